@@ -1,0 +1,135 @@
+//! The table `crawls`: each crawl's books.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use trawl_common::crawl::{Books, Counts, CrawlState};
+use trawl_common::names::{CrawlId, CrawlRef};
+use trawl_common::ports::{Error, ErrorKind};
+use trawl_common::time::UnixMs;
+
+use super::error::{Fault, Result};
+use super::records::{sql_ms, unix_ms};
+
+/// A crawl's row, as far as transitions need it.
+pub(super) struct Crawl {
+    /// Its row.
+    pub(super) key: i64,
+    /// Whether nothing will happen to it any more.
+    pub(super) is_over: bool,
+    /// Whether every source has been read to its end.
+    pub(super) discovered: bool,
+}
+
+/// The crawl's row, made if there is none.
+pub(super) fn ensure(db: &Connection, crawl: &CrawlRef) -> Result<Crawl> {
+    if let Some(known) = find(db, crawl)? {
+        return Ok(known);
+    }
+    db.prepare_cached("INSERT INTO crawls (id, spider, status, started) VALUES (?1, ?2, ?3, ?4)")?.execute(
+        params![
+            crawl.id.as_str(),
+            crawl.spider.as_str(),
+            CrawlState::Running.as_str(),
+            sql_ms(UnixMs::now())
+        ],
+    )?;
+    Ok(Crawl { key: db.last_insert_rowid(), is_over: false, discovered: false })
+}
+
+/// The crawl's row, if there is one; `Refused` if it belongs to another spider.
+pub(super) fn find(db: &Connection, crawl: &CrawlRef) -> Result<Option<Crawl>> {
+    let mut find = db.prepare_cached("SELECT key, status, discovered, spider FROM crawls WHERE id = ?1")?;
+    let mut rows = find.query([crawl.id.as_str()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let spider: String = row.get(3)?;
+    if spider != crawl.spider.as_str() {
+        let whose = format!("crawl {} belongs to spider {spider}, not to {}", crawl.id, crawl.spider);
+        return Err(Error::new(ErrorKind::Refused, whose).into());
+    }
+    let is_over = status(row, 1)?.is_over();
+    Ok(Some(Crawl { key: row.get(0)?, is_over, discovered: row.get(2)? }))
+}
+
+/// Notes whether discovery has ended.
+pub(super) fn set_discovered(db: &Connection, key: i64, discovered: bool) -> Result<()> {
+    db.prepare_cached("UPDATE crawls SET discovered = ?2 WHERE key = ?1")?.execute(params![key, discovered])?;
+    Ok(())
+}
+
+/// Adds `counts` to the crawl's counters: those rows have just been written or deleted.
+pub(super) fn count(db: &Connection, key: i64, counts: &Counts) -> Result<()> {
+    let Counts { admitted, done, failed, skipped, expired, cancelled } = *counts;
+    db.prepare_cached(
+        "UPDATE crawls SET admitted = admitted + ?2, done = done + ?3, failed = failed + ?4,
+                           skipped = skipped + ?5, expired = expired + ?6, cancelled = cancelled + ?7
+         WHERE key = ?1",
+    )?
+    .execute(params![
+        key,
+        admitted as i64,
+        done as i64,
+        failed as i64,
+        skipped as i64,
+        expired as i64,
+        cancelled as i64
+    ])?;
+    Ok(())
+}
+
+/// Finishes the crawl if discovery has ended and every URL has its terminal state. The crawl of
+/// hand-published URLs never ends.
+pub(super) fn end_if_complete(db: &Connection, key: i64) -> Result<()> {
+    db.prepare_cached(
+        "UPDATE crawls SET status = ?2, ended = ?3
+         WHERE key = ?1 AND status = ?4 AND discovered AND id <> ?5
+           AND admitted = done + failed + skipped + expired + cancelled",
+    )?
+    .execute(params![
+        key,
+        CrawlState::Finished.as_str(),
+        sql_ms(UnixMs::now()),
+        CrawlState::Running.as_str(),
+        CrawlRef::adhoc().id.as_str()
+    ])?;
+    Ok(())
+}
+
+/// The books of one crawl.
+pub(super) fn books(db: &Connection, id: &CrawlId) -> Result<Option<Books>> {
+    let mut select = db.prepare_cached("SELECT * FROM crawls WHERE id = ?1")?;
+    select.query_row([id.as_str()], |row| Ok(read(row))).optional()?.transpose()
+}
+
+/// The books of every crawl, the newest first.
+pub(super) fn all_books(db: &Connection) -> Result<Vec<Books>> {
+    let mut select = db.prepare_cached("SELECT * FROM crawls ORDER BY started DESC, key DESC")?;
+    select.query_map([], |row| Ok(read(row)))?.map(|books| books?).collect()
+}
+
+fn read(row: &Row<'_>) -> Result<Books> {
+    let counter = |name: &str| row.get::<_, i64>(name).map(|count| count as u64);
+    let counts = Counts {
+        admitted: counter("admitted")?,
+        done: counter("done")?,
+        failed: counter("failed")?,
+        skipped: counter("skipped")?,
+        expired: counter("expired")?,
+        cancelled: counter("cancelled")?,
+    };
+    let started = unix_ms(row.get("started")?);
+    let ended = row.get::<_, Option<i64>>("ended")?.map_or_else(UnixMs::now, unix_ms);
+    let name = |column: &str| row.get::<_, String>(column);
+    Ok(Books {
+        crawl: name("id")?.try_into().map_err(Fault::corrupt)?,
+        spider: name("spider")?.try_into().map_err(Fault::corrupt)?,
+        status: name("status")?.parse().map_err(Fault::corrupt)?,
+        counts,
+        pending: counts.admitted.saturating_sub(counts.ended()),
+        seconds: ended.since(started).as_secs_f64(),
+        discovered: row.get("discovered")?,
+        started,
+    })
+}
+
+fn status(row: &Row<'_>, column: usize) -> Result<CrawlState> {
+    row.get_ref(column)?.as_str().map_err(Fault::corrupt)?.parse().map_err(Fault::corrupt)
+}

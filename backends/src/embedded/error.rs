@@ -1,0 +1,43 @@
+//! What can go wrong inside the store.
+
+use rusqlite::ErrorCode;
+use trawl_common::ports::{Error, ErrorKind};
+
+/// Why a job failed: by SQLite, or by a rule of its port.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    /// SQLite could not do it.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// The port's contract forbids it.
+    #[error(transparent)]
+    Rule(#[from] Error),
+}
+
+/// The result of what runs inside the store.
+pub(super) type Result<T> = std::result::Result<T, Fault>;
+
+impl Fault {
+    /// A column holds what this program would not have written.
+    pub(super) fn corrupt(what: impl std::fmt::Display) -> Self {
+        Self::Rule(Error::new(ErrorKind::Corrupt, format_args!("the state file holds {what}")))
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Rule(error) => error,
+            Fault::Sqlite(error) => Self::new(kind(&error), format_args!("the state file: {error}")),
+        }
+    }
+}
+
+fn kind(error: &rusqlite::Error) -> ErrorKind {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ErrorKind::Busy,
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => ErrorKind::Refused,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None => ErrorKind::Corrupt,
+        Some(_) => ErrorKind::Unavailable,
+    }
+}

@@ -1,0 +1,78 @@
+//! Discovery leases: one producer at a time admits URLs for a spider.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use trawl_common::names::{CrawlRef, SpiderName};
+use trawl_common::ports::{Discovery, Error, ErrorKind, Result};
+
+/// The leases of all spiders. A lease ends with its process: the file's lock proves that it is gone.
+#[derive(Default)]
+pub(super) struct Leases(HashMap<SpiderName, Lease>);
+
+struct Lease {
+    crawl: CrawlRef,
+    holder: String,
+    token: u64,
+    until: Instant,
+}
+
+impl Leases {
+    /// Takes the lease of the crawl's spider for `holder`, or `Busy`. Its own holder gets the same again.
+    pub(super) fn take(&mut self, crawl: &CrawlRef, holder: String, ttl: Duration) -> Result<Discovery> {
+        let now = Instant::now();
+        let mut token = rand::random();
+        if let Some(lease) = self.0.get(&crawl.spider).filter(|lease| lease.until > now) {
+            if lease.holder != holder || lease.crawl != *crawl {
+                return Err(lease.busy(now));
+            }
+            token = lease.token;
+        }
+        let lease = Lease { crawl: crawl.clone(), holder, token, until: now + ttl };
+        self.0.insert(crawl.spider.clone(), lease);
+        Ok(Discovery { crawl: crawl.clone(), token })
+    }
+
+    /// Prolongs a lease. One that has lapsed revives, unless someone took it since.
+    pub(super) fn renew(&mut self, lease: &Discovery, ttl: Duration) -> Result<()> {
+        let known = self.0.get_mut(&lease.crawl.spider).filter(|known| known.token == lease.token);
+        known.ok_or_else(|| stale(&lease.crawl))?.until = Instant::now() + ttl;
+        Ok(())
+    }
+
+    /// `Stale` unless the lease is held now.
+    pub(super) fn check(&self, lease: &Discovery) -> Result<()> {
+        let now = Instant::now();
+        let known = self.0.get(&lease.crawl.spider);
+        let holds = known.is_some_and(|known| known.token == lease.token && known.until > now);
+        if holds { Ok(()) } else { Err(stale(&lease.crawl)) }
+    }
+
+    /// Gives a lease back. Returns whether it was still this one: if not, someone took it since.
+    pub(super) fn give_back(&mut self, lease: &Discovery) -> bool {
+        let is_known = self.0.get(&lease.crawl.spider).is_some_and(|known| known.token == lease.token);
+        if is_known {
+            self.0.remove(&lease.crawl.spider);
+        }
+        is_known
+    }
+}
+
+impl Lease {
+    fn busy(&self, now: Instant) -> Error {
+        let Self { holder, crawl, .. } = self;
+        let seconds = self.until.duration_since(now).as_secs_f64();
+        Error::new(
+            ErrorKind::Busy,
+            format_args!(
+                "{holder} is reading the sources of spider {} for crawl {}; its lease lapses in {seconds:.0} s",
+                crawl.spider, crawl.id
+            ),
+        )
+    }
+}
+
+/// The error of one who acts on a lease that is no longer held.
+pub(super) fn stale(crawl: &CrawlRef) -> Error {
+    Error::new(ErrorKind::Stale, format_args!("the discovery lease of crawl {} is no longer held", crawl.id))
+}

@@ -1,0 +1,215 @@
+//! The tables `records` and `seen`: every URL without a terminal state, and every URL ever admitted.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use trawl_common::lane::Lane;
+use trawl_common::message::{Malformed, Message};
+use trawl_common::names::{CrawlId, CrawlRef};
+use trawl_common::ports::Parking;
+use trawl_common::text::printable;
+use trawl_common::time::UnixMs;
+use trawl_common::url::{CanonicalUrl, Fingerprint};
+
+use super::error::{Fault, Result};
+
+/// Where the record of one URL is found. Built by the caller, so that the writer need not hash.
+pub(super) struct Address {
+    seen: Fingerprint,
+    crawl: CrawlId,
+}
+
+impl Address {
+    /// The address of `url` in `crawl`. Spiders don't mix: each has seen a URL, or not, on its own.
+    pub(super) fn new(crawl: &CrawlRef, url: &CanonicalUrl) -> Self {
+        Self { seen: Fingerprint::of(&format!("{}\n{url}", crawl.spider)), crawl: crawl.id.clone() }
+    }
+}
+
+/// What is known of a URL.
+pub(super) enum Sight {
+    /// Its spider never saw it.
+    Unseen,
+    /// It has its terminal state, or belongs to another crawl.
+    Ended,
+    /// It has a record in this crawl.
+    Pending(Record),
+}
+
+/// A record, as far as transitions need it.
+pub(super) struct Record {
+    /// Its row, never used twice.
+    pub(super) id: i64,
+    /// The row of its crawl.
+    pub(super) crawl: i64,
+    /// Its lane.
+    pub(super) lane: Lane,
+    /// Until when it is parked, if it is.
+    pub(super) due: Option<UnixMs>,
+    /// Failed attempts so far.
+    pub(super) attempts: u32,
+}
+
+/// Looks a URL up.
+pub(super) fn sight(db: &Connection, address: &Address) -> Result<Sight> {
+    let mut find = db.prepare_cached(
+        "SELECT r.id, r.crawl, r.lane, r.due, r.attempts
+         FROM seen LEFT JOIN records r
+           ON r.id = seen.record AND r.crawl = (SELECT key FROM crawls WHERE id = ?2)
+         WHERE seen.url = ?1",
+    )?;
+    let mut rows = find.query(params![address.seen.0, address.crawl.as_str()])?;
+    let Some(row) = rows.next()? else { return Ok(Sight::Unseen) };
+    let Some(id) = row.get(0)? else { return Ok(Sight::Ended) };
+    Ok(Sight::Pending(Record {
+        id,
+        crawl: row.get(1)?,
+        lane: row.get_ref(2)?.as_str().map_err(Fault::corrupt)?.parse().map_err(Fault::corrupt)?,
+        due: row.get::<_, Option<i64>>(3)?.map(unix_ms),
+        attempts: row.get(4)?,
+    }))
+}
+
+/// Marks a URL seen and writes its record, unless its spider saw it before. Returns the new record's row.
+pub(super) fn insert(
+    db: &Connection,
+    crawl: i64,
+    address: &Address,
+    message: &Message,
+) -> Result<Option<i64>> {
+    let seen = address.seen.0;
+    if db.prepare_cached("SELECT 1 FROM seen WHERE url = ?1")?.exists([seen])? {
+        return Ok(None);
+    }
+    db.prepare_cached(
+        "INSERT INTO records (crawl, url, lane, depth, referrer, deadline, slot)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .execute(params![
+        crawl,
+        message.url.as_str(),
+        message.lane.as_str(),
+        message.depth,
+        message.referrer.as_ref().map(CanonicalUrl::as_str),
+        message.deadline.map(sql_ms),
+        message.slot.map(sql_ms),
+    ])?;
+    let id = db.last_insert_rowid();
+    db.prepare_cached("INSERT INTO seen (url, record) VALUES (?1, ?2)")?.execute(params![seen, id])?;
+    Ok(Some(id))
+}
+
+/// Counts a start and returns how many there were since the last end. What it was parked for is over.
+pub(super) fn start(db: &Connection, id: i64) -> Result<u32> {
+    Ok(db
+        .prepare_cached(
+            "UPDATE records SET starts = starts + 1, due = NULL, slot = NULL WHERE id = ?1 RETURNING starts",
+        )?
+        .query_row([id], |row| row.get(0))?)
+}
+
+/// Puts a record aside. A fetch that led here has ended, so its start no longer counts.
+pub(super) fn park(db: &Connection, id: i64, parking: &Parking) -> Result<()> {
+    db.prepare_cached(
+        "UPDATE records SET due = ?2, slot = NULL, starts = 0, attempts = attempts + ?3 WHERE id = ?1",
+    )?
+    .execute(params![id, sql_ms(parking.until), parking.failed])?;
+    Ok(())
+}
+
+/// Notes the slot that a parked record was put aside for.
+pub(super) fn set_slot(db: &Connection, id: i64, slot: UnixMs) -> Result<()> {
+    db.prepare_cached("UPDATE records SET slot = ?2 WHERE id = ?1")?.execute(params![id, sql_ms(slot)])?;
+    Ok(())
+}
+
+/// Undoes the starts of a record that is given back alive: it is no suspect.
+pub(super) fn reset_starts(db: &Connection, id: i64) -> Result<()> {
+    db.prepare_cached("UPDATE records SET starts = 0 WHERE id = ?1 AND starts > 0")?.execute([id])?;
+    Ok(())
+}
+
+/// Deletes a record.
+pub(super) fn delete(db: &Connection, id: i64) -> Result<()> {
+    db.prepare_cached("DELETE FROM records WHERE id = ?1")?.execute([id])?;
+    Ok(())
+}
+
+/// When the next parked record comes back, after `now`.
+pub(super) fn next_due(db: &Connection, now: UnixMs) -> Result<Option<UnixMs>> {
+    let mut first = db.prepare_cached("SELECT due FROM records WHERE due > ?1 ORDER BY due LIMIT 1")?;
+    Ok(first.query_row([sql_ms(now)], |row| row.get(0)).optional()?.map(unix_ms))
+}
+
+/// The newest record's row; 0 if there is none.
+pub(super) fn newest(db: &Connection) -> Result<i64> {
+    let mut newest = db.prepare_cached("SELECT coalesce(max(id), 0) FROM records")?;
+    Ok(newest.query_row([], |row| row.get(0))?)
+}
+
+/// A record as a message, its texts still unread: that is left to the consumer's thread.
+pub(super) struct Stored {
+    /// Its row.
+    pub(super) id: i64,
+    url: String,
+    crawl: String,
+    spider: String,
+    lane: String,
+    depth: u16,
+    deadline: Option<i64>,
+    slot: Option<i64>,
+    referrer: Option<String>,
+}
+
+/// What [`Stored::read`] expects of a query.
+pub(super) const STORED: &str = "SELECT r.id, r.url, c.id, c.spider, r.lane, r.depth, r.deadline, r.slot, \
+                                 r.referrer FROM records r JOIN crawls c ON c.key = r.crawl";
+
+impl Stored {
+    /// Reads a row of a query that begins with [`STORED`].
+    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get(0)?,
+            url: row.get(1)?,
+            crawl: row.get(2)?,
+            spider: row.get(3)?,
+            lane: row.get(4)?,
+            depth: row.get(5)?,
+            deadline: row.get(6)?,
+            slot: row.get(7)?,
+            referrer: row.get(8)?,
+        })
+    }
+
+    /// The message.
+    pub(super) fn message(self) -> std::result::Result<Message, Malformed> {
+        let text = printable(&self.url, 1024);
+        self.parse().map_err(|reason| Malformed { text, reason })
+    }
+
+    fn parse(self) -> std::result::Result<Message, String> {
+        fn told(error: impl ToString) -> String {
+            error.to_string()
+        }
+        Ok(Message {
+            url: self.url.parse().map_err(told)?,
+            crawl: CrawlRef {
+                id: self.crawl.try_into().map_err(told)?,
+                spider: self.spider.try_into().map_err(told)?,
+            },
+            lane: self.lane.parse().map_err(told)?,
+            depth: self.depth,
+            deadline: self.deadline.map(unix_ms),
+            slot: self.slot.map(unix_ms),
+            referrer: self.referrer.map(|url| url.parse()).transpose().map_err(told)?,
+        })
+    }
+}
+
+/// An instant as SQLite stores it; one beyond its range is as far as it goes.
+pub(super) fn sql_ms(instant: UnixMs) -> i64 {
+    i64::try_from(instant.0).unwrap_or(i64::MAX)
+}
+
+/// An instant as it was stored.
+pub(super) fn unix_ms(stored: i64) -> UnixMs {
+    UnixMs(stored.max(0) as u64)
+}

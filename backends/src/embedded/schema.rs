@@ -1,0 +1,138 @@
+//! The state file: its tables, and how it is opened.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode};
+use trawl_common::ports::{Error, ErrorKind, Result};
+
+use super::error::Fault;
+
+/// Marks a file as ours (`application_id`): "trwl".
+const APPLICATION: i64 = 0x7472_776c;
+
+/// The version of the tables below (`user_version`).
+const VERSION: i64 = 1;
+
+/// A URL costs one insertion at a random place (`seen`) and one at the end (`records`); the partial
+/// indexes hold only what was parked or is urgent. The terminal state costs one search and one deletion.
+///
+/// An id in `records` is never used twice, so an entry of `seen` whose record is gone has ended.
+const TABLES: &str = "
+    CREATE TABLE crawls (
+        key        INTEGER PRIMARY KEY,
+        id         TEXT NOT NULL UNIQUE,
+        spider     TEXT NOT NULL,
+        status     TEXT NOT NULL,
+        discovered INTEGER NOT NULL DEFAULT FALSE,
+        started    INTEGER NOT NULL,
+        ended      INTEGER,
+        admitted   INTEGER NOT NULL DEFAULT 0,
+        done       INTEGER NOT NULL DEFAULT 0,
+        failed     INTEGER NOT NULL DEFAULT 0,
+        skipped    INTEGER NOT NULL DEFAULT 0,
+        expired    INTEGER NOT NULL DEFAULT 0,
+        cancelled  INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    CREATE TABLE seen (
+        url    BLOB PRIMARY KEY,
+        record INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE records (
+        id       INTEGER PRIMARY KEY AUTOINCREMENT,
+        crawl    INTEGER NOT NULL,
+        url      TEXT NOT NULL,
+        lane     TEXT NOT NULL,
+        depth    INTEGER NOT NULL,
+        referrer TEXT,
+        deadline INTEGER,
+        due      INTEGER,
+        slot     INTEGER,
+        starts   INTEGER NOT NULL DEFAULT 0,
+        attempts INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    CREATE INDEX parked ON records (due) WHERE due IS NOT NULL;
+    CREATE INDEX urgent ON records (id) WHERE lane = 'priority' AND due IS NULL;
+    CREATE TABLE failed (
+        crawl    INTEGER NOT NULL,
+        url      TEXT NOT NULL,
+        terminal TEXT NOT NULL,
+        note     TEXT,
+        at       INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE letters (
+        url       TEXT NOT NULL,
+        crawl     TEXT NOT NULL,
+        reason    TEXT NOT NULL,
+        class     TEXT,
+        status    INTEGER,
+        error     TEXT NOT NULL,
+        attempts  INTEGER NOT NULL,
+        worker    TEXT,
+        failed_at INTEGER NOT NULL
+    ) STRICT;
+";
+
+/// Opens the state file at `path` for this process alone, and creates it where there is none.
+pub(super) fn open(path: &Path) -> Result<Connection> {
+    let file = path.display();
+    Connection::open(path)
+        .map_err(Fault::from)
+        .and_then(|mut db| prepare(&mut db).map(|()| db))
+        .map_err(|fault| match fault {
+            Fault::Sqlite(error) => unusable(&error, &file),
+            Fault::Rule(error) => Error::new(error.kind, format_args!("{file} {error}")),
+        })
+}
+
+/// A store of the same shape without a file.
+pub(super) fn in_memory() -> Result<Connection> {
+    let mut db = Connection::open_in_memory().map_err(Fault::from)?;
+    prepare(&mut db)?;
+    Ok(db)
+}
+
+fn unusable(error: &rusqlite::Error, file: &dyn std::fmt::Display) -> Error {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            Error::new(ErrorKind::Busy, format_args!("{file} is in use by another trawl process"))
+        }
+        Some(ErrorCode::NotADatabase) => {
+            Error::new(ErrorKind::Refused, format_args!("{file} is not a state file of trawl"))
+        }
+        _ => Error::new(ErrorKind::Unavailable, format_args!("{file} cannot be opened: {error}")),
+    }
+}
+
+/// Locks the file, sets it up, and checks or creates its tables.
+///
+/// The lock is taken by the first transaction and held until the process ends, however it ends.
+/// Temporary journals stay in memory: a savepoint for each job would else write a file.
+fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
+    db.busy_timeout(Duration::ZERO)?;
+    db.set_prepared_statement_cache_capacity(64);
+    db.execute_batch(
+        "PRAGMA locking_mode = EXCLUSIVE;
+         PRAGMA journal_mode = WAL;
+         PRAGMA synchronous = NORMAL;
+         PRAGMA temp_store = MEMORY;
+         PRAGMA cache_size = -65536;
+         PRAGMA wal_autocheckpoint = 8192;",
+    )?;
+    let tx = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let number = |sql: &str| tx.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let is_new = number("SELECT count(*) FROM sqlite_schema")? == 0;
+    match (number("PRAGMA application_id")?, number("PRAGMA user_version")?) {
+        (0, 0) if is_new => tx.execute_batch(&format!(
+            "{TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
+        ))?,
+        (APPLICATION, VERSION) => {}
+        (APPLICATION, newer) => {
+            let versions = format!("has schema version {newer}, and this program knows {VERSION}");
+            return Err(Error::new(ErrorKind::Refused, versions).into());
+        }
+        _ => return Err(Error::new(ErrorKind::Refused, "is not a state file of trawl").into()),
+    }
+    tx.commit()?;
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! One thread owns the state; everyone else sends it jobs.
+
+use std::iter;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+
+use rusqlite::{Connection, Transaction};
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, oneshot};
+use trawl_common::ports::{Error, ErrorKind, Result};
+
+use super::error::{self, Fault};
+use super::hands::Hands;
+use super::leases::Leases;
+use super::lines::Lines;
+
+/// How many jobs may share a transaction.
+const GROUP: usize = 64;
+
+/// What the writer knows beyond the file. A new process starts without it.
+#[derive(Default)]
+pub(super) struct Memory {
+    /// Who holds which record.
+    pub(super) hands: Hands,
+    /// Who may admit URLs.
+    pub(super) leases: Leases,
+    /// What was handed to which consumer.
+    pub(super) lines: Lines,
+}
+
+impl Memory {
+    /// Lets go of a record: with nobody holding it and no message of it on its way, it is available.
+    pub(super) fn let_go(&mut self, id: i64, lane: trawl_common::lane::Lane) {
+        self.hands.let_go(id);
+        self.lines.offer_again(id, lane);
+    }
+
+    /// Forgets, as a restart would, what may no longer agree with the file after it refused a change.
+    /// Every record is available then: what was in hand comes again, and nothing waits for ever.
+    fn doubt(&mut self) {
+        self.hands = Hands::default();
+        self.lines.restart();
+    }
+}
+
+type Job = Box<dyn FnOnce(&mut Transaction<'_>, &mut Memory) -> Answer + Send>;
+type Answer = Box<dyn FnOnce(Result<()>)>;
+
+/// The state, behind the one thread that reads and writes it.
+///
+/// That thread takes a job, and with it all that wait by then, runs them in one transaction, commits, and
+/// only then answers: under load many callers share the price of a commit.
+pub(super) struct Store {
+    jobs: Option<mpsc::Sender<Job>>,
+    writer: Option<JoinHandle<()>>,
+    stirred: Arc<Notify>,
+}
+
+impl Store {
+    /// Starts the writer on an open state file.
+    pub(super) fn start(db: Connection) -> Result<Self> {
+        let (jobs, waiting) = mpsc::channel();
+        let stirred = Arc::new(Notify::new());
+        let notify = stirred.clone();
+        let writer = thread::Builder::new()
+            .name("state".into())
+            .spawn(move || write(db, &waiting, &notify))
+            .map_err(|error| Error::new(ErrorKind::Unavailable, format_args!("no thread: {error}")))?;
+        Ok(Self { jobs: Some(jobs), writer: Some(writer), stirred })
+    }
+
+    /// Runs `work` on the state, all of it or nothing, and returns once its effect is committed.
+    /// Cancelling the call does not stop the work.
+    pub(super) async fn call<T, W>(&self, work: W) -> Result<T>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Connection, &mut Memory) -> error::Result<T> + Send + 'static,
+    {
+        answered(self.submit(work).await)
+    }
+
+    /// Like [`Store::call`], for who waits later, or never.
+    pub(super) fn submit<T, W>(&self, work: W) -> oneshot::Receiver<Result<T>>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Connection, &mut Memory) -> error::Result<T> + Send + 'static,
+    {
+        let (answer, receiver) = oneshot::channel();
+        let job: Job = Box::new(move |tx, memory| {
+            let result = run(tx, memory, work);
+            Box::new(move |committed: Result<()>| {
+                // An error here means that the caller has gone.
+                let _ = answer.send(committed.and(result));
+            })
+        });
+        if let Some(jobs) = &self.jobs {
+            // An error here drops the job and its answer with it, which the receiver reports.
+            let _ = jobs.send(job);
+        }
+        receiver
+    }
+
+    /// Completes when records may have become available after this call.
+    pub(super) fn stirred(&self) -> Notified<'_> {
+        self.stirred.notified()
+    }
+}
+
+impl Drop for Store {
+    /// Ends the writer, which closes the file: SQLite then moves the log into it and deletes the log.
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+/// What came of a submitted job; without an answer, the writer is gone.
+pub(super) fn answered<T>(
+    answer: std::result::Result<Result<T>, oneshot::error::RecvError>,
+) -> Result<T> {
+    answer.unwrap_or_else(|_| Err(Error::new(ErrorKind::Unavailable, "the state file's writer has stopped")))
+}
+
+fn write(mut db: Connection, jobs: &mpsc::Receiver<Job>, stirred: &Notify) {
+    let mut memory = Memory::default();
+    while let Ok(first) = jobs.recv() {
+        let group = iter::once(first).chain(jobs.try_iter()).take(GROUP);
+        let mut answers = Vec::new();
+        let committed = commit(&mut db, &mut memory, group, &mut answers).map_err(Error::from);
+        if committed.is_err() {
+            memory.doubt();
+        }
+        for answer in answers {
+            answer(committed.clone());
+        }
+        if memory.lines.take_stirred() {
+            stirred.notify_waiters();
+        }
+    }
+}
+
+fn commit(
+    db: &mut Connection,
+    memory: &mut Memory,
+    group: impl Iterator<Item = Job>,
+    answers: &mut Vec<Answer>,
+) -> error::Result<()> {
+    let mut tx = db.transaction()?;
+    answers.extend(group.map(|job| job(&mut tx, memory)));
+    Ok(tx.commit()?)
+}
+
+/// Runs one job in a savepoint of its own, so that it fails alone.
+fn run<T>(
+    tx: &mut Transaction<'_>,
+    memory: &mut Memory,
+    work: impl FnOnce(&Connection, &mut Memory) -> error::Result<T>,
+) -> Result<T> {
+    let mut attempt = || {
+        let savepoint = tx.savepoint()?;
+        let value = work(&savepoint, memory)?;
+        savepoint.commit()?;
+        Ok(value)
+    };
+    let result = attempt();
+    if matches!(result, Err(Fault::Sqlite(_))) {
+        memory.doubt();
+    }
+    result.map_err(Error::from)
+}

@@ -1,0 +1,3 @@
+//! trawl
+pub mod redis;
+pub mod rabbitmq;

@@ -1,0 +1,202 @@
+//! Messages as AMQP knows them: the body is the URL and nothing else, the rest are headers.
+
+use lapin::BasicProperties;
+use lapin::message::Delivery;
+use lapin::types::{AMQPValue, FieldTable, LongString, ShortString};
+use trawl_common::lane::Lane;
+use trawl_common::letter::DeadLetter;
+use trawl_common::message::{Malformed, Message};
+use trawl_common::names::CrawlRef;
+use trawl_common::text::printable;
+use trawl_common::time::UnixMs;
+use trawl_common::url::{CanonicalUrl, Fingerprint, InvalidUrl, MAX_URL_BYTES};
+
+const PERSISTENT: u8 = 2;
+
+/// The properties and headers of a message.
+pub(super) fn properties(message: &Message) -> BasicProperties {
+    let mut headers = crawl_headers(&message.crawl);
+    put_text(&mut headers, "lane", message.lane.as_str());
+    put_number(&mut headers, "depth", message.depth.into());
+    if let Some(deadline) = message.deadline {
+        put_number(&mut headers, "deadline", deadline.0);
+    }
+    if let Some(slot) = message.slot {
+        put_number(&mut headers, "slot", slot.0);
+    }
+    if let Some(referrer) = &message.referrer {
+        put_text(&mut headers, "referrer", referrer.as_str());
+    }
+    envelope(message.url.fingerprint(), UnixMs::now()).with_headers(headers)
+}
+
+/// The properties and headers of a dead letter.
+pub(super) fn letter_properties(letter: &DeadLetter) -> BasicProperties {
+    let mut headers = crawl_headers(&letter.crawl);
+    put_text(&mut headers, "reason", letter.reason.as_str());
+    if let Some(class) = letter.class {
+        put_text(&mut headers, "class", class.as_str());
+    }
+    if let Some(status) = letter.status {
+        put_number(&mut headers, "status", status.into());
+    }
+    put_text(&mut headers, "error", &letter.error);
+    put_number(&mut headers, "attempts", letter.attempts.into());
+    if let Some(worker) = &letter.worker {
+        put_text(&mut headers, "worker", worker.as_str());
+    }
+    put_number(&mut headers, "failed_at", letter.failed_at.0);
+    envelope(Fingerprint::of(&letter.url), letter.failed_at).with_headers(headers)
+}
+
+fn envelope(id: Fingerprint, at: UnixMs) -> BasicProperties {
+    BasicProperties::default()
+        .with_delivery_mode(PERSISTENT)
+        .with_content_type("text/plain".into())
+        .with_message_id(id.to_string().into())
+        .with_timestamp(at.0 / 1000)
+}
+
+fn crawl_headers(crawl: &CrawlRef) -> FieldTable {
+    let mut headers = FieldTable::default();
+    put_text(&mut headers, "crawl", crawl.id.as_str());
+    put_text(&mut headers, "spider", crawl.spider.as_str());
+    headers
+}
+
+fn put_text(headers: &mut FieldTable, name: &'static str, value: &str) {
+    headers.insert(ShortString::from(name), AMQPValue::LongString(LongString::from(value)));
+}
+
+fn put_number(headers: &mut FieldTable, name: &'static str, value: u64) {
+    headers.insert(ShortString::from(name), AMQPValue::LongLongInt(value.min(i64::MAX as u64) as i64));
+}
+
+/// Reads what arrived from the queue of `lane` (or from `due_queue`, where a header says the lane).
+pub(super) fn message(delivery: &Delivery, lane: Lane) -> Result<Message, Malformed> {
+    let malformed = |reason: String| Malformed { text: shown(&delivery.data), reason };
+    let body = std::str::from_utf8(&delivery.data).map_err(|_| malformed(InvalidUrl::NotUtf8.to_string()))?;
+    let url = CanonicalUrl::parse(body).map_err(|error| malformed(error.to_string()))?;
+    let none = FieldTable::default();
+    let headers = Headers(delivery.properties.headers().as_ref().unwrap_or(&none));
+    let read = || -> Result<Message, String> {
+        let crawl = match headers.text("crawl")? {
+            None => CrawlRef::adhoc(),
+            Some(id) => CrawlRef {
+                id: id.parse().map_err(|error| format!("header crawl: {error}"))?,
+                spider: headers.parsed("spider")?.unwrap_or_default(),
+            },
+        };
+        Ok(Message {
+            url,
+            crawl,
+            lane: headers.parsed("lane")?.unwrap_or(lane),
+            depth: headers.number("depth")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
+            deadline: headers.number("deadline")?.map(UnixMs),
+            slot: headers.number("slot")?.map(UnixMs),
+            referrer: headers.parsed("referrer")?,
+        })
+    };
+    read().map_err(malformed)
+}
+
+fn shown(body: &[u8]) -> String {
+    printable(&String::from_utf8_lossy(&body[..body.len().min(MAX_URL_BYTES)]), MAX_URL_BYTES)
+}
+
+/// Headers as anyone may have set them.
+struct Headers<'a>(&'a FieldTable);
+
+impl Headers<'_> {
+    fn text(&self, name: &str) -> Result<Option<&str>, String> {
+        let wrong = || format!("header {name}: not text");
+        match self.0.inner().get(name) {
+            None | Some(AMQPValue::Void) => Ok(None),
+            Some(AMQPValue::LongString(text)) => std::str::from_utf8(text.as_bytes()).map(Some).map_err(|_| wrong()),
+            Some(AMQPValue::ShortString(text)) => Ok(Some(text.as_str())),
+            Some(_) => Err(wrong()),
+        }
+    }
+
+    fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(&self, name: &str) -> Result<Option<T>, String> {
+        let text = self.text(name)?;
+        text.map(|text| text.parse().map_err(|error| format!("header {name}: {error}"))).transpose()
+    }
+
+    fn number(&self, name: &str) -> Result<Option<u64>, String> {
+        let value = match self.0.inner().get(name) {
+            None | Some(AMQPValue::Void) => return Ok(None),
+            Some(AMQPValue::LongLongInt(value)) => *value,
+            Some(AMQPValue::LongInt(value)) => i64::from(*value),
+            Some(AMQPValue::LongUInt(value)) => i64::from(*value),
+            Some(AMQPValue::ShortInt(value)) => i64::from(*value),
+            Some(AMQPValue::ShortUInt(value)) => i64::from(*value),
+            Some(AMQPValue::ShortShortInt(value)) => i64::from(*value),
+            Some(AMQPValue::ShortShortUInt(value)) => i64::from(*value),
+            Some(AMQPValue::Timestamp(seconds)) => i64::try_from(*seconds).unwrap_or(-1).saturating_mul(1000),
+            Some(_) => return Err(format!("header {name}: not a whole number")),
+        };
+        u64::try_from(value).map(Some).map_err(|_| format!("header {name}: below zero"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivery(body: &[u8], properties: BasicProperties) -> Delivery {
+        let mut delivery = Delivery::mock(1, "".into(), "url_queue_ttl".into(), false, body.to_vec());
+        delivery.properties = properties;
+        delivery
+    }
+
+    fn full() -> Message {
+        Message {
+            url: "https://example.com/a".parse().unwrap(),
+            crawl: CrawlRef { id: "c1".parse().unwrap(), spider: "docs".parse().unwrap() },
+            lane: Lane::Priority,
+            depth: 3,
+            deadline: Some(UnixMs(1_700_000_000_123)),
+            slot: Some(UnixMs(1_700_000_000_456)),
+            referrer: Some("https://example.com/".parse().unwrap()),
+        }
+    }
+
+    #[test]
+    fn a_message_survives_the_wire() {
+        let delivery = delivery(b"https://example.com/a", properties(&full()));
+        assert_eq!(message(&delivery, Lane::Bulk), Ok(full()));
+    }
+
+    #[test]
+    fn a_bare_url_from_any_client_is_a_message_of_the_adhoc_crawl() {
+        let delivery = delivery(b" https://example.com/a\n", BasicProperties::default());
+        let seed = Message::seed("https://example.com/a".parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
+        assert_eq!(message(&delivery, Lane::Bulk), Ok(seed));
+    }
+
+    #[test]
+    fn what_is_no_message_says_why() {
+        let reason = |body: &[u8], name: &'static str, value: AMQPValue| {
+            let mut headers = FieldTable::default();
+            headers.insert(name.into(), value);
+            let properties = BasicProperties::default().with_headers(headers);
+            message(&delivery(body, properties), Lane::Bulk).unwrap_err().reason
+        };
+        let url = b"https://example.com/a";
+        assert_eq!(reason(&[0xff, 0xfe], "x", AMQPValue::Void), "not UTF-8");
+        assert_eq!(reason(&[b'x'; 100_000], "x", AMQPValue::Void), "longer than 8192 bytes");
+        assert_eq!(reason(url, "deadline", AMQPValue::Boolean(true)), "header deadline: not a whole number");
+        assert_eq!(reason(url, "depth", AMQPValue::LongInt(-1)), "header depth: below zero");
+        assert_eq!(reason(url, "crawl", AMQPValue::LongInt(7)), "header crawl: not text");
+        assert!(reason(url, "crawl", AMQPValue::LongString("{x}".into())).starts_with("header crawl: `{x}`"));
+        assert!(reason(url, "lane", AMQPValue::LongString("fast".into())).contains("`priority` or `bulk`"));
+    }
+
+    #[test]
+    fn what_is_shown_of_a_hostile_body_is_short_and_printable() {
+        let body = [b"\x1b[2J", &[0xff; 20_000][..]].concat();
+        let text = message(&delivery(&body, BasicProperties::default()), Lane::Bulk).unwrap_err().text;
+        assert!(text.len() <= MAX_URL_BYTES && !text.contains('\u{1b}'));
+    }
+}

@@ -1,0 +1,115 @@
+//! The queue on RabbitMQ.
+//!
+//! Publishing and consuming use separate connections: a broker that runs low on memory blocks the one
+//! that publishes, and acks must still get through. A broken connection is opened anew by the call that
+//! next needs it; the supervision and its back-off belong to the callers.
+
+mod acks;
+mod codec;
+mod connection;
+mod consumer;
+mod names;
+mod publisher;
+mod topology;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use consumer::{Current, Session};
+use publisher::{Outgoing, Publisher};
+use trawl_common::letter::DeadLetter;
+use trawl_common::message::Message;
+use trawl_common::ports::{Consumer, Parked, Queue, Receipt, Result};
+use trawl_common::settings::{Queues, ServerUrl};
+use trawl_common::time::UnixMs;
+
+/// The queue on RabbitMQ.
+pub struct RabbitMq {
+    url: ServerUrl,
+    queues: Queues,
+    publisher: Publisher,
+    consuming: Current,
+    sessions: AtomicU64,
+}
+
+impl RabbitMq {
+    /// Connects once and declares the topology.
+    pub async fn connect(url: &ServerUrl, queues: &Queues) -> Result<Self> {
+        let publisher = Publisher::new(url.clone(), queues.clone());
+        publisher.channel().await?;
+        Ok(Self {
+            url: url.clone(),
+            queues: queues.clone(),
+            publisher,
+            consuming: Current::default(),
+            sessions: AtomicU64::new(1),
+        })
+    }
+
+    /// The session that all these receipts belong to, and their tags; without those of older sessions.
+    fn current(&self, receipts: &[Receipt]) -> Option<(std::sync::Arc<Session>, Vec<u64>)> {
+        let session = self.consuming.get()?;
+        let tags: Vec<u64> =
+            receipts.iter().filter(|receipt| receipt.session == session.id).map(|receipt| receipt.tag).collect();
+        (!tags.is_empty()).then_some((session, tags))
+    }
+}
+
+#[async_trait]
+impl Queue for RabbitMq {
+    async fn publish(&self, messages: &[Message]) -> Result<()> {
+        let outgoing = |message: &Message| to_queue(message, names::lane(message.lane).to_owned());
+        self.publisher.send(messages.iter().map(outgoing)).await
+    }
+
+    async fn park(&self, parked: &[Parked]) -> Result<()> {
+        let now = UnixMs::now();
+        let outgoing = |parked: &Parked| {
+            let wait = parked.until.wait_from(now).as_millis() as u64;
+            to_queue(&parked.message, names::rung(names::rung_for(wait)))
+        };
+        self.publisher.send(parked.iter().map(outgoing)).await
+    }
+
+    async fn dead_letter(&self, letters: &[DeadLetter]) -> Result<()> {
+        let outgoing = |letter: &DeadLetter| Outgoing {
+            exchange: names::FAILED_EXCHANGE,
+            key: names::FAILED_KEY.to_owned(),
+            body: letter.url.clone().into_bytes(),
+            properties: codec::letter_properties(letter),
+        };
+        self.publisher.send(letters.iter().map(outgoing)).await
+    }
+
+    async fn consume(&self, prefetch: u16) -> Result<Box<dyn Consumer>> {
+        let connection = connection::open(&self.url, "trawl consumer").await?;
+        topology::declare(&connection, &self.queues).await?;
+        let id = self.sessions.fetch_add(1, Ordering::Relaxed);
+        let (session, consumer) = Session::open(id, connection, prefetch).await?;
+        self.consuming.set(session);
+        Ok(Box::new(consumer))
+    }
+
+    async fn ack(&self, receipts: &[Receipt]) -> Result<()> {
+        match self.current(receipts) {
+            Some((session, tags)) => session.ack(tags).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn release(&self, receipts: &[Receipt]) -> Result<()> {
+        match self.current(receipts) {
+            Some((session, tags)) => session.release(tags).await,
+            None => Ok(()),
+        }
+    }
+}
+
+fn to_queue(message: &Message, queue: String) -> Outgoing {
+    Outgoing {
+        exchange: "",
+        key: queue,
+        body: message.url.as_str().as_bytes().to_vec(),
+        properties: codec::properties(message),
+    }
+}

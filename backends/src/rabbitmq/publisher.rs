@@ -1,0 +1,110 @@
+//! Publishing: a window of confirms in flight, each awaited and checked.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
+use lapin::{BasicProperties, Channel, Confirmation, Connection, PublisherConfirm};
+use tokio::sync::Mutex;
+use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::settings::{Queues, ServerUrl};
+
+use super::{connection, topology};
+use connection::failed;
+
+/// Unconfirmed messages on their way at most; above some 1,000 a broker gets slower, not faster.
+const WINDOW: usize = 800;
+
+/// A broker that confirms nothing for so long is blocked or gone.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One message for the broker.
+pub(super) struct Outgoing {
+    pub(super) exchange: &'static str,
+    pub(super) key: String,
+    pub(super) body: Vec<u8>,
+    pub(super) properties: BasicProperties,
+}
+
+/// Publishes on a connection of its own, which is opened when it is needed and again when it broke.
+pub(super) struct Publisher {
+    url: ServerUrl,
+    queues: Queues,
+    link: Mutex<Option<Link>>,
+}
+
+struct Link {
+    /// Closes when dropped.
+    _connection: Connection,
+    channel: Channel,
+}
+
+impl Publisher {
+    pub(super) fn new(url: ServerUrl, queues: Queues) -> Self {
+        Self { url, queues, link: Mutex::default() }
+    }
+
+    /// Sends all, and returns when the broker has confirmed all. On an error any part may be stored.
+    pub(super) async fn send(&self, outgoing: impl IntoIterator<Item = Outgoing> + Send) -> Result<()> {
+        let channel = self.channel().await?;
+        let mut window: VecDeque<PublisherConfirm> = VecDeque::new();
+        for message in outgoing {
+            if window.len() >= WINDOW
+                && let Some(oldest) = window.pop_front()
+            {
+                confirmed(oldest).await?;
+            }
+            window.push_back(publish(&channel, message).await?);
+        }
+        for confirm in window {
+            confirmed(confirm).await?;
+        }
+        Ok(())
+    }
+
+    /// The open channel, or a new one with the topology declared.
+    pub(super) async fn channel(&self) -> Result<Channel> {
+        let mut link = self.link.lock().await;
+        if let Some(open) = link.as_ref().filter(|link| link.channel.status().connected()) {
+            return Ok(open.channel.clone());
+        }
+        *link = None;
+        let connection = connection::open(&self.url, "trawl publisher").await?;
+        topology::declare(&connection, &self.queues).await?;
+        let channel = connection.create_channel().await.map_err(failed)?;
+        channel.confirm_select(ConfirmSelectOptions::default()).await.map_err(failed)?;
+        *link = Some(Link { _connection: connection, channel: channel.clone() });
+        Ok(channel)
+    }
+}
+
+async fn publish(channel: &Channel, message: Outgoing) -> Result<PublisherConfirm> {
+    let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
+    let Outgoing { exchange, key, body, properties } = message;
+    let publishing = channel.basic_publish(exchange.into(), key.into(), options, &body, properties);
+    patiently(publishing).await
+}
+
+async fn confirmed(confirm: PublisherConfirm) -> Result<()> {
+    match patiently(confirm).await? {
+        Confirmation::Ack(None) => Ok(()),
+        Confirmation::Ack(Some(returned)) => {
+            let text = format!("rabbitmq has no queue for the key {}", returned.routing_key);
+            Err(Error::new(ErrorKind::Unavailable, text))
+        }
+        Confirmation::Nack(_) => {
+            Err(Error::new(ErrorKind::Unavailable, "rabbitmq refused a message: a queue is full or has lost its leader"))
+        }
+        Confirmation::NotRequested => Err(Error::new(ErrorKind::Corrupt, "rabbitmq does not confirm on this channel")),
+    }
+}
+
+async fn patiently<T>(call: impl Future<Output = lapin::Result<T>>) -> Result<T> {
+    match tokio::time::timeout(PATIENCE, call).await {
+        Ok(result) => result.map_err(failed),
+        Err(_) => {
+            let text = format!("rabbitmq confirmed nothing for {} s: is it out of memory or disk?", PATIENCE.as_secs());
+            Err(Error::new(ErrorKind::Unavailable, text))
+        }
+    }
+}

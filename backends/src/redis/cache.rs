@@ -1,0 +1,93 @@
+//! Responses: `content:<url>`, one line of JSON with status and headers, then the body in zstd.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use redis::aio::ConnectionManager;
+use serde::{Deserialize, Serialize};
+use trawl_common::ports::{Cache, Error, ErrorKind, Response, Result};
+use trawl_common::url::CanonicalUrl;
+
+use super::{failed, keys};
+
+/// The cheapest level: a response lives for a minute.
+const LEVEL: i32 = 1;
+
+/// The largest body that is kept.
+const MAX_BODY: usize = 2 * 1024 * 1024;
+
+/// A response cache on Redis.
+pub struct RedisCache {
+    redis: ConnectionManager,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    status: u16,
+    content_type: Option<String>,
+    redirected_to: Option<String>,
+    length: usize,
+}
+
+impl RedisCache {
+    /// On this connection.
+    pub fn new(redis: ConnectionManager) -> Self {
+        Self { redis }
+    }
+}
+
+#[async_trait]
+impl Cache for RedisCache {
+    async fn get(&self, url: &CanonicalUrl) -> Result<Option<Response>> {
+        let mut redis = self.redis.clone();
+        let stored: Option<Vec<u8>> =
+            redis::cmd("GET").arg(keys::content(url)).query_async(&mut redis).await.map_err(failed)?;
+        stored.map(|bytes| decode(&bytes)).transpose()
+    }
+
+    async fn put(&self, url: &CanonicalUrl, response: &Response, ttl: Duration) -> Result<()> {
+        if response.body.len() > MAX_BODY {
+            return Ok(());
+        }
+        let mut redis = self.redis.clone();
+        redis::cmd("SET")
+            .arg(keys::content(url))
+            .arg(encode(response)?)
+            .arg("PX")
+            .arg(ttl.as_millis() as u64)
+            .query_async(&mut redis)
+            .await
+            .map_err(failed)
+    }
+}
+
+fn encode(response: &Response) -> Result<Vec<u8>> {
+    let head = Head {
+        status: response.status,
+        content_type: response.content_type.clone(),
+        redirected_to: response.redirected_to.as_ref().map(ToString::to_string),
+        length: response.body.len(),
+    };
+    let mut bytes = serde_json::to_vec(&head).map_err(corrupt)?;
+    bytes.push(b'\n');
+    bytes.extend(zstd::bulk::compress(&response.body, LEVEL).map_err(corrupt)?);
+    Ok(bytes)
+}
+
+fn decode(bytes: &[u8]) -> Result<Response> {
+    let end = bytes.iter().position(|&byte| byte == b'\n').ok_or_else(|| corrupt("no head"))?;
+    let (head, body) = bytes.split_at(end);
+    let head: Head = serde_json::from_slice(head).map_err(corrupt)?;
+    if head.length > MAX_BODY {
+        return Err(corrupt("a body larger than any that is kept"));
+    }
+    let body = zstd::bulk::decompress(&body[1..], head.length).map_err(corrupt)?;
+    let redirected_to = head.redirected_to.map(|url| url.parse()).transpose().map_err(corrupt)?;
+    let content_type = head.content_type;
+    Ok(Response { status: head.status, content_type, redirected_to, body: Bytes::from(body) })
+}
+
+fn corrupt(error: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("cached response: {error}"))
+}

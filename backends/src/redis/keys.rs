@@ -1,0 +1,72 @@
+//! The names of keys. The hash tag keeps what one script touches in one slot of a Redis Cluster.
+
+use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
+use trawl_common::url::{CanonicalUrl, Host};
+
+/// Hash: crawl -> spider.
+pub(super) const CRAWLS: &str = "crawls";
+/// Sorted set: worker -> its last beat, in ms.
+pub(super) const WORKERS: &str = "workers";
+/// The lease of the one process that sweeps.
+pub(super) const SWEEPER: &str = "sweeper";
+
+fn seen_name(spider: &SpiderName) -> String {
+    if *spider == SpiderName::default() { "crawled_urls".to_owned() } else { format!("crawled_urls:{spider}") }
+}
+
+/// The keys of one crawl; all in the slot of its spider.
+pub(super) struct CrawlKeys {
+    pub(super) seen: String,
+    pub(super) pending: String,
+    pub(super) outbox: String,
+    pub(super) crawl: String,
+    pub(super) failed: String,
+    pub(super) lease: String,
+}
+
+impl CrawlKeys {
+    pub(super) fn new(crawl: &CrawlRef) -> Self {
+        let seen = seen_name(&crawl.spider);
+        let id: &CrawlId = &crawl.id;
+        Self {
+            pending: format!("{{{seen}}}:pending:{id}"),
+            outbox: format!("{{{seen}}}:outbox"),
+            crawl: format!("{{{seen}}}:crawl:{id}"),
+            failed: format!("{{{seen}}}:failed:{id}"),
+            lease: format!("{{{seen}}}:lease"),
+            seen,
+        }
+    }
+}
+
+pub(super) fn failures(url: &CanonicalUrl) -> String {
+    format!("failures:{url}")
+}
+
+pub(super) fn content(url: &CanonicalUrl) -> String {
+    format!("content:{url}")
+}
+
+pub(super) fn rate_limit(host: &Host) -> String {
+    format!("ratelimit:{host}")
+}
+
+pub(super) fn worker(id: &WorkerId) -> String {
+    format!("workers:{id}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crawls_keys_share_the_slot_of_the_dedup_set() {
+        let crawl = |spider: &str| CrawlRef { id: "c1".parse().unwrap(), spider: spider.parse().unwrap() };
+        let keys = CrawlKeys::new(&crawl("default"));
+        assert_eq!(keys.seen, "crawled_urls");
+        assert_eq!(keys.pending, "{crawled_urls}:pending:c1");
+        let keys = CrawlKeys::new(&crawl("docs"));
+        assert_eq!(keys.seen, "crawled_urls:docs");
+        assert_eq!(keys.crawl, "{crawled_urls:docs}:crawl:c1");
+    }
+}

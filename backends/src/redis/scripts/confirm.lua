@@ -1,0 +1,20 @@
+-- KEYS: pending, outbox. ARGV: crawl id, urls.
+local urls, members = {}, {}
+for i = 2, #ARGV do
+  urls[i - 1] = ARGV[i]
+  members[i - 1] = ARGV[1] .. ' ' .. ARGV[i]
+end
+local texts = redis.call('HMGET', KEYS[1], unpack(urls))
+local changed = {}
+for i, text in ipairs(texts) do
+  -- The state is the first letter, and nothing else changes.
+  if text and string.sub(text, 1, 1) == 'n' then
+    changed[#changed + 1] = urls[i]
+    changed[#changed + 1] = 'q' .. string.sub(text, 2)
+  end
+end
+if #changed > 0 then
+  redis.call('HSET', KEYS[1], unpack(changed))
+end
+redis.call('ZREM', KEYS[2], unpack(members))
+return redis.status_reply('OK')

@@ -1,0 +1,16 @@
+-- KEYS: lease, crawl. ARGV: token, holder, ttl, crawl id, spider.
+-- Returns "ok", "over", or "busy" with who holds the lease for how long.
+local held = redis.call('GET', KEYS[1])
+if held then
+  return {'busy', held, redis.call('PTTL', KEYS[1])}
+end
+local status = redis.call('HGET', KEYS[2], 'status')
+if status == 'finished' or status == 'cancelled' then
+  return {'over', status}
+end
+if not status then
+  redis.call('HSET', KEYS[2], 'spider', ARGV[5], 'status', 'running', 'started', int(now_ms()))
+end
+redis.call('HSET', KEYS[2], 'discovery', 'open')
+redis.call('SET', KEYS[1], table.concat({ARGV[1], ARGV[4], ARGV[2]}, ' '), 'PX', ARGV[3])
+return {'ok'}

@@ -1,0 +1,20 @@
+-- KEYS: pending, outbox. ARGV: worker, crawl id, then url, until, failed (0 or 1) for each.
+-- Returns for each the attempts so far, or -1 if this worker no longer held it.
+local now = now_ms()
+local answer = {}
+for i = 3, #ARGV, 3 do
+  local text = redis.call('HGET', KEYS[1], ARGV[i])
+  local record = text and parse(text)
+  if record and record.state == 'h' and record.holder == ARGV[1] then
+    record.state, record.since, record.holder = 'p', tonumber(ARGV[i + 1]), '-'
+    -- Only a start without an end counts towards poison, and this one has ended.
+    record.starts = 0
+    record.attempts = record.attempts + tonumber(ARGV[i + 2])
+    redis.call('HSET', KEYS[1], ARGV[i], format(record))
+    redis.call('ZADD', KEYS[2], int(now), ARGV[2] .. ' ' .. ARGV[i])
+    answer[#answer + 1] = record.attempts
+  else
+    answer[#answer + 1] = -1
+  end
+end
+return answer

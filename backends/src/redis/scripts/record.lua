@@ -1,0 +1,35 @@
+-- A record, as text that reads well in redis-cli:
+--   state since holder starts attempts lane depth deadline referrer
+-- state: n new, q queued, p parked (since = the instant it is due), h held. Absent parts are "-".
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local function int(number)
+  return string.format('%.0f', number)
+end
+
+local function parse(text)
+  local state, since, holder, starts, attempts, lane, depth, deadline, referrer =
+    string.match(text, '^(%a) (%d+) (%S+) (%d+) (%d+) (%a+) (%d+) (%S+) (%S+)$')
+  return {
+    state = state, since = tonumber(since), holder = holder, starts = tonumber(starts),
+    attempts = tonumber(attempts), lane = lane, depth = depth, deadline = deadline, referrer = referrer,
+  }
+end
+
+local function format(record)
+  return table.concat({
+    record.state, int(record.since), record.holder, record.starts, record.attempts,
+    record.lane, record.depth, record.deadline, record.referrer,
+  }, ' ')
+end
+
+-- A crawl ends when its sources are read to their end and no record is left.
+local function end_if_done(crawl, pending, now)
+  local state = redis.call('HMGET', crawl, 'status', 'discovery')
+  if state[1] == 'running' and state[2] == 'ended' and redis.call('HLEN', pending) == 0 then
+    redis.call('HSET', crawl, 'status', 'finished', 'ended', int(now))
+  end
+end

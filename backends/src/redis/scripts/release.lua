@@ -1,0 +1,11 @@
+-- KEYS: pending. ARGV: worker, urls. What this worker holds becomes queued again.
+local now = now_ms()
+for i = 2, #ARGV do
+  local text = redis.call('HGET', KEYS[1], ARGV[i])
+  local record = text and parse(text)
+  if record and record.state == 'h' and record.holder == ARGV[1] then
+    record.state, record.since, record.holder = 'q', now, '-'
+    redis.call('HSET', KEYS[1], ARGV[i], format(record))
+  end
+end
+return redis.status_reply('OK')

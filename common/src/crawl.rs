@@ -1,0 +1,130 @@
+//! A crawl's books.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::names::{CrawlId, CrawlRef, SpiderName};
+use crate::outcome::Terminal;
+use crate::time::UnixMs;
+
+/// Where a crawl stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CrawlState {
+    /// Scheduled, not yet started.
+    Pending,
+    /// URLs are admitted or fetched.
+    Running,
+    /// Held by a person.
+    Paused,
+    /// Discovery has ended and every URL has its terminal state.
+    Finished,
+    /// Stopped by a person.
+    Cancelled,
+}
+
+impl CrawlState {
+    const ALL: [Self; 5] = [Self::Pending, Self::Running, Self::Paused, Self::Finished, Self::Cancelled];
+
+    /// The name in books and output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Finished => "finished",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether nothing will happen to the crawl any more.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Finished | Self::Cancelled)
+    }
+}
+
+impl fmt::Display for CrawlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for CrawlState {
+    type Err = UnknownState;
+    fn from_str(text: &str) -> Result<Self, UnknownState> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text).ok_or(UnknownState)
+    }
+}
+
+/// A text that names no [`CrawlState`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not the state of a crawl")]
+pub struct UnknownState;
+
+/// How many URLs of a crawl ended how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// URLs that were new and taken in.
+    pub admitted: u64,
+    /// Fetched and stored.
+    pub done: u64,
+    /// Failed for good.
+    pub failed: u64,
+    /// Left out on purpose.
+    pub skipped: u64,
+    /// Outlived their deadline.
+    pub expired: u64,
+    /// Dropped with their crawl.
+    pub cancelled: u64,
+}
+
+impl Counts {
+    /// URLs that have reached their terminal state.
+    pub fn ended(&self) -> u64 {
+        self.done + self.failed + self.skipped + self.expired + self.cancelled
+    }
+
+    /// The counter of one terminal state.
+    pub fn of(&mut self, terminal: Terminal) -> &mut u64 {
+        match terminal {
+            Terminal::Done => &mut self.done,
+            Terminal::Skipped => &mut self.skipped,
+            Terminal::Failed => &mut self.failed,
+            Terminal::Expired => &mut self.expired,
+            Terminal::Cancelled => &mut self.cancelled,
+        }
+    }
+}
+
+/// A crawl's books at one moment, as `status`, `wait` and `crawl` print them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Books {
+    /// The crawl.
+    pub crawl: CrawlId,
+    /// Its spider.
+    pub spider: SpiderName,
+    /// Where it stands.
+    pub status: CrawlState,
+    /// Its counters.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// URLs without a terminal state.
+    pub pending: u64,
+    /// From its start to its end, or to now.
+    pub seconds: f64,
+    /// Whether every source has been read to its end.
+    #[serde(skip)]
+    pub discovered: bool,
+    /// When it started.
+    #[serde(skip)]
+    pub started: UnixMs,
+}
+
+impl Books {
+    /// The crawl's address.
+    pub fn crawl_ref(&self) -> CrawlRef {
+        CrawlRef { id: self.crawl.clone(), spider: self.spider.clone() }
+    }
+}

@@ -1,0 +1,22 @@
+//! What every part of trawl shares: the vocabulary, the pure policy, the ports, the settings.
+//!
+//! No I/O client lives here. The ports in [`ports`] are the traits that the adapters of
+//! `trawl-backends` implement; `trawl-producer` and `trawl-worker` know nothing else of the world.
+
+pub mod crawl;
+pub mod exit;
+pub mod gcra;
+pub mod item;
+pub mod lane;
+pub mod letter;
+pub mod message;
+pub mod names;
+pub mod outcome;
+pub mod ports;
+pub mod retry;
+pub mod route;
+pub mod settings;
+pub mod telemetry;
+pub mod text;
+pub mod time;
+pub mod url;

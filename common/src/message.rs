@@ -1,0 +1,49 @@
+//! What travels through a queue: a wake-up for one URL.
+
+use crate::lane::Lane;
+use crate::names::CrawlRef;
+use crate::time::UnixMs;
+use crate::url::CanonicalUrl;
+
+/// A URL on its way to a worker. The record in the frontier is the truth; this only says "look".
+///
+/// On RabbitMQ the body is the URL and nothing else, and the rest are headers, so that a publisher
+/// in any language can send a bare URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The URL to fetch.
+    pub url: CanonicalUrl,
+    /// The crawl that admitted it.
+    pub crawl: CrawlRef,
+    /// The lane that it was routed to; kept while it is parked.
+    pub lane: Lane,
+    /// How many links it is away from where the crawl started.
+    pub depth: u16,
+    /// When it is no longer worth fetching.
+    pub deadline: Option<UnixMs>,
+    /// The instant that was reserved with its host, if it is parked until then.
+    pub slot: Option<UnixMs>,
+    /// The page that linked to it.
+    pub referrer: Option<CanonicalUrl>,
+}
+
+impl Message {
+    /// A URL at the start of a crawl, with nothing else known of it.
+    pub fn seed(url: CanonicalUrl, crawl: CrawlRef, lane: Lane) -> Self {
+        Self { url, crawl, lane, depth: 0, deadline: None, slot: None, referrer: None }
+    }
+
+    /// Whether the URL is no longer worth fetching at `now`.
+    pub fn is_expired(&self, now: UnixMs) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+}
+
+/// A message that is not one: what arrived, made safe to show, and what is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// The start of the body, printable.
+    pub text: String,
+    /// What is wrong with it.
+    pub reason: String,
+}

@@ -1,0 +1,160 @@
+//! The names of spiders, crawls and workers.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::UnixMs;
+
+/// A name that is not `[a-z0-9_-]`, with an optional dot, or longer than 64 characters.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a name: use 1 to 64 of a-z, 0-9, `_`, `-` and `.`")]
+pub struct InvalidName(String);
+
+fn parse_name(text: &str) -> Result<Arc<str>, InvalidName> {
+    let fits = (1..=64).contains(&text.len());
+    let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-.".contains(&b));
+    if fits && plain {
+        Ok(text.into())
+    } else {
+        let shown: String = text.chars().filter(|c| !c.is_control()).take(64).collect();
+        Err(InvalidName(shown))
+    }
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidName;
+            fn from_str(text: &str) -> Result<Self, InvalidName> {
+                parse_name(text).map(Self)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidName;
+            fn try_from(text: String) -> Result<Self, InvalidName> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> String {
+                name.0.as_ref().to_owned()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name! {
+    /// A spider: a named definition of where to start, what to follow and what to extract.
+    SpiderName
+}
+name! {
+    /// One run of a spider.
+    CrawlId
+}
+name! {
+    /// One worker process.
+    WorkerId
+}
+
+impl Default for SpiderName {
+    /// The spider that needs no file.
+    fn default() -> Self {
+        Self("default".into())
+    }
+}
+
+impl CrawlId {
+    /// An id that sorts by time and is unique without asking anyone: `20231114-221320-a1b2c3`.
+    pub fn generate(now: UnixMs) -> Self {
+        let date: String = now.to_string().chars().filter(char::is_ascii_digit).take(14).collect();
+        let (day, time) = date.split_at(8);
+        Self(format!("{day}-{time}-{}", random_suffix()).into())
+    }
+}
+
+impl WorkerId {
+    /// This machine's name and a random suffix, so that a restarted worker is a new worker.
+    pub fn generate(machine: &str) -> Self {
+        let machine: String = machine
+            .to_ascii_lowercase()
+            .chars()
+            .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
+            .take(48)
+            .collect();
+        let machine = if machine.is_empty() { "worker" } else { &machine };
+        Self(format!("{machine}-{}", random_suffix()).into())
+    }
+}
+
+fn random_suffix() -> String {
+    format!("{:06x}", rand::random::<u32>() & 0xff_ffff)
+}
+
+/// A crawl together with its spider: the address of its books.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CrawlRef {
+    /// The crawl.
+    pub id: CrawlId,
+    /// The spider that it runs.
+    pub spider: SpiderName,
+}
+
+impl CrawlRef {
+    /// The crawl to which a message without headers belongs: a URL that someone published by hand.
+    pub fn adhoc() -> Self {
+        Self { id: CrawlId("adhoc".into()), spider: SpiderName::default() }
+    }
+
+    /// Whether this is the crawl of hand-published URLs, which never ends.
+    pub fn is_adhoc(&self) -> bool {
+        self.id.as_str() == "adhoc"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_could_break_a_key_or_a_terminal_is_refused() {
+        for bad in ["", "UPPER", "a b", "a{b}", "a:b", "a\u{1b}[0m", &"x".repeat(65)] {
+            assert!(bad.parse::<SpiderName>().is_err(), "{bad:?}");
+        }
+        assert_eq!("docs-2_x".parse::<SpiderName>().unwrap().as_str(), "docs-2_x");
+    }
+
+    #[test]
+    fn a_crawl_id_carries_its_date() {
+        let id = CrawlId::generate(UnixMs(1_700_000_000_123));
+        assert!(id.as_str().starts_with("20231114-221320-"), "{id}");
+    }
+
+    #[test]
+    fn a_worker_id_survives_any_machine_name() {
+        assert!(WorkerId::generate("Ünïcode Host.local").as_str().parse::<WorkerId>().is_ok());
+        assert!(WorkerId::generate("").as_str().starts_with("worker-"));
+    }
+}

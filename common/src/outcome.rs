@@ -1,0 +1,213 @@
+//! What became of a fetch, and what becomes of a URL.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::UnixMs;
+
+/// The kinds of failure that people and the retry policy tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Class {
+    /// Nothing came within the time allowed.
+    Timeout,
+    /// The host name has no address.
+    Dns,
+    /// No connection, or it broke.
+    Connect,
+    /// The certificate or the handshake was refused.
+    Tls,
+    /// The server answered with a status that is not a success.
+    Http,
+    /// The body was too large, broken, or of a kind that is not asked for.
+    Body,
+    /// The page could not be parsed.
+    Parse,
+    /// An address that settings do not allow.
+    Forbidden,
+    /// Too many redirects, or one to nowhere.
+    Redirect,
+}
+
+impl Class {
+    /// Every class.
+    pub const ALL: [Self; 9] = [
+        Self::Timeout,
+        Self::Dns,
+        Self::Connect,
+        Self::Tls,
+        Self::Http,
+        Self::Body,
+        Self::Parse,
+        Self::Forbidden,
+        Self::Redirect,
+    ];
+
+    /// The name in headers, logs and settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Dns => "dns",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::Http => "http",
+            Self::Body => "body",
+            Self::Parse => "parse",
+            Self::Forbidden => "forbidden",
+            Self::Redirect => "redirect",
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One failed attempt: what kind, what exactly, and what the server asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{class}: {detail}")]
+pub struct Failure {
+    /// What kind of failure.
+    pub class: Class,
+    /// The HTTP status, where there was an answer.
+    pub status: Option<u16>,
+    /// What happened, for people, printable and at most 1 KB.
+    pub detail: String,
+    /// The wait that the server asked for (`Retry-After`, RFC 9110 10.2.3).
+    pub retry_after: Option<Duration>,
+}
+
+impl Failure {
+    /// A failure of `class` described by `detail`, made printable.
+    pub fn new(class: Class, detail: impl fmt::Display) -> Self {
+        let detail = crate::text::printable(&detail.to_string(), 1024);
+        Self { class, status: None, detail, retry_after: None }
+    }
+}
+
+/// Why a URL was left out on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Skip {
+    /// The content is of a kind that no spider reads.
+    ContentType,
+}
+
+impl Skip {
+    /// The name in logs and books.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ContentType => "content-type",
+        }
+    }
+}
+
+/// What became of one delivery of a URL. `settle` matches on it, and nothing else acts on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Fetched, extracted, and its item stands in every sink.
+    Done,
+    /// Left out on purpose.
+    Skipped(Skip),
+    /// Failed, and worth another try at this instant.
+    Retry(Failure, UnixMs),
+    /// Failed for good.
+    Failed(Failure, Reason),
+    /// Not yet: its host's turn comes later. The flag says whether that slot is reserved for it.
+    Deferred {
+        /// When to look again.
+        until: UnixMs,
+        /// Whether the instant is reserved with the host.
+        reserved: bool,
+    },
+    /// Its deadline passed before its turn came.
+    Expired,
+    /// Nothing to do: finished before, or in other hands.
+    Dropped,
+    /// Given back untouched, for any worker to take again.
+    Released,
+}
+
+/// Why a URL became a dead letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// Its retries are used up.
+    Retries,
+    /// It failed in a way that another try cannot mend.
+    Final,
+    /// It was started several times and never finished: it kills its worker.
+    Poison,
+    /// It outlived its deadline.
+    Expired,
+    /// It is not a URL, or not a message.
+    Invalid,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 5] = [Self::Retries, Self::Final, Self::Poison, Self::Expired, Self::Invalid];
+
+    /// The name in headers and commands.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Retries => "retries",
+            Self::Final => "final",
+            Self::Poison => "poison",
+            Self::Expired => "expired",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Reason {
+    type Err = UnknownReason;
+    fn from_str(text: &str) -> Result<Self, UnknownReason> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == text).ok_or(UnknownReason)
+    }
+}
+
+/// A reason that is none of [`Reason::ALL`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a reason is one of retries, final, poison, expired, invalid")]
+pub struct UnknownReason;
+
+/// The one final state of a URL in a crawl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Terminal {
+    /// Fetched and stored.
+    Done,
+    /// Left out on purpose.
+    Skipped,
+    /// Failed for good.
+    Failed,
+    /// Outlived its deadline.
+    Expired,
+    /// Its crawl was cancelled.
+    Cancelled,
+}
+
+impl Terminal {
+    /// Every terminal state.
+    pub const ALL: [Self; 5] = [Self::Done, Self::Skipped, Self::Failed, Self::Expired, Self::Cancelled];
+
+    /// The name of its counter in a crawl's books.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Skipped => "skipped",
+            Self::Failed => "failed",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The response cache.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::Result;
+use crate::url::CanonicalUrl;
+
+/// Keeps successful responses for a short time. Best effort: a caller treats an error as a miss.
+#[async_trait]
+pub trait Cache: Send + Sync {
+    /// The response of `url`, if one is kept.
+    async fn get(&self, url: &CanonicalUrl) -> Result<Option<Response>>;
+
+    /// Keeps `response` for `ttl`.
+    async fn put(&self, url: &CanonicalUrl, response: &Response, ttl: Duration) -> Result<()>;
+}
+
+/// A response as fetched, its body decoded of content codings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The HTTP status.
+    pub status: u16,
+    /// The `Content-Type` as sent.
+    pub content_type: Option<String>,
+    /// The URL that answered, after redirects, where that is another than was asked.
+    pub redirected_to: Option<CanonicalUrl>,
+    /// The body.
+    pub body: Bytes,
+}

@@ -1,0 +1,42 @@
+//! The one error of all ports: what kind it is decides what a caller does.
+
+use std::fmt;
+
+/// What a caller can do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The server is away, slow, full or restarting: try again later.
+    Unavailable,
+    /// Someone else holds the lease that this needs.
+    Busy,
+    /// The caller's lease has lapsed, or its crawl is over: stop.
+    Stale,
+    /// The server refuses this for good: another type, no permission, no such queue.
+    Refused,
+    /// What is stored there cannot be understood.
+    Corrupt,
+}
+
+/// An error of an adapter, without secrets.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{context}")]
+pub struct Error {
+    /// What to do about it.
+    pub kind: ErrorKind,
+    context: String,
+}
+
+/// The result of a port's call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error of `kind`, told in `context`.
+    pub fn new(kind: ErrorKind, context: impl fmt::Display) -> Self {
+        Self { kind, context: crate::text::printable(&context.to_string(), 2048) }
+    }
+
+    /// Whether the same call may succeed later.
+    pub fn is_temporary(&self) -> bool {
+        self.kind == ErrorKind::Unavailable
+    }
+}

@@ -1,0 +1,35 @@
+//! The ports: what the producer and the worker ask of the world. Each is small and has two real
+//! adapters, one on servers and one embedded, that pass one conformance suite.
+
+mod cache;
+mod error;
+mod frontier;
+mod hosts;
+mod queue;
+mod sink;
+
+use std::sync::Arc;
+
+pub use cache::{Cache, Response};
+pub use error::{Error, ErrorKind, Result};
+pub use frontier::{
+    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, MAX_STARTS, NewUrl, Parking, Start,
+};
+pub use hosts::{Ask, Hosts};
+pub use queue::{Consumer, Delivery, Parked, Queue, Receipt};
+pub use sink::Sink;
+
+/// One set of adapters: all that `producer::run` and `worker::run` are given.
+#[derive(Clone)]
+pub struct Ports {
+    /// Messages.
+    pub queue: Arc<dyn Queue>,
+    /// Records and books.
+    pub frontier: Arc<dyn Frontier>,
+    /// Politeness.
+    pub hosts: Arc<dyn Hosts>,
+    /// Responses.
+    pub cache: Arc<dyn Cache>,
+    /// Items.
+    pub sink: Arc<dyn Sink>,
+}

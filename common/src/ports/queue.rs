@@ -1,0 +1,72 @@
+//! The queue: wake-ups on their way to a worker.
+
+use async_trait::async_trait;
+
+use super::Result;
+use crate::letter::DeadLetter;
+use crate::message::{Malformed, Message};
+use crate::time::UnixMs;
+
+/// Carries messages, durably and at least once.
+///
+/// Every publishing call returns only when all that it was given is stored durably (the broker has
+/// confirmed it). On an error any part may have been stored: repeating the call is harmless, for a
+/// message too many is heard and dropped.
+#[async_trait]
+pub trait Queue: Send + Sync {
+    /// Sends each message to its lane.
+    async fn publish(&self, messages: &[Message]) -> Result<()>;
+
+    /// Stores each message out of the way until its instant; then it comes before all others.
+    async fn park(&self, parked: &[Parked]) -> Result<()>;
+
+    /// Stores dead letters where people and other programs find them.
+    async fn dead_letter(&self, letters: &[DeadLetter]) -> Result<()>;
+
+    /// Starts to take messages, with at most `prefetch` of each lane on their way or unsettled.
+    async fn consume(&self, prefetch: u16) -> Result<Box<dyn Consumer>>;
+
+    /// Deletes the messages behind these receipts. A receipt from before a reconnect is ignored:
+    /// its message comes again.
+    async fn ack(&self, receipts: &[Receipt]) -> Result<()>;
+
+    /// Gives the messages behind these receipts back, for any worker to take.
+    async fn release(&self, receipts: &[Receipt]) -> Result<()>;
+}
+
+/// A stream of deliveries.
+#[async_trait]
+pub trait Consumer: Send {
+    /// Waits for messages and returns between one and `max`: parked ones whose time has come first,
+    /// then the priority lane, then bulk. Cancelling the call loses nothing.
+    ///
+    /// An error ends this consumer: what it delivered and was not acked will come again.
+    async fn next(&mut self, max: usize) -> Result<Vec<Delivery>>;
+}
+
+/// One message in a worker's hands, until its receipt is acked or released.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// The message, or what arrived in its place.
+    pub message: std::result::Result<Message, Malformed>,
+    /// What to settle it with.
+    pub receipt: Receipt,
+}
+
+/// Names one delivery to the adapter that made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Receipt {
+    /// Which channel or session delivered it.
+    pub session: u64,
+    /// Which delivery of that session.
+    pub tag: u64,
+}
+
+/// A message and the instant to store it until.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parked {
+    /// The message; its `slot` says whether the instant is reserved.
+    pub message: Message,
+    /// When it is to come back.
+    pub until: UnixMs,
+}

@@ -1,0 +1,228 @@
+//! Reading settings from their sources.
+
+use std::path::{Path, PathBuf};
+
+use config::{Config, ConfigError, Environment, File, FileFormat};
+
+use super::{ServerUrl, Settings};
+
+/// The file that is read when no other is named; it may be absent.
+const DEFAULT_FILE: &str = "trawl.toml";
+
+/// Where settings come from.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// The file to read, which must exist then. Without one, `trawl.toml` here, if there is one.
+    pub file: Option<PathBuf>,
+    /// The environment; tests give their own.
+    pub env: Vec<(String, String)>,
+    /// Keys set by flags: `("fetch.timeout", "5s")`. They win over all else.
+    pub flags: Vec<(&'static str, String)>,
+}
+
+/// A setting that is wrong: one line that says what to change.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Invalid(String);
+
+impl Source {
+    /// The process's own environment, and `file` if one is named.
+    pub fn from_env(file: Option<PathBuf>) -> Self {
+        // A variable that is not text can be none of ours.
+        let env = std::env::vars_os()
+            .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Self { file, env, flags: Vec::new() }
+    }
+
+    /// Sets a key, as a flag does.
+    pub fn set(&mut self, key: &'static str, value: impl ToString) {
+        self.flags.push((key, value.to_string()));
+    }
+
+    /// Reads, merges and checks.
+    pub fn load(&self) -> Result<Settings, Invalid> {
+        let defaults = Config::try_from(&Settings::default()).map_err(|error| self.explain(&error))?;
+        let mut builder = Config::builder().add_source(defaults);
+        let path = self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
+        if self.file.is_some() || path.exists() {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Invalid(format!("cannot read settings from {}: {error}", path.display())))?;
+            builder = builder.add_source(File::from_str(&text, FileFormat::Toml));
+        }
+        let env = self.env.iter().filter(|(key, _)| key.starts_with("TRAWL__")).cloned().collect();
+        let environment = Environment::with_prefix("TRAWL")
+            .prefix_separator("__")
+            .separator("__")
+            .try_parsing(true)
+            .with_list_parse_key("retry.statuses")
+            .list_separator(",")
+            .source(Some(env));
+        builder = builder.add_source(environment);
+        for (key, value) in &self.flags {
+            builder = builder.set_override(*key, value.as_str()).map_err(|error| self.explain(&error))?;
+        }
+        let mut settings: Settings = builder
+            .build()
+            .and_then(Config::try_deserialize)
+            .map_err(|error| self.explain(&error))?;
+        self.apply_short_names(&mut settings)?;
+        check(&settings)?;
+        Ok(settings)
+    }
+
+    /// `RABBITMQ_URL`, `REDIS_URL`, `RABBITMQ_HOST` and `REDIS_HOST`: what other tools call them.
+    fn apply_short_names(&self, settings: &mut Settings) -> Result<(), Invalid> {
+        let var = |name: &str| {
+            self.env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value)
+        };
+        let servers = [
+            ("RABBITMQ_URL", "RABBITMQ_HOST", "TRAWL__RABBITMQ__URL", &mut settings.rabbitmq.url),
+            ("REDIS_URL", "REDIS_HOST", "TRAWL__REDIS__URL", &mut settings.redis.url),
+        ];
+        for (url, host, own, setting) in servers {
+            if var(own).is_some() {
+                continue;
+            }
+            if let Some(url) = var(url) {
+                *setting = ServerUrl::new(url);
+            } else if let Some(name) = var(host) {
+                *setting = setting
+                    .with_host(name)
+                    .ok_or_else(|| Invalid(format!("{host}: `{name}` is not a host name")))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn explain(&self, error: &ConfigError) -> Invalid {
+        let place = match &self.file {
+            Some(file) => file.display().to_string(),
+            None => format!("{DEFAULT_FILE} or a TRAWL__ variable"),
+        };
+        let text = error.to_string().replace('\n', " ");
+        Invalid(format!("settings ({place}): {}", text.trim()))
+    }
+}
+
+fn check(settings: &Settings) -> Result<(), Invalid> {
+    let wrong = |key: &str, why: &str| Err(Invalid(format!("settings: {key}: {why}")));
+    let server = |url: &ServerUrl, schemes: &[&str]| {
+        url::Url::parse(url.reveal()).is_ok_and(|url| schemes.contains(&url.scheme()) && url.has_host())
+    };
+    if !server(&settings.rabbitmq.url, &["amqp", "amqps"]) {
+        return wrong("rabbitmq.url", "write amqp://user:password@host:port/vhost");
+    }
+    let redis = ["redis", "rediss"];
+    if !server(&settings.redis.url, &redis) {
+        return wrong("redis.url", "write redis://user:password@host:port/database");
+    }
+    if settings.cache.url.as_ref().is_some_and(|url| !server(url, &redis)) {
+        return wrong("cache.url", "write redis://user:password@host:port/database");
+    }
+    if settings.worker.concurrency == 0 || settings.worker.prefetch == 0 {
+        return wrong("worker", "concurrency and prefetch must be at least 1");
+    }
+    if settings.queues.bulk.ttl.is_zero() || settings.queues.priority.ttl.is_zero() {
+        return wrong("queues", "a lane's ttl must be more than nothing");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gcra::Rate;
+
+    fn from(toml: &str, env: &[(&str, &str)]) -> Result<Settings, Invalid> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), toml).unwrap();
+        let env = env.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        Source { file: Some(file.path().to_owned()), env, flags: Vec::new() }.load()
+    }
+
+    fn complaint(toml: &str, env: &[(&str, &str)]) -> String {
+        let text = from(toml, env).unwrap_err().to_string();
+        assert!(!text.contains('\n'), "{text}");
+        text
+    }
+
+    #[test]
+    fn no_source_gives_the_defaults() {
+        assert_eq!(from("", &[]).unwrap(), Settings::default());
+    }
+
+    #[test]
+    fn the_environment_wins_over_the_file_and_flags_over_both() {
+        let toml = "[politeness]\nrate = \"1/s\"\nburst = 2";
+        let settings = from(toml, &[("TRAWL__POLITENESS__RATE", "2/s")]).unwrap();
+        assert_eq!(settings.politeness.rate, "2/s".parse().unwrap());
+        assert_eq!(settings.politeness.burst, 2);
+
+        let env = vec![("TRAWL__POLITENESS__RATE".to_owned(), "2/s".to_owned())];
+        let mut source = Source { file: None, env, flags: Vec::new() };
+        source.set("politeness.rate", Rate::Unlimited);
+        assert_eq!(source.load().unwrap().politeness.rate, Rate::Unlimited);
+    }
+
+    #[test]
+    fn every_kind_of_value_can_come_from_the_environment() {
+        let settings = from("", &[
+            ("TRAWL__FETCH__ALLOW_PRIVATE", "true"),
+            ("TRAWL__FETCH__MAX_BODY", "2MB"),
+            ("TRAWL__FETCH__CONTACT", "https://example.com/bot"),
+            ("TRAWL__RETRY__STATUSES", "500,503"),
+            ("TRAWL__WORKER__CONCURRENCY", "7"),
+            ("TRAWL__QUEUES__BULK__TTL", "6h"),
+            ("TRAWL__QUEUES__BULK__ACKS", "late"),
+        ])
+        .unwrap();
+        assert!(settings.fetch.allow_private);
+        assert_eq!(settings.fetch.max_body.as_u64(), 2_000_000);
+        assert_eq!(settings.retry.statuses, [500, 503]);
+        assert_eq!(settings.worker.concurrency, 7);
+        assert_eq!(settings.queues.bulk.ttl.as_secs(), 6 * 3600);
+    }
+
+    #[test]
+    fn one_key_of_a_lane_can_be_set_without_the_other() {
+        let settings = from("[queues.bulk]\nttl = \"2h\"", &[]).unwrap();
+        assert_eq!(settings.queues.bulk.ttl.as_secs(), 7200);
+        assert_eq!(settings.queues.bulk.acks, Settings::default().queues.bulk.acks);
+    }
+
+    #[test]
+    fn an_unknown_key_is_named() {
+        assert!(complaint("[fetch]\ntimout = \"5s\"", &[]).contains("timout"));
+        assert!(complaint("", &[("TRAWL__FETCH__TIMOUT", "5s")]).contains("timout"));
+    }
+
+    #[test]
+    fn a_bad_value_says_what_to_write() {
+        assert!(complaint("[politeness]\nrate = \"fast\"", &[]).contains("write `60/m`"));
+        assert!(complaint("[fetch]\ntimeout = \"soon\"", &[]).contains("fetch.timeout"));
+        assert!(complaint("[redis]\nurl = \"localhost\"", &[]).contains("redis.url"));
+        assert!(complaint("fetch = 3\n", &[]).contains("fetch"));
+        assert!(complaint("not toml", &[]).contains("line 1"));
+    }
+
+    #[test]
+    fn a_complaint_holds_no_password() {
+        let text = complaint("[rabbitmq]\nurl = \"http://trawl:s3cret@mq\"", &[]);
+        assert!(!text.contains("s3cret"), "{text}");
+    }
+
+    #[test]
+    fn the_names_that_other_tools_use_work_too() {
+        let settings = from("", &[("RABBITMQ_HOST", "mq"), ("REDIS_URL", "redis://r:1/2")]).unwrap();
+        assert_eq!(settings.rabbitmq.url.reveal(), "amqp://mq:5672/%2f");
+        assert_eq!(settings.redis.url.reveal(), "redis://r:1/2");
+    }
+
+    #[test]
+    fn the_shipped_file_says_what_the_defaults_are() {
+        let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../trawl.toml");
+        let source = Source { file: Some(shipped.into()), ..Source::default() };
+        assert_eq!(source.load().unwrap(), Settings::default());
+    }
+}

@@ -1,0 +1,361 @@
+//! Settings: defaults <- `trawl.toml` <- environment <- flags, each key checked.
+
+mod load;
+mod secret;
+
+pub mod duration;
+
+use std::time::Duration;
+
+use bytesize::ByteSize;
+pub use load::{Invalid, Source};
+pub use secret::ServerUrl;
+use serde::{Deserialize, Serialize};
+
+use crate::gcra::{Pace, Rate};
+use crate::lane::Lane;
+use crate::route::{Rule, When};
+
+/// All settings of all programs. `trawl.toml` in the repository documents every key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// The broker.
+    pub rabbitmq: RabbitMq,
+    /// The store.
+    pub redis: Redis,
+    /// The response cache.
+    pub cache: Cache,
+    /// The lanes.
+    pub queues: Queues,
+    /// How hosts are asked.
+    pub politeness: Politeness,
+    /// How pages are fetched.
+    pub fetch: Fetch,
+    /// What is tried again.
+    pub retry: Retry,
+    /// The worker's own limits.
+    pub worker: Worker,
+    /// What is written of each page, and where.
+    pub items: Items,
+    /// The rules that route URLs to lanes; the first that fits decides.
+    pub route: Vec<Rule>,
+    /// Logging.
+    pub log: Log,
+}
+
+/// `[rabbitmq]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RabbitMq {
+    /// `amqp://user:password@host:port/vhost`
+    pub url: ServerUrl,
+}
+
+/// `[redis]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Redis {
+    /// `redis://user:password@host:port/database`
+    pub url: ServerUrl,
+}
+
+/// `[cache]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cache {
+    /// A Redis of its own for responses; without one, `redis.url`.
+    pub url: Option<ServerUrl>,
+    /// How long a response is kept; `0s` turns the cache off.
+    #[serde(with = "duration")]
+    pub ttl: Duration,
+}
+
+/// `[queues]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Queues {
+    /// The type of every queue that trawl declares.
+    #[serde(rename = "type")]
+    pub kind: QueueType,
+    /// The bulk lane, `url_queue_ttl`.
+    pub bulk: LaneSettings,
+    /// The priority lane, `priority_queue`.
+    pub priority: LaneSettings,
+}
+
+/// `queues.type`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueueType {
+    /// Replicated and durable.
+    Quorum,
+    /// One copy.
+    Classic,
+}
+
+impl QueueType {
+    /// The value of the argument `x-queue-type`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Quorum => "quorum",
+            Self::Classic => "classic",
+        }
+    }
+}
+
+/// `[queues.bulk]` and `[queues.priority]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LaneSettings {
+    /// How long a URL may wait in the lane before it expires.
+    #[serde(with = "duration")]
+    pub ttl: Duration,
+    /// When its message is acknowledged.
+    pub acks: Acks,
+}
+
+/// When a message is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Acks {
+    /// After the URL's terminal state is durable.
+    Late,
+    /// When its fetch starts: faster, and a killed worker's URLs come back when its heartbeat lapses.
+    Early,
+}
+
+/// `[politeness]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Politeness {
+    /// How often one host is asked, by all workers together.
+    pub rate: Rate,
+    /// How many requests may follow each other without a gap after a quiet time.
+    pub burst: u32,
+}
+
+impl Politeness {
+    /// The pace of a host; `None` when the rate is unlimited.
+    pub fn pace(&self) -> Option<Pace> {
+        self.rate.interval().map(|interval| Pace { interval, burst: self.burst.max(1) })
+    }
+}
+
+/// `[fetch]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fetch {
+    /// Whether loopback, private and link-local addresses may be asked.
+    pub allow_private: bool,
+    /// For the whole of one request, redirects and body included.
+    #[serde(with = "duration")]
+    pub timeout: Duration,
+    /// For the connection alone.
+    #[serde(with = "duration")]
+    pub connect_timeout: Duration,
+    /// The largest body that is read, decoded.
+    #[serde(serialize_with = "exact_bytes")]
+    pub max_body: ByteSize,
+    /// The name sent to servers; `contact` is appended.
+    pub user_agent: String,
+    /// A URL or address at which the crawl's owner can be reached.
+    pub contact: Option<String>,
+}
+
+impl Fetch {
+    /// The `User-Agent` as sent: the crawler's name, and the contact in brackets.
+    pub fn user_agent_line(&self) -> String {
+        match &self.contact {
+            Some(contact) => format!("{} (+{contact})", self.user_agent),
+            None => self.user_agent.clone(),
+        }
+    }
+}
+
+/// `[retry]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    /// How often a URL is tried again after its first failure.
+    pub max: u32,
+    /// The HTTP statuses that are worth another try; all others but successes are final.
+    pub statuses: Vec<u16>,
+    /// The longest wait before the first retry; it doubles with each.
+    #[serde(with = "duration")]
+    pub backoff: Duration,
+}
+
+/// `[worker]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Worker {
+    /// Pages fetched at once.
+    pub concurrency: u16,
+    /// Messages of each lane taken from the broker ahead of need.
+    pub prefetch: u16,
+    /// How long a worker that is asked to stop may take to finish what it has begun.
+    #[serde(with = "duration")]
+    pub shutdown_timeout: Duration,
+}
+
+/// `[items]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Items {
+    /// The JSON Lines file that items are appended to; `{worker}` stands for the worker's id.
+    pub path: String,
+    /// Whether items list the page's links, not only their count.
+    pub links: bool,
+    /// Further fields by CSS selector, in Scrapy's notation: `price = "span.price::text"`.
+    #[serde(default)]
+    pub fields: std::collections::BTreeMap<String, String>,
+}
+
+/// `[log]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Log {
+    /// `error`, `warn`, `info`, `debug`, `trace`, or a filter by module.
+    pub level: String,
+    /// Text for people, or JSON.
+    pub format: LogFormat,
+}
+
+/// `log.format`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// One readable line an event.
+    Text,
+    /// One JSON object an event.
+    Json,
+}
+
+/// `ByteSize` shows itself rounded; a settings file keeps the exact number.
+fn exact_bytes<S: serde::Serializer>(size: &ByteSize, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(size.as_u64())
+}
+
+const fn minutes(count: u64) -> Duration {
+    Duration::from_secs(count * 60)
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            rabbitmq: RabbitMq::default(),
+            redis: Redis::default(),
+            cache: Cache::default(),
+            queues: Queues::default(),
+            politeness: Politeness::default(),
+            fetch: Fetch::default(),
+            retry: Retry::default(),
+            worker: Worker::default(),
+            items: Items::default(),
+            route: default_rules(),
+            log: Log::default(),
+        }
+    }
+}
+
+fn default_rules() -> Vec<Rule> {
+    let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
+    let test_service = When { host: words(&["httpbin.org"]), ..When::default() };
+    let fresh = When {
+        url: words(&["news", "live"]),
+        changefreq: words(&["always", "hourly"]),
+        news: true,
+        ..When::default()
+    };
+    vec![
+        Rule { when: Some(test_service), lane: Lane::Priority, ttl: Some(minutes(5)) },
+        Rule { when: Some(fresh), lane: Lane::Priority, ttl: Some(minutes(30)) },
+        Rule { when: None, lane: Lane::Bulk, ttl: None },
+    ]
+}
+
+impl Default for RabbitMq {
+    fn default() -> Self {
+        Self { url: ServerUrl::new("amqp://127.0.0.1:5672/%2f") }
+    }
+}
+
+impl Default for Redis {
+    fn default() -> Self {
+        Self { url: ServerUrl::new("redis://127.0.0.1:6379/0") }
+    }
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self { url: None, ttl: Duration::from_secs(60) }
+    }
+}
+
+impl Default for Queues {
+    fn default() -> Self {
+        Self {
+            kind: QueueType::Quorum,
+            bulk: LaneSettings { ttl: minutes(60), acks: Acks::Late },
+            priority: LaneSettings { ttl: minutes(30), acks: Acks::Early },
+        }
+    }
+}
+
+impl Queues {
+    /// The settings of one lane.
+    pub fn lane(&self, lane: Lane) -> &LaneSettings {
+        match lane {
+            Lane::Priority => &self.priority,
+            Lane::Bulk => &self.bulk,
+        }
+    }
+}
+
+impl Default for Politeness {
+    fn default() -> Self {
+        Self { rate: Rate::Limited { count: 60, per: crate::gcra::Unit::Minute }, burst: 1 }
+    }
+}
+
+impl Default for Fetch {
+    fn default() -> Self {
+        Self {
+            allow_private: false,
+            timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(10),
+            max_body: ByteSize::mb(10),
+            user_agent: concat!("trawl/", env!("CARGO_PKG_VERSION")).to_owned(),
+            contact: None,
+        }
+    }
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            max: 3,
+            statuses: vec![408, 425, 429, 500, 502, 503, 504],
+            backoff: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Default for Worker {
+    fn default() -> Self {
+        Self { concurrency: 64, prefetch: 256, shutdown_timeout: Duration::from_secs(25) }
+    }
+}
+
+impl Default for Items {
+    fn default() -> Self {
+        Self { path: "items/{worker}.jsonl".to_owned(), links: false, fields: Default::default() }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: "info".to_owned(), format: LogFormat::Text }
+    }
+}

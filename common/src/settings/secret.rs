@@ -1,0 +1,72 @@
+//! Server addresses, whose passwords show nowhere.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize, Serializer};
+use url::Url;
+
+/// The URL of a server, user and password included. Shown, logged and serialised without the password.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct ServerUrl(String);
+
+impl ServerUrl {
+    /// The address `url`.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self(url.into())
+    }
+
+    /// The whole address, password included: for a client's connect call and nothing else.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// The same address at another host, for `RABBITMQ_HOST` and `REDIS_HOST`.
+    pub(super) fn with_host(&self, host: &str) -> Option<Self> {
+        let mut url = Url::parse(&self.0).ok()?;
+        url.set_host(Some(host)).ok()?;
+        Some(Self(url.into()))
+    }
+}
+
+impl fmt::Display for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Url::parse(&self.0) {
+            Ok(mut url) => {
+                if url.password().is_some() {
+                    // Fails only for a URL that cannot hold a password, and this one does.
+                    let _ = url.set_password(Some("***"));
+                }
+                url.set_query(None);
+                f.write_str(url.as_str())
+            }
+            Err(_) => f.write_str("(not a URL)"),
+        }
+    }
+}
+
+impl fmt::Debug for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for ServerUrl {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_shows_nowhere() {
+        let url = ServerUrl::new("amqp://trawl:s3cret@mq:5672/%2f");
+        let shown = format!("{url} {url:?} {}", serde_json::to_string(&url).unwrap());
+        assert!(!shown.contains("s3cret"), "{shown}");
+        assert!(shown.contains("amqp://trawl:***@mq:5672"), "{shown}");
+        assert!(!format!("{}", ServerUrl::new("s3cret")).contains("s3cret"));
+    }
+}

@@ -1,0 +1,54 @@
+//! Wall-clock instants as they travel in messages and records.
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+/// Milliseconds since 1970-01-01T00:00:00Z, the unit of every instant that leaves a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct UnixMs(pub u64);
+
+impl UnixMs {
+    /// This machine's clock. Instants that several machines must agree on come from the server instead.
+    pub fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self(since.as_millis() as u64)
+    }
+
+    /// This instant moved forward by `by`.
+    pub fn plus(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(by.as_millis() as u64))
+    }
+
+    /// How long until this instant, seen from `now`; zero when it has passed.
+    pub fn wait_from(self, now: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(now.0))
+    }
+
+    /// How long since `earlier`; zero when `earlier` is later.
+    pub fn since(self, earlier: Self) -> Duration {
+        self.wait_from(earlier)
+    }
+}
+
+impl fmt::Display for UnixMs {
+    /// RFC 3339 in UTC, with milliseconds.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_millisecond(self.0 as i64) {
+            Ok(instant) => write!(f, "{instant:.3}"),
+            Err(_) => write!(f, "{} ms", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_reads_as_rfc_3339() {
+        assert_eq!(UnixMs(1_700_000_000_123).to_string(), "2023-11-14T22:13:20.123Z");
+    }
+}

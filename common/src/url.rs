@@ -1,0 +1,279 @@
+//! URLs in the one form that trawl compares, stores and fetches.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use ::url::{Host as UrlHost, Url};
+use sha2::{Digest, Sha256};
+
+/// The longest URL that trawl admits, in bytes of its canonical form.
+pub const MAX_URL_BYTES: usize = 8 * 1024;
+
+/// Why a text is not a URL that can be crawled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidUrl {
+    /// Longer than [`MAX_URL_BYTES`].
+    #[error("longer than {MAX_URL_BYTES} bytes")]
+    TooLong,
+    /// Not an absolute URL by the WHATWG URL standard.
+    #[error("not an absolute URL: {0}")]
+    Syntax(#[from] ::url::ParseError),
+    /// A scheme that is not `http` or `https`.
+    #[error("scheme `{0}` is not http or https")]
+    Scheme(String),
+    /// No host, or an empty one.
+    #[error("no host")]
+    NoHost,
+    /// A user name or password in the URL: it would reach queues, logs and items.
+    #[error("credentials in the URL")]
+    Credentials,
+    /// Not text in UTF-8.
+    #[error("not UTF-8")]
+    NotUtf8,
+}
+
+/// An absolute `http` or `https` URL in canonical form, cheap to clone.
+///
+/// Canonical is: serialised by the WHATWG URL standard (lower-case scheme and host, default port
+/// dropped, dot segments resolved, percent-encoded where needed), without a fragment and without
+/// the query parameters that only track where a visitor came from. Two texts with the same canonical
+/// form are one URL to trawl. The order of the other parameters is kept: servers may care.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CanonicalUrl(Arc<str>);
+
+impl CanonicalUrl {
+    /// Reads a URL as people, sitemaps and pages write it; surrounding white space is ignored.
+    pub fn parse(text: &str) -> Result<Self, InvalidUrl> {
+        let text = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\u{feff}');
+        // Refused before it is parsed: parsing may grow a text threefold.
+        if text.len() > MAX_URL_BYTES {
+            return Err(InvalidUrl::TooLong);
+        }
+        Self::from_url(Url::parse(text)?)
+    }
+
+    /// The canonical form of an already parsed URL.
+    pub fn from_url(mut url: Url) -> Result<Self, InvalidUrl> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(InvalidUrl::Scheme(url.scheme().chars().take(32).collect()));
+        }
+        if url.host_str().is_none_or(str::is_empty) {
+            return Err(InvalidUrl::NoHost);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(InvalidUrl::Credentials);
+        }
+        url.set_fragment(None);
+        drop_tracking(&mut url);
+        if url.as_str().len() > MAX_URL_BYTES {
+            return Err(InvalidUrl::TooLong);
+        }
+        Ok(Self(String::from(url).into()))
+    }
+
+    /// The URL as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The URL with its parts.
+    pub fn to_url(&self) -> Url {
+        Url::parse(&self.0).expect("a canonical URL parses: it was serialised by the same parser")
+    }
+
+    /// The host to be polite to, without its port.
+    pub fn host(&self) -> Host {
+        let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
+        let authority = rest.split(['/', '?']).next().unwrap_or(rest);
+        Host(strip_port(authority).into())
+    }
+
+    /// The hash that stands for this URL in ids.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(self.as_str())
+    }
+}
+
+fn strip_port(authority: &str) -> &str {
+    if authority.starts_with('[') {
+        return authority.split_inclusive(']').next().unwrap_or(authority);
+    }
+    authority.split(':').next().unwrap_or(authority)
+}
+
+impl fmt::Display for CanonicalUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for CanonicalUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for CanonicalUrl {
+    type Err = InvalidUrl;
+    fn from_str(text: &str) -> Result<Self, InvalidUrl> {
+        Self::parse(text)
+    }
+}
+
+/// Query parameters that campaigns and ad networks append and that choose no content.
+const TRACKING: &[&str] = &[
+    "dclid", "fbclid", "gbraid", "gclid", "gclsrc", "igshid", "mc_cid", "mc_eid", "mkt_tok", "msclkid",
+    "oly_anon_id", "oly_enc_id", "ttclid", "twclid", "vero_id", "wbraid", "yclid", "_ga", "_gl", "_hsenc",
+    "_hsmi",
+];
+
+fn is_tracking(pair: &str) -> bool {
+    let name = pair.split('=').next().unwrap_or(pair);
+    name.starts_with("utm_") || TRACKING.contains(&name)
+}
+
+fn drop_tracking(url: &mut Url) {
+    let Some(query) = url.query() else { return };
+    if !query.split('&').any(is_tracking) {
+        return;
+    }
+    let kept: Vec<&str> = query.split('&').filter(|pair| !is_tracking(pair)).collect();
+    let kept = kept.join("&");
+    url.set_query(Some(kept.as_str()).filter(|query| !query.is_empty()));
+}
+
+/// A host name or address as it stands in a canonical URL: lower case, IPv6 in brackets, no port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Host(Arc<str>);
+
+impl Host {
+    /// The host as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this is `domain` or a host below it.
+    pub fn is_within(&self, domain: &str) -> bool {
+        self.0
+            .strip_suffix(domain)
+            .is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The address that a URL names literally, if it does: such a host never asks a resolver.
+pub fn literal_address(url: &Url) -> Option<IpAddr> {
+    match url.host()? {
+        UrlHost::Ipv4(address) => Some(address.into()),
+        UrlHost::Ipv6(address) => Some(address.into()),
+        UrlHost::Domain(_) => None,
+    }
+}
+
+/// The first 128 bits of the SHA-256 of a canonical URL; any language can compute it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fingerprint(pub [u8; 16]);
+
+impl Fingerprint {
+    /// The fingerprint of any text.
+    pub fn of(text: &str) -> Self {
+        let digest = Sha256::digest(text.as_bytes());
+        let mut first = [0; 16];
+        first.copy_from_slice(&digest[..16]);
+        Self(first)
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    /// 32 lower-case hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn canonical(text: &str) -> String {
+        CanonicalUrl::parse(text).unwrap().to_string()
+    }
+
+    #[test]
+    fn spellings_of_one_url_become_one() {
+        let expected = "https://example.com/a/b?x=1&y=2";
+        for text in [
+            "https://example.com/a/b?x=1&y=2",
+            "  HTTPS://EXAMPLE.com:443/a/./c/../b?x=1&y=2#part \n",
+            "https://example.com/a/b?utm_source=x&x=1&fbclid=q&y=2&utm_campaign=z",
+        ] {
+            assert_eq!(canonical(text), expected);
+        }
+        assert_eq!(canonical("http://example.com?gclid=1"), "http://example.com/");
+        assert_eq!(canonical("http://bücher.example/ä"), "http://xn--bcher-kva.example/%C3%A4");
+    }
+
+    #[test]
+    fn what_cannot_be_crawled_says_why() {
+        let reason = |text: &str| CanonicalUrl::parse(text).unwrap_err().to_string();
+        assert_eq!(reason("/relative"), "not an absolute URL: relative URL without a base");
+        assert_eq!(reason("javascript:alert(1)"), "scheme `javascript` is not http or https");
+        assert_eq!(reason("ftp://example.com/"), "scheme `ftp` is not http or https");
+        assert_eq!(reason("http://user:secret@example.com/"), "credentials in the URL");
+        assert_eq!(reason(&format!("http://example.com/{}", "x".repeat(9000))), "longer than 8192 bytes");
+        assert!(CanonicalUrl::parse("").is_err());
+    }
+
+    #[test]
+    fn a_host_has_no_port_and_keeps_its_brackets() {
+        let host = |text: &str| CanonicalUrl::parse(text).unwrap().host().to_string();
+        assert_eq!(host("http://Example.com:8080/x"), "example.com");
+        assert_eq!(host("http://[::1]:8080/x"), "[::1]");
+        assert_eq!(host("http://127.1/x"), "127.0.0.1");
+    }
+
+    #[test]
+    fn a_domain_holds_its_subdomains_and_no_lookalikes() {
+        let host = |text: &str| CanonicalUrl::parse(text).unwrap().host();
+        assert!(host("http://www.httpbin.org/").is_within("httpbin.org"));
+        assert!(host("http://httpbin.org/").is_within("httpbin.org"));
+        assert!(!host("http://nothttpbin.org/").is_within("httpbin.org"));
+    }
+
+    #[test]
+    fn a_fingerprint_is_the_start_of_sha_256() {
+        assert_eq!(Fingerprint::of("abc").to_string(), "ba7816bf8f01cfea414140de5dae2223");
+    }
+
+    proptest! {
+        #[test]
+        fn the_canonical_form_is_a_fixed_point(path in "[ -~]{0,40}", query in "[ -~]{0,40}") {
+            if let Ok(once) = CanonicalUrl::parse(&format!("http://example.com/{path}?{query}")) {
+                let twice = CanonicalUrl::parse(once.as_str()).unwrap();
+                let host = once.host();
+                prop_assert_eq!(host.as_str(), "example.com");
+                prop_assert_eq!(once, twice);
+            }
+        }
+
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "\\PC{0,200}") {
+            let _ = CanonicalUrl::parse(&text);
+        }
+    }
+}

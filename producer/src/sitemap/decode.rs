@@ -1,0 +1,150 @@
+//! Compressed or not: the bytes of a source, looked at before they are read.
+
+use std::io::{self, Cursor, Read};
+
+use flate2::read::MultiGzDecoder;
+
+use super::error::Fault;
+
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
+
+/// Bytes that hold a byte order mark and an XML declaration.
+const HEAD_BYTES: usize = 1024;
+
+/// `source` without its gzip compression, if it has one.
+pub(super) fn inflate<R: Read>(source: R) -> Result<Head<Inflated<R>>, Fault> {
+    let source = Head::of(source, GZIP_MAGIC.len());
+    let inflated = match source.peek() == GZIP_MAGIC {
+        true => Inflated::Gzip(Box::new(MultiGzDecoder::new(source))),
+        false => Inflated::Plain(source),
+    };
+    let inflated = Head::of(inflated, HEAD_BYTES);
+    match inflated.peek().starts_with(GZIP_MAGIC) {
+        true => Err(Fault::GzipTwice),
+        false => Ok(inflated),
+    }
+}
+
+/// A source after decompression. Its own errors are [`Fault`]s within [`io::Error`].
+pub(super) enum Inflated<R> {
+    Plain(Head<R>),
+    Gzip(Box<MultiGzDecoder<Head<R>>>),
+}
+
+impl<R: Read> Read for Inflated<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(source) => source.read(out),
+            Self::Gzip(source) => source.read(out).map_err(gzip_fault),
+        }
+    }
+}
+
+fn gzip_fault(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Fault::GzipEndsEarly.into(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+            Fault::GzipCorrupt(error.to_string()).into()
+        }
+        _ => error,
+    }
+}
+
+/// A source whose first bytes were read ahead; reading gives them first.
+pub(super) struct Head<R> {
+    ahead: Cursor<Vec<u8>>,
+    /// Met while reading ahead, and due after what could be read.
+    failure: Option<io::Error>,
+    rest: R,
+}
+
+impl<R: Read> Head<R> {
+    fn of(mut rest: R, len: usize) -> Self {
+        let mut ahead = Vec::with_capacity(len);
+        let failure = rest.by_ref().take(len as u64).read_to_end(&mut ahead).err();
+        Self { ahead: Cursor::new(ahead), failure, rest }
+    }
+
+    /// What was read ahead; shorter than asked for only if the source is.
+    pub(super) fn peek(&self) -> &[u8] {
+        self.ahead.get_ref()
+    }
+
+    /// Drops the first `len` bytes of those read ahead.
+    pub(super) fn skip(&mut self, len: usize) {
+        self.ahead.set_position(len as u64);
+    }
+}
+
+impl<R: Read> Read for Head<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.ahead.read(out)?;
+        if read > 0 {
+            return Ok(read);
+        }
+        self.failure.take().map_or_else(|| self.rest.read(out), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::super::tests::{locs, outcome, report};
+
+    fn gzip(plain: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(plain).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn urls(range: std::ops::Range<u32>) -> String {
+        range.map(|n| format!("http://a.example/{n}/{}\n", n.wrapping_mul(2_654_435_761))).collect()
+    }
+
+    #[test]
+    fn gzip_is_known_by_its_content() {
+        assert_eq!(locs(&gzip(b"http://a.example/\n")), ["http://a.example/"]);
+    }
+
+    #[test]
+    fn gzip_files_put_one_after_the_other_are_one_source() {
+        let joined = [gzip(b"http://a.example/1\n"), gzip(b"http://a.example/2\n")].concat();
+        assert_eq!(locs(&joined), ["http://a.example/1", "http://a.example/2"]);
+    }
+
+    #[test]
+    fn a_cut_gzip_stream_gives_what_came_before_and_no_half_url() {
+        let whole = gzip(urls(0..20_000).as_bytes());
+        let (found, error) = report(&whole[..whole.len() / 2]);
+        let expected: Vec<String> = urls(0..20_000).lines().map(str::to_owned).collect();
+        assert!(found.len() > 1000);
+        assert_eq!(found, expected[..found.len()]);
+        assert_eq!(error, format!("gzip stream ends early, after {} entries", found.len()));
+    }
+
+    #[test]
+    fn a_short_gzip_stream_without_its_end_gives_what_it_has() {
+        let whole = gzip(b"http://a.example/1\nhttp://a.example/2\n");
+        let (found, error) = report(&whole[..whole.len() - 4]);
+        assert_eq!(found, ["http://a.example/1", "http://a.example/2"]);
+        assert_eq!(error, "gzip stream ends early, after 2 entries");
+    }
+
+    #[test]
+    fn damage_within_gzip_is_named() {
+        let mut damaged = gzip(urls(0..20_000).as_bytes());
+        let middle = damaged.len() / 2;
+        damaged[middle..middle + 64].fill(0xff);
+        assert!(report(damaged.as_slice()).1.starts_with("gzip stream is corrupt: "));
+    }
+
+    #[test]
+    fn gzip_within_gzip_is_refused() {
+        let error = outcome(&gzip(&gzip(b"http://a.example/\n"))).unwrap_err();
+        assert_eq!(error.to_string(), "compressed twice, after 0 entries");
+    }
+}

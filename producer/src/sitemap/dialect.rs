@@ -1,0 +1,103 @@
+//! The kinds of XML that list pages, told apart by their root elements.
+
+use super::Format;
+
+/// What the direct child of an entry says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field {
+    /// The location, as text.
+    Location,
+    /// The location, as the attribute `href` of an Atom link.
+    Link,
+    /// The location unless there is another: an RSS `guid` that is not said to be none.
+    Permalink,
+    /// When the page changed.
+    Modified,
+    /// When the page appeared, which counts if it is not said when it changed.
+    Published,
+    Changefreq,
+    Priority,
+    /// The Google News extension.
+    News,
+}
+
+impl Field {
+    /// Whether the element belongs to the entry's vocabulary, and so has its prefix. The location
+    /// does: `<image:loc>` and `<atom:link>` are something else.
+    pub(super) fn is_native(self) -> bool {
+        !matches!(self, Self::News | Self::Modified | Self::Published)
+    }
+}
+
+/// What an entry names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Page,
+    Sitemap,
+}
+
+/// One kind of XML, by the local names of its elements.
+pub(super) struct Dialect {
+    pub(super) format: Format,
+    root: &'static str,
+    entries: &'static [(&'static str, Kind)],
+    fields: &'static [(&'static str, Field)],
+}
+
+impl Dialect {
+    /// The dialect whose documents have this root.
+    pub(super) fn of_root(name: &str) -> Option<&'static Self> {
+        DIALECTS.iter().find(|dialect| dialect.root == name)
+    }
+
+    /// What the element `name` lists, if it is an entry.
+    pub(super) fn entry(&self, name: &str) -> Option<Kind> {
+        lookup(self.entries, name)
+    }
+
+    /// What the element `name` says of the entry that it stands in.
+    pub(super) fn field(&self, name: &str) -> Option<Field> {
+        lookup(self.fields, name)
+    }
+}
+
+fn lookup<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
+    table.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+}
+
+static DIALECTS: [Dialect; 5] = [
+    Dialect { format: Format::Urlset, root: "urlset", entries: SITEMAP_ENTRIES, fields: SITEMAP_FIELDS },
+    Dialect {
+        format: Format::SitemapIndex,
+        root: "sitemapindex",
+        entries: SITEMAP_ENTRIES,
+        fields: SITEMAP_FIELDS,
+    },
+    Dialect { format: Format::Rss, root: "rss", entries: RSS_ENTRIES, fields: RSS_FIELDS },
+    Dialect { format: Format::Rss, root: "RDF", entries: RSS_ENTRIES, fields: RSS_FIELDS },
+    Dialect { format: Format::Atom, root: "feed", entries: &[("entry", Kind::Page)], fields: ATOM_FIELDS },
+];
+
+/// Either kind in either document: sites mix them.
+const SITEMAP_ENTRIES: &[(&str, Kind)] = &[("url", Kind::Page), ("sitemap", Kind::Sitemap)];
+
+const SITEMAP_FIELDS: &[(&str, Field)] = &[
+    ("loc", Field::Location),
+    ("lastmod", Field::Modified),
+    ("changefreq", Field::Changefreq),
+    ("priority", Field::Priority),
+    ("news", Field::News),
+];
+
+const RSS_ENTRIES: &[(&str, Kind)] = &[("item", Kind::Page)];
+
+const RSS_FIELDS: &[(&str, Field)] = &[
+    ("link", Field::Location),
+    ("guid", Field::Permalink),
+    ("pubDate", Field::Published),
+    ("date", Field::Modified),
+    ("updated", Field::Modified),
+];
+
+const ATOM_FIELDS: &[(&str, Field)] =
+    &[("link", Field::Link), ("updated", Field::Modified), ("published", Field::Published)];

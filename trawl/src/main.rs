@@ -1,0 +1,2 @@
+//! trawl
+fn main() {}

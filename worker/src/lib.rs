@@ -1,0 +1,4 @@
+//! trawl
+
+pub mod extract;
+pub mod fetch;
