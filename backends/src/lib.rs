@@ -1,3 +1,15 @@
-//! trawl
-pub mod redis;
+//! trawl's adapters. Each port of `trawl-common` has one here on servers and one embedded:
+//!
+//! | port | fleet | embedded |
+//! |---|---|---|
+//! | `Queue` | [`rabbitmq`] | [`embedded`] |
+//! | `Frontier` | [`redis`] | [`embedded`] |
+//! | `Hosts` | [`redis`] | [`embedded`] |
+//! | `Cache` | [`redis`] | [`embedded`] |
+//! | `Sink` | [`sinks`] | [`sinks`] |
+
+pub mod embedded;
+pub mod fleet;
 pub mod rabbitmq;
+pub mod redis;
+pub mod sinks;

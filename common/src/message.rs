@@ -21,7 +21,9 @@ pub struct Message {
     pub depth: u16,
     /// When it is no longer worth fetching.
     pub deadline: Option<UnixMs>,
-    /// The instant that was reserved with its host, if it is parked until then.
+    /// When its turn is, if it was put aside: a queue may bring it back before that, never much later.
+    pub until: Option<UnixMs>,
+    /// The instant that is reserved with its host, if one is.
     pub slot: Option<UnixMs>,
     /// The page that linked to it.
     pub referrer: Option<CanonicalUrl>,
@@ -30,7 +32,7 @@ pub struct Message {
 impl Message {
     /// A URL at the start of a crawl, with nothing else known of it.
     pub fn seed(url: CanonicalUrl, crawl: CrawlRef, lane: Lane) -> Self {
-        Self { url, crawl, lane, depth: 0, deadline: None, slot: None, referrer: None }
+        Self { url, crawl, lane, depth: 0, deadline: None, until: None, slot: None, referrer: None }
     }
 
     /// Whether the URL is no longer worth fetching at `now`.

@@ -117,12 +117,10 @@ pub enum Outcome {
     Retry(Failure, UnixMs),
     /// Failed for good.
     Failed(Failure, Reason),
-    /// Not yet: its host's turn comes later. The flag says whether that slot is reserved for it.
+    /// Not yet: its turn comes later.
     Deferred {
-        /// When to look again.
+        /// When.
         until: UnixMs,
-        /// Whether the instant is reserved with the host.
-        reserved: bool,
     },
     /// Its deadline passed before its turn came.
     Expired,

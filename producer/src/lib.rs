@@ -1,3 +1,186 @@
-//! trawl
+//! trawl's producer: reads sitemaps and lists, and puts each URL that is new into its queue.
+//!
+//! One run, from top to bottom:
+//!
+//! 1. [`run`] opens the crawl and takes its spider's lease, so that two runs never overlap;
+//! 2. `discovery` reads the sources, and the sitemaps that they name, with [`sitemap`];
+//! 3. `read` makes each entry a canonical URL and routes it;
+//! 4. `admission` admits them in bundles, publishes what is new, and confirms it;
+//! 5. discovery ends and the lease is given back.
+
+mod admission;
+#[cfg(feature = "cli")]
+pub mod cli;
+mod discovery;
+mod lease;
+mod read;
+mod report;
+mod source;
 
 pub mod sitemap;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use discovery::Discovery;
+use read::Sorter;
+pub use report::{Counters, Progress, Report};
+pub use source::{InvalidSource, Source};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{self, NewUrl, Ports};
+use trawl_common::settings::Settings;
+use trawl_web::Fetcher;
+
+/// Bundles that wait between the reader and the admission: bounds the memory of a run.
+const BUNDLES_AHEAD: usize = 8;
+
+/// What a run is to do.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Where to read.
+    pub sources: Vec<Source>,
+    /// The most URLs to take from them.
+    pub limit: Option<u64>,
+    /// What an HTML page among the sources means.
+    pub html: Html,
+    /// What bounds the life of a URL.
+    pub lifetime: Lifetime,
+}
+
+/// What an HTML page among the sources means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Html {
+    /// Likely a mistake: an error that says so.
+    IsAnError,
+    /// The page itself is what to crawl.
+    IsThePage,
+}
+
+/// What bounds the life of a URL that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// Its lane's time to live, or its rule's where that is shorter: for a fleet that runs for ever.
+    Lane,
+    /// Its rule's alone: for a crawl that runs until it is done.
+    Rule,
+}
+
+/// One entry of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// A URL, routed, and how long it may live.
+    Page(NewUrl, Option<Duration>),
+    /// Something that is no URL.
+    Invalid {
+        /// What stands there, printable.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The HTTP client refused its settings.
+    #[error("[fetch]: {0}")]
+    Fetch(#[from] trawl_web::Unusable),
+    /// A server failed, or the lease is someone else's.
+    #[error(transparent)]
+    Port(#[from] ports::Error),
+}
+
+/// Reads every source into `crawl`. A source that cannot be read is a problem in the report, and the others
+/// go on; a server that fails ends the run, and what was admitted by then is not lost.
+///
+/// When `stop` is cancelled the run ends early and leaves discovery open, so that a later run continues it.
+pub async fn run(
+    ports: &Ports,
+    settings: Arc<Settings>,
+    job: Job,
+    crawl: &CrawlRef,
+    progress: Arc<Progress>,
+    stop: &CancellationToken,
+) -> Result<Report, RunError> {
+    let (findings, discovered) = discover(settings, job, &progress, stop)?;
+    let lease = lease::Lease::take(Arc::clone(&ports.frontier), crawl).await?;
+    admission::run(ports, lease.discovery(), findings, &progress).await?;
+    let (problems, empty) = discovered.await.unwrap_or_default();
+    let stopped = stop.is_cancelled();
+    if stopped {
+        lease.abandon().await?;
+    } else {
+        lease.close().await?;
+    }
+    Ok(Report { counters: progress.snapshot(), problems, empty, stopped })
+}
+
+/// Reads every source and shows each finding to `show`, without touching any server of trawl's.
+pub async fn preview(
+    settings: Arc<Settings>,
+    job: Job,
+    stop: &CancellationToken,
+    mut show: impl FnMut(&Finding),
+) -> Result<Report, RunError> {
+    let progress = Arc::new(Progress::default());
+    let (mut findings, discovered) = discover(settings, job, &progress, stop)?;
+    while let Some(bundle) = findings.recv().await {
+        for finding in &bundle {
+            show(finding);
+            match finding {
+                Finding::Page(..) => progress.found(1),
+                Finding::Invalid { .. } => progress.invalid(1),
+            }
+        }
+    }
+    let (problems, empty) = discovered.await.unwrap_or_default();
+    Ok(Report { counters: progress.snapshot(), problems, empty, stopped: stop.is_cancelled() })
+}
+
+type Discovered = tokio::task::JoinHandle<(Vec<String>, Vec<String>)>;
+
+/// Starts to read; the findings come in bundles, at most `job.limit` of them.
+fn discover(
+    settings: Arc<Settings>,
+    job: Job,
+    progress: &Arc<Progress>,
+    stop: &CancellationToken,
+) -> Result<(mpsc::Receiver<Vec<Finding>>, Discovered), RunError> {
+    let discovery = Discovery {
+        fetcher: Fetcher::new(&settings.fetch)?,
+        pace: discovery::pace(&settings.politeness),
+        sorter: Sorter { settings, lifetime: job.lifetime },
+        html: job.html,
+        progress: Arc::clone(progress),
+        problems: Vec::new(),
+        empty: Vec::new(),
+    };
+    let (send, read) = mpsc::channel(BUNDLES_AHEAD);
+    let (pass, findings) = mpsc::channel(1);
+    tokio::spawn(pass_on(read, pass, job.limit.unwrap_or(u64::MAX), stop.clone()));
+    let discovered = tokio::spawn(discovery.run(job.sources, send));
+    Ok((findings, discovered))
+}
+
+/// Passes bundles on until `limit` findings have passed or the run is stopped.
+async fn pass_on(
+    mut read: mpsc::Receiver<Vec<Finding>>,
+    pass: mpsc::Sender<Vec<Finding>>,
+    mut limit: u64,
+    stop: CancellationToken,
+) {
+    while limit > 0 {
+        let bundle = tokio::select! {
+            () = stop.cancelled() => return,
+            bundle = read.recv() => bundle,
+        };
+        let Some(mut bundle) = bundle else { return };
+        bundle.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        limit -= bundle.len() as u64;
+        if pass.send(bundle).await.is_err() {
+            return;
+        }
+    }
+}

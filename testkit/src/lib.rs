@@ -1,1 +1,2 @@
 //! trawl
+pub mod conformance;

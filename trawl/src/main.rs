@@ -1,2 +1,57 @@
-//! trawl
-fn main() {}
+//! The program `trawl`, for people: crawls in one process, and a window on the fleet.
+
+mod books;
+mod crawl;
+mod demo;
+mod settings;
+mod status;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use trawl_cli::{Global, Outcome};
+
+/// Crawl politely, lose nothing: in one process, or as a fleet on RabbitMQ and Redis
+#[derive(Parser)]
+#[command(name = "trawl", version, arg_required_else_help = true)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    global: Global,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Crawl in this process, with no server; stopped, it goes on from its state file
+    Crawl(crawl::Args),
+    /// Crawl a small site that this command serves itself: needs no network
+    Demo(demo::Args),
+    /// Show the crawls of the fleet, or one of them
+    Status(status::Args),
+    /// Wait until a crawl of the fleet has ended
+    Wait(status::WaitArgs),
+    /// Show or check the settings
+    Config(settings::Args),
+    /// Read sitemaps into the fleet's queues (the program `producer`)
+    Producer(trawl_producer::cli::Args),
+    /// Work on the fleet's queues (the program `worker`)
+    Worker(trawl_worker::cli::Args),
+}
+
+fn main() -> ExitCode {
+    let Program { command, global } = Program::parse();
+    trawl_cli::main("trawl", run(command, global))
+}
+
+async fn run(command: Command, global: Global) -> Outcome {
+    match command {
+        Command::Crawl(args) => args.run(global).await,
+        Command::Demo(args) => args.run(global).await,
+        Command::Status(args) => args.run(global).await,
+        Command::Wait(args) => args.run(global).await,
+        Command::Config(args) => args.run(&global),
+        Command::Producer(args) => args.run(global).await,
+        Command::Worker(args) => args.run(global).await,
+    }
+}

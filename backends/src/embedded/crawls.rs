@@ -3,7 +3,6 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use trawl_common::crawl::{Books, Counts, CrawlState};
 use trawl_common::names::{CrawlId, CrawlRef};
-use trawl_common::ports::{Error, ErrorKind};
 use trawl_common::time::UnixMs;
 
 use super::error::{Fault, Result};
@@ -35,24 +34,27 @@ pub(super) fn ensure(db: &Connection, crawl: &CrawlRef) -> Result<Crawl> {
     Ok(Crawl { key: db.last_insert_rowid(), is_over: false, discovered: false })
 }
 
-/// The crawl's row, if there is one; `Refused` if it belongs to another spider.
+/// The crawl's row, if there is one.
 pub(super) fn find(db: &Connection, crawl: &CrawlRef) -> Result<Option<Crawl>> {
-    let mut find = db.prepare_cached("SELECT key, status, discovered, spider FROM crawls WHERE id = ?1")?;
-    let mut rows = find.query([crawl.id.as_str()])?;
+    let mut find =
+        db.prepare_cached("SELECT key, status, discovered FROM crawls WHERE id = ?1 AND spider = ?2")?;
+    let mut rows = find.query([crawl.id.as_str(), crawl.spider.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    let spider: String = row.get(3)?;
-    if spider != crawl.spider.as_str() {
-        let whose = format!("crawl {} belongs to spider {spider}, not to {}", crawl.id, crawl.spider);
-        return Err(Error::new(ErrorKind::Refused, whose).into());
-    }
-    let is_over = status(row, 1)?.is_over();
-    Ok(Some(Crawl { key: row.get(0)?, is_over, discovered: row.get(2)? }))
+    let status: String = row.get(1)?;
+    let status: CrawlState = status.parse().map_err(Fault::corrupt)?;
+    Ok(Some(Crawl { key: row.get(0)?, is_over: status.is_over(), discovered: row.get(2)? }))
 }
 
-/// Notes whether discovery has ended.
-pub(super) fn set_discovered(db: &Connection, key: i64, discovered: bool) -> Result<()> {
-    db.prepare_cached("UPDATE crawls SET discovered = ?2 WHERE key = ?1")?.execute(params![key, discovered])?;
+/// Notes that sources are being read.
+pub(super) fn begin_discovery(db: &Connection, key: i64) -> Result<()> {
+    db.prepare_cached("UPDATE crawls SET discovered = FALSE WHERE key = ?1")?.execute([key])?;
     Ok(())
+}
+
+/// Notes that every source has been read, which may be the end of the crawl.
+pub(super) fn end_discovery(db: &Connection, key: i64) -> Result<()> {
+    db.prepare_cached("UPDATE crawls SET discovered = TRUE WHERE key = ?1")?.execute([key])?;
+    end_if_complete(db, key)
 }
 
 /// Adds `counts` to the crawl's counters: those rows have just been written or deleted.
@@ -95,7 +97,7 @@ pub(super) fn end_if_complete(db: &Connection, key: i64) -> Result<()> {
 
 /// The books of one crawl.
 pub(super) fn books(db: &Connection, id: &CrawlId) -> Result<Option<Books>> {
-    let mut select = db.prepare_cached("SELECT * FROM crawls WHERE id = ?1")?;
+    let mut select = db.prepare_cached("SELECT * FROM crawls WHERE id = ?1 ORDER BY started DESC LIMIT 1")?;
     select.query_row([id.as_str()], |row| Ok(read(row))).optional()?.transpose()
 }
 
@@ -128,8 +130,4 @@ fn read(row: &Row<'_>) -> Result<Books> {
         discovered: row.get("discovered")?,
         started,
     })
-}
-
-fn status(row: &Row<'_>, column: usize) -> Result<CrawlState> {
-    row.get_ref(column)?.as_str().map_err(Fault::corrupt)?.parse().map_err(Fault::corrupt)
 }

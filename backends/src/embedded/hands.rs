@@ -34,6 +34,11 @@ impl Hands {
         self.held.remove(&id);
     }
 
+    /// Takes every record out of every hand.
+    pub(super) fn drop_all(&mut self) {
+        self.held.clear();
+    }
+
     /// Whether anyone holds record `id`, dead or alive.
     pub(super) fn is_held(&self, id: i64) -> bool {
         self.held.contains_key(&id)

@@ -42,19 +42,25 @@ impl Leases {
 
     /// `Stale` unless the lease is held now.
     pub(super) fn check(&self, lease: &Discovery) -> Result<()> {
-        let now = Instant::now();
-        let known = self.0.get(&lease.crawl.spider);
-        let holds = known.is_some_and(|known| known.token == lease.token && known.until > now);
-        if holds { Ok(()) } else { Err(stale(&lease.crawl)) }
+        let known = self.0.get(&lease.crawl.spider).filter(|known| known.until > Instant::now());
+        if known.is_some_and(|known| known.token == lease.token) { Ok(()) } else { Err(stale(&lease.crawl)) }
     }
 
-    /// Gives a lease back. Returns whether it was still this one: if not, someone took it since.
-    pub(super) fn give_back(&mut self, lease: &Discovery) -> bool {
-        let is_known = self.0.get(&lease.crawl.spider).is_some_and(|known| known.token == lease.token);
-        if is_known {
-            self.0.remove(&lease.crawl.spider);
-        }
-        is_known
+    /// Whether nobody has taken the lease from its holder, even if it has lapsed.
+    pub(super) fn is_last(&self, lease: &Discovery) -> bool {
+        self.0.get(&lease.crawl.spider).is_some_and(|known| known.token == lease.token)
+    }
+
+    /// The crawls of leases that lapsed without being given back; these are forgotten.
+    pub(super) fn lapsed(&mut self) -> Vec<CrawlRef> {
+        let now = Instant::now();
+        let lapsed = self.0.extract_if(|_, lease| lease.until <= now);
+        lapsed.map(|(_, lease)| lease.crawl).collect()
+    }
+
+    /// Ends the lease of the crawl's spider.
+    pub(super) fn give_back(&mut self, lease: &Discovery) {
+        self.0.remove(&lease.crawl.spider);
     }
 }
 

@@ -2,10 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use trawl_common::lane::Lane;
-use trawl_common::message::{Malformed, Message};
-use trawl_common::names::{CrawlId, CrawlRef};
+use trawl_common::message::Message;
+use trawl_common::names::CrawlRef;
 use trawl_common::ports::Parking;
-use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint};
 
@@ -14,13 +13,13 @@ use super::error::{Fault, Result};
 /// Where the record of one URL is found. Built by the caller, so that the writer need not hash.
 pub(super) struct Address {
     seen: Fingerprint,
-    crawl: CrawlId,
+    crawl: CrawlRef,
 }
 
 impl Address {
     /// The address of `url` in `crawl`. Spiders don't mix: each has seen a URL, or not, on its own.
     pub(super) fn new(crawl: &CrawlRef, url: &CanonicalUrl) -> Self {
-        Self { seen: Fingerprint::of(&format!("{}\n{url}", crawl.spider)), crawl: crawl.id.clone() }
+        Self { seen: Fingerprint::of(&format!("{}\n{url}", crawl.spider)), crawl: crawl.clone() }
     }
 }
 
@@ -53,16 +52,17 @@ pub(super) fn sight(db: &Connection, address: &Address) -> Result<Sight> {
     let mut find = db.prepare_cached(
         "SELECT r.id, r.crawl, r.lane, r.due, r.attempts
          FROM seen LEFT JOIN records r
-           ON r.id = seen.record AND r.crawl = (SELECT key FROM crawls WHERE id = ?2)
+           ON r.id = seen.record AND r.crawl = (SELECT key FROM crawls WHERE id = ?2 AND spider = ?3)
          WHERE seen.url = ?1",
     )?;
-    let mut rows = find.query(params![address.seen.0, address.crawl.as_str()])?;
+    let Address { seen, crawl } = address;
+    let mut rows = find.query(params![seen.0, crawl.id.as_str(), crawl.spider.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(Sight::Unseen) };
     let Some(id) = row.get(0)? else { return Ok(Sight::Ended) };
     Ok(Sight::Pending(Record {
         id,
         crawl: row.get(1)?,
-        lane: row.get_ref(2)?.as_str().map_err(Fault::corrupt)?.parse().map_err(Fault::corrupt)?,
+        lane: lane(row, 2)?,
         due: row.get::<_, Option<i64>>(3)?.map(unix_ms),
         attempts: row.get(4)?,
     }))
@@ -149,59 +149,60 @@ pub(super) fn newest(db: &Connection) -> Result<i64> {
 pub(super) struct Stored {
     /// Its row.
     pub(super) id: i64,
+    /// Its lane.
+    pub(super) lane: Lane,
     url: String,
     crawl: String,
     spider: String,
-    lane: String,
     depth: u16,
     deadline: Option<i64>,
+    due: Option<i64>,
     slot: Option<i64>,
     referrer: Option<String>,
 }
 
-/// What [`Stored::read`] expects of a query.
-pub(super) const STORED: &str = "SELECT r.id, r.url, c.id, c.spider, r.lane, r.depth, r.deadline, r.slot, \
-                                 r.referrer FROM records r JOIN crawls c ON c.key = r.crawl";
+/// The start of every query that [`Stored::read`] reads.
+pub(super) const STORED: &str = "SELECT r.id, r.lane, r.url, c.id, c.spider, r.depth, r.deadline, r.due, \
+                                 r.slot, r.referrer FROM records r JOIN crawls c ON c.key = r.crawl";
 
 impl Stored {
     /// Reads a row of a query that begins with [`STORED`].
-    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+    pub(super) fn read(row: &Row<'_>) -> Result<Self> {
         Ok(Self {
             id: row.get(0)?,
-            url: row.get(1)?,
-            crawl: row.get(2)?,
-            spider: row.get(3)?,
-            lane: row.get(4)?,
+            lane: lane(row, 1)?,
+            url: row.get(2)?,
+            crawl: row.get(3)?,
+            spider: row.get(4)?,
             depth: row.get(5)?,
             deadline: row.get(6)?,
-            slot: row.get(7)?,
-            referrer: row.get(8)?,
+            due: row.get(7)?,
+            slot: row.get(8)?,
+            referrer: row.get(9)?,
         })
     }
 
     /// The message.
-    pub(super) fn message(self) -> std::result::Result<Message, Malformed> {
-        let text = printable(&self.url, 1024);
-        self.parse().map_err(|reason| Malformed { text, reason })
-    }
-
-    fn parse(self) -> std::result::Result<Message, String> {
-        fn told(error: impl ToString) -> String {
-            error.to_string()
-        }
+    pub(super) fn message(self) -> Result<Message> {
+        let crawl = CrawlRef {
+            id: self.crawl.try_into().map_err(Fault::corrupt)?,
+            spider: self.spider.try_into().map_err(Fault::corrupt)?,
+        };
         Ok(Message {
-            url: self.url.parse().map_err(told)?,
-            crawl: CrawlRef {
-                id: self.crawl.try_into().map_err(told)?,
-                spider: self.spider.try_into().map_err(told)?,
-            },
-            lane: self.lane.parse().map_err(told)?,
+            url: self.url.parse().map_err(Fault::corrupt)?,
+            crawl,
+            lane: self.lane,
             depth: self.depth,
             deadline: self.deadline.map(unix_ms),
+            until: self.due.map(unix_ms),
             slot: self.slot.map(unix_ms),
-            referrer: self.referrer.map(|url| url.parse()).transpose().map_err(told)?,
+            referrer: self.referrer.map(|url| url.parse()).transpose().map_err(Fault::corrupt)?,
         })
     }
+}
+
+fn lane(row: &Row<'_>, column: usize) -> Result<Lane> {
+    row.get_ref(column)?.as_str().map_err(Fault::corrupt)?.parse().map_err(Fault::corrupt)
 }
 
 /// An instant as SQLite stores it; one beyond its range is as far as it goes.

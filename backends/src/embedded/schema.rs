@@ -21,7 +21,7 @@ const VERSION: i64 = 1;
 const TABLES: &str = "
     CREATE TABLE crawls (
         key        INTEGER PRIMARY KEY,
-        id         TEXT NOT NULL UNIQUE,
+        id         TEXT NOT NULL,
         spider     TEXT NOT NULL,
         status     TEXT NOT NULL,
         discovered INTEGER NOT NULL DEFAULT FALSE,
@@ -32,7 +32,8 @@ const TABLES: &str = "
         failed     INTEGER NOT NULL DEFAULT 0,
         skipped    INTEGER NOT NULL DEFAULT 0,
         expired    INTEGER NOT NULL DEFAULT 0,
-        cancelled  INTEGER NOT NULL DEFAULT 0
+        cancelled  INTEGER NOT NULL DEFAULT 0,
+        UNIQUE (id, spider)
     ) STRICT;
     CREATE TABLE seen (
         url    BLOB PRIMARY KEY,
@@ -76,13 +77,12 @@ const TABLES: &str = "
 /// Opens the state file at `path` for this process alone, and creates it where there is none.
 pub(super) fn open(path: &Path) -> Result<Connection> {
     let file = path.display();
-    Connection::open(path)
-        .map_err(Fault::from)
-        .and_then(|mut db| prepare(&mut db).map(|()| db))
-        .map_err(|fault| match fault {
+    Connection::open(path).map_err(Fault::from).and_then(|mut db| prepare(&mut db).map(|()| db)).map_err(
+        |fault| match fault {
             Fault::Sqlite(error) => unusable(&error, &file),
             Fault::Rule(error) => Error::new(error.kind, format_args!("{file} {error}")),
-        })
+        },
+    )
 }
 
 /// A store of the same shape without a file.

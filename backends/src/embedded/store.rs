@@ -7,7 +7,8 @@ use std::thread::{self, JoinHandle};
 use rusqlite::{Connection, Transaction};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, oneshot};
-use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::lane::Lane;
+use trawl_common::ports::{Error, ErrorKind, Receipt, Result};
 
 use super::error::{self, Fault};
 use super::hands::Hands;
@@ -29,16 +30,37 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Lets go of a record: with nobody holding it and no message of it on its way, it is available.
-    pub(super) fn let_go(&mut self, id: i64, lane: trawl_common::lane::Lane) {
+    /// Takes a record out of its holder's hands.
+    pub(super) fn let_go(&mut self, id: i64, lane: Lane) {
         self.hands.let_go(id);
-        self.lines.offer_again(id, lane);
+        self.offer(id, lane);
+    }
+
+    /// Forgets a delivery. Its record decides what comes next: held, parked and ended ones stay away.
+    pub(super) fn settle(&mut self, receipt: &Receipt) {
+        if let Some((id, lane)) = self.lines.settle(receipt) {
+            self.offer(id, lane);
+        }
+    }
+
+    /// Settles all that a consumer was given, because it has gone.
+    pub(super) fn end_session(&mut self, session: u64) {
+        for (id, lane) in self.lines.end_session(session) {
+            self.offer(id, lane);
+        }
+    }
+
+    /// Makes a record available that nobody holds and nobody is about to be told of.
+    fn offer(&mut self, id: i64, lane: Lane) {
+        if !self.hands.is_held(id) {
+            self.lines.offer_again(id, lane);
+        }
     }
 
     /// Forgets, as a restart would, what may no longer agree with the file after it refused a change.
     /// Every record is available then: what was in hand comes again, and nothing waits for ever.
     fn doubt(&mut self) {
-        self.hands = Hands::default();
+        self.hands.drop_all();
         self.lines.restart();
     }
 }
@@ -117,9 +139,7 @@ impl Drop for Store {
 }
 
 /// What came of a submitted job; without an answer, the writer is gone.
-pub(super) fn answered<T>(
-    answer: std::result::Result<Result<T>, oneshot::error::RecvError>,
-) -> Result<T> {
+pub(super) fn answered<T>(answer: std::result::Result<Result<T>, oneshot::error::RecvError>) -> Result<T> {
     answer.unwrap_or_else(|_| Err(Error::new(ErrorKind::Unavailable, "the state file's writer has stopped")))
 }
 
@@ -158,7 +178,7 @@ fn run<T>(
     memory: &mut Memory,
     work: impl FnOnce(&Connection, &mut Memory) -> error::Result<T>,
 ) -> Result<T> {
-    let mut attempt = || {
+    let attempt = || {
         let savepoint = tx.savepoint()?;
         let value = work(&savepoint, memory)?;
         savepoint.commit()?;

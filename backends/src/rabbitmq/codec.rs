@@ -21,6 +21,9 @@ pub(super) fn properties(message: &Message) -> BasicProperties {
     if let Some(deadline) = message.deadline {
         put_number(&mut headers, "deadline", deadline.0);
     }
+    if let Some(until) = message.until {
+        put_number(&mut headers, "until", until.0);
+    }
     if let Some(slot) = message.slot {
         put_number(&mut headers, "slot", slot.0);
     }
@@ -93,6 +96,7 @@ pub(super) fn message(delivery: &Delivery, lane: Lane) -> Result<Message, Malfor
             lane: headers.parsed("lane")?.unwrap_or(lane),
             depth: headers.number("depth")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
             deadline: headers.number("deadline")?.map(UnixMs),
+            until: headers.number("until")?.map(UnixMs),
             slot: headers.number("slot")?.map(UnixMs),
             referrer: headers.parsed("referrer")?,
         })
@@ -157,6 +161,7 @@ mod tests {
             lane: Lane::Priority,
             depth: 3,
             deadline: Some(UnixMs(1_700_000_000_123)),
+            until: Some(UnixMs(1_700_000_000_456)),
             slot: Some(UnixMs(1_700_000_000_456)),
             referrer: Some("https://example.com/".parse().unwrap()),
         }

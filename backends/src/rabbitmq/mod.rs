@@ -65,10 +65,14 @@ impl Queue for RabbitMq {
     async fn park(&self, parked: &[Parked]) -> Result<()> {
         let now = UnixMs::now();
         let outgoing = |parked: &Parked| {
-            let wait = parked.until.wait_from(now).as_millis() as u64;
-            to_queue(&parked.message, names::rung(names::rung_for(wait)))
+            to_queue(&parked.message, names::rung(names::rung_for(parked.until.wait_from(now))))
         };
         self.publisher.send(parked.iter().map(outgoing)).await
+    }
+
+    fn wake(&self, until: UnixMs) -> UnixMs {
+        let now = UnixMs::now();
+        now.plus(names::rung_for(until.wait_from(now)))
     }
 
     async fn dead_letter(&self, letters: &[DeadLetter]) -> Result<()> {

@@ -1,5 +1,7 @@
 //! The names of queues and exchanges.
 
+use std::time::Duration;
+
 use trawl_common::lane::Lane;
 
 /// Parked URLs whose time has come; consumed first.
@@ -17,9 +19,18 @@ pub(super) const EXPIRED_KEY: &str = "expired";
 /// ...to here.
 pub(super) const EXPIRED: &str = "expired_urls";
 
-/// The delay ladder's rungs, in seconds, each about three times the one before: a URL hops at most
+/// The delay ladder's rungs, each about three times the one before: a URL hops at most
 /// three times on each.
-pub(super) const RUNGS: [u32; 8] = [1, 3, 10, 30, 100, 300, 1000, 3600];
+pub(super) const RUNGS: [Duration; 8] = [
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+    Duration::from_secs(10),
+    Duration::from_secs(30),
+    Duration::from_secs(100),
+    Duration::from_secs(300),
+    Duration::from_secs(1000),
+    Duration::from_secs(3600),
+];
 
 /// The queue of a lane.
 pub(super) fn lane(lane: Lane) -> &'static str {
@@ -30,13 +41,13 @@ pub(super) fn lane(lane: Lane) -> &'static str {
 }
 
 /// The queue of a rung.
-pub(super) fn rung(seconds: u32) -> String {
-    format!("wait.{seconds}")
+pub(super) fn rung(rung: Duration) -> String {
+    format!("wait.{}", rung.as_secs())
 }
 
-/// The highest rung that does not overshoot a wait of `ms`; the lowest for shorter waits.
-pub(super) fn rung_for(ms: u64) -> u32 {
-    RUNGS.into_iter().rev().find(|&seconds| u64::from(seconds) * 1000 <= ms).unwrap_or(RUNGS[0])
+/// The highest rung that does not overshoot `wait`; the lowest for shorter waits.
+pub(super) fn rung_for(wait: Duration) -> Duration {
+    RUNGS.into_iter().rev().find(|&rung| rung <= wait).unwrap_or(RUNGS[0])
 }
 
 #[cfg(test)]
@@ -45,14 +56,12 @@ mod tests {
 
     #[test]
     fn a_wait_climbs_down_the_ladder_in_few_hops() {
-        assert_eq!(rung_for(0), 1);
-        assert_eq!(rung_for(29_999), 10);
-        assert_eq!(rung_for(30_000), 30);
-        assert_eq!(rung_for(86_400_000), 3600);
-        for wait in [1_000u64, 4_700, 61_000, 3_599_000] {
+        let rung = |ms| rung_for(Duration::from_millis(ms)).as_secs();
+        assert_eq!([rung(0), rung(29_999), rung(30_000), rung(86_400_000)], [1, 10, 30, 3600]);
+        for wait in [1_000, 4_700, 61_000, 3_599_000] {
             let (mut left, mut hops) = (wait, 0);
             while left >= 1_000 {
-                left -= u64::from(rung_for(left)) * 1_000;
+                left -= rung(left) * 1_000;
                 hops += 1;
             }
             assert!(hops <= 3 * RUNGS.len(), "{wait}: {hops}");

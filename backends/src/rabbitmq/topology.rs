@@ -28,10 +28,10 @@ pub(super) async fn declare(connection: &Connection, queues: &Queues) -> Result<
         topology.queue(names::lane(lane), Arguments { ttl_ms, dead_letter: expire }).await?;
     }
     topology.queue(names::DUE, Arguments { ttl_ms: None, dead_letter: expire }).await?;
-    for seconds in names::RUNGS {
+    for rung in names::RUNGS {
         let arguments =
-            Arguments { ttl_ms: Some(i64::from(seconds) * 1000), dead_letter: Some(("", names::DUE)) };
-        topology.queue(&names::rung(seconds), arguments).await?;
+            Arguments { ttl_ms: Some(rung.as_millis() as i64), dead_letter: Some(("", names::DUE)) };
+        topology.queue(&names::rung(rung), arguments).await?;
     }
     // Nobody waits on this channel: failing to close it changes nothing.
     let _ = channel.close(200, "declared".into()).await;

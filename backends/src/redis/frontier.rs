@@ -439,6 +439,7 @@ fn lost_message(crawl: &CrawlRef, record: &[String]) -> Option<Message> {
         lane: lane.parse::<Lane>().unwrap_or_default(),
         depth: depth.parse().unwrap_or_default(),
         deadline: deadline.parse().ok().map(UnixMs),
+        until: None,
         slot: None,
         referrer: referrer.parse().ok(),
     })

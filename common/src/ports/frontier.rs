@@ -26,7 +26,8 @@ pub trait Frontier: Send + Sync {
     /// Fails with `Busy` while another process holds the lease, with `Stale` if the crawl is over.
     async fn open(&self, crawl: &CrawlRef, holder: &str, ttl: Duration) -> Result<Discovery>;
 
-    /// Prolongs the lease by `ttl`; `Stale` if it has lapsed and someone else took it.
+    /// Prolongs the lease to `ttl` from now; `Stale` if it has lapsed. A `ttl` of zero gives it back and
+    /// leaves discovery open, for another run to continue.
     async fn renew(&self, lease: &Discovery, ttl: Duration) -> Result<()>;
 
     /// Takes in the URLs that the spider has not seen: marks them seen and writes their records.
@@ -143,7 +144,7 @@ pub const MAX_STARTS: u32 = 3;
 pub struct Parking {
     /// Which URL.
     pub claim: Claim,
-    /// Until when.
+    /// When its message comes back ([`super::Queue::wake`]).
     pub until: UnixMs,
     /// Whether it is put aside because it failed: then its attempts go up by one.
     pub failed: bool,

@@ -17,8 +17,12 @@ pub trait Queue: Send + Sync {
     /// Sends each message to its lane.
     async fn publish(&self, messages: &[Message]) -> Result<()>;
 
-    /// Stores each message out of the way until its instant; then it comes before all others.
+    /// Stores each message out of the way until [`Queue::wake`] of its instant; then it comes before
+    /// all others.
     async fn park(&self, parked: &[Parked]) -> Result<()>;
+
+    /// When a message that is parked until `until` comes back: then, or earlier and to be parked again.
+    fn wake(&self, until: UnixMs) -> UnixMs;
 
     /// Stores dead letters where people and other programs find them.
     async fn dead_letter(&self, letters: &[DeadLetter]) -> Result<()>;
@@ -65,7 +69,7 @@ pub struct Receipt {
 /// A message and the instant to store it until.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parked {
-    /// The message; its `slot` says whether the instant is reserved.
+    /// The message.
     pub message: Message,
     /// When it is to come back.
     pub until: UnixMs,

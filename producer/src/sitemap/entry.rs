@@ -32,6 +32,21 @@ pub enum Changefreq {
     Never,
 }
 
+impl Changefreq {
+    /// The word in a sitemap.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::Hourly => "hourly",
+            Self::Daily => "daily",
+            Self::Weekly => "weekly",
+            Self::Monthly => "monthly",
+            Self::Yearly => "yearly",
+            Self::Never => "never",
+        }
+    }
+}
+
 impl FromStr for Changefreq {
     type Err = ();
 

@@ -32,7 +32,10 @@ impl Guard {
     }
 
     /// The addresses among `found` that may be asked; an error when there are none.
-    fn filter(self, found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Box<dyn std::error::Error + Send + Sync>> {
+    fn filter(
+        self,
+        found: Vec<SocketAddr>,
+    ) -> Result<Vec<SocketAddr>, Box<dyn std::error::Error + Send + Sync>> {
         let allowed: Vec<_> = found.iter().copied().filter(|a| self.check(a.ip()).is_ok()).collect();
         match (allowed.is_empty(), found.first()) {
             (false, _) => Ok(allowed),
@@ -78,7 +81,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         // Benchmarking (RFC 2544).
         [198, 18 | 19, ..] => true,
         // Reserved, and broadcast.
-        [240.., ..] => true,
+        [240..=255, ..] => true,
         _ => false,
     };
     !special && !reserved
@@ -89,7 +92,9 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
         // NAT64 (RFC 6052): what answers is the IPv4 address in the last 32 bits.
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => is_public_v4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))),
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            is_public_v4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
+        }
         // IETF protocol assignments, Teredo among them.
         [0x2001, 0..0x200, ..] => false,
         // Documentation.
@@ -111,18 +116,54 @@ mod tests {
     #[test]
     fn addresses_off_the_public_internet_are_refused() {
         for address in [
-            "0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.9.9.9",
-            "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.2.1", "192.168.1.1",
-            "198.18.0.1", "198.19.255.255", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.255.255.255",
-            "240.0.0.1", "255.255.255.255",
+            "0.0.0.0",
+            "0.1.2.3",
+            "10.0.0.1",
+            "100.64.0.1",
+            "100.127.255.255",
+            "127.0.0.1",
+            "127.9.9.9",
+            "169.254.169.254",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.1",
+            "192.0.2.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "198.19.255.255",
+            "198.51.100.1",
+            "203.0.113.1",
+            "224.0.0.1",
+            "239.255.255.255",
+            "240.0.0.1",
+            "255.255.255.255",
         ] {
             assert!(refused(address), "{address}");
         }
         for address in [
-            "::", "::1", "::7f00:1", "::808:808", "::ffff:127.0.0.1", "::ffff:8.8.8.8", "64:ff9b::7f00:1",
-            "64:ff9b::a9fe:a9fe", "64:ff9b:1::808:808", "100::1", "2001::1", "2001:2::1", "2001:10::1",
-            "2001:20::1", "2001:db8::1", "2002:7f00:1::", "2002:808:808::1", "3fff::1", "fc00::1", "fd12::1",
-            "fe80::1", "fec0::1", "ff02::1",
+            "::",
+            "::1",
+            "::7f00:1",
+            "::808:808",
+            "::ffff:127.0.0.1",
+            "::ffff:8.8.8.8",
+            "64:ff9b::7f00:1",
+            "64:ff9b::a9fe:a9fe",
+            "64:ff9b:1::808:808",
+            "100::1",
+            "2001::1",
+            "2001:2::1",
+            "2001:10::1",
+            "2001:20::1",
+            "2001:db8::1",
+            "2002:7f00:1::",
+            "2002:808:808::1",
+            "3fff::1",
+            "fc00::1",
+            "fd12::1",
+            "fe80::1",
+            "fec0::1",
+            "ff02::1",
         ] {
             assert!(refused(address), "{address}");
         }
@@ -131,9 +172,20 @@ mod tests {
     #[test]
     fn public_addresses_and_their_nat64_form_are_allowed() {
         for address in [
-            "1.1.1.1", "8.8.8.8", "100.63.255.255", "100.128.0.1", "172.15.0.1", "172.32.0.1", "192.0.1.1",
-            "198.17.0.1", "198.20.0.1", "223.255.255.255", "2001:4860:4860::8888", "2606:4700::1111",
-            "2a00:1450:4001::1", "64:ff9b::808:808",
+            "1.1.1.1",
+            "8.8.8.8",
+            "100.63.255.255",
+            "100.128.0.1",
+            "172.15.0.1",
+            "172.32.0.1",
+            "192.0.1.1",
+            "198.17.0.1",
+            "198.20.0.1",
+            "223.255.255.255",
+            "2001:4860:4860::8888",
+            "2606:4700::1111",
+            "2a00:1450:4001::1",
+            "64:ff9b::808:808",
         ] {
             assert!(!refused(address), "{address}");
         }

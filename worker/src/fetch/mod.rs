@@ -33,14 +33,10 @@ pub struct Fetcher {
     max_body: u64,
 }
 
-/// Settings from which no HTTP client can be made, such as a user agent with a line break.
-#[derive(Debug, thiserror::Error)]
-#[error("the HTTP client cannot be set up")]
-pub struct Unusable(#[from] reqwest::Error);
-
 impl Fetcher {
-    /// A fetcher with these settings. The process must have a default rustls crypto provider.
-    pub fn new(settings: &settings::Fetch) -> Result<Self, Unusable> {
+    /// A fetcher with these settings. The process must have a default rustls crypto provider. Settings that
+    /// no client can be made of, such as a user agent with a line break, are an error.
+    pub fn new(settings: &settings::Fetch) -> Result<Self, reqwest::Error> {
         let guard = Guard { allow_private: settings.allow_private };
         let client = reqwest::Client::builder()
             .user_agent(settings.user_agent_line())
@@ -62,7 +58,10 @@ impl Fetcher {
     pub async fn fetch(&self, url: &CanonicalUrl) -> Result<Response, Failure> {
         tokio::time::timeout(self.timeout, self.follow(url)).await.unwrap_or_else(|_| {
             let limit = self.timeout;
-            Err(Failure::new(Class::Timeout, format_args!("no complete answer within {limit:?} (`fetch.timeout`)")))
+            Err(Failure::new(
+                Class::Timeout,
+                format_args!("no complete answer within {limit:?} (`fetch.timeout`)"),
+            ))
         })
     }
 

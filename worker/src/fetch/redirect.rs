@@ -1,7 +1,7 @@
 //! Where a redirect leads.
 
-use reqwest::{Response, StatusCode};
 use reqwest::header::LOCATION;
+use reqwest::{Response, StatusCode};
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::url::CanonicalUrl;
 

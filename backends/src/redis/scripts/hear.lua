@@ -32,8 +32,8 @@ for i = 4 + ARGV[3], #ARGV, 5 do
     told = -1
   elseif record.state == 'h' and record.holder ~= ARGV[1] and not dead[record.holder] then
     told = record.holder
-  elseif record.state == 'p' and record.since > now + 1000 then
-    -- A rung's clock may run a moment ahead of this one.
+  elseif record.state == 'p' and record.since > now + 5000 then
+    -- Clocks differ a little; what comes a moment early waits in the worker.
     told = -1
   else
     record.state, record.since, record.holder = 'h', now, ARGV[1]

@@ -1,0 +1,67 @@
+//! The response cache in memory.
+
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use moka::Expiry;
+use moka::sync::Cache as Moka;
+use trawl_common::ports::{Cache, Response, Result};
+use trawl_common::url::CanonicalUrl;
+
+/// The most that all responses together may weigh, in bytes.
+const CAPACITY: u64 = 32 * 1024 * 1024;
+
+/// Responses of this process, bounded in time and in weight.
+pub(super) struct MemoryCache(Moka<CanonicalUrl, Kept>);
+
+#[derive(Clone)]
+struct Kept {
+    response: Response,
+    ttl: Duration,
+}
+
+/// Each response brings its own time to live.
+struct OwnTtl;
+
+impl Expiry<CanonicalUrl, Kept> for OwnTtl {
+    fn expire_after_create(&self, _: &CanonicalUrl, kept: &Kept, _: Instant) -> Option<Duration> {
+        Some(kept.ttl)
+    }
+
+    fn expire_after_update(
+        &self,
+        _: &CanonicalUrl,
+        kept: &Kept,
+        _: Instant,
+        _: Option<Duration>,
+    ) -> Option<Duration> {
+        Some(kept.ttl)
+    }
+}
+
+impl Default for MemoryCache {
+    fn default() -> Self {
+        let cache = Moka::builder().max_capacity(CAPACITY).weigher(weigh).expire_after(OwnTtl);
+        Self(cache.build())
+    }
+}
+
+/// Bytes of text and body, with a round sum for what surrounds them.
+fn weigh(url: &CanonicalUrl, kept: &Kept) -> u32 {
+    let response = &kept.response;
+    let content_type = response.content_type.as_ref().map_or(0, String::len);
+    let bytes = 256 + url.as_str().len() + content_type + response.body.len();
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+#[async_trait]
+impl Cache for MemoryCache {
+    async fn get(&self, url: &CanonicalUrl) -> Result<Option<Response>> {
+        Ok(self.0.get(url).map(|kept| kept.response))
+    }
+
+    async fn put(&self, url: &CanonicalUrl, response: &Response, ttl: Duration) -> Result<()> {
+        self.0.insert(url.clone(), Kept { response: response.clone(), ttl });
+        Ok(())
+    }
+}

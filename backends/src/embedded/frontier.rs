@@ -1,0 +1,137 @@
+//! The frontier in SQLite.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use trawl_common::crawl::Books;
+use trawl_common::message::Message;
+use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
+use trawl_common::ports::{
+    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, NewUrl, Parking, Result, Start,
+};
+use trawl_common::url::CanonicalUrl;
+
+use super::records::Address;
+use super::store::Store;
+use super::{crawls, transitions};
+
+/// The records and books of one state file.
+pub(super) struct EmbeddedFrontier {
+    store: Arc<Store>,
+}
+
+impl EmbeddedFrontier {
+    /// The frontier in `store`.
+    pub(super) fn new(store: Arc<Store>) -> Self {
+        Self { store }
+    }
+}
+
+fn address_of(claim: &Claim) -> Address {
+    Address::new(&claim.crawl, &claim.url)
+}
+
+fn addresses(claims: &[Claim]) -> Vec<Address> {
+    claims.iter().map(address_of).collect()
+}
+
+#[async_trait]
+impl Frontier for EmbeddedFrontier {
+    async fn open(&self, crawl: &CrawlRef, holder: &str, ttl: Duration) -> Result<Discovery> {
+        let (crawl, holder) = (crawl.clone(), holder.to_owned());
+        self.store.call(move |db, memory| transitions::open(db, memory, &crawl, holder, ttl)).await
+    }
+
+    async fn renew(&self, lease: &Discovery, ttl: Duration) -> Result<()> {
+        let lease = lease.clone();
+        self.store.call(move |_, memory| Ok(memory.leases.renew(&lease, ttl)?)).await
+    }
+
+    async fn admit(&self, lease: &Discovery, urls: &[NewUrl]) -> Result<Vec<bool>> {
+        let lease = lease.clone();
+        let addressed = |new: &NewUrl| (Address::new(&lease.crawl, &new.url), new.message(&lease.crawl));
+        let urls: Vec<_> = urls.iter().map(addressed).collect();
+        self.store.call(move |db, memory| transitions::admit(db, memory, &lease, &urls)).await
+    }
+
+    /// Nothing to do: the record is the message, and [`Frontier::admit`] has stored it.
+    async fn confirm(&self, _crawl: &CrawlRef, _urls: &[CanonicalUrl]) -> Result<()> {
+        Ok(())
+    }
+
+    async fn close(&self, lease: Discovery) -> Result<()> {
+        self.store.call(move |db, memory| transitions::close(db, memory, &lease)).await
+    }
+
+    async fn hear(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<Heard>> {
+        let worker = worker.clone();
+        let addressed = |message: &Message| (Address::new(&message.crawl, &message.url), message.clone());
+        let heard: Vec<_> = messages.iter().map(addressed).collect();
+        self.store
+            .call(move |db, memory| {
+                heard.iter().map(|message| transitions::hear(db, memory, &worker, message)).collect()
+            })
+            .await
+    }
+
+    async fn start(&self, worker: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>> {
+        let (worker, claims) = (worker.clone(), addresses(claims));
+        self.store
+            .call(move |db, memory| {
+                claims.iter().map(|address| transitions::start(db, memory, &worker, address)).collect()
+            })
+            .await
+    }
+
+    async fn park(&self, worker: &WorkerId, parkings: &[Parking]) -> Result<Vec<bool>> {
+        let worker = worker.clone();
+        let addressed = |parking: &Parking| (address_of(&parking.claim), parking.clone());
+        let parkings: Vec<_> = parkings.iter().map(addressed).collect();
+        self.store
+            .call(move |db, memory| {
+                parkings.iter().map(|parking| transitions::park(db, memory, &worker, parking)).collect()
+            })
+            .await
+    }
+
+    async fn release(&self, worker: &WorkerId, claims: &[Claim]) -> Result<()> {
+        let (worker, claims) = (worker.clone(), addresses(claims));
+        self.store
+            .call(move |db, memory| {
+                claims.iter().try_for_each(|address| transitions::release(db, memory, &worker, address))
+            })
+            .await
+    }
+
+    async fn finish(&self, finishes: &[Finish]) -> Result<Vec<bool>> {
+        let addressed = |finish: &Finish| (address_of(&finish.claim), finish.clone());
+        let finishes: Vec<_> = finishes.iter().map(addressed).collect();
+        self.store.call(move |db, memory| transitions::finish(db, memory, &finishes)).await
+    }
+
+    /// Does all there is to do itself: a record taken out of dead hands is available with that, so there
+    /// is never a message to publish, and the answer is empty.
+    async fn sweep(&self, _worker: &WorkerId) -> Result<Vec<Message>> {
+        self.store.call(|db, memory| transitions::sweep(db, memory).map(|()| Vec::new())).await
+    }
+
+    async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()> {
+        let worker = beat.worker.clone();
+        self.store
+            .call(move |_, memory| {
+                memory.hands.beat(worker, ttl);
+                Ok(())
+            })
+            .await
+    }
+
+    async fn books(&self, crawl: &CrawlId) -> Result<Option<Books>> {
+        let crawl = crawl.clone();
+        self.store.call(move |db, _| crawls::books(db, &crawl)).await
+    }
+
+    async fn crawls(&self) -> Result<Vec<Books>> {
+        self.store.call(|db, _| crawls::all_books(db)).await
+    }
+}

@@ -1,0 +1,194 @@
+//! The transitions of a URL's state, as they run inside the store.
+//!
+//! Each reads the record, checks who may do what, writes, and counts what it wrote. All of it is one
+//! savepoint, so a counter and the rows it counts never part.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use trawl_common::crawl::Counts;
+use trawl_common::message::Message;
+use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{Discovery, Finish, Heard, MAX_STARTS, Parking, Start};
+use trawl_common::time::UnixMs;
+
+use super::error::Result;
+use super::leases::stale;
+use super::records::{Address, Record, Sight};
+use super::store::Memory;
+use super::{crawls, failures, records};
+
+/// A crawl begins, or goes on.
+pub(super) fn open(
+    db: &Connection,
+    memory: &mut Memory,
+    crawl: &CrawlRef,
+    holder: String,
+    ttl: Duration,
+) -> Result<Discovery> {
+    let row = crawls::ensure(db, crawl)?;
+    if row.is_over {
+        return Err(stale(crawl).into());
+    }
+    crawls::begin_discovery(db, row.key)?;
+    Ok(memory.leases.take(crawl, holder, ttl)?)
+}
+
+/// Discovery ends. To close twice is to close once, as long as nobody has opened since.
+pub(super) fn close(db: &Connection, memory: &mut Memory, lease: &Discovery) -> Result<()> {
+    let crawl = crawls::find(db, &lease.crawl)?.ok_or_else(|| stale(&lease.crawl))?;
+    if !memory.leases.is_last(lease) {
+        return if crawl.discovered { Ok(()) } else { Err(stale(&lease.crawl).into()) };
+    }
+    crawls::end_discovery(db, crawl.key)?;
+    memory.leases.give_back(lease);
+    Ok(())
+}
+
+/// New URLs become records, available at once.
+pub(super) fn admit(
+    db: &Connection,
+    memory: &mut Memory,
+    lease: &Discovery,
+    urls: &[(Address, Message)],
+) -> Result<Vec<bool>> {
+    memory.leases.check(lease)?;
+    let crawl = crawls::find(db, &lease.crawl)?.filter(|crawl| !crawl.is_over);
+    let crawl = crawl.ok_or_else(|| stale(&lease.crawl))?.key;
+    let insert = |(address, message): &(Address, Message)| {
+        records::insert(db, crawl, address, message).map(|row| row.is_some())
+    };
+    let new: Vec<bool> = urls.iter().map(insert).collect::<Result<_>>()?;
+    let admitted = new.iter().filter(|new| **new).count() as u64;
+    crawls::count(db, crawl, &Counts { admitted, ..Counts::default() })?;
+    memory.lines.stir();
+    Ok(new)
+}
+
+/// A URL that no producer admitted becomes a record, unless its spider saw it or its crawl is over.
+pub(super) fn admit_on_the_spot(
+    db: &Connection,
+    address: &Address,
+    message: &Message,
+) -> Result<Option<i64>> {
+    let crawl = crawls::ensure(db, &message.crawl)?;
+    if crawl.is_over {
+        return Ok(None);
+    }
+    let id = records::insert(db, crawl.key, address, message)?;
+    if id.is_some() {
+        crawls::count(db, crawl.key, &Counts { admitted: 1, ..Counts::default() })?;
+    }
+    Ok(id)
+}
+
+/// A worker received a message: is it the worker's to handle?
+pub(super) fn hear(
+    db: &Connection,
+    memory: &mut Memory,
+    worker: &WorkerId,
+    (address, message): &(Address, Message),
+) -> Result<Heard> {
+    match records::sight(db, address)? {
+        Sight::Ended => Ok(Heard::Drop),
+        Sight::Unseen => {
+            let Some(id) = admit_on_the_spot(db, address, message)? else { return Ok(Heard::Drop) };
+            memory.hands.hold(id, message.lane, worker);
+            Ok(Heard::Take { attempts: 0 })
+        }
+        Sight::Pending(record) => {
+            let is_held = memory.hands.is_held(record.id);
+            let is_early = !is_held && record.due.is_some_and(|due| due > UnixMs::now());
+            if is_early || memory.hands.is_held_against(record.id, worker) {
+                return Ok(Heard::Drop);
+            }
+            memory.hands.hold(record.id, record.lane, worker);
+            Ok(Heard::Take { attempts: record.attempts })
+        }
+    }
+}
+
+/// A fetch is about to begin.
+pub(super) fn start(db: &Connection, memory: &Memory, worker: &WorkerId, address: &Address) -> Result<Start> {
+    let Some(record) = held(db, memory, worker, address)? else { return Ok(Start::Lost) };
+    let starts = records::start(db, record.id)?;
+    Ok(if starts > MAX_STARTS { Start::Poison } else { Start::Go })
+}
+
+/// A URL is put aside. Returns whether the worker held it.
+pub(super) fn park(
+    db: &Connection,
+    memory: &mut Memory,
+    worker: &WorkerId,
+    (address, parking): &(Address, Parking),
+) -> Result<bool> {
+    let Some(record) = held(db, memory, worker, address)? else { return Ok(false) };
+    records::park(db, record.id, parking)?;
+    memory.let_go(record.id, record.lane);
+    Ok(true)
+}
+
+/// A URL goes back to its lane.
+pub(super) fn release(
+    db: &Connection,
+    memory: &mut Memory,
+    worker: &WorkerId,
+    address: &Address,
+) -> Result<()> {
+    if let Some(record) = held(db, memory, worker, address)? {
+        records::reset_starts(db, record.id)?;
+        memory.let_go(record.id, record.lane);
+    }
+    Ok(())
+}
+
+/// URLs end, and with the last of them their crawl. Returns which ended here.
+pub(super) fn finish(
+    db: &Connection,
+    memory: &mut Memory,
+    finishes: &[(Address, Finish)],
+) -> Result<Vec<bool>> {
+    let mut ended = Vec::with_capacity(finishes.len());
+    let mut counts: BTreeMap<i64, Counts> = BTreeMap::new();
+    for (address, finish) in finishes {
+        let Sight::Pending(record) = records::sight(db, address)? else {
+            ended.push(false);
+            continue;
+        };
+        records::delete(db, record.id)?;
+        memory.hands.let_go(record.id);
+        if matches!(finish.terminal, Terminal::Failed | Terminal::Expired) {
+            failures::keep(db, record.crawl, finish)?;
+        }
+        *counts.entry(record.crawl).or_default().of(finish.terminal) += 1;
+        ended.push(true);
+    }
+    for (crawl, counts) in counts {
+        crawls::count(db, crawl, &counts)?;
+        crawls::end_if_complete(db, crawl)?;
+    }
+    Ok(ended)
+}
+
+/// What the dead held is available again, and the discovery of producers that died has ended.
+pub(super) fn sweep(db: &Connection, memory: &mut Memory) -> Result<()> {
+    for crawl in memory.leases.lapsed() {
+        if let Some(crawl) = crawls::find(db, &crawl)? {
+            crawls::end_discovery(db, crawl.key)?;
+        }
+    }
+    for (id, lane) in memory.hands.lapsed() {
+        memory.let_go(id, lane);
+    }
+    Ok(())
+}
+
+/// The record at `address`, if `worker` holds it.
+fn held(db: &Connection, memory: &Memory, worker: &WorkerId, address: &Address) -> Result<Option<Record>> {
+    Ok(match records::sight(db, address)? {
+        Sight::Pending(record) if memory.hands.is_held_by(record.id, worker) => Some(record),
+        Sight::Pending(_) | Sight::Ended | Sight::Unseen => None,
+    })
+}

@@ -1,0 +1,60 @@
+//! The adapters of a fleet: RabbitMQ and Redis.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::{info, warn};
+use trawl_common::names::WorkerId;
+use trawl_common::ports::{Ports, Result, Sink};
+use trawl_common::settings::Settings;
+
+use crate::rabbitmq::RabbitMq;
+use crate::redis::{self, RedisCache, RedisFrontier, RedisHosts};
+use crate::sinks::JsonLines;
+
+/// How long a program waits for servers that start at the same time as it does.
+const STARTUP: Duration = Duration::from_secs(90);
+
+/// Connects to both servers, trying again with back-off until they are up or a minute and a half has
+/// passed. What the servers refuse (a password, a queue with other arguments) fails at once.
+pub async fn connect(settings: &Settings, sink: Arc<dyn Sink>) -> Result<Ports> {
+    let store = patiently("redis", || redis::connect(&settings.redis.url)).await?;
+    let cache = match &settings.cache.url {
+        Some(url) => patiently("cache", || redis::connect(url)).await?,
+        None => store.clone(),
+    };
+    let queue = patiently("rabbitmq", || RabbitMq::connect(&settings.rabbitmq.url, &settings.queues)).await?;
+    Ok(Ports {
+        queue: Arc::new(queue),
+        frontier: Arc::new(RedisFrontier::new(store.clone())),
+        hosts: Arc::new(RedisHosts::new(store)),
+        cache: Arc::new(RedisCache::new(cache)),
+        sink,
+    })
+}
+
+/// The sink that the settings name, for this worker.
+pub fn sink(settings: &Settings, worker: &WorkerId) -> Result<Arc<dyn Sink>> {
+    let path = settings.items.path.replace("{worker}", worker.as_str());
+    Ok(Arc::new(JsonLines::open(Path::new(&path))?))
+}
+
+async fn patiently<T, F: Future<Output = Result<T>>>(server: &str, connect: impl Fn() -> F) -> Result<T> {
+    let deadline = Instant::now() + STARTUP;
+    let mut pause = Duration::from_millis(250);
+    for attempt in 1.. {
+        match connect().await {
+            Ok(connected) => {
+                info!(server, attempt, "connected");
+                return Ok(connected);
+            }
+            Err(error) if !error.is_temporary() || Instant::now() + pause > deadline => return Err(error),
+            Err(error) => warn!(server, attempt, %error, retry_in = ?pause, "cannot connect yet"),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(5));
+    }
+    unreachable!("the loop ends by a return")
+}

@@ -1,0 +1,7 @@
+//! Where items go.
+
+mod jsonl;
+mod none;
+
+pub use jsonl::JsonLines;
+pub use none::NoItems;

@@ -1,0 +1,249 @@
+//! The embedded engine keeps every promise of its ports, and those of its file.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+use tokio::time::timeout;
+use trawl_backends::embedded::Embedded;
+use trawl_common::crawl::CrawlState;
+use trawl_common::lane::Lane;
+use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{
+    Cache, Claim, Delivery, Discovery, ErrorKind, Finish, Frontier, Heard, Hosts, NewUrl, Parking, Start,
+};
+use trawl_common::time::UnixMs;
+use trawl_common::url::CanonicalUrl;
+use trawl_testkit::conformance::queue::Engine;
+use trawl_testkit::conformance::random::{Step, URLS, Who, obeys_the_model};
+
+const LONG: Duration = Duration::from_secs(600);
+
+fn state_file() -> (TempDir, Embedded) {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = Embedded::open(&directory.path().join("crawl.db")).unwrap();
+    (directory, engine)
+}
+
+async fn frontier() -> (TempDir, Arc<dyn Frontier>) {
+    let (directory, engine) = state_file();
+    (directory, engine.frontier())
+}
+
+async fn engine() -> (TempDir, Engine) {
+    let (directory, engine) = state_file();
+    (directory, Engine { queue: engine.queue(), frontier: engine.frontier() })
+}
+
+async fn hosts() -> ((), Arc<dyn Hosts>) {
+    ((), Embedded::in_memory().unwrap().hosts())
+}
+
+async fn cache() -> ((), Arc<dyn Cache>) {
+    ((), Embedded::in_memory().unwrap().cache())
+}
+
+trawl_testkit::frontier_conformance!(frontier);
+trawl_testkit::queue_conformance!(engine);
+trawl_testkit::hosts_conformance!(hosts);
+trawl_testkit::cache_conformance!(cache);
+
+fn crawl() -> CrawlRef {
+    CrawlRef { id: "c1".parse().unwrap(), spider: "s1".parse().unwrap() }
+}
+
+fn worker() -> WorkerId {
+    "w1".parse().unwrap()
+}
+
+fn page(number: usize) -> NewUrl {
+    let url = CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap();
+    NewUrl { url, lane: Lane::Bulk, deadline: None }
+}
+
+fn claim(number: usize) -> Claim {
+    Claim { crawl: crawl(), url: page(number).url }
+}
+
+async fn admit(engine: &Embedded, numbers: std::ops::Range<usize>) -> Discovery {
+    let lease = engine.frontier().open(&crawl(), "producer", LONG).await.unwrap();
+    let pages: Vec<NewUrl> = numbers.map(page).collect();
+    engine.frontier().admit(&lease, &pages).await.unwrap();
+    lease
+}
+
+async fn hear(engine: &Embedded, number: usize) -> Heard {
+    engine.frontier().hear(&worker(), &[page(number).message(&crawl())]).await.unwrap()[0]
+}
+
+/// The page numbers of what is available now, in order.
+async fn available(engine: &Embedded) -> Vec<usize> {
+    let mut consumer = engine.queue().consume(1000).await.unwrap();
+    let mut all = Vec::new();
+    while let Ok(batch) = timeout(Duration::from_millis(50), consumer.next(1000)).await {
+        all.extend(batch.unwrap().iter().map(number));
+    }
+    all
+}
+
+fn number(delivery: &Delivery) -> usize {
+    let url = delivery.message.as_ref().unwrap().url.to_string();
+    url.rsplit('/').next().unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn parked_urls_come_first_then_priority_then_bulk_each_in_order() {
+    let (_directory, engine) = state_file();
+    let lease = admit(&engine, 0..4).await;
+    let urgent: Vec<_> = (4..6).map(|number| NewUrl { lane: Lane::Priority, ..page(number) }).collect();
+    engine.frontier().admit(&lease, &urgent).await.unwrap();
+    for (number, ago) in [(1, 5), (3, 9)] {
+        hear(&engine, number).await;
+        let until = UnixMs(UnixMs::now().0 - ago);
+        let parking = Parking { claim: claim(number), until, failed: false };
+        assert_eq!(engine.frontier().park(&worker(), &[parking]).await.unwrap(), [true]);
+    }
+    assert_eq!(available(&engine).await, [3, 1, 4, 5, 0, 2]);
+}
+
+#[tokio::test]
+async fn what_a_consumer_had_is_available_when_it_is_gone() {
+    let (_directory, engine) = state_file();
+    admit(&engine, 0..3).await;
+    assert_eq!(available(&engine).await, [0, 1, 2]);
+    assert_eq!(available(&engine).await, [0, 1, 2]);
+}
+
+#[tokio::test]
+async fn a_state_file_belongs_to_one_process_at_a_time() {
+    let (directory, engine) = state_file();
+    let path = directory.path().join("crawl.db");
+    let refused = Embedded::open(&path).err().unwrap();
+    assert_eq!(refused.kind, ErrorKind::Busy);
+    assert!(refused.to_string().ends_with("crawl.db is in use by another trawl process"), "{refused}");
+    admit(&engine, 0..2).await;
+    drop(engine);
+    let log = directory.path().join("crawl.db-wal");
+    assert!(!log.exists(), "a clean end leaves one file");
+    assert_eq!(available(&Embedded::open(&path).unwrap()).await, [0, 1]);
+}
+
+#[tokio::test]
+async fn a_file_of_another_program_or_of_a_newer_one_is_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("crawl.db");
+    let refusal = |path: &Path| {
+        let refused = Embedded::open(path).err().unwrap();
+        assert_eq!(refused.kind, ErrorKind::Refused, "{refused}");
+        refused.to_string()
+    };
+    std::fs::write(&path, "a text that is long enough to be no header of SQLite".repeat(99)).unwrap();
+    assert!(refusal(&path).ends_with("crawl.db is not a state file of trawl"));
+    std::fs::remove_file(&path).unwrap();
+    let foreign = rusqlite::Connection::open(&path).unwrap();
+    foreign.execute_batch("CREATE TABLE notes (text TEXT)").unwrap();
+    drop(foreign);
+    assert!(refusal(&path).ends_with("crawl.db is not a state file of trawl"));
+    std::fs::remove_file(&path).unwrap();
+    drop(Embedded::open(&path).unwrap());
+    let newer = rusqlite::Connection::open(&path).unwrap();
+    newer.pragma_update(None, "user_version", 99).unwrap();
+    drop(newer);
+    let told = refusal(&path);
+    assert!(told.ends_with("crawl.db has schema version 99, and this program knows 1"), "{told}");
+}
+
+#[test]
+fn a_path_that_cannot_be_a_file_is_an_error_that_names_it() {
+    let told = Embedded::open(Path::new("/nonexistent/crawl.db")).err().unwrap().to_string();
+    assert!(told.starts_with("/nonexistent/crawl.db cannot be opened"), "{told}");
+}
+
+/// The process that the next test kills. It holds two URLs, one of them started, and has finished a third.
+#[tokio::test]
+#[ignore = "run by a_killed_process_loses_nothing"]
+async fn a_process_to_kill() {
+    let Some(path) = std::env::var_os("TRAWL_TEST_STATE") else { return };
+    let engine = Embedded::open(Path::new(&path)).unwrap();
+    let _lease = admit(&engine, 0..100).await;
+    for number in 0..3 {
+        hear(&engine, number).await;
+    }
+    engine.frontier().start(&worker(), &[claim(1)]).await.unwrap();
+    let finish = Finish { claim: claim(2), terminal: Terminal::Done, note: None };
+    engine.frontier().finish(&[finish]).await.unwrap();
+    eprintln!("ready to die");
+    std::thread::sleep(LONG);
+}
+
+#[tokio::test]
+async fn a_killed_process_loses_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("crawl.db");
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_process_to_kill", "--ignored", "--nocapture"])
+        .env("TRAWL_TEST_STATE", &path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == "ready to die"));
+    assert_eq!(Embedded::open(&path).err().unwrap().kind, ErrorKind::Busy);
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    let engine = Embedded::open(&path).unwrap();
+    let books = engine.frontier().books(&crawl().id).await.unwrap().unwrap();
+    assert_eq!((books.counts.admitted, books.counts.done, books.pending), (100, 1, 99));
+    let left: Vec<usize> = (0..100).filter(|number| *number != 2).collect();
+    assert_eq!(available(&engine).await, left);
+    hear(&engine, 1).await;
+    for expected in [Start::Go, Start::Go, Start::Poison] {
+        assert_eq!(engine.frontier().start(&worker(), &[claim(1)]).await.unwrap(), [expected]);
+    }
+    let lease = admit(&engine, 0..101).await;
+    engine.frontier().close(lease).await.unwrap();
+    let books = engine.frontier().books(&crawl().id).await.unwrap().unwrap();
+    assert_eq!((books.counts.admitted, books.status), (101, CrawlState::Running));
+}
+
+fn who() -> impl Strategy<Value = Who> {
+    prop_oneof![Just(Who::One), Just(Who::Two)]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let url = || 0..URLS;
+    prop_oneof![
+        1 => Just(Step::Open),
+        2 => (url(), 0..=URLS).prop_map(|(first, count)| Step::Admit(first, count)),
+        1 => url().prop_map(Step::Confirm),
+        1 => Just(Step::Close),
+        6 => (who(), url()).prop_map(|(who, url)| Step::Hear(who, url)),
+        4 => (who(), url()).prop_map(|(who, url)| Step::Start(who, url)),
+        3 => (who(), url(), any::<bool>(), any::<bool>())
+            .prop_map(|(who, url, long, failed)| Step::Park { who, url, long, failed }),
+        2 => (who(), url()).prop_map(|(who, url)| Step::Release(who, url)),
+        2 => (url(), prop::sample::select(&Terminal::ALL[..]))
+            .prop_map(|(url, terminal)| Step::Finish(url, terminal)),
+        1 => Just(Step::Crash),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_order_of_calls_makes_the_books_disagree(steps in prop::collection::vec(step(), 1..80)) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("crawl.db");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let connect = async || Embedded::open(&path).map(|engine| engine.frontier());
+        runtime.block_on(obeys_the_model(connect, &steps)).unwrap();
+    }
+}

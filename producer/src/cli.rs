@@ -1,0 +1,168 @@
+//! The command `producer`: one run, then it ends. Safe to start from cron.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anstream::println;
+use trawl_backends::fleet;
+use trawl_backends::sinks::NoItems;
+use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, count};
+use trawl_common::crawl::{Books, CrawlState};
+use trawl_common::exit::Exit;
+use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
+use trawl_common::ports::Frontier;
+use trawl_common::settings::Settings;
+use trawl_common::time::UnixMs;
+
+use crate::{Finding, Html, Job, Lifetime, Progress, Report, RunError, Source, preview, run};
+
+/// How often a progress line or a waiting command looks again.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// What to read, and for which crawl.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Args {
+    /// Sitemaps, sitemap indexes, feeds, URL lists or robots.txt: a URL, a file, or - for standard input
+    #[arg(required = true, value_name = "SOURCE")]
+    sources: Vec<Source>,
+    /// The spider that the URLs are for
+    #[arg(long, value_name = "NAME", default_value_t)]
+    spider: SpiderName,
+    /// The crawl to open, or to continue [default: a new one, named by the time]
+    #[arg(long, value_name = "ID")]
+    crawl: Option<CrawlId>,
+    /// Show what would be routed where, and touch nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Take at most N URLs
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Wait until every URL of the crawl has been fetched or has failed
+    #[arg(long, conflicts_with = "dry_run")]
+    wait: bool,
+}
+
+impl Args {
+    /// Reads the settings, connects, and runs.
+    pub async fn run(self, global: Global) -> Outcome {
+        let settings = Arc::new(Global::load(&global.source())?);
+        let signals = Signals::listen().map_err(Fail::run)?;
+        let job = Job {
+            sources: self.sources.clone(),
+            limit: self.limit,
+            html: Html::IsAnError,
+            lifetime: Lifetime::Lane,
+        };
+        if self.dry_run {
+            let report = preview(settings, job, signals.stop(), show).await.map_err(fail)?;
+            eprint_report("would be admitted, if new", &report);
+            return Ok(exit(&report, &signals));
+        }
+        if settings.fetch.contact.is_none() {
+            tracing::warn!("no fetch.contact is set: hosts cannot tell you that you trouble them");
+        }
+        let id = self.crawl.clone().unwrap_or_else(|| CrawlId::generate(UnixMs::now()));
+        let crawl = CrawlRef { id, spider: self.spider.clone() };
+        self.produce(&settings, job, &crawl, &signals).await
+    }
+
+    async fn produce(&self, settings: &Arc<Settings>, job: Job, crawl: &CrawlRef, signals: &Signals) -> Outcome {
+        let ports = tokio::select! {
+            () = signals.stop().cancelled() => return Ok(signals.exit().unwrap_or(Exit::Failed)),
+            connected = fleet::connect(settings, Arc::new(NoItems)) => connected?,
+        };
+        let progress = Arc::new(Progress::default());
+        let line = Line::new();
+        let drawing = tokio::spawn(draw(line.clone(), Arc::clone(&progress)));
+        let result = run(&ports, Arc::clone(settings), job, crawl, progress, signals.stop()).await;
+        drawing.abort();
+        line.clear();
+        let report = result.map_err(fail)?;
+        eprint_report(&format!("new in crawl {}", crawl.id), &report);
+        if self.wait && !report.stopped {
+            return wait(&*ports.frontier, crawl, &report, signals).await;
+        }
+        Ok(exit(&report, signals))
+    }
+}
+
+/// Shows one finding of a dry run: lane, time to live, URL.
+fn show(finding: &Finding) {
+    match finding {
+        Finding::Page(page, ttl) => {
+            let ttl = ttl.map_or_else(|| "-".to_owned(), |ttl| humantime::format_duration(ttl).to_string());
+            println!("{:<9} {:<7} {}", page.lane, ttl, page.url);
+        }
+        Finding::Invalid { text, reason } => println!("{:<9} {:<7} {text}  ({reason})", "invalid", "-"),
+    }
+}
+
+async fn draw(line: Line, progress: Arc<Progress>) {
+    loop {
+        let now = progress.snapshot();
+        line.say(format!("{} sources read, {} URLs found, {} new", now.sources, count(now.found), count(now.new)));
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Waits for the crawl's end.
+async fn wait(frontier: &dyn Frontier, crawl: &CrawlRef, report: &Report, signals: &Signals) -> Outcome {
+    let line = Line::new();
+    loop {
+        if let Some(books) = frontier.books(&crawl.id).await? {
+            if books.status.is_over() {
+                line.clear();
+                return Ok(exit_of_crawl(&books, report));
+            }
+            line.say(format!("{} of {} URLs ended", count(books.counts.ended()), count(books.counts.admitted)));
+        }
+        tokio::select! {
+            () = signals.stop().cancelled() => return Ok(signals.exit().unwrap_or(Exit::Failed)),
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+fn exit_of_crawl(books: &Books, report: &Report) -> Exit {
+    match books.status {
+        CrawlState::Cancelled => Exit::Cancelled,
+        _ if !report.problems.is_empty() => Exit::Failed,
+        _ if books.counts.failed > 0 => Exit::FailedUrls,
+        _ => Exit::Ok,
+    }
+}
+
+fn exit(report: &Report, signals: &Signals) -> Exit {
+    match signals.exit() {
+        Some(signal) => signal,
+        None if report.problems.is_empty() => Exit::Ok,
+        None => Exit::Failed,
+    }
+}
+
+/// One line for the run, and one for each source that is not as it should be.
+fn eprint_report(what: &str, report: &Report) {
+    let counters = report.counters;
+    for problem in &report.problems {
+        anstream::eprintln!("problem: {problem}");
+    }
+    for empty in &report.empty {
+        anstream::eprintln!("warning: {empty}: no URL in it");
+    }
+    let (new, seen) = if what.starts_with("would") { (counters.found, 0) } else { (counters.new, counters.seen) };
+    anstream::eprintln!(
+        "{} URLs {what}; {} seen before, {} invalid, from {} sources, {} of them with problems",
+        count(new),
+        count(seen),
+        count(counters.invalid),
+        counters.sources + report.problems.len() as u64,
+        report.problems.len(),
+    );
+}
+
+fn fail(error: RunError) -> Fail {
+    match error {
+        RunError::Fetch(error) => Fail::usage(error),
+        RunError::Port(error) => Fail::run(error),
+    }
+}

@@ -1,0 +1,71 @@
+//! What a run has done so far, and what went wrong.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counters that a progress bar may read while the run goes on.
+#[derive(Debug, Default)]
+pub struct Progress {
+    sources: AtomicU64,
+    found: AtomicU64,
+    new: AtomicU64,
+    invalid: AtomicU64,
+}
+
+impl Progress {
+    pub(crate) fn source(&self) {
+        self.sources.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn found(&self, count: usize) {
+        self.found.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn new_urls(&self, count: usize) {
+        self.new.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn invalid(&self, count: usize) {
+        self.invalid.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    /// The counters now.
+    pub fn snapshot(&self) -> Counters {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (found, new) = (read(&self.found), read(&self.new));
+        Counters {
+            sources: read(&self.sources),
+            found,
+            new,
+            seen: found.saturating_sub(new),
+            invalid: read(&self.invalid),
+        }
+    }
+}
+
+/// What a run has read and admitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Sources read to their end.
+    pub sources: u64,
+    /// URLs found.
+    pub found: u64,
+    /// Of these, admitted: not seen before.
+    pub new: u64,
+    /// Of these, seen before.
+    pub seen: u64,
+    /// Entries that are no URL; each is a dead letter.
+    pub invalid: u64,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What was read and admitted.
+    pub counters: Counters,
+    /// Sources that could not be read, or not to their end, each with its reason. The others were read.
+    pub problems: Vec<String>,
+    /// Sources that held no URL at all: likely not what was meant.
+    pub empty: Vec<String>,
+    /// Whether the run was stopped before its sources ended.
+    pub stopped: bool,
+}

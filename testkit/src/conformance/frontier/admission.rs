@@ -1,0 +1,138 @@
+//! How URLs get in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trawl_common::crawl::CrawlState;
+use trawl_common::lane::Lane;
+use trawl_common::message::Message;
+use trawl_common::names::CrawlRef;
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{Claim, Finish, Frontier, Heard, Result};
+
+use crate::conformance::scene::Scene;
+
+const TAKE: Heard = Heard::Take { attempts: 0 };
+
+/// Once per spider, within a batch and across batches.
+pub async fn a_url_is_admitted_once_however_often_it_is_named(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.open().await?;
+    assert_eq!(scene.admit(&lease, [0, 1, 0]).await?, [true, true, false]);
+    assert_eq!(scene.admit(&lease, [1, 2]).await?, [false, true]);
+    assert_eq!(scene.admit(&lease, []).await?, []);
+    let books = scene.books().await?;
+    assert_eq!((books.counts.admitted, books.pending), (3, 3));
+    Ok(())
+}
+
+/// Seen is seen for the spider, whether the URL has ended or not.
+pub async fn a_later_crawl_of_the_spider_admits_only_what_is_new(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let first = Scene::new(frontier);
+    let lease = first.begin(2).await?;
+    first.hear(&first.worker, 0).await?;
+    first.finish(0, Terminal::Done).await?;
+    frontier.close(lease).await?;
+    let second = first.next_crawl();
+    let lease = second.open().await?;
+    assert_eq!(second.admit(&lease, 0..3).await?, [false, false, true]);
+    assert_eq!(second.books().await?.counts.admitted, 1);
+    assert_eq!(first.books().await?.counts.admitted, 2);
+    Ok(())
+}
+
+/// Each spider has a set of its own.
+pub async fn what_one_spider_has_seen_is_new_to_another(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let one = Scene::new(frontier);
+    one.begin(2).await?;
+    let two = one.other_spider();
+    let lease = two.open().await?;
+    assert_eq!(two.admit(&lease, 0..2).await?, [true, true]);
+    assert_eq!(one.hear(&one.worker, 0).await?, TAKE);
+    assert_eq!(two.hear(&two.other, 0).await?, TAKE);
+    assert!(two.finish(0, Terminal::Done).await?);
+    assert_eq!((one.books().await?.pending, two.books().await?.pending), (2, 1));
+    Ok(())
+}
+
+/// An adapter may split a batch, and must put its answers together again.
+pub async fn a_batch_of_any_size_is_answered_in_order(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.begin(0).await?;
+    scene.admit(&lease, (0..1200).step_by(3)).await?;
+    let new = scene.admit(&lease, 0..1200).await?;
+    assert!(new.iter().enumerate().all(|(number, new)| *new == (number % 3 != 0)));
+    let ended: Vec<_> = (0..1200).step_by(2).map(|number| scene.ending(number, Terminal::Done)).collect();
+    assert!(frontier.finish(&ended).await?.iter().all(|ended| *ended));
+    let messages: Vec<_> = (0..1200).map(|number| scene.message(number)).collect();
+    let heard = frontier.hear(&scene.worker, &messages).await?;
+    assert_eq!(heard.len(), 1200);
+    assert!(heard.iter().enumerate().all(|(number, heard)| (*heard == TAKE) == (number % 2 == 1)));
+    Ok(())
+}
+
+/// A confirmation may come twice, for a URL that ended meanwhile, or for one that never was.
+pub async fn confirming_again_or_too_much_changes_nothing(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(3).await?;
+    scene.finish(0, Terminal::Done).await?;
+    scene.hear(&scene.worker, 1).await?;
+    let before = scene.books().await?;
+    let urls: Vec<_> = (0..4).map(|number| scene.url(number)).collect();
+    frontier.confirm(&scene.crawl, &urls).await?;
+    let after = scene.books().await?;
+    assert_eq!((after.counts, after.pending), (before.counts, before.pending));
+    assert_eq!(scene.hear(&scene.other, 1).await?, Heard::Drop, "a held URL stays held");
+    assert_eq!(scene.hear(&scene.other, 2).await?, TAKE);
+    Ok(())
+}
+
+/// A bare URL from any program belongs to `adhoc`, which never ends.
+pub async fn a_url_published_by_hand_is_taken_once(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier).of(CrawlRef::adhoc());
+    scene.beat(&scene.worker, Duration::from_secs(60)).await?;
+    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
+    assert_eq!(scene.hear(&scene.other, 0).await?, Heard::Drop);
+    assert!(scene.finish(0, Terminal::Done).await?);
+    assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
+    let books = frontier.books(&scene.crawl.id).await?.expect("it has books by now");
+    assert_eq!(books.status, CrawlState::Running);
+    Ok(())
+}
+
+/// A store that was emptied learns of its crawls from their messages.
+pub async fn a_message_of_an_unknown_crawl_begins_its_books(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
+    let books = scene.books().await?;
+    assert_eq!((books.counts.admitted, books.pending, books.status), (1, 1, CrawlState::Running));
+    assert!(scene.finish(0, Terminal::Done).await?);
+    assert_eq!(scene.status().await?, CrawlState::Running, "nobody has said that this was all");
+    Ok(())
+}
+
+/// What comes late does not revive a crawl.
+pub async fn a_message_for_a_crawl_that_is_over_is_dropped(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.begin(0).await?;
+    frontier.close(lease).await?;
+    assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
+    assert_eq!(scene.books().await?.counts.admitted, 0);
+    Ok(())
+}
+
+/// The record belongs to the crawl that admitted it.
+pub async fn a_message_of_another_crawl_of_the_spider_is_dropped(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let first = Scene::new(frontier);
+    let lease = first.begin(1).await?;
+    frontier.close(lease).await?;
+    let second = first.next_crawl();
+    second.open().await?;
+    let foreign = Message::seed(first.url(0), second.crawl.clone(), Lane::Priority);
+    assert_eq!(frontier.hear(&first.worker, &[foreign]).await?, [Heard::Drop]);
+    let claim = Claim { crawl: second.crawl.clone(), url: first.url(0) };
+    let finish = Finish { claim, terminal: Terminal::Done, note: None };
+    assert_eq!(frontier.finish(&[finish]).await?, [false]);
+    assert_eq!(first.books().await?.pending, 1);
+    Ok(())
+}

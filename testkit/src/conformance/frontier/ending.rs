@@ -1,0 +1,156 @@
+//! How URLs and crawls end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trawl_common::crawl::{Counts, CrawlState};
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{Frontier, Result};
+use trawl_common::time::UnixMs;
+
+use crate::conformance::scene::{Scene, much_later};
+use crate::conformance::{eventually, unique};
+
+/// The first call ends it; no other counts, in the same batch or later, with whatever state.
+pub async fn a_url_ends_once(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(2).await?;
+    scene.hear(&scene.worker, 0).await?;
+    let twice = [scene.ending(0, Terminal::Done), scene.ending(0, Terminal::Done)];
+    assert_eq!(frontier.finish(&twice).await?, [true, false]);
+    let before = scene.books().await?;
+    assert!(!scene.finish(0, Terminal::Done).await?);
+    assert!(!scene.finish(0, Terminal::Failed).await?);
+    let after = scene.books().await?;
+    assert_eq!(after.counts, before.counts);
+    assert_eq!(after.counts, Counts { admitted: 2, done: 1, ..Counts::default() });
+    assert_eq!(after.pending, 1);
+    Ok(())
+}
+
+/// And no state counts for another.
+pub async fn every_terminal_state_has_its_counter(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(Terminal::ALL.len()).await?;
+    let mut expected = Counts { admitted: Terminal::ALL.len() as u64, ..Counts::default() };
+    for (number, terminal) in Terminal::ALL.into_iter().enumerate() {
+        assert!(scene.finish(number, terminal).await?);
+        *expected.of(terminal) += 1;
+        assert_eq!(scene.books().await?.counts, expected);
+    }
+    assert_eq!(scene.books().await?.pending, 0);
+    Ok(())
+}
+
+/// Queued or parked: what a person cancels is in nobody's hands.
+pub async fn a_url_that_nobody_holds_can_end(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(2).await?;
+    scene.hear(&scene.worker, 1).await?;
+    scene.park(&scene.worker, 1, much_later(), false).await?;
+    assert!(scene.finish(0, Terminal::Cancelled).await?);
+    assert!(scene.finish(1, Terminal::Expired).await?);
+    assert_eq!(scene.books().await?.pending, 0);
+    Ok(())
+}
+
+/// Nothing is counted that was not admitted, in a crawl that is known or not.
+pub async fn what_was_never_admitted_does_not_end(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    assert!(!scene.finish(0, Terminal::Done).await?);
+    scene.begin(1).await?;
+    assert!(!scene.finish(1, Terminal::Done).await?);
+    assert_eq!(scene.books().await?.counts, Counts { admitted: 1, ..Counts::default() });
+    Ok(())
+}
+
+/// Each crawl gets its own count, and its own end.
+pub async fn urls_of_several_crawls_end_in_one_call(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let one = Scene::new(frontier);
+    let two = one.other_spider();
+    let leases = [one.begin(1).await?, two.begin(2).await?];
+    for lease in leases {
+        frontier.close(lease).await?;
+    }
+    let ends =
+        [two.ending(0, Terminal::Done), one.ending(0, Terminal::Failed), one.ending(7, Terminal::Done)];
+    assert_eq!(frontier.finish(&ends).await?, [true, true, false]);
+    assert_eq!(one.status().await?, CrawlState::Finished);
+    assert_eq!(two.status().await?, CrawlState::Running);
+    assert_eq!((one.books().await?.counts.failed, two.books().await?.counts.done), (1, 1));
+    Ok(())
+}
+
+/// Not with its last URL so far, and not with any but the last.
+pub async fn a_crawl_ends_with_its_last_url_once_discovery_has_ended(
+    frontier: &Arc<dyn Frontier>,
+) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.begin(1).await?;
+    scene.finish(0, Terminal::Done).await?;
+    assert_eq!(scene.status().await?, CrawlState::Running, "more may be admitted");
+    scene.admit(&lease, 1..3).await?;
+    frontier.close(lease).await?;
+    scene.finish(1, Terminal::Skipped).await?;
+    assert_eq!(scene.status().await?, CrawlState::Running, "one is left");
+    scene.finish(2, Terminal::Failed).await?;
+    assert_eq!(scene.status().await?, CrawlState::Finished);
+    Ok(())
+}
+
+/// The last URL may end before the last source does.
+pub async fn a_crawl_with_no_url_left_ends_with_discovery(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.begin(1).await?;
+    scene.finish(0, Terminal::Done).await?;
+    assert_eq!(scene.status().await?, CrawlState::Running);
+    frontier.close(lease).await?;
+    assert_eq!(scene.status().await?, CrawlState::Finished);
+    Ok(())
+}
+
+/// Sources may name nothing at all.
+pub async fn an_empty_crawl_ends_with_discovery(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.open().await?;
+    assert_eq!(scene.status().await?, CrawlState::Running);
+    frontier.close(lease).await?;
+    let books = scene.books().await?;
+    assert_eq!((books.status, books.counts), (CrawlState::Finished, Counts::default()));
+    Ok(())
+}
+
+/// `seconds` runs while the crawl does.
+pub async fn the_clock_of_a_crawl_stops_at_its_end(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let (running, finished) = (Scene::new(frontier), Scene::new(frontier));
+    running.open().await?;
+    frontier.close(finished.open().await?).await?;
+    let (first, end) = (running.books().await?.seconds, finished.books().await?.seconds);
+    eventually(Duration::from_secs(10), async || Ok(running.books().await?.seconds > first)).await?;
+    assert!(finished.books().await?.seconds <= end, "it took {end} s, once and for all");
+    Ok(())
+}
+
+/// `None`, not an empty page.
+pub async fn an_unknown_crawl_has_no_books(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let unknown = unique("crawl").parse().expect("a unique name is a name");
+    assert_eq!(frontier.books(&unknown).await?, None);
+    Ok(())
+}
+
+/// Running or over, with the books that each has alone.
+pub async fn crawls_are_listed_the_newest_first(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let (older, newer) = (Scene::new(frontier), Scene::new(frontier));
+    older.begin(2).await?;
+    let started = older.books().await?.started;
+    eventually(Duration::from_secs(10), async || Ok(UnixMs::now() > started.plus(Duration::from_millis(5))))
+        .await?;
+    frontier.close(newer.open().await?).await?;
+    let all = frontier.crawls().await?;
+    let place = |scene: &Scene<'_>| all.iter().position(|books| books.crawl == scene.crawl.id);
+    let (at_newer, at_older) = (place(&newer).expect("listed"), place(&older).expect("listed"));
+    assert!(at_newer < at_older);
+    assert_eq!(all[at_newer].status, CrawlState::Finished);
+    assert_eq!((all[at_older].status, all[at_older].pending), (CrawlState::Running, 2));
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! What a worker may do with a URL.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{Frontier, Heard, MAX_STARTS, Result, Start};
+
+use crate::conformance::eventually;
+use crate::conformance::scene::{Scene, long_ago, much_later};
+
+const TAKE: Heard = Heard::Take { attempts: 0 };
+
+/// Whoever hears first holds it; to hear it again is to hold it still.
+pub async fn a_url_is_taken_by_one_living_worker(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(1).await?;
+    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
+    assert_eq!(scene.hear(&scene.other, 0).await?, Heard::Drop);
+    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
+    assert_eq!(scene.books().await?.pending, 1);
+    Ok(())
+}
+
+/// And its former holder has lost it, even if it is only slow.
+pub async fn a_lapsed_workers_url_is_taken_over(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(1).await?;
+    scene.beat(&scene.worker, Duration::from_millis(50)).await?;
+    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
+    eventually(Duration::from_secs(10), async || Ok(scene.hear(&scene.other, 0).await? == TAKE)).await?;
+    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
+    assert!(!scene.park(&scene.worker, 0, much_later(), true).await?);
+    assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
+    assert_eq!(scene.start(&scene.other, 0).await?, Start::Go);
+    Ok(())
+}
+
+/// A message too many is harmless.
+pub async fn a_url_that_ended_is_heard_and_dropped(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(2).await?;
+    scene.hear(&scene.worker, 0).await?;
+    scene.finish(0, Terminal::Failed).await?;
+    assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
+    assert_eq!(scene.books().await?.counts.admitted, 2);
+    Ok(())
+}
+
+/// A worker hears whatever its queues bring together.
+pub async fn messages_of_several_crawls_are_answered_in_order(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let one = Scene::new(frontier);
+    let two = one.other_spider();
+    one.begin(2).await?;
+    two.begin(2).await?;
+    one.finish(0, Terminal::Done).await?;
+    two.finish(1, Terminal::Done).await?;
+    let messages = [one.message(0), two.message(0), one.message(1), two.message(1)];
+    let heard = frontier.hear(&one.worker, &messages).await?;
+    assert_eq!(heard, [Heard::Drop, TAKE, TAKE, Heard::Drop]);
+    let claims = [two.claim(1), one.claim(1), two.claim(0), one.claim(0)];
+    let starts = frontier.start(&one.worker, &claims).await?;
+    assert_eq!(starts, [Start::Lost, Start::Go, Start::Go, Start::Lost]);
+    Ok(())
+}
+
+/// Whatever kills its worker is stopped before it kills them all.
+pub async fn the_fourth_start_without_an_end_is_poison(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(1).await?;
+    scene.hear(&scene.worker, 0).await?;
+    for _ in 0..MAX_STARTS {
+        assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
+    }
+    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Poison);
+    assert!(scene.finish(0, Terminal::Failed).await?);
+    Ok(())
+}
+
+/// A fetch that failed has ended: retries may be more than the starts that poison takes.
+pub async fn a_retry_is_an_end_and_no_step_towards_poison(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(1).await?;
+    for attempts in 0..=MAX_STARTS + 1 {
+        assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Take { attempts });
+        assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
+        assert!(scene.park(&scene.worker, 0, long_ago(), true).await?);
+    }
+    Ok(())
+}
+
+/// Nobody fetches what is not theirs.
+pub async fn only_the_holder_starts(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(2).await?;
+    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost, "not heard yet");
+    scene.hear(&scene.worker, 0).await?;
+    assert_eq!(scene.start(&scene.other, 0).await?, Start::Lost);
+    scene.finish(0, Terminal::Done).await?;
+    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost, "ended");
+    assert_eq!(scene.start(&scene.worker, 9).await?, Start::Lost, "never admitted");
+    Ok(())
+}
+
+/// Its instant is in the record, whatever its message does.
+pub async fn a_parked_url_is_dropped_before_its_time_and_taken_after(
+    frontier: &Arc<dyn Frontier>,
+) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(2).await?;
+    for (number, until) in [(0, much_later()), (1, long_ago())] {
+        scene.hear(&scene.worker, number).await?;
+        assert!(scene.park(&scene.worker, number, until, false).await?);
+    }
+    frontier.confirm(&scene.crawl, &[scene.url(0), scene.url(1)]).await?;
+    assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
+    assert_eq!(scene.hear(&scene.other, 0).await?, Heard::Drop);
+    assert_eq!(scene.hear(&scene.other, 1).await?, TAKE, "it is anyone's when it comes back");
+    assert_eq!(scene.books().await?.pending, 2);
+    Ok(())
+}
+
+/// To wait for a slot is no failure.
+pub async fn only_a_failure_counts_as_an_attempt(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(1).await?;
+    for (failed, attempts) in [(false, 0), (true, 1), (false, 1), (true, 2)] {
+        scene.hear(&scene.worker, 0).await?;
+        assert!(scene.park(&scene.worker, 0, long_ago(), failed).await?);
+        assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Take { attempts });
+    }
+    scene.release(&scene.worker, 0).await?;
+    assert_eq!(scene.hear(&scene.other, 0).await?, Heard::Take { attempts: 2 });
+    Ok(())
+}
+
+/// Parking takes the URL out of the hands that park it, so it works once.
+pub async fn only_the_holder_parks(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(1).await?;
+    assert!(!scene.park(&scene.worker, 0, much_later(), true).await?, "not heard yet");
+    scene.hear(&scene.worker, 0).await?;
+    assert!(!scene.park(&scene.other, 0, much_later(), true).await?);
+    assert!(scene.park(&scene.worker, 0, long_ago(), false).await?);
+    assert!(!scene.park(&scene.worker, 0, much_later(), true).await?, "parked already");
+    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE, "refused parking has no effect");
+    Ok(())
+}
+
+/// At once, with nothing counted.
+pub async fn a_released_url_is_anyones_again(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(1).await?;
+    scene.hear(&scene.worker, 0).await?;
+    scene.release(&scene.worker, 0).await?;
+    scene.release(&scene.worker, 0).await?;
+    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
+    assert_eq!(scene.hear(&scene.other, 0).await?, TAKE);
+    assert_eq!(scene.books().await?.pending, 1);
+    Ok(())
+}
+
+/// Nobody gives away what is not theirs.
+pub async fn only_the_holder_releases(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(1).await?;
+    scene.hear(&scene.worker, 0).await?;
+    scene.release(&scene.other, 0).await?;
+    scene.release(&scene.other, 9).await?;
+    assert_eq!(scene.hear(&scene.other, 0).await?, Heard::Drop);
+    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
+    Ok(())
+}

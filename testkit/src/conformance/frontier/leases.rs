@@ -1,0 +1,136 @@
+//! Who may admit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trawl_common::crawl::CrawlState;
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{Discovery, ErrorKind, Frontier, Result};
+
+use crate::conformance::eventually;
+use crate::conformance::scene::{LONG, Scene};
+
+const BRIEF: Duration = Duration::from_millis(50);
+const LIMIT: Duration = Duration::from_secs(10);
+
+fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
+    result.err().map(|error| error.kind)
+}
+
+/// Admits nothing new, to see whether the lease still gives the right to.
+async fn right(scene: &Scene<'_>, lease: &Discovery) -> Option<ErrorKind> {
+    kind(scene.frontier.admit(lease, &[scene.new_url(0)]).await)
+}
+
+/// Takes the lease as another producer once it has lapsed.
+async fn take_lapsed(scene: &Scene<'_>) -> Result<Discovery> {
+    let mut taken = None;
+    eventually(LIMIT, async || {
+        match scene.frontier.open(&scene.crawl, "successor", LONG).await {
+            Ok(lease) => taken = Some(lease),
+            Err(error) if error.kind == ErrorKind::Busy => {}
+            Err(error) => return Err(error),
+        }
+        Ok(taken.is_some())
+    })
+    .await?;
+    Ok(taken.expect("it was taken just now"))
+}
+
+/// `Busy` names the holder and the crawl, for the person who waits.
+pub async fn a_second_producer_is_told_who_reads_the_sources(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.frontier.open(&scene.crawl, "first-producer", LONG).await?;
+    for crawl in [&scene.crawl, &scene.next_crawl().crawl] {
+        let refused = frontier.open(crawl, "second-producer", LONG).await.expect_err("the lease is taken");
+        assert_eq!(refused.kind, ErrorKind::Busy);
+        let told = refused.to_string();
+        assert!(told.contains("first-producer") && told.contains(scene.crawl.id.as_str()), "{told}");
+    }
+    Ok(())
+}
+
+/// To open is idempotent: the answer of the first call may have been lost.
+pub async fn the_holder_of_a_lease_may_open_again(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.open().await?;
+    let lease = scene.open().await?;
+    assert_eq!(right(&scene, &lease).await, None);
+    Ok(())
+}
+
+/// A lease is a spider's.
+pub async fn two_spiders_are_discovered_side_by_side(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let one = Scene::new(frontier);
+    let two = one.other_spider();
+    let (first, second) = (one.open().await?, two.open().await?);
+    assert_eq!((right(&one, &first).await, right(&two, &second).await), (None, None));
+    Ok(())
+}
+
+/// A producer that was thought dead must stop.
+pub async fn a_lapsed_lease_is_for_the_next_and_stale_for_the_last(
+    frontier: &Arc<dyn Frontier>,
+) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lapsed = frontier.open(&scene.crawl, "producer", BRIEF).await?;
+    let lease = take_lapsed(&scene).await?;
+    assert_eq!(right(&scene, &lapsed).await, Some(ErrorKind::Stale));
+    assert_eq!(kind(frontier.renew(&lapsed, LONG).await), Some(ErrorKind::Stale));
+    assert_eq!(kind(frontier.close(lapsed).await), Some(ErrorKind::Stale));
+    assert!(!scene.books().await?.discovered, "the successor is still reading");
+    assert_eq!(right(&scene, &lease).await, None);
+    Ok(())
+}
+
+/// Told by another lease of the same term, taken later: when that one has lapsed, this one has not.
+pub async fn a_renewed_lease_outlives_its_first_term(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let hourglass = scene.other_spider();
+    let lease = frontier.open(&scene.crawl, "producer", BRIEF * 4).await?;
+    frontier.renew(&lease, LONG).await?;
+    frontier.open(&hourglass.crawl, "producer", BRIEF * 4).await?;
+    take_lapsed(&hourglass).await?;
+    assert_eq!(right(&scene, &lease).await, None);
+    assert_eq!(kind(frontier.open(&scene.crawl, "successor", LONG).await), Some(ErrorKind::Busy));
+    Ok(())
+}
+
+/// Closing ends the right to admit, and lets the next producer in.
+pub async fn a_lease_given_back_is_stale(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.begin(1).await?;
+    frontier.close(lease.clone()).await?;
+    assert_eq!(right(&scene, &lease).await, Some(ErrorKind::Stale));
+    assert_eq!(kind(frontier.renew(&lease, LONG).await), Some(ErrorKind::Stale));
+    assert!(scene.books().await?.discovered);
+    frontier.open(&scene.next_crawl().crawl, "successor", LONG).await?;
+    Ok(())
+}
+
+/// A finished crawl stays finished.
+pub async fn a_crawl_that_is_over_is_stale_to_open(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.open().await?;
+    frontier.close(lease).await?;
+    assert_eq!(kind(scene.open().await), Some(ErrorKind::Stale));
+    Ok(())
+}
+
+/// Counters go on, and the crawl does not end before discovery has ended again.
+pub async fn a_crawl_is_continued_where_it_was(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.begin(2).await?;
+    frontier.close(lease).await?;
+    scene.finish(0, Terminal::Done).await?;
+    let lease = scene.open().await?;
+    assert!(!scene.books().await?.discovered);
+    assert_eq!(scene.admit(&lease, 0..3).await?, [false, false, true]);
+    scene.finish(1, Terminal::Done).await?;
+    scene.finish(2, Terminal::Done).await?;
+    let books = scene.books().await?;
+    assert_eq!((books.status, books.counts.admitted, books.counts.done), (CrawlState::Running, 3, 3));
+    frontier.close(lease).await?;
+    assert_eq!(scene.status().await?, CrawlState::Finished);
+    Ok(())
+}

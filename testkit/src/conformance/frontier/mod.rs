@@ -1,0 +1,60 @@
+//! What every frontier promises.
+
+mod admission;
+mod ending;
+mod handling;
+mod leases;
+
+pub use admission::*;
+pub use ending::*;
+pub use handling::*;
+pub use leases::*;
+
+/// Makes a test of each promise of a frontier; the fixture returns a guard and an `Arc<dyn Frontier>`.
+#[macro_export]
+macro_rules! frontier_conformance {
+    ($fixture:path) => {
+        $crate::promises! { $fixture, frontier:
+            a_url_is_admitted_once_however_often_it_is_named
+            a_later_crawl_of_the_spider_admits_only_what_is_new
+            what_one_spider_has_seen_is_new_to_another
+            a_batch_of_any_size_is_answered_in_order
+            confirming_again_or_too_much_changes_nothing
+            a_url_published_by_hand_is_taken_once
+            a_message_of_an_unknown_crawl_begins_its_books
+            a_message_for_a_crawl_that_is_over_is_dropped
+            a_message_of_another_crawl_of_the_spider_is_dropped
+            a_second_producer_is_told_who_reads_the_sources
+            the_holder_of_a_lease_may_open_again
+            two_spiders_are_discovered_side_by_side
+            a_lapsed_lease_is_for_the_next_and_stale_for_the_last
+            a_renewed_lease_outlives_its_first_term
+            a_lease_given_back_is_stale
+            a_crawl_that_is_over_is_stale_to_open
+            a_crawl_is_continued_where_it_was
+            a_url_is_taken_by_one_living_worker
+            a_lapsed_workers_url_is_taken_over
+            a_url_that_ended_is_heard_and_dropped
+            messages_of_several_crawls_are_answered_in_order
+            the_fourth_start_without_an_end_is_poison
+            a_retry_is_an_end_and_no_step_towards_poison
+            only_the_holder_starts
+            a_parked_url_is_dropped_before_its_time_and_taken_after
+            only_a_failure_counts_as_an_attempt
+            only_the_holder_parks
+            a_released_url_is_anyones_again
+            only_the_holder_releases
+            a_url_ends_once
+            every_terminal_state_has_its_counter
+            a_url_that_nobody_holds_can_end
+            what_was_never_admitted_does_not_end
+            urls_of_several_crawls_end_in_one_call
+            a_crawl_ends_with_its_last_url_once_discovery_has_ended
+            a_crawl_with_no_url_left_ends_with_discovery
+            an_empty_crawl_ends_with_discovery
+            the_clock_of_a_crawl_stops_at_its_end
+            an_unknown_crawl_has_no_books
+            crawls_are_listed_the_newest_first
+        }
+    };
+}

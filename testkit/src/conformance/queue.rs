@@ -1,0 +1,379 @@
+//! What every queue promises, together with the frontier of its engine: a message is the wake-up of a
+//! record, so each is admitted first, and heard when it arrives.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout, timeout_at};
+use trawl_common::lane::Lane;
+use trawl_common::letter::DeadLetter;
+use trawl_common::message::Message;
+use trawl_common::names::CrawlRef;
+use trawl_common::outcome::{Class, Reason, Terminal};
+use trawl_common::ports::{
+    Claim, Consumer, Delivery, Discovery, Finish, Frontier, Heard, NewUrl, Parked, Queue, Receipt, Result,
+};
+use trawl_common::time::UnixMs;
+use trawl_common::url::CanonicalUrl;
+
+use super::scene::{Scene, much_later};
+
+/// Makes a test of each promise of a queue; the fixture returns a guard and an [`Engine`] whose queues no
+/// other test uses.
+#[macro_export]
+macro_rules! queue_conformance {
+    ($fixture:path) => {
+        $crate::promises! { $fixture, queue:
+            a_message_arrives_with_all_that_it_carries
+            a_message_by_hand_arrives_with_all_that_it_carries
+            an_acked_message_does_not_come_again
+            a_released_message_comes_again
+            a_foreign_receipt_settles_nothing
+            a_message_too_many_is_heard_and_dropped
+            every_batch_is_ordered_by_urgency
+            prefetch_bounds_what_is_unsettled
+            cancelling_a_wait_loses_nothing
+            two_consumers_share_the_work
+            a_parked_message_comes_back_in_time_with_all_that_it_carries
+            a_wake_is_never_later_than_asked
+            what_a_lapsed_worker_held_comes_again
+            dead_letters_are_stored
+        }
+    };
+}
+
+/// The two ports that carry a URL through a fleet.
+pub struct Engine {
+    /// The messages.
+    pub queue: Arc<dyn Queue>,
+    /// Their records.
+    pub frontier: Arc<dyn Frontier>,
+}
+
+/// How long what must come may take.
+const LIMIT: Duration = Duration::from_secs(10);
+/// How long to look for what must not come.
+const GLANCE: Duration = Duration::from_millis(300);
+/// How long the sweeper may take its time.
+const SWEEP: Duration = Duration::from_secs(90);
+/// What clocks and timers may be off.
+const SLACK: Duration = Duration::from_millis(50);
+
+impl Engine {
+    /// Admits, publishes and confirms.
+    async fn send(&self, scene: &Scene<'_>, lease: &Discovery, urls: &[NewUrl]) -> Result<Vec<Message>> {
+        self.frontier.admit(lease, urls).await?;
+        let messages: Vec<Message> = urls.iter().map(|url| url.message(&scene.crawl)).collect();
+        self.publish(&messages).await?;
+        Ok(messages)
+    }
+
+    async fn publish(&self, messages: &[Message]) -> Result<()> {
+        self.queue.publish(messages).await?;
+        for message in messages {
+            self.frontier.confirm(&message.crawl, std::slice::from_ref(&message.url)).await?;
+        }
+        Ok(())
+    }
+
+    /// A running crawl whose first `count` bulk pages are on their way.
+    async fn begin(&self, count: usize) -> Result<(Scene<'_>, Discovery)> {
+        let scene = Scene::new(&self.frontier);
+        let lease = scene.begin(0).await?;
+        let urls: Vec<NewUrl> = (0..count).map(|number| scene.new_url(number)).collect();
+        self.send(&scene, &lease, &urls).await?;
+        Ok((scene, lease))
+    }
+}
+
+type Received = Vec<(Message, Receipt)>;
+
+fn read(batch: Vec<Delivery>) -> Received {
+    let read = |delivery: Delivery| (delivery.message.expect("it was sent as a message"), delivery.receipt);
+    batch.into_iter().map(read).collect()
+}
+
+/// One batch, in the order that a consumer promises; `None` if there is none within `limit`.
+async fn next(consumer: &mut dyn Consumer, max: usize, limit: Duration) -> Result<Option<Received>> {
+    let Ok(batch) = timeout(limit, consumer.next(max)).await else { return Ok(None) };
+    let batch = read(batch?);
+    assert!((1..=max).contains(&batch.len()), "{} of {max}", batch.len());
+    let urgency = |message: &Message| (message.until.is_none(), message.lane);
+    assert!(batch.is_sorted_by_key(|(message, _)| urgency(message)), "{batch:?}");
+    Ok(Some(batch))
+}
+
+/// Batch after batch, until there are `count`.
+async fn collect(consumer: &mut dyn Consumer, count: usize) -> Result<Received> {
+    let deadline = Instant::now() + LIMIT;
+    let mut received = Vec::new();
+    while received.len() < count {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let batch = next(consumer, count - received.len(), left).await?;
+        received.extend(batch.unwrap_or_else(|| panic!("{} of {count} in {LIMIT:?}", received.len())));
+    }
+    Ok(received)
+}
+
+fn urls(received: &Received) -> BTreeSet<CanonicalUrl> {
+    received.iter().map(|(message, _)| message.url.clone()).collect()
+}
+
+/// What a worker does with what it takes.
+async fn handle(engine: &Engine, scene: &Scene<'_>, received: &Received) -> Result<Vec<Heard>> {
+    let mut heard = Vec::new();
+    for (message, receipt) in received {
+        let told = engine.frontier.hear(&scene.worker, std::slice::from_ref(message)).await?[0];
+        if told != Heard::Drop {
+            let claim = Claim { crawl: message.crawl.clone(), url: message.url.clone() };
+            let finish = Finish { claim, terminal: Terminal::Done, note: None };
+            engine.frontier.finish(&[finish]).await?;
+        }
+        engine.queue.ack(&[*receipt]).await?;
+        heard.push(told);
+    }
+    Ok(heard)
+}
+
+/// In either lane, with a deadline or without.
+pub async fn a_message_arrives_with_all_that_it_carries(engine: &Engine) -> Result<()> {
+    let (scene, lease) = engine.begin(0).await?;
+    let urls = [
+        scene.new_url(0),
+        NewUrl { lane: Lane::Priority, ..scene.new_url(1) },
+        NewUrl { deadline: Some(much_later()), ..scene.new_url(2) },
+    ];
+    let mut sent = engine.send(&scene, &lease, &urls).await?;
+    let mut consumer = engine.queue.consume(10).await?;
+    let received = collect(&mut *consumer, 3).await?;
+    let mut messages: Vec<_> = received.iter().map(|(message, _)| message.clone()).collect();
+    messages.sort_by(|a, b| a.url.cmp(&b.url));
+    sent.sort_by(|a, b| a.url.cmp(&b.url));
+    assert_eq!(messages, sent);
+    handle(engine, &scene, &received).await?;
+    Ok(())
+}
+
+/// What only other programs send: a depth and a page that it was linked from.
+pub async fn a_message_by_hand_arrives_with_all_that_it_carries(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(0).await?;
+    let seed = Message::seed(scene.url(0), CrawlRef::adhoc(), Lane::Priority);
+    let sent = Message { depth: 3, referrer: Some(scene.url(1)), deadline: Some(much_later()), ..seed };
+    engine.queue.publish(std::slice::from_ref(&sent)).await?;
+    let mut consumer = engine.queue.consume(10).await?;
+    let received = collect(&mut *consumer, 1).await?;
+    assert_eq!(received[0].0, sent);
+    assert_eq!(handle(engine, &scene, &received).await?, [Heard::Take { attempts: 0 }]);
+    Ok(())
+}
+
+/// Not while its URL is held, nor after its end.
+pub async fn an_acked_message_does_not_come_again(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(1).await?;
+    let mut consumer = engine.queue.consume(10).await?;
+    let received = collect(&mut *consumer, 1).await?;
+    scene.hear(&scene.worker, 0).await?;
+    scene.start(&scene.worker, 0).await?;
+    engine.queue.ack(&[received[0].1]).await?;
+    assert!(next(&mut *consumer, 10, GLANCE).await?.is_none(), "acked when its fetch began");
+    scene.finish(0, Terminal::Done).await?;
+    engine.queue.ack(&[received[0].1]).await?;
+    assert!(next(&mut *consumer, 10, GLANCE).await?.is_none(), "ended");
+    Ok(())
+}
+
+/// To this consumer or to another.
+pub async fn a_released_message_comes_again(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(3).await?;
+    let mut consumer = engine.queue.consume(10).await?;
+    let received = collect(&mut *consumer, 3).await?;
+    scene.hear(&scene.worker, 0).await?;
+    scene.release(&scene.worker, 0).await?;
+    let receipts: Vec<Receipt> = received.iter().map(|(_, receipt)| *receipt).collect();
+    engine.queue.release(&receipts).await?;
+    let again = collect(&mut *consumer, 3).await?;
+    assert_eq!(urls(&again), urls(&received));
+    assert_eq!(handle(engine, &scene, &again).await?, [Heard::Take { attempts: 0 }; 3]);
+    Ok(())
+}
+
+/// As one from before a reconnect: neither acked nor released by it, the message stays where it is.
+pub async fn a_foreign_receipt_settles_nothing(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(1).await?;
+    let mut consumer = engine.queue.consume(10).await?;
+    let received = collect(&mut *consumer, 1).await?;
+    let foreign = Receipt { session: u64::MAX, ..received[0].1 };
+    engine.queue.ack(&[foreign]).await?;
+    engine.queue.release(&[foreign]).await?;
+    assert!(next(&mut *consumer, 10, GLANCE).await?.is_none());
+    engine.queue.release(&[received[0].1]).await?;
+    let again = collect(&mut *consumer, 1).await?;
+    assert_eq!(handle(engine, &scene, &again).await?, [Heard::Take { attempts: 0 }]);
+    Ok(())
+}
+
+/// A publisher that is not sure publishes again.
+pub async fn a_message_too_many_is_heard_and_dropped(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(1).await?;
+    engine.publish(&[scene.message(0), scene.message(0)]).await?;
+    let mut consumer = engine.queue.consume(10).await?;
+    let received = collect(&mut *consumer, 1).await?;
+    assert_eq!(handle(engine, &scene, &received).await?, [Heard::Take { attempts: 0 }]);
+    while let Some(more) = next(&mut *consumer, 10, GLANCE).await? {
+        let heard = handle(engine, &scene, &more).await?;
+        assert!(heard.iter().all(|heard| *heard == Heard::Drop));
+    }
+    let books = scene.books().await?;
+    assert_eq!((books.counts.admitted, books.counts.done), (1, 1));
+    Ok(())
+}
+
+/// The order within a batch, which [`next`] checks; which messages share one is up to their arrival.
+pub async fn every_batch_is_ordered_by_urgency(engine: &Engine) -> Result<()> {
+    let (scene, lease) = engine.begin(5).await?;
+    let urgent: Vec<NewUrl> =
+        (5..10).map(|number| NewUrl { lane: Lane::Priority, ..scene.new_url(number) }).collect();
+    engine.send(&scene, &lease, &urgent).await?;
+    let mut consumer = engine.queue.consume(20).await?;
+    let received = collect(&mut *consumer, 10).await?;
+    assert_eq!(urls(&received).len(), 10);
+    handle(engine, &scene, &received).await?;
+    Ok(())
+}
+
+/// Until something is settled.
+pub async fn prefetch_bounds_what_is_unsettled(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(5).await?;
+    let mut consumer = engine.queue.consume(3).await?;
+    let first = collect(&mut *consumer, 3).await?;
+    assert!(next(&mut *consumer, 10, GLANCE).await?.is_none());
+    handle(engine, &scene, &first).await?;
+    let rest = collect(&mut *consumer, 2).await?;
+    assert!(urls(&rest).is_disjoint(&urls(&first)));
+    handle(engine, &scene, &rest).await?;
+    Ok(())
+}
+
+/// However often, before the message comes, while it comes and after.
+pub async fn cancelling_a_wait_loses_nothing(engine: &Engine) -> Result<()> {
+    let (scene, lease) = engine.begin(0).await?;
+    let mut consumer = engine.queue.consume(10).await?;
+    for number in 0..5 {
+        let brief = Duration::from_millis(number as u64 % 3);
+        assert!(next(&mut *consumer, 10, brief).await?.is_none());
+        engine.send(&scene, &lease, &[scene.new_url(number)]).await?;
+        let deadline = Instant::now() + LIMIT;
+        let received = loop {
+            assert!(Instant::now() < deadline, "page {number} did not come");
+            if let Some(received) = next(&mut *consumer, 10, brief).await? {
+                break received;
+            }
+        };
+        assert_eq!(handle(engine, &scene, &received).await?, [Heard::Take { attempts: 0 }]);
+    }
+    Ok(())
+}
+
+/// Each message goes to one of them.
+pub async fn two_consumers_share_the_work(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(20).await?;
+    let (mut one, mut two) = (engine.queue.consume(5).await?, engine.queue.consume(5).await?);
+    let deadline = Instant::now() + LIMIT;
+    let mut heard = Vec::new();
+    while heard.len() < 20 {
+        let either = async {
+            tokio::select! {
+                batch = one.next(3) => batch,
+                batch = two.next(3) => batch,
+            }
+        };
+        let batch = timeout_at(deadline, either).await.expect("all arrive in time")?;
+        heard.extend(handle(engine, &scene, &read(batch)).await?);
+    }
+    assert_eq!(heard, [Heard::Take { attempts: 0 }; 20]);
+    Ok(())
+}
+
+/// Not before its wake-up, with its lane, its slot and all else.
+pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine: &Engine) -> Result<()> {
+    let (scene, lease) = engine.begin(0).await?;
+    let url = NewUrl { lane: Lane::Priority, deadline: Some(much_later()), ..scene.new_url(0) };
+    engine.send(&scene, &lease, &[url]).await?;
+    let mut consumer = engine.queue.consume(10).await?;
+    let received = collect(&mut *consumer, 1).await?;
+    let (message, receipt) = received[0].clone();
+    scene.hear(&scene.worker, 0).await?;
+    let turn = UnixMs::now().plus(Duration::from_millis(1_200));
+    let until = engine.queue.wake(turn);
+    let message = Message { until: Some(turn), slot: Some(turn), ..message };
+    assert!(scene.park(&scene.worker, 0, until, false).await?);
+    engine.queue.park(&[Parked { message: message.clone(), until }]).await?;
+    engine.frontier.confirm(&scene.crawl, std::slice::from_ref(&message.url)).await?;
+    engine.queue.ack(&[receipt]).await?;
+    let received = collect(&mut *consumer, 1).await?;
+    let early = until.wait_from(UnixMs::now());
+    assert!(early <= SLACK, "{early:?} too early");
+    assert_eq!(received[0].0, message);
+    assert_eq!(handle(engine, &scene, &received).await?, [Heard::Take { attempts: 0 }]);
+    Ok(())
+}
+
+/// Then, or earlier: whoever comes early can wait, whoever comes late has missed a slot.
+pub async fn a_wake_is_never_later_than_asked(engine: &Engine) -> Result<()> {
+    for seconds in [2, 60, 3_600, 86_400] {
+        let until = UnixMs::now().plus(Duration::from_secs(seconds));
+        let wake = engine.queue.wake(until);
+        assert!(wake.since(until) <= SLACK && wake > UnixMs::now(), "{wake} for {until}");
+    }
+    Ok(())
+}
+
+/// The sweeper sees to it, at an interval of its own.
+pub async fn what_a_lapsed_worker_held_comes_again(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(1).await?;
+    scene.beat(&scene.worker, Duration::from_millis(50)).await?;
+    let mut consumer = engine.queue.consume(10).await?;
+    let received = collect(&mut *consumer, 1).await?;
+    scene.hear(&scene.worker, 0).await?;
+    engine.queue.ack(&[received[0].1]).await?;
+    let deadline = Instant::now() + SWEEP;
+    let again = loop {
+        assert!(Instant::now() < deadline, "it was not swept up");
+        let lost = engine.frontier.sweep(&scene.other).await?;
+        engine.publish(&lost).await?;
+        if let Some(again) = next(&mut *consumer, 10, GLANCE).await? {
+            break again;
+        }
+    };
+    assert_eq!(urls(&again), urls(&received));
+    assert_eq!(scene.hear(&scene.other, 0).await?, Heard::Take { attempts: 0 });
+    Ok(())
+}
+
+/// Of a URL, or of what was none.
+pub async fn dead_letters_are_stored(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(0).await?;
+    let full = DeadLetter {
+        url: scene.url(0).to_string(),
+        crawl: scene.crawl.clone(),
+        reason: Reason::Retries,
+        class: Some(Class::Http),
+        status: Some(503),
+        error: "HTTP 503".to_owned(),
+        attempts: 4,
+        worker: Some(scene.worker.clone()),
+        failed_at: UnixMs::now(),
+    };
+    let bare = DeadLetter {
+        url: "not a URL \u{fffd}".to_owned(),
+        crawl: CrawlRef::adhoc(),
+        reason: Reason::Invalid,
+        class: None,
+        status: None,
+        worker: None,
+        ..full.clone()
+    };
+    engine.queue.dead_letter(&[full, bare]).await?;
+    engine.queue.dead_letter(&[]).await
+}

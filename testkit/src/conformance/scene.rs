@@ -1,0 +1,184 @@
+//! The cast of a test: one crawl of one spider on one site, and two workers.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use trawl_common::crawl::{Books, CrawlState};
+use trawl_common::lane::Lane;
+use trawl_common::message::Message;
+use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{
+    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, NewUrl, Parking, Result, Start,
+};
+use trawl_common::time::UnixMs;
+use trawl_common::url::CanonicalUrl;
+
+use super::{page, unique};
+
+/// Longer than any test.
+pub(super) const LONG: Duration = Duration::from_secs(600);
+
+/// Names that meet no other test.
+#[derive(Clone)]
+pub(super) struct Cast {
+    pub(super) crawl: CrawlRef,
+    pub(super) worker: WorkerId,
+    pub(super) other: WorkerId,
+    site: String,
+}
+
+impl Cast {
+    pub(super) fn new() -> Self {
+        let worker = || unique("worker").parse().expect("a unique name is a name");
+        Self { crawl: new_crawl(), worker: worker(), other: worker(), site: unique("site") }
+    }
+}
+
+fn new_crawl() -> CrawlRef {
+    CrawlRef {
+        id: unique("crawl").parse().expect("a unique name is a name"),
+        spider: unique("spider").parse().expect("a unique name is a name"),
+    }
+}
+
+/// A cast, on a frontier.
+pub(super) struct Scene<'a> {
+    pub(super) frontier: &'a Arc<dyn Frontier>,
+    cast: Cast,
+}
+
+impl Deref for Scene<'_> {
+    type Target = Cast;
+    fn deref(&self) -> &Cast {
+        &self.cast
+    }
+}
+
+impl<'a> Scene<'a> {
+    /// A cast of its own. Nothing is opened yet.
+    pub(super) fn new(frontier: &'a Arc<dyn Frontier>) -> Self {
+        Self::with(frontier, Cast::new())
+    }
+
+    pub(super) fn with(frontier: &'a Arc<dyn Frontier>, cast: Cast) -> Self {
+        Self { frontier, cast }
+    }
+
+    /// The same site and workers in `crawl`.
+    pub(super) fn of(&self, crawl: CrawlRef) -> Self {
+        Self::with(self.frontier, Cast { crawl, ..self.cast.clone() })
+    }
+
+    /// The same site and workers in a new crawl of the same spider.
+    pub(super) fn next_crawl(&self) -> Self {
+        self.of(CrawlRef { spider: self.crawl.spider.clone(), ..new_crawl() })
+    }
+
+    /// The same site and workers in a crawl of another spider.
+    pub(super) fn other_spider(&self) -> Self {
+        self.of(new_crawl())
+    }
+
+    pub(super) fn url(&self, number: usize) -> CanonicalUrl {
+        page(&self.site, number)
+    }
+
+    pub(super) fn new_url(&self, number: usize) -> NewUrl {
+        NewUrl { url: self.url(number), lane: Lane::Bulk, deadline: None }
+    }
+
+    pub(super) fn message(&self, number: usize) -> Message {
+        self.new_url(number).message(&self.crawl)
+    }
+
+    pub(super) fn claim(&self, number: usize) -> Claim {
+        Claim { crawl: self.crawl.clone(), url: self.url(number) }
+    }
+
+    pub(super) fn ending(&self, number: usize, terminal: Terminal) -> Finish {
+        Finish { claim: self.claim(number), terminal, note: Some(format!("note on {number}")) }
+    }
+
+    pub(super) async fn open(&self) -> Result<Discovery> {
+        self.frontier.open(&self.crawl, "producer", LONG).await
+    }
+
+    /// Admits and confirms pages; returns which were new.
+    pub(super) async fn admit(
+        &self,
+        lease: &Discovery,
+        numbers: impl IntoIterator<Item = usize>,
+    ) -> Result<Vec<bool>> {
+        let urls: Vec<NewUrl> = numbers.into_iter().map(|number| self.new_url(number)).collect();
+        let new = self.frontier.admit(lease, &urls).await?;
+        let urls: Vec<CanonicalUrl> = urls.into_iter().map(|new| new.url).collect();
+        self.frontier.confirm(&self.crawl, &urls).await?;
+        Ok(new)
+    }
+
+    /// Opens the crawl, with both workers alive, and admits pages `0..count`.
+    pub(super) async fn begin(&self, count: usize) -> Result<Discovery> {
+        self.beat(&self.worker, LONG).await?;
+        self.beat(&self.other, LONG).await?;
+        let lease = self.open().await?;
+        self.admit(&lease, 0..count).await?;
+        Ok(lease)
+    }
+
+    pub(super) async fn beat(&self, worker: &WorkerId, ttl: Duration) -> Result<()> {
+        let worker = worker.clone();
+        let beat = Heartbeat { worker, version: "0.0.0", in_flight: 0, pages_per_second: 0.0 };
+        self.frontier.beat(&beat, ttl).await
+    }
+
+    pub(super) async fn hear(&self, worker: &WorkerId, number: usize) -> Result<Heard> {
+        Ok(self.frontier.hear(worker, &[self.message(number)]).await?[0])
+    }
+
+    pub(super) async fn start(&self, worker: &WorkerId, number: usize) -> Result<Start> {
+        Ok(self.frontier.start(worker, &[self.claim(number)]).await?[0])
+    }
+
+    pub(super) async fn park(
+        &self,
+        worker: &WorkerId,
+        number: usize,
+        until: UnixMs,
+        failed: bool,
+    ) -> Result<bool> {
+        let parking = Parking { claim: self.claim(number), until, failed };
+        Ok(self.frontier.park(worker, &[parking]).await?[0])
+    }
+
+    pub(super) async fn release(&self, worker: &WorkerId, number: usize) -> Result<()> {
+        self.frontier.release(worker, &[self.claim(number)]).await
+    }
+
+    pub(super) async fn finish(&self, number: usize, terminal: Terminal) -> Result<bool> {
+        Ok(self.frontier.finish(&[self.ending(number, terminal)]).await?[0])
+    }
+
+    /// The books of the crawl, which must agree with themselves.
+    pub(super) async fn books(&self) -> Result<Books> {
+        let books = self.frontier.books(&self.crawl.id).await?.expect("the crawl is known");
+        assert_eq!(books.crawl_ref(), self.crawl);
+        assert_eq!(books.counts.admitted, books.pending + books.counts.ended(), "{books:?}");
+        Ok(books)
+    }
+
+    pub(super) async fn status(&self) -> Result<CrawlState> {
+        Ok(self.books().await?.status)
+    }
+}
+
+/// An instant that has passed, on any clock.
+pub(super) fn long_ago() -> UnixMs {
+    UnixMs(UnixMs::now().0 - 3_600_000)
+}
+
+/// An instant that no test lives to see.
+pub(super) fn much_later() -> UnixMs {
+    UnixMs::now().plus(Duration::from_secs(3600))
+}

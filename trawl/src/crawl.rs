@@ -1,0 +1,239 @@
+//! `trawl crawl`: producer and worker in this process, on an embedded store.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use trawl_backends::embedded::Embedded;
+use trawl_backends::sinks::JsonLines;
+use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, count};
+use trawl_common::crawl::Books;
+use trawl_common::exit::Exit;
+use trawl_common::gcra::Rate;
+use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
+use trawl_common::ports::{Frontier, Ports};
+use trawl_common::settings::Settings;
+use trawl_common::time::UnixMs;
+use trawl_producer::{Html, Job, Lifetime, Progress, Report, Source};
+
+use crate::books;
+
+/// How often the progress line, and the end of the crawl, are looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What to crawl, and how.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// Sitemaps, sitemap indexes, feeds, URL lists, robots.txt or single pages: a URL, a file, or -
+    #[arg(required = true, value_name = "SITEMAP|URL")]
+    pub(crate) sources: Vec<Source>,
+    /// Append items to FILE, as JSON Lines
+    #[arg(long, value_name = "FILE", default_value = "items.jsonl")]
+    pub(crate) out: PathBuf,
+    /// Keep the crawl's state in FILE, and go on from it
+    #[arg(long, value_name = "FILE", default_value = "crawl.db")]
+    pub(crate) state: PathBuf,
+    /// Ask each host this often: 60/m, 5/s, unlimited
+    #[arg(long, value_name = "RATE")]
+    pub(crate) rate: Option<Rate>,
+    /// Fetch N pages at once
+    #[arg(long, value_name = "N")]
+    pub(crate) concurrency: Option<u16>,
+    /// Take at most N URLs from the sources
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// Allow loopback, private and link-local addresses
+    #[arg(long)]
+    pub(crate) allow_private: bool,
+    /// Print the crawl's books as JSON at the end
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Args {
+    pub(crate) async fn run(self, global: Global) -> Outcome {
+        let mut source = global.source();
+        if let Some(rate) = self.rate {
+            source.set("politeness.rate", rate);
+        }
+        if let Some(concurrency) = self.concurrency {
+            source.set("worker.concurrency", concurrency);
+        }
+        if self.allow_private {
+            source.set("fetch.allow_private", true);
+        }
+        // What a person watches says little; the log is for -v.
+        if !global.quiet && global.verbose == 0 {
+            source.set("log.level", "warn");
+        }
+        let settings = Global::load(&source)?;
+        self.crawl(settings).await
+    }
+
+    /// Crawls with these settings until all is done or a signal comes.
+    pub(crate) async fn crawl(self, settings: Settings) -> Outcome {
+        let signals = Signals::listen().map_err(Fail::run)?;
+        let store = Embedded::open(&self.state).map_err(Fail::usage)?;
+        let sink = Arc::new(JsonLines::open(&self.out).map_err(Fail::usage)?);
+        let ports = Ports {
+            queue: store.queue(),
+            frontier: store.frontier(),
+            hosts: store.hosts(),
+            cache: store.cache(),
+            sink,
+        };
+        let (crawl, left) = self.resume(&*ports.frontier).await?;
+        if let Some(left) = left {
+            anstream::eprintln!("going on with crawl {} from {}: {} URLs left", crawl.id, self.state.display(), count(left));
+        }
+        let run = Run { ports, settings: Arc::new(settings), crawl, signals };
+        let (books, report) = run.to_the_end(self.job()).await?;
+        self.tell(&books, &report, run.signals.exit());
+        Ok(exit(&books, &report, run.signals.exit()))
+    }
+
+    fn job(&self) -> Job {
+        Job {
+            sources: self.sources.clone(),
+            limit: self.limit,
+            html: Html::IsThePage,
+            lifetime: Lifetime::Rule,
+        }
+    }
+
+    /// The crawl that the state file holds unfinished, and what is left of it; or a new one.
+    async fn resume(&self, frontier: &dyn Frontier) -> Result<(CrawlRef, Option<u64>), Fail> {
+        let unfinished = frontier.crawls().await?.into_iter().find(|books| !books.status.is_over());
+        Ok(match unfinished {
+            Some(books) => (books.crawl_ref(), Some(books.pending)),
+            None => {
+                let id = CrawlId::generate(UnixMs::now());
+                (CrawlRef { id, spider: SpiderName::default() }, None)
+            }
+        })
+    }
+
+    fn tell(&self, books: &Books, report: &Report, signal: Option<Exit>) {
+        for problem in &report.problems {
+            anstream::eprintln!("problem: {problem}");
+        }
+        for empty in &report.empty {
+            anstream::eprintln!("warning: {empty}: no URL in it");
+        }
+        let counts = &books.counts;
+        let invalid = report.counters.invalid;
+        anstream::eprintln!(
+            "{} pages in {:.1} s ({:.0}/s), {} failed, {} skipped, {} expired, {} invalid -> {}",
+            count(counts.done),
+            books.seconds,
+            books::pages_per_second(books),
+            count(counts.failed),
+            count(counts.skipped),
+            count(counts.expired),
+            count(invalid),
+            self.out.display(),
+        );
+        if counts.admitted == 0 && report.counters.seen > 0 {
+            let (seen, state) = (count(report.counters.seen), self.state.display());
+            anstream::eprintln!("nothing new: {seen} URLs were crawled before; to fetch them again, remove {state}");
+        }
+        if signal.is_some() {
+            let left = count(books.pending);
+            anstream::eprintln!("stopped with {left} URLs left: the same command goes on from {}", self.state.display());
+        }
+        if self.json {
+            books::print_json(books);
+        }
+    }
+}
+
+struct Run {
+    ports: Ports,
+    settings: Arc<Settings>,
+    crawl: CrawlRef,
+    signals: Signals,
+}
+
+impl Run {
+    /// Runs producer and worker side by side, and returns when the crawl has ended or a signal came.
+    async fn to_the_end(&self, job: Job) -> Result<(Books, Report), Fail> {
+        let stop_worker = self.signals.stop().child_token();
+        let id = WorkerId::generate("trawl");
+        let worker = trawl_worker::run(self.ports.clone(), (*self.settings).clone(), id, stop_worker.clone());
+        let watched = async {
+            let result = self.watch(job).await;
+            stop_worker.cancel();
+            result
+        };
+        let (worked, watched) = tokio::join!(worker, watched);
+        worked.map_err(Fail::usage)?;
+        let report = watched?;
+        Ok((self.books().await?, report))
+    }
+
+    /// Reads the sources, then waits for the end.
+    async fn watch(&self, job: Job) -> Result<Report, Fail> {
+        let line = Line::new();
+        let progress = Arc::new(Progress::default());
+        let settings = Arc::clone(&self.settings);
+        let stop = self.signals.stop();
+        let produced = CancellationToken::new();
+        let producing = async {
+            let report = trawl_producer::run(&self.ports, settings, job, &self.crawl, Arc::clone(&progress), stop).await;
+            produced.cancel();
+            report
+        };
+        let (report, drawn) = tokio::join!(producing, self.draw(&line, &progress, &produced));
+        line.clear();
+        drawn?;
+        report.map_err(Fail::run)
+    }
+
+    /// Shows the progress until the sources are read and the crawl is over, or until a signal.
+    async fn draw(&self, line: &Line, progress: &Progress, produced: &CancellationToken) -> Result<(), Fail> {
+        loop {
+            if produced.is_cancelled() {
+                let books = self.books().await?;
+                if books.status.is_over() || self.signals.stop().is_cancelled() {
+                    return Ok(());
+                }
+                line.say(progress_line(&books));
+            } else {
+                let now = progress.snapshot();
+                line.say(format!("reading: {} sources, {} URLs, {} new", now.sources, count(now.found), count(now.new)));
+            }
+            tokio::select! {
+                () = self.signals.stop().cancelled() => produced.cancelled().await,
+                () = produced.cancelled(), if !produced.is_cancelled() => {}
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+
+    async fn books(&self) -> Result<Books, Fail> {
+        let books = self.ports.frontier.books(&self.crawl.id).await?;
+        books.ok_or_else(|| Fail::run(format!("the crawl {} is not in its state file", self.crawl.id)))
+    }
+}
+
+fn progress_line(books: &Books) -> String {
+    let counts = &books.counts;
+    let rate = books::pages_per_second(books);
+    format!(
+        "{} of {} pages, {} failed, {:.0}/s, {:.0} s to go",
+        count(counts.done),
+        count(counts.admitted),
+        count(counts.failed),
+        rate,
+        books.pending as f64 / rate.max(0.001),
+    )
+}
+
+fn exit(books: &Books, report: &Report, signal: Option<Exit>) -> Exit {
+    match signal {
+        Some(signal) if !books.status.is_over() => signal,
+        _ if !report.problems.is_empty() => Exit::Failed,
+        _ => books::exit(books),
+    }
+}

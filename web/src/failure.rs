@@ -1,0 +1,101 @@
+//! What kind of failure it was, told by the types of its causes.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimeParser;
+use reqwest::Response;
+use reqwest::header::RETRY_AFTER;
+use trawl_common::outcome::{Class, Failure};
+
+use super::guard::Refused;
+
+/// A request that got no answer.
+pub(super) fn no_answer(error: &reqwest::Error) -> Failure {
+    Failure::new(classify(error, Class::Connect), innermost(error))
+}
+
+/// An answer that ended before its body was complete, or whose content coding is broken.
+pub(super) fn broken_body(error: &reqwest::Error) -> Failure {
+    Failure::new(classify(error, Class::Body), innermost(error))
+}
+
+/// An answer whose status is not a success.
+pub(super) fn status(response: &Response) -> Failure {
+    let status = response.status();
+    let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    Failure {
+        status: Some(status.as_u16()),
+        retry_after: retry_after.and_then(|value| wait(value, Timestamp::now())),
+        ..Failure::new(Class::Http, status)
+    }
+}
+
+/// The wait that a `Retry-After` asks for, in seconds or until a date (RFC 9110 10.2.3).
+fn wait(value: &str, now: Timestamp) -> Option<Duration> {
+    let value = value.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = DateTimeParser::new().relaxed_weekday(true).parse_timestamp(value).ok()?;
+    Some(date.duration_since(now).try_into().unwrap_or_default())
+}
+
+fn classify(error: &reqwest::Error, otherwise: Class) -> Class {
+    if causes(error).any(|cause| cause.is::<Refused>()) {
+        Class::Forbidden
+    } else if error.is_timeout() {
+        Class::Timeout
+    } else if error.is_dns() {
+        Class::Dns
+    } else if causes(error).any(|cause| cause.is::<rustls::Error>()) {
+        Class::Tls
+    } else if causes(error).any(is_broken_connection) {
+        Class::Connect
+    } else {
+        otherwise
+    }
+}
+
+fn is_broken_connection(cause: &(dyn Error + 'static)) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+    let kind = cause.downcast_ref().map(io::Error::kind);
+    matches!(kind, Some(BrokenPipe | ConnectionAborted | ConnectionReset))
+}
+
+/// The error and what caused it, outermost first.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| {
+        // The source of an I/O error that wraps another is the wrapped error's source: one is left out.
+        match error.downcast_ref().and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        }
+    })
+}
+
+/// The cause that says most: those around it say "error sending request" and the like.
+fn innermost(error: &reqwest::Error) -> String {
+    causes(error).last().map(ToString::to_string).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let now: Timestamp = "1994-11-06T08:49:30Z".parse().unwrap();
+        let seconds = |value| wait(value, now).map(|wait| wait.as_secs());
+        assert_eq!(seconds("120"), Some(120));
+        assert_eq!(seconds(" 0 "), Some(0));
+        assert_eq!(seconds("Sun, 06 Nov 1994 08:49:37 GMT"), Some(7));
+        assert_eq!(seconds("Sun, 06 Nov 1994 08:00:00 GMT"), Some(0));
+        assert_eq!(seconds("18446744073709551615"), Some(u64::MAX));
+        for nonsense in ["", "-1", "1.5", "soon", "99999999999999999999"] {
+            assert_eq!(seconds(nonsense), None, "{nonsense}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The command `worker`: runs until it is asked to stop.
+
+use trawl_backends::fleet;
+use trawl_cli::{Fail, Global, Outcome, Signals};
+use trawl_common::exit::Exit;
+use trawl_common::names::WorkerId;
+
+use crate::{StartError, run};
+
+/// A worker's own flags.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Args {
+    /// Fetch N pages at once
+    #[arg(long, value_name = "N")]
+    concurrency: Option<u16>,
+}
+
+impl Args {
+    /// Reads the settings, connects, and works until SIGINT or SIGTERM.
+    pub async fn run(self, global: Global) -> Outcome {
+        let mut source = global.source();
+        if let Some(concurrency) = self.concurrency {
+            source.set("worker.concurrency", concurrency);
+        }
+        let settings = Global::load(&source)?;
+        if settings.fetch.contact.is_none() {
+            tracing::warn!("no fetch.contact is set: hosts cannot tell you that you trouble them");
+        }
+        let signals = Signals::listen().map_err(Fail::run)?;
+        let id = WorkerId::generate(&machine());
+        let sink = fleet::sink(&settings, &id)?;
+        let ports = tokio::select! {
+            () = signals.stop().cancelled() => return Ok(Exit::Ok),
+            connected = fleet::connect(&settings, sink) => connected?,
+        };
+        run(ports, settings, id, signals.stop().clone()).await.map_err(fail)?;
+        Ok(Exit::Ok)
+    }
+}
+
+/// This machine's name: in a container, its id.
+fn machine() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
+fn fail(error: StartError) -> Fail {
+    match error {
+        StartError::Port(error) => error.into(),
+        StartError::Selector(_) | StartError::Fetch(_) => Fail::usage(error),
+    }
+}

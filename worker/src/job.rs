@@ -1,0 +1,98 @@
+//! One URL in this worker's hands.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use trawl_common::message::Message;
+use trawl_common::ports::{Claim, Receipt};
+use trawl_common::url::Fingerprint;
+
+/// A URL to handle, and how often it failed before.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) message: Message,
+    pub(crate) attempts: u32,
+}
+
+impl Job {
+    /// The record that this job works on.
+    pub(crate) fn claim(&self) -> Claim {
+        claim(&self.message)
+    }
+}
+
+/// The record of a message's URL.
+pub(crate) fn claim(message: &Message) -> Claim {
+    Claim { crawl: message.crawl.clone(), url: message.url.clone() }
+}
+
+/// The URLs between receipt and settlement, each with the receipts of its messages.
+///
+/// After a reconnect the broker delivers again what this worker still works on: the second message joins
+/// the first here, and one settlement serves both.
+#[derive(Default)]
+pub(crate) struct Hands(Mutex<HashMap<Fingerprint, Held>>);
+
+struct Held {
+    claim: Claim,
+    receipts: Vec<Receipt>,
+}
+
+impl Hands {
+    /// Takes a message; `false` means that its URL was in hand already.
+    pub(crate) fn take(&self, message: &Message, receipt: Receipt) -> bool {
+        let mut held = self.held();
+        let entry = held.entry(key(&claim(message)));
+        let is_new = matches!(entry, std::collections::hash_map::Entry::Vacant(_));
+        entry.or_insert_with(|| Held { claim: claim(message), receipts: Vec::new() }).receipts.push(receipt);
+        is_new
+    }
+
+    /// The receipts of a URL that stays in hand: to acknowledge it early.
+    pub(crate) fn receipts(&self, claim: &Claim) -> Vec<Receipt> {
+        self.held().get_mut(&key(claim)).map(|held| std::mem::take(&mut held.receipts)).unwrap_or_default()
+    }
+
+    /// Lets go of a URL; returns its receipts.
+    pub(crate) fn let_go(&self, claim: &Claim) -> Vec<Receipt> {
+        self.held().remove(&key(claim)).map(|held| held.receipts).unwrap_or_default()
+    }
+
+    /// Every URL in hand.
+    pub(crate) fn claims(&self) -> Vec<Claim> {
+        self.held().values().map(|held| held.claim.clone()).collect()
+    }
+
+    /// How many URLs are in hand.
+    pub(crate) fn len(&self) -> usize {
+        self.held().len()
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<Fingerprint, Held>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(claim: &Claim) -> Fingerprint {
+    Fingerprint::of(&format!("{} {}", claim.crawl.id, claim.url))
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_common::lane::Lane;
+    use trawl_common::names::CrawlRef;
+
+    use super::*;
+
+    #[test]
+    fn a_url_delivered_twice_is_worked_on_once_and_both_messages_are_settled() {
+        let hands = Hands::default();
+        let message = Message::seed("https://example.com/".parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
+        let receipt = |session| Receipt { session, tag: 1 };
+        assert!(hands.take(&message, receipt(1)));
+        assert!(!hands.take(&message, receipt(2)));
+        assert_eq!(hands.let_go(&claim(&message)), [receipt(1), receipt(2)]);
+        assert_eq!(hands.len(), 0);
+        assert!(hands.take(&message, receipt(3)), "what was let go can be taken again");
+    }
+}

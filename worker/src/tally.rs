@@ -1,0 +1,37 @@
+//! What this worker has done, for its own log; a crawl's books are the frontier's.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::Finish;
+
+/// Counters of one worker since its start.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    done: AtomicU64,
+    failed: AtomicU64,
+    other: AtomicU64,
+}
+
+impl Tally {
+    pub(crate) fn count(&self, finishes: &[Finish], ended: &[bool]) {
+        for (finish, _) in finishes.iter().zip(ended).filter(|(_, ended)| **ended) {
+            let counter = match finish.terminal {
+                Terminal::Done => &self.done,
+                Terminal::Failed => &self.failed,
+                Terminal::Skipped | Terminal::Expired | Terminal::Cancelled => &self.other,
+            };
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Pages fetched and stored.
+    pub(crate) fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// URLs that failed for good.
+    pub(crate) fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+}
