@@ -1,5 +1,7 @@
 //! The embedded engine keeps every promise of its ports, and those of its file.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -162,6 +164,35 @@ async fn a_file_of_another_program_or_of_a_newer_one_is_refused_by_name() {
 fn a_path_that_cannot_be_a_file_is_an_error_that_names_it() {
     let told = Embedded::open(Path::new("/nonexistent/crawl.db")).err().unwrap().to_string();
     assert!(told.starts_with("/nonexistent/crawl.db cannot be opened"), "{told}");
+}
+
+#[tokio::test]
+async fn what_was_seen_stays_seen_beyond_memory_and_restarts() {
+    let (directory, engine) = state_file();
+    let path = directory.path().join("crawl.db");
+    const COUNT: usize = 70_000;
+    let pages: Vec<NewUrl> = (0..COUNT).map(page).collect();
+    let lease = admit(&engine, 0..COUNT).await;
+    let known = engine.frontier().admit(&lease, &pages).await.unwrap();
+    assert!(known.iter().all(|new| !new));
+    drop(engine);
+
+    let engine = Embedded::open(&path).unwrap();
+    let lease = admit(&engine, 0..COUNT).await;
+    let done = |number| Finish { claim: claim(number), terminal: Terminal::Done, note: None };
+    let first_and_last = [done(0), done(COUNT - 1)];
+    assert_eq!(engine.frontier().finish(&first_and_last).await.unwrap(), [true, true]);
+    assert_eq!(engine.frontier().finish(&first_and_last).await.unwrap(), [false, false]);
+    engine.frontier().close(lease).await.unwrap();
+    let books = engine.frontier().books(&crawl().id).await.unwrap().unwrap();
+    assert_eq!((books.counts.admitted, books.counts.done), (COUNT as u64, 2));
+    drop(engine);
+
+    let file = rusqlite::Connection::open(&path).unwrap();
+    let count = |sql: &str| file.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap() as u64;
+    assert_eq!(count("SELECT count(*) FROM records"), books.pending);
+    assert!(count("SELECT count(*) FROM seen") > 0, "the index is in use");
+    assert_eq!(count("SELECT (SELECT count(*) FROM seen) + (SELECT count(*) FROM fresh)"), COUNT as u64);
 }
 
 /// The process that the next test kills. It holds two URLs, one of them started, and has finished a third.

@@ -75,7 +75,7 @@ name! {
     CrawlId
 }
 name! {
-    /// One worker process.
+    /// One process of the fleet: a worker, or a run of a producer.
     WorkerId
 }
 
@@ -96,8 +96,12 @@ impl CrawlId {
 }
 
 impl WorkerId {
-    /// This machine's name and a random suffix, so that a restarted worker is a new worker.
-    pub fn generate(machine: &str) -> Self {
+    /// This machine's name and a random suffix, so that a restarted process is a new one.
+    pub fn of_this_machine() -> Self {
+        Self::generate(&std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default())
+    }
+
+    fn generate(machine: &str) -> Self {
         let machine: String = machine
             .to_ascii_lowercase()
             .chars()

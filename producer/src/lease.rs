@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tracing::warn;
-use trawl_common::names::CrawlRef;
+use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Discovery, Frontier, Result};
 
 /// A run that died blocks the next one for no longer than this.
@@ -20,8 +20,8 @@ pub(crate) struct Lease {
 
 impl Lease {
     pub(crate) async fn take(frontier: Arc<dyn Frontier>, crawl: &CrawlRef) -> Result<Self> {
-        let holder = format!("process {}", std::process::id());
-        let discovery = frontier.open(crawl, &holder, TTL).await?;
+        let holder = WorkerId::of_this_machine();
+        let discovery = frontier.open(crawl, holder.as_str(), TTL).await?;
         let renewal = tokio::spawn(renew(Arc::clone(&frontier), discovery.clone()));
         Ok(Self { frontier, discovery, renewal })
     }

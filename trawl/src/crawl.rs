@@ -159,7 +159,7 @@ impl Run {
     /// Runs producer and worker side by side, and returns when the crawl has ended or a signal came.
     async fn to_the_end(&self, job: Job) -> Result<(Books, Report), Fail> {
         let stop_worker = self.signals.stop().child_token();
-        let id = WorkerId::generate("trawl");
+        let id = WorkerId::of_this_machine();
         let worker = trawl_worker::run(self.ports.clone(), (*self.settings).clone(), id, stop_worker.clone());
         let watched = async {
             let result = self.watch(job).await;

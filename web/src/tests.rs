@@ -44,10 +44,7 @@ async fn fetch(url: &str) -> Result<Response, Failure> {
 }
 
 /// What a page that `answer` makes fetches as.
-async fn fetch_page<A: IntoResponse>(answer: fn() -> A) -> Result<Response, Failure>
-where
-    A: Send + 'static,
-{
+async fn fetch_page<A: IntoResponse + Send + 'static>(answer: fn() -> A) -> Result<Response, Failure> {
     let origin = serve(Router::new().route("/page", get(move || async move { answer() }))).await;
     fetch(&format!("{origin}/page")).await
 }

@@ -27,7 +27,7 @@ impl Args {
             tracing::warn!("no fetch.contact is set: hosts cannot tell you that you trouble them");
         }
         let signals = Signals::listen().map_err(Fail::run)?;
-        let id = WorkerId::generate(&machine());
+        let id = WorkerId::of_this_machine();
         let sink = fleet::sink(&settings, &id)?;
         let ports = tokio::select! {
             () = signals.stop().cancelled() => return Ok(Exit::Ok),
@@ -36,11 +36,6 @@ impl Args {
         run(ports, settings, id, signals.stop().clone()).await.map_err(fail)?;
         Ok(Exit::Ok)
     }
-}
-
-/// This machine's name: in a container, its id.
-fn machine() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 
 fn fail(error: StartError) -> Fail {

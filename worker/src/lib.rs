@@ -4,7 +4,7 @@
 //!
 //! 1. [`intake`]: takes messages, hears which are this worker's, and finds each one's turn with its host;
 //! 2. [`launch`]: counts the start, acknowledges early where the lane says so, and runs
-//! 3. [`process`]: response cache or [`fetch`], then [`extract`];
+//! 3. [`process`]: response cache or fetch ([`trawl_web`]), then [`extract`];
 //! 4. [`settle`]: stores the item, ends or parks the record, and acknowledges.
 //!
 //! Beside them, [`pulse`] shows that the worker lives and sends lost URLs on their way again.
@@ -21,7 +21,6 @@ mod settle;
 mod tally;
 
 pub mod extract;
-pub mod fetch;
 
 use std::sync::Arc;
 
@@ -45,7 +44,7 @@ pub enum StartError {
     Selector(#[from] BadSelector),
     /// The HTTP client refused its settings.
     #[error("[fetch]: {0}")]
-    Fetch(#[from] reqwest::Error),
+    Fetch(#[from] trawl_web::Unusable),
     /// A server answered the first call with an error.
     #[error(transparent)]
     Port(#[from] ports::Error),

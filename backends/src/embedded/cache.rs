@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use moka::Expiry;
 use moka::sync::Cache as Moka;
 use trawl_common::ports::{Cache, Response, Result};
@@ -10,6 +11,9 @@ use trawl_common::url::CanonicalUrl;
 
 /// The most that all responses together may weigh, in bytes.
 const CAPACITY: u64 = 32 * 1024 * 1024;
+
+/// The largest body that is kept: one must not displace all others.
+const LARGEST: usize = 1024 * 1024;
 
 /// Responses of this process, bounded in time and in weight.
 pub(super) struct MemoryCache(Moka<CanonicalUrl, Kept>);
@@ -61,7 +65,11 @@ impl Cache for MemoryCache {
     }
 
     async fn put(&self, url: &CanonicalUrl, response: &Response, ttl: Duration) -> Result<()> {
-        self.0.insert(url.clone(), Kept { response: response.clone(), ttl });
+        if response.body.len() <= LARGEST {
+            // A body may be a slice of a much larger read buffer, which it would keep alive.
+            let body = Bytes::copy_from_slice(&response.body);
+            self.0.insert(url.clone(), Kept { response: Response { body, ..response.clone() }, ttl });
+        }
         Ok(())
     }
 }

@@ -67,28 +67,28 @@ impl Lines {
         self.sessions
     }
 
-    /// Ends a consumer's deliveries, and returns their records.
-    pub(super) fn end_session(&mut self, session: u64) -> Vec<(i64, Lane)> {
-        let ended = self.sent.extract_if(|_, sent| sent.session == session);
-        ended.map(|(id, sent)| (id, sent.lane)).collect()
+    /// Settles all that a consumer was given, because it has gone.
+    pub(super) fn end_session(&mut self, session: u64) {
+        let ended: Vec<_> = self.sent.extract_if(|_, sent| sent.session == session).collect();
+        for (id, sent) in ended {
+            self.offer(id, sent.lane);
+        }
     }
 
-    /// Ends one delivery, and returns its record. A receipt of another session is ignored.
-    pub(super) fn settle(&mut self, receipt: &Receipt) -> Option<(i64, Lane)> {
-        let id = i64::try_from(receipt.tag).ok()?;
-        if self.sent.get(&id)?.session != receipt.session {
-            return None;
+    /// Forgets a delivery, unless its receipt is of another session.
+    pub(super) fn settle(&mut self, receipt: &Receipt) {
+        let id = receipt.tag as i64;
+        if self.sent.get(&id).is_some_and(|sent| sent.session == receipt.session)
+            && let Some(sent) = self.sent.remove(&id)
+        {
+            self.offer(id, sent.lane);
         }
+    }
+
+    /// Has a record looked at again: its state decides whether it is handed out.
+    pub(super) fn offer(&mut self, id: i64, lane: Lane) {
+        self.again.insert((lane, id));
         self.stirred = true;
-        self.sent.remove(&id).map(|sent| (id, sent.lane))
-    }
-
-    /// Puts a record back into its lane, unless a delivery of it is unsettled.
-    pub(super) fn offer_again(&mut self, id: i64, lane: Lane) {
-        if !self.sent.contains_key(&id) {
-            self.again.insert((lane, id));
-            self.stirred = true;
-        }
     }
 
     /// Notes that records have become available.

@@ -24,6 +24,7 @@ mod lines;
 mod queue;
 mod records;
 mod schema;
+mod seen;
 mod store;
 mod transitions;
 

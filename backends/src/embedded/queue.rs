@@ -40,11 +40,9 @@ impl Queue for EmbeddedQueue {
         }
         self.store
             .call(move |db, memory| {
-                for (address, message) in &by_hand {
-                    transitions::admit_on_the_spot(db, address, message)?;
-                }
-                memory.lines.stir();
-                Ok(())
+                by_hand
+                    .iter()
+                    .try_for_each(|message| transitions::admit_on_the_spot(db, memory, message).map(|_| ()))
             })
             .await
     }
@@ -59,7 +57,7 @@ impl Queue for EmbeddedQueue {
         self.store
             .call(move |db, memory| {
                 for (address, slot) in slots {
-                    if let Sight::Pending(record) = records::sight(db, &address)? {
+                    if let Sight::Pending(record) = records::sight(db, &mut memory.seen, &address)? {
                         records::set_slot(db, record.id, slot)?;
                     }
                 }
@@ -94,7 +92,7 @@ impl Queue for EmbeddedQueue {
         let receipts = receipts.to_vec();
         self.store
             .call(move |_, memory| {
-                receipts.iter().for_each(|receipt| memory.settle(receipt));
+                receipts.iter().for_each(|receipt| memory.lines.settle(receipt));
                 Ok(())
             })
             .await
@@ -170,7 +168,7 @@ impl Drop for EmbeddedConsumer {
     fn drop(&mut self) {
         let session = self.session;
         drop(self.store.submit(move |_, memory| {
-            memory.end_session(session);
+            memory.lines.end_session(session);
             Ok(())
         }));
     }

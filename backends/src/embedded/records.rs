@@ -1,4 +1,4 @@
-//! The tables `records` and `seen`: every URL without a terminal state, and every URL ever admitted.
+//! The table `records`: every URL without a terminal state.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use trawl_common::lane::Lane;
@@ -9,17 +9,21 @@ use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint};
 
 use super::error::{Fault, Result};
+use super::seen::Seen;
 
 /// Where the record of one URL is found. Built by the caller, so that the writer need not hash.
 pub(super) struct Address {
-    seen: Fingerprint,
+    url: Fingerprint,
     crawl: CrawlRef,
 }
+
+/// What concerns a URL, and where its record is found.
+pub(super) type Addressed<T> = (Address, T);
 
 impl Address {
     /// The address of `url` in `crawl`. Spiders don't mix: each has seen a URL, or not, on its own.
     pub(super) fn new(crawl: &CrawlRef, url: &CanonicalUrl) -> Self {
-        Self { seen: Fingerprint::of(&format!("{}\n{url}", crawl.spider)), crawl: crawl.clone() }
+        Self { url: Fingerprint::of(&format!("{}\n{url}", crawl.spider)), crawl: crawl.clone() }
     }
 }
 
@@ -48,35 +52,32 @@ pub(super) struct Record {
 }
 
 /// Looks a URL up.
-pub(super) fn sight(db: &Connection, address: &Address) -> Result<Sight> {
+pub(super) fn sight(db: &Connection, seen: &mut Seen, address: &Address) -> Result<Sight> {
+    let Some(id) = seen.find(db, address.url)? else { return Ok(Sight::Unseen) };
     let mut find = db.prepare_cached(
-        "SELECT r.id, r.crawl, r.lane, r.due, r.attempts
-         FROM seen LEFT JOIN records r
-           ON r.id = seen.record AND r.crawl = (SELECT key FROM crawls WHERE id = ?2 AND spider = ?3)
-         WHERE seen.url = ?1",
+        "SELECT crawl, lane, due, attempts FROM records
+         WHERE id = ?1 AND crawl = (SELECT key FROM crawls WHERE id = ?2 AND spider = ?3)",
     )?;
-    let Address { seen, crawl } = address;
-    let mut rows = find.query(params![seen.0, crawl.id.as_str(), crawl.spider.as_str()])?;
-    let Some(row) = rows.next()? else { return Ok(Sight::Unseen) };
-    let Some(id) = row.get(0)? else { return Ok(Sight::Ended) };
+    let CrawlRef { id: crawl, spider } = &address.crawl;
+    let mut rows = find.query(params![id, crawl.as_str(), spider.as_str()])?;
+    let Some(row) = rows.next()? else { return Ok(Sight::Ended) };
     Ok(Sight::Pending(Record {
         id,
-        crawl: row.get(1)?,
-        lane: lane(row, 2)?,
-        due: row.get::<_, Option<i64>>(3)?.map(unix_ms),
-        attempts: row.get(4)?,
+        crawl: row.get(0)?,
+        lane: lane(row, 1)?,
+        due: row.get::<_, Option<i64>>(2)?.map(unix_ms),
+        attempts: row.get(3)?,
     }))
 }
 
 /// Marks a URL seen and writes its record, unless its spider saw it before. Returns the new record's row.
 pub(super) fn insert(
     db: &Connection,
+    seen: &mut Seen,
     crawl: i64,
-    address: &Address,
-    message: &Message,
+    (address, message): &Addressed<Message>,
 ) -> Result<Option<i64>> {
-    let seen = address.seen.0;
-    if db.prepare_cached("SELECT 1 FROM seen WHERE url = ?1")?.exists([seen])? {
+    if seen.find(db, address.url)?.is_some() {
         return Ok(None);
     }
     db.prepare_cached(
@@ -93,7 +94,7 @@ pub(super) fn insert(
         message.slot.map(sql_ms),
     ])?;
     let id = db.last_insert_rowid();
-    db.prepare_cached("INSERT INTO seen (url, record) VALUES (?1, ?2)")?.execute(params![seen, id])?;
+    seen.add(db, address.url, id)?;
     Ok(Some(id))
 }
 

@@ -14,10 +14,11 @@ const APPLICATION: i64 = 0x7472_776c;
 /// The version of the tables below (`user_version`).
 const VERSION: i64 = 1;
 
-/// A URL costs one insertion at a random place (`seen`) and one at the end (`records`); the partial
-/// indexes hold only what was parked or is urgent. The terminal state costs one search and one deletion.
+/// A URL costs an insertion at the end of `records` and of `fresh`, and later a share of a sorted one in
+/// `seen`; its terminal state costs a search and a deletion. The partial indexes hold only what was parked
+/// or is urgent.
 ///
-/// An id in `records` is never used twice, so an entry of `seen` whose record is gone has ended.
+/// An id in `records` is never used twice, so a URL that was seen and has no record there has ended.
 const TABLES: &str = "
     CREATE TABLE crawls (
         key        INTEGER PRIMARY KEY,
@@ -39,6 +40,10 @@ const TABLES: &str = "
         url    BLOB PRIMARY KEY,
         record INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE fresh (
+        url    BLOB NOT NULL,
+        record INTEGER NOT NULL
+    ) STRICT;
     CREATE TABLE records (
         id       INTEGER PRIMARY KEY AUTOINCREMENT,
         crawl    INTEGER NOT NULL,

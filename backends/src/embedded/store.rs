@@ -8,12 +8,13 @@ use rusqlite::{Connection, Transaction};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, oneshot};
 use trawl_common::lane::Lane;
-use trawl_common::ports::{Error, ErrorKind, Receipt, Result};
+use trawl_common::ports::{Error, ErrorKind, Result};
 
-use super::error::{self, Fault};
+use super::error;
 use super::hands::Hands;
 use super::leases::Leases;
 use super::lines::Lines;
+use super::seen::Seen;
 
 /// How many jobs may share a transaction.
 const GROUP: usize = 64;
@@ -21,6 +22,8 @@ const GROUP: usize = 64;
 /// What the writer knows beyond the file. A new process starts without it.
 #[derive(Default)]
 pub(super) struct Memory {
+    /// Which URLs were seen lately.
+    pub(super) seen: Seen,
     /// Who holds which record.
     pub(super) hands: Hands,
     /// Who may admit URLs.
@@ -30,36 +33,16 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Takes a record out of its holder's hands.
+    /// Takes a record out of its holder's hands: anyone may have it next.
     pub(super) fn let_go(&mut self, id: i64, lane: Lane) {
         self.hands.let_go(id);
-        self.offer(id, lane);
-    }
-
-    /// Forgets a delivery. Its record decides what comes next: held, parked and ended ones stay away.
-    pub(super) fn settle(&mut self, receipt: &Receipt) {
-        if let Some((id, lane)) = self.lines.settle(receipt) {
-            self.offer(id, lane);
-        }
-    }
-
-    /// Settles all that a consumer was given, because it has gone.
-    pub(super) fn end_session(&mut self, session: u64) {
-        for (id, lane) in self.lines.end_session(session) {
-            self.offer(id, lane);
-        }
-    }
-
-    /// Makes a record available that nobody holds and nobody is about to be told of.
-    fn offer(&mut self, id: i64, lane: Lane) {
-        if !self.hands.is_held(id) {
-            self.lines.offer_again(id, lane);
-        }
+        self.lines.offer(id, lane);
     }
 
     /// Forgets, as a restart would, what may no longer agree with the file after it refused a change.
     /// Every record is available then: what was in hand comes again, and nothing waits for ever.
     fn doubt(&mut self) {
+        self.seen = Seen::default();
         self.hands.drop_all();
         self.lines.restart();
     }
@@ -178,15 +161,16 @@ fn run<T>(
     memory: &mut Memory,
     work: impl FnOnce(&Connection, &mut Memory) -> error::Result<T>,
 ) -> Result<T> {
-    let attempt = || {
+    let attempt = || -> error::Result<T> {
         let savepoint = tx.savepoint()?;
         let value = work(&savepoint, memory)?;
         savepoint.commit()?;
         Ok(value)
     };
-    let result = attempt();
-    if matches!(result, Err(Fault::Sqlite(_))) {
-        memory.doubt();
-    }
-    result.map_err(Error::from)
+    attempt().map_err(Error::from).inspect_err(|error| {
+        // Rules are checked before anything is changed.
+        if !matches!(error.kind, ErrorKind::Busy | ErrorKind::Stale) {
+            memory.doubt();
+        }
+    })
 }

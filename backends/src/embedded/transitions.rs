@@ -16,7 +16,7 @@ use trawl_common::time::UnixMs;
 
 use super::error::Result;
 use super::leases::stale;
-use super::records::{Address, Record, Sight};
+use super::records::{Address, Addressed, Record, Sight};
 use super::store::Memory;
 use super::{crawls, failures, records};
 
@@ -52,15 +52,15 @@ pub(super) fn admit(
     db: &Connection,
     memory: &mut Memory,
     lease: &Discovery,
-    urls: &[(Address, Message)],
+    urls: &[Addressed<Message>],
 ) -> Result<Vec<bool>> {
     memory.leases.check(lease)?;
     let crawl = crawls::find(db, &lease.crawl)?.filter(|crawl| !crawl.is_over);
     let crawl = crawl.ok_or_else(|| stale(&lease.crawl))?.key;
-    let insert = |(address, message): &(Address, Message)| {
-        records::insert(db, crawl, address, message).map(|row| row.is_some())
-    };
-    let new: Vec<bool> = urls.iter().map(insert).collect::<Result<_>>()?;
+    let mut new = Vec::with_capacity(urls.len());
+    for url in urls {
+        new.push(records::insert(db, &mut memory.seen, crawl, url)?.is_some());
+    }
     let admitted = new.iter().filter(|new| **new).count() as u64;
     crawls::count(db, crawl, &Counts { admitted, ..Counts::default() })?;
     memory.lines.stir();
@@ -70,16 +70,17 @@ pub(super) fn admit(
 /// A URL that no producer admitted becomes a record, unless its spider saw it or its crawl is over.
 pub(super) fn admit_on_the_spot(
     db: &Connection,
-    address: &Address,
-    message: &Message,
+    memory: &mut Memory,
+    message: &Addressed<Message>,
 ) -> Result<Option<i64>> {
-    let crawl = crawls::ensure(db, &message.crawl)?;
+    let crawl = crawls::ensure(db, &message.1.crawl)?;
     if crawl.is_over {
         return Ok(None);
     }
-    let id = records::insert(db, crawl.key, address, message)?;
+    let id = records::insert(db, &mut memory.seen, crawl.key, message)?;
     if id.is_some() {
         crawls::count(db, crawl.key, &Counts { admitted: 1, ..Counts::default() })?;
+        memory.lines.stir();
     }
     Ok(id)
 }
@@ -89,13 +90,13 @@ pub(super) fn hear(
     db: &Connection,
     memory: &mut Memory,
     worker: &WorkerId,
-    (address, message): &(Address, Message),
+    message: &Addressed<Message>,
 ) -> Result<Heard> {
-    match records::sight(db, address)? {
+    match records::sight(db, &mut memory.seen, &message.0)? {
         Sight::Ended => Ok(Heard::Drop),
         Sight::Unseen => {
-            let Some(id) = admit_on_the_spot(db, address, message)? else { return Ok(Heard::Drop) };
-            memory.hands.hold(id, message.lane, worker);
+            let Some(id) = admit_on_the_spot(db, memory, message)? else { return Ok(Heard::Drop) };
+            memory.hands.hold(id, message.1.lane, worker);
             Ok(Heard::Take { attempts: 0 })
         }
         Sight::Pending(record) => {
@@ -111,7 +112,12 @@ pub(super) fn hear(
 }
 
 /// A fetch is about to begin.
-pub(super) fn start(db: &Connection, memory: &Memory, worker: &WorkerId, address: &Address) -> Result<Start> {
+pub(super) fn start(
+    db: &Connection,
+    memory: &mut Memory,
+    worker: &WorkerId,
+    address: &Address,
+) -> Result<Start> {
     let Some(record) = held(db, memory, worker, address)? else { return Ok(Start::Lost) };
     let starts = records::start(db, record.id)?;
     Ok(if starts > MAX_STARTS { Start::Poison } else { Start::Go })
@@ -122,7 +128,7 @@ pub(super) fn park(
     db: &Connection,
     memory: &mut Memory,
     worker: &WorkerId,
-    (address, parking): &(Address, Parking),
+    (address, parking): &Addressed<Parking>,
 ) -> Result<bool> {
     let Some(record) = held(db, memory, worker, address)? else { return Ok(false) };
     records::park(db, record.id, parking)?;
@@ -148,12 +154,12 @@ pub(super) fn release(
 pub(super) fn finish(
     db: &Connection,
     memory: &mut Memory,
-    finishes: &[(Address, Finish)],
+    finishes: &[Addressed<Finish>],
 ) -> Result<Vec<bool>> {
     let mut ended = Vec::with_capacity(finishes.len());
     let mut counts: BTreeMap<i64, Counts> = BTreeMap::new();
     for (address, finish) in finishes {
-        let Sight::Pending(record) = records::sight(db, address)? else {
+        let Sight::Pending(record) = records::sight(db, &mut memory.seen, address)? else {
             ended.push(false);
             continue;
         };
@@ -186,8 +192,13 @@ pub(super) fn sweep(db: &Connection, memory: &mut Memory) -> Result<()> {
 }
 
 /// The record at `address`, if `worker` holds it.
-fn held(db: &Connection, memory: &Memory, worker: &WorkerId, address: &Address) -> Result<Option<Record>> {
-    Ok(match records::sight(db, address)? {
+fn held(
+    db: &Connection,
+    memory: &mut Memory,
+    worker: &WorkerId,
+    address: &Address,
+) -> Result<Option<Record>> {
+    Ok(match records::sight(db, &mut memory.seen, address)? {
         Sight::Pending(record) if memory.hands.is_held_by(record.id, worker) => Some(record),
         Sight::Pending(_) | Sight::Ended | Sight::Unseen => None,
     })

@@ -1,4 +1,4 @@
-//! Consuming: three queues on one channel, the urgent ones first.
+//! Consuming: four queues on one channel, the urgent ones first.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +16,15 @@ use super::acks::{Ack, Acks};
 use super::connection::failed;
 use super::{codec, names};
 
+/// The queues, the most urgent first, and the lane of a bare message in each; others carry theirs in a header.
+/// What expired comes before bulk: settling it costs no fetch.
+const ORDER: [(&str, Lane); 4] = [
+    (names::DUE, Lane::Priority),
+    (names::PRIORITY, Lane::Priority),
+    (names::EXPIRED, Lane::Bulk),
+    (names::BULK, Lane::Bulk),
+];
+
 /// The channel that deliveries come from and acks go to. A receipt of an older session is void: the
 /// broker has put its message back.
 pub(super) struct Session {
@@ -32,9 +41,7 @@ impl Session {
         // Not global: each consumer that follows gets a window of its own.
         channel.basic_qos(prefetch, BasicQosOptions::default()).await.map_err(failed)?;
         let mut streams = Vec::new();
-        // A parked message's lane is in its header; a bare one that someone put here counts as urgent.
-        let queues = [(names::DUE, Lane::Priority)].into_iter().chain(Lane::ALL.map(|lane| (names::lane(lane), lane)));
-        for (queue, lane) in queues {
+        for (queue, lane) in ORDER {
             let options = BasicConsumeOptions::default();
             let tag = format!("trawl.{queue}");
             let stream = channel.basic_consume(queue.into(), tag.into(), options, FieldTable::default()).await;

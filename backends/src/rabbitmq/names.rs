@@ -32,11 +32,16 @@ pub(super) const RUNGS: [Duration; 8] = [
     Duration::from_secs(3600),
 ];
 
+/// The priority lane.
+pub(super) const PRIORITY: &str = "priority_queue";
+/// The bulk lane.
+pub(super) const BULK: &str = "url_queue_ttl";
+
 /// The queue of a lane.
 pub(super) fn lane(lane: Lane) -> &'static str {
     match lane {
-        Lane::Priority => "priority_queue",
-        Lane::Bulk => "url_queue_ttl",
+        Lane::Priority => PRIORITY,
+        Lane::Bulk => BULK,
     }
 }
 

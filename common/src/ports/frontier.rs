@@ -23,7 +23,7 @@ use crate::url::CanonicalUrl;
 pub trait Frontier: Send + Sync {
     /// Opens `crawl` (or continues it) and takes its spider's discovery lease for `ttl`.
     ///
-    /// Fails with `Busy` while another process holds the lease, with `Stale` if the crawl is over.
+    /// Fails with `Busy` while another `holder` has the lease, with `Stale` if the crawl is over.
     async fn open(&self, crawl: &CrawlRef, holder: &str, ttl: Duration) -> Result<Discovery>;
 
     /// Prolongs the lease to `ttl` from now; `Stale` if it has lapsed. A `ttl` of zero gives it back and

@@ -10,6 +10,7 @@
 //! shared by tests that run at once: every name is unique. A queue must be the test's own, and empty.
 
 pub mod cache;
+mod engine;
 pub mod frontier;
 pub mod hosts;
 pub mod queue;

@@ -28,7 +28,6 @@ pub use self::sniff::is_html;
 #[derive(Debug)]
 pub struct Extractor {
     reader: Reader,
-    keep_links: bool,
     queries: Vec<(String, Query)>,
 }
 
@@ -52,7 +51,7 @@ impl Extractor {
             Err(reason) => Err(BadSelector { field: field.clone(), selector: selector.clone(), reason }),
         };
         let queries = settings.fields.iter().map(query).collect::<Result<_, _>>()?;
-        Ok(Self { reader: Reader::new(settings.links), keep_links: settings.links, queries })
+        Ok(Self { reader: Reader::new(settings.links), queries })
     }
 
     /// Whether a tree is built of every page, which takes several times as long as the default fields.
@@ -64,12 +63,12 @@ impl Extractor {
     /// `link_count`, by setting `links`, and the settings' own, which may replace these. A field that the
     /// page says nothing about is null.
     ///
-    /// This takes time in proportion to the page, and no I/O. A page that would take more is a failure of
-    /// class `parse`.
+    /// No I/O, and time in proportion to the page, except that the settings' own fields need a tree. A page
+    /// that looks as if its tree took longer is a failure of class `parse`.
     pub fn extract(&self, url: &CanonicalUrl, response: &Response) -> Result<Map<String, Value>, Failure> {
         let html = charset::decode(&response.body, response.content_type.as_deref());
         let page = self.reader.read(&html)?;
-        let mut fields = self.default_fields(page, response.redirected_to.as_ref().unwrap_or(url));
+        let mut fields = default_fields(page, response.redirected_to.as_ref().unwrap_or(url));
         if self.needs_tree() {
             nesting::check(&html)?;
             let document = Html::parse_document(&html);
@@ -77,23 +76,23 @@ impl Extractor {
         }
         Ok(fields)
     }
+}
 
-    fn default_fields(&self, page: Page, url: &CanonicalUrl) -> Map<String, Value> {
-        let base = base_url(&page, url);
-        let text = |text: Option<String>| text.map_or(Value::Null, |text| text::value(&text));
-        let canonical = page.canonical.and_then(|link| absolute(&base, &link));
-        let mut fields = Map::new();
-        let mut put = |name: &str, value| fields.insert(name.to_owned(), value);
-        put("title", text::value(&page.title));
-        put("description", text(page.description));
-        put("canonical", canonical.map_or(Value::Null, |link| link.as_str().into()));
-        put("language", text(page.language.or(page.content_language)));
-        put("link_count", page.link_count.into());
-        if self.keep_links {
-            put("links", distinct(page.links.iter().filter_map(|link| absolute(&base, link))));
-        }
-        fields
+fn default_fields(page: Page, url: &CanonicalUrl) -> Map<String, Value> {
+    let base = base_url(&page, url);
+    let text = |text: Option<String>| text.map_or(Value::Null, |text| text::value(&text));
+    let canonical = page.canonical.and_then(|link| absolute(&base, &link));
+    let mut fields = Map::new();
+    let mut put = |name: &str, value| fields.insert(name.to_owned(), value);
+    put("title", text::value(&page.title));
+    put("description", text(page.description));
+    put("canonical", canonical.map_or(Value::Null, |link| link.as_str().into()));
+    put("language", text(page.language.or(page.content_language)));
+    put("link_count", page.link_count.into());
+    if let Some(links) = page.links {
+        put("links", distinct(links.iter().filter_map(|link| absolute(&base, link))));
     }
+    fields
 }
 
 /// What the page's links are relative to: its `<base>`, unless nothing can be relative to that.

@@ -28,7 +28,7 @@ pub(super) struct Page {
     /// The number of links.
     pub(super) link_count: usize,
     /// Where the links point, in page order, if that is asked for.
-    pub(super) links: Vec<String>,
+    pub(super) links: Option<Vec<String>>,
 }
 
 /// The selectors of the pass, parsed once.
@@ -60,7 +60,7 @@ impl Reader {
 
     /// Reads a page.
     pub(super) fn read(&self, html: &str) -> Result<Page, Failure> {
-        let mut page = Page::default();
+        let mut page = Page { links: self.keep_links.then(Vec::new), ..Page::default() };
         let mut has_title = false;
         let title = |chunk: &mut TextChunk<'_>| {
             // The title of a drawing in SVG is text of another kind.
@@ -79,8 +79,8 @@ impl Reader {
         };
         let link = |link: &Element<'_, '_>| {
             page.link_count += 1;
-            if self.keep_links {
-                page.links.extend(attribute(link, "href"));
+            if let Some(links) = &mut page.links {
+                links.extend(attribute(link, "href"));
             }
         };
         let handlers = [

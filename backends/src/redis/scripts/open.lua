@@ -1,7 +1,8 @@
 -- KEYS: lease, crawl. ARGV: token, holder, ttl, crawl id, spider.
 -- Returns "ok", "over", or "busy" with who holds the lease for how long.
+-- The holder itself may open again: its first call's answer may have been lost.
 local held = redis.call('GET', KEYS[1])
-if held then
+if held and string.match(held, '^%S+ %S+ (.*)$') ~= ARGV[2] then
   return {'busy', held, redis.call('PTTL', KEYS[1])}
 end
 local status = redis.call('HGET', KEYS[2], 'status')

@@ -20,7 +20,7 @@ pub async fn a_url_is_admitted_once_however_often_it_is_named(frontier: &Arc<dyn
     let lease = scene.open().await?;
     assert_eq!(scene.admit(&lease, [0, 1, 0]).await?, [true, true, false]);
     assert_eq!(scene.admit(&lease, [1, 2]).await?, [false, true]);
-    assert_eq!(scene.admit(&lease, []).await?, []);
+    assert!(scene.admit(&lease, []).await?.is_empty());
     let books = scene.books().await?;
     assert_eq!((books.counts.admitted, books.pending), (3, 3));
     Ok(())

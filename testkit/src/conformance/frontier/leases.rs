@@ -41,12 +41,14 @@ async fn take_lapsed(scene: &Scene<'_>) -> Result<Discovery> {
 pub async fn a_second_producer_is_told_who_reads_the_sources(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.frontier.open(&scene.crawl, "first-producer", LONG).await?;
-    for crawl in [&scene.crawl, &scene.next_crawl().crawl] {
+    let next = scene.next_crawl();
+    for crawl in [&scene.crawl, &next.crawl] {
         let refused = frontier.open(crawl, "second-producer", LONG).await.expect_err("the lease is taken");
         assert_eq!(refused.kind, ErrorKind::Busy);
         let told = refused.to_string();
         assert!(told.contains("first-producer") && told.contains(scene.crawl.id.as_str()), "{told}");
     }
+    assert_eq!(frontier.books(&next.crawl.id).await?, None, "a refused crawl has not begun");
     Ok(())
 }
 

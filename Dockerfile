@@ -1,0 +1,37 @@
+# trawl's image: the programs producer, worker and trawl. Any Docker since 17.05 builds it, BuildKit or not.
+
+# What decides the dependencies, and nothing else: as long as it stays the same, Docker takes the layer
+# with the compiled dependencies from its cache. Whatever crates the workspace has are found by themselves.
+FROM rust:1-slim-bookworm AS manifests
+WORKDIR /src
+COPY . .
+RUN find . -type f ! -name Cargo.toml ! -name Cargo.lock ! -path '*/src/lib.rs' ! -path '*/src/main.rs' -delete \
+ && find . -depth -type d -empty -delete \
+ && find . -name lib.rs -exec truncate -s 0 {} + \
+ && find . -name main.rs -exec sh -c 'for file; do echo "fn main() { }" >"$file"; done' sh {} +
+
+FROM rust:1-slim-bookworm AS build
+# SQLite, ring and zstd are C.
+RUN apt-get update -qq \
+ && apt-get install -y -qq --no-install-recommends gcc libc6-dev make >/dev/null \
+ && rm -rf /var/lib/apt/lists/*
+WORKDIR /src
+COPY --from=manifests /src .
+RUN cargo build --release --locked --bins
+COPY . .
+# Files keep the times they had outside, which may lie before the build above.
+RUN find . -name '*.rs' -exec touch {} + \
+ && cargo build --release --locked --bins \
+ && install -D -t /out target/release/producer target/release/worker target/release/trawl
+
+FROM debian:bookworm-slim
+RUN apt-get update -qq \
+ && apt-get install -y -qq --no-install-recommends ca-certificates >/dev/null \
+ && rm -rf /var/lib/apt/lists/* \
+ && useradd --uid 1000 --user-group --home-dir /data --no-create-home --shell /usr/sbin/nologin trawl \
+ && install -d -o trawl -g trawl /data /data/items
+COPY --from=build /out/ /usr/local/bin/
+# Items, state files and a trawl.toml, if there is one, are here.
+WORKDIR /data
+USER 1000:1000
+CMD ["trawl", "--help"]

@@ -1,0 +1,60 @@
+//! The fleet's adapters keep every promise of their ports, on real servers.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::sync::Arc;
+
+use trawl_backends::rabbitmq::RabbitMq;
+use trawl_backends::redis::{self, RedisCache, RedisFrontier, RedisHosts};
+use trawl_common::ports::{Cache, Frontier, Hosts, Queue};
+use trawl_common::settings::{QueueType, Queues, ServerUrl};
+use trawl_testkit::conformance::queue::Engine;
+use trawl_testkit::servers::{self, VirtualHost};
+
+async fn frontier() -> ((), Arc<dyn Frontier>) {
+    ((), frontier_on(&servers::redis()).await)
+}
+
+async fn frontier_on(redis: &ServerUrl) -> Arc<dyn Frontier> {
+    Arc::new(RedisFrontier::new(redis::connect(redis).await.unwrap()))
+}
+
+async fn hosts() -> ((), Arc<dyn Hosts>) {
+    ((), Arc::new(RedisHosts::new(redis::connect(&servers::redis()).await.unwrap())))
+}
+
+async fn cache() -> ((), Arc<dyn Cache>) {
+    ((), Arc::new(RedisCache::new(redis::connect(&servers::redis()).await.unwrap())))
+}
+
+/// Each queue type has a database of its own, so that the sweeps of its tests are its own.
+async fn engine(kind: QueueType, database: u8) -> (VirtualHost, Engine) {
+    let vhost = VirtualHost::new().await;
+    let queues = Queues { kind, ..Queues::default() };
+    let queue: Arc<dyn Queue> = Arc::new(RabbitMq::connect(&vhost.url, &queues).await.unwrap());
+    (vhost, Engine { queue, frontier: frontier_on(&servers::redis_database(database)).await })
+}
+
+trawl_testkit::frontier_conformance!(frontier);
+trawl_testkit::hosts_conformance!(hosts);
+trawl_testkit::cache_conformance!(cache);
+
+mod quorum {
+    use super::*;
+
+    async fn fixture() -> (VirtualHost, Engine) {
+        engine(QueueType::Quorum, 1).await
+    }
+
+    trawl_testkit::queue_conformance!(fixture);
+}
+
+mod classic {
+    use super::*;
+
+    async fn fixture() -> (VirtualHost, Engine) {
+        engine(QueueType::Classic, 2).await
+    }
+
+    trawl_testkit::queue_conformance!(fixture);
+}

@@ -1,0 +1,75 @@
+//! Real servers: the RabbitMQ and the Redis that `scripts/test` starts, or that the environment names.
+
+use std::env;
+
+use reqwest::{Client, Method};
+use trawl_common::settings::ServerUrl;
+use url::Url;
+
+/// The Redis of the tests. They share it: every name in a test is its own.
+///
+/// # Panics
+/// When no server is named: a test does not pass because it could not run.
+pub fn redis() -> ServerUrl {
+    ServerUrl::new(var("REDIS_URL"))
+}
+
+/// A database of that Redis, by its number, for tests whose sweeps would meet those of others.
+///
+/// # Panics
+/// As [`redis`].
+pub fn redis_database(number: u8) -> ServerUrl {
+    let mut url = Url::parse(&var("REDIS_URL")).expect("REDIS_URL is a URL");
+    url.set_path(&number.to_string());
+    ServerUrl::new(url)
+}
+
+/// A virtual host on the RabbitMQ of the tests, for one test alone; its queues go with it.
+pub struct VirtualHost {
+    name: String,
+    /// Where to connect.
+    pub url: ServerUrl,
+}
+
+impl VirtualHost {
+    /// Makes one, over the management API.
+    ///
+    /// # Panics
+    /// When no server is named, or it refuses.
+    pub async fn new() -> Self {
+        let name = format!("test-{:016x}", rand::random::<u64>());
+        call(Method::PUT, &name).await;
+        let mut url = Url::parse(&var("RABBITMQ_URL")).expect("RABBITMQ_URL is a URL");
+        url.set_path(&name);
+        Self { name, url: ServerUrl::new(url) }
+    }
+}
+
+impl Drop for VirtualHost {
+    fn drop(&mut self) {
+        let name = self.name.clone();
+        // A drop cannot wait, and the test's runtime is ending: a runtime of its own can.
+        let deleting = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime can be built").block_on(call(Method::DELETE, &name));
+        });
+        // What is left behind goes with the server.
+        let _ = deleting.join();
+    }
+}
+
+async fn call(method: Method, vhost: &str) {
+    // Every test of the process installs it; the first succeeds.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let base = Url::parse(&var("RABBITMQ_MANAGEMENT_URL")).expect("RABBITMQ_MANAGEMENT_URL is a URL");
+    let url = base.join(&format!("/api/vhosts/{vhost}")).expect("a path joins");
+    let client = Client::builder().no_proxy().build().expect("a client can be built");
+    // The client takes user and password from the URL.
+    let request = client.request(method, url);
+    let answer = request.header("content-type", "application/json").body("{}").send().await;
+    answer.and_then(reqwest::Response::error_for_status).expect("the management API answers");
+}
+
+fn var(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run the tests with scripts/test, which starts servers"))
+}
