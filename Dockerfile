@@ -20,7 +20,7 @@ COPY --from=manifests /src .
 RUN cargo build --release --locked --bins
 COPY . .
 # Files keep the times they had outside, which may lie before the build above.
-RUN find . -name '*.rs' -exec touch {} + \
+RUN find . -path ./target -prune -o -name '*.rs' -exec touch {} + \
  && cargo build --release --locked --bins \
  && install -D -t /out target/release/producer target/release/worker target/release/trawl
 

@@ -1,4 +1,5 @@
-//! For trawl's tests: real servers, and one conformance suite for each port.
+//! For trawl's tests: real servers, a site that logs what it is asked, and one conformance suite for each port.
 
 pub mod conformance;
 pub mod servers;
+pub mod site;

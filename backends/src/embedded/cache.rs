@@ -10,7 +10,7 @@ use trawl_common::ports::{Cache, Response, Result};
 use trawl_common::url::CanonicalUrl;
 
 /// The most that all responses together may weigh, in bytes.
-const CAPACITY: u64 = 32 * 1024 * 1024;
+const CAPACITY: u64 = 16 * 1024 * 1024;
 
 /// The largest body that is kept: one must not displace all others.
 const LARGEST: usize = 1024 * 1024;

@@ -1,0 +1,107 @@
+//! A small site on this machine that logs what it is asked.
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// A running site: `/sitemap.xml`, and pages `/page/0` and on. Ends with the test's runtime.
+pub struct Site {
+    /// `http://127.0.0.1:port`
+    pub origin: String,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    origin: String,
+    pages: usize,
+    asked: Mutex<HashMap<String, usize>>,
+    /// Page requests so far.
+    count: watch::Sender<usize>,
+    /// Page requests beyond this number get no answer until it rises.
+    open: watch::Sender<usize>,
+}
+
+impl Site {
+    /// A site of so many pages.
+    ///
+    /// # Panics
+    /// When no port is free.
+    pub async fn serve(pages: usize) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port is free");
+        let origin = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let shared = Arc::new(Shared {
+            origin: origin.clone(),
+            pages,
+            asked: Mutex::default(),
+            count: watch::Sender::new(0),
+            open: watch::Sender::new(usize::MAX),
+        });
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { origin, shared }
+    }
+
+    /// The address of page `number`.
+    pub fn page(&self, number: usize) -> String {
+        format!("{}/page/{number}", self.origin)
+    }
+
+    /// Holds back the answer to every page request after the first `count`.
+    pub fn hold_after(&self, count: usize) {
+        self.shared.open.send_replace(count);
+    }
+
+    /// Answers everything, the held back too.
+    pub fn answer_all(&self) {
+        self.hold_after(usize::MAX);
+    }
+
+    /// Waits until so many pages have been asked for.
+    pub async fn asked_for(&self, count: usize) {
+        let mut counted = self.shared.count.subscribe();
+        // The sender lives as long as the site.
+        let _ = counted.wait_for(|asked| *asked >= count).await;
+    }
+
+    /// How often each path has been asked for.
+    pub fn log(&self) -> HashMap<String, usize> {
+        self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let path = request.uri().path().to_owned();
+    *shared.asked.lock().unwrap_or_else(PoisonError::into_inner).entry(path.clone()).or_default() += 1;
+    if path == "/sitemap.xml" {
+        return ([(header::CONTENT_TYPE, "application/xml")], shared.sitemap()).into_response();
+    }
+    let mut place = 0;
+    shared.count.send_modify(|count| {
+        *count += 1;
+        place = *count;
+    });
+    let _ = shared.open.subscribe().wait_for(|open| *open >= place).await;
+    match path.strip_prefix("/page/").and_then(|number| number.parse::<usize>().ok()) {
+        Some(number) if number < shared.pages => Html(page(number)).into_response(),
+        _ => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+impl Shared {
+    fn sitemap(&self) -> String {
+        let entry = |number| format!("<url><loc>{}/page/{number}</loc></url>\n", self.origin);
+        let entries: String = (0..self.pages).map(entry).collect();
+        format!("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{entries}</urlset>\n")
+    }
+}
+
+fn page(number: usize) -> String {
+    format!("<!doctype html><html lang=\"en\"><title>Page {number}</title><a href=\"/page/0\">back</a></html>\n")
+}

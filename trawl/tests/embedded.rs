@@ -1,0 +1,222 @@
+//! `trawl crawl` as a person uses it: one process, no server.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+use tokio::process::Command;
+use trawl_testkit::site::Site;
+
+fn trawl(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
+    // Only what a test sets: no settings of the machine it runs on.
+    command.current_dir(folder).env_clear().stdin(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+fn crawl(folder: &Path, source: &str) -> Command {
+    let mut command = trawl(folder);
+    command.args(["crawl", source, "--allow-private", "--rate", "unlimited", "--concurrency", "8", "--json"]);
+    command
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn books(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(output)))
+}
+
+fn items(folder: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(folder.join("items.jsonl")).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn distinct(items: &[Value], key: &str) -> HashSet<String> {
+    items.iter().map(|item| item[key].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn every_page_of_a_sitemap_becomes_one_item() {
+    let site = Site::serve(50).await;
+    let folder = tempfile::tempdir().unwrap();
+    let output = crawl(folder.path(), &format!("{}/sitemap.xml", site.origin)).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let books = books(&output);
+    assert_eq!((&books["status"], &books["done"]), (&"finished".into(), &50.into()));
+    let items = items(folder.path());
+    assert_eq!((items.len(), distinct(&items, "id").len()), (50, 50));
+    for item in &items {
+        let number = item["url"].as_str().unwrap().rsplit('/').next().unwrap();
+        assert_eq!(item["fields"]["title"], format!("Page {number}"));
+        assert_eq!(item["fields"]["link_count"], 1);
+    }
+    assert!(site.log().values().all(|asked| *asked == 1), "{:?}", site.log());
+}
+
+#[tokio::test]
+async fn a_second_run_fetches_nothing_that_was_crawled() {
+    let site = Site::serve(10).await;
+    let folder = tempfile::tempdir().unwrap();
+    let source = format!("{}/sitemap.xml", site.origin);
+    crawl(folder.path(), &source).output().await.unwrap();
+    let again = crawl(folder.path(), &source).output().await.unwrap();
+    assert_eq!((again.status.code(), &books(&again)["admitted"]), (Some(0), &0.into()));
+    assert!(stderr(&again).contains("nothing new: 10 URLs were crawled before"), "{}", stderr(&again));
+    assert_eq!(items(folder.path()).len(), 10);
+}
+
+#[tokio::test]
+async fn a_killed_crawl_goes_on_and_fetches_only_what_is_left() {
+    let site = Site::serve(300).await;
+    let folder = tempfile::tempdir().unwrap();
+    let source = format!("{}/sitemap.xml", site.origin);
+    site.hold_after(100);
+    let mut killed = crawl(folder.path(), &source).spawn().unwrap();
+    // Eight requests hang: those before them are answered.
+    site.asked_for(108).await;
+    killed.kill().await.unwrap();
+    site.answer_all();
+
+    let output = crawl(folder.path(), &source).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("going on with crawl"), "{}", stderr(&output));
+    let books = books(&output);
+    assert_eq!((&books["admitted"], &books["done"], &books["pending"]), (&300.into(), &300.into(), &0.into()));
+    assert_eq!(distinct(&items(folder.path()), "url").len(), 300);
+    let again = site.log().iter().filter(|(path, asked)| path.starts_with("/page/") && **asked > 1).count();
+    assert!(again <= 8 + 40, "{again} pages were fetched twice: those in flight, and few not yet settled");
+}
+
+#[tokio::test]
+async fn ctrl_c_finishes_what_has_begun_and_a_later_run_repeats_nothing() {
+    let site = Site::serve(100).await;
+    let folder = tempfile::tempdir().unwrap();
+    let source = format!("{}/sitemap.xml", site.origin);
+    site.hold_after(20);
+    let stopped = crawl(folder.path(), &source).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    site.asked_for(28).await;
+    let pid = stopped.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().await.unwrap().success());
+    site.answer_all();
+    let output = stopped.wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the same command goes on"), "{}", stderr(&output));
+
+    let output = crawl(folder.path(), &source).output().await.unwrap();
+    assert_eq!(books(&output)["done"], 100, "{}", stderr(&output));
+    let again: Vec<_> = site.log().into_iter().filter(|(path, asked)| path.starts_with("/page/") && *asked > 1).collect();
+    assert!(again.is_empty(), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_source_that_cannot_be_read_is_named_and_the_others_go_on() {
+    let site = Site::serve(3).await;
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, content: &[u8]| fs::write(folder.path().join(name), content).unwrap();
+    let entries = (0..3).map(|number| format!("{}\n", site.page(number))).collect::<String>();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(entries.repeat(1000).as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    write("cut.gz", &gzip[..gzip.len() / 2]);
+    write("picture.xml", b"<svg xmlns='http://www.w3.org/2000/svg'/>");
+    write("empty.xml", b"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'/>");
+    let loop_index = format!("<sitemapindex><sitemap><loc>{}/missing.xml</loc></sitemap></sitemapindex>", site.origin);
+    write("index.xml", loop_index.as_bytes());
+    let long = "x".repeat(10_000_000);
+    write("list.txt", &[entries.as_bytes(), long.as_bytes(), b"\n/relative\njavascript:alert(1)\n\xff\xfe\n"].concat());
+
+    let sources = ["list.txt", "gone.xml", "cut.gz", "picture.xml", "empty.xml", "index.xml"];
+    let mut command = crawl(folder.path(), sources[0]);
+    let output = command.args(&sources[1..]).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert_eq!(books(&output)["done"], 3);
+    let told = stderr(&output);
+    for expected in [
+        "problem: gone.xml: cannot be opened",
+        "problem: cut.gz: gzip stream ends early",
+        "problem: picture.xml: ",
+        "/missing.xml: cannot be fetched: http: 404",
+        "warning: empty.xml: no URL in it",
+        "4 invalid",
+    ] {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn an_index_that_names_itself_is_read_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::serve(2).await;
+    // The site's sitemap, and an index on disk that names it twice.
+    let entry = format!("<sitemap><loc>{}/sitemap.xml</loc></sitemap>", site.origin);
+    fs::write(folder.path().join("index.xml"), format!("<sitemapindex>{entry}{entry}</sitemapindex>")).unwrap();
+    let output = crawl(folder.path(), "index.xml").output().await.unwrap();
+    assert_eq!((output.status.code(), &books(&output)["done"]), (Some(0), &2.into()));
+    assert_eq!(site.log()["/sitemap.xml"], 1);
+}
+
+#[tokio::test]
+async fn a_page_that_is_missing_is_exit_code_3() {
+    let site = Site::serve(1).await;
+    let folder = tempfile::tempdir().unwrap();
+    let output = crawl(folder.path(), &site.page(99)).output().await.unwrap();
+    // As a source it is a page that cannot be read.
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    fs::write(folder.path().join("list.txt"), format!("{}\n{}\n", site.page(0), site.page(99))).unwrap();
+    let output = crawl(folder.path(), "list.txt").output().await.unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert_eq!(books(&output)["failed"], 1);
+}
+
+#[tokio::test]
+async fn a_private_address_is_refused_unless_allowed() {
+    let site = Site::serve(1).await;
+    let folder = tempfile::tempdir().unwrap();
+    let output = trawl(folder.path()).args(["crawl", &site.page(0)]).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("fetch.allow_private"), "{}", stderr(&output));
+    assert!(site.log().is_empty());
+}
+
+#[tokio::test]
+async fn a_wrong_setting_is_one_line_and_exit_code_2() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, value, expected) in [
+        ("TRAWL__FETCH__TIMOUT", "5s", "timout"),
+        ("TRAWL__POLITENESS__RATE", "fast", "60/m"),
+        ("TRAWL__ITEMS__FIELDS__X", "p[", "items.fields"),
+        ("REDIS_URL", "http://user:s3cret@h", "redis.url"),
+    ] {
+        let output = crawl(folder.path(), "list.txt").env(name, value).output().await.unwrap();
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{name}: {told}");
+        assert!(told.contains(expected) && told.lines().count() == 1 && !told.contains("s3cret"), "{name}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_is_one_line_without_its_password() {
+    let folder = tempfile::tempdir().unwrap();
+    let away = "redis://:s3cret@127.0.0.1:1/0";
+    let output = trawl(folder.path()).arg("status").env("REDIS_URL", away).output().await.unwrap();
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("127.0.0.1:1") && !told.contains("s3cret") && told.lines().count() == 1, "{told}");
+}
+
+#[tokio::test]
+async fn the_demo_needs_nothing_and_shows_a_retry_a_dead_letter_and_an_invalid_url() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = trawl(folder.path()).arg("demo").output().await.unwrap();
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("199 pages") && told.contains("1 failed") && told.contains("1 invalid"), "{told}");
+    assert_eq!(fs::read_to_string(folder.path().join("demo.jsonl")).unwrap().lines().count(), 199);
+}

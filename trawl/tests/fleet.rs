@@ -1,0 +1,187 @@
+//! Producer and workers as processes, on a real RabbitMQ and a real Redis.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use lapin::options::{BasicGetOptions, BasicPublishOptions};
+use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+use trawl_testkit::servers::{self, VirtualHost};
+use trawl_testkit::site::Site;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A fleet of its own: a virtual host, and the names of a spider and a crawl that no other test uses.
+struct Fleet {
+    folder: TempDir,
+    vhost: VirtualHost,
+    name: String,
+}
+
+impl Fleet {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().file_name().unwrap().to_string_lossy().to_ascii_lowercase();
+        Self { vhost: VirtualHost::new().await, name: format!("test{name}"), folder }
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
+        command
+            .args(words)
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("RABBITMQ_URL", self.vhost.url.reveal())
+            .env("REDIS_URL", servers::redis().reveal())
+            .env("TRAWL__FETCH__ALLOW_PRIVATE", "true")
+            .env("TRAWL__POLITENESS__RATE", "unlimited")
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        command
+    }
+
+    fn worker(&self) -> Child {
+        self.command(&["worker", "--concurrency", "4", "-q"]).spawn().unwrap()
+    }
+
+    fn producer(&self, source: &str) -> Command {
+        let spider = format!("--spider={}", self.name);
+        let crawl = format!("--crawl={}", self.name);
+        self.command(&["producer", source, &spider, &crawl, "--wait", "-q"])
+    }
+
+    async fn channel(&self) -> Channel {
+        let connection = Connection::connect(self.vhost.url.reveal(), ConnectionProperties::default());
+        connection.await.unwrap().create_channel().await.unwrap()
+    }
+}
+
+async fn ends_well(mut worker: Child) {
+    let pid = worker.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
+    assert_eq!(timeout(LIMIT, worker.wait()).await.unwrap().unwrap().code(), Some(0));
+}
+
+fn items(folder: &Path) -> Vec<Value> {
+    let files = fs::read_dir(folder.join("items")).unwrap();
+    let text: String = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The next dead letter: its body, and its headers as text.
+async fn letter(channel: &Channel) -> (String, String) {
+    let taken = async {
+        loop {
+            if let Some(letter) = channel.basic_get("failed_urls".into(), BasicGetOptions { no_ack: true }).await.unwrap() {
+                return letter;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let letter = timeout(LIMIT, taken).await.unwrap().delivery;
+    let headers = serde_json::to_string(letter.properties.headers().as_ref().unwrap()).unwrap();
+    (String::from_utf8_lossy(&letter.data).into_owned(), headers)
+}
+
+#[tokio::test]
+async fn two_workers_fetch_every_page_once_and_a_missing_page_is_a_dead_letter() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(120).await;
+    let workers = [fleet.worker(), fleet.worker()];
+    let list: String = (0..=120).map(|number| format!("{}\n", site.page(number))).collect();
+    fs::write(fleet.folder.path().join("list.txt"), list + "not a URL\n").unwrap();
+    let produced = timeout(LIMIT, fleet.producer("list.txt").output()).await.unwrap().unwrap();
+    let told = String::from_utf8_lossy(&produced.stderr).into_owned();
+    assert_eq!(produced.status.code(), Some(3), "{told}");
+    assert!(told.contains("121 URLs new") && told.contains("1 invalid"), "{told}");
+
+    let items = items(fleet.folder.path());
+    let ids: HashSet<&str> = items.iter().map(|item| item["id"].as_str().unwrap()).collect();
+    assert_eq!((items.len(), ids.len()), (120, 120));
+    assert!(site.log().values().all(|asked| *asked == 1), "{:?}", site.log());
+    let channel = fleet.channel().await;
+    let (invalid, headers) = letter(&channel).await;
+    assert!(invalid == "not a URL" && headers.contains("invalid"), "{invalid} {headers}");
+    let (missing, headers) = letter(&channel).await;
+    assert!(missing == site.page(120) && headers.contains("final") && headers.contains("404"), "{missing} {headers}");
+
+    let status = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
+    let books: Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!((&books["status"], &books["done"], &books["failed"]), (&"finished".into(), &120.into(), &1.into()));
+    let again = fleet.command(&["producer", "list.txt", "-q", &format!("--spider={}", fleet.name)]).output().await.unwrap();
+    let told = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(told.contains("0 URLs new") && told.contains("121 seen before"), "{told}");
+    for worker in workers {
+        ends_well(worker).await;
+    }
+}
+
+#[tokio::test]
+async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(1).await;
+    let worker = fleet.worker();
+    let channel = fleet.channel().await;
+    for queue in ["url_queue_ttl", "priority_queue"] {
+        // The worker declares the queues when it starts.
+        let declared = async {
+            let look = lapin::options::QueueDeclareOptions { passive: true, ..Default::default() };
+            while fleet.channel().await.queue_declare(queue.into(), look, Default::default()).await.is_err() {}
+        };
+        timeout(LIMIT, declared).await.unwrap();
+    }
+    for body in [&b"\xff\xfe"[..], b"javascript:alert(1)", site.page(0).as_bytes()] {
+        let options = BasicPublishOptions::default();
+        let sent = channel.basic_publish("".into(), "url_queue_ttl".into(), options, body, BasicProperties::default());
+        sent.await.unwrap();
+    }
+    let letters = [letter(&channel).await.1, letter(&channel).await.1];
+    assert!(letters[0].contains("not UTF-8") && letters[1].contains("javascript"), "{letters:?}");
+    timeout(LIMIT, site.asked_for(1)).await.unwrap();
+    ends_well(worker).await;
+    assert_eq!(items(fleet.folder.path())[0]["crawl"], "adhoc");
+}
+
+#[tokio::test]
+async fn two_producers_of_one_spider_do_not_overlap() {
+    let fleet = Fleet::new().await;
+    // Standard input stays open: the first is still reading when the second starts.
+    let mut first = fleet.command(&["producer", "-", "--spider", &fleet.name]);
+    let mut first = first.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let second = async {
+        loop {
+            let output = fleet.command(&["producer", "/dev/null", "--spider", &fleet.name]).output().await.unwrap();
+            if output.status.code() != Some(0) {
+                return output;
+            }
+        }
+    };
+    let second = timeout(LIMIT, second).await.unwrap();
+    let told = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.status.code(), Some(1), "{told}");
+    assert!(told.contains("is being fed already"), "{told}");
+    drop(first.stdin.take());
+    assert_eq!(timeout(LIMIT, first.wait()).await.unwrap().unwrap().code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_queue_with_other_arguments_is_named_with_the_way_out() {
+    let fleet = Fleet::new().await;
+    let declared = fleet.command(&["producer", "/dev/null", "--spider", &fleet.name]).output().await.unwrap();
+    assert_eq!(declared.status.code(), Some(0));
+    let mut other = fleet.command(&["producer", "/dev/null", "--spider", &fleet.name, "-q"]);
+    let other = other.env("TRAWL__QUEUES__BULK__TTL", "7m").output().await.unwrap();
+    let told = String::from_utf8_lossy(&other.stderr).into_owned();
+    assert_eq!(other.status.code(), Some(2), "{told}");
+    for part in ["url_queue_ttl", "420000", "3600000", "[queues]"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
