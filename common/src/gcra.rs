@@ -212,14 +212,16 @@ mod tests {
     #[test]
     fn slots_are_an_interval_apart() {
         let mut schedule = Schedule::default();
-        let waits: Vec<_> = (0..4).map(|_| wait(reserve(&mut schedule, pace("5/s", 1), START, None))).collect();
+        let waits: Vec<_> =
+            (0..4).map(|_| wait(reserve(&mut schedule, pace("5/s", 1), START, None))).collect();
         assert_eq!(waits, [0, 200, 400, 600]);
     }
 
     #[test]
     fn a_burst_goes_at_once_and_then_the_rate_holds() {
         let mut schedule = Schedule::default();
-        let waits: Vec<_> = (0..5).map(|_| wait(reserve(&mut schedule, pace("5/s", 3), START, None))).collect();
+        let waits: Vec<_> =
+            (0..5).map(|_| wait(reserve(&mut schedule, pace("5/s", 3), START, None))).collect();
         assert_eq!(waits, [0, 0, 0, 200, 400]);
     }
 

@@ -30,7 +30,13 @@ pub struct Item {
 
 impl Item {
     /// The item of `url` in `crawl`.
-    pub fn new(url: &CanonicalUrl, crawl: &CrawlRef, status: u16, depth: u16, fields: Map<String, Value>) -> Self {
+    pub fn new(
+        url: &CanonicalUrl,
+        crawl: &CrawlRef,
+        status: u16,
+        depth: u16,
+        fields: Map<String, Value>,
+    ) -> Self {
         Self {
             id: item_id(crawl, url),
             url: url.to_string(),

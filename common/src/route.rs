@@ -98,7 +98,10 @@ mod tests {
     fn what_the_sitemap_says_counts_too() {
         let url = "https://example.com/story";
         assert_eq!(routed(url, Hints { news: true, changefreq: None }), (Lane::Priority, Some(30)));
-        assert_eq!(routed(url, Hints { news: false, changefreq: Some("hourly") }), (Lane::Priority, Some(30)));
+        assert_eq!(
+            routed(url, Hints { news: false, changefreq: Some("hourly") }),
+            (Lane::Priority, Some(30))
+        );
         assert_eq!(routed(url, Hints { news: false, changefreq: Some("daily") }), (Lane::Bulk, None));
     }
 

@@ -124,8 +124,26 @@ impl FromStr for CanonicalUrl {
 
 /// Query parameters that campaigns and ad networks append and that choose no content.
 const TRACKING: &[&str] = &[
-    "dclid", "fbclid", "gbraid", "gclid", "gclsrc", "igshid", "mc_cid", "mc_eid", "mkt_tok", "msclkid",
-    "oly_anon_id", "oly_enc_id", "ttclid", "twclid", "vero_id", "wbraid", "yclid", "_ga", "_gl", "_hsenc",
+    "dclid",
+    "fbclid",
+    "gbraid",
+    "gclid",
+    "gclsrc",
+    "igshid",
+    "mc_cid",
+    "mc_eid",
+    "mkt_tok",
+    "msclkid",
+    "oly_anon_id",
+    "oly_enc_id",
+    "ttclid",
+    "twclid",
+    "vero_id",
+    "wbraid",
+    "yclid",
+    "_ga",
+    "_gl",
+    "_hsenc",
     "_hsmi",
 ];
 
@@ -156,9 +174,7 @@ impl Host {
 
     /// Whether this is `domain` or a host below it.
     pub fn is_within(&self, domain: &str) -> bool {
-        self.0
-            .strip_suffix(domain)
-            .is_some_and(|before| before.is_empty() || before.ends_with('.'))
+        self.0.strip_suffix(domain).is_some_and(|before| before.is_empty() || before.ends_with('.'))
     }
 }
 

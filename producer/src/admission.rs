@@ -29,15 +29,15 @@ pub(crate) async fn run(
         let bundle = findings.recv().await?;
         Some((bundle, findings))
     });
-    bundles
-        .map(|bundle| admit(ports, lease, bundle, progress))
-        .buffered(AT_ONCE)
-        .try_collect::<()>()
-        .await
+    bundles.map(|bundle| admit(ports, lease, bundle, progress)).buffered(AT_ONCE).try_collect::<()>().await
 }
 
-/// 1. Dead letters for what is no URL. 2. Admits the rest: from here on nothing can lose them. 3. Publishes
-/// the new ones. 4. Confirms them. A crash after 2 leaves them in the outbox, which the workers sweep.
+/// 1. Writes dead letters for what is no URL.
+/// 2. Admits the rest: from here on nothing can lose them.
+/// 3. Publishes the new ones.
+/// 4. Confirms them.
+///
+/// A crash after the second step leaves them in the outbox, which the workers sweep.
 async fn admit(ports: &Ports, lease: &Lease, bundle: Vec<Finding>, progress: &Arc<Progress>) -> Result<()> {
     let (pages, letters) = part(bundle, &lease.crawl);
     if !letters.is_empty() {

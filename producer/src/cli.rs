@@ -66,7 +66,13 @@ impl Args {
         self.produce(&settings, job, &crawl, &signals).await
     }
 
-    async fn produce(&self, settings: &Arc<Settings>, job: Job, crawl: &CrawlRef, signals: &Signals) -> Outcome {
+    async fn produce(
+        &self,
+        settings: &Arc<Settings>,
+        job: Job,
+        crawl: &CrawlRef,
+        signals: &Signals,
+    ) -> Outcome {
         let ports = tokio::select! {
             () = signals.stop().cancelled() => return Ok(signals.exit().unwrap_or(Exit::Failed)),
             connected = fleet::connect(settings, Arc::new(NoItems)) => connected?,
@@ -100,7 +106,12 @@ fn show(finding: &Finding) {
 async fn draw(line: Line, progress: Arc<Progress>) {
     loop {
         let now = progress.snapshot();
-        line.say(format!("{} sources read, {} URLs found, {} new", now.sources, count(now.found), count(now.new)));
+        line.say(format!(
+            "{} sources read, {} URLs found, {} new",
+            now.sources,
+            count(now.found),
+            count(now.new)
+        ));
         tokio::time::sleep(LOOK).await;
     }
 }
@@ -114,7 +125,11 @@ async fn wait(frontier: &dyn Frontier, crawl: &CrawlRef, report: &Report, signal
                 line.clear();
                 return Ok(exit_of_crawl(&books, report));
             }
-            line.say(format!("{} of {} URLs ended", count(books.counts.ended()), count(books.counts.admitted)));
+            line.say(format!(
+                "{} of {} URLs ended",
+                count(books.counts.ended()),
+                count(books.counts.admitted)
+            ));
         }
         tokio::select! {
             () = signals.stop().cancelled() => return Ok(signals.exit().unwrap_or(Exit::Failed)),
@@ -149,7 +164,8 @@ fn eprint_report(what: &str, report: &Report) {
     for empty in &report.empty {
         anstream::eprintln!("warning: {empty}: no URL in it");
     }
-    let (new, seen) = if what.starts_with("would") { (counters.found, 0) } else { (counters.new, counters.seen) };
+    let (new, seen) =
+        if what.starts_with("would") { (counters.found, 0) } else { (counters.new, counters.seen) };
     anstream::eprintln!(
         "{} URLs {what}; {} seen before, {} invalid, from {} sources, {} of them with problems",
         count(new),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use tokio::sync::mpsc;
-use tracing::{debug, info, warn};
+use tracing::{debug, info};
 use trawl_common::route::Hints;
 use trawl_common::settings::Politeness;
 use trawl_common::text::printable;
@@ -115,14 +115,16 @@ impl Discovery {
             return Err(format!("names `{shown}`, left out: indexes are nested deeper than {MAX_DEPTH}"));
         }
         let relative = match from {
-            Source::Web(base) => base.to_url().join(location).ok().and_then(|url| CanonicalUrl::from_url(url).ok()),
+            Source::Web(base) => {
+                base.to_url().join(location).ok().and_then(|url| CanonicalUrl::from_url(url).ok())
+            }
             Source::File(_) | Source::Stdin => CanonicalUrl::parse(location).ok(),
         };
         relative.map(Source::Web).ok_or_else(|| format!("names a sitemap that is no URL: `{shown}`"))
     }
 
     fn problem(&mut self, source: &Source, problem: &dyn std::fmt::Display) {
-        warn!(%source, problem = %problem, "not read to its end; going on with the others");
+        debug!(%source, problem = %problem, "not read to its end; going on with the others");
         self.problems.push(format!("{source}: {problem}"));
     }
 }

@@ -120,10 +120,9 @@ impl Sorter {
                 let changefreq = entry.changefreq.map(|freq| freq.as_str());
                 self.page(url, Hints { changefreq, news: entry.news })
             }
-            Err(error) => Finding::Invalid {
-                text: printable(&entry.loc, MAX_URL_BYTES),
-                reason: error.to_string(),
-            },
+            Err(error) => {
+                Finding::Invalid { text: printable(&entry.loc, MAX_URL_BYTES), reason: error.to_string() }
+            }
         }
     }
 

@@ -71,5 +71,7 @@ async fn call(method: Method, vhost: &str) {
 }
 
 fn var(name: &str) -> String {
-    env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run the tests with scripts/test, which starts servers"))
+    env::var(name).unwrap_or_else(|_| {
+        panic!("{name} is not set: run the tests with scripts/test, which starts servers")
+    })
 }

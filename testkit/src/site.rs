@@ -103,5 +103,7 @@ impl Shared {
 }
 
 fn page(number: usize) -> String {
-    format!("<!doctype html><html lang=\"en\"><title>Page {number}</title><a href=\"/page/0\">back</a></html>\n")
+    format!(
+        "<!doctype html><html lang=\"en\"><title>Page {number}</title><a href=\"/page/0\">back</a></html>\n"
+    )
 }

@@ -85,7 +85,12 @@ impl Args {
         };
         let (crawl, left) = self.resume(&*ports.frontier).await?;
         if let Some(left) = left {
-            anstream::eprintln!("going on with crawl {} from {}: {} URLs left", crawl.id, self.state.display(), count(left));
+            anstream::eprintln!(
+                "going on with crawl {} from {}: {} URLs left",
+                crawl.id,
+                self.state.display(),
+                count(left)
+            );
         }
         let run = Run { ports, settings: Arc::new(settings), crawl, signals };
         let (books, report) = run.to_the_end(self.job()).await?;
@@ -136,11 +141,16 @@ impl Args {
         );
         if counts.admitted == 0 && report.counters.seen > 0 {
             let (seen, state) = (count(report.counters.seen), self.state.display());
-            anstream::eprintln!("nothing new: {seen} URLs were crawled before; to fetch them again, remove {state}");
+            anstream::eprintln!(
+                "nothing new: {seen} URLs were crawled before; to fetch them again, remove {state}"
+            );
         }
         if signal.is_some() {
             let left = count(books.pending);
-            anstream::eprintln!("stopped with {left} URLs left: the same command goes on from {}", self.state.display());
+            anstream::eprintln!(
+                "stopped with {left} URLs left: the same command goes on from {}",
+                self.state.display()
+            );
         }
         if self.json {
             books::print_json(books);
@@ -180,7 +190,9 @@ impl Run {
         let stop = self.signals.stop();
         let produced = CancellationToken::new();
         let producing = async {
-            let report = trawl_producer::run(&self.ports, settings, job, &self.crawl, Arc::clone(&progress), stop).await;
+            let report =
+                trawl_producer::run(&self.ports, settings, job, &self.crawl, Arc::clone(&progress), stop)
+                    .await;
             produced.cancel();
             report
         };
@@ -201,7 +213,12 @@ impl Run {
                 line.say(progress_line(&books));
             } else {
                 let now = progress.snapshot();
-                line.say(format!("reading: {} sources, {} URLs, {} new", now.sources, count(now.found), count(now.new)));
+                line.say(format!(
+                    "reading: {} sources, {} URLs, {} new",
+                    now.sources,
+                    count(now.found),
+                    count(now.new)
+                ));
             }
             tokio::select! {
                 () = self.signals.stop().cancelled() => produced.cancelled().await,

@@ -95,7 +95,8 @@ fn sitemap(site: &str) -> String {
 }
 
 fn page(number: u32, fails: &AtomicU32) -> axum::response::Response {
-    let fails_now = || fails.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+    let fails_now =
+        || fails.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
     match number {
         13 => StatusCode::NOT_FOUND.into_response(),
         42 if fails_now() => StatusCode::SERVICE_UNAVAILABLE.into_response(),

@@ -88,7 +88,10 @@ async fn a_killed_crawl_goes_on_and_fetches_only_what_is_left() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).contains("going on with crawl"), "{}", stderr(&output));
     let books = books(&output);
-    assert_eq!((&books["admitted"], &books["done"], &books["pending"]), (&300.into(), &300.into(), &0.into()));
+    assert_eq!(
+        (&books["admitted"], &books["done"], &books["pending"]),
+        (&300.into(), &300.into(), &0.into())
+    );
     assert_eq!(distinct(&items(folder.path()), "url").len(), 300);
     let again = site.log().iter().filter(|(path, asked)| path.starts_with("/page/") && **asked > 1).count();
     assert!(again <= 8 + 40, "{again} pages were fetched twice: those in flight, and few not yet settled");
@@ -111,7 +114,8 @@ async fn ctrl_c_finishes_what_has_begun_and_a_later_run_repeats_nothing() {
 
     let output = crawl(folder.path(), &source).output().await.unwrap();
     assert_eq!(books(&output)["done"], 100, "{}", stderr(&output));
-    let again: Vec<_> = site.log().into_iter().filter(|(path, asked)| path.starts_with("/page/") && *asked > 1).collect();
+    let again: Vec<_> =
+        site.log().into_iter().filter(|(path, asked)| path.starts_with("/page/") && *asked > 1).collect();
     assert!(again.is_empty(), "{again:?}");
 }
 
@@ -127,10 +131,14 @@ async fn a_source_that_cannot_be_read_is_named_and_the_others_go_on() {
     write("cut.gz", &gzip[..gzip.len() / 2]);
     write("picture.xml", b"<svg xmlns='http://www.w3.org/2000/svg'/>");
     write("empty.xml", b"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'/>");
-    let loop_index = format!("<sitemapindex><sitemap><loc>{}/missing.xml</loc></sitemap></sitemapindex>", site.origin);
+    let loop_index =
+        format!("<sitemapindex><sitemap><loc>{}/missing.xml</loc></sitemap></sitemapindex>", site.origin);
     write("index.xml", loop_index.as_bytes());
     let long = "x".repeat(10_000_000);
-    write("list.txt", &[entries.as_bytes(), long.as_bytes(), b"\n/relative\njavascript:alert(1)\n\xff\xfe\n"].concat());
+    write(
+        "list.txt",
+        &[entries.as_bytes(), long.as_bytes(), b"\n/relative\njavascript:alert(1)\n\xff\xfe\n"].concat(),
+    );
 
     let sources = ["list.txt", "gone.xml", "cut.gz", "picture.xml", "empty.xml", "index.xml"];
     let mut command = crawl(folder.path(), sources[0]);
@@ -156,7 +164,8 @@ async fn an_index_that_names_itself_is_read_once() {
     let site = Site::serve(2).await;
     // The site's sitemap, and an index on disk that names it twice.
     let entry = format!("<sitemap><loc>{}/sitemap.xml</loc></sitemap>", site.origin);
-    fs::write(folder.path().join("index.xml"), format!("<sitemapindex>{entry}{entry}</sitemapindex>")).unwrap();
+    fs::write(folder.path().join("index.xml"), format!("<sitemapindex>{entry}{entry}</sitemapindex>"))
+        .unwrap();
     let output = crawl(folder.path(), "index.xml").output().await.unwrap();
     assert_eq!((output.status.code(), &books(&output)["done"]), (Some(0), &2.into()));
     assert_eq!(site.log()["/sitemap.xml"], 1);
@@ -190,14 +199,17 @@ async fn a_wrong_setting_is_one_line_and_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
     for (name, value, expected) in [
         ("TRAWL__FETCH__TIMOUT", "5s", "timout"),
-        ("TRAWL__POLITENESS__RATE", "fast", "60/m"),
+        ("TRAWL__QUEUES__BULK__TTL", "soon", "1h 30m"),
         ("TRAWL__ITEMS__FIELDS__X", "p[", "items.fields"),
         ("REDIS_URL", "http://user:s3cret@h", "redis.url"),
     ] {
         let output = crawl(folder.path(), "list.txt").env(name, value).output().await.unwrap();
         let told = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{name}: {told}");
-        assert!(told.contains(expected) && told.lines().count() == 1 && !told.contains("s3cret"), "{name}: {told}");
+        assert!(
+            told.contains(expected) && told.lines().count() == 1 && !told.contains("s3cret"),
+            "{name}: {told}"
+        );
     }
 }
 

@@ -9,6 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use lapin::options::{BasicGetOptions, BasicPublishOptions};
+use lapin::types::AMQPValue;
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -80,15 +81,26 @@ fn items(folder: &Path) -> Vec<Value> {
 async fn letter(channel: &Channel) -> (String, String) {
     let taken = async {
         loop {
-            if let Some(letter) = channel.basic_get("failed_urls".into(), BasicGetOptions { no_ack: true }).await.unwrap() {
+            if let Some(letter) =
+                channel.basic_get("failed_urls".into(), BasicGetOptions { no_ack: true }).await.unwrap()
+            {
                 return letter;
             }
             tokio::task::yield_now().await;
         }
     };
     let letter = timeout(LIMIT, taken).await.unwrap().delivery;
-    let headers = serde_json::to_string(letter.properties.headers().as_ref().unwrap()).unwrap();
+    let headers = letter.properties.headers().as_ref().unwrap().inner().iter();
+    let headers: String = headers.map(|(name, value)| format!("{name}={} ", shown(value))).collect();
     (String::from_utf8_lossy(&letter.data).into_owned(), headers)
+}
+
+fn shown(value: &AMQPValue) -> String {
+    match value {
+        AMQPValue::LongString(text) => text.to_string(),
+        AMQPValue::LongLongInt(number) => number.to_string(),
+        other => format!("{other:?}"),
+    }
 }
 
 #[tokio::test]
@@ -109,14 +121,24 @@ async fn two_workers_fetch_every_page_once_and_a_missing_page_is_a_dead_letter()
     assert!(site.log().values().all(|asked| *asked == 1), "{:?}", site.log());
     let channel = fleet.channel().await;
     let (invalid, headers) = letter(&channel).await;
-    assert!(invalid == "not a URL" && headers.contains("invalid"), "{invalid} {headers}");
+    assert!(invalid == "not a URL" && headers.contains("reason=invalid"), "{invalid} {headers}");
     let (missing, headers) = letter(&channel).await;
-    assert!(missing == site.page(120) && headers.contains("final") && headers.contains("404"), "{missing} {headers}");
+    assert!(
+        missing == site.page(120) && headers.contains("reason=final") && headers.contains("status=404"),
+        "{missing} {headers}"
+    );
 
     let status = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
     let books: Value = serde_json::from_slice(&status.stdout).unwrap();
-    assert_eq!((&books["status"], &books["done"], &books["failed"]), (&"finished".into(), &120.into(), &1.into()));
-    let again = fleet.command(&["producer", "list.txt", "-q", &format!("--spider={}", fleet.name)]).output().await.unwrap();
+    assert_eq!(
+        (&books["status"], &books["done"], &books["failed"]),
+        (&"finished".into(), &120.into(), &1.into())
+    );
+    let again = fleet
+        .command(&["producer", "list.txt", "-q", &format!("--spider={}", fleet.name)])
+        .output()
+        .await
+        .unwrap();
     let told = String::from_utf8_lossy(&again.stderr).into_owned();
     assert!(told.contains("0 URLs new") && told.contains("121 seen before"), "{told}");
     for worker in workers {
@@ -134,13 +156,20 @@ async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter()
         // The worker declares the queues when it starts.
         let declared = async {
             let look = lapin::options::QueueDeclareOptions { passive: true, ..Default::default() };
-            while fleet.channel().await.queue_declare(queue.into(), look, Default::default()).await.is_err() {}
+            while fleet.channel().await.queue_declare(queue.into(), look, Default::default()).await.is_err() {
+            }
         };
         timeout(LIMIT, declared).await.unwrap();
     }
     for body in [&b"\xff\xfe"[..], b"javascript:alert(1)", site.page(0).as_bytes()] {
         let options = BasicPublishOptions::default();
-        let sent = channel.basic_publish("".into(), "url_queue_ttl".into(), options, body, BasicProperties::default());
+        let sent = channel.basic_publish(
+            "".into(),
+            "url_queue_ttl".into(),
+            options,
+            body,
+            BasicProperties::default(),
+        );
         sent.await.unwrap();
     }
     let letters = [letter(&channel).await.1, letter(&channel).await.1];
@@ -158,7 +187,8 @@ async fn two_producers_of_one_spider_do_not_overlap() {
     let mut first = first.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let second = async {
         loop {
-            let output = fleet.command(&["producer", "/dev/null", "--spider", &fleet.name]).output().await.unwrap();
+            let output =
+                fleet.command(&["producer", "/dev/null", "--spider", &fleet.name]).output().await.unwrap();
             if output.status.code() != Some(0) {
                 return output;
             }

@@ -132,4 +132,3 @@ fn preferences() -> HeaderMap {
         (ACCEPT_LANGUAGE, HeaderValue::from_static("en,*;q=0.5")),
     ])
 }
-

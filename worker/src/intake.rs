@@ -100,8 +100,10 @@ impl Intake {
         }
     }
 
-    /// 1. Sets aside what is no message. 2. Joins what is in hand already. 3. Hears which of the rest are
-    /// this worker's. 4. Finds each one's turn.
+    /// 1. Sets aside what is no message.
+    /// 2. Joins what is in hand already.
+    /// 3. Hears which of the rest are this worker's.
+    /// 4. Finds each one's turn.
     async fn receive(&mut self, deliveries: Vec<Delivery>) {
         let mut messages = Vec::with_capacity(deliveries.len());
         for Delivery { message, receipt } in deliveries {
@@ -163,9 +165,7 @@ impl Intake {
         let asks: Vec<Ask> = jobs
             .iter()
             .filter(|job| !waits(&job.message))
-            .filter_map(|job| {
-                Some(Ask { host: job.message.url.host(), pace: pace?, held: job.message.slot })
-            })
+            .filter_map(|job| Some(Ask { host: job.message.url.host(), pace: pace?, held: job.message.slot }))
             .collect();
         let mut slots = if asks.is_empty() {
             Vec::new()

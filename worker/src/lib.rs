@@ -25,7 +25,6 @@ pub mod extract;
 use std::sync::Arc;
 
 use extract::{BadSelector, Extractor};
-use trawl_web::Fetcher;
 use intake::Intake;
 use job::Hands;
 use tally::Tally;
@@ -35,6 +34,7 @@ use tracing::info;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{self, Ports};
 use trawl_common::settings::Settings;
+use trawl_web::Fetcher;
 
 /// Why a worker could not start.
 #[derive(Debug, thiserror::Error)]

@@ -15,8 +15,13 @@ use crate::settle::Settlement;
 /// What a page larger than this costs to parse is no longer small next to a task switch.
 const PARSE_IN_PLACE: usize = 256 * 1024;
 
-/// 1. Looks into the response cache. 2. Fetches. 3. Keeps the response. 4. Extracts. 5. Decides on a
-/// failure by the retry policy. What follows from the outcome is `settle`'s business.
+/// 1. Looks into the response cache.
+/// 2. Fetches.
+/// 3. Keeps the response.
+/// 4. Extracts.
+/// 5. Decides on a failure by the retry policy.
+///
+/// What follows from the outcome is `settle`'s business.
 pub(crate) async fn process(shared: &Shared, job: Job) -> Settlement {
     let result = match response(shared, &job).await {
         Ok(response) => item(shared, &job, response).await,

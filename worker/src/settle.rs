@@ -93,7 +93,12 @@ impl Plan {
             Outcome::Skipped(skip) => self.finish(claim, Terminal::Skipped, Some(skip.as_str().to_owned())),
             Outcome::Failed(failure, reason) => {
                 let attempts = if reason == Reason::Poison { job.attempts } else { job.attempts + 1 };
-                self.bury(shared, claim, Terminal::Failed, letter(shared, &job, reason, Some(&failure), attempts));
+                self.bury(
+                    shared,
+                    claim,
+                    Terminal::Failed,
+                    letter(shared, &job, reason, Some(&failure), attempts),
+                );
             }
             Outcome::Expired => {
                 let letter = letter(shared, &job, Reason::Expired, None, job.attempts);
@@ -147,8 +152,11 @@ impl Plan {
         self.parkings.push((Parking { claim, until: wake, failed }, message, until));
     }
 
-    /// 1. Items and letters, durable. 2. Parked URLs: record, message, confirm. 3. Terminal states.
-    /// 4. What is given back. 5. Acknowledgements.
+    /// 1. Stores items and letters.
+    /// 2. Puts URLs aside: record, message, confirm.
+    /// 3. Writes terminal states.
+    /// 4. Gives records back.
+    /// 5. Acknowledges.
     async fn carry_out(self, shared: &Shared) {
         let ports = &shared.ports;
         if !self.items.is_empty() {
@@ -199,7 +207,13 @@ pub(crate) fn urls_by_crawl(messages: impl Iterator<Item = Message>) -> Vec<(Cra
     urls.into_iter().collect()
 }
 
-fn letter(shared: &Shared, job: &Job, reason: Reason, failure: Option<&Failure>, attempts: u32) -> DeadLetter {
+fn letter(
+    shared: &Shared,
+    job: &Job,
+    reason: Reason,
+    failure: Option<&Failure>,
+    attempts: u32,
+) -> DeadLetter {
     DeadLetter {
         url: job.message.url.to_string(),
         crawl: job.message.crawl.clone(),

@@ -116,7 +116,9 @@ impl Headers<'_> {
         let wrong = || format!("header {name}: not text");
         match self.0.inner().get(name) {
             None | Some(AMQPValue::Void) => Ok(None),
-            Some(AMQPValue::LongString(text)) => std::str::from_utf8(text.as_bytes()).map(Some).map_err(|_| wrong()),
+            Some(AMQPValue::LongString(text)) => {
+                std::str::from_utf8(text.as_bytes()).map(Some).map_err(|_| wrong())
+            }
             Some(AMQPValue::ShortString(text)) => Ok(Some(text.as_str())),
             Some(_) => Err(wrong()),
         }

@@ -36,7 +36,11 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) async fn open(id: u64, connection: Connection, prefetch: u16) -> Result<(Self, RabbitConsumer)> {
+    pub(super) async fn open(
+        id: u64,
+        connection: Connection,
+        prefetch: u16,
+    ) -> Result<(Self, RabbitConsumer)> {
         let channel = connection.create_channel().await.map_err(failed)?;
         // Not global: each consumer that follows gets a window of its own.
         channel.basic_qos(prefetch, BasicQosOptions::default()).await.map_err(failed)?;
@@ -44,7 +48,8 @@ impl Session {
         for (queue, lane) in ORDER {
             let options = BasicConsumeOptions::default();
             let tag = format!("trawl.{queue}");
-            let stream = channel.basic_consume(queue.into(), tag.into(), options, FieldTable::default()).await;
+            let stream =
+                channel.basic_consume(queue.into(), tag.into(), options, FieldTable::default()).await;
             streams.push((lane, stream.map_err(failed)?));
         }
         // A quarter of the window may wait for a straggler before acks are sent singly.

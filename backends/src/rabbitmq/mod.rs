@@ -49,8 +49,11 @@ impl RabbitMq {
     /// The session that all these receipts belong to, and their tags; without those of older sessions.
     fn current(&self, receipts: &[Receipt]) -> Option<(std::sync::Arc<Session>, Vec<u64>)> {
         let session = self.consuming.get()?;
-        let tags: Vec<u64> =
-            receipts.iter().filter(|receipt| receipt.session == session.id).map(|receipt| receipt.tag).collect();
+        let tags: Vec<u64> = receipts
+            .iter()
+            .filter(|receipt| receipt.session == session.id)
+            .map(|receipt| receipt.tag)
+            .collect();
         (!tags.is_empty()).then_some((session, tags))
     }
 }

@@ -92,10 +92,13 @@ async fn confirmed(confirm: PublisherConfirm) -> Result<()> {
             let text = format!("rabbitmq has no queue for the key {}", returned.routing_key);
             Err(Error::new(ErrorKind::Unavailable, text))
         }
-        Confirmation::Nack(_) => {
-            Err(Error::new(ErrorKind::Unavailable, "rabbitmq refused a message: a queue is full or has lost its leader"))
+        Confirmation::Nack(_) => Err(Error::new(
+            ErrorKind::Unavailable,
+            "rabbitmq refused a message: a queue is full or has lost its leader",
+        )),
+        Confirmation::NotRequested => {
+            Err(Error::new(ErrorKind::Corrupt, "rabbitmq does not confirm on this channel"))
         }
-        Confirmation::NotRequested => Err(Error::new(ErrorKind::Corrupt, "rabbitmq does not confirm on this channel")),
     }
 }
 
@@ -103,7 +106,10 @@ async fn patiently<T>(call: impl Future<Output = lapin::Result<T>>) -> Result<T>
     match tokio::time::timeout(PATIENCE, call).await {
         Ok(result) => result.map_err(failed),
         Err(_) => {
-            let text = format!("rabbitmq confirmed nothing for {} s: is it out of memory or disk?", PATIENCE.as_secs());
+            let text = format!(
+                "rabbitmq confirmed nothing for {} s: is it out of memory or disk?",
+                PATIENCE.as_secs()
+            );
             Err(Error::new(ErrorKind::Unavailable, text))
         }
     }

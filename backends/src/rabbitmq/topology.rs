@@ -53,7 +53,8 @@ struct Arguments {
 impl Topology<'_> {
     async fn exchange(&self, name: &str) -> Result<()> {
         let options = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
-        let declared = self.channel.exchange_declare(name.into(), ExchangeKind::Direct, options, FieldTable::default());
+        let declared =
+            self.channel.exchange_declare(name.into(), ExchangeKind::Direct, options, FieldTable::default());
         declared.await.map_err(|error| conflict("exchange", name, &error))
     }
 
@@ -66,7 +67,13 @@ impl Topology<'_> {
 
     async fn bind(&self, queue: &str, exchange: &str, key: &str) -> Result<()> {
         let options = QueueBindOptions::default();
-        let bound = self.channel.queue_bind(queue.into(), exchange.into(), key.into(), options, FieldTable::default());
+        let bound = self.channel.queue_bind(
+            queue.into(),
+            exchange.into(),
+            key.into(),
+            options,
+            FieldTable::default(),
+        );
         bound.await.map_err(failed)
     }
 

@@ -12,15 +12,15 @@ use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::outcome::Terminal;
 use trawl_common::ports::{
-    Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, MAX_STARTS, NewUrl, Parking, Result,
-    Start,
+    Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, MAX_STARTS, NewUrl, Parking,
+    Result, Start,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
+use super::failed;
 use super::keys::{self, CrawlKeys};
 use super::scripts::Scripts;
-use super::failed;
 
 /// Most URLs in one call of a script: Redis does nothing else meanwhile.
 const BATCH: usize = 500;
@@ -165,9 +165,14 @@ impl Frontier for RedisFrontier {
         self.index(crawl).await?;
         let mut call = self.scripts.open.prepare_invoke();
         call.key(&keys.lease).key(&keys.crawl);
-        call.arg(token).arg(holder).arg(ttl.as_millis() as u64).arg(crawl.id.as_str()).arg(crawl.spider.as_str());
+        call.arg(token)
+            .arg(holder)
+            .arg(ttl.as_millis() as u64)
+            .arg(crawl.id.as_str())
+            .arg(crawl.spider.as_str());
         let answer: Vec<Value> = self.run(&call).await?;
-        let text = |at: usize| answer.get(at).and_then(|v| String::from_redis_value_ref(v).ok()).unwrap_or_default();
+        let text =
+            |at: usize| answer.get(at).and_then(|v| String::from_redis_value_ref(v).ok()).unwrap_or_default();
         match text(0).as_str() {
             "ok" => Ok(Discovery { crawl: crawl.clone(), token }),
             "over" => Err(Error::new(ErrorKind::Stale, format!("crawl {} is {}", crawl.id, text(1)))),
@@ -393,7 +398,9 @@ impl RedisFrontier {
         pipeline.atomic().cmd("HGETALL").arg(&keys.crawl).cmd("HLEN").arg(&keys.pending);
         let (fields, pending): (HashMap<String, String>, u64) =
             pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
-        let Some(status) = fields.get("status").and_then(|status| status.parse().ok()) else { return Ok(None) };
+        let Some(status) = fields.get("status").and_then(|status| status.parse().ok()) else {
+            return Ok(None);
+        };
         let number = |field: &str| fields.get(field).and_then(|text| text.parse::<u64>().ok());
         let mut counts = Counts { admitted: number("admitted").unwrap_or(0), ..Counts::default() };
         for terminal in Terminal::ALL {
@@ -415,7 +422,10 @@ impl RedisFrontier {
 }
 
 /// The places of each crawl's entries, so that each call of a script touches one crawl.
-fn by_crawl<'a, T>(entries: &'a [T], crawl: impl Fn(&'a T) -> &'a CrawlRef) -> BTreeMap<&'a CrawlRef, Vec<usize>> {
+fn by_crawl<'a, T>(
+    entries: &'a [T],
+    crawl: impl Fn(&'a T) -> &'a CrawlRef,
+) -> BTreeMap<&'a CrawlRef, Vec<usize>> {
     let mut places: BTreeMap<&CrawlRef, Vec<usize>> = BTreeMap::new();
     for (at, entry) in entries.iter().enumerate() {
         places.entry(crawl(entry)).or_default().push(at);

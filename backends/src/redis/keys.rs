@@ -11,7 +11,11 @@ pub(super) const WORKERS: &str = "workers";
 pub(super) const SWEEPER: &str = "sweeper";
 
 fn seen_name(spider: &SpiderName) -> String {
-    if *spider == SpiderName::default() { "crawled_urls".to_owned() } else { format!("crawled_urls:{spider}") }
+    if *spider == SpiderName::default() {
+        "crawled_urls".to_owned()
+    } else {
+        format!("crawled_urls:{spider}")
+    }
 }
 
 /// The keys of one crawl; all in the slot of its spider.

@@ -105,7 +105,8 @@ mod tests {
         JsonLines::open(&path).unwrap().put(&[item("a"), item("b")]).await.unwrap();
         JsonLines::open(&path).unwrap().put(&[item("c")]).await.unwrap();
         let text = fs::read_to_string(&path).unwrap();
-        let urls: Vec<String> = text.lines().map(|line| serde_json::from_str::<Item>(line).unwrap().url).collect();
+        let urls: Vec<String> =
+            text.lines().map(|line| serde_json::from_str::<Item>(line).unwrap().url).collect();
         assert_eq!(urls, ["https://example.com/a", "https://example.com/b", "https://example.com/c"]);
     }
 

@@ -62,10 +62,8 @@ impl Source {
         for (key, value) in &self.flags {
             builder = builder.set_override(*key, value.as_str()).map_err(|error| self.explain(&error))?;
         }
-        let mut settings: Settings = builder
-            .build()
-            .and_then(Config::try_deserialize)
-            .map_err(|error| self.explain(&error))?;
+        let mut settings: Settings =
+            builder.build().and_then(Config::try_deserialize).map_err(|error| self.explain(&error))?;
         self.apply_short_names(&mut settings)?;
         check(&settings)?;
         Ok(settings)
@@ -167,15 +165,18 @@ mod tests {
 
     #[test]
     fn every_kind_of_value_can_come_from_the_environment() {
-        let settings = from("", &[
-            ("TRAWL__FETCH__ALLOW_PRIVATE", "true"),
-            ("TRAWL__FETCH__MAX_BODY", "2MB"),
-            ("TRAWL__FETCH__CONTACT", "https://example.com/bot"),
-            ("TRAWL__RETRY__STATUSES", "500,503"),
-            ("TRAWL__WORKER__CONCURRENCY", "7"),
-            ("TRAWL__QUEUES__BULK__TTL", "6h"),
-            ("TRAWL__QUEUES__BULK__ACKS", "late"),
-        ])
+        let settings = from(
+            "",
+            &[
+                ("TRAWL__FETCH__ALLOW_PRIVATE", "true"),
+                ("TRAWL__FETCH__MAX_BODY", "2MB"),
+                ("TRAWL__FETCH__CONTACT", "https://example.com/bot"),
+                ("TRAWL__RETRY__STATUSES", "500,503"),
+                ("TRAWL__WORKER__CONCURRENCY", "7"),
+                ("TRAWL__QUEUES__BULK__TTL", "6h"),
+                ("TRAWL__QUEUES__BULK__ACKS", "late"),
+            ],
+        )
         .unwrap();
         assert!(settings.fetch.allow_private);
         assert_eq!(settings.fetch.max_body.as_u64(), 2_000_000);

@@ -334,11 +334,7 @@ impl Default for Fetch {
 
 impl Default for Retry {
     fn default() -> Self {
-        Self {
-            max: 3,
-            statuses: vec![408, 425, 429, 500, 502, 503, 504],
-            backoff: Duration::from_secs(10),
-        }
+        Self { max: 3, statuses: vec![408, 425, 429, 500, 502, 503, 504], backoff: Duration::from_secs(10) }
     }
 }
 

@@ -133,7 +133,7 @@ pub async fn a_message_too_many_is_heard_and_dropped(engine: &Engine) -> Result<
     Ok(())
 }
 
-/// The order within a batch, which [`next`] checks; which messages share one is up to their arrival.
+/// The order within a batch, which `next` checks; which messages share one is up to their arrival.
 pub async fn every_batch_is_ordered_by_urgency(engine: &Engine) -> Result<()> {
     let (scene, lease) = engine.begin(5).await?;
     let urgent: Vec<NewUrl> =
