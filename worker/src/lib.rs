@@ -2,12 +2,12 @@
 //!
 //! A URL passes through these, in order, each a file of its own:
 //!
-//! 1. [`intake`]: takes messages, hears which are this worker's, and finds each one's turn with its host;
-//! 2. [`launch`]: counts the start, acknowledges early where the lane says so, and runs
-//! 3. [`process`]: response cache or fetch ([`trawl_web`]), then [`extract`];
-//! 4. [`settle`]: stores the item, ends or parks the record, and acknowledges.
+//! 1. `intake`: takes messages, hears which are this worker's, and finds each one's turn with its host;
+//! 2. `launch`: counts the start, acknowledges early where the lane says so, and runs
+//! 3. `process`: response cache or fetch ([`trawl_web`]), then [`extract`];
+//! 4. `settle`: stores the item, ends or parks the record, and acknowledges.
 //!
-//! Beside them, [`pulse`] shows that the worker lives and sends lost URLs on their way again.
+//! Beside them, `pulse` shows that the worker lives and sends lost URLs on their way again.
 
 mod backoff;
 #[cfg(feature = "cli")]
