@@ -11,7 +11,8 @@ use axum::response::{Html, IntoResponse, Response};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// A running site: `/sitemap.xml`, and pages `/page/0` and on. Ends with the test's runtime.
+/// A running site: `/sitemap.xml`, pages `/page/0` and on, and `/broken`, which never works. Ends with the test's
+/// runtime.
 pub struct Site {
     /// `http://127.0.0.1:port`
     pub origin: String,
@@ -88,6 +89,9 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         place = *count;
     });
     let _ = shared.open.subscribe().wait_for(|open| *open >= place).await;
+    if path == "/broken" {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
     match path.strip_prefix("/page/").and_then(|number| number.parse::<usize>().ok()) {
         Some(number) if number < shared.pages => Html(page(number)).into_response(),
         _ => StatusCode::NOT_FOUND.into_response(),

@@ -147,6 +147,24 @@ async fn two_workers_fetch_every_page_once_and_a_missing_page_is_a_dead_letter()
 }
 
 #[tokio::test]
+async fn a_page_that_keeps_failing_is_a_dead_letter_after_three_retries() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(0).await;
+    let broken = format!("{}/broken", site.origin);
+    fs::write(fleet.folder.path().join("list.txt"), &broken).unwrap();
+    let mut worker = fleet.command(&["worker", "-q"]);
+    let worker = worker.env("TRAWL__RETRY__BACKOFF", "100ms").spawn().unwrap();
+    let produced = timeout(LIMIT, fleet.producer("list.txt").output()).await.unwrap().unwrap();
+    assert_eq!(produced.status.code(), Some(3));
+    let (url, headers) = letter(&fleet.channel().await).await;
+    assert_eq!((url, site.log()["/broken"]), (broken, 4));
+    for header in ["reason=retries", "class=http", "status=503", "attempts=4", "worker=", "failed_at="] {
+        assert!(headers.contains(header), "{header}: {headers}");
+    }
+    ends_well(worker).await;
+}
+
+#[tokio::test]
 async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter() {
     let fleet = Fleet::new().await;
     let site = Site::serve(1).await;
