@@ -55,7 +55,8 @@ impl Args {
         };
         if self.dry_run {
             let report = preview(settings, job, signals.stop(), show).await.map_err(fail)?;
-            eprint_report("would be admitted, if new", &report);
+            let found = count(report.counters.found);
+            eprint_report(&format!("{found} URLs would be admitted, if new"), &report);
             return Ok(exit(&report, &signals));
         }
         if settings.fetch.contact.is_none() {
@@ -84,7 +85,8 @@ impl Args {
         drawing.abort();
         line.clear();
         let report = result.map_err(fail)?;
-        eprint_report(&format!("new in crawl {}", crawl.id), &report);
+        let (new, seen) = (count(report.counters.new), count(report.counters.seen));
+        eprint_report(&format!("{new} URLs new in crawl {}, {seen} seen before", crawl.id), &report);
         if self.wait && !report.stopped {
             return wait(&*ports.frontier, crawl, &report, signals).await;
         }
@@ -155,25 +157,22 @@ fn exit(report: &Report, signals: &Signals) -> Exit {
     }
 }
 
-/// One line for the run, and one for each source that is not as it should be.
-fn eprint_report(what: &str, report: &Report) {
-    let counters = report.counters;
+/// One line for each source that is not as it should be, and one that starts with `head` for the run.
+fn eprint_report(head: &str, report: &Report) {
     for problem in &report.problems {
         anstream::eprintln!("problem: {problem}");
     }
     for empty in &report.empty {
         anstream::eprintln!("warning: {empty}: no URL in it");
     }
-    let (new, seen) =
-        if what.starts_with("would") { (counters.found, 0) } else { (counters.new, counters.seen) };
-    anstream::eprintln!(
-        "{} URLs {what}; {} seen before, {} invalid, from {} sources, {} of them with problems",
-        count(new),
-        count(seen),
-        count(counters.invalid),
-        counters.sources + report.problems.len() as u64,
-        report.problems.len(),
-    );
+    let sources = report.counters.sources + report.problems.len() as u64;
+    let invalid = count(report.counters.invalid);
+    let plural = if sources == 1 { "" } else { "s" };
+    let problems = match report.problems.len() {
+        0 => String::new(),
+        number => format!(", {number} of them with problems"),
+    };
+    anstream::eprintln!("{head}, {invalid} invalid, from {} source{plural}{problems}", count(sources));
 }
 
 fn fail(error: RunError) -> Fail {

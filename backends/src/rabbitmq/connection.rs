@@ -15,7 +15,10 @@ pub(super) async fn open(url: &ServerUrl, name: &str) -> Result<Connection> {
     let connecting = tokio::time::timeout(PATIENCE, Connection::connect(url.reveal(), properties));
     match connecting.await {
         Ok(Ok(connection)) => Ok(connection),
-        Ok(Err(error)) => Err(Error::new(kind(&error), format!("rabbitmq at {url}: {error}"))),
+        Ok(Err(error)) => {
+            let hint = "is it running there? (rabbitmq.url, RABBITMQ_URL)";
+            Err(Error::new(kind(&error), format!("rabbitmq at {url}: {error}: {hint}")))
+        }
         Err(_) => {
             let text = format!("rabbitmq at {url}: no answer within {} s", PATIENCE.as_secs());
             Err(Error::new(ErrorKind::Unavailable, text))

@@ -35,8 +35,8 @@ pub async fn connect(url: &ServerUrl) -> Result<ConnectionManager> {
         .set_max_delay(Duration::from_millis(500));
     let manager = client.get_connection_manager_with_config(config).await;
     manager.map_err(|error| {
-        let kind = kind(&error);
-        Error::new(kind, format!("redis at {url}: {error}"))
+        let hint = "is it running there? (redis.url, REDIS_URL)";
+        Error::new(kind(&error), format!("redis at {url}: {error}: {hint}"))
     })
 }
 
