@@ -1,7 +1,6 @@
 //! What became of a fetch, and what becomes of a URL.
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -33,19 +32,6 @@ pub enum Class {
 }
 
 impl Class {
-    /// Every class.
-    pub const ALL: [Self; 9] = [
-        Self::Timeout,
-        Self::Dns,
-        Self::Connect,
-        Self::Tls,
-        Self::Http,
-        Self::Body,
-        Self::Parse,
-        Self::Forbidden,
-        Self::Redirect,
-    ];
-
     /// The name in headers, logs and settings.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -146,9 +132,6 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Every reason.
-    pub const ALL: [Self; 5] = [Self::Retries, Self::Final, Self::Poison, Self::Expired, Self::Invalid];
-
     /// The name in headers and commands.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -166,18 +149,6 @@ impl fmt::Display for Reason {
         f.write_str(self.as_str())
     }
 }
-
-impl FromStr for Reason {
-    type Err = UnknownReason;
-    fn from_str(text: &str) -> Result<Self, UnknownReason> {
-        Self::ALL.into_iter().find(|reason| reason.as_str() == text).ok_or(UnknownReason)
-    }
-}
-
-/// A reason that is none of [`Reason::ALL`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a reason is one of retries, final, poison, expired, invalid")]
-pub struct UnknownReason;
 
 /// The one final state of a URL in a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

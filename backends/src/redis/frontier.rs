@@ -1,16 +1,14 @@
 //! The frontier on Redis: records in `T:pending:<crawl>`, books in `T:crawl:<id>`.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use redis::aio::ConnectionManager;
 use redis::{FromRedisValue, ScriptInvocation, Value};
-use trawl_common::crawl::{Books, Counts, CrawlState};
-use trawl_common::lane::Lane;
+use trawl_common::crawl::Books;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
-use trawl_common::outcome::Terminal;
 use trawl_common::ports::{
     Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, MAX_STARTS, NewUrl, Parking,
     Result, Start,
@@ -24,17 +22,13 @@ use super::scripts::Scripts;
 
 /// Most URLs in one call of a script: Redis does nothing else meanwhile.
 const BATCH: usize = 500;
-/// How long a record may be unconfirmed, or a parked one overdue, before it counts as lost.
-const LOST_AFTER: Duration = Duration::from_secs(60);
-/// How often one process of the fleet looks for lost records.
-const SWEEP_EVERY: Duration = Duration::from_secs(30);
 /// How long `failures:<url>` outlives the last failure.
 const FAILURES_TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// A frontier on Redis.
 pub struct RedisFrontier {
-    redis: ConnectionManager,
-    scripts: Scripts,
+    pub(super) redis: ConnectionManager,
+    pub(super) scripts: Scripts,
 }
 
 impl RedisFrontier {
@@ -43,11 +37,11 @@ impl RedisFrontier {
         Self { redis, scripts: Scripts::new() }
     }
 
-    async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {
+    pub(super) async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {
         call.invoke_async(&mut self.redis.clone()).await.map_err(failed)
     }
 
-    async fn query<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
+    pub(super) async fn query<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
         command.query_async(&mut self.redis.clone()).await.map_err(failed)
     }
 
@@ -80,68 +74,6 @@ impl RedisFrontier {
             self.index(crawl).await?;
         }
         Ok(told)
-    }
-
-    /// Which of these workers have let their heartbeat lapse.
-    async fn lapsed(&self, workers: HashSet<String>) -> Result<HashSet<String>> {
-        let mut dead = HashSet::new();
-        for name in workers {
-            let Ok(id) = name.parse::<WorkerId>() else { continue };
-            let alive: bool = self.query(redis::cmd("EXISTS").arg(keys::worker(&id))).await?;
-            if !alive {
-                dead.insert(name);
-            }
-        }
-        Ok(dead)
-    }
-
-    /// Enters the crawl into the list of all crawls.
-    async fn index(&self, crawl: &CrawlRef) -> Result<()> {
-        let entry = (crawl.id.as_str(), crawl.spider.as_str());
-        self.query(redis::cmd("HSET").arg(keys::CRAWLS).arg(entry.0).arg(entry.1)).await
-    }
-
-    async fn all_crawls(&self) -> Result<Vec<CrawlRef>> {
-        let index: BTreeMap<String, String> = self.query(redis::cmd("HGETALL").arg(keys::CRAWLS)).await?;
-        Ok(index
-            .into_iter()
-            .filter_map(|(id, spider)| Some(CrawlRef { id: id.parse().ok()?, spider: spider.parse().ok()? }))
-            .collect())
-    }
-
-    async fn live_workers(&self) -> Result<Vec<String>> {
-        let known: Vec<String> = self.query(redis::cmd("ZRANGE").arg(keys::WORKERS).arg(0).arg(-1)).await?;
-        let dead = self.lapsed(known.iter().cloned().collect()).await?;
-        if !dead.is_empty() {
-            let mut forget = redis::cmd("ZREM");
-            forget.arg(keys::WORKERS);
-            for worker in &dead {
-                forget.arg(worker);
-            }
-            let _: u64 = self.query(&forget).await?;
-        }
-        Ok(known.into_iter().filter(|worker| !dead.contains(worker)).collect())
-    }
-
-    async fn sweep_crawl(&self, crawl: &CrawlRef, live: &[String]) -> Result<Vec<Message>> {
-        let keys = CrawlKeys::new(crawl);
-        let mut lost = Vec::new();
-        let mut cursor = "0".to_owned();
-        loop {
-            let mut call = self.scripts.sweep.prepare_invoke();
-            call.key(&keys.crawl).key(&keys.pending).key(&keys.outbox).key(&keys.lease);
-            call.arg(crawl.id.as_str()).arg(&cursor).arg(LOST_AFTER.as_millis() as u64);
-            for worker in live {
-                call.arg(worker);
-            }
-            let answer: Vec<String> = self.run(&call).await?;
-            let Some((next, records)) = answer.split_first() else { return Err(corrupt("sweep")) };
-            lost.extend(records.chunks_exact(5).filter_map(|record| lost_message(crawl, record)));
-            if next == "0" {
-                return Ok(lost);
-            }
-            cursor.clone_from(next);
-        }
     }
 
     async fn mirror_failures(&self, attempts: &[(&CanonicalUrl, i64)]) -> Result<()> {
@@ -335,22 +267,7 @@ impl Frontier for RedisFrontier {
     }
 
     async fn sweep(&self, worker: &WorkerId) -> Result<Vec<Message>> {
-        let mut lease = redis::cmd("SET");
-        lease.arg(keys::SWEEPER).arg(worker.as_str()).arg("NX").arg("PX").arg(SWEEP_EVERY.as_millis() as u64);
-        let mine: Option<String> = self.query(&lease).await?;
-        if mine.is_none() {
-            return Ok(Vec::new());
-        }
-        let live = self.live_workers().await?;
-        let mut lost = Vec::new();
-        for crawl in self.all_crawls().await? {
-            let status = redis::cmd("HGET").arg(CrawlKeys::new(&crawl).crawl).arg("status").to_owned();
-            let status: Option<String> = self.query(&status).await?;
-            if status.as_deref() == Some(CrawlState::Running.as_str()) {
-                lost.extend(self.sweep_crawl(&crawl, &live).await?);
-            }
-        }
-        Ok(lost)
+        self.sweep_all(worker).await
     }
 
     async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()> {
@@ -391,36 +308,6 @@ impl Frontier for RedisFrontier {
     }
 }
 
-impl RedisFrontier {
-    async fn read_books(&self, crawl: &CrawlRef) -> Result<Option<Books>> {
-        let keys = CrawlKeys::new(crawl);
-        let mut pipeline = redis::pipe();
-        pipeline.atomic().cmd("HGETALL").arg(&keys.crawl).cmd("HLEN").arg(&keys.pending);
-        let (fields, pending): (HashMap<String, String>, u64) =
-            pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
-        let Some(status) = fields.get("status").and_then(|status| status.parse().ok()) else {
-            return Ok(None);
-        };
-        let number = |field: &str| fields.get(field).and_then(|text| text.parse::<u64>().ok());
-        let mut counts = Counts { admitted: number("admitted").unwrap_or(0), ..Counts::default() };
-        for terminal in Terminal::ALL {
-            *counts.of(terminal) = number(terminal.as_str()).unwrap_or(0);
-        }
-        let started = number("started").map_or_else(UnixMs::now, UnixMs);
-        let ended = number("ended").map_or_else(UnixMs::now, UnixMs);
-        Ok(Some(Books {
-            crawl: crawl.id.clone(),
-            spider: crawl.spider.clone(),
-            status,
-            counts,
-            pending,
-            seconds: ended.wait_from(started).as_secs_f64(),
-            discovered: fields.get("discovery").is_some_and(|discovery| discovery == "ended"),
-            started,
-        }))
-    }
-}
-
 /// The places of each crawl's entries, so that each call of a script touches one crawl.
 fn by_crawl<'a, T>(
     entries: &'a [T],
@@ -439,20 +326,6 @@ fn holder(answer: &Value) -> Option<String> {
         Value::Int(_) => None,
         other => String::from_redis_value_ref(other).ok(),
     }
-}
-
-fn lost_message(crawl: &CrawlRef, record: &[String]) -> Option<Message> {
-    let [url, lane, depth, deadline, referrer] = record else { return None };
-    Some(Message {
-        url: url.parse().ok()?,
-        crawl: crawl.clone(),
-        lane: lane.parse::<Lane>().unwrap_or_default(),
-        depth: depth.parse().unwrap_or_default(),
-        deadline: deadline.parse().ok().map(UnixMs),
-        until: None,
-        slot: None,
-        referrer: referrer.parse().ok(),
-    })
 }
 
 /// A part of a record that may be absent.
@@ -477,6 +350,6 @@ fn stale(lease: &Discovery) -> Error {
     Error::new(ErrorKind::Stale, format!("crawl {crawl} is over, or another producer took its lease"))
 }
 
-fn corrupt(script: &str) -> Error {
+pub(super) fn corrupt(script: &str) -> Error {
     Error::new(ErrorKind::Corrupt, format!("redis: the script {script} gave an answer of another shape"))
 }

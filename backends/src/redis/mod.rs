@@ -3,11 +3,13 @@
 //! Every transition is one Lua script, bounded to 500 URLs, whose keys share one slot. All clocks are
 //! the server's.
 
+mod books;
 mod cache;
 mod frontier;
 mod hosts;
 mod keys;
 mod scripts;
+mod sweep;
 
 use std::time::Duration;
 
