@@ -201,18 +201,14 @@ async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter()
 async fn two_producers_of_one_spider_do_not_overlap() {
     let fleet = Fleet::new().await;
     // Standard input stays open: the first is still reading when the second starts.
-    let mut first = fleet.command(&["producer", "-", "--spider", &fleet.name]);
+    let spider = format!("--spider={}", fleet.name);
+    let mut first = fleet.command(&["producer", "-", &spider, &format!("--crawl={}", fleet.name)]);
     let mut first = first.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let second = async {
-        loop {
-            let output =
-                fleet.command(&["producer", "/dev/null", "--spider", &fleet.name]).output().await.unwrap();
-            if output.status.code() != Some(0) {
-                return output;
-            }
-        }
-    };
-    let second = timeout(LIMIT, second).await.unwrap();
+    // The crawl has books as soon as its lease is taken: one script does both.
+    let opened =
+        async { while !fleet.command(&["status", &fleet.name]).output().await.unwrap().status.success() {} };
+    timeout(LIMIT, opened).await.unwrap();
+    let second = fleet.command(&["producer", "/dev/null", &spider]).output().await.unwrap();
     let told = String::from_utf8_lossy(&second.stderr).into_owned();
     assert_eq!(second.status.code(), Some(1), "{told}");
     assert!(told.contains("is being fed already"), "{told}");
