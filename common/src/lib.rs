@@ -9,6 +9,7 @@ pub mod gcra;
 pub mod item;
 pub mod lane;
 pub mod letter;
+pub mod line;
 pub mod message;
 pub mod names;
 pub mod outcome;

@@ -36,6 +36,8 @@ pub struct Settings {
     pub retry: Retry,
     /// The worker's own limits.
     pub worker: Worker,
+    /// When something counts as lost.
+    pub recovery: Recovery,
     /// What is written of each page, and where.
     pub items: Items,
     /// The rules that route URLs to lanes; the first that fits decides.
@@ -199,6 +201,16 @@ pub struct Worker {
     pub shutdown_timeout: Duration,
 }
 
+/// `[recovery]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recovery {
+    /// After how long without a sign something counts as lost: a message that is nowhere, a producer that
+    /// reads sources; a worker that holds a URL after a quarter of it. All programs of a fleet need the same.
+    #[serde(with = "duration")]
+    pub patience: Duration,
+}
+
 /// `[items]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -252,6 +264,7 @@ impl Default for Settings {
             fetch: Fetch::default(),
             retry: Retry::default(),
             worker: Worker::default(),
+            recovery: Recovery::default(),
             items: Items::default(),
             route: default_rules(),
             log: Log::default(),
@@ -341,6 +354,12 @@ impl Default for Retry {
 impl Default for Worker {
     fn default() -> Self {
         Self { concurrency: 64, prefetch: 256, shutdown_timeout: Duration::from_secs(25) }
+    }
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self { patience: minutes(1) }
     }
 }
 
