@@ -22,8 +22,10 @@ pub enum Class {
     Tls,
     /// The server answered with a status that is not a success.
     Http,
-    /// The body was too large, broken, or of a kind that is not asked for.
+    /// The body broke off, or could not be decoded.
     Body,
+    /// The body is larger than settings allow.
+    Size,
     /// The page could not be parsed.
     Parse,
     /// An address that settings do not allow.
@@ -42,6 +44,7 @@ impl Class {
             Self::Tls => "tls",
             Self::Http => "http",
             Self::Body => "body",
+            Self::Size => "size",
             Self::Parse => "parse",
             Self::Forbidden => "forbidden",
             Self::Redirect => "redirect",

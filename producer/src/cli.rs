@@ -19,6 +19,9 @@ use crate::{Finding, Html, Job, Lifetime, Progress, Report, RunError, Source, pr
 /// How often a progress line or a waiting command looks again.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// How many hosts that are asked too rarely are named.
+const SHOWN_OVERLOADS: usize = 10;
+
 /// What to read, and for which crawl.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
@@ -164,6 +167,12 @@ fn eprint_report(head: &str, report: &Report) {
     }
     for empty in &report.empty {
         anstream::eprintln!("warning: {empty}: no URL in it");
+    }
+    for overload in report.overloads.iter().take(SHOWN_OVERLOADS) {
+        anstream::eprintln!("warning: {overload}");
+    }
+    if let Some(more @ 1..) = report.overloads.len().checked_sub(SHOWN_OVERLOADS) {
+        anstream::eprintln!("warning: and {more} more hosts");
     }
     let sources = report.counters.sources + report.problems.len() as u64;
     let invalid = count(report.counters.invalid);

@@ -10,7 +10,6 @@ use trawl_common::ports::{Claim, Start};
 use trawl_common::settings::Acks;
 
 use crate::Shared;
-use crate::backoff::until_done;
 use crate::job::Job;
 use crate::process::process;
 use crate::settle::Settlement;
@@ -57,7 +56,8 @@ pub(crate) async fn run(
 /// Counts the starts, acknowledges early where the lane says so, and returns the jobs that may begin.
 async fn start(shared: &Shared, jobs: &mut Vec<Job>, settle: &mpsc::Sender<Settlement>) -> Vec<Job> {
     let claims: Vec<Claim> = jobs.iter().map(Job::claim).collect();
-    let starts = until_done("starting", || shared.ports.frontier.start(&shared.id, &claims)).await;
+    let counting = || shared.ports.frontier.start(&shared.id, &claims);
+    let starts = shared.health.until_done("counting starts", counting).await;
     let mut go = Vec::with_capacity(jobs.len());
     let mut early = Vec::new();
     for (job, (start, claim)) in jobs.drain(..).zip(starts.into_iter().zip(&claims)) {

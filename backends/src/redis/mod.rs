@@ -5,7 +5,9 @@
 
 mod books;
 mod cache;
+mod control;
 mod frontier;
+mod hear;
 mod hosts;
 mod keys;
 mod scripts;

@@ -221,4 +221,6 @@ pub struct Heartbeat {
     pub in_flight: usize,
     /// Pages finished per second since the last beat.
     pub pages_per_second: f64,
+    /// What a server keeps it from doing.
+    pub trouble: Option<String>,
 }

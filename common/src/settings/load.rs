@@ -56,6 +56,7 @@ impl Source {
             .separator("__")
             .try_parsing(true)
             .with_list_parse_key("retry.statuses")
+            .with_list_parse_key("retry.errors")
             .list_separator(",")
             .source(Some(env));
         builder = builder.add_source(environment);

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gcra::{Pace, Rate};
 use crate::lane::Lane;
+use crate::outcome::Class;
 use crate::route::{Rule, When};
 
 /// All settings of all programs. `trawl.toml` in the repository documents every key.
@@ -183,6 +184,8 @@ pub struct Retry {
     pub max: u32,
     /// The HTTP statuses that are worth another try; all others but successes are final.
     pub statuses: Vec<u16>,
+    /// The kinds of error that are; the others are final.
+    pub errors: Vec<Class>,
     /// The longest wait before the first retry; it doubles with each.
     #[serde(with = "duration")]
     pub backoff: Duration,
@@ -347,7 +350,12 @@ impl Default for Fetch {
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { max: 3, statuses: vec![408, 425, 429, 500, 502, 503, 504], backoff: Duration::from_secs(10) }
+        Self {
+            max: 3,
+            statuses: vec![408, 425, 429, 500, 502, 503, 504],
+            errors: vec![Class::Timeout, Class::Dns, Class::Connect, Class::Tls, Class::Body],
+            backoff: Duration::from_secs(10),
+        }
     }
 }
 
