@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use redis::aio::ConnectionManager;
 use redis::{FromRedisValue, ScriptInvocation, Value};
 use trawl_common::crawl::Books;
 use trawl_common::message::Message;
@@ -16,9 +15,9 @@ use trawl_common::ports::{
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
-use super::failed;
 use super::keys::{self, CrawlKeys};
 use super::scripts::Scripts;
+use super::{Link, failed};
 
 /// Most URLs in one call of a script: Redis does nothing else meanwhile.
 const BATCH: usize = 500;
@@ -27,13 +26,13 @@ const FAILURES_TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// A frontier on Redis.
 pub struct RedisFrontier {
-    pub(super) redis: ConnectionManager,
+    pub(super) redis: Link,
     pub(super) scripts: Scripts,
 }
 
 impl RedisFrontier {
     /// On this connection.
-    pub fn new(redis: ConnectionManager) -> Self {
+    pub fn new(redis: Link) -> Self {
         Self { redis, scripts: Scripts::new() }
     }
 

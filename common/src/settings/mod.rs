@@ -44,6 +44,14 @@ pub struct Settings {
     pub log: Log,
 }
 
+impl Settings {
+    /// The response cache's own Redis, if it has one: a single server, never a cluster.
+    pub fn cache_server(&self) -> Option<Redis> {
+        let url = self.cache.url.clone()?;
+        Some(Redis { url, cluster: false })
+    }
+}
+
 /// `[rabbitmq]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,6 +66,8 @@ pub struct RabbitMq {
 pub struct Redis {
     /// `redis://user:password@host:port/database`
     pub url: ServerUrl,
+    /// Whether the URL names one node of a Redis Cluster; the others are discovered.
+    pub cluster: bool,
 }
 
 /// `[cache]`
@@ -283,7 +293,7 @@ impl Default for RabbitMq {
 
 impl Default for Redis {
     fn default() -> Self {
-        Self { url: ServerUrl::new("redis://127.0.0.1:6379/0") }
+        Self { url: ServerUrl::new("redis://127.0.0.1:6379/0"), cluster: false }
     }
 }
 
