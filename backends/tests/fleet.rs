@@ -7,7 +7,7 @@ use std::sync::Arc;
 use trawl_backends::rabbitmq::RabbitMq;
 use trawl_backends::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts};
 use trawl_common::ports::{Cache, Frontier, Hosts, Queue};
-use trawl_common::settings::{QueueType, Queues, Redis, ServerUrl};
+use trawl_common::settings::{self, QueueType, Queues, Redis, ServerUrl};
 use trawl_testkit::conformance::queue::Engine;
 use trawl_testkit::servers::{self, VirtualHost};
 
@@ -34,8 +34,9 @@ async fn cache() -> ((), Arc<dyn Cache>) {
 /// Each queue type has a database of its own, so that the sweeps of its tests are its own.
 async fn engine(kind: QueueType, database: u8) -> (VirtualHost, Engine) {
     let vhost = VirtualHost::new().await;
+    let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
     let queues = Queues { kind, ..Queues::default() };
-    let queue: Arc<dyn Queue> = Arc::new(RabbitMq::connect(&vhost.url, &queues).await.unwrap());
+    let queue: Arc<dyn Queue> = Arc::new(RabbitMq::connect(&broker, &queues).await.unwrap());
     (vhost, Engine { queue, frontier: frontier_on(servers::redis_database(database)).await })
 }
 

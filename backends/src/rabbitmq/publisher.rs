@@ -1,22 +1,29 @@
 //! Publishing: a window of confirms in flight, each awaited and checked.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{BasicProperties, Channel, Confirmation, Connection, PublisherConfirm};
 use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tracing::warn;
 use trawl_common::ports::{Error, ErrorKind, Result};
-use trawl_common::settings::{Queues, ServerUrl};
+use trawl_common::settings::Queues;
 
-use super::{connection, topology};
-use connection::failed;
+use super::connection::{Broker, failed};
+use super::topology;
 
 /// Unconfirmed messages on their way at most; above some 1,000 a broker gets slower, not faster.
 const WINDOW: usize = 800;
 
 /// A broker that confirms nothing for so long is blocked or gone.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The pause before what was not confirmed is sent again; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// One message for the broker.
 pub(super) struct Outgoing {
@@ -28,7 +35,7 @@ pub(super) struct Outgoing {
 
 /// Publishes on a connection of its own, which is opened when it is needed and again when it broke.
 pub(super) struct Publisher {
-    url: ServerUrl,
+    broker: Arc<Broker>,
     queues: Queues,
     link: Mutex<Option<Link>>,
 }
@@ -40,26 +47,42 @@ struct Link {
 }
 
 impl Publisher {
-    pub(super) fn new(url: ServerUrl, queues: Queues) -> Self {
-        Self { url, queues, link: Mutex::default() }
+    pub(super) fn new(broker: Arc<Broker>, queues: Queues) -> Self {
+        Self { broker, queues, link: Mutex::default() }
     }
 
-    /// Sends all, and returns when the broker has confirmed all. On an error any part may be stored.
+    /// Sends all, and returns when the broker has confirmed all. What it refuses or leaves unconfirmed is sent again
+    /// for half a minute, which outlasts the election of a queue's new leader: some may then be stored twice. On an
+    /// error any part may be stored.
     pub(super) async fn send(&self, outgoing: impl IntoIterator<Item = Outgoing> + Send) -> Result<()> {
-        let channel = self.channel().await?;
-        let mut window: VecDeque<PublisherConfirm> = VecDeque::new();
-        for message in outgoing {
-            if window.len() >= WINDOW
-                && let Some(oldest) = window.pop_front()
-            {
-                confirmed(oldest).await?;
+        let mut left: VecDeque<Outgoing> = outgoing.into_iter().collect();
+        let deadline = Instant::now() + PATIENCE;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let error = match self.send_once(&mut left).await {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            if !error.is_temporary() || Instant::now() + pause > deadline {
+                return Err(error);
             }
-            window.push_back(publish(&channel, message).await?);
+            warn!(%error, messages = left.len(), retry_in = ?pause, "not confirmed; sending again");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
-        for confirm in window {
-            confirmed(confirm).await?;
-        }
-        Ok(())
+    }
+
+    /// Sends what is `left`, and keeps there what was not confirmed.
+    async fn send_once(&self, left: &mut VecDeque<Outgoing>) -> Result<()> {
+        let channel = self.channel().await?;
+        let mut refused = Vec::new();
+        let sent = send_in_window(&channel, left, &mut refused).await;
+        let why = refused.pop().map(|(message, error)| {
+            left.push_back(message);
+            error
+        });
+        left.extend(refused.into_iter().map(|(message, _)| message));
+        why.map_or(sent, Err)
     }
 
     /// The open channel, or a new one with the topology declared.
@@ -69,7 +92,7 @@ impl Publisher {
             return Ok(open.channel.clone());
         }
         *link = None;
-        let connection = connection::open(&self.url, "trawl publisher").await?;
+        let connection = self.broker.open("trawl publisher").await?;
         topology::declare(&connection, &self.queues).await?;
         let channel = connection.create_channel().await.map_err(failed)?;
         channel.confirm_select(ConfirmSelectOptions::default()).await.map_err(failed)?;
@@ -78,15 +101,39 @@ impl Publisher {
     }
 }
 
-async fn publish(channel: &Channel, message: Outgoing) -> Result<PublisherConfirm> {
+/// Moves out of `left` what is confirmed, and into `refused` what the broker will not have now. The error is the
+/// channel's, and ends it for all.
+async fn send_in_window(
+    channel: &Channel,
+    left: &mut VecDeque<Outgoing>,
+    refused: &mut Vec<(Outgoing, Error)>,
+) -> Result<()> {
+    // The confirms of the first messages of `left`, in their order.
+    let mut window: VecDeque<PublisherConfirm> = VecDeque::new();
+    loop {
+        while window.len() < WINDOW.min(left.len()) {
+            window.push_back(publish(channel, &left[window.len()]).await?);
+        }
+        let Some(oldest) = window.pop_front() else { return Ok(()) };
+        let confirmed = confirmed(oldest).await?;
+        let message = left.pop_front();
+        if let (Err(error), Some(message)) = (confirmed, message) {
+            refused.push((message, error));
+        }
+    }
+}
+
+async fn publish(channel: &Channel, message: &Outgoing) -> Result<PublisherConfirm> {
     let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
     let Outgoing { exchange, key, body, properties } = message;
-    let publishing = channel.basic_publish(exchange.into(), key.into(), options, &body, properties);
+    let publishing =
+        channel.basic_publish((*exchange).into(), key.as_str().into(), options, body, properties.clone());
     patiently(publishing).await
 }
 
-async fn confirmed(confirm: PublisherConfirm) -> Result<()> {
-    match patiently(confirm).await? {
+/// What became of one message; the outer error is the channel's.
+async fn confirmed(confirm: PublisherConfirm) -> Result<Result<()>> {
+    Ok(match patiently(confirm).await? {
         Confirmation::Ack(None) => Ok(()),
         Confirmation::Ack(Some(returned)) => {
             let text = format!("rabbitmq has no queue for the key {}", returned.routing_key);
@@ -99,7 +146,7 @@ async fn confirmed(confirm: PublisherConfirm) -> Result<()> {
         Confirmation::NotRequested => {
             Err(Error::new(ErrorKind::Corrupt, "rabbitmq does not confirm on this channel"))
         }
-    }
+    })
 }
 
 async fn patiently<T>(call: impl Future<Output = lapin::Result<T>>) -> Result<T> {

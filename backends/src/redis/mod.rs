@@ -21,6 +21,8 @@ pub use link::Link;
 use redis::{RedisError, ServerErrorKind};
 use trawl_common::ports::{Error, ErrorKind};
 
+use crate::tls;
+
 fn kind(error: &RedisError) -> ErrorKind {
     match error.kind() {
         redis::ErrorKind::AuthenticationFailed | redis::ErrorKind::InvalidClientConfig => ErrorKind::Refused,
@@ -29,6 +31,7 @@ fn kind(error: &RedisError) -> ErrorKind {
         redis::ErrorKind::Server(ServerErrorKind::ResponseError) if error.code() == Some("WRONGTYPE") => {
             ErrorKind::Corrupt
         }
+        _ if tls::is_refusal(error) => ErrorKind::Refused,
         _ => ErrorKind::Unavailable,
     }
 }
