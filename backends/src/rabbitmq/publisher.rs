@@ -77,12 +77,12 @@ impl Publisher {
         let channel = self.channel().await?;
         let mut refused = Vec::new();
         let sent = send_in_window(&channel, left, &mut refused).await;
-        let why = refused.pop().map(|(message, error)| {
+        let mut why = Ok(());
+        for (message, error) in refused {
             left.push_back(message);
-            error
-        });
-        left.extend(refused.into_iter().map(|(message, _)| message));
-        why.map_or(sent, Err)
+            why = Err(error);
+        }
+        sent.and(why)
     }
 
     /// The open channel, or a new one with the topology declared.
