@@ -77,7 +77,7 @@ impl WaitArgs {
 
 async fn connect(global: &Global) -> Result<Arc<dyn Frontier>, Fail> {
     let settings = Global::load(&global.source())?;
-    let redis = redis::connect(&settings.redis.url).await?;
+    let redis = redis::connect(&settings.redis).await?;
     Ok(Arc::new(RedisFrontier::new(redis)))
 }
 

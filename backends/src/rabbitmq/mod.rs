@@ -13,10 +13,12 @@ mod names;
 mod publisher;
 mod topology;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use connection::Broker;
 use consumer::{Current, Session};
 use publisher::{Outgoing, Publisher};
 use trawl_common::crawl::Books;
@@ -24,12 +26,12 @@ use trawl_common::letter::DeadLetter;
 use trawl_common::line::Line;
 use trawl_common::message::Message;
 use trawl_common::ports::{Consumer, Parked, Probe, Queue, Receipt, Result};
-use trawl_common::settings::{Queues, ServerUrl};
+use trawl_common::settings::{self, Queues};
 use trawl_common::time::UnixMs;
 
 /// The queue on RabbitMQ.
 pub struct RabbitMq {
-    url: ServerUrl,
+    broker: Arc<Broker>,
     queues: Queues,
     publisher: Publisher,
     consuming: Current,
@@ -38,11 +40,12 @@ pub struct RabbitMq {
 
 impl RabbitMq {
     /// Connects once and declares the topology.
-    pub async fn connect(url: &ServerUrl, queues: &Queues) -> Result<Self> {
-        let publisher = Publisher::new(url.clone(), queues.clone());
+    pub async fn connect(broker: &settings::RabbitMq, queues: &Queues) -> Result<Self> {
+        let broker = Arc::new(Broker::new(broker)?);
+        let publisher = Publisher::new(Arc::clone(&broker), queues.clone());
         publisher.channel().await?;
         Ok(Self {
-            url: url.clone(),
+            broker,
             queues: queues.clone(),
             publisher,
             consuming: Current::default(),
@@ -51,7 +54,7 @@ impl RabbitMq {
     }
 
     /// The session that all these receipts belong to, and their tags; without those of older sessions.
-    fn current(&self, receipts: &[Receipt]) -> Option<(std::sync::Arc<Session>, Vec<u64>)> {
+    fn current(&self, receipts: &[Receipt]) -> Option<(Arc<Session>, Vec<u64>)> {
         let session = self.consuming.get()?;
         let tags: Vec<u64> = receipts
             .iter()
@@ -113,7 +116,7 @@ impl Queue for RabbitMq {
     }
 
     async fn consume(&self, prefetch: u16) -> Result<Box<dyn Consumer>> {
-        let connection = connection::open(&self.url, "trawl consumer").await?;
+        let connection = self.broker.open("trawl consumer").await?;
         topology::declare(&connection, &self.queues).await?;
         let id = self.sessions.fetch_add(1, Ordering::Relaxed);
         let (session, consumer) = Session::open(id, connection, prefetch).await?;

@@ -1,16 +1,17 @@
 //! Publishing: a window of confirms in flight, each awaited and checked.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{BasicProperties, Channel, Confirmation, Connection, PublisherConfirm};
 use tokio::sync::Mutex;
 use trawl_common::ports::{Error, ErrorKind, Result};
-use trawl_common::settings::{Queues, ServerUrl};
+use trawl_common::settings::Queues;
 
-use super::{connection, topology};
-use connection::failed;
+use super::connection::{Broker, failed};
+use super::topology;
 
 /// Unconfirmed messages on their way at most; above some 1,000 a broker gets slower, not faster.
 const WINDOW: usize = 800;
@@ -30,7 +31,7 @@ pub(super) struct Outgoing {
 
 /// Publishes on a connection of its own, which is opened when it is needed and again when it broke.
 pub(super) struct Publisher {
-    url: ServerUrl,
+    broker: Arc<Broker>,
     queues: Queues,
     link: Mutex<Option<Link>>,
 }
@@ -42,8 +43,8 @@ struct Link {
 }
 
 impl Publisher {
-    pub(super) fn new(url: ServerUrl, queues: Queues) -> Self {
-        Self { url, queues, link: Mutex::default() }
+    pub(super) fn new(broker: Arc<Broker>, queues: Queues) -> Self {
+        Self { broker, queues, link: Mutex::default() }
     }
 
     /// Sends all, and returns when the broker has confirmed all. On an error any part may be stored.
@@ -83,7 +84,7 @@ impl Publisher {
             return Ok(open.channel.clone());
         }
         *link = None;
-        let connection = connection::open(&self.url, "trawl publisher").await?;
+        let connection = self.broker.open("trawl publisher").await?;
         topology::declare(&connection, &self.queues).await?;
         let channel = connection.create_channel().await.map_err(failed)?;
         channel.confirm_select(ConfirmSelectOptions::default()).await.map_err(failed)?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
+use lapin::protocol::{AMQPErrorKind, AMQPSoftError};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, Connection, ExchangeKind};
 use trawl_common::lane::Lane;
@@ -119,7 +120,7 @@ impl Topology<'_> {
 }
 
 fn conflict(what: &str, name: &str, error: &lapin::Error) -> Error {
-    if !error.is_amqp_soft_error() {
+    if !is_precondition_failed(error) {
         return failed(error.clone());
     }
     let way_out = format!(
@@ -127,4 +128,10 @@ fn conflict(what: &str, name: &str, error: &lapin::Error) -> Error {
          make the settings in [queues] fit it, or empty and delete it, and it is declared anew"
     );
     Error::new(ErrorKind::Refused, way_out)
+}
+
+/// Only this says that the arguments differ: a queue whose node is away is "not found".
+fn is_precondition_failed(error: &lapin::Error) -> bool {
+    let lapin::ErrorKind::ProtocolError(protocol) = error.kind() else { return false };
+    matches!(protocol.kind(), AMQPErrorKind::Soft(AMQPSoftError::PRECONDITIONFAILED))
 }

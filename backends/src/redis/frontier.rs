@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use redis::aio::ConnectionManager;
 use redis::{FromRedisValue, ScriptInvocation, Value};
 use tokio::sync::Mutex;
 use trawl_common::crawl::Books;
@@ -21,7 +20,7 @@ use super::hear::Ear;
 use super::keys::{self, CrawlKeys};
 use super::scripts::Scripts;
 use super::sweep::Round;
-use super::{control, failed};
+use super::{Link, control, failed};
 
 /// Most URLs in one call of a script: Redis does nothing else meanwhile.
 pub(super) const BATCH: usize = 500;
@@ -30,7 +29,7 @@ const FAILURES_TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// A frontier on Redis.
 pub struct RedisFrontier {
-    pub(super) redis: ConnectionManager,
+    pub(super) redis: Link,
     pub(super) scripts: Scripts,
     pub(super) patience: Duration,
     pub(super) round: Mutex<Option<Round>>,
@@ -38,7 +37,7 @@ pub struct RedisFrontier {
 
 impl RedisFrontier {
     /// On this connection. After `patience` without a sign something counts as lost.
-    pub fn new(redis: ConnectionManager, patience: Duration) -> Self {
+    pub fn new(redis: Link, patience: Duration) -> Self {
         Self { redis, scripts: Scripts::new(), patience, round: Mutex::default() }
     }
 

@@ -1,14 +1,17 @@
 //! Settings: defaults <- `trawl.toml` <- environment <- flags, each key checked.
 
 mod load;
+mod node;
 mod secret;
 
 pub mod duration;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytesize::ByteSize;
 pub use load::{Invalid, Source};
+pub use node::{NoNode, Node};
 pub use secret::ServerUrl;
 use serde::{Deserialize, Serialize};
 
@@ -47,20 +50,40 @@ pub struct Settings {
     pub log: Log,
 }
 
+impl Settings {
+    /// The response cache's own Redis, if it has one: a single server, never a cluster.
+    pub fn cache_server(&self) -> Option<Redis> {
+        let url = self.cache.url.clone()?;
+        Some(Redis { url, ca: self.redis.ca.clone(), ..Redis::default() })
+    }
+}
+
 /// `[rabbitmq]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RabbitMq {
-    /// `amqp://user:password@host:port/vhost`
+    /// `amqp://user:password@host:port/vhost`, or `amqps://` for TLS.
     pub url: ServerUrl,
+    /// Further nodes of the same cluster, tried in turn when one is away.
+    #[serde(default)]
+    pub nodes: Vec<Node>,
+    /// A PEM file with the certificates to trust in place of the system's.
+    pub ca: Option<PathBuf>,
 }
 
 /// `[redis]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Redis {
-    /// `redis://user:password@host:port/database`
+    /// `redis://user:password@host:port/database`, or `rediss://` for TLS.
     pub url: ServerUrl,
+    /// Whether the URL names one node of a Redis Cluster; the others are discovered.
+    pub cluster: bool,
+    /// Further nodes to discover the cluster from when the first is away.
+    #[serde(default)]
+    pub nodes: Vec<Node>,
+    /// A PEM file with the certificates to trust in place of the system's; for the cache's Redis too.
+    pub ca: Option<PathBuf>,
 }
 
 /// `[cache]`
@@ -293,13 +316,13 @@ fn default_rules() -> Vec<Rule> {
 
 impl Default for RabbitMq {
     fn default() -> Self {
-        Self { url: ServerUrl::new("amqp://127.0.0.1:5672/%2f") }
+        Self { url: ServerUrl::new("amqp://127.0.0.1:5672/%2f"), nodes: Vec::new(), ca: None }
     }
 }
 
 impl Default for Redis {
     fn default() -> Self {
-        Self { url: ServerUrl::new("redis://127.0.0.1:6379/0") }
+        Self { url: ServerUrl::new("redis://127.0.0.1:6379/0"), cluster: false, nodes: Vec::new(), ca: None }
     }
 }
 
