@@ -78,7 +78,7 @@ impl WaitArgs {
 async fn connect(global: &Global) -> Result<Arc<dyn Frontier>, Fail> {
     let settings = Global::load(&global.source())?;
     let redis = redis::connect(&settings.redis).await?;
-    Ok(Arc::new(RedisFrontier::new(redis)))
+    Ok(Arc::new(RedisFrontier::new(redis, settings.recovery.patience)))
 }
 
 async fn find(frontier: &dyn Frontier, id: &CrawlId) -> Result<Books, Fail> {
