@@ -36,14 +36,13 @@ pub(crate) async fn beats(shared: Arc<Shared>) {
 
 /// Keeps what has been in hand for a while, until the task is ended. Most pages are settled before.
 pub(crate) async fn keeping(shared: Arc<Shared>) {
-    let Shared { ports, id, health, settings, hands, .. } = &*shared;
-    let period = settings.recovery.patience / 12;
+    let period = shared.settings.recovery.patience / 12;
     let mut ticks = every(period);
     loop {
         ticks.tick().await;
-        let old = hands.older_than(period);
+        let old = shared.hands.older_than(period);
         if !old.is_empty() {
-            health.until_done("keeping what is in hand", || ports.frontier.keep(id, &old)).await;
+            shared.keep(old).await;
         }
     }
 }

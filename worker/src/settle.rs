@@ -194,13 +194,31 @@ impl Plan {
         }
     }
 
+    /// Returns, in order, whether this worker held the record.
+    async fn park_records(&self, shared: &Shared) -> Vec<bool> {
+        let parkings: Vec<Parking> = self.parkings.iter().map(|(parking, ..)| parking.clone()).collect();
+        let parking = || shared.ports.frontier.park(&shared.id, &parkings);
+        shared.health.until_done("putting aside", parking).await
+    }
+
     async fn put_aside(&self, shared: &Shared) {
         if self.parkings.is_empty() {
             return;
         }
         let Shared { ports, health, .. } = shared;
-        let parkings: Vec<Parking> = self.parkings.iter().map(|(parking, ..)| parking.clone()).collect();
-        let held = health.until_done("putting aside", || ports.frontier.park(&shared.id, &parkings)).await;
+        let mut held = self.park_records(shared).await;
+        let lost = |held: &[bool]| (0..held.len()).filter(|&at| !held[at]).collect::<Vec<_>>();
+        if !lost(&held).is_empty() {
+            // A store that has lost its data knows neither the record nor its holder: say it again.
+            shared.keep(lost(&held).into_iter().map(|at| self.parkings[at].1.clone()).collect()).await;
+            held = self
+                .park_records(shared)
+                .await
+                .into_iter()
+                .zip(held)
+                .map(|(now, before)| now || before)
+                .collect();
+        }
         let ours = self.parkings.iter().zip(held).filter(|(_, held)| *held).map(|(parking, _)| parking);
         let parked: Vec<Parked> =
             ours.map(|(_, message, until)| Parked { message: message.clone(), until: *until }).collect();
