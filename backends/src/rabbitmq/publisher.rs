@@ -42,7 +42,7 @@ pub(super) struct Publisher {
 
 struct Link {
     /// Closes when dropped.
-    _connection: Connection,
+    connection: Connection,
     channel: Channel,
 }
 
@@ -82,7 +82,11 @@ impl Publisher {
             left.push_back(message);
             why = Err(error);
         }
-        sent.and(why)
+        sent?;
+        if why.is_err() {
+            self.replace(&channel).await?;
+        }
+        why
     }
 
     /// The open channel, or a new one with the topology declared.
@@ -94,11 +98,26 @@ impl Publisher {
         *link = None;
         let connection = self.broker.open("trawl publisher").await?;
         topology::declare(&connection, &self.queues).await?;
-        let channel = connection.create_channel().await.map_err(failed)?;
-        channel.confirm_select(ConfirmSelectOptions::default()).await.map_err(failed)?;
-        *link = Some(Link { _connection: connection, channel: channel.clone() });
+        let channel = confirming_channel(&connection).await?;
+        *link = Some(Link { connection, channel: channel.clone() });
         Ok(channel)
     }
+
+    /// Puts a new channel in the place of one that refused a message. A channel that turned to a queue's dead leader
+    /// before the new one was elected goes on refusing for ever (seen on RabbitMQ 3.10); a new one asks the new leader.
+    async fn replace(&self, refusing: &Channel) -> Result<()> {
+        let mut link = self.link.lock().await;
+        if let Some(link) = link.as_mut().filter(|link| link.channel.id() == refusing.id()) {
+            link.channel = confirming_channel(&link.connection).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn confirming_channel(connection: &Connection) -> Result<Channel> {
+    let channel = connection.create_channel().await.map_err(failed)?;
+    channel.confirm_select(ConfirmSelectOptions::default()).await.map_err(failed)?;
+    Ok(channel)
 }
 
 /// Moves out of `left` what is confirmed, and into `refused` what the broker will not have now. The error is the
