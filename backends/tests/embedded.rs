@@ -379,7 +379,7 @@ async fn a_killed_process_loses_nothing() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_order_of_calls_makes_the_books_disagree(steps in steps()) {

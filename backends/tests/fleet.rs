@@ -78,6 +78,7 @@ mod quorum {
 
     trawl_testkit::queue_conformance!(fixture);
     trawl_testkit::sweep_conformance!(brief);
+    trawl_testkit::recovery_conformance!(brief);
 }
 
 mod classic {
