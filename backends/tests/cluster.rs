@@ -3,17 +3,39 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use trawl_backends::rabbitmq::RabbitMq;
 use trawl_backends::redis::{self, RedisCache, RedisFrontier, RedisHosts};
 use trawl_common::ports::{Cache, Error, ErrorKind, Frontier, Hosts, Queue};
 use trawl_common::settings::{self, Queues, Redis, ServerUrl};
 use trawl_testkit::cluster;
+use trawl_testkit::conformance::control::Helm;
 use trawl_testkit::conformance::queue::Engine;
 use trawl_testkit::servers::{self, VirtualHost};
 
+const LONG: Duration = Duration::from_secs(600);
+const BRIEF: Duration = Duration::from_millis(200);
+
+async fn helm_on(redis: &Redis, patience: Duration) -> Helm {
+    let redis = Arc::new(RedisFrontier::new(redis::connect(redis).await.unwrap(), patience));
+    Helm { frontier: redis.clone(), control: redis }
+}
+
 async fn frontier() -> ((), Arc<dyn Frontier>) {
-    ((), Arc::new(RedisFrontier::new(redis::connect(&cluster::redis()).await.unwrap())))
+    ((), helm_on(&cluster::redis(), LONG).await.frontier)
+}
+
+async fn brief_frontier() -> ((), Arc<dyn Frontier>) {
+    ((), helm_on(&cluster::redis(), BRIEF).await.frontier)
+}
+
+async fn helm() -> ((), Helm) {
+    ((), helm_on(&cluster::redis(), LONG).await)
+}
+
+async fn brief_helm() -> ((), Helm) {
+    ((), helm_on(&cluster::redis(), BRIEF).await)
 }
 
 async fn hosts() -> ((), Arc<dyn Hosts>) {
@@ -24,7 +46,8 @@ async fn cache() -> ((), Arc<dyn Cache>) {
     ((), Arc::new(RedisCache::new(redis::connect(&cluster::redis()).await.unwrap())))
 }
 
-trawl_testkit::frontier_conformance!(frontier);
+trawl_testkit::frontier_conformance!(frontier, brief_frontier);
+trawl_testkit::control_conformance!(helm, brief_helm);
 trawl_testkit::hosts_conformance!(hosts);
 trawl_testkit::cache_conformance!(cache);
 
@@ -41,9 +64,9 @@ mod rabbitmq {
     async fn fixture() -> (VirtualHost, Engine) {
         let vhost = VirtualHost::new().await;
         let queue = queue(&vhost).await;
-        let redis = Redis { url: servers::redis(), ..Redis::default() };
-        let frontier = Arc::new(RedisFrontier::new(redis::connect(&redis).await.unwrap()));
-        (vhost, Engine { queue, frontier })
+        let redis = Redis { url: servers::own_database().await, ..Redis::default() };
+        let Helm { frontier, control } = helm_on(&redis, LONG).await;
+        (vhost, Engine { queue, frontier, control })
     }
 
     trawl_testkit::queue_conformance!(fixture);
