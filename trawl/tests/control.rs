@@ -19,7 +19,7 @@ const ANSWERED: usize = 10;
 const AT_ONCE: usize = 4;
 
 /// The books of the crawl, as `trawl status` prints them.
-async fn books(fleet: &Fleet) -> Value {
+async fn books_of(fleet: &Fleet) -> Value {
     let told = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
     serde_json::from_slice(&told.stdout).unwrap()
 }
@@ -46,7 +46,7 @@ async fn half_way(fleet: &Fleet) -> (Site, Child, Child) {
 async fn until(fleet: &Fleet, what: impl Fn(&Value) -> bool) -> Value {
     let asking = async {
         loop {
-            let books = books(fleet).await;
+            let books = books_of(fleet).await;
             if what(&books) {
                 return books;
             }
@@ -67,7 +67,7 @@ async fn a_paused_crawl_begins_no_fetch_until_it_is_resumed() {
 
     says(&fleet, &["resume", &fleet.name]).await;
     assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(0));
-    assert_eq!(books(&fleet).await["done"], PAGES);
+    assert_eq!(books_of(&fleet).await["done"], PAGES);
     assert!(site.log().values().all(|asked| *asked == 1), "{:?}", site.log());
     ends_well(worker).await;
 }
@@ -128,7 +128,7 @@ async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
     assert_eq!(waited.status.code(), Some(3));
     let books: Value = serde_json::from_slice(&waited.stdout).unwrap();
     assert_eq!((&books["done"], &books["failed"]), (&2.into(), &1.into()));
-    assert_eq!(books(&fleet).await["failed"], 3, "a finished crawl's books stay as they are");
+    assert_eq!(books_of(&fleet).await["failed"], 3, "a finished crawl's books stay as they are");
     assert_eq!(items(fleet.folder.path()).len(), 2);
 
     assert!(says(&fleet, &["dlq", "purge", "--yes"]).await.contains("1 dead letters purged"));
