@@ -1,0 +1,213 @@
+//! The processes under test: workers that are always replaced, and a producer that is run again until it succeeds.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::signal::{Signal, send};
+use super::story::Story;
+
+/// Compose restarts a worker, and cron a producer, after a moment.
+const RESTART: Duration = Duration::from_millis(300);
+
+/// The programs and their settings.
+#[derive(Clone)]
+pub struct Programs {
+    /// The program `trawl`, which is producer and worker too.
+    pub trawl: PathBuf,
+    /// Where they run: `items/` and `logs/` are in it.
+    pub folder: PathBuf,
+    /// Their whole environment.
+    pub env: Vec<(String, String)>,
+}
+
+impl Programs {
+    /// A command of `trawl`.
+    pub fn command<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Command {
+        let mut command = Command::new(&self.trawl);
+        let env = self.env.iter().map(|(name, value)| (name, value));
+        command.args(words).current_dir(&self.folder).env_clear().envs(env);
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        command
+    }
+
+    fn logged(&self, mut command: Command, name: &str) -> io::Result<Command> {
+        let log: PathBuf = self.folder.join("logs").join(OsString::from(format!("{name}.log")));
+        let log = File::options().create(true).append(true).open(log)?;
+        command.stdout(log.try_clone()?).stderr(log);
+        Ok(command)
+    }
+}
+
+/// The id of a running process, and its number among those of this run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Running {
+    process: u32,
+    /// Workers name themselves to the site by this.
+    pub number: usize,
+}
+
+impl Running {
+    /// Sends it a signal.
+    pub async fn signal(self, signal: Signal) -> io::Result<()> {
+        send(self.process, signal).await
+    }
+}
+
+/// Who runs in each place.
+#[derive(Default)]
+struct Places(Mutex<Vec<Option<Running>>>);
+
+impl Places {
+    fn lock(&self) -> MutexGuard<'_, Vec<Option<Running>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Workers and a producer. Dropped, all are killed.
+pub struct Fleet {
+    programs: Programs,
+    story: Story,
+    workers: Arc<Places>,
+    producer: Arc<Places>,
+    /// Whether a producer has work to do; and whether one is at it.
+    producing: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+}
+
+impl Fleet {
+    /// Starts so many workers.
+    ///
+    /// # Errors
+    /// When the folder for logs cannot be made.
+    pub fn start(programs: Programs, workers: usize, story: Story) -> io::Result<Self> {
+        std::fs::create_dir_all(programs.folder.join("logs"))?;
+        let mut fleet = Self {
+            programs,
+            story,
+            workers: Arc::default(),
+            producer: Arc::default(),
+            producing: watch::Sender::new(false),
+            tasks: JoinSet::new(),
+        };
+        let numbers = Arc::new(AtomicUsize::new(1));
+        *fleet.workers.lock() = vec![None; workers];
+        *fleet.producer.lock() = vec![None];
+        for place in 0..workers {
+            let (programs, story) = (fleet.programs.clone(), fleet.story.clone());
+            let (workers, numbers) = (Arc::clone(&fleet.workers), Arc::clone(&numbers));
+            fleet.tasks.spawn(async move {
+                loop {
+                    let number = numbers.fetch_add(1, Ordering::Relaxed);
+                    let name = format!("worker-{number}");
+                    let mut command = programs.command(["worker"]);
+                    command.env("TRAWL__FETCH__USER_AGENT", &name);
+                    let ended = keep(&programs, command, &name, &workers, place, number).await;
+                    story.tell(format!("{name} ended: {ended}"));
+                    sleep(RESTART).await;
+                }
+            });
+        }
+        Ok(fleet)
+    }
+
+    /// Runs the producer, again and again until a run has read all. With `forever`, a run is always needed: the
+    /// first that is killed is followed by another.
+    pub fn produce(&mut self, source: &str, crawl: &str) {
+        self.producing.send_replace(true);
+        let (programs, story) = (self.programs.clone(), self.story.clone());
+        let (producer, producing) = (Arc::clone(&self.producer), self.producing.clone());
+        let (source, crawl) = (source.to_owned(), crawl.to_owned());
+        self.tasks.spawn(async move {
+            let mut wanted = producing.subscribe();
+            for number in 1.. {
+                let _ = wanted.wait_for(|wanted| *wanted).await;
+                let command = programs.command(["producer", &source, "--crawl", &crawl]);
+                let ended = keep(&programs, command, "producer", &producer, 0, number).await;
+                story.tell(format!("producer run {number} ended: {ended}"));
+                if ended == "exit status: 0" {
+                    producing.send_replace(false);
+                } else {
+                    sleep(RESTART).await;
+                }
+            }
+        });
+    }
+
+    /// One of the workers that run.
+    pub fn worker(&self, pick: u64) -> Option<Running> {
+        let running: Vec<Running> = self.workers.lock().iter().flatten().copied().collect();
+        let index = (pick % running.len().max(1) as u64) as usize;
+        running.get(index).copied()
+    }
+
+    /// The producer, if one runs.
+    pub fn producer(&self) -> Option<Running> {
+        self.producer.lock().first().copied().flatten()
+    }
+
+    /// Runs the producer once more, as cron would.
+    pub fn produce_again(&self) {
+        self.producing.send_replace(true);
+    }
+
+    /// Lets no producer follow the one that runs now.
+    pub fn produce_no_more(&self) {
+        self.producing.send_replace(false);
+    }
+
+    /// The programs that it runs.
+    pub fn programs(&self) -> &Programs {
+        &self.programs
+    }
+}
+
+/// Runs a command to its end in a place that shows it.
+async fn keep(
+    programs: &Programs,
+    command: Command,
+    name: &str,
+    places: &Places,
+    place: usize,
+    number: usize,
+) -> String {
+    let spawned = programs.logged(command, name).and_then(|mut command| command.spawn());
+    let mut child = match spawned {
+        Ok(child) => child,
+        Err(error) => return format!("not started: {error}"),
+    };
+    places.lock()[place] = child.id().map(|process| Running { process, number });
+    let ended = child.wait().await;
+    places.lock()[place] = None;
+    ended.map_or_else(|error| error.to_string(), |status| status.to_string())
+}
+
+/// Every line of every file of items.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn items(folder: &Path) -> io::Result<Vec<String>> {
+    let folder = folder.join("items");
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let mut lines = Vec::new();
+    for file in std::fs::read_dir(folder)? {
+        let text = std::fs::read(file?.path())?;
+        let text = String::from_utf8_lossy(&text);
+        // A line that a kill cut short is no item: its page is fetched again.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        lines.extend(whole.lines().map(str::to_owned));
+    }
+    Ok(lines)
+}
