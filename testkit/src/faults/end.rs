@@ -7,8 +7,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::fleet::Programs;
-use super::run::CRAWL;
+use super::fleet::{CRAWL, Programs};
 use super::story::Story;
 
 /// A wait that a fault ended is begun again after this.
@@ -22,7 +21,7 @@ pub struct End {
 
 impl End {
     /// Waits with `trawl wait`, again and again: it fails when Redis does.
-    pub fn start(programs: Programs, story: Story, start: Instant) -> Self {
+    pub fn watch(programs: Programs, story: Story, start: Instant) -> Self {
         let (tell, seen) = watch::channel(None);
         let waiting = tokio::spawn(async move {
             while !is_over(&programs).await {

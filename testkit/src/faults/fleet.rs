@@ -9,14 +9,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::process::Command;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use super::ledger::ItemLine;
 use super::signal::{Signal, send};
 use super::story::Story;
 
+/// The crawl's id.
+pub const CRAWL: &str = "faults";
 /// Compose restarts a worker, and cron a producer, after a moment.
 const RESTART: Duration = Duration::from_millis(300);
 
@@ -80,7 +84,7 @@ pub struct Fleet {
     story: Story,
     workers: Arc<Places>,
     producer: Arc<Places>,
-    /// Whether a producer has work to do; and whether one is at it.
+    /// Whether a run of the producer is wanted.
     producing: watch::Sender<bool>,
     tasks: JoinSet<()>,
 }
@@ -121,25 +125,29 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Runs the producer, again and again until a run has read all. With `forever`, a run is always needed: the
-    /// first that is killed is followed by another.
-    pub fn produce(&mut self, source: &str, crawl: &str) {
+    /// Runs the producer again and again until a run has read all, and whenever one is asked for after that.
+    pub fn produce(&mut self, source: &str) {
         self.producing.send_replace(true);
         let (programs, story) = (self.programs.clone(), self.story.clone());
         let (producer, producing) = (Arc::clone(&self.producer), self.producing.clone());
-        let (source, crawl) = (source.to_owned(), crawl.to_owned());
+        let source = source.to_owned();
         self.tasks.spawn(async move {
             let mut wanted = producing.subscribe();
+            let mut before = String::new();
             for number in 1.. {
                 let _ = wanted.wait_for(|wanted| *wanted).await;
-                let command = programs.command(["producer", &source, "--crawl", &crawl]);
+                let command = programs.command(["producer", &source, "--crawl", CRAWL]);
                 let ended = keep(&programs, command, "producer", &producer, 0, number).await;
-                story.tell(format!("producer run {number} ended: {ended}"));
+                // While another's lease lasts, many runs end alike.
+                if ended != before {
+                    story.tell(format!("producer run {number} ended: {ended}"));
+                }
                 if ended == "exit status: 0" {
                     producing.send_replace(false);
                 } else {
                     sleep(RESTART).await;
                 }
+                before = ended;
             }
         });
     }
@@ -159,16 +167,6 @@ impl Fleet {
     /// Runs the producer once more, as cron would.
     pub fn produce_again(&self) {
         self.producing.send_replace(true);
-    }
-
-    /// Lets no producer follow the one that runs now.
-    pub fn produce_no_more(&self) {
-        self.producing.send_replace(false);
-    }
-
-    /// The programs that it runs.
-    pub fn programs(&self) -> &Programs {
-        &self.programs
     }
 }
 
@@ -192,22 +190,19 @@ async fn keep(
     ended.map_or_else(|error| error.to_string(), |status| status.to_string())
 }
 
-/// Every line of every file of items.
+/// Every item in a file. A last line that a kill cut short is none: its page is fetched again.
 ///
 /// # Errors
-/// When they cannot be read.
-pub fn items(folder: &Path) -> io::Result<Vec<String>> {
-    let folder = folder.join("items");
-    if !folder.exists() {
-        return Ok(Vec::new());
-    }
-    let mut lines = Vec::new();
-    for file in std::fs::read_dir(folder)? {
-        let text = std::fs::read(file?.path())?;
-        let text = String::from_utf8_lossy(&text);
-        // A line that a kill cut short is no item: its page is fetched again.
-        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        lines.extend(whole.lines().map(str::to_owned));
-    }
-    Ok(lines)
+/// When the file cannot be read, or a whole line in it is no item.
+pub fn items(file: &Path) -> io::Result<Vec<ItemLine>> {
+    let text = std::fs::read(file)?;
+    let text = String::from_utf8_lossy(&text);
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let read = |line: &str| {
+        let item: Value = serde_json::from_str(line)
+            .map_err(|error| io::Error::other(format!("{}: {error}: {line}", file.display())))?;
+        let part = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
+        Ok(ItemLine { url: part("url"), id: part("id") })
+    };
+    whole.lines().map(read).collect()
 }

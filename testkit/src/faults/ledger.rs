@@ -69,15 +69,15 @@ pub struct Facts {
     pub asks: Vec<Ask>,
     /// What stands in the files of items.
     pub items: Vec<ItemLine>,
-    /// What came out of `failed_urls`.
-    pub letters: Vec<Letter>,
+    /// What came out of `failed_urls`; `None` for an engine that keeps letters where only it can read them.
+    pub letters: Option<Vec<Letter>>,
     /// What was done to the fleet, in order.
     pub faults: Vec<Injected>,
     /// When the crawl was seen to have ended.
     pub ended: Option<Duration>,
 }
 
-/// How a page with this fate is settled when nothing goes wrong: how often it is fetched, and the reason of its letter.
+/// How often a page that always fails is tried: once, and `retry.max` times again.
 const TRIES: usize = 4;
 /// From a page's answer to its settlement, in a worker that nothing hinders.
 const SETTLING: Duration = Duration::from_secs(2);
@@ -151,7 +151,9 @@ impl Facts {
             match numbers.get(item.url.as_str()) {
                 Some(&number) => accounts[number].items.insert(item.id.clone()),
                 None => {
-                    verdict.problems.push(format!("{}: an item of a page that is not in the sitemap", item.url));
+                    verdict
+                        .problems
+                        .push(format!("{}: an item of a page that is not in the sitemap", item.url));
                     continue;
                 }
             };
@@ -159,7 +161,7 @@ impl Facts {
                 verdict.problems.push(format!("{}: its item shares its id with another page's", item.url));
             }
         }
-        for letter in &self.letters {
+        for letter in self.letters.iter().flatten() {
             match numbers.get(letter.url.as_str()) {
                 Some(&number) => accounts[number].letters.insert(letter.reason.clone()),
                 None => {
@@ -179,20 +181,22 @@ impl Facts {
             verdict.problems.push(format!("{}: its items have different ids", page.url));
         }
         let poisoned = letters.contains("poison")
-            && asks.iter().filter(|ask| self.explanation(ask).is_some()).count() > POISON;
+            && asks.iter().filter(|ask| self.explanation(ask, Duration::MAX).is_some()).count() > POISON;
         let right = match page.fate {
             Fate::Good | Fate::Flaky(_) => !items.is_empty() && letters.is_empty(),
+            Fate::Missing | Fate::Broken if self.letters.is_none() => items.is_empty() && !asks.is_empty(),
             Fate::Missing => items.is_empty() && letters.contains("final") && letters.len() == 1,
             Fate::Broken => items.is_empty() && letters.contains("retries") && letters.len() == 1,
         };
         if right || poisoned {
             return;
         }
-        if items.is_empty() && letters.is_empty() {
+        if !account.is_settled() {
             if self.went_with_the_broker(account) {
                 return;
             }
-            let kind = asks.last().and_then(|ask| self.explanation(ask)).map(|fault| fault.kind);
+            let kind =
+                asks.last().and_then(|ask| self.explanation(ask, Duration::MAX)).map(|fault| fault.kind);
             verdict.row(kind).lost += 1;
         }
         verdict.problems.push(format!(
@@ -206,9 +210,10 @@ impl Facts {
 
     /// Whether its letter may have been in the broker when that lost its disk: nobody can read it any more.
     fn went_with_the_broker(&self, account: &Account) -> bool {
-        account.asks.last().is_some_and(|ask| {
-            self.overlapping(ask).iter().any(|fault| fault.kind == Kind::BrokerGone)
-        })
+        account
+            .asks
+            .last()
+            .is_some_and(|ask| self.overlapping(ask).iter().any(|fault| fault.kind == Kind::BrokerGone))
     }
 
     /// No fetch too many, but for those in flight at a fault.
@@ -220,19 +225,22 @@ impl Facts {
             Fate::Broken => TRIES,
         };
         let Some(extra) = asks.len().checked_sub(expected) else {
-            if !account.letters.contains("poison") && !account.letters.is_empty() | !account.items.is_empty() {
-                verdict.problems.push(format!("{} ({:?}): settled early, {}", page.url, page.fate, told(asks)));
+            if !account.letters.contains("poison") && !account.letters.is_empty() | !account.items.is_empty()
+            {
+                verdict.problems.push(format!(
+                    "{} ({:?}): settled early, {}",
+                    page.url,
+                    page.fate,
+                    told(asks)
+                ));
             }
             return;
         };
         // The last fetch needs no excuse: each of the others may have one.
         let earlier = &asks[..asks.len().saturating_sub(1)];
         let last = asks.last().map_or(Duration::ZERO, |ask| ask.asked);
-        let excuses: Vec<Kind> = earlier
-            .iter()
-            .filter_map(|ask| self.explanation(ask).filter(|fault| fault.from <= last))
-            .map(|fault| fault.kind)
-            .collect();
+        let excuses: Vec<Kind> =
+            earlier.iter().filter_map(|ask| self.explanation(ask, last)).map(|fault| fault.kind).collect();
         for kind in excuses.iter().take(extra) {
             verdict.row(Some(*kind)).again += 1;
         }
@@ -244,9 +252,11 @@ impl Facts {
         }
     }
 
-    /// The fault that a fetch may have been repeated for.
-    fn explanation(&self, ask: &Ask) -> Option<&Injected> {
-        self.overlapping(ask).into_iter().next()
+    /// The fault that a fetch was most likely repeated for, of those before an instant: one that took its worker
+    /// rather than one that took Redis' memory, and that rather than one that hindered all; the latest of each.
+    fn explanation(&self, ask: &Ask, before: Duration) -> Option<&Injected> {
+        let likely = |fault: &&Injected| (fault.victim.is_some(), fault.kind.loses_data(), fault.from);
+        self.overlapping(ask).into_iter().filter(|fault| fault.from <= before).max_by_key(likely)
     }
 
     /// The faults that hit a fetch between its request and its settlement.
@@ -276,7 +286,8 @@ impl Facts {
     }
 
     fn judge_stalls(&self, verdict: &mut Verdict) {
-        let mut signs: Vec<Duration> = self.asks.iter().flat_map(|ask| [Some(ask.asked), ask.answered]).flatten().collect();
+        let mut signs: Vec<Duration> =
+            self.asks.iter().flat_map(|ask| [Some(ask.asked), ask.answered]).flatten().collect();
         signs.extend(self.ended);
         signs.sort_unstable();
         for (index, fault) in self.faults.iter().enumerate() {
@@ -287,7 +298,7 @@ impl Facts {
             for sign in &signs[first..] {
                 longest = longest.max(sign.saturating_sub(before));
                 before = *sign;
-                if *sign > until {
+                if *sign >= until {
                     break;
                 }
             }
@@ -312,6 +323,12 @@ struct Account {
     letters: BTreeSet<String>,
 }
 
+impl Account {
+    fn is_settled(&self) -> bool {
+        !self.items.is_empty() || !self.letters.is_empty()
+    }
+}
+
 fn told(asks: &[Ask]) -> String {
     let times: Vec<String> = asks
         .iter()
@@ -321,4 +338,179 @@ fn told(asks: &[Ask]) -> String {
         })
         .collect();
     format!("asked for {} times: {}", asks.len(), times.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    fn url(number: usize) -> String {
+        format!("http://site/{number}")
+    }
+
+    fn ask(page: usize, who: usize, at: u64) -> Ask {
+        Ask { page, who, asked: seconds(at), answered: Some(seconds(at)) }
+    }
+
+    fn item(number: usize) -> ItemLine {
+        ItemLine { url: url(number), id: number.to_string() }
+    }
+
+    fn letter(number: usize, reason: &str) -> Letter {
+        Letter { url: url(number), reason: reason.to_owned() }
+    }
+
+    fn fault(kind: Kind, victim: Option<usize>, from: u64, to: u64) -> Injected {
+        Injected { kind, victim, from: seconds(from), to: seconds(to) }
+    }
+
+    /// A crawl of one page of each fate, as it should be.
+    fn fair() -> Facts {
+        let fates = [Fate::Good, Fate::Missing, Fate::Flaky(1), Fate::Broken];
+        let pages = fates.into_iter().enumerate().map(|(number, fate)| Page { url: url(number), fate });
+        let asks = [(0, 1), (1, 1), (2, 2), (2, 1), (3, 1), (3, 1), (3, 2), (3, 1)];
+        Facts {
+            pages: pages.collect(),
+            asks: (100..).zip(asks).map(|(at, (page, who))| ask(page, who, at)).collect(),
+            items: vec![item(0), item(2)],
+            letters: Some(vec![letter(1, "final"), letter(3, "retries")]),
+            faults: Vec::new(),
+            ended: Some(seconds(200)),
+        }
+    }
+
+    fn letters(facts: &mut Facts) -> &mut Vec<Letter> {
+        facts.letters.get_or_insert_default()
+    }
+
+    fn problems(facts: &Facts) -> Vec<String> {
+        facts.judge().problems
+    }
+
+    /// What is wrong with a fair crawl after this change, in one line.
+    fn problem(change: impl FnOnce(&mut Facts)) -> String {
+        let mut facts = fair();
+        change(&mut facts);
+        let problems = problems(&facts);
+        assert_eq!(problems.len(), 1, "{problems:#?}");
+        problems.concat()
+    }
+
+    #[test]
+    fn a_fair_crawl_is_without_blame() {
+        assert_eq!(problems(&fair()), [""; 0]);
+    }
+
+    #[test]
+    fn an_item_that_is_missing_is_a_lost_url_of_the_fault_that_hit_its_fetch() {
+        let mut facts = fair();
+        facts.faults.push(fault(Kind::WorkerKill, Some(1), 100, 100));
+        facts.items.remove(0);
+        let verdict = facts.judge();
+        assert!(
+            verdict.problems.concat().contains("http://site/0 (Good): 0 item(s)"),
+            "{:?}",
+            verdict.problems
+        );
+        assert_eq!(verdict.rows[&Some(Kind::WorkerKill)].lost, 1);
+    }
+
+    #[test]
+    fn a_url_that_was_never_asked_for_is_lost() {
+        let told = problem(|facts| facts.pages.push(Page { url: url(4), fate: Fate::Good }));
+        assert!(told.contains("http://site/4") && told.contains("asked for 0 times"), "{told}");
+    }
+
+    #[test]
+    fn a_wrong_end_a_second_end_and_a_wrong_reason_are_problems() {
+        assert!(problem(|facts| letters(facts)[1].reason = "final".to_owned()).contains("Broken"));
+        assert!(problem(|facts| letters(facts).push(letter(0, "retries"))).contains("Good"));
+        assert!(problem(|facts| facts.items.push(item(1))).contains("Missing"));
+        assert!(problem(|facts| drop(letters(facts).remove(0))).contains("Missing"));
+        assert!(problem(|facts| facts.items[1].id = "0".to_owned()).contains("shares its id"));
+        assert!(
+            problem(|facts| facts.items.push(ItemLine { id: "x".to_owned(), ..item(0) })).contains("ids")
+        );
+        assert!(problem(|facts| facts.items.push(item(9))).contains("not in the sitemap"));
+        assert!(problem(|facts| facts.asks.truncate(7)).contains("settled early"));
+    }
+
+    #[test]
+    fn a_copy_of_an_item_or_a_letter_is_harmless() {
+        let mut facts = fair();
+        facts.items.push(item(0));
+        letters(&mut facts).push(letter(1, "final"));
+        assert_eq!(problems(&facts), [""; 0]);
+    }
+
+    #[test]
+    fn a_crawl_ends_and_not_before_its_last_page() {
+        assert!(problem(|facts| facts.ended = None).contains("did not end"));
+        assert!(
+            problem(|facts| facts.ended = Some(seconds(106)))
+                .contains("1 pages were asked for after the end")
+        );
+    }
+
+    /// Page 0, asked for again at 110, after a fault.
+    fn again(kind: Kind, victim: Option<usize>, from: u64, to: u64) -> (usize, Option<Row>) {
+        let mut facts = fair();
+        facts.asks.push(ask(0, 2, 110));
+        facts.faults.push(fault(kind, victim, from, to));
+        let verdict = facts.judge();
+        (verdict.problems.len(), verdict.rows.get(&Some(kind)).copied())
+    }
+
+    #[test]
+    fn only_what_was_in_flight_at_a_fault_may_be_fetched_again() {
+        let is_blamed = |(problems, row): (usize, Option<Row>)| (problems, row.map_or(0, |row| row.again));
+        assert_eq!(is_blamed(again(Kind::WorkerKill, Some(1), 101, 101)), (0, 1));
+        assert_eq!(is_blamed(again(Kind::WorkerKill, Some(2), 101, 101)), (1, 0), "another worker's");
+        assert_eq!(is_blamed(again(Kind::WorkerKill, Some(1), 105, 105)), (1, 0), "settled long before");
+        assert_eq!(is_blamed(again(Kind::WorkerKill, Some(1), 99, 99)), (1, 0), "asked for afterwards");
+        assert_eq!(is_blamed(again(Kind::StoreKill, None, 98, 101)), (0, 1));
+        assert_eq!(is_blamed(again(Kind::ProducerKill, Some(1), 100, 101)), (1, 0), "it fetches no page");
+        assert_eq!(
+            is_blamed(again(Kind::StoreTruncated, None, 103, 104)),
+            (0, 1),
+            "finished a second before"
+        );
+        assert_eq!(is_blamed(again(Kind::StoreTruncated, None, 108, 109)), (1, 0), "finished long before");
+        assert_eq!(is_blamed(again(Kind::StoreFlushed, None, 108, 109)), (0, 1), "all is forgotten");
+        assert_eq!(is_blamed(again(Kind::StoreFlushed, None, 111, 112)), (1, 0), "it came too late");
+    }
+
+    #[test]
+    fn what_a_fault_hinders_is_in_flight_until_it_can_be_settled() {
+        let mut facts = fair();
+        facts.asks.push(ask(0, 2, 120));
+        facts.faults.push(fault(Kind::StoreStop, None, 101, 108));
+        facts.faults.push(fault(Kind::WorkerKill, Some(1), 115, 115));
+        let verdict = facts.judge();
+        assert_eq!(verdict.problems, [""; 0]);
+        assert_eq!(verdict.rows[&Some(Kind::WorkerKill)].again, 1, "the worker took them with it");
+    }
+
+    #[test]
+    fn a_letter_may_go_with_the_broker_that_held_it() {
+        let mut facts = fair();
+        letters(&mut facts).remove(0);
+        facts.faults.push(fault(Kind::BrokerGone, None, 102, 109));
+        assert_eq!(problems(&facts), [""; 0]);
+        facts.faults[0].kind = Kind::BrokerKill;
+        assert_eq!(problems(&facts).len(), 1);
+    }
+
+    #[test]
+    fn a_stall_is_the_longest_silence_before_the_next_fault() {
+        let mut facts = fair();
+        facts.faults = vec![fault(Kind::StoreKill, None, 90, 95), fault(Kind::BrokerKill, None, 107, 108)];
+        let rows = facts.judge().rows;
+        assert_eq!(rows[&Some(Kind::StoreKill)].stall, seconds(10));
+        assert_eq!(rows[&Some(Kind::BrokerKill)].stall, seconds(93), "until the crawl's end");
+    }
 }

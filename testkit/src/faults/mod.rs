@@ -8,7 +8,7 @@
 //! - [`store`] and [`broker`] are the servers, at fixed addresses; a [`proxy`] stands before each.
 //! - [`fleet`] runs the processes: a worker that ends is replaced, as compose would, and a producer that fails is run
 //!   again with the same crawl, as cron would.
-//! - [`inject`] carries a fault out, [`run`] takes a crawl through all of them.
+//! - [`scene`] is a crawl on all of that, [`inject`] carries a fault out, [`run`] takes a crawl through many.
 //! - [`ledger`] judges, by the site's log, the files of items and what came out of `failed_urls` ([`letters`]).
 //!
 //! What the ledger demands:
@@ -35,6 +35,7 @@ pub mod private;
 pub mod proxy;
 pub mod report;
 pub mod run;
+pub mod scene;
 pub mod signal;
 pub mod store;
 pub mod story;

@@ -36,11 +36,8 @@ impl Table {
         for (name, row) in self.named() {
             let stall = format!("{:.1} s", row.stall.as_secs_f64());
             // Writing to a string cannot fail.
-            let _ = writeln!(
-                text,
-                "{name:<18} {:>8} {:>6} {:>13} {stall:>14}",
-                row.times, row.lost, row.again
-            );
+            let _ =
+                writeln!(text, "{name:<18} {:>8} {:>6} {:>13} {stall:>14}", row.times, row.lost, row.again);
         }
         text
     }

@@ -105,7 +105,11 @@ async fn say(address: SocketAddr, command: &str) -> io::Result<String> {
         stream.write_all(format!("{command}\r\n").as_bytes()).await?;
         let mut answer = String::new();
         stream.read_line(&mut answer).await?;
-        if answer.starts_with('+') { Ok(answer) } else { Err(io::Error::other(format!("{command}: {answer}"))) }
+        if answer.starts_with('+') {
+            Ok(answer)
+        } else {
+            Err(io::Error::other(format!("{command}: {answer}")))
+        }
     };
     timeout(Duration::from_secs(10), asked).await?
 }

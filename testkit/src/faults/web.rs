@@ -186,12 +186,15 @@ impl Shared {
         let count = self.pages.len().div_ceil(self.share());
         let entry = |number| format!("<sitemap><loc>{}/sitemap-{number}.xml</loc></sitemap>\n", self.origin);
         let entries: String = (0..count).map(entry).collect();
-        format!("<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{entries}</sitemapindex>\n")
+        format!(
+            "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{entries}</sitemapindex>\n"
+        )
     }
 
     fn sitemap(&self, number: usize) -> String {
         let pages = self.pages.chunks(self.share()).nth(number).unwrap_or_default();
-        let entries: String = pages.iter().map(|page| format!("<url><loc>{}</loc></url>\n", page.url)).collect();
+        let entries: String =
+            pages.iter().map(|page| format!("<url><loc>{}</loc></url>\n", page.url)).collect();
         format!("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{entries}</urlset>\n")
     }
 
@@ -200,9 +203,10 @@ impl Shared {
         (self.pages.len() / 10).clamp(1, SITEMAP)
     }
 
-    /// A producer that runs beside the crawl, not before it, can be hit by its faults.
+    /// A producer that runs beside the crawl, not before it, can be hit by its faults; half-way through it has ended,
+    /// and the other faults meet a crawl that nobody feeds.
     async fn caught_up(&self, sitemap: usize) {
-        let wanted = (sitemap * self.share()).saturating_sub(self.share());
+        let wanted = sitemap * self.share() / 2;
         let mut progress = self.progress.subscribe();
         let _ = timeout(SITEMAP_WAIT, progress.wait_for(|progress| progress.pages >= wanted)).await;
     }
@@ -218,7 +222,8 @@ impl Shared {
         };
         self.progress.send_modify(|progress| progress.pages = pages);
         let latency = LATENCY.mul_f64(rand::random());
-        let held_back = if pages > *self.pace.borrow() { HELD_BACK.mul_f64(rand::random()) } else { Duration::ZERO };
+        let held_back =
+            if pages > *self.pace.borrow() { HELD_BACK.mul_f64(rand::random()) } else { Duration::ZERO };
         let mut pace = self.pace.subscribe();
         let _ = timeout(held_back, pace.wait_for(|pace| pages <= *pace)).await;
         sleep(latency).await;
@@ -231,7 +236,8 @@ impl Shared {
             Fate::Broken => StatusCode::SERVICE_UNAVAILABLE.into_response(),
             Fate::Flaky(failures) if times <= failures => StatusCode::SERVICE_UNAVAILABLE.into_response(),
             Fate::Good | Fate::Flaky(_) => {
-                Html(format!("<!doctype html><html lang=\"en\"><title>Page {page}</title></html>\n")).into_response()
+                Html(format!("<!doctype html><html lang=\"en\"><title>Page {page}</title></html>\n"))
+                    .into_response()
             }
         }
     }
