@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -45,11 +45,14 @@ impl Programs {
         command
     }
 
-    fn logged(&self, mut command: Command, name: &str) -> io::Result<Command> {
+    /// Starts a command whose output goes to `logs/<name>.log`.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn spawn(&self, mut command: Command, name: &str) -> io::Result<Child> {
         let log: PathBuf = self.folder.join("logs").join(OsString::from(format!("{name}.log")));
         let log = File::options().create(true).append(true).open(log)?;
-        command.stdout(log.try_clone()?).stderr(log);
-        Ok(command)
+        command.stdout(log.try_clone()?).stderr(log).spawn()
     }
 }
 
@@ -125,6 +128,11 @@ impl Fleet {
         Ok(fleet)
     }
 
+    /// The programs that it runs.
+    pub fn programs(&self) -> &Programs {
+        &self.programs
+    }
+
     /// Runs the producer again and again until a run has read all, and whenever one is asked for after that.
     pub fn produce(&mut self, source: &str) {
         self.producing.send_replace(true);
@@ -179,8 +187,7 @@ async fn keep(
     place: usize,
     number: usize,
 ) -> String {
-    let spawned = programs.logged(command, name).and_then(|mut command| command.spawn());
-    let mut child = match spawned {
+    let mut child = match programs.spawn(command, name) {
         Ok(child) => child,
         Err(error) => return format!("not started: {error}"),
     };

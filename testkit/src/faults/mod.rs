@@ -24,6 +24,8 @@
 //! data the plan goes on when the fleet has had time to mend it.
 
 pub mod broker;
+pub mod disk;
+pub mod embedded;
 pub mod end;
 pub mod fleet;
 pub mod inject;
