@@ -20,15 +20,15 @@ const STARTUP: Duration = Duration::from_secs(90);
 /// Connects to both servers, trying again with back-off until they are up or a minute and a half has
 /// passed. What the servers refuse (a password, a queue with other arguments) fails at once.
 pub async fn connect(settings: &Settings, sink: Arc<dyn Sink>) -> Result<Ports> {
-    let store = patiently("redis", || redis::connect(&settings.redis.url)).await?;
-    let cache = match &settings.cache.url {
-        Some(url) => patiently("cache", || redis::connect(url)).await?,
+    let store = patiently("redis", || redis::connect(&settings.redis)).await?;
+    let cache = match settings.cache_server() {
+        Some(server) => patiently("cache", || redis::connect(&server)).await?,
         None => store.clone(),
     };
-    let queue = patiently("rabbitmq", || RabbitMq::connect(&settings.rabbitmq.url, &settings.queues)).await?;
+    let queue = patiently("rabbitmq", || RabbitMq::connect(&settings.rabbitmq, &settings.queues)).await?;
     Ok(Ports {
         queue: Arc::new(queue),
-        frontier: Arc::new(RedisFrontier::new(store.clone())),
+        frontier: Arc::new(RedisFrontier::new(store.clone(), settings.recovery.patience)),
         hosts: Arc::new(RedisHosts::new(store)),
         cache: Arc::new(RedisCache::new(cache)),
         sink,

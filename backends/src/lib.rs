@@ -13,3 +13,4 @@ pub mod fleet;
 pub mod rabbitmq;
 pub mod redis;
 pub mod sinks;
+mod tls;

@@ -38,10 +38,22 @@ impl VirtualHost {
     /// When no server is named, or it refuses.
     pub async fn new() -> Self {
         let name = format!("test-{:016x}", rand::random::<u64>());
-        call(Method::PUT, &name).await;
+        call(Method::PUT, &format!("/api/vhosts/{name}")).await;
         let mut url = Url::parse(&var("RABBITMQ_URL")).expect("RABBITMQ_URL is a URL");
         url.set_path(&name);
         Self { name, url: ServerUrl::new(url) }
+    }
+
+    /// The node that leads a quorum queue here, and all that hold a copy of it.
+    ///
+    /// # Panics
+    /// When there is no such queue.
+    pub async fn members(&self, queue: &str) -> (String, Vec<String>) {
+        let answer = call(Method::GET, &format!("/api/queues/{}/{queue}", self.name)).await;
+        let told: serde_json::Value = serde_json::from_str(&answer).expect("the answer is JSON");
+        let name = |value: &serde_json::Value| value.as_str().expect("a node has a name").to_owned();
+        let members = told["members"].as_array().expect("a quorum queue has members");
+        (name(&told["leader"]), members.iter().map(name).collect())
     }
 }
 
@@ -51,23 +63,26 @@ impl Drop for VirtualHost {
         // A drop cannot wait, and the test's runtime is ending: a runtime of its own can.
         let deleting = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime can be built").block_on(call(Method::DELETE, &name));
+            runtime
+                .expect("a runtime can be built")
+                .block_on(call(Method::DELETE, &format!("/api/vhosts/{name}")));
         });
         // What is left behind goes with the server.
         let _ = deleting.join();
     }
 }
 
-async fn call(method: Method, vhost: &str) {
+async fn call(method: Method, path: &str) -> String {
     // Every test of the process installs it; the first succeeds.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let base = Url::parse(&var("RABBITMQ_MANAGEMENT_URL")).expect("RABBITMQ_MANAGEMENT_URL is a URL");
-    let url = base.join(&format!("/api/vhosts/{vhost}")).expect("a path joins");
+    let url = base.join(path).expect("a path joins");
     let client = Client::builder().no_proxy().build().expect("a client can be built");
     // The client takes user and password from the URL.
     let request = client.request(method, url);
     let answer = request.header("content-type", "application/json").body("{}").send().await;
-    answer.and_then(reqwest::Response::error_for_status).expect("the management API answers");
+    let answer = answer.and_then(reqwest::Response::error_for_status).expect("the management API answers");
+    answer.text().await.expect("the management API answers to the end")
 }
 
 fn var(name: &str) -> String {

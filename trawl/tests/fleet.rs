@@ -15,23 +15,27 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
+use trawl_common::settings::ServerUrl;
 use trawl_testkit::servers::{self, VirtualHost};
 use trawl_testkit::site::Site;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A fleet of its own: a virtual host, and the names of a spider and a crawl that no other test uses.
+/// A fleet of its own: a virtual host, a Redis database whose sweeps meet no other test's crawls, and the names of
+/// a spider and a crawl.
 struct Fleet {
     folder: TempDir,
     vhost: VirtualHost,
+    redis: ServerUrl,
     name: String,
 }
 
 impl Fleet {
-    async fn new() -> Self {
+    async fn new(database: u8) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let name = folder.path().file_name().unwrap().to_string_lossy().to_ascii_lowercase();
-        Self { vhost: VirtualHost::new().await, name: format!("test{name}"), folder }
+        let redis = servers::redis_database(database);
+        Self { vhost: VirtualHost::new().await, redis, name: format!("test{name}"), folder }
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -41,7 +45,7 @@ impl Fleet {
             .current_dir(self.folder.path())
             .env_clear()
             .env("RABBITMQ_URL", self.vhost.url.reveal())
-            .env("REDIS_URL", servers::redis().reveal())
+            .env("REDIS_URL", self.redis.reveal())
             .env("TRAWL__FETCH__ALLOW_PRIVATE", "true")
             .env("TRAWL__POLITENESS__RATE", "unlimited")
             .stdin(Stdio::null())
@@ -105,7 +109,7 @@ fn shown(value: &AMQPValue) -> String {
 
 #[tokio::test]
 async fn two_workers_fetch_every_page_once_and_a_missing_page_is_a_dead_letter() {
-    let fleet = Fleet::new().await;
+    let fleet = Fleet::new(8).await;
     let site = Site::serve(120).await;
     let workers = [fleet.worker(), fleet.worker()];
     let list: String = (0..=120).map(|number| format!("{}\n", site.page(number))).collect();
@@ -148,7 +152,7 @@ async fn two_workers_fetch_every_page_once_and_a_missing_page_is_a_dead_letter()
 
 #[tokio::test]
 async fn a_page_that_keeps_failing_is_a_dead_letter_after_three_retries() {
-    let fleet = Fleet::new().await;
+    let fleet = Fleet::new(9).await;
     let site = Site::serve(0).await;
     let broken = format!("{}/broken", site.origin);
     fs::write(fleet.folder.path().join("list.txt"), &broken).unwrap();
@@ -166,7 +170,7 @@ async fn a_page_that_keeps_failing_is_a_dead_letter_after_three_retries() {
 
 #[tokio::test]
 async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter() {
-    let fleet = Fleet::new().await;
+    let fleet = Fleet::new(10).await;
     let site = Site::serve(1).await;
     let worker = fleet.worker();
     let channel = fleet.channel().await;
@@ -199,7 +203,7 @@ async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter()
 
 #[tokio::test]
 async fn two_producers_of_one_spider_do_not_overlap() {
-    let fleet = Fleet::new().await;
+    let fleet = Fleet::new(11).await;
     // Standard input stays open: the first is still reading when the second starts.
     let spider = format!("--spider={}", fleet.name);
     let mut first = fleet.command(&["producer", "-", &spider, &format!("--crawl={}", fleet.name)]);
@@ -218,7 +222,7 @@ async fn two_producers_of_one_spider_do_not_overlap() {
 
 #[tokio::test]
 async fn a_queue_with_other_arguments_is_named_with_the_way_out() {
-    let fleet = Fleet::new().await;
+    let fleet = Fleet::new(12).await;
     let declared = fleet.command(&["producer", "/dev/null", "--spider", &fleet.name]).output().await.unwrap();
     assert_eq!(declared.status.code(), Some(0));
     let mut other = fleet.command(&["producer", "/dev/null", "--spider", &fleet.name, "-q"]);

@@ -1,34 +1,131 @@
-//! Connections to the broker.
+//! Connections to the broker: to the node that was last there, or the next one of its cluster.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lapin::{Connection, ConnectionProperties};
+use lapin::runtime::default_runtime;
+use lapin::tcp::{AsyncTcpStream, RustlsConnector, RustlsConnectorConfig};
+use lapin::uri::AMQPUri;
+use lapin::{Connect, Connection, ConnectionProperties};
+use tracing::warn;
 use trawl_common::ports::{Error, ErrorKind, Result};
-use trawl_common::settings::ServerUrl;
+use trawl_common::settings::{self, ServerUrl};
 
-/// Within this time a broker accepts a connection, or counts as away.
+use crate::tls::{self, Authority};
+
+/// Within this time a node accepts a connection, or counts as away.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Seconds: a node that is silent for two of these is gone. A URL may say otherwise: `?heartbeat=5`.
+const HEARTBEAT: u16 = 15;
 
-/// Opens one connection, named so that the management page shows whose it is.
-pub(super) async fn open(url: &ServerUrl, name: &str) -> Result<Connection> {
-    let properties = ConnectionProperties::default().with_connection_name(name.into());
-    let connecting = tokio::time::timeout(PATIENCE, Connection::connect(url.reveal(), properties));
-    match connecting.await {
-        Ok(Ok(connection)) => Ok(connection),
-        Ok(Err(error)) => {
-            let hint = "is it running there? (rabbitmq.url, RABBITMQ_URL)";
-            Err(Error::new(kind(&error), format!("rabbitmq at {url}: {error}: {hint}")))
+/// Where the broker's nodes are, and whom to trust.
+pub(super) struct Broker {
+    nodes: Vec<ServerUrl>,
+    authority: Option<Authority>,
+    /// The node that is tried first.
+    current: AtomicUsize,
+}
+
+impl Broker {
+    /// Reads the authority's file; connects to nothing yet.
+    pub(super) fn new(settings: &settings::RabbitMq) -> Result<Self> {
+        let settings::RabbitMq { url, nodes, ca } = settings;
+        let others = nodes.iter().map(|node| url.at(node));
+        let authority = ca.as_deref().map(|path| Authority::read("rabbitmq.ca", path)).transpose()?;
+        Ok(Self {
+            nodes: std::iter::once(url.clone()).chain(others).collect(),
+            authority,
+            current: AtomicUsize::default(),
+        })
+    }
+
+    /// Opens one connection, named so that the management page shows whose it is. Each node is tried once; what
+    /// one of them refuses (a password, TLS) is an error at once.
+    pub(super) async fn open(&self, name: &str) -> Result<Connection> {
+        let first = self.current.load(Ordering::Relaxed);
+        let mut away = None;
+        for at in (first..first + self.nodes.len()).map(|at| at % self.nodes.len()) {
+            match self.open_at(&self.nodes[at], name).await {
+                Ok(connection) => {
+                    self.current.store(at, Ordering::Relaxed);
+                    return Ok(connection);
+                }
+                Err(error) if error.is_temporary() && self.nodes.len() > 1 => {
+                    warn!(%error, "a node is away; trying the next");
+                    away = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
         }
-        Err(_) => {
-            let text = format!("rabbitmq at {url}: no answer within {} s", PATIENCE.as_secs());
-            Err(Error::new(ErrorKind::Unavailable, text))
+        let text = away.map_or_else(|| "no node is named".to_owned(), |error| error.to_string());
+        Err(Error::new(
+            ErrorKind::Unavailable,
+            format!("no node of rabbitmq can be reached; the last: {text}"),
+        ))
+    }
+
+    async fn open_at(&self, url: &ServerUrl, name: &str) -> Result<Connection> {
+        let connecting = tokio::time::timeout(PATIENCE, connect(url, name, self.authority.as_ref()));
+        match connecting.await {
+            Ok(Ok(connection)) => Ok(connection),
+            Ok(Err(error)) => {
+                let hint = match &error {
+                    error if is_tls(error) => {
+                        "is its certificate from whom this machine, or rabbitmq.ca, trusts, and for this name?"
+                    }
+                    _ => "is it running there? (rabbitmq.url, RABBITMQ_URL)",
+                };
+                Err(Error::new(kind(&error), format!("rabbitmq at {url}: {error}: {hint}")))
+            }
+            Err(_) => {
+                let text = format!("rabbitmq at {url}: no answer within {} s", PATIENCE.as_secs());
+                Err(Error::new(ErrorKind::Unavailable, text))
+            }
         }
     }
+}
+
+async fn connect(url: &ServerUrl, name: &str, authority: Option<&Authority>) -> lapin::Result<Connection> {
+    let properties = ConnectionProperties::default().with_connection_name(name.into());
+    let mut uri: AMQPUri = url.reveal().parse().map_err(std::io::Error::other)?;
+    uri.query.heartbeat.get_or_insert(HEARTBEAT);
+    match authority {
+        None => uri.connect(properties).await,
+        Some(authority) => {
+            // The client's own way to name an authority adds it to the system's.
+            let roots = RustlsConnectorConfig::default();
+            let roots = roots.with_parsable_certificates(authority.certificates.clone());
+            connect_trusting(uri, properties, roots.connector_with_no_client_auth()?).await
+        }
+    }
+}
+
+async fn connect_trusting(
+    uri: AMQPUri,
+    properties: ConnectionProperties,
+    tls: RustlsConnector,
+) -> lapin::Result<Connection> {
+    Connection::connector(
+        uri,
+        default_runtime()?,
+        async move |uri, runtime| {
+            let host = uri.authority.host;
+            let address = runtime.to_socket_addrs((host.clone(), uri.authority.port));
+            let stream = AsyncTcpStream::connect(&runtime, address).await?;
+            Ok(stream.into_rustls(&tls, &host).await?)
+        },
+        properties,
+    )
+    .await
 }
 
 /// An error on an open connection.
 pub(super) fn failed(error: lapin::Error) -> Error {
     Error::new(kind(&error), format!("rabbitmq: {error}"))
+}
+
+fn is_tls(error: &lapin::Error) -> bool {
+    matches!(error.kind(), lapin::ErrorKind::IOError(error) if tls::is_refusal(&**error))
 }
 
 fn kind(error: &lapin::Error) -> ErrorKind {
@@ -42,6 +139,7 @@ fn kind(error: &lapin::Error) -> ErrorKind {
             AMQPErrorKind::Hard(AMQPHardError::NOTALLOWED) => ErrorKind::Refused,
             _ => ErrorKind::Unavailable,
         },
+        _ if is_tls(error) => ErrorKind::Refused,
         _ => ErrorKind::Unavailable,
     }
 }

@@ -8,24 +8,30 @@ mod acks;
 mod codec;
 mod connection;
 mod consumer;
+mod event;
 mod names;
 mod publisher;
 mod topology;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
+use connection::Broker;
 use consumer::{Current, Session};
 use publisher::{Outgoing, Publisher};
+use trawl_common::crawl::Books;
 use trawl_common::letter::DeadLetter;
+use trawl_common::line::Line;
 use trawl_common::message::Message;
-use trawl_common::ports::{Consumer, Parked, Queue, Receipt, Result};
-use trawl_common::settings::{Queues, ServerUrl};
+use trawl_common::ports::{Consumer, Parked, Probe, Queue, Receipt, Result};
+use trawl_common::settings::{self, Queues};
 use trawl_common::time::UnixMs;
 
 /// The queue on RabbitMQ.
 pub struct RabbitMq {
-    url: ServerUrl,
+    broker: Arc<Broker>,
     queues: Queues,
     publisher: Publisher,
     consuming: Current,
@@ -34,11 +40,12 @@ pub struct RabbitMq {
 
 impl RabbitMq {
     /// Connects once and declares the topology.
-    pub async fn connect(url: &ServerUrl, queues: &Queues) -> Result<Self> {
-        let publisher = Publisher::new(url.clone(), queues.clone());
+    pub async fn connect(broker: &settings::RabbitMq, queues: &Queues) -> Result<Self> {
+        let broker = Arc::new(Broker::new(broker)?);
+        let publisher = Publisher::new(Arc::clone(&broker), queues.clone());
         publisher.channel().await?;
         Ok(Self {
-            url: url.clone(),
+            broker,
             queues: queues.clone(),
             publisher,
             consuming: Current::default(),
@@ -47,7 +54,7 @@ impl RabbitMq {
     }
 
     /// The session that all these receipts belong to, and their tags; without those of older sessions.
-    fn current(&self, receipts: &[Receipt]) -> Option<(std::sync::Arc<Session>, Vec<u64>)> {
+    fn current(&self, receipts: &[Receipt]) -> Option<(Arc<Session>, Vec<u64>)> {
         let session = self.consuming.get()?;
         let tags: Vec<u64> = receipts
             .iter()
@@ -84,12 +91,32 @@ impl Queue for RabbitMq {
             key: names::FAILED_KEY.to_owned(),
             body: letter.url.clone().into_bytes(),
             properties: codec::letter_properties(letter),
+            mandatory: true,
         };
         self.publisher.send(letters.iter().map(outgoing)).await
     }
 
+    async fn probe(&self, sent: UnixMs) -> Result<()> {
+        let outgoing = |line: Line| Outgoing {
+            exchange: "",
+            key: names::line(line).to_owned(),
+            body: b"probe".to_vec(),
+            properties: codec::probe_properties(Probe { line, sent }),
+            mandatory: true,
+        };
+        self.publisher.send(Line::ALL.map(outgoing)).await
+    }
+
+    async fn longest_parked(&self) -> Result<Duration> {
+        self.publisher.longest_parked().await
+    }
+
+    async fn announce(&self, ended: &Books) -> Result<()> {
+        self.publisher.send([event::ended(ended)]).await
+    }
+
     async fn consume(&self, prefetch: u16) -> Result<Box<dyn Consumer>> {
-        let connection = connection::open(&self.url, "trawl consumer").await?;
+        let connection = self.broker.open("trawl consumer").await?;
         topology::declare(&connection, &self.queues).await?;
         let id = self.sessions.fetch_add(1, Ordering::Relaxed);
         let (session, consumer) = Session::open(id, connection, prefetch).await?;
@@ -118,5 +145,6 @@ fn to_queue(message: &Message, queue: String) -> Outgoing {
         key: queue,
         body: message.url.as_str().as_bytes().to_vec(),
         properties: codec::properties(message),
+        mandatory: true,
     }
 }

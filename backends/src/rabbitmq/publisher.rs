@@ -1,16 +1,17 @@
 //! Publishing: a window of confirms in flight, each awaited and checked.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{BasicProperties, Channel, Confirmation, Connection, PublisherConfirm};
 use tokio::sync::Mutex;
 use trawl_common::ports::{Error, ErrorKind, Result};
-use trawl_common::settings::{Queues, ServerUrl};
+use trawl_common::settings::Queues;
 
-use super::{connection, topology};
-use connection::failed;
+use super::connection::{Broker, failed};
+use super::topology;
 
 /// Unconfirmed messages on their way at most; above some 1,000 a broker gets slower, not faster.
 const WINDOW: usize = 800;
@@ -24,42 +25,56 @@ pub(super) struct Outgoing {
     pub(super) key: String,
     pub(super) body: Vec<u8>,
     pub(super) properties: BasicProperties,
+    /// Whether it is an error that no queue takes it.
+    pub(super) mandatory: bool,
 }
 
 /// Publishes on a connection of its own, which is opened when it is needed and again when it broke.
 pub(super) struct Publisher {
-    url: ServerUrl,
+    broker: Arc<Broker>,
     queues: Queues,
     link: Mutex<Option<Link>>,
 }
 
 struct Link {
     /// Closes when dropped.
-    _connection: Connection,
+    connection: Connection,
     channel: Channel,
 }
 
 impl Publisher {
-    pub(super) fn new(url: ServerUrl, queues: Queues) -> Self {
-        Self { url, queues, link: Mutex::default() }
+    pub(super) fn new(broker: Arc<Broker>, queues: Queues) -> Self {
+        Self { broker, queues, link: Mutex::default() }
     }
 
     /// Sends all, and returns when the broker has confirmed all. On an error any part may be stored.
+    ///
+    /// After an error the connection is given up, and with it what it has not yet sent: a blocked one would
+    /// pile that up. The next declares the queues again, which may be what is missing.
     pub(super) async fn send(&self, outgoing: impl IntoIterator<Item = Outgoing> + Send) -> Result<()> {
         let channel = self.channel().await?;
-        let mut window: VecDeque<PublisherConfirm> = VecDeque::new();
-        for message in outgoing {
-            if window.len() >= WINDOW
-                && let Some(oldest) = window.pop_front()
-            {
-                confirmed(oldest).await?;
-            }
-            window.push_back(publish(&channel, message).await?);
+        let sent = send_on(&channel, outgoing).await;
+        if sent.is_err() {
+            self.give_up(&channel).await;
         }
-        for confirm in window {
-            confirmed(confirm).await?;
+        sent
+    }
+
+    /// How long it takes at most until all that is parked now has come back.
+    pub(super) async fn longest_parked(&self) -> Result<Duration> {
+        self.channel().await?;
+        match &*self.link.lock().await {
+            Some(link) => topology::longest_parked(&link.connection).await,
+            None => Err(Error::new(ErrorKind::Unavailable, "rabbitmq: the connection was given up just now")),
         }
-        Ok(())
+    }
+
+    async fn give_up(&self, channel: &Channel) {
+        let mut link = self.link.lock().await;
+        // Another sender may have opened a new one meanwhile.
+        if link.as_ref().is_some_and(|link| link.channel == *channel) {
+            *link = None;
+        }
     }
 
     /// The open channel, or a new one with the topology declared.
@@ -69,18 +84,34 @@ impl Publisher {
             return Ok(open.channel.clone());
         }
         *link = None;
-        let connection = connection::open(&self.url, "trawl publisher").await?;
+        let connection = self.broker.open("trawl publisher").await?;
         topology::declare(&connection, &self.queues).await?;
         let channel = connection.create_channel().await.map_err(failed)?;
         channel.confirm_select(ConfirmSelectOptions::default()).await.map_err(failed)?;
-        *link = Some(Link { _connection: connection, channel: channel.clone() });
+        *link = Some(Link { connection, channel: channel.clone() });
         Ok(channel)
     }
 }
 
+async fn send_on(channel: &Channel, outgoing: impl IntoIterator<Item = Outgoing>) -> Result<()> {
+    let mut window: VecDeque<PublisherConfirm> = VecDeque::new();
+    for message in outgoing {
+        if window.len() >= WINDOW
+            && let Some(oldest) = window.pop_front()
+        {
+            confirmed(oldest).await?;
+        }
+        window.push_back(publish(channel, message).await?);
+    }
+    for confirm in window {
+        confirmed(confirm).await?;
+    }
+    Ok(())
+}
+
 async fn publish(channel: &Channel, message: Outgoing) -> Result<PublisherConfirm> {
-    let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
-    let Outgoing { exchange, key, body, properties } = message;
+    let Outgoing { exchange, key, body, properties, mandatory } = message;
+    let options = BasicPublishOptions { mandatory, ..BasicPublishOptions::default() };
     let publishing = channel.basic_publish(exchange.into(), key.into(), options, &body, properties);
     patiently(publishing).await
 }

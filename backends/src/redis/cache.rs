@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use redis::aio::ConnectionManager;
 use serde::{Deserialize, Serialize};
 use trawl_common::ports::{Cache, Error, ErrorKind, Response, Result};
 use trawl_common::url::CanonicalUrl;
 
-use super::{failed, keys};
+use super::{Link, failed, keys};
 
 /// The cheapest level: a response lives for a minute.
 const LEVEL: i32 = 1;
@@ -19,7 +18,7 @@ const MAX_BODY: usize = 2 * 1024 * 1024;
 
 /// A response cache on Redis.
 pub struct RedisCache {
-    redis: ConnectionManager,
+    redis: Link,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -32,7 +31,7 @@ struct Head {
 
 impl RedisCache {
     /// On this connection.
-    pub fn new(redis: ConnectionManager) -> Self {
+    pub fn new(redis: Link) -> Self {
         Self { redis }
     }
 }

@@ -5,22 +5,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::try_join_all;
 use redis::Script;
-use redis::aio::ConnectionManager;
 use trawl_common::gcra::{HORIZON, Slot};
 use trawl_common::ports::{Ask, Hosts, Result};
 use trawl_common::time::UnixMs;
 
-use super::{failed, keys, scripts};
+use super::{Link, failed, keys, scripts};
 
 /// Host schedules on Redis.
 pub struct RedisHosts {
-    redis: ConnectionManager,
+    redis: Link,
     reserve: Script,
 }
 
 impl RedisHosts {
     /// On this connection.
-    pub fn new(redis: ConnectionManager) -> Self {
+    pub fn new(redis: Link) -> Self {
         Self { redis, reserve: scripts::reserve() }
     }
 

@@ -5,42 +5,25 @@
 
 mod books;
 mod cache;
+mod connect;
+mod control;
 mod frontier;
+mod hear;
 mod hosts;
 mod keys;
+mod link;
 mod scripts;
 mod sweep;
 
-use std::time::Duration;
-
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{Client, IntoConnectionInfo, RedisError, ServerErrorKind};
-use trawl_common::ports::{Error, ErrorKind, Result};
-use trawl_common::settings::ServerUrl;
-
 pub use cache::RedisCache;
+pub use connect::connect;
 pub use frontier::RedisFrontier;
 pub use hosts::RedisHosts;
+pub use link::Link;
+use redis::{RedisError, ServerErrorKind};
+use trawl_common::ports::{Error, ErrorKind};
 
-/// Within this time a server answers, or counts as away.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Connects once; the connection mends itself from then on. Commands in flight when it breaks fail.
-pub async fn connect(url: &ServerUrl) -> Result<ConnectionManager> {
-    let invalid = |error: RedisError| Error::new(ErrorKind::Refused, format!("redis at {url}: {error}"));
-    let info = url.reveal().into_connection_info().map_err(invalid)?;
-    let client = Client::open(info).map_err(invalid)?;
-    let config = ConnectionManagerConfig::new()
-        .set_connection_timeout(Some(PATIENCE))
-        .set_response_timeout(Some(PATIENCE))
-        .set_number_of_retries(1)
-        .set_max_delay(Duration::from_millis(500));
-    let manager = client.get_connection_manager_with_config(config).await;
-    manager.map_err(|error| {
-        let hint = "is it running there? (redis.url, REDIS_URL)";
-        Error::new(kind(&error), format!("redis at {url}: {error}: {hint}"))
-    })
-}
+use crate::tls;
 
 fn kind(error: &RedisError) -> ErrorKind {
     match error.kind() {
@@ -50,6 +33,7 @@ fn kind(error: &RedisError) -> ErrorKind {
         redis::ErrorKind::Server(ServerErrorKind::ResponseError) if error.code() == Some("WRONGTYPE") => {
             ErrorKind::Corrupt
         }
+        _ if tls::is_refusal(error) => ErrorKind::Refused,
         _ => ErrorKind::Unavailable,
     }
 }

@@ -56,6 +56,9 @@ impl Source {
             .separator("__")
             .try_parsing(true)
             .with_list_parse_key("retry.statuses")
+            .with_list_parse_key("retry.errors")
+            .with_list_parse_key("rabbitmq.nodes")
+            .with_list_parse_key("redis.nodes")
             .list_separator(",")
             .source(Some(env));
         builder = builder.add_source(environment);
@@ -103,8 +106,27 @@ impl Source {
     }
 }
 
+fn wrong(key: &str, why: &str) -> Result<(), Invalid> {
+    Err(Invalid(format!("settings: {key}: {why}")))
+}
+
+/// What would be ignored in silence is an error: someone relies on it.
+fn check_links(settings: &Settings) -> Result<(), Invalid> {
+    let Settings { rabbitmq, redis, cache, .. } = settings;
+    if rabbitmq.ca.is_some() && !rabbitmq.url.is_tls() {
+        return wrong("rabbitmq.ca", "is for TLS alone: write amqps:// in rabbitmq.url");
+    }
+    let redis_tls = redis.url.is_tls() || cache.url.as_ref().is_some_and(ServerUrl::is_tls);
+    if redis.ca.is_some() && !redis_tls {
+        return wrong("redis.ca", "is for TLS alone: write rediss:// in redis.url");
+    }
+    if !redis.nodes.is_empty() && !redis.cluster {
+        return wrong("redis.nodes", "only a cluster has more nodes: set redis.cluster = true");
+    }
+    Ok(())
+}
+
 fn check(settings: &Settings) -> Result<(), Invalid> {
-    let wrong = |key: &str, why: &str| Err(Invalid(format!("settings: {key}: {why}")));
     let server = |url: &ServerUrl, schemes: &[&str]| {
         url::Url::parse(url.reveal()).is_ok_and(|url| schemes.contains(&url.scheme()) && url.has_host())
     };
@@ -118,6 +140,7 @@ fn check(settings: &Settings) -> Result<(), Invalid> {
     if settings.cache.url.as_ref().is_some_and(|url| !server(url, &redis)) {
         return wrong("cache.url", "write redis://user:password@host:port/database");
     }
+    check_links(settings)?;
     if settings.worker.concurrency == 0 || settings.worker.prefetch == 0 {
         return wrong("worker", "concurrency and prefetch must be at least 1");
     }
@@ -175,6 +198,9 @@ mod tests {
                 ("TRAWL__WORKER__CONCURRENCY", "7"),
                 ("TRAWL__QUEUES__BULK__TTL", "6h"),
                 ("TRAWL__QUEUES__BULK__ACKS", "late"),
+                ("TRAWL__RABBITMQ__NODES", "mq2:5672,mq3:5672"),
+                ("TRAWL__REDIS__CLUSTER", "true"),
+                ("TRAWL__REDIS__NODES", "r2:6379"),
             ],
         )
         .unwrap();
@@ -183,6 +209,8 @@ mod tests {
         assert_eq!(settings.retry.statuses, [500, 503]);
         assert_eq!(settings.worker.concurrency, 7);
         assert_eq!(settings.queues.bulk.ttl.as_secs(), 6 * 3600);
+        assert_eq!(settings.rabbitmq.nodes, ["mq2:5672".parse().unwrap(), "mq3:5672".parse().unwrap()]);
+        assert_eq!((settings.redis.cluster, settings.redis.nodes.len()), (true, 1));
     }
 
     #[test]
@@ -205,6 +233,17 @@ mod tests {
         assert!(complaint("[redis]\nurl = \"localhost\"", &[]).contains("redis.url"));
         assert!(complaint("fetch = 3\n", &[]).contains("fetch"));
         assert!(complaint("not toml", &[]).contains("line 1"));
+    }
+
+    #[test]
+    fn what_would_be_ignored_in_silence_is_an_error() {
+        assert!(complaint("[rabbitmq]\nca = \"ca.pem\"", &[]).contains("amqps://"));
+        assert!(complaint("[redis]\nca = \"ca.pem\"", &[]).contains("rediss://"));
+        assert!(complaint("[redis]\nnodes = [\"r2:6379\"]", &[]).contains("redis.cluster"));
+        assert!(complaint("[rabbitmq]\nnodes = [\"mq2\"]", &[]).contains("host:port"));
+        let own_cache = "[redis]\nca = \"ca.pem\"\n[cache]\nurl = \"rediss://cache:6379\"";
+        let cache = from(own_cache, &[]).unwrap().cache_server().unwrap();
+        assert_eq!(cache.ca.unwrap().to_str(), Some("ca.pem"));
     }
 
     #[test]

@@ -1,19 +1,23 @@
 //! Settings: defaults <- `trawl.toml` <- environment <- flags, each key checked.
 
 mod load;
+mod node;
 mod secret;
 
 pub mod duration;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytesize::ByteSize;
 pub use load::{Invalid, Source};
+pub use node::{NoNode, Node};
 pub use secret::ServerUrl;
 use serde::{Deserialize, Serialize};
 
 use crate::gcra::{Pace, Rate};
 use crate::lane::Lane;
+use crate::outcome::Class;
 use crate::route::{Rule, When};
 
 /// All settings of all programs. `trawl.toml` in the repository documents every key.
@@ -36,6 +40,8 @@ pub struct Settings {
     pub retry: Retry,
     /// The worker's own limits.
     pub worker: Worker,
+    /// When something counts as lost.
+    pub recovery: Recovery,
     /// What is written of each page, and where.
     pub items: Items,
     /// The rules that route URLs to lanes; the first that fits decides.
@@ -44,20 +50,40 @@ pub struct Settings {
     pub log: Log,
 }
 
+impl Settings {
+    /// The response cache's own Redis, if it has one: a single server, never a cluster.
+    pub fn cache_server(&self) -> Option<Redis> {
+        let url = self.cache.url.clone()?;
+        Some(Redis { url, ca: self.redis.ca.clone(), ..Redis::default() })
+    }
+}
+
 /// `[rabbitmq]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RabbitMq {
-    /// `amqp://user:password@host:port/vhost`
+    /// `amqp://user:password@host:port/vhost`, or `amqps://` for TLS.
     pub url: ServerUrl,
+    /// Further nodes of the same cluster, tried in turn when one is away.
+    #[serde(default)]
+    pub nodes: Vec<Node>,
+    /// A PEM file with the certificates to trust in place of the system's.
+    pub ca: Option<PathBuf>,
 }
 
 /// `[redis]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Redis {
-    /// `redis://user:password@host:port/database`
+    /// `redis://user:password@host:port/database`, or `rediss://` for TLS.
     pub url: ServerUrl,
+    /// Whether the URL names one node of a Redis Cluster; the others are discovered.
+    pub cluster: bool,
+    /// Further nodes to discover the cluster from when the first is away.
+    #[serde(default)]
+    pub nodes: Vec<Node>,
+    /// A PEM file with the certificates to trust in place of the system's; for the cache's Redis too.
+    pub ca: Option<PathBuf>,
 }
 
 /// `[cache]`
@@ -181,6 +207,8 @@ pub struct Retry {
     pub max: u32,
     /// The HTTP statuses that are worth another try; all others but successes are final.
     pub statuses: Vec<u16>,
+    /// The kinds of error that are; the others are final.
+    pub errors: Vec<Class>,
     /// The longest wait before the first retry; it doubles with each.
     #[serde(with = "duration")]
     pub backoff: Duration,
@@ -197,6 +225,16 @@ pub struct Worker {
     /// How long a worker that is asked to stop may take to finish what it has begun.
     #[serde(with = "duration")]
     pub shutdown_timeout: Duration,
+}
+
+/// `[recovery]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recovery {
+    /// After how long without a sign something counts as lost: a message that is nowhere, a producer that
+    /// reads sources; a worker that holds a URL after a quarter of it. All programs of a fleet need the same.
+    #[serde(with = "duration")]
+    pub patience: Duration,
 }
 
 /// `[items]`
@@ -252,6 +290,7 @@ impl Default for Settings {
             fetch: Fetch::default(),
             retry: Retry::default(),
             worker: Worker::default(),
+            recovery: Recovery::default(),
             items: Items::default(),
             route: default_rules(),
             log: Log::default(),
@@ -277,13 +316,13 @@ fn default_rules() -> Vec<Rule> {
 
 impl Default for RabbitMq {
     fn default() -> Self {
-        Self { url: ServerUrl::new("amqp://127.0.0.1:5672/%2f") }
+        Self { url: ServerUrl::new("amqp://127.0.0.1:5672/%2f"), nodes: Vec::new(), ca: None }
     }
 }
 
 impl Default for Redis {
     fn default() -> Self {
-        Self { url: ServerUrl::new("redis://127.0.0.1:6379/0") }
+        Self { url: ServerUrl::new("redis://127.0.0.1:6379/0"), cluster: false, nodes: Vec::new(), ca: None }
     }
 }
 
@@ -334,13 +373,24 @@ impl Default for Fetch {
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { max: 3, statuses: vec![408, 425, 429, 500, 502, 503, 504], backoff: Duration::from_secs(10) }
+        Self {
+            max: 3,
+            statuses: vec![408, 425, 429, 500, 502, 503, 504],
+            errors: vec![Class::Timeout, Class::Dns, Class::Connect, Class::Tls, Class::Body],
+            backoff: Duration::from_secs(10),
+        }
     }
 }
 
 impl Default for Worker {
     fn default() -> Self {
         Self { concurrency: 64, prefetch: 256, shutdown_timeout: Duration::from_secs(25) }
+    }
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self { patience: minutes(1) }
     }
 }
 

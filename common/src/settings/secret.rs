@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
+use super::Node;
+
 /// The URL of a server, user and password included. Shown, logged and serialised without the password.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
@@ -19,6 +21,22 @@ impl ServerUrl {
     /// The whole address, password included: for a client's connect call and nothing else.
     pub fn reveal(&self) -> &str {
         &self.0
+    }
+
+    /// The same address at another node of the cluster.
+    pub fn at(&self, node: &Node) -> Self {
+        let moved = Url::parse(&self.0).ok().and_then(|mut url| {
+            url.set_host(Some(&node.host.to_string())).ok()?;
+            url.set_port(Some(node.port)).ok()?;
+            Some(Self(url.into()))
+        });
+        // Only what is no URL cannot be moved, and connecting to it says so.
+        moved.unwrap_or_else(|| self.clone())
+    }
+
+    /// Whether the address asks for TLS: `amqps` or `rediss`.
+    pub fn is_tls(&self) -> bool {
+        Url::parse(&self.0).is_ok_and(|url| matches!(url.scheme(), "amqps" | "rediss"))
     }
 
     /// The same address at another host, for `RABBITMQ_HOST` and `REDIS_HOST`.
@@ -60,6 +78,14 @@ impl Serialize for ServerUrl {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_node_keeps_user_and_virtual_host() {
+        let url = ServerUrl::new("amqps://trawl:s3cret@mq1:5671/crawls?heartbeat=5");
+        let moved = url.at(&"[::1]:5673".parse().unwrap());
+        assert_eq!(moved.reveal(), "amqps://trawl:s3cret@[::1]:5673/crawls?heartbeat=5");
+        assert!(moved.is_tls());
+    }
 
     #[test]
     fn a_password_shows_nowhere() {

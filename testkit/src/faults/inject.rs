@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::PATIENCE_IS_SET;
 use super::broker::{Broker, QUEUES};
 use super::fleet::{Fleet, Running};
 use super::kind::Kind;
@@ -53,9 +52,10 @@ impl Stage {
     /// The settings of every program of the fleet.
     pub fn env(&self) -> Vec<(String, String)> {
         let own = |name: &str, value: String| (name.to_owned(), value);
-        let mut env = vec![
+        vec![
             own("RABBITMQ_URL", format!("amqp://guest:guest@{}/%2f", self.broker_proxy.address)),
             own("REDIS_URL", format!("redis://{}/0", self.store_proxy.address)),
+            own("TRAWL__RECOVERY__PATIENCE", format!("{}ms", self.patience.as_millis())),
             own("TRAWL__FETCH__ALLOW_PRIVATE", "true".to_owned()),
             own("TRAWL__POLITENESS__RATE", "unlimited".to_owned()),
             own("TRAWL__RETRY__BACKOFF", "100ms".to_owned()),
@@ -64,11 +64,7 @@ impl Stage {
             own("TRAWL__WORKER__CONCURRENCY", "8".to_owned()),
             own("TRAWL__WORKER__PREFETCH", "32".to_owned()),
             own("TRAWL__WORKER__SHUTDOWN_TIMEOUT", "5s".to_owned()),
-        ];
-        if PATIENCE_IS_SET {
-            env.push(own("TRAWL__RECOVERY__PATIENCE", format!("{}ms", self.patience.as_millis())));
-        }
-        env
+        ]
     }
 
     /// Carries out one fault.

@@ -42,8 +42,3 @@ pub mod signal;
 pub mod store;
 pub mod story;
 pub mod web;
-
-/// Whether the fleet announces the end of a crawl on the exchange `events`.
-pub(crate) const ANNOUNCES: bool = false;
-/// Whether `recovery.patience` is a setting.
-pub(crate) const PATIENCE_IS_SET: bool = false;

@@ -1,0 +1,104 @@
+//! Opens the [`Link`] that the settings describe.
+
+use std::time::Duration;
+
+use redis::aio::ConnectionManagerConfig;
+use redis::cluster::ClusterClient;
+use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
+use redis::{AsyncConnectionConfig, Client, ConnectionInfo, InfoDict, IntoConnectionInfo};
+use redis::{RedisResult, TlsCertificates};
+use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::settings::Redis;
+
+use super::{Link, kind};
+use crate::tls::{self, Authority};
+
+/// Within this time a server answers, or counts as away.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A server that acknowledges nothing for so long is gone, and its connection is opened anew: without this, a
+/// machine that lost its power would be waited for.
+const SILENCE: Duration = Duration::from_secs(15);
+/// The longest pause between two tries to reach a server that is away.
+const MAX_PAUSE: Duration = Duration::from_millis(500);
+
+/// Connects once; the connection mends itself from then on. Commands in flight when it breaks fail.
+pub async fn connect(settings: &Redis) -> Result<Link> {
+    let url = &settings.url;
+    let authority = settings.ca.as_deref().map(|path| Authority::read("redis.ca", path)).transpose()?;
+    let certificates =
+        TlsCertificates { client_tls: None, root_cert: authority.map(|authority| authority.pem) };
+    let opened = if settings.cluster {
+        to_cluster(settings, certificates).await
+    } else {
+        to_server(settings, certificates).await
+    };
+    let link = opened.map_err(|error| {
+        let hint = match &error {
+            error if tls::is_refusal(error) => {
+                "is its certificate from whom this machine, or redis.ca, trusts, and for this name?"
+            }
+            _ => "is it running there? (redis.url, REDIS_URL)",
+        };
+        Error::new(kind(&error), format!("redis at {url}: {error}: {hint}"))
+    })?;
+    if !settings.cluster && is_cluster_node(&link).await {
+        let text = format!("redis at {url} is a node of a Redis Cluster: set redis.cluster = true");
+        return Err(Error::new(ErrorKind::Refused, text));
+    }
+    Ok(link)
+}
+
+async fn to_server(settings: &Redis, certificates: TlsCertificates) -> RedisResult<Link> {
+    let config = ConnectionManagerConfig::new()
+        .set_connection_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(PATIENCE))
+        .set_number_of_retries(1)
+        .set_max_delay(MAX_PAUSE);
+    let client = client(settings, certificates)?;
+    Ok(Link::to_server(client.get_connection_manager_with_config(config).await?))
+}
+
+async fn to_cluster(settings: &Redis, certificates: TlsCertificates) -> RedisResult<Link> {
+    let seeds = settings.nodes.iter().map(|node| settings.url.at(node));
+    let seeds = std::iter::once(settings.url.clone()).chain(seeds);
+    let seeds: Vec<ConnectionInfo> =
+        seeds.map(|url| url.reveal().into_connection_info()).collect::<RedisResult<_>>()?;
+    let builder = ClusterClient::builder(seeds)
+        .connection_timeout(PATIENCE)
+        .response_timeout(PATIENCE)
+        .min_retry_wait(50)
+        .max_retry_wait(MAX_PAUSE.as_millis() as u64)
+        .retries(4)
+        .tcp_settings(tcp());
+    let builder = if settings.url.is_tls() { builder.certs(certificates.clone()) } else { builder };
+    match builder.build()?.get_async_connection().await {
+        Ok(connection) => Ok(Link::to_cluster(connection)),
+        // It says only that no node could be reached; a plain connection says why.
+        Err(error) => Err(why_not(settings, certificates).await.err().unwrap_or(error)),
+    }
+}
+
+async fn why_not(settings: &Redis, certificates: TlsCertificates) -> RedisResult<()> {
+    let config = AsyncConnectionConfig::new().set_connection_timeout(Some(PATIENCE));
+    client(settings, certificates)?.get_multiplexed_async_connection_with_config(&config).await.map(drop)
+}
+
+fn client(settings: &Redis, certificates: TlsCertificates) -> RedisResult<Client> {
+    let info = settings.url.reveal().into_connection_info()?.set_tcp_settings(tcp());
+    if settings.url.is_tls() { Client::build_with_tls(info, certificates) } else { Client::open(info) }
+}
+
+fn tcp() -> TcpSettings {
+    let keepalive = TcpKeepalive::new().with_time(SILENCE / 3).with_interval(SILENCE / 3);
+    let settings = TcpSettings::default().set_nodelay(true).set_keepalive(keepalive);
+    #[cfg(target_os = "linux")]
+    let settings = settings.set_user_timeout(SILENCE);
+    settings
+}
+
+/// Whether commands for most keys would be sent elsewhere. A server that may not be asked counts as alone.
+async fn is_cluster_node(link: &Link) -> bool {
+    let answer: RedisResult<InfoDict> =
+        redis::cmd("INFO").arg("cluster").query_async(&mut link.clone()).await;
+    answer.is_ok_and(|info| info.get::<u8>("cluster_enabled") == Some(1))
+}

@@ -1,0 +1,130 @@
+//! The way to Redis: one server, or a cluster.
+
+use futures::future::try_join_all;
+use redis::aio::{ConnectionLike, ConnectionManager};
+use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::{Route, SingleNodeRoutingInfo, Slot, SlotAddr};
+use redis::{Arg, Cmd, Pipeline, RedisFuture, RedisResult, Value};
+
+/// A connection to Redis, shared by its clones, that mends itself. Commands in flight when it breaks fail.
+///
+/// On a cluster each command goes to the master of its key's slot, so a script must name its keys, all of one
+/// slot. A pipeline may touch many slots: it is sent in parts, one a slot, and only commands of the same slot keep
+/// their order. An atomic pipeline must keep to one slot, as a script must.
+#[derive(Clone)]
+pub struct Link(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    Server(ConnectionManager),
+    Cluster(ClusterConnection),
+}
+
+impl Link {
+    pub(super) fn to_server(connection: ConnectionManager) -> Self {
+        Self(Kind::Server(connection))
+    }
+
+    pub(super) fn to_cluster(connection: ClusterConnection) -> Self {
+        Self(Kind::Cluster(connection))
+    }
+}
+
+impl ConnectionLike for Link {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        match &mut self.0 {
+            Kind::Server(server) => server.req_packed_command(command),
+            Kind::Cluster(cluster) => cluster.req_packed_command(command),
+        }
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        pipeline: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        match &mut self.0 {
+            Kind::Server(server) => server.req_packed_commands(pipeline, offset, count),
+            Kind::Cluster(cluster) => {
+                if pipeline.is_transaction() {
+                    cluster.req_packed_commands(pipeline, offset, count)
+                } else {
+                    Box::pin(by_slot(cluster, pipeline))
+                }
+            }
+        }
+    }
+
+    fn get_db(&self) -> i64 {
+        match &self.0 {
+            Kind::Server(server) => server.get_db(),
+            Kind::Cluster(cluster) => cluster.get_db(),
+        }
+    }
+}
+
+/// Sends each slot's commands as a pipeline of their own, all at once; the answers come in the pipeline's order.
+async fn by_slot(cluster: &ClusterConnection, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
+    let parts = parts(pipeline);
+    let answers = try_join_all(parts.iter().map(|part| {
+        let mut cluster = cluster.clone();
+        let route = SingleNodeRoutingInfo::SpecificNode(Route::with_slot(part.slot, SlotAddr::Master));
+        async move { cluster.route_pipeline(part.pipeline.clone(), 0, part.places.len(), route).await }
+    }))
+    .await?;
+    let mut merged = vec![Value::Nil; pipeline.len()];
+    for (part, answers) in parts.iter().zip(answers) {
+        for (&place, answer) in part.places.iter().zip(answers) {
+            merged[place] = answer;
+        }
+    }
+    Ok(merged)
+}
+
+/// The commands of one slot, and their places in the whole pipeline.
+struct Part {
+    slot: Slot,
+    places: Vec<usize>,
+    pipeline: Pipeline,
+}
+
+fn parts(pipeline: &Pipeline) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for (place, command) in pipeline.cmd_iter().enumerate() {
+        let slot = slot(command);
+        let at = parts.iter().position(|part| part.slot == slot).unwrap_or_else(|| {
+            parts.push(Part { slot, places: Vec::new(), pipeline: redis::pipe() });
+            parts.len() - 1
+        });
+        parts[at].places.push(place);
+        parts[at].pipeline.add_command(command.clone());
+    }
+    parts
+}
+
+/// The slot of a command's first argument: in all commands that are pipelined here, the key.
+fn slot(command: &Cmd) -> Slot {
+    match command.args_iter().nth(1) {
+        Some(Arg::Simple(key)) => Slot::for_key(key),
+        _ => Slot::for_key(""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipeline_is_parted_by_slot_and_each_part_keeps_its_order() {
+        let mut pipeline = redis::pipe();
+        pipeline.cmd("HSET").arg("workers:{a}").arg("seen").arg(1);
+        pipeline.cmd("ZADD").arg("workers").arg(1).arg("a");
+        pipeline.cmd("PEXPIRE").arg("workers:{a}").arg(15_000);
+        let parts = parts(&pipeline);
+        let places: Vec<&[usize]> = parts.iter().map(|part| &part.places[..]).collect();
+        assert_eq!(places, [&[0, 2][..], &[1]]);
+        let names: Vec<_> = parts[0].pipeline.cmd_iter().map(|command| command.args_iter().next()).collect();
+        assert_eq!(names, [Some(Arg::Simple(&b"HSET"[..])), Some(Arg::Simple(&b"PEXPIRE"[..]))]);
+    }
+}

@@ -1,0 +1,72 @@
+//! TLS: whom to trust, and how to tell that a server is not.
+
+use std::error::Error as StdError;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use trawl_common::ports::{Error, ErrorKind, Result};
+
+/// The certificates of a PEM file, to trust in place of the system's.
+#[derive(Clone)]
+pub(crate) struct Authority {
+    pub(crate) pem: Vec<u8>,
+    pub(crate) certificates: Vec<CertificateDer<'static>>,
+}
+
+impl Authority {
+    /// Reads the file at `path`. What cannot be used is [`ErrorKind::Refused`]; `key` names the setting.
+    pub(crate) fn read(key: &str, path: &Path) -> Result<Self> {
+        let refused =
+            |why: &str| Error::new(ErrorKind::Refused, format!("settings: {key}: {}: {why}", path.display()));
+        let pem = std::fs::read(path).map_err(|error| refused(&error.to_string()))?;
+        let certificates = CertificateDer::pem_slice_iter(&pem).collect::<std::result::Result<Vec<_>, _>>();
+        match certificates {
+            Err(error) => Err(refused(&format!("not PEM: {error}"))),
+            Ok(certificates) if certificates.is_empty() => Err(refused("holds no certificate")),
+            Ok(certificates) => Ok(Self { pem, certificates }),
+        }
+    }
+}
+
+/// Whether TLS itself failed: the server is there, and trying again changes nothing.
+pub(crate) fn is_refusal(error: &(dyn StdError + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.is::<rustls::Error>() {
+            return true;
+        }
+        // Both hide what they carry from `source`.
+        next = if let Some(error) = error.downcast_ref::<io::Error>() {
+            error.get_ref().map(|inner| inner as &(dyn StdError + 'static))
+        } else if let Some(error) = error.downcast_ref::<Arc<dyn StdError + Send + Sync>>() {
+            Some(&**error as &(dyn StdError + 'static))
+        } else {
+            error.source()
+        };
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_no_use_is_named_with_its_setting() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ca.pem");
+        let complaint = || Authority::read("redis.ca", &path).err().unwrap().to_string();
+        let told = complaint();
+        assert!(
+            told.contains("redis.ca") && told.contains("ca.pem") && told.contains("No such file"),
+            "{told}"
+        );
+        std::fs::write(&path, "no certificate").unwrap();
+        assert!(complaint().contains("holds no certificate"));
+        std::fs::write(&path, "-----BEGIN CERTIFICATE-----\n?\n-----END CERTIFICATE-----\n").unwrap();
+        assert!(complaint().contains("not PEM"));
+    }
+}

@@ -1,0 +1,129 @@
+//! The fleet's adapters keep every promise on clusters and over TLS, on real servers.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::sync::Arc;
+
+use trawl_backends::rabbitmq::RabbitMq;
+use trawl_backends::redis::{self, RedisCache, RedisFrontier, RedisHosts};
+use trawl_common::ports::{Cache, Error, ErrorKind, Frontier, Hosts, Queue};
+use trawl_common::settings::{self, Queues, Redis, ServerUrl};
+use trawl_testkit::cluster;
+use trawl_testkit::conformance::queue::Engine;
+use trawl_testkit::servers::{self, VirtualHost};
+
+async fn frontier() -> ((), Arc<dyn Frontier>) {
+    ((), Arc::new(RedisFrontier::new(redis::connect(&cluster::redis()).await.unwrap())))
+}
+
+async fn hosts() -> ((), Arc<dyn Hosts>) {
+    ((), Arc::new(RedisHosts::new(redis::connect(&cluster::redis()).await.unwrap())))
+}
+
+async fn cache() -> ((), Arc<dyn Cache>) {
+    ((), Arc::new(RedisCache::new(redis::connect(&cluster::redis()).await.unwrap())))
+}
+
+trawl_testkit::frontier_conformance!(frontier);
+trawl_testkit::hosts_conformance!(hosts);
+trawl_testkit::cache_conformance!(cache);
+
+mod rabbitmq {
+    use super::*;
+
+    async fn queue(vhost: &VirtualHost) -> Arc<dyn Queue> {
+        let url = vhost.url.clone();
+        let broker = settings::RabbitMq { url, nodes: cluster::rabbitmq_nodes(), ca: None };
+        Arc::new(RabbitMq::connect(&broker, &Queues::default()).await.unwrap())
+    }
+
+    /// The frontier is on a Redis of its own, so that the sweeps of these tests are their own.
+    async fn fixture() -> (VirtualHost, Engine) {
+        let vhost = VirtualHost::new().await;
+        let queue = queue(&vhost).await;
+        let redis = Redis { url: servers::redis(), ..Redis::default() };
+        let frontier = Arc::new(RedisFrontier::new(redis::connect(&redis).await.unwrap()));
+        (vhost, Engine { queue, frontier })
+    }
+
+    trawl_testkit::queue_conformance!(fixture);
+
+    #[tokio::test]
+    async fn a_queue_has_a_copy_on_each_of_three_nodes() {
+        let vhost = VirtualHost::new().await;
+        let _queue = queue(&vhost).await;
+        let (leader, mut members) = vhost.members("url_queue_ttl").await;
+        members.sort();
+        assert_eq!(members, ["mq1@localhost", "mq2@localhost", "mq3@localhost"]);
+        assert!(members.contains(&leader));
+    }
+
+    #[tokio::test]
+    async fn a_node_that_is_away_is_passed_over() {
+        let vhost = VirtualHost::new().await;
+        let here = vhost.url.clone();
+        let away = here.at(&"127.0.0.1:9".parse().unwrap());
+        let broker = settings::RabbitMq { url: away, nodes: cluster::rabbitmq_nodes(), ca: None };
+        RabbitMq::connect(&broker, &Queues::default()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_is_found_through_any_of_its_nodes() {
+    let away = cluster::redis().url.at(&"127.0.0.1:9".parse().unwrap());
+    redis::connect(&Redis { url: away, ..cluster::redis() }).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_node_of_a_cluster_that_is_taken_for_a_server_says_what_to_set() {
+    let told =
+        refused(redis::connect(&Redis { cluster: false, nodes: Vec::new(), ..cluster::redis() }).await);
+    assert!(told.contains("redis.cluster = true"), "{told}");
+}
+
+mod tls {
+    use super::*;
+
+    /// The certificates are for 127.0.0.1.
+    fn by_another_name(url: &ServerUrl) -> ServerUrl {
+        ServerUrl::new(url.reveal().replace("127.0.0.1", "localhost"))
+    }
+
+    #[tokio::test]
+    async fn redis_is_trusted_by_its_authority_alone() {
+        for right in [cluster::redis_alone_tls(), cluster::redis_tls()] {
+            redis::connect(&right).await.unwrap();
+
+            let told = refused(redis::connect(&Redis { ca: None, ..right.clone() }).await);
+            assert!(told.contains("UnknownIssuer") && told.contains("redis.ca"), "{told}");
+
+            let url = by_another_name(&right.url);
+            let told = refused(redis::connect(&Redis { url, ..right }).await);
+            assert!(told.contains("not valid for name") && told.contains("localhost"), "{told}");
+        }
+    }
+
+    #[tokio::test]
+    async fn rabbitmq_is_trusted_by_its_authority_alone() {
+        let queues = Queues::default();
+        let right = cluster::rabbitmq_tls();
+        RabbitMq::connect(&right, &queues).await.unwrap();
+
+        let told =
+            refused(RabbitMq::connect(&settings::RabbitMq { ca: None, ..right.clone() }, &queues).await);
+        assert!(told.contains("UnknownIssuer") && told.contains("rabbitmq.ca"), "{told}");
+
+        let url = by_another_name(&right.url);
+        let told = refused(RabbitMq::connect(&settings::RabbitMq { url, ..right }, &queues).await);
+        assert!(told.contains("not valid for name") && told.contains("localhost"), "{told}");
+    }
+}
+
+/// What an error that no second try mends says, on one line and without a password.
+fn refused<T>(result: Result<T, Error>) -> String {
+    let error = result.err().unwrap();
+    let told = error.to_string();
+    assert_eq!(error.kind, ErrorKind::Refused, "{told}");
+    assert!(!told.contains('\n') && !told.contains("guest:guest"), "{told}");
+    told
+}

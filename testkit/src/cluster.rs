@@ -1,0 +1,93 @@
+//! The clusters that `scripts/cluster` starts: three nodes of RabbitMQ, three masters of Redis.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use trawl_common::settings::{Node, RabbitMq, Redis, ServerUrl};
+
+/// The Redis Cluster, found through any of its nodes.
+///
+/// # Panics
+/// When no cluster is named: a test does not pass because it could not run.
+pub fn redis() -> Redis {
+    let (url, nodes) = (ServerUrl::new(var("REDIS_CLUSTER_URL")), nodes("REDIS_CLUSTER_NODES"));
+    Redis { url, cluster: true, nodes, ca: None }
+}
+
+/// The Redis Cluster over TLS, by the authority of the tests.
+///
+/// # Panics
+/// As [`redis`].
+pub fn redis_tls() -> Redis {
+    let url = ServerUrl::new(var("REDIS_CLUSTER_TLS_URL"));
+    Redis { url, cluster: true, nodes: Vec::new(), ca: Some(authority()) }
+}
+
+/// The Redis that is in no cluster, over TLS.
+///
+/// # Panics
+/// As [`redis`].
+pub fn redis_alone_tls() -> Redis {
+    Redis { url: ServerUrl::new(var("REDIS_TLS_URL")), ca: Some(authority()), ..Redis::default() }
+}
+
+/// The first node of RabbitMQ over TLS.
+///
+/// # Panics
+/// As [`redis`].
+pub fn rabbitmq_tls() -> RabbitMq {
+    RabbitMq { url: ServerUrl::new(var("RABBITMQ_TLS_URL")), nodes: Vec::new(), ca: Some(authority()) }
+}
+
+/// The other nodes of RabbitMQ.
+///
+/// # Panics
+/// As [`redis`].
+pub fn rabbitmq_nodes() -> Vec<Node> {
+    nodes("RABBITMQ_NODES")
+}
+
+/// The certificate of who signed those of all servers here: they are for 127.0.0.1 alone.
+///
+/// # Panics
+/// As [`redis`].
+pub fn authority() -> PathBuf {
+    var("CLUSTER_CA").into()
+}
+
+/// Where the node `mq1@localhost`, `mq2@localhost` or `mq3@localhost` listens: `host:port`.
+///
+/// # Panics
+/// As [`redis`], and when there is no such node.
+pub fn address_of(node: &str) -> Node {
+    let number: usize =
+        node.strip_prefix("mq").and_then(|rest| rest[..1].parse().ok()).expect("a node is named mq<n>");
+    let url = url::Url::parse(&var("RABBITMQ_URL")).expect("RABBITMQ_URL is a URL");
+    let first = format!("127.0.0.1:{}", url.port().expect("it has a port"));
+    let all: Vec<Node> =
+        std::iter::once(first.parse().expect("it is a node")).chain(rabbitmq_nodes()).collect();
+    all[number - 1].clone()
+}
+
+/// Ends a node of RabbitMQ as a power cut does.
+///
+/// # Panics
+/// As [`redis`], and when it does not run.
+pub fn kill(node: &str) {
+    let name = node.split('@').next().unwrap_or(node);
+    let file = Path::new(&var("CLUSTER_DIR")).join(format!("{name}.pid"));
+    let group = fs::read_to_string(&file).expect("the node was started by scripts/cluster");
+    let killed = Command::new("kill").args(["-KILL", "--", &format!("-{}", group.trim())]).status();
+    assert!(killed.expect("kill can be run").success(), "{node} does not run");
+}
+
+fn nodes(name: &str) -> Vec<Node> {
+    var(name).split(',').map(|node| node.parse().expect("each is host:port")).collect()
+}
+
+fn var(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| {
+        panic!("{name} is not set: run these tests with scripts/cluster-test, which starts the clusters")
+    })
+}
