@@ -18,6 +18,8 @@ use super::run::Outcome;
 use super::story::Story;
 use super::web::Web;
 
+/// Pages fetched at once, and as many that wait for their settlement to be written.
+const IN_HAND: usize = 16;
 /// A crawl that takes longer has lost its way.
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -90,7 +92,16 @@ pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64)
     ));
 
     let items = fleet::items(&crawl.items())?;
-    let facts = Facts { pages: web.pages().to_vec(), asks: web.log(), items, letters: None, faults, ended };
+    let facts = Facts {
+        pages: web.pages().to_vec(),
+        asks: web.log(),
+        items,
+        letters: None,
+        faults,
+        ended,
+        in_hand: IN_HAND,
+        workers: 1,
+    };
     let verdict = facts.judge();
     Ok(Outcome { seed, verdict, story: story.lines(), took: start.elapsed(), asks: facts.asks.len() })
 }

@@ -22,6 +22,11 @@ const IMPATIENCE: Duration = Duration::from_millis(100);
 /// A producer that is to be hit must have begun by then.
 const PRODUCER_STARTS: Duration = Duration::from_secs(3);
 
+/// Pages that a worker fetches at once.
+pub const CONCURRENCY: usize = 8;
+/// Messages that it takes ahead.
+pub const PREFETCH: usize = 32;
+
 /// Both servers, each behind a proxy.
 pub struct Stage {
     /// Redis.
@@ -61,8 +66,8 @@ impl Stage {
             own("TRAWL__RETRY__BACKOFF", "100ms".to_owned()),
             // Each fetch reaches the site's log.
             own("TRAWL__CACHE__TTL", "0s".to_owned()),
-            own("TRAWL__WORKER__CONCURRENCY", "8".to_owned()),
-            own("TRAWL__WORKER__PREFETCH", "32".to_owned()),
+            own("TRAWL__WORKER__CONCURRENCY", CONCURRENCY.to_string()),
+            own("TRAWL__WORKER__PREFETCH", PREFETCH.to_string()),
             own("TRAWL__WORKER__SHUTDOWN_TIMEOUT", "5s".to_owned()),
         ]
     }

@@ -150,17 +150,18 @@ impl Kind {
     /// Whether a server loses what it had confirmed. Two such faults never meet: either server may lose
     /// everything, not both.
     pub fn loses_data(self) -> bool {
-        self.empties_store()
-            || matches!(
-                self,
-                Self::StoreTruncated | Self::BrokerPurged | Self::BrokerDeleted | Self::BrokerGone
-            )
+        self.forgets() || matches!(self, Self::BrokerPurged | Self::BrokerDeleted | Self::BrokerGone)
     }
 
     /// What happened so long before the fault is undone by it.
     pub fn reaches_back(self) -> Duration {
         // The file's size is looked at now and then.
         if self == Self::StoreTruncated { UNSYNCED + Duration::from_millis(200) } else { Duration::ZERO }
+    }
+
+    /// Whether Redis forgets what was finished.
+    pub fn forgets(self) -> bool {
+        self.empties_store() || self == Self::StoreTruncated
     }
 
     /// Whether Redis forgets everything, so that what was finished may be fetched again.

@@ -75,14 +75,18 @@ pub struct Facts {
     pub faults: Vec<Injected>,
     /// When the crawl was seen to have ended.
     pub ended: Option<Duration>,
+    /// How many URLs one worker can have in hand.
+    pub in_hand: usize,
+    /// How many workers there are.
+    pub workers: usize,
 }
 
 /// How often a page that always fails is tried: once, and `retry.max` times again.
 const TRIES: usize = 4;
-/// From a page's answer to its settlement, in a worker that nothing hinders.
-const SETTLING: Duration = Duration::from_secs(2);
-/// A worker that a fault hindered tries again after at most this.
-const TRYING_AGAIN: Duration = Duration::from_secs(12);
+/// From a page's answer to its settlement, in a worker that nothing hinders, on a busy machine.
+const SETTLING: Duration = Duration::from_secs(1);
+/// A worker that a fault hindered tries again after as long as that lasted, but no longer than this.
+const TRYING_AGAIN: Duration = Duration::from_secs(10);
 /// A page that was begun so often and never settled is put down as poison.
 const POISON: usize = 3;
 
@@ -117,9 +121,20 @@ impl Facts {
         }
         self.judge_the_end(&mut verdict);
         let accounts = self.accounts(&mut verdict);
+        // Fetches that each fault caused a second time.
+        let mut again = vec![0; self.faults.len()];
         for (page, account) in self.pages.iter().zip(&accounts) {
             self.judge_end(page, account, &mut verdict);
-            self.judge_fetches(page, account, &mut verdict);
+            self.judge_fetches(page, account, &mut verdict, &mut again);
+        }
+        for (fault, again) in self.faults.iter().zip(again) {
+            let most = self.most_again(fault);
+            if again > most {
+                let (kind, from) = (fault.kind, fault.from.as_secs_f64());
+                let text =
+                    format!("{again} fetches were repeated, and only {most} URLs can have been in hand");
+                verdict.problems.push(format!("{kind} at {from:.1} s: {text}"));
+            }
         }
         self.judge_stalls(&mut verdict);
         verdict
@@ -195,8 +210,8 @@ impl Facts {
             if self.went_with_the_broker(account) {
                 return;
             }
-            let kind =
-                asks.last().and_then(|ask| self.explanation(ask, Duration::MAX)).map(|fault| fault.kind);
+            let hit = asks.last().and_then(|ask| self.explanation(ask, Duration::MAX));
+            let kind = hit.map(|index| self.faults[index].kind);
             verdict.row(kind).lost += 1;
         }
         verdict.problems.push(format!(
@@ -210,14 +225,13 @@ impl Facts {
 
     /// Whether its letter may have been in the broker when that lost its disk: nobody can read it any more.
     fn went_with_the_broker(&self, account: &Account) -> bool {
-        account
-            .asks
-            .last()
-            .is_some_and(|ask| self.overlapping(ask).iter().any(|fault| fault.kind == Kind::BrokerGone))
+        account.asks.last().is_some_and(|ask| {
+            self.overlapping(ask).iter().any(|index| self.faults[*index].kind == Kind::BrokerGone)
+        })
     }
 
     /// No fetch too many, but for those in flight at a fault.
-    fn judge_fetches(&self, page: &Page, account: &Account, verdict: &mut Verdict) {
+    fn judge_fetches(&self, page: &Page, account: &Account, verdict: &mut Verdict, again: &mut [usize]) {
         let asks = &account.asks;
         let expected = match page.fate {
             Fate::Good | Fate::Missing => 1,
@@ -239,10 +253,10 @@ impl Facts {
         // The last fetch needs no excuse: each of the others may have one.
         let earlier = &asks[..asks.len().saturating_sub(1)];
         let last = asks.last().map_or(Duration::ZERO, |ask| ask.asked);
-        let excuses: Vec<Kind> =
-            earlier.iter().filter_map(|ask| self.explanation(ask, last)).map(|fault| fault.kind).collect();
-        for kind in excuses.iter().take(extra) {
-            verdict.row(Some(*kind)).again += 1;
+        let excuses: Vec<usize> = earlier.iter().filter_map(|ask| self.explanation(ask, last)).collect();
+        for fault in excuses.iter().take(extra) {
+            verdict.row(Some(self.faults[*fault].kind)).again += 1;
+            again[*fault] += 1;
         }
         let unexcused = extra.saturating_sub(excuses.len());
         if unexcused > 0 {
@@ -252,18 +266,34 @@ impl Facts {
         }
     }
 
+    /// How many fetches a fault may cause a second time. What Redis forgot is bounded by time alone.
+    fn most_again(&self, fault: &Injected) -> usize {
+        match fault.kind.subject() {
+            _ if fault.kind.forgets() => usize::MAX,
+            Subject::Producer => 0,
+            Subject::Worker => self.in_hand,
+            Subject::Store | Subject::Broker => self.in_hand * self.workers,
+        }
+    }
+
     /// The fault that a fetch was most likely repeated for, of those before an instant: one that took its worker
     /// rather than one that took Redis' memory, and that rather than one that hindered all; the latest of each.
-    fn explanation(&self, ask: &Ask, before: Duration) -> Option<&Injected> {
-        let likely = |fault: &&Injected| (fault.victim.is_some(), fault.kind.loses_data(), fault.from);
-        self.overlapping(ask).into_iter().filter(|fault| fault.from <= before).max_by_key(likely)
+    fn explanation(&self, ask: &Ask, before: Duration) -> Option<usize> {
+        let likely = |index: &usize| {
+            let fault = &self.faults[*index];
+            (fault.victim.is_some(), fault.kind.forgets(), fault.from)
+        };
+        self.overlapping(ask)
+            .into_iter()
+            .filter(|index| self.faults[*index].from <= before)
+            .max_by_key(likely)
     }
 
     /// The faults that hit a fetch between its request and its settlement.
-    fn overlapping(&self, ask: &Ask) -> Vec<&Injected> {
+    fn overlapping(&self, ask: &Ask) -> Vec<usize> {
         let mut settled = ask.answered.unwrap_or(ask.asked) + SETTLING;
         let mut hits = Vec::new();
-        for fault in &self.faults {
+        for (index, fault) in self.faults.iter().enumerate() {
             let mine = fault.victim == Some(ask.who);
             let hit = match fault.kind.subject() {
                 Subject::Producer => false,
@@ -276,10 +306,11 @@ impl Facts {
             if !hit {
                 continue;
             }
-            hits.push(fault);
+            hits.push(index);
             if fault.from <= settled {
                 // What a fault hinders is settled after it.
-                settled = settled.max(fault.to + TRYING_AGAIN);
+                let pause = fault.to.saturating_sub(fault.from).min(TRYING_AGAIN);
+                settled = settled.max(fault.to + pause + SETTLING);
             }
         }
         hits
@@ -380,6 +411,8 @@ mod tests {
             letters: Some(vec![letter(1, "final"), letter(3, "retries")]),
             faults: Vec::new(),
             ended: Some(seconds(200)),
+            in_hand: 1,
+            workers: 2,
         }
     }
 
@@ -482,6 +515,15 @@ mod tests {
         assert_eq!(is_blamed(again(Kind::StoreTruncated, None, 108, 109)), (1, 0), "finished long before");
         assert_eq!(is_blamed(again(Kind::StoreFlushed, None, 108, 109)), (0, 1), "all is forgotten");
         assert_eq!(is_blamed(again(Kind::StoreFlushed, None, 111, 112)), (1, 0), "it came too late");
+    }
+
+    #[test]
+    fn no_more_is_fetched_again_than_a_worker_can_have_in_hand() {
+        let told = problem(|facts| {
+            facts.asks.extend([ask(0, 2, 110), ask(1, 2, 110)]);
+            facts.faults.push(fault(Kind::WorkerKill, Some(1), 101, 101));
+        });
+        assert!(told.contains("2 fetches were repeated, and only 1"), "{told}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::end;
 use super::fleet::{self, CRAWL, Fleet, Programs};
-use super::inject::Stage;
+use super::inject::{CONCURRENCY, PREFETCH, Stage};
 use super::ledger::{Facts, Injected, ItemLine, Verdict};
 use super::letters::{End, Letters};
 use super::private::{Grounds, LOOK};
@@ -104,7 +104,16 @@ impl Scene {
         // The end is announced after all is settled: no item may come later, but letters may be on their way.
         let items = items(&self.options.folder)?;
         let pages = self.web.pages().to_vec();
-        let facts = Facts { pages, asks: self.web.log(), items, letters: None, faults, ended };
+        let facts = Facts {
+            pages,
+            asks: self.web.log(),
+            items,
+            letters: None,
+            faults,
+            ended,
+            in_hand: CONCURRENCY + PREFETCH,
+            workers: self.options.workers,
+        };
         let asks = facts.asks.len();
         let verdict = self.judge(facts).await;
         let (seed, took) = (self.options.seed, self.start.elapsed());
