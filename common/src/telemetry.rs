@@ -7,9 +7,13 @@ use tracing_subscriber::filter::ParseError;
 
 use crate::settings::{Log, LogFormat};
 
+/// The clients of the servers say nothing of their own: what they fail at is logged where it is handled. A filter that
+/// names one of them (`info,lapin=debug`) lets it speak.
+const SILENT: &str = "lapin=off,redis=off";
+
 /// Starts logging as the settings say. Called once, by `main`.
 pub fn start(log: &Log) -> Result<(), ParseError> {
-    let filter = EnvFilter::builder().parse(&log.level)?;
+    let filter = EnvFilter::builder().parse(format!("{SILENT},{}", log.level))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match log.format {
         LogFormat::Text => {

@@ -96,7 +96,9 @@ impl Lines {
     }
 
     /// Walks all lanes from their start once more: what was passed over there has become available.
+    /// What came back is found on the way, too.
     pub(super) fn walk_again(&mut self) {
+        self.again.clear();
         self.cursors.clear();
         self.stirred = true;
     }
@@ -104,7 +106,6 @@ impl Lines {
     /// Forgets every delivery and walks all lanes from their start.
     pub(super) fn restart(&mut self) {
         self.sent.clear();
-        self.again.clear();
         self.walk_again();
     }
 
@@ -181,7 +182,7 @@ impl Lines {
         Ok(found)
     }
 
-    /// Records of `lane` that were never handed out. The lane is written out, for the partial index.
+    /// Records of `lane` that were never handed out, beyond those `found` already. The lane is written out, for the partial index.
     fn walk(
         &mut self,
         db: &Connection,
@@ -194,6 +195,7 @@ impl Lines {
             "{STORED} WHERE r.lane = '{lane}' AND r.due IS NULL AND r.id > ?1 AND {GOING} ORDER BY r.id"
         );
         let mut next = db.prepare_cached(&sql)?;
+        let returned: BTreeSet<i64> = found.iter().map(|record| record.id).collect();
         let mut cursor = self.cursors.get(&lane).copied().unwrap_or_default();
         let mut rows = next.query([cursor])?;
         while found.len() < room {
@@ -202,7 +204,7 @@ impl Lines {
                 break;
             };
             cursor = row.get(0)?;
-            if !self.is_taken(hands, cursor) {
+            if !returned.contains(&cursor) && !self.is_taken(hands, cursor) {
                 found.push(Stored::read(row)?);
             }
         }

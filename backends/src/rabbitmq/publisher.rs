@@ -50,7 +50,8 @@ impl Publisher {
     /// Sends all, and returns when the broker has confirmed all. On an error any part may be stored.
     ///
     /// After an error the connection is given up, and with it what it has not yet sent: a blocked one would
-    /// pile that up. The next declares the queues again, which may be what is missing.
+    /// pile that up, and a channel that turned to a queue's dead leader goes on refusing for ever (seen on RabbitMQ
+    /// 3.10). The next connection declares the queues again, which may be what is missing.
     pub(super) async fn send(&self, outgoing: impl IntoIterator<Item = Outgoing> + Send) -> Result<()> {
         let channel = self.channel().await?;
         let sent = send_on(&channel, outgoing).await;

@@ -507,11 +507,7 @@ mod tests {
         assert_eq!(is_blamed(again(Kind::WorkerKill, Some(1), 99, 99)), (1, 0), "asked for afterwards");
         assert_eq!(is_blamed(again(Kind::StoreKill, None, 98, 101)), (0, 1));
         assert_eq!(is_blamed(again(Kind::ProducerKill, Some(1), 100, 101)), (1, 0), "it fetches no page");
-        assert_eq!(
-            is_blamed(again(Kind::StoreTruncated, None, 103, 104)),
-            (0, 1),
-            "finished a second before"
-        );
+        assert_eq!(is_blamed(again(Kind::StoreTruncated, None, 102, 104)), (0, 1), "finished just before");
         assert_eq!(is_blamed(again(Kind::StoreTruncated, None, 108, 109)), (1, 0), "finished long before");
         assert_eq!(is_blamed(again(Kind::StoreFlushed, None, 108, 109)), (0, 1), "all is forgotten");
         assert_eq!(is_blamed(again(Kind::StoreFlushed, None, 111, 112)), (1, 0), "it came too late");

@@ -34,11 +34,11 @@ local function record_of(url, at)
 end
 
 local function may_have(record, is_new)
-  local mine = record.state == 'h' and record.holder == worker
+  local mine = is_held_by(record, worker)
   if keeps then
     return mine or is_new
   end
-  if record.state == 'h' then
+  if is_held(record) then
     return mine or record.since + possession < now
   end
   -- Clocks differ a little; what comes a moment early waits in the worker.
@@ -57,7 +57,8 @@ for at = 6, #ARGV, 5 do
       -- Its message goes; since the beginning of time without one, the record is found after the pause.
       record.state, record.since, record.holder = 'q', 0, '-'
     else
-      record.state, record.since, record.holder = 'h', now, worker
+      record.state = keeps and record.state == 'f' and 'f' or 'h'
+      record.since, record.holder = now, worker
       attempts = record.attempts
       deadline = record.deadline == '-' and '-' or int(tonumber(record.deadline) + idle)
     end

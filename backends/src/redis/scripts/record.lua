@@ -1,6 +1,7 @@
 -- A record, as text that reads well in redis-cli:
 --   state since holder starts attempts lane depth deadline referrer
--- state: n new, q queued, p parked (since = the instant it is due), h held. Absent parts are "-".
+-- state: n new, q queued, p parked (since = the instant it is due), h held, f held and its fetch counted as
+-- started. Absent parts are "-".
 local function now_ms()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
@@ -24,6 +25,14 @@ local function format(record)
     record.state, int(record.since), record.holder, record.starts, record.attempts,
     record.lane, record.depth, record.deadline, record.referrer,
   }, ' ')
+end
+
+local function is_held(record)
+  return record.state == 'h' or record.state == 'f'
+end
+
+local function is_held_by(record, worker)
+  return is_held(record) and record.holder == worker
 end
 
 -- Another run of the server than the one that a crawl's books were written in may have lost its last second.

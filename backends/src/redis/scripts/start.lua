@@ -5,13 +5,16 @@ for i = 3, #ARGV do
   local text = redis.call('HGET', KEYS[1], ARGV[i])
   local record = text and parse(text)
   local told = 0
-  if record and record.state == 'h' and record.holder == ARGV[1] then
+  if record and is_held_by(record, ARGV[1]) then
     if status == 'paused' then
       record.state, record.since, record.holder = 'q', 0, '-'
+    elseif record.state == 'f' then
+      -- Asked again: the first answer was lost on its way.
+      told = 1
     elseif record.starts >= tonumber(ARGV[2]) then
       told = 2
     elseif status == 'running' then
-      record.starts = record.starts + 1
+      record.state, record.starts = 'f', record.starts + 1
       told = 1
     end
     changed[#changed + 1] = ARGV[i]

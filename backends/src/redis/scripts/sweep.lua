@@ -12,7 +12,7 @@ local answer = {'0'}
 local function is_lost(record)
   if record.state == 'n' then
     return record.since + patience < now
-  elseif record.state == 'h' then
+  elseif is_held(record) then
     return record.since + possession < now
   end
   return record.since + patience < tide[record.state == 'p' and 'due' or record.lane]
