@@ -153,6 +153,12 @@ impl Kind {
         self.forgets() || matches!(self, Self::BrokerPurged | Self::BrokerDeleted | Self::BrokerGone)
     }
 
+    /// Whether this fault may come before the fleet has mended what `loss` did to it. Both servers may not lose data
+    /// at once; and what Redis forgot while a worker has it in hand must not go with the worker.
+    pub fn may_follow(self, loss: Self) -> bool {
+        !self.loses_data() && (loss.subject() == Subject::Broker || self.subject() != Subject::Worker)
+    }
+
     /// What happened so long before the fault is undone by it.
     pub fn reaches_back(self) -> Duration {
         // The file's size is looked at now and then.

@@ -20,8 +20,11 @@
 //!    after Redis was emptied, any fetch before that.
 //! 4. The crawl ends, once, and no page is asked for after its end.
 //!
-//! Either server may lose everything, not both at once, and Redis not while a worker dies: after a fault that loses
-//! data the plan goes on when the fleet has had time to mend it.
+//! Either server may lose everything, not both at once, and Redis not while a worker dies: before a fault that must not
+//! meet an earlier loss of data, the plan gives the fleet twice its `recovery.patience` to mend it.
+//!
+//! The embedded engine has its own short course in [`embedded`]: kills, judged by the same ledger. What needs a full
+//! or a read-only [`disk`] is in trawl's tests.
 
 pub mod broker;
 pub mod disk;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::kind::Kind;
-use super::ledger::Verdict;
+use super::ledger::{Injected, Verdict};
 use super::plan;
 use super::scene::Scene;
 
@@ -57,12 +57,16 @@ pub async fn run(options: &Options) -> io::Result<Outcome> {
     let mut scene = Scene::set_up(options).await?;
     scene.fleet.produce(&scene.web.sitemap());
     let steps = plan::draw(options.seed, options.faults, options.pages, &options.kinds);
-    let mut faults = Vec::with_capacity(steps.len());
+    let mut faults: Vec<Injected> = Vec::with_capacity(steps.len());
     for step in &steps {
         if !scene.comes_to(step.after).await {
             break;
         }
         sleep(step.pause).await;
+        let loss = faults.iter().rev().find(|fault| fault.kind.loses_data());
+        if let Some(loss) = loss.filter(|loss| !step.kind.may_follow(loss.kind)) {
+            scene.mends(loss).await;
+        }
         let fault = scene.stage.inject(step, &scene.fleet, &scene.story).await?;
         faults.push(fault);
         scene.recovers(&fault).await;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::end;
 use super::fleet::{self, CRAWL, Fleet, Programs};
@@ -78,20 +78,22 @@ impl Scene {
         }
     }
 
-    /// Waits until pages are answered again; after a loss of data, also until the fleet has had time to mend it.
+    /// Waits until pages are answered again.
     pub async fn recovers(&self, fault: &Injected) {
         let mut progress = self.web.progress();
         tokio::select! {
-            _ = self.end.seen() => return,
+            _ = self.end.seen() => {}
             goes_on = timeout(self.stalled(), progress.wait_for(|now| now.last > fault.to)) => {
                 let waited = (self.start.elapsed().saturating_sub(fault.to)).as_secs_f64();
                 let what = if goes_on.is_ok() { "goes on" } else { "has not gone on" };
                 self.story.tell(format!("{what} after {waited:.1} s"));
             }
         }
-        if fault.kind.loses_data() {
-            sleep(self.grace()).await;
-        }
+    }
+
+    /// Gives the fleet time to mend what a server lost.
+    pub async fn mends(&self, loss: &Injected) {
+        sleep_until(self.start + loss.to + self.grace()).await;
     }
 
     /// Waits for the end of the crawl, and judges it.
@@ -153,7 +155,7 @@ impl Scene {
         self.options.patience * 10 + Duration::from_secs(60)
     }
 
-    /// After a server lost data, the fleet has this long to mend it before the next fault.
+    /// After a server lost data, the fleet has this long to mend it.
     fn grace(&self) -> Duration {
         self.options.patience * 2 + Duration::from_secs(1)
     }
