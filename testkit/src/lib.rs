@@ -1,6 +1,8 @@
-//! For trawl's tests: real servers, a site that logs what it is asked, and one conformance suite for each port.
+//! For trawl's tests: real servers, a site that logs what it is asked, one conformance suite
+//! for each port, and the fault suite.
 
 pub mod cluster;
 pub mod conformance;
+pub mod faults;
 pub mod servers;
 pub mod site;

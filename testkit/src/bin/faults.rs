@@ -1,0 +1,115 @@
+//! The fault suite's long form: see `trawl_testkit::faults`.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use tempfile::TempDir;
+use trawl_testkit::faults::kind::Kind;
+use trawl_testkit::faults::report::Table;
+use trawl_testkit::faults::run::{Options, Outcome, run};
+
+/// Crawl a synthetic site with a fleet of real processes, injure it at random, and account for every URL
+#[derive(Parser)]
+#[command(name = "faults")]
+struct Args {
+    /// The program under test
+    #[arg(long, value_name = "FILE", default_value = "target/release/trawl")]
+    trawl: PathBuf,
+    /// Pages of the site
+    #[arg(long, value_name = "N", default_value_t = 50_000)]
+    urls: usize,
+    /// Faults in each run
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    faults: usize,
+    /// What decides which fault comes when; the first of several seeds
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Run so many seeds, one after the other
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seeds: u64,
+    /// Workers
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    workers: usize,
+    /// The fleet's recovery.patience, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
+    patience: f64,
+    /// Only these kinds of fault, separated by commas
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    only: Vec<Kind>,
+    /// Print the table as one JSON line
+    #[arg(long)]
+    json: bool,
+    /// Don't print the story while it happens
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl Args {
+    /// Runs every seed; whether all promises were kept.
+    async fn run(&self) -> io::Result<bool> {
+        let mut table = Table::default();
+        let mut broken = Vec::new();
+        for seed in self.seed..self.seed + self.seeds {
+            let outcome = self.run_seed(seed).await?;
+            table.add(&outcome.verdict.rows);
+            let problems = outcome.verdict.problems.len();
+            let (asks, took) = (outcome.asks, outcome.took.as_secs_f64());
+            anstream::eprintln!("seed {seed}: {problems} problems, {asks} requests in {took:.0} s");
+            if problems > 0 {
+                anstream::eprintln!("{}", outcome.complaint());
+                broken.push(seed);
+            }
+        }
+        if self.json {
+            let line = serde_json::json!({ "urls": self.urls, "seeds": self.seeds, "broken": broken, "faults": table.json() });
+            anstream::println!("{line}");
+        } else {
+            anstream::print!("{}", table.text());
+        }
+        if !broken.is_empty() {
+            anstream::eprintln!("broken promises with seeds {broken:?}: repeat one with --seed");
+        }
+        Ok(broken.is_empty())
+    }
+
+    async fn run_seed(&self, seed: u64) -> io::Result<Outcome> {
+        let folder = TempDir::with_prefix("trawl-faults-")?;
+        let options = Options {
+            trawl: self.trawl.canonicalize()?,
+            folder: folder.path().to_owned(),
+            pages: self.urls,
+            faults: self.faults,
+            seed,
+            workers: self.workers,
+            patience: Duration::from_secs_f64(self.patience),
+            kinds: if self.only.is_empty() { Kind::ALL.to_vec() } else { self.only.clone() },
+            aloud: !self.quiet,
+        };
+        let outcome = run(&options).await?;
+        if !outcome.verdict.problems.is_empty() {
+            anstream::eprintln!("what the programs said and wrote is in {}", folder.keep().display());
+        }
+        Ok(outcome)
+    }
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let args = Args::parse();
+    let result = tokio::select! {
+        result = args.run() => result,
+        // Dropped, the run ends its processes.
+        _ = tokio::signal::ctrl_c() => Err(io::Error::other("interrupted")),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            anstream::eprintln!("faults: {error}");
+            ExitCode::from(2)
+        }
+    }
+}

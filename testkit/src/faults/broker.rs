@@ -1,0 +1,127 @@
+//! A RabbitMQ that loses things when it is told to.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Client, Method};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::private::{Grounds, Server, output, until_ok};
+use super::signal::Signal;
+
+/// Queues that URLs wait in. What they hold can be found again; the letters in `failed_urls` are for the reader alone.
+pub const QUEUES: [&str; 8] = [
+    "url_queue_ttl",
+    "priority_queue",
+    "due_queue",
+    "expired_urls",
+    "wait.1",
+    "wait.3",
+    "wait.10",
+    "wait.30",
+];
+
+/// A private RabbitMQ.
+pub struct Broker {
+    grounds: Arc<Grounds>,
+    server: Option<Server>,
+    client: Client,
+}
+
+impl Broker {
+    /// Starts it, and waits until it answers.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn start(grounds: Arc<Grounds>) -> io::Result<Self> {
+        // Every suite of the process installs it; the first succeeds.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder().no_proxy().timeout(Duration::from_secs(10)).build();
+        let mut broker = Self { grounds, server: None, client: client.map_err(io::Error::other)? };
+        broker.launch().await?;
+        Ok(broker)
+    }
+
+    async fn launch(&mut self) -> io::Result<()> {
+        let command = self.grounds.program("rabbitmq-server");
+        self.server = Some(Server::start(command, &self.grounds.path("rabbitmq")).await?);
+        let address = self.grounds.broker;
+        until_ok(|| greet(address)).await
+    }
+
+    async fn kill(&mut self) -> io::Result<()> {
+        match self.server.take() {
+            Some(server) => server.kill().await,
+            None => Ok(()),
+        }
+    }
+
+    /// `kill -9`; a restart with what it had confirmed.
+    pub async fn restart(&mut self) -> io::Result<()> {
+        self.kill().await?;
+        self.launch().await
+    }
+
+    /// `kill -9`; a restart with an empty disk.
+    pub async fn restart_emptied(&mut self) -> io::Result<()> {
+        self.kill().await?;
+        fs::remove_dir_all(self.grounds.path("rabbitmq/data"))?;
+        self.launch().await
+    }
+
+    /// Throws away what waits in each of [`QUEUES`].
+    pub async fn purge(&self) -> io::Result<()> {
+        for queue in QUEUES {
+            self.delete(&format!("queues/%2F/{queue}/contents")).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes one of [`QUEUES`].
+    pub async fn delete_queue(&self, queue: &str) -> io::Result<()> {
+        self.delete(&format!("queues/%2F/{queue}")).await
+    }
+
+    /// Raises or clears the memory alarm.
+    pub async fn alarm(&self, on: bool) -> io::Result<()> {
+        let mut command = self.grounds.program("rabbitmqctl");
+        command.args(["set_vm_memory_high_watermark", if on { "0.0000001" } else { "0.4" }]);
+        output(command).await.map(drop)
+    }
+
+    /// Stops it, or lets it run on.
+    pub async fn signal(&self, signal: Signal) -> io::Result<()> {
+        match &self.server {
+            Some(server) => server.signal(signal).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn delete(&self, path: &str) -> io::Result<()> {
+        let url = format!("http://{}/api/{path}", self.grounds.management);
+        let call = || async {
+            let request = self.client.request(Method::DELETE, &url).basic_auth("guest", Some("guest"));
+            let answer = request.send().await.map_err(io::Error::other)?;
+            // What is not there is as good as deleted.
+            let done = answer.status().is_success() || answer.status().as_u16() == 404;
+            if done { Ok(()) } else { Err(io::Error::other(format!("{url}: {}", answer.status()))) }
+        };
+        // The management API comes up after the broker.
+        until_ok(call).await
+    }
+}
+
+/// A listening port is not enough: the broker answers a greeting when it is ready.
+async fn greet(address: SocketAddr) -> io::Result<()> {
+    let greeted = async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(b"AMQP\x00\x00\x09\x01").await?;
+        stream.read_u8().await.map(drop)
+    };
+    timeout(Duration::from_secs(5), greeted).await?
+}

@@ -1,0 +1,113 @@
+//! The embedded engine under the same eye: `trawl crawl` is killed again and again, and the ledger judges.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::Value;
+use tokio::process::Command;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::fleet;
+use super::kind::Kind;
+use super::ledger::{Facts, Injected};
+use super::run::Outcome;
+use super::story::Story;
+use super::web::Web;
+
+/// Pages fetched at once, and as many that wait for their settlement to be written.
+const IN_HAND: usize = 16;
+/// A crawl that takes longer has lost its way.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A crawl in one process, and its files.
+#[derive(Clone, Debug)]
+pub struct Crawl {
+    /// The program `trawl`.
+    pub trawl: PathBuf,
+    /// Where `crawl.db` and `items.jsonl` are.
+    pub folder: PathBuf,
+}
+
+impl Crawl {
+    /// The command that begins the crawl, and goes on with it. Its run's number is its name to the site.
+    pub fn command(&self, source: &str, run: usize) -> Command {
+        let mut command = Command::new(&self.trawl);
+        command
+            .args(["crawl", source, "--allow-private", "--rate", "unlimited", "--concurrency", "8", "--json"])
+            .current_dir(&self.folder)
+            .env_clear()
+            .env("TRAWL__RETRY__BACKOFF", "100ms")
+            .env("TRAWL__CACHE__TTL", "0s")
+            .env("TRAWL__FETCH__USER_AGENT", format!("worker-{run}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// The file of items.
+    pub fn items(&self) -> PathBuf {
+        self.folder.join("items.jsonl")
+    }
+}
+
+/// Crawls a site of `pages`, killed `kills` times on the way, until a run comes to the end.
+///
+/// # Errors
+/// When the suite itself fails.
+pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64) -> io::Result<Outcome> {
+    let start = Instant::now();
+    let story = Story::new(start, false);
+    let web = Web::serve(pages, seed, start).await?;
+    let mut chance = StdRng::seed_from_u64(seed);
+    let mut faults = Vec::with_capacity(kills);
+    for number in 1..=kills {
+        let mut run = crawl.command(&web.sitemap(), number).spawn()?;
+        let reached = pages * number / (kills + 1);
+        web.pace(reached);
+        let mut progress = web.progress();
+        tokio::select! {
+            _ = timeout(LIMIT, progress.wait_for(|now| now.pages >= reached)) => {}
+            ended = run.wait() => story.tell(format!("run {number} ended by itself: {}", ended?)),
+        }
+        // While it opens its file, reads sitemaps, fetches, settles.
+        sleep(Duration::from_millis(chance.random_range(0..200))).await;
+        run.kill().await?;
+        let at = start.elapsed();
+        story.tell(format!("killed run {number} at page {reached}"));
+        faults.push(Injected { kind: Kind::WorkerKill, victim: Some(number), from: at, to: at });
+    }
+    web.pace(usize::MAX);
+    let output = timeout(LIMIT, crawl.command(&web.sitemap(), kills + 1).output()).await??;
+    let ended = has_finished(&output).then(|| start.elapsed());
+    story.tell(format!(
+        "the last run: {}: {}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr).trim()
+    ));
+
+    let items = fleet::items(&crawl.items())?;
+    let facts = Facts {
+        pages: web.pages().to_vec(),
+        asks: web.log(),
+        items,
+        letters: None,
+        faults,
+        ended,
+        in_hand: IN_HAND,
+        workers: 1,
+    };
+    let verdict = facts.judge();
+    Ok(Outcome { seed, verdict, story: story.lines(), took: start.elapsed(), asks: facts.asks.len() })
+}
+
+/// Whether a run says that its crawl is finished.
+pub fn has_finished(output: &Output) -> bool {
+    let books: Option<Value> = serde_json::from_slice(&output.stdout).ok();
+    books.is_some_and(|books| books["status"] == "finished" && books["pending"] == 0)
+}

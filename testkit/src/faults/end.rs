@@ -1,0 +1,58 @@
+//! The end of the crawl, as `trawl wait` sees it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use super::fleet::{CRAWL, Programs};
+use super::story::Story;
+
+/// A wait that a fault ended is begun again after this.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// Waits for the end beside all else. Ends when dropped.
+pub struct End {
+    seen: watch::Receiver<Option<Duration>>,
+    waiting: JoinHandle<()>,
+}
+
+impl End {
+    /// Waits with `trawl wait`, again and again: it fails when Redis does.
+    pub fn watch(programs: Programs, story: Story, start: Instant) -> Self {
+        let (tell, seen) = watch::channel(None);
+        let waiting = tokio::spawn(async move {
+            while !is_over(&programs).await {
+                sleep(AGAIN).await;
+            }
+            story.tell("the crawl has ended");
+            tell.send_replace(Some(start.elapsed()));
+        });
+        Self { seen, waiting }
+    }
+
+    /// When it was first seen, since the start.
+    pub async fn seen(&self) -> Duration {
+        let mut seen = self.seen.clone();
+        let ended = seen.wait_for(Option::is_some).await.map(|ended| *ended);
+        match ended {
+            Ok(Some(ended)) => ended,
+            // Nobody is left who could see it.
+            _ => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.waiting.abort();
+    }
+}
+
+async fn is_over(programs: &Programs) -> bool {
+    let waited = programs.command(["wait", CRAWL, "--json", "-q"]).output().await;
+    let books = waited.ok().and_then(|output| serde_json::from_slice::<Value>(&output.stdout).ok());
+    books.is_some_and(|books| books["status"] == "finished" && books["pending"] == 0)
+}

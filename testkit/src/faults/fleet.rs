@@ -1,0 +1,215 @@
+//! The processes under test: workers that are always replaced, and a producer that is run again until it succeeds.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::ledger::ItemLine;
+use super::signal::{Signal, send};
+use super::story::Story;
+
+/// The crawl's id.
+pub const CRAWL: &str = "faults";
+/// Compose restarts a worker, and cron a producer, after a moment.
+const RESTART: Duration = Duration::from_millis(300);
+
+/// The programs and their settings.
+#[derive(Clone)]
+pub struct Programs {
+    /// The program `trawl`, which is producer and worker too.
+    pub trawl: PathBuf,
+    /// Where they run: `items/` and `logs/` are in it.
+    pub folder: PathBuf,
+    /// Their whole environment.
+    pub env: Vec<(String, String)>,
+}
+
+impl Programs {
+    /// A command of `trawl`.
+    pub fn command<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Command {
+        let mut command = Command::new(&self.trawl);
+        let env = self.env.iter().map(|(name, value)| (name, value));
+        command.args(words).current_dir(&self.folder).env_clear().envs(env);
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        command
+    }
+
+    /// Starts a command whose output goes to `logs/<name>.log`.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn spawn(&self, mut command: Command, name: &str) -> io::Result<Child> {
+        let log: PathBuf = self.folder.join("logs").join(OsString::from(format!("{name}.log")));
+        let log = File::options().create(true).append(true).open(log)?;
+        command.stdout(log.try_clone()?).stderr(log).spawn()
+    }
+}
+
+/// The id of a running process, and its number among those of this run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Running {
+    process: u32,
+    /// Workers name themselves to the site by this.
+    pub number: usize,
+}
+
+impl Running {
+    /// Sends it a signal.
+    pub async fn signal(self, signal: Signal) -> io::Result<()> {
+        send(self.process, signal).await
+    }
+}
+
+/// Who runs in each place.
+#[derive(Default)]
+struct Places(Mutex<Vec<Option<Running>>>);
+
+impl Places {
+    fn lock(&self) -> MutexGuard<'_, Vec<Option<Running>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Workers and a producer. Dropped, all are killed.
+pub struct Fleet {
+    programs: Programs,
+    story: Story,
+    workers: Arc<Places>,
+    producer: Arc<Places>,
+    /// Whether a run of the producer is wanted.
+    producing: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+}
+
+impl Fleet {
+    /// Starts so many workers.
+    ///
+    /// # Errors
+    /// When the folder for logs cannot be made.
+    pub fn start(programs: Programs, workers: usize, story: Story) -> io::Result<Self> {
+        std::fs::create_dir_all(programs.folder.join("logs"))?;
+        let mut fleet = Self {
+            programs,
+            story,
+            workers: Arc::default(),
+            producer: Arc::default(),
+            producing: watch::Sender::new(false),
+            tasks: JoinSet::new(),
+        };
+        let numbers = Arc::new(AtomicUsize::new(1));
+        *fleet.workers.lock() = vec![None; workers];
+        *fleet.producer.lock() = vec![None];
+        for place in 0..workers {
+            let (programs, story) = (fleet.programs.clone(), fleet.story.clone());
+            let (workers, numbers) = (Arc::clone(&fleet.workers), Arc::clone(&numbers));
+            fleet.tasks.spawn(async move {
+                loop {
+                    let number = numbers.fetch_add(1, Ordering::Relaxed);
+                    let name = format!("worker-{number}");
+                    let mut command = programs.command(["worker"]);
+                    command.env("TRAWL__FETCH__USER_AGENT", &name);
+                    let ended = keep(&programs, command, &name, &workers, place, number).await;
+                    story.tell(format!("{name} ended: {ended}"));
+                    sleep(RESTART).await;
+                }
+            });
+        }
+        Ok(fleet)
+    }
+
+    /// The programs that it runs.
+    pub fn programs(&self) -> &Programs {
+        &self.programs
+    }
+
+    /// Runs the producer again and again until a run has read all, and whenever one is asked for after that.
+    pub fn produce(&mut self, source: &str) {
+        self.producing.send_replace(true);
+        let (programs, story) = (self.programs.clone(), self.story.clone());
+        let (producer, producing) = (Arc::clone(&self.producer), self.producing.clone());
+        let source = source.to_owned();
+        self.tasks.spawn(async move {
+            let mut wanted = producing.subscribe();
+            let mut before = String::new();
+            for number in 1.. {
+                let _ = wanted.wait_for(|wanted| *wanted).await;
+                let command = programs.command(["producer", &source, "--crawl", CRAWL]);
+                let ended = keep(&programs, command, "producer", &producer, 0, number).await;
+                // While another's lease lasts, many runs end alike.
+                if ended != before {
+                    story.tell(format!("producer run {number} ended: {ended}"));
+                }
+                if ended == "exit status: 0" {
+                    producing.send_replace(false);
+                } else {
+                    sleep(RESTART).await;
+                }
+                before = ended;
+            }
+        });
+    }
+
+    /// One of the workers that run.
+    pub fn worker(&self, pick: u64) -> Option<Running> {
+        let running: Vec<Running> = self.workers.lock().iter().flatten().copied().collect();
+        let index = (pick % running.len().max(1) as u64) as usize;
+        running.get(index).copied()
+    }
+
+    /// The producer, if one runs.
+    pub fn producer(&self) -> Option<Running> {
+        self.producer.lock().first().copied().flatten()
+    }
+
+    /// Runs the producer once more, as cron would.
+    pub fn produce_again(&self) {
+        self.producing.send_replace(true);
+    }
+}
+
+/// Runs a command to its end in a place that shows it.
+async fn keep(
+    programs: &Programs,
+    command: Command,
+    name: &str,
+    places: &Places,
+    place: usize,
+    number: usize,
+) -> String {
+    let mut child = match programs.spawn(command, name) {
+        Ok(child) => child,
+        Err(error) => return format!("not started: {error}"),
+    };
+    places.lock()[place] = child.id().map(|process| Running { process, number });
+    let ended = child.wait().await;
+    places.lock()[place] = None;
+    ended.map_or_else(|error| error.to_string(), |status| status.to_string())
+}
+
+/// Every item in a file. A last line that a kill cut short is none: its page is fetched again.
+///
+/// # Errors
+/// When the file cannot be read, or a whole line in it is no item.
+pub fn items(file: &Path) -> io::Result<Vec<ItemLine>> {
+    let text = std::fs::read(file)?;
+    let text = String::from_utf8_lossy(&text);
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let read = |line: &str| {
+        let item: Value = serde_json::from_str(line)
+            .map_err(|error| io::Error::other(format!("{}: {error}: {line}", file.display())))?;
+        let part = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
+        Ok(ItemLine { url: part("url"), id: part("id") })
+    };
+    whole.lines().map(read).collect()
+}

@@ -1,0 +1,205 @@
+//! Carries out one fault, and returns when what it broke is whole again.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::broker::{Broker, QUEUES};
+use super::fleet::{Fleet, Running};
+use super::kind::Kind;
+use super::ledger::Injected;
+use super::plan::Step;
+use super::private::{Grounds, LOOK};
+use super::proxy::{Mode, Proxy};
+use super::signal::Signal;
+use super::store::Store;
+use super::story::Story;
+
+/// A second signal comes so soon after the first.
+const IMPATIENCE: Duration = Duration::from_millis(100);
+/// A producer that is to be hit must have begun by then.
+const PRODUCER_STARTS: Duration = Duration::from_secs(3);
+
+/// Pages that a worker fetches at once.
+pub const CONCURRENCY: usize = 8;
+/// Messages that it takes ahead.
+pub const PREFETCH: usize = 32;
+
+/// Both servers, each behind a proxy.
+pub struct Stage {
+    /// Redis.
+    pub store: Store,
+    /// What the fleet takes for Redis.
+    pub store_proxy: Proxy,
+    /// RabbitMQ.
+    pub broker: Broker,
+    /// What the fleet takes for RabbitMQ.
+    pub broker_proxy: Proxy,
+    patience: Duration,
+    start: Instant,
+}
+
+impl Stage {
+    /// Starts both servers. Times are since `start`; `patience` is the fleet's `recovery.patience`.
+    ///
+    /// # Errors
+    /// When one does not start.
+    pub async fn set_up(grounds: &Arc<Grounds>, patience: Duration, start: Instant) -> io::Result<Self> {
+        let (store, broker) =
+            tokio::try_join!(Store::start(Arc::clone(grounds)), Broker::start(Arc::clone(grounds)))?;
+        let store_proxy = Proxy::start(grounds.store).await?;
+        let broker_proxy = Proxy::start(grounds.broker).await?;
+        Ok(Self { store, store_proxy, broker, broker_proxy, patience, start })
+    }
+
+    /// The settings of every program of the fleet.
+    pub fn env(&self) -> Vec<(String, String)> {
+        let own = |name: &str, value: String| (name.to_owned(), value);
+        vec![
+            own("RABBITMQ_URL", format!("amqp://guest:guest@{}/%2f", self.broker_proxy.address)),
+            own("REDIS_URL", format!("redis://{}/0", self.store_proxy.address)),
+            own("TRAWL__RECOVERY__PATIENCE", format!("{}ms", self.patience.as_millis())),
+            own("TRAWL__FETCH__ALLOW_PRIVATE", "true".to_owned()),
+            own("TRAWL__POLITENESS__RATE", "unlimited".to_owned()),
+            own("TRAWL__RETRY__BACKOFF", "100ms".to_owned()),
+            // Each fetch reaches the site's log.
+            own("TRAWL__CACHE__TTL", "0s".to_owned()),
+            own("TRAWL__WORKER__CONCURRENCY", CONCURRENCY.to_string()),
+            own("TRAWL__WORKER__PREFETCH", PREFETCH.to_string()),
+            own("TRAWL__WORKER__SHUTDOWN_TIMEOUT", "5s".to_owned()),
+        ]
+    }
+
+    /// Carries out one fault.
+    ///
+    /// # Errors
+    /// When a server does not come back, or cannot be told what to do.
+    pub async fn inject(&mut self, step: &Step, fleet: &Fleet, story: &Story) -> io::Result<Injected> {
+        let from = self.start.elapsed();
+        let victim = match step.kind {
+            Kind::WorkerKill | Kind::WorkerStop | Kind::WorkerTerm | Kind::WorkerTermTwice => {
+                self.hit_worker(step, fleet).await?
+            }
+            Kind::ProducerKill | Kind::ProducerStop => self.hit_producer(step, fleet).await?,
+            _ => {
+                self.hit_server(step).await?;
+                None
+            }
+        };
+        let to = self.start.elapsed();
+        let whom = victim.map_or(String::new(), |victim| format!(" of number {}", victim.number));
+        story.tell(format!("{}{whom}, for {:.1} s", step.kind, (to - from).as_secs_f64()));
+        Ok(Injected { kind: step.kind, victim: victim.map(|victim| victim.number), from, to })
+    }
+
+    /// Long enough that heartbeats and leases lapse.
+    fn long(&self) -> Duration {
+        self.patience.mul_f64(0.75)
+    }
+
+    /// Somewhere between short and long.
+    fn while_of(&self, step: &Step) -> Duration {
+        self.long().mul_f64(0.25 + (step.pick >> 32) as f64 / f64::from(u32::MAX) * 0.75)
+    }
+
+    async fn hit_worker(&self, step: &Step, fleet: &Fleet) -> io::Result<Option<Running>> {
+        let Some(worker) = fleet.worker(step.pick) else { return Ok(None) };
+        match step.kind {
+            Kind::WorkerStop => {
+                worker.signal(Signal::Stop).await?;
+                sleep(self.long()).await;
+                worker.signal(Signal::Continue).await?;
+            }
+            Kind::WorkerTerm => worker.signal(Signal::Term).await?,
+            Kind::WorkerTermTwice => {
+                worker.signal(Signal::Term).await?;
+                sleep(IMPATIENCE).await;
+                worker.signal(Signal::Term).await?;
+            }
+            _ => worker.signal(Signal::Kill).await?,
+        }
+        Ok(Some(worker))
+    }
+
+    async fn hit_producer(&self, step: &Step, fleet: &Fleet) -> io::Result<Option<Running>> {
+        fleet.produce_again();
+        let deadline = Instant::now() + PRODUCER_STARTS;
+        let producer = loop {
+            if let Some(producer) = fleet.producer() {
+                break producer;
+            }
+            if Instant::now() > deadline {
+                return Ok(None);
+            }
+            sleep(LOOK).await;
+        };
+        // Somewhere between its start and its end.
+        sleep(Duration::from_millis(step.pick % 400)).await;
+        if step.kind == Kind::ProducerStop {
+            producer.signal(Signal::Stop).await?;
+            sleep(self.long()).await;
+            producer.signal(Signal::Continue).await?;
+        } else {
+            producer.signal(Signal::Kill).await?;
+        }
+        Ok(Some(producer))
+    }
+
+    async fn hit_server(&mut self, step: &Step) -> io::Result<()> {
+        match step.kind {
+            Kind::StoreCut => self.store_proxy.cut(),
+            Kind::StoreSilent => silence(&self.store_proxy, step, self.while_of(step)).await,
+            Kind::StoreStop => {
+                self.store.signal(Signal::Stop).await?;
+                sleep(self.while_of(step)).await;
+                self.store.signal(Signal::Continue).await?;
+            }
+            Kind::StoreFull => {
+                self.store.full(true).await?;
+                sleep(self.while_of(step)).await;
+                self.store.full(false).await?;
+            }
+            Kind::StoreKill => self.store.restart().await?,
+            Kind::StoreTruncated => self.store.restart_truncated().await?,
+            Kind::StoreFlushed => self.store.flush().await?,
+            Kind::StoreEmptied => self.store.restart_emptied().await?,
+            Kind::BrokerCut => self.broker_proxy.cut(),
+            Kind::BrokerSilent => silence(&self.broker_proxy, step, self.while_of(step)).await,
+            Kind::BrokerStop => {
+                self.broker.signal(Signal::Stop).await?;
+                sleep(self.while_of(step)).await;
+                self.broker.signal(Signal::Continue).await?;
+            }
+            Kind::BrokerAlarm => {
+                self.broker.alarm(true).await?;
+                sleep(self.while_of(step)).await;
+                self.broker.alarm(false).await?;
+            }
+            Kind::BrokerKill => self.broker.restart().await?,
+            Kind::BrokerPurged => self.broker.purge().await?,
+            Kind::BrokerDeleted => {
+                self.broker.delete_queue(QUEUES[(step.pick % QUEUES.len() as u64) as usize]).await?;
+            }
+            Kind::BrokerGone => self.broker.restart_emptied().await?,
+            Kind::WorkerKill
+            | Kind::WorkerStop
+            | Kind::WorkerTerm
+            | Kind::WorkerTermTwice
+            | Kind::ProducerKill
+            | Kind::ProducerStop => {}
+        }
+        Ok(())
+    }
+}
+
+/// Swallows everything for a while; then what waited arrives late, or never.
+async fn silence(proxy: &Proxy, step: &Step, time: Duration) {
+    proxy.set(Mode::Swallow);
+    sleep(time).await;
+    if step.pick.is_multiple_of(2) {
+        proxy.cut();
+    }
+    proxy.set(Mode::Pass);
+}

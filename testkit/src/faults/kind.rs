@@ -1,0 +1,194 @@
+//! The kinds of fault.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::store::UNSYNCED;
+
+/// What is done to the fleet. The order is that of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// `kill -9` of a worker; another takes its place.
+    WorkerKill,
+    /// SIGSTOP of a worker for longer than its heartbeat lives, then SIGCONT.
+    WorkerStop,
+    /// SIGTERM of a worker; another takes its place.
+    WorkerTerm,
+    /// SIGTERM of a worker, and again before it has ended.
+    WorkerTermTwice,
+    /// `kill -9` of the producer, which is run again.
+    ProducerKill,
+    /// SIGSTOP of the producer for a while, then SIGCONT.
+    ProducerStop,
+    /// Every connection to Redis is cut.
+    StoreCut,
+    /// Redis is reachable and answers nothing.
+    StoreSilent,
+    /// SIGSTOP of Redis for a while.
+    StoreStop,
+    /// Redis refuses to write for a while: its memory is full.
+    StoreFull,
+    /// `kill -9` of Redis, and a restart with its data.
+    StoreKill,
+    /// `kill -9` of Redis, and a restart without the last second of its append-only file.
+    StoreTruncated,
+    /// `FLUSHALL`.
+    StoreFlushed,
+    /// `kill -9` of Redis, and a restart with nothing.
+    StoreEmptied,
+    /// Every connection to RabbitMQ is cut.
+    BrokerCut,
+    /// RabbitMQ is reachable and answers nothing.
+    BrokerSilent,
+    /// SIGSTOP of RabbitMQ for a while.
+    BrokerStop,
+    /// RabbitMQ's memory alarm, for a while: it blocks who publishes.
+    BrokerAlarm,
+    /// `kill -9` of RabbitMQ, and a restart with its data.
+    BrokerKill,
+    /// Every queue of URLs is purged.
+    BrokerPurged,
+    /// One queue is deleted under its consumers.
+    BrokerDeleted,
+    /// `kill -9` of RabbitMQ, and a restart with an empty disk.
+    BrokerGone,
+}
+
+/// What a fault is done to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// One worker.
+    Worker,
+    /// The producer.
+    Producer,
+    /// Redis.
+    Store,
+    /// RabbitMQ.
+    Broker,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 22] = [
+        Self::WorkerKill,
+        Self::WorkerStop,
+        Self::WorkerTerm,
+        Self::WorkerTermTwice,
+        Self::ProducerKill,
+        Self::ProducerStop,
+        Self::StoreCut,
+        Self::StoreSilent,
+        Self::StoreStop,
+        Self::StoreFull,
+        Self::StoreKill,
+        Self::StoreTruncated,
+        Self::StoreFlushed,
+        Self::StoreEmptied,
+        Self::BrokerCut,
+        Self::BrokerSilent,
+        Self::BrokerStop,
+        Self::BrokerAlarm,
+        Self::BrokerKill,
+        Self::BrokerPurged,
+        Self::BrokerDeleted,
+        Self::BrokerGone,
+    ];
+
+    /// The name in the table and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::WorkerKill => "worker-kill",
+            Self::WorkerStop => "worker-stop",
+            Self::WorkerTerm => "worker-term",
+            Self::WorkerTermTwice => "worker-term-twice",
+            Self::ProducerKill => "producer-kill",
+            Self::ProducerStop => "producer-stop",
+            Self::StoreCut => "redis-cut",
+            Self::StoreSilent => "redis-silent",
+            Self::StoreStop => "redis-stop",
+            Self::StoreFull => "redis-full",
+            Self::StoreKill => "redis-kill",
+            Self::StoreTruncated => "redis-truncated",
+            Self::StoreFlushed => "redis-flushed",
+            Self::StoreEmptied => "redis-emptied",
+            Self::BrokerCut => "rabbitmq-cut",
+            Self::BrokerSilent => "rabbitmq-silent",
+            Self::BrokerStop => "rabbitmq-stop",
+            Self::BrokerAlarm => "rabbitmq-alarm",
+            Self::BrokerKill => "rabbitmq-kill",
+            Self::BrokerPurged => "rabbitmq-purged",
+            Self::BrokerDeleted => "rabbitmq-deleted",
+            Self::BrokerGone => "rabbitmq-gone",
+        }
+    }
+
+    /// What it is done to.
+    pub fn subject(self) -> Subject {
+        match self {
+            Self::WorkerKill | Self::WorkerStop | Self::WorkerTerm | Self::WorkerTermTwice => Subject::Worker,
+            Self::ProducerKill | Self::ProducerStop => Subject::Producer,
+            Self::StoreCut
+            | Self::StoreSilent
+            | Self::StoreStop
+            | Self::StoreFull
+            | Self::StoreKill
+            | Self::StoreTruncated
+            | Self::StoreFlushed
+            | Self::StoreEmptied => Subject::Store,
+            Self::BrokerCut
+            | Self::BrokerSilent
+            | Self::BrokerStop
+            | Self::BrokerAlarm
+            | Self::BrokerKill
+            | Self::BrokerPurged
+            | Self::BrokerDeleted
+            | Self::BrokerGone => Subject::Broker,
+        }
+    }
+
+    /// Whether a server loses what it had confirmed. Two such faults never meet: either server may lose
+    /// everything, not both.
+    pub fn loses_data(self) -> bool {
+        self.forgets() || matches!(self, Self::BrokerPurged | Self::BrokerDeleted | Self::BrokerGone)
+    }
+
+    /// Whether this fault may come before the fleet has mended what `loss` did to it. Both servers may not lose data
+    /// at once; and what Redis forgot while a worker has it in hand must not go with the worker.
+    pub fn may_follow(self, loss: Self) -> bool {
+        !self.loses_data() && (loss.subject() == Subject::Broker || self.subject() != Subject::Worker)
+    }
+
+    /// What happened so long before the fault is undone by it.
+    pub fn reaches_back(self) -> Duration {
+        // The file's size is looked at now and then.
+        if self == Self::StoreTruncated { UNSYNCED + Duration::from_millis(200) } else { Duration::ZERO }
+    }
+
+    /// Whether Redis forgets what was finished.
+    pub fn forgets(self) -> bool {
+        self.empties_store() || self == Self::StoreTruncated
+    }
+
+    /// Whether Redis forgets everything, so that what was finished may be fetched again.
+    pub fn empties_store(self) -> bool {
+        matches!(self, Self::StoreFlushed | Self::StoreEmptied)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|kind| kind.as_str()).collect();
+            format!("no fault of that name; there are {}", names.join(", "))
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! What is known of a run from the outside.
+
+use std::time::Duration;
+
+use crate::faults::kind::Kind;
+use crate::faults::web::Fate;
+
+/// A page that the crawl was to fetch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Its address.
+    pub url: String,
+    /// How it answers.
+    pub fate: Fate,
+}
+
+/// One request for a page. Times are since the start of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The page's number.
+    pub page: usize,
+    /// The number of the worker that asked.
+    pub who: usize,
+    /// When it asked.
+    pub asked: Duration,
+    /// When it was answered, unless it had gone.
+    pub answered: Option<Duration>,
+}
+
+/// An item, as it stands in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemLine {
+    /// The page.
+    pub url: String,
+    /// The item's id.
+    pub id: String,
+}
+
+/// A dead letter, as it came out of `failed_urls`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Letter {
+    /// The page.
+    pub url: String,
+    /// Its header `reason`.
+    pub reason: String,
+}
+
+/// A fault that was injected. Times are since the start of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Injected {
+    /// What.
+    pub kind: Kind,
+    /// The number of the worker that it hit.
+    pub victim: Option<usize>,
+    /// When it began.
+    pub from: Duration,
+    /// When what it broke was whole again.
+    pub to: Duration,
+}
+
+/// All that is known of a run from the outside.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// What the sitemaps named.
+    pub pages: Vec<Page>,
+    /// What the site was asked, in order.
+    pub asks: Vec<Ask>,
+    /// What stands in the files of items.
+    pub items: Vec<ItemLine>,
+    /// What came out of `failed_urls`; `None` for an engine that keeps letters where only it can read them.
+    pub letters: Option<Vec<Letter>>,
+    /// What was done to the fleet, in order.
+    pub faults: Vec<Injected>,
+    /// When the crawl was seen to have ended.
+    pub ended: Option<Duration>,
+    /// How many URLs one worker can have in hand.
+    pub in_hand: usize,
+    /// How many workers there are.
+    pub workers: usize,
+}

@@ -1,0 +1,304 @@
+//! Every URL's account, from what the site and the broker saw, and what stands in the files of items. The program's
+//! own counters are not asked.
+
+mod facts;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+pub use facts::{Ask, Facts, Injected, ItemLine, Letter, Page};
+
+use super::kind::{Kind, Subject};
+use super::web::Fate;
+
+/// How often a page that always fails is tried: once, and `retry.max` times again.
+const TRIES: usize = 4;
+/// From a page's answer to its settlement, in a worker that nothing hinders, on a busy machine.
+const SETTLING: Duration = Duration::from_secs(1);
+/// A worker that a fault hindered tries again after as long as that lasted, but no longer than this.
+const TRYING_AGAIN: Duration = Duration::from_secs(10);
+/// A page that was begun so often and never settled is put down as poison.
+const POISON: usize = 3;
+
+/// What the ledger found for one kind of fault, or for none (`None` as key).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// How often it was injected.
+    pub times: usize,
+    /// Pages that it lost.
+    pub lost: usize,
+    /// Fetches that it caused a second time.
+    pub again: usize,
+    /// The longest time after it in which the site was neither asked nor answered.
+    pub stall: Duration,
+}
+
+/// What the ledger says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// What is wrong, for people; empty when every promise was kept.
+    pub problems: Vec<String>,
+    /// By kind of fault; `None` holds what no fault explains.
+    pub rows: BTreeMap<Option<Kind>, Row>,
+}
+
+impl Facts {
+    /// Checks every promise.
+    pub fn judge(&self) -> Verdict {
+        let mut verdict = Verdict::default();
+        for fault in &self.faults {
+            verdict.row(Some(fault.kind)).times += 1;
+        }
+        self.judge_the_end(&mut verdict);
+        let accounts = self.accounts(&mut verdict);
+        // Fetches that each fault caused a second time.
+        let mut again = vec![0; self.faults.len()];
+        for (page, account) in self.pages.iter().zip(&accounts) {
+            self.judge_end(page, account, &mut verdict);
+            self.judge_fetches(page, account, &mut verdict, &mut again);
+        }
+        for (fault, again) in self.faults.iter().zip(again) {
+            let most = self.most_again(fault);
+            if again > most {
+                let (kind, from) = (fault.kind, fault.from.as_secs_f64());
+                let text =
+                    format!("{again} fetches were repeated, and only {most} URLs can have been in hand");
+                verdict.problems.push(format!("{kind} at {from:.1} s: {text}"));
+            }
+        }
+        self.judge_stalls(&mut verdict);
+        verdict
+    }
+
+    /// The crawl ended, and not before its last page.
+    fn judge_the_end(&self, verdict: &mut Verdict) {
+        let Some(ended) = self.ended else {
+            verdict.problems.push("the crawl did not end".to_owned());
+            return;
+        };
+        let late: Vec<Ask> = self.asks.iter().filter(|ask| ask.asked > ended).copied().collect();
+        if let Some(ask) = late.first() {
+            let (url, count) = (&self.pages[ask.page].url, late.len());
+            verdict.problems.push(format!("{count} pages were asked for after the end, the first {url}"));
+        }
+    }
+
+    /// Collects what is known of each page; what belongs to none is a problem.
+    fn accounts(&self, verdict: &mut Verdict) -> Vec<Account> {
+        let mut accounts: Vec<Account> = self.pages.iter().map(|_| Account::default()).collect();
+        let numbers: HashMap<&str, usize> =
+            self.pages.iter().enumerate().map(|(number, page)| (page.url.as_str(), number)).collect();
+        let mut ids: HashMap<&str, &str> = HashMap::new();
+        for ask in &self.asks {
+            accounts[ask.page].asks.push(*ask);
+        }
+        for item in &self.items {
+            match numbers.get(item.url.as_str()) {
+                Some(&number) => accounts[number].items.insert(item.id.clone()),
+                None => {
+                    verdict
+                        .problems
+                        .push(format!("{}: an item of a page that is not in the sitemap", item.url));
+                    continue;
+                }
+            };
+            if ids.insert(&item.id, &item.url).is_some_and(|other| other != item.url) {
+                verdict.problems.push(format!("{}: its item shares its id with another page's", item.url));
+            }
+        }
+        for letter in self.letters.iter().flatten() {
+            match numbers.get(letter.url.as_str()) {
+                Some(&number) => accounts[number].letters.insert(letter.reason.clone()),
+                None => {
+                    let text = "a letter of a page that is not in the sitemap";
+                    verdict.problems.push(format!("{}: {text}", letter.url));
+                    continue;
+                }
+            };
+        }
+        accounts
+    }
+
+    /// One terminal state, and the right one.
+    fn judge_end(&self, page: &Page, account: &Account, verdict: &mut Verdict) {
+        let Account { asks, items, letters } = account;
+        if items.len() > 1 {
+            verdict.problems.push(format!("{}: its items have different ids", page.url));
+        }
+        let poisoned = letters.contains("poison")
+            && asks.iter().filter(|ask| self.explanation(ask, Duration::MAX).is_some()).count() > POISON;
+        let right = match page.fate {
+            Fate::Good | Fate::Flaky(_) => !items.is_empty() && letters.is_empty(),
+            Fate::Missing | Fate::Broken if self.letters.is_none() => items.is_empty() && !asks.is_empty(),
+            Fate::Missing => items.is_empty() && letters.contains("final") && letters.len() == 1,
+            Fate::Broken => items.is_empty() && letters.contains("retries") && letters.len() == 1,
+        };
+        if right || poisoned {
+            return;
+        }
+        if !account.is_settled() {
+            if self.went_with_the_broker(account) {
+                return;
+            }
+            let hit = asks.last().and_then(|ask| self.explanation(ask, Duration::MAX));
+            let kind = hit.map(|index| self.faults[index].kind);
+            verdict.row(kind).lost += 1;
+        }
+        verdict.problems.push(format!(
+            "{} ({:?}): {} item(s), letters {letters:?}, {}",
+            page.url,
+            page.fate,
+            items.len(),
+            told(asks)
+        ));
+    }
+
+    /// Whether its letter may have been in the broker when that lost its disk: nobody can read it any more.
+    fn went_with_the_broker(&self, account: &Account) -> bool {
+        account.asks.last().is_some_and(|ask| {
+            self.overlapping(ask).iter().any(|index| self.faults[*index].kind == Kind::BrokerGone)
+        })
+    }
+
+    /// No fetch too many, but for those in flight at a fault.
+    fn judge_fetches(&self, page: &Page, account: &Account, verdict: &mut Verdict, again: &mut [usize]) {
+        let asks = &account.asks;
+        let expected = match page.fate {
+            Fate::Good | Fate::Missing => 1,
+            Fate::Flaky(failures) => failures + 1,
+            Fate::Broken => TRIES,
+        };
+        let Some(extra) = asks.len().checked_sub(expected) else {
+            if !account.letters.contains("poison") && !account.letters.is_empty() | !account.items.is_empty()
+            {
+                verdict.problems.push(format!(
+                    "{} ({:?}): settled early, {}",
+                    page.url,
+                    page.fate,
+                    told(asks)
+                ));
+            }
+            return;
+        };
+        // The last fetch needs no excuse: each of the others may have one.
+        let earlier = &asks[..asks.len().saturating_sub(1)];
+        let last = asks.last().map_or(Duration::ZERO, |ask| ask.asked);
+        let excuses: Vec<usize> = earlier.iter().filter_map(|ask| self.explanation(ask, last)).collect();
+        for fault in excuses.iter().take(extra) {
+            verdict.row(Some(self.faults[*fault].kind)).again += 1;
+            again[*fault] += 1;
+        }
+        let unexcused = extra.saturating_sub(excuses.len());
+        if unexcused > 0 {
+            verdict.row(None).again += unexcused;
+            let text = "fetched again though no fault hit it";
+            verdict.problems.push(format!("{} ({:?}): {text}, {}", page.url, page.fate, told(asks)));
+        }
+    }
+
+    /// How many fetches a fault may cause a second time. What Redis forgot is bounded by time alone.
+    fn most_again(&self, fault: &Injected) -> usize {
+        match fault.kind.subject() {
+            _ if fault.kind.forgets() => usize::MAX,
+            Subject::Producer => 0,
+            Subject::Worker => self.in_hand,
+            Subject::Store | Subject::Broker => self.in_hand * self.workers,
+        }
+    }
+
+    /// The fault that a fetch was most likely repeated for, of those before an instant: one that took its worker
+    /// rather than one that took Redis' memory, and that rather than one that hindered all; the latest of each.
+    fn explanation(&self, ask: &Ask, before: Duration) -> Option<usize> {
+        let likely = |index: &usize| {
+            let fault = &self.faults[*index];
+            (fault.victim.is_some(), fault.kind.forgets(), fault.from)
+        };
+        self.overlapping(ask)
+            .into_iter()
+            .filter(|index| self.faults[*index].from <= before)
+            .max_by_key(likely)
+    }
+
+    /// The faults that hit a fetch between its request and its settlement.
+    fn overlapping(&self, ask: &Ask) -> Vec<usize> {
+        let mut settled = ask.answered.unwrap_or(ask.asked) + SETTLING;
+        let mut hits = Vec::new();
+        for (index, fault) in self.faults.iter().enumerate() {
+            let mine = fault.victim == Some(ask.who);
+            let hit = match fault.kind.subject() {
+                Subject::Producer => false,
+                Subject::Worker => mine && ask.asked <= fault.to && fault.from <= settled,
+                _ if fault.kind.empties_store() => ask.asked <= fault.to,
+                Subject::Store | Subject::Broker => {
+                    ask.asked <= fault.to + SETTLING && fault.from <= settled + fault.kind.reaches_back()
+                }
+            };
+            if !hit {
+                continue;
+            }
+            hits.push(index);
+            if fault.from <= settled {
+                // What a fault hinders is settled after it.
+                let pause = fault.to.saturating_sub(fault.from).min(TRYING_AGAIN);
+                settled = settled.max(fault.to + pause + SETTLING);
+            }
+        }
+        hits
+    }
+
+    fn judge_stalls(&self, verdict: &mut Verdict) {
+        let mut signs: Vec<Duration> =
+            self.asks.iter().flat_map(|ask| [Some(ask.asked), ask.answered]).flatten().collect();
+        signs.extend(self.ended);
+        signs.sort_unstable();
+        for (index, fault) in self.faults.iter().enumerate() {
+            let until = self.faults.get(index + 1).map_or(Duration::MAX, |next| next.from);
+            let first = signs.partition_point(|sign| *sign < fault.from);
+            let mut before = fault.from;
+            let mut longest = Duration::ZERO;
+            for sign in &signs[first..] {
+                longest = longest.max(sign.saturating_sub(before));
+                before = *sign;
+                if *sign >= until {
+                    break;
+                }
+            }
+            let row = verdict.row(Some(fault.kind));
+            row.stall = row.stall.max(longest);
+        }
+    }
+}
+
+impl Verdict {
+    fn row(&mut self, kind: Option<Kind>) -> &mut Row {
+        self.rows.entry(kind).or_default()
+    }
+}
+
+#[derive(Default)]
+struct Account {
+    asks: Vec<Ask>,
+    /// The ids of its items.
+    items: BTreeSet<String>,
+    /// The reasons of its letters.
+    letters: BTreeSet<String>,
+}
+
+impl Account {
+    fn is_settled(&self) -> bool {
+        !self.items.is_empty() || !self.letters.is_empty()
+    }
+}
+
+fn told(asks: &[Ask]) -> String {
+    let times: Vec<String> = asks
+        .iter()
+        .map(|ask| {
+            let answered = ask.answered.map_or("-".to_owned(), |at| format!("{:.1}", at.as_secs_f64()));
+            format!("{:.1}-{answered} by worker-{}", ask.asked.as_secs_f64(), ask.who)
+        })
+        .collect();
+    format!("asked for {} times: {}", asks.len(), times.join(", "))
+}

@@ -1,0 +1,173 @@
+//! Each promise, broken on purpose.
+
+use super::*;
+
+const fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+fn url(number: usize) -> String {
+    format!("http://site/{number}")
+}
+
+fn ask(page: usize, who: usize, at: u64) -> Ask {
+    Ask { page, who, asked: seconds(at), answered: Some(seconds(at)) }
+}
+
+fn item(number: usize) -> ItemLine {
+    ItemLine { url: url(number), id: number.to_string() }
+}
+
+fn letter(number: usize, reason: &str) -> Letter {
+    Letter { url: url(number), reason: reason.to_owned() }
+}
+
+fn fault(kind: Kind, victim: Option<usize>, from: u64, to: u64) -> Injected {
+    Injected { kind, victim, from: seconds(from), to: seconds(to) }
+}
+
+/// A crawl of one page of each fate, as it should be.
+fn fair() -> Facts {
+    let fates = [Fate::Good, Fate::Missing, Fate::Flaky(1), Fate::Broken];
+    let pages = fates.into_iter().enumerate().map(|(number, fate)| Page { url: url(number), fate });
+    let asks = [(0, 1), (1, 1), (2, 2), (2, 1), (3, 1), (3, 1), (3, 2), (3, 1)];
+    Facts {
+        pages: pages.collect(),
+        asks: (100..).zip(asks).map(|(at, (page, who))| ask(page, who, at)).collect(),
+        items: vec![item(0), item(2)],
+        letters: Some(vec![letter(1, "final"), letter(3, "retries")]),
+        faults: Vec::new(),
+        ended: Some(seconds(200)),
+        in_hand: 1,
+        workers: 2,
+    }
+}
+
+fn letters(facts: &mut Facts) -> &mut Vec<Letter> {
+    facts.letters.get_or_insert_default()
+}
+
+fn problems(facts: &Facts) -> Vec<String> {
+    facts.judge().problems
+}
+
+/// What is wrong with a fair crawl after this change, in one line.
+fn problem(change: impl FnOnce(&mut Facts)) -> String {
+    let mut facts = fair();
+    change(&mut facts);
+    let problems = problems(&facts);
+    assert_eq!(problems.len(), 1, "{problems:#?}");
+    problems.concat()
+}
+
+#[test]
+fn a_fair_crawl_is_without_blame() {
+    assert_eq!(problems(&fair()), [""; 0]);
+}
+
+#[test]
+fn an_item_that_is_missing_is_a_lost_url_of_the_fault_that_hit_its_fetch() {
+    let mut facts = fair();
+    facts.faults.push(fault(Kind::WorkerKill, Some(1), 100, 100));
+    facts.items.remove(0);
+    let verdict = facts.judge();
+    assert!(verdict.problems.concat().contains("http://site/0 (Good): 0 item(s)"), "{:?}", verdict.problems);
+    assert_eq!(verdict.rows[&Some(Kind::WorkerKill)].lost, 1);
+}
+
+#[test]
+fn a_url_that_was_never_asked_for_is_lost() {
+    let told = problem(|facts| facts.pages.push(Page { url: url(4), fate: Fate::Good }));
+    assert!(told.contains("http://site/4") && told.contains("asked for 0 times"), "{told}");
+}
+
+#[test]
+fn a_wrong_end_a_second_end_and_a_wrong_reason_are_problems() {
+    assert!(problem(|facts| letters(facts)[1].reason = "final".to_owned()).contains("Broken"));
+    assert!(problem(|facts| letters(facts).push(letter(0, "retries"))).contains("Good"));
+    assert!(problem(|facts| facts.items.push(item(1))).contains("Missing"));
+    assert!(problem(|facts| drop(letters(facts).remove(0))).contains("Missing"));
+    assert!(problem(|facts| facts.items[1].id = "0".to_owned()).contains("shares its id"));
+    assert!(problem(|facts| facts.items.push(ItemLine { id: "x".to_owned(), ..item(0) })).contains("ids"));
+    assert!(problem(|facts| facts.items.push(item(9))).contains("not in the sitemap"));
+    assert!(problem(|facts| facts.asks.truncate(7)).contains("settled early"));
+}
+
+#[test]
+fn a_copy_of_an_item_or_a_letter_is_harmless() {
+    let mut facts = fair();
+    facts.items.push(item(0));
+    letters(&mut facts).push(letter(1, "final"));
+    assert_eq!(problems(&facts), [""; 0]);
+}
+
+#[test]
+fn a_crawl_ends_and_not_before_its_last_page() {
+    assert!(problem(|facts| facts.ended = None).contains("did not end"));
+    assert!(
+        problem(|facts| facts.ended = Some(seconds(106))).contains("1 pages were asked for after the end")
+    );
+}
+
+/// Page 0, asked for again at 110, after a fault.
+fn again(kind: Kind, victim: Option<usize>, from: u64, to: u64) -> (usize, Option<Row>) {
+    let mut facts = fair();
+    facts.asks.push(ask(0, 2, 110));
+    facts.faults.push(fault(kind, victim, from, to));
+    let verdict = facts.judge();
+    (verdict.problems.len(), verdict.rows.get(&Some(kind)).copied())
+}
+
+#[test]
+fn only_what_was_in_flight_at_a_fault_may_be_fetched_again() {
+    let is_blamed = |(problems, row): (usize, Option<Row>)| (problems, row.map_or(0, |row| row.again));
+    assert_eq!(is_blamed(again(Kind::WorkerKill, Some(1), 101, 101)), (0, 1));
+    assert_eq!(is_blamed(again(Kind::WorkerKill, Some(2), 101, 101)), (1, 0), "another worker's");
+    assert_eq!(is_blamed(again(Kind::WorkerKill, Some(1), 105, 105)), (1, 0), "settled long before");
+    assert_eq!(is_blamed(again(Kind::WorkerKill, Some(1), 99, 99)), (1, 0), "asked for afterwards");
+    assert_eq!(is_blamed(again(Kind::StoreKill, None, 98, 101)), (0, 1));
+    assert_eq!(is_blamed(again(Kind::ProducerKill, Some(1), 100, 101)), (1, 0), "it fetches no page");
+    assert_eq!(is_blamed(again(Kind::StoreTruncated, None, 102, 104)), (0, 1), "finished just before");
+    assert_eq!(is_blamed(again(Kind::StoreTruncated, None, 108, 109)), (1, 0), "finished long before");
+    assert_eq!(is_blamed(again(Kind::StoreFlushed, None, 108, 109)), (0, 1), "all is forgotten");
+    assert_eq!(is_blamed(again(Kind::StoreFlushed, None, 111, 112)), (1, 0), "it came too late");
+}
+
+#[test]
+fn no_more_is_fetched_again_than_a_worker_can_have_in_hand() {
+    let told = problem(|facts| {
+        facts.asks.extend([ask(0, 2, 110), ask(1, 2, 110)]);
+        facts.faults.push(fault(Kind::WorkerKill, Some(1), 101, 101));
+    });
+    assert!(told.contains("2 fetches were repeated, and only 1"), "{told}");
+}
+
+#[test]
+fn what_a_fault_hinders_is_in_flight_until_it_can_be_settled() {
+    let mut facts = fair();
+    facts.asks.push(ask(0, 2, 120));
+    facts.faults.push(fault(Kind::StoreStop, None, 101, 108));
+    facts.faults.push(fault(Kind::WorkerKill, Some(1), 115, 115));
+    let verdict = facts.judge();
+    assert_eq!(verdict.problems, [""; 0]);
+    assert_eq!(verdict.rows[&Some(Kind::WorkerKill)].again, 1, "the worker took them with it");
+}
+
+#[test]
+fn a_letter_may_go_with_the_broker_that_held_it() {
+    let mut facts = fair();
+    letters(&mut facts).remove(0);
+    facts.faults.push(fault(Kind::BrokerGone, None, 102, 109));
+    assert_eq!(problems(&facts), [""; 0]);
+    facts.faults[0].kind = Kind::BrokerKill;
+    assert_eq!(problems(&facts).len(), 1);
+}
+
+#[test]
+fn a_stall_is_the_longest_silence_before_the_next_fault() {
+    let mut facts = fair();
+    facts.faults = vec![fault(Kind::StoreKill, None, 90, 95), fault(Kind::BrokerKill, None, 107, 108)];
+    let rows = facts.judge().rows;
+    assert_eq!(rows[&Some(Kind::StoreKill)].stall, seconds(10));
+    assert_eq!(rows[&Some(Kind::BrokerKill)].stall, seconds(93), "until the crawl's end");
+}

@@ -1,0 +1,145 @@
+//! Reads what the fleet tells the world: dead letters, and the end of a crawl.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt;
+use lapin::message::Delivery;
+use lapin::options::{
+    BasicAckOptions, BasicConsumeOptions, BasicQosOptions, ExchangeDeclareOptions, QueueBindOptions,
+    QueueDeclareOptions,
+};
+use lapin::types::{AMQPValue, FieldTable};
+use lapin::{Channel, Connection, ConnectionProperties, ExchangeKind};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::ledger::Letter;
+
+/// After this it connects again.
+const AGAIN: Duration = Duration::from_millis(200);
+/// A connection that is not there by then is tried anew.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The suite's own queue on the exchange `events`.
+const EVENTS: &str = "fault-suite.events";
+
+/// Everything read so far.
+#[derive(Clone, Default)]
+struct Heard {
+    letters: Arc<Mutex<Vec<Letter>>>,
+    ends: Arc<Mutex<Vec<End>>>,
+}
+
+/// An event that says that a crawl has ended.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct End {
+    /// The event's id: the same on every copy.
+    pub id: String,
+    /// The crawl.
+    pub crawl: String,
+}
+
+/// Reads `failed_urls` and `events` of one broker for as long as it lives, past every fault.
+pub struct Letters {
+    heard: Heard,
+    _reading: JoinSet<()>,
+}
+
+impl Letters {
+    /// Reads from the broker at this address, directly: what cuts the fleet off does not cut this off.
+    pub fn read(broker: SocketAddr) -> Self {
+        let heard = Heard::default();
+        let mut reading = JoinSet::new();
+        for what in [What::Letters, What::Events] {
+            let heard = heard.clone();
+            reading.spawn(async move {
+                loop {
+                    // The queue is declared by the fleet, and servers go and come: all of it is tried again.
+                    let _ = read(broker, what, &heard).await;
+                    sleep(AGAIN).await;
+                }
+            });
+        }
+        Self { heard, _reading: reading }
+    }
+
+    /// The letters so far.
+    pub fn letters(&self) -> Vec<Letter> {
+        lock(&self.heard.letters).clone()
+    }
+
+    /// The ends of crawls so far, without the copies of each.
+    pub fn ends(&self) -> BTreeSet<End> {
+        lock(&self.heard.ends).iter().cloned().collect()
+    }
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Letters,
+    Events,
+}
+
+async fn read(broker: SocketAddr, what: What, heard: &Heard) -> io::Result<()> {
+    let uri = format!("amqp://guest:guest@{broker}/%2f?heartbeat=5");
+    let connecting = Connection::connect(&uri, ConnectionProperties::default());
+    let connection = timeout(PATIENCE, connecting).await?.map_err(io::Error::other)?;
+    let channel = connection.create_channel().await.map_err(io::Error::other)?;
+    consume(&channel, what, heard).await.map_err(io::Error::other)
+}
+
+async fn consume(channel: &Channel, what: What, heard: &Heard) -> lapin::Result<()> {
+    let queue = match what {
+        What::Letters => "failed_urls",
+        What::Events => {
+            bind_events(channel).await?;
+            EVENTS
+        }
+    };
+    channel.basic_qos(200, BasicQosOptions::default()).await?;
+    let options = BasicConsumeOptions::default();
+    let mut deliveries =
+        channel.basic_consume(queue.into(), "fault-suite".into(), options, FieldTable::default()).await?;
+    while let Some(delivery) = deliveries.next().await {
+        let delivery = delivery?;
+        match what {
+            What::Letters => lock(&heard.letters).push(letter(&delivery)),
+            What::Events => lock(&heard.ends).extend(end(&delivery)),
+        }
+        delivery.ack(BasicAckOptions::default()).await?;
+    }
+    Ok(())
+}
+
+/// The exchange is trawl's: it is not declared here, only looked for.
+async fn bind_events(channel: &Channel) -> lapin::Result<()> {
+    let look = ExchangeDeclareOptions { passive: true, ..ExchangeDeclareOptions::default() };
+    channel.exchange_declare("events".into(), ExchangeKind::Topic, look, FieldTable::default()).await?;
+    let options = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
+    channel.queue_declare(EVENTS.into(), options, FieldTable::default()).await?;
+    let (key, options) = ("crawl.finished", QueueBindOptions::default());
+    channel.queue_bind(EVENTS.into(), "events".into(), key.into(), options, FieldTable::default()).await
+}
+
+fn letter(delivery: &Delivery) -> Letter {
+    let url = String::from_utf8_lossy(&delivery.data).into_owned();
+    let headers = delivery.properties.headers().as_ref();
+    let reason = headers.and_then(|headers| match headers.inner().get("reason") {
+        Some(AMQPValue::LongString(reason)) => Some(reason.to_string()),
+        _ => None,
+    });
+    Letter { url, reason: reason.unwrap_or_else(|| "none".to_owned()) }
+}
+
+fn end(delivery: &Delivery) -> Option<End> {
+    let event: serde_json::Value = serde_json::from_slice(&delivery.data).ok()?;
+    let text = |name: &str| Some(event.get(name)?.as_str()?.to_owned());
+    Some(End { id: text("id")?, crawl: text("crawl")? })
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

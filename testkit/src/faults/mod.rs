@@ -1,0 +1,47 @@
+//! The fault suite: a fleet of real processes on private servers crawls a synthetic site, while workers, producer,
+//! Redis and RabbitMQ are killed, stopped, cut off and emptied; and at the end every URL is accounted for.
+//!
+//! - [`plan`] draws from a seed which of the [`kind`]s of fault comes when. A seed repeats a run as far as a race can
+//!   be repeated: the same faults, on the same page, each for as long.
+//! - [`web`] is the site. Each page has a fate: most are good, some are missing, fail at first, or fail always. It
+//!   logs who asked for what and when, and keeps the crawl in step with the plan, so that it lasts for every fault.
+//! - [`store`] and [`broker`] are the servers, at fixed addresses; a [`proxy`] stands before each.
+//! - [`fleet`] runs the processes: a worker that ends is replaced, as compose would, and a producer that fails is run
+//!   again with the same crawl, as cron would.
+//! - [`scene`] is a crawl on all of that, [`inject`] carries a fault out, [`run`] takes a crawl through many.
+//! - [`ledger`] judges, by the site's log, the files of items and what came out of `failed_urls` ([`letters`]).
+//!
+//! What the ledger demands:
+//!
+//! 1. Every URL of the sitemaps has its right end: an item, or a dead letter with the right reason. A letter may only
+//!    be missing if it was in RabbitMQ when that lost its disk.
+//! 2. Every copy of an item has one id, and no two URLs share one.
+//! 3. Each fetch beyond those that a page needs repeats one that a fault hit between its request and its settlement;
+//!    after Redis was emptied, any fetch before that.
+//! 4. The crawl ends, once, and no page is asked for after its end.
+//!
+//! Either server may lose everything, not both at once, and Redis not while a worker dies: before a fault that must not
+//! meet an earlier loss of data, the plan gives the fleet twice its `recovery.patience` to mend it.
+//!
+//! The embedded engine has its own short course in [`embedded`]: kills, judged by the same ledger. What needs a full
+//! or a read-only [`disk`] is in trawl's tests.
+
+pub mod broker;
+pub mod disk;
+pub mod embedded;
+pub mod end;
+pub mod fleet;
+pub mod inject;
+pub mod kind;
+pub mod ledger;
+pub mod letters;
+pub mod plan;
+pub mod private;
+pub mod proxy;
+pub mod report;
+pub mod run;
+pub mod scene;
+pub mod signal;
+pub mod store;
+pub mod story;
+pub mod web;

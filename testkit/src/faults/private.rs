@@ -1,0 +1,140 @@
+//! Private servers at fixed addresses, which a test may kill and bring back: what is common to both.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+use super::signal::{Signal, send_to_group};
+
+/// How long a server may take to come up, on a machine that does other things too.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// How often something outside this process is looked at again.
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
+
+/// A folder with settings for both servers, as `scripts/servers` writes them. Dropped, it ends what runs in it.
+pub struct Grounds {
+    folder: PathBuf,
+    /// Where RabbitMQ listens.
+    pub broker: SocketAddr,
+    /// Where its management API listens.
+    pub management: SocketAddr,
+    /// Where Redis listens.
+    pub store: SocketAddr,
+}
+
+impl Grounds {
+    /// Finds free ports and writes settings into `folder`.
+    ///
+    /// # Errors
+    /// When the script fails.
+    pub async fn prepare(folder: &Path) -> io::Result<Self> {
+        let told = output(script(["settings".as_ref(), folder.as_os_str()])).await?;
+        let port = |name: &str| {
+            let line = told.lines().find(|line| line.starts_with(&format!("export {name}=")));
+            let after = line.and_then(|line| line.rsplit_once("127.0.0.1:"));
+            let digits = after.map(|(_, rest)| rest.split('/').next().unwrap_or(rest));
+            let port: Option<u16> = digits.and_then(|digits| digits.parse().ok());
+            port.map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
+                .ok_or_else(|| io::Error::other(format!("scripts/servers named no {name}: {told}")))
+        };
+        Ok(Self {
+            broker: port("RABBITMQ_URL")?,
+            management: port("RABBITMQ_MANAGEMENT_URL")?,
+            store: port("REDIS_URL")?,
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// A folder in it.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// A program of the servers with these settings.
+    pub(crate) fn program(&self, program: &str) -> Command {
+        script(["run".as_ref(), self.folder.as_os_str(), program.as_ref()])
+    }
+}
+
+impl Drop for Grounds {
+    fn drop(&mut self) {
+        let script_path = script_path();
+        // What it says interests nobody: it ends what is still there.
+        let _ = std::process::Command::new(script_path)
+            .arg("stop")
+            .arg(&self.folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+    }
+}
+
+fn script_path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/servers")
+}
+
+fn script<'a>(words: impl IntoIterator<Item = &'a std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(script_path());
+    command.args(words).stdin(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+/// Runs a command to its end; what it printed.
+pub(crate) async fn output(mut command: Command) -> io::Result<String> {
+    let output = command.output().await?;
+    if !output.status.success() {
+        let told = String::from_utf8_lossy(&output.stderr);
+        return Err(io::Error::other(format!("{command:?}: {}: {told}", output.status)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// A server that runs, in a process group of its own.
+pub(crate) struct Server {
+    child: Child,
+    group: u32,
+}
+
+impl Server {
+    /// Starts it. Its log and the number of its group, for `scripts/servers stop`, stand beside its folder.
+    pub(crate) async fn start(mut command: Command, folder: &Path) -> io::Result<Self> {
+        let log = File::options().create(true).append(true).open(folder.with_extension("log"))?;
+        command.process_group(0).stdout(log.try_clone()?).stderr(log);
+        let child = command.spawn()?;
+        let group = child.id().ok_or_else(|| io::Error::other("a server ended at once"))?;
+        fs::write(folder.with_extension("pid"), group.to_string())?;
+        Ok(Self { child, group })
+    }
+
+    /// Sends a signal to all its processes.
+    pub(crate) async fn signal(&self, signal: Signal) -> io::Result<()> {
+        send_to_group(self.group, signal).await
+    }
+
+    /// `kill -9`, and waits until it is gone.
+    pub(crate) async fn kill(mut self) -> io::Result<()> {
+        self.signal(Signal::Kill).await?;
+        self.child.wait().await.map(drop)
+    }
+}
+
+/// Repeats `call` until it succeeds.
+///
+/// # Errors
+/// The last one, when that takes too long.
+pub(crate) async fn until_ok<T, F: Future<Output = io::Result<T>>>(call: impl Fn() -> F) -> io::Result<T> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match call().await {
+            Ok(value) => return Ok(value),
+            Err(error) if Instant::now() > deadline => return Err(error),
+            Err(_) => sleep(LOOK).await,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! One run: a crawl, faults while it lasts, and the ledger at its end.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::kind::Kind;
+use super::ledger::{Injected, Verdict};
+use super::plan;
+use super::scene::Scene;
+
+/// What a run is to be.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The program `trawl`.
+    pub trawl: PathBuf,
+    /// Where the run keeps its files.
+    pub folder: PathBuf,
+    /// Pages of the site.
+    pub pages: usize,
+    /// How many faults.
+    pub faults: usize,
+    /// What decides which.
+    pub seed: u64,
+    /// How many workers.
+    pub workers: usize,
+    /// `recovery.patience` of the fleet.
+    pub patience: Duration,
+    /// The kinds of fault to draw from.
+    pub kinds: Vec<Kind>,
+    /// Whether the story is printed while it happens.
+    pub aloud: bool,
+}
+
+/// How a run went.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The seed that repeats it.
+    pub seed: u64,
+    /// What the ledger says.
+    pub verdict: Verdict,
+    /// What happened when.
+    pub story: Vec<String>,
+    /// How long the crawl took.
+    pub took: Duration,
+    /// How many pages the site was asked for in all.
+    pub asks: usize,
+}
+
+/// Runs a crawl through its faults.
+///
+/// # Errors
+/// When the suite itself fails: a server that does not start, a file that cannot be read.
+pub async fn run(options: &Options) -> io::Result<Outcome> {
+    let mut scene = Scene::set_up(options).await?;
+    scene.fleet.produce(&scene.web.sitemap());
+    let steps = plan::draw(options.seed, options.faults, options.pages, &options.kinds);
+    let mut faults: Vec<Injected> = Vec::with_capacity(steps.len());
+    for step in &steps {
+        if !scene.comes_to(step.after).await {
+            break;
+        }
+        sleep(step.pause).await;
+        let loss = faults.iter().rev().find(|fault| fault.kind.loses_data());
+        if let Some(loss) = loss.filter(|loss| !step.kind.may_follow(loss.kind)) {
+            scene.mends(loss).await;
+        }
+        let fault = scene.stage.inject(step, &scene.fleet, &scene.story).await?;
+        faults.push(fault);
+        scene.recovers(&fault).await;
+    }
+    let missed = steps.len() - faults.len();
+    let mut outcome = scene.ends(faults).await?;
+    if missed > 0 {
+        outcome.verdict.problems.push(format!("{missed} of {} faults were not injected", steps.len()));
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,184 @@
+//! A crawl on its private servers: set up, watched while it lasts, and judged when it has ended.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::end;
+use super::fleet::{self, CRAWL, Fleet, Programs};
+use super::inject::{CONCURRENCY, PREFETCH, Stage};
+use super::ledger::{Facts, Injected, ItemLine, Verdict};
+use super::letters::{End, Letters};
+use super::private::{Grounds, LOOK};
+use super::run::{Options, Outcome};
+use super::story::Story;
+use super::web::Web;
+
+/// Letters and events that the broker has confirmed arrive by then.
+const DELIVERY: Duration = Duration::from_secs(10);
+
+/// Servers, site, workers, and those who watch. Dropped, all of it ends.
+pub struct Scene {
+    /// The site.
+    pub web: Web,
+    /// The workers, and the producer.
+    pub fleet: Fleet,
+    /// The servers.
+    pub stage: Stage,
+    /// What happens.
+    pub story: Story,
+    options: Options,
+    start: Instant,
+    letters: Letters,
+    end: end::End,
+}
+
+impl Scene {
+    /// Starts servers, site and workers. Nothing is crawled yet.
+    ///
+    /// # Errors
+    /// When one of them does not start.
+    pub async fn set_up(options: &Options) -> io::Result<Self> {
+        let start = Instant::now();
+        let story = Story::new(start, options.aloud);
+        let Options { seed, faults, pages, .. } = options;
+        story.tell(format!("seed {seed}: {faults} faults over {pages} pages"));
+        let grounds = Arc::new(Grounds::prepare(&options.folder.join("servers")).await?);
+        let stage = Stage::set_up(&grounds, options.patience, start).await?;
+        let web = Web::serve(options.pages, options.seed, start).await?;
+        let programs =
+            Programs { trawl: options.trawl.clone(), folder: options.folder.clone(), env: stage.env() };
+        let end = end::End::watch(programs.clone(), story.clone(), start);
+        let fleet = Fleet::start(programs, options.workers, story.clone())?;
+        let letters = Letters::read(grounds.broker);
+        story.tell("the fleet is up");
+        Ok(Self { web, fleet, stage, story, options: options.clone(), start, letters, end })
+    }
+
+    /// Lets the crawl come to so many pages. `false` when it does not, or has ended.
+    pub async fn comes_to(&self, pages: usize) -> bool {
+        self.web.pace(pages);
+        let mut progress = self.web.progress();
+        loop {
+            let now = *progress.borrow_and_update();
+            if now.pages >= pages {
+                return true;
+            }
+            tokio::select! {
+                _ = self.end.seen() => return false,
+                moved = timeout(self.stalled(), progress.changed()) => if moved.is_err() {
+                    self.story.tell(format!("no progress any more at page {} of {pages}", now.pages));
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Waits until pages are answered again.
+    pub async fn recovers(&self, fault: &Injected) {
+        let mut progress = self.web.progress();
+        tokio::select! {
+            _ = self.end.seen() => {}
+            goes_on = timeout(self.stalled(), progress.wait_for(|now| now.last > fault.to)) => {
+                let waited = (self.start.elapsed().saturating_sub(fault.to)).as_secs_f64();
+                let what = if goes_on.is_ok() { "goes on" } else { "has not gone on" };
+                self.story.tell(format!("{what} after {waited:.1} s"));
+            }
+        }
+    }
+
+    /// Gives the fleet time to mend what a server lost.
+    pub async fn mends(&self, loss: &Injected) {
+        sleep_until(self.start + loss.to + self.grace()).await;
+    }
+
+    /// Waits for the end of the crawl, and judges it.
+    ///
+    /// # Errors
+    /// When the items cannot be read.
+    pub async fn ends(self, faults: Vec<Injected>) -> io::Result<Outcome> {
+        self.web.pace(usize::MAX);
+        let ended = self.end().await;
+        // The end is announced after all is settled: no item may come later, but letters may be on their way.
+        let items = items(&self.options.folder)?;
+        let pages = self.web.pages().to_vec();
+        let facts = Facts {
+            pages,
+            asks: self.web.log(),
+            items,
+            letters: None,
+            faults,
+            ended,
+            in_hand: CONCURRENCY + PREFETCH,
+            workers: self.options.workers,
+        };
+        let asks = facts.asks.len();
+        let verdict = self.judge(facts).await;
+        let (seed, took) = (self.options.seed, self.start.elapsed());
+        Ok(Outcome { seed, verdict, story: self.story.lines(), took, asks })
+    }
+
+    /// Waits for the end of the crawl for as long as there is progress.
+    async fn end(&self) -> Option<Duration> {
+        let mut progress = self.web.progress();
+        loop {
+            tokio::select! {
+                ended = self.end.seen() => return Some(ended),
+                moved = timeout(self.stalled(), progress.changed()) => if moved.is_err() {
+                    self.story.tell("the crawl does not end");
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Waits until the letters and the event that are due have come, and judges.
+    async fn judge(&self, mut facts: Facts) -> Verdict {
+        let deadline = Instant::now() + DELIVERY;
+        loop {
+            facts.letters = Some(self.letters.letters());
+            let mut verdict = facts.judge();
+            verdict.problems.extend(announced(&self.letters.ends()));
+            if verdict.problems.is_empty() || Instant::now() > deadline {
+                return verdict;
+            }
+            sleep(LOOK * 4).await;
+        }
+    }
+
+    /// Without progress for so long, a crawl will not go on.
+    fn stalled(&self) -> Duration {
+        self.options.patience * 10 + Duration::from_secs(60)
+    }
+
+    /// After a server lost data, the fleet has this long to mend it.
+    fn grace(&self) -> Duration {
+        self.options.patience * 2 + Duration::from_secs(1)
+    }
+}
+
+/// The crawl's end was announced, and every copy is a copy of one event.
+fn announced(ends: &BTreeSet<End>) -> Option<String> {
+    let ours: Vec<&End> = ends.iter().filter(|end| end.crawl == CRAWL).collect();
+    match ours.len() {
+        1 => None,
+        0 => Some("no event told that the crawl had finished".to_owned()),
+        count => Some(format!("the crawl finished {count} times: {ours:?}")),
+    }
+}
+
+fn items(folder: &Path) -> io::Result<Vec<ItemLine>> {
+    let folder = folder.join("items");
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let mut items = Vec::new();
+    for file in std::fs::read_dir(folder)? {
+        items.extend(fleet::items(&file?.path())?);
+    }
+    Ok(items)
+}

@@ -1,0 +1,46 @@
+//! Signals to processes that this suite started.
+
+use std::io;
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+/// A signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// End at once.
+    Kill,
+    /// Stop running.
+    Stop,
+    /// Run on.
+    Continue,
+    /// Please end.
+    Term,
+}
+
+impl Signal {
+    fn flag(self) -> &'static str {
+        match self {
+            Self::Kill => "-KILL",
+            Self::Stop => "-STOP",
+            Self::Continue => "-CONT",
+            Self::Term => "-TERM",
+        }
+    }
+}
+
+/// Sends `signal` to a process. One that has ended already is no error.
+pub(crate) async fn send(process: u32, signal: Signal) -> io::Result<()> {
+    kill(signal, &process.to_string()).await
+}
+
+/// Sends `signal` to every process of a group.
+pub(crate) async fn send_to_group(group: u32, signal: Signal) -> io::Result<()> {
+    kill(signal, &format!("-{group}")).await
+}
+
+async fn kill(signal: Signal, whom: &str) -> io::Result<()> {
+    let mut kill = Command::new("kill");
+    kill.args([signal.flag(), "--", whom]).stdin(Stdio::null()).stderr(Stdio::null());
+    kill.status().await.map(drop)
+}

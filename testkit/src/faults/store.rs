@@ -1,0 +1,170 @@
+//! A Redis that loses things when it is told to.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, interval, timeout};
+
+use super::private::{Grounds, Server, until_ok};
+use super::signal::Signal;
+
+/// What a power cut takes from an append-only file that is synced each second.
+pub const UNSYNCED: Duration = Duration::from_secs(1);
+
+/// A private Redis with an append-only file.
+pub struct Store {
+    grounds: Arc<Grounds>,
+    server: Option<Server>,
+    file: Watched,
+}
+
+impl Store {
+    /// Starts it, and waits until it answers.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn start(grounds: Arc<Grounds>) -> io::Result<Self> {
+        let file = Watched::new(grounds.path("redis/appendonlydir"));
+        let mut store = Self { grounds, server: None, file };
+        store.launch().await?;
+        Ok(store)
+    }
+
+    async fn launch(&mut self) -> io::Result<()> {
+        let mut command = self.grounds.program("redis-server");
+        command.args(["--appendonly", "yes", "--appendfsync", "everysec", "--aof-load-truncated", "yes"]);
+        // One file that only grows, so that its end is what was written last.
+        command.args(["--auto-aof-rewrite-percentage", "0"]);
+        self.server = Some(Server::start(command, &self.grounds.path("redis")).await?);
+        let address = self.grounds.store;
+        until_ok(|| async move { say(address, "PING").await }).await.map(drop)
+    }
+
+    async fn kill(&mut self) -> io::Result<()> {
+        match self.server.take() {
+            Some(server) => server.kill().await,
+            None => Ok(()),
+        }
+    }
+
+    /// `kill -9`; a restart with all that it had written.
+    pub async fn restart(&mut self) -> io::Result<()> {
+        self.kill().await?;
+        self.launch().await
+    }
+
+    /// `kill -9`; a restart without what it wrote within [`UNSYNCED`].
+    pub async fn restart_truncated(&mut self) -> io::Result<()> {
+        let size = self.file.size_before(UNSYNCED);
+        self.kill().await?;
+        if let (Some(path), Some(size)) = (self.file.path(), size) {
+            File::options().write(true).open(path)?.set_len(size)?;
+        }
+        self.launch().await
+    }
+
+    /// `kill -9`; a restart with nothing.
+    pub async fn restart_emptied(&mut self) -> io::Result<()> {
+        self.kill().await?;
+        fs::remove_dir_all(self.grounds.path("redis/appendonlydir"))?;
+        self.launch().await
+    }
+
+    /// `FLUSHALL`.
+    pub async fn flush(&self) -> io::Result<()> {
+        say(self.grounds.store, "FLUSHALL").await.map(drop)
+    }
+
+    /// Refuses every write, or takes them again.
+    pub async fn full(&self, full: bool) -> io::Result<()> {
+        let most = if full { 1 } else { 0 };
+        say(self.grounds.store, &format!("CONFIG SET maxmemory {most}")).await.map(drop)
+    }
+
+    /// Stops it, or lets it run on.
+    pub async fn signal(&self, signal: Signal) -> io::Result<()> {
+        match &self.server {
+            Some(server) => server.signal(signal).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// One inline command and the first line of its answer.
+async fn say(address: SocketAddr, command: &str) -> io::Result<String> {
+    let asked = async {
+        let mut stream = BufReader::new(TcpStream::connect(address).await?);
+        stream.write_all(format!("{command}\r\n").as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_line(&mut answer).await?;
+        if answer.starts_with('+') {
+            Ok(answer)
+        } else {
+            Err(io::Error::other(format!("{command}: {answer}")))
+        }
+    };
+    timeout(Duration::from_secs(10), asked).await?
+}
+
+/// The append-only file, with the sizes that it had lately.
+struct Watched {
+    folder: PathBuf,
+    sizes: Arc<Mutex<VecDeque<(Instant, u64)>>>,
+    watching: JoinHandle<()>,
+}
+
+impl Watched {
+    fn new(folder: PathBuf) -> Self {
+        let sizes = Arc::default();
+        let watching = tokio::spawn(watch(folder.clone(), Arc::clone(&sizes)));
+        Self { folder, sizes, watching }
+    }
+
+    fn path(&self) -> Option<PathBuf> {
+        incremental(&self.folder)
+    }
+
+    /// How large it was so long ago, or as long ago as is known.
+    fn size_before(&self, ago: Duration) -> Option<u64> {
+        let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        let then = Instant::now().checked_sub(ago)?;
+        let before = sizes.iter().rev().find(|(at, _)| *at <= then).or(sizes.front());
+        before.map(|(_, size)| *size)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.watching.abort();
+    }
+}
+
+async fn watch(folder: PathBuf, sizes: Arc<Mutex<VecDeque<(Instant, u64)>>>) {
+    let mut ticks = interval(Duration::from_millis(50));
+    loop {
+        ticks.tick().await;
+        let size = incremental(&folder).and_then(|path| path.metadata().ok()).map_or(0, |data| data.len());
+        let mut sizes = sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        // A file that shrank is another: what was known of the old one is void.
+        if sizes.back().is_some_and(|(_, last)| *last > size) {
+            sizes.clear();
+        }
+        sizes.push_back((Instant::now(), size));
+        while sizes.len() > 100 {
+            sizes.pop_front();
+        }
+    }
+}
+
+fn incremental(folder: &Path) -> Option<PathBuf> {
+    let files = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    files.filter(|path| path.to_string_lossy().ends_with(".incr.aof")).max()
+}

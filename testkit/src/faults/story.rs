@@ -1,0 +1,35 @@
+//! What happened when: told while it happens, and again when a check fails.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::time::Instant;
+
+/// The story of a run. Clones tell the same one.
+#[derive(Clone)]
+pub struct Story {
+    start: Instant,
+    /// Whether each line is printed at once.
+    aloud: bool,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Story {
+    /// A story that begins now.
+    pub fn new(start: Instant, aloud: bool) -> Self {
+        Self { start, aloud, lines: Arc::default() }
+    }
+
+    /// Adds a line.
+    pub fn tell(&self, line: impl std::fmt::Display) {
+        let line = format!("{:8.1} s  {line}", self.start.elapsed().as_secs_f64());
+        if self.aloud {
+            eprintln!("{line}");
+        }
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+
+    /// All of it.
+    pub fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,244 @@
+//! A synthetic site whose pages have a fate, and a log of what it was asked, when, and by whom.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::ledger::{Ask, Page};
+
+/// How a page answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// With a page.
+    Good,
+    /// With 404.
+    Missing,
+    /// With 503 so many times, then with a page.
+    Flaky(usize),
+    /// With 503.
+    Broken,
+}
+
+/// Most URLs in one sitemap.
+const SITEMAP: usize = 500;
+/// A request within the pace takes up to this long; one beyond it, this much longer.
+const LATENCY: Duration = Duration::from_millis(20);
+const HELD_BACK: Duration = Duration::from_secs(2);
+/// A sitemap waits for the crawl to catch up, but no longer than this.
+const SITEMAP_WAIT: Duration = Duration::from_secs(3);
+
+/// A running site: `/sitemap.xml` names sitemaps, and those name the pages. Ends when dropped.
+pub struct Web {
+    /// `http://127.0.0.1:port`
+    pub origin: String,
+    shared: Arc<Shared>,
+    serving: JoinHandle<()>,
+}
+
+struct Shared {
+    origin: String,
+    start: Instant,
+    pages: Vec<Page>,
+    log: Mutex<Log>,
+    progress: watch::Sender<Progress>,
+    /// So many different pages are answered at once.
+    pace: watch::Sender<usize>,
+}
+
+#[derive(Default)]
+struct Log {
+    asks: Vec<Ask>,
+    /// How often each page was asked for.
+    times: HashMap<usize, usize>,
+}
+
+/// How far a crawl has come, as the site sees it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// Different pages that were asked for.
+    pub pages: usize,
+    /// When a page was last answered, since the start.
+    pub last: Duration,
+}
+
+impl Web {
+    /// A site of so many pages; the seed decides each one's fate. Times in its log are since `start`.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub async fn serve(pages: usize, seed: u64, start: Instant) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let origin = format!("http://{}", listener.local_addr()?);
+        let mut chance = StdRng::seed_from_u64(seed);
+        let pages = (0..pages)
+            .map(|number| Page { url: address(&origin, number), fate: Fate::draw(&mut chance) })
+            .collect();
+        let shared = Arc::new(Shared {
+            origin: origin.clone(),
+            start,
+            pages,
+            log: Mutex::default(),
+            progress: watch::Sender::default(),
+            pace: watch::Sender::new(0),
+        });
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
+        let serving = tokio::spawn(async move {
+            let _ = axum::serve(listener, router).await;
+        });
+        Ok(Self { origin, shared, serving })
+    }
+
+    /// The sitemap that names all.
+    pub fn sitemap(&self) -> String {
+        format!("{}/sitemap.xml", self.origin)
+    }
+
+    /// Every page.
+    pub fn pages(&self) -> &[Page] {
+        &self.shared.pages
+    }
+
+    /// What was asked for so far, in order.
+    pub fn log(&self) -> Vec<Ask> {
+        self.shared.log().asks.clone()
+    }
+
+    /// How far a crawl has come.
+    pub fn progress(&self) -> watch::Receiver<Progress> {
+        self.shared.progress.subscribe()
+    }
+
+    /// Lets a crawl come quickly to so many different pages, and go on slowly from there.
+    pub fn pace(&self, pages: usize) {
+        self.shared.pace.send_replace(pages);
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl Fate {
+    fn draw(chance: &mut StdRng) -> Self {
+        match chance.random_range(0..100) {
+            0..4 => Self::Missing,
+            4..7 => Self::Flaky(1),
+            7..8 => Self::Flaky(2),
+            8..10 => Self::Broken,
+            _ => Self::Good,
+        }
+    }
+}
+
+/// Every fifth page is news: the default rules route it to the priority lane.
+fn address(origin: &str, number: usize) -> String {
+    let folder = if number.is_multiple_of(5) { "news" } else { "page" };
+    format!("{origin}/{folder}/{number}")
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let path = request.uri().path();
+    if path == "/sitemap.xml" {
+        return xml(shared.index());
+    }
+    if let Some(number) = number(path, "/sitemap-", ".xml") {
+        shared.caught_up(number).await;
+        return xml(shared.sitemap(number));
+    }
+    let page = number(path, "/page/", "").or_else(|| number(path, "/news/", ""));
+    let Some(page) = page.filter(|page| *page < shared.pages.len()) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let who = request.headers().get(header::USER_AGENT).and_then(|name| name.to_str().ok());
+    let who = who.and_then(|name| number(name, "worker-", "")).unwrap_or_default();
+    shared.answer_page(page, who).await
+}
+
+fn number(text: &str, before: &str, after: &str) -> Option<usize> {
+    text.strip_prefix(before)?.strip_suffix(after)?.parse().ok()
+}
+
+fn xml(text: String) -> Response {
+    ([(header::CONTENT_TYPE, "application/xml")], text).into_response()
+}
+
+impl Shared {
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn index(&self) -> String {
+        let count = self.pages.len().div_ceil(self.share());
+        let entry = |number| format!("<sitemap><loc>{}/sitemap-{number}.xml</loc></sitemap>\n", self.origin);
+        let entries: String = (0..count).map(entry).collect();
+        format!(
+            "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{entries}</sitemapindex>\n"
+        )
+    }
+
+    fn sitemap(&self, number: usize) -> String {
+        let pages = self.pages.chunks(self.share()).nth(number).unwrap_or_default();
+        let entries: String =
+            pages.iter().map(|page| format!("<url><loc>{}</loc></url>\n", page.url)).collect();
+        format!("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{entries}</urlset>\n")
+    }
+
+    /// URLs in each sitemap: at least some sitemaps, so that a producer lives for a while.
+    fn share(&self) -> usize {
+        (self.pages.len() / 10).clamp(1, SITEMAP)
+    }
+
+    /// A producer that runs beside the crawl, not before it, can be hit by its faults; half-way through it has ended,
+    /// and the other faults meet a crawl that nobody feeds.
+    async fn caught_up(&self, sitemap: usize) {
+        let wanted = sitemap * self.share() / 2;
+        let mut progress = self.progress.subscribe();
+        let _ = timeout(SITEMAP_WAIT, progress.wait_for(|progress| progress.pages >= wanted)).await;
+    }
+
+    async fn answer_page(&self, page: usize, who: usize) -> Response {
+        let (ask, times, pages) = {
+            let mut log = self.log();
+            let times = log.times.entry(page).or_default();
+            *times += 1;
+            let times = *times;
+            log.asks.push(Ask { page, who, asked: self.start.elapsed(), answered: None });
+            (log.asks.len() - 1, times, log.times.len())
+        };
+        self.progress.send_modify(|progress| progress.pages = pages);
+        let latency = LATENCY.mul_f64(rand::random());
+        let held_back =
+            if pages > *self.pace.borrow() { HELD_BACK.mul_f64(rand::random()) } else { Duration::ZERO };
+        let mut pace = self.pace.subscribe();
+        let _ = timeout(held_back, pace.wait_for(|pace| pages <= *pace)).await;
+        sleep(latency).await;
+        // Not reached when the one who asked has gone.
+        let now = self.start.elapsed();
+        self.log().asks[ask].answered = Some(now);
+        self.progress.send_modify(|progress| progress.last = now);
+        match self.pages[page].fate {
+            Fate::Missing => StatusCode::NOT_FOUND.into_response(),
+            Fate::Broken => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+            Fate::Flaky(failures) if times <= failures => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+            Fate::Good | Fate::Flaky(_) => {
+                Html(format!("<!doctype html><html lang=\"en\"><title>Page {page}</title></html>\n"))
+                    .into_response()
+            }
+        }
+    }
+}

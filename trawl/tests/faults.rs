@@ -1,0 +1,105 @@
+//! The fault suite's short form: each kind of fault once, over two crawls that run side by side.
+//!
+//! The long form is `scripts/faults`. Beside it, single faults at one exact moment.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
+use trawl_testkit::faults::fleet::{CRAWL, Programs};
+use trawl_testkit::faults::kind::{Kind, Subject};
+use trawl_testkit::faults::proxy::Mode;
+use trawl_testkit::faults::report::Table;
+use trawl_testkit::faults::run::{Options, Outcome, run};
+use trawl_testkit::faults::scene::Scene;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Runs a crawl through each of these kinds of fault once.
+async fn every_url_is_accounted_for(kinds: Vec<Kind>) {
+    let seed = std::env::var("FAULTS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let folder = tempfile::tempdir().unwrap();
+    let outcome = run(&options(&folder, kinds, seed)).await.unwrap();
+    let mut table = Table::default();
+    table.add(&outcome.verdict.rows);
+    eprint!("{}", table.text());
+    is_without_blame(&outcome);
+}
+
+fn is_without_blame(outcome: &Outcome) {
+    let seed = outcome.seed;
+    assert!(outcome.verdict.problems.is_empty(), "{}repeat it with FAULTS_SEED={seed}", outcome.complaint());
+}
+
+/// Waits until the crawl has so many URLs.
+async fn admitted(programs: &Programs, count: u64) {
+    let looked = async {
+        loop {
+            let status = programs.command(["status", CRAWL, "--json"]).output().await.unwrap();
+            let books: Value = serde_json::from_slice(&status.stdout).unwrap_or_default();
+            if books["admitted"].as_u64().is_some_and(|admitted| admitted >= count) {
+                return;
+            }
+        }
+    };
+    timeout(LIMIT, looked).await.unwrap();
+}
+
+fn options(folder: &TempDir, kinds: Vec<Kind>, seed: u64) -> Options {
+    Options {
+        trawl: env!("CARGO_BIN_EXE_trawl").into(),
+        folder: folder.path().to_owned(),
+        pages: 40 * kinds.len(),
+        faults: kinds.len(),
+        seed,
+        workers: 2,
+        patience: Duration::from_secs(2),
+        kinds,
+        aloud: false,
+    }
+}
+
+fn kinds(subjects: &[Subject]) -> Vec<Kind> {
+    Kind::ALL.into_iter().filter(|kind| subjects.contains(&kind.subject())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_survives_what_can_happen_to_redis_and_to_the_producer() {
+    every_url_is_accounted_for(kinds(&[Subject::Store, Subject::Producer])).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_survives_what_can_happen_to_rabbitmq_and_to_workers() {
+    every_url_is_accounted_for(kinds(&[Subject::Broker, Subject::Worker])).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn urls_of_a_producer_killed_before_it_published_are_fetched_though_it_never_runs_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let scene = Scene::set_up(&Options {
+        pages: 200,
+        patience: Duration::from_secs(6),
+        ..options(&folder, Vec::new(), 1)
+    })
+    .await
+    .unwrap();
+    let programs = scene.fleet.programs();
+    let mut command = programs.command(["producer", "-", "--crawl", CRAWL]);
+    command.stdin(Stdio::piped());
+    let mut producer = programs.spawn(command, "producer").unwrap();
+    admitted(programs, 0).await;
+    // From here on what it publishes goes nowhere.
+    scene.stage.broker_proxy.set(Mode::Swallow);
+    let list: String = scene.web.pages().iter().map(|page| format!("{}\n", page.url)).collect();
+    producer.stdin.take().unwrap().write_all(list.as_bytes()).await.unwrap();
+    admitted(programs, 200).await;
+    producer.kill().await.unwrap();
+    scene.stage.broker_proxy.cut();
+    scene.stage.broker_proxy.set(Mode::Pass);
+    is_without_blame(&scene.ends(Vec::new()).await.unwrap());
+}

@@ -1,0 +1,86 @@
+//! The fault suite for `trawl crawl`: what applies to one process and one state file.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+use std::time::Duration;
+
+use tokio::time::timeout;
+use trawl_testkit::faults::disk::Disk;
+use trawl_testkit::faults::embedded::{Crawl, has_finished, through_kills};
+use trawl_testkit::faults::fleet;
+use trawl_testkit::site::Site;
+
+const LIMIT: Duration = Duration::from_secs(60);
+/// A crawl that only waits, and does not end, has said so by then.
+const WAITS: Duration = Duration::from_secs(10);
+
+fn crawl(folder: &Path) -> Crawl {
+    Crawl { trawl: env!("CARGO_BIN_EXE_trawl").into(), folder: folder.to_owned() }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn urls(crawl: &Crawl) -> HashSet<String> {
+    fleet::items(&crawl.items()).unwrap().into_iter().map(|item| item.url).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_survives_any_number_of_kills() {
+    for seed in 1..=3 {
+        let folder = tempfile::tempdir().unwrap();
+        let outcome = through_kills(&crawl(folder.path()), 400, 8, seed).await.unwrap();
+        assert!(outcome.verdict.problems.is_empty(), "{}", outcome.complaint());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_that_fills_its_disk_says_so_and_goes_on_when_there_is_room() {
+    let site = Site::serve(2000).await;
+    let source = format!("{}/sitemap.xml", site.origin);
+    let disk = Disk::mount(400).unwrap();
+    let crawl = crawl(disk.path());
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let mut full = crawl.command(&source, 1);
+    let mut full = full.stderr(log.reopen().unwrap()).spawn().unwrap();
+    // It may end with an error, or wait for room.
+    let ended = timeout(WAITS, full.wait()).await;
+    let told = fs::read_to_string(log.path()).unwrap();
+    assert!(urls(&crawl).len() < 2000, "the disk was large enough");
+    assert!(told.contains("full") || told.contains("No space left"), "{told}");
+    disk.resize(100_000).unwrap();
+    if let Ok(ended) = ended {
+        let lines = told.lines().filter(|line| line.starts_with("trawl:")).count();
+        assert!(lines == 1 && !ended.unwrap().success(), "{told}");
+    } else {
+        timeout(LIMIT, full.wait()).await.unwrap().unwrap();
+    }
+    let output = timeout(LIMIT, crawl.command(&source, 2).output()).await.unwrap().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(urls(&crawl).len(), 2000, "{told}{}", stderr(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_file_that_cannot_be_written_is_one_line_that_names_it() {
+    let site = Site::serve(5).await;
+    let source = format!("{}/sitemap.xml", site.origin);
+    let disk = Disk::mount(4000).unwrap();
+    let crawl = crawl(disk.path());
+    for with_file in [false, true] {
+        if with_file {
+            let output = crawl.command(&source, 1).output().await.unwrap();
+            assert!(has_finished(&output), "{}", stderr(&output));
+        }
+        disk.read_only().unwrap();
+        let output = timeout(LIMIT, crawl.command(&source, 2).output()).await.unwrap().unwrap();
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains("crawl.db") && told.lines().count() == 1, "{told}");
+        disk.writable().unwrap();
+    }
+}
