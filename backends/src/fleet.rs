@@ -28,7 +28,7 @@ pub async fn connect(settings: &Settings, sink: Arc<dyn Sink>) -> Result<Ports> 
     let queue = patiently("rabbitmq", || RabbitMq::connect(&settings.rabbitmq, &settings.queues)).await?;
     Ok(Ports {
         queue: Arc::new(queue),
-        frontier: Arc::new(RedisFrontier::new(store.clone())),
+        frontier: Arc::new(RedisFrontier::new(store.clone(), settings.recovery.patience)),
         hosts: Arc::new(RedisHosts::new(store)),
         cache: Arc::new(RedisCache::new(cache)),
         sink,

@@ -15,21 +15,42 @@ use trawl_backends::embedded::Embedded;
 use trawl_common::crawl::CrawlState;
 use trawl_common::lane::Lane;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::outcome::Terminal;
+use trawl_common::outcome::{Class, Reason, Terminal};
 use trawl_common::ports::{
-    Cache, Claim, Delivery, Discovery, ErrorKind, Finish, Frontier, Heard, Hosts, NewUrl, Parking, Start,
+    Cache, Claim, Content, Delivery, Discovery, ErrorKind, Finish, Frontier, Heard, Hosts, NewUrl, Parking,
+    Start,
 };
 use trawl_common::time::UnixMs;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::url::{CanonicalUrl, Fingerprint};
+use trawl_testkit::conformance::control::Helm;
 use trawl_testkit::conformance::queue::Engine;
-use trawl_testkit::conformance::random::{Step, URLS, Who, obeys_the_model};
+use trawl_testkit::conformance::random::{AfterCrash, obeys_the_model, steps};
 
 const LONG: Duration = Duration::from_secs(600);
+const BRIEF: Duration = Duration::from_millis(200);
+
+fn open(path: &Path) -> Embedded {
+    Embedded::open(path, LONG).unwrap()
+}
 
 fn state_file() -> (TempDir, Embedded) {
     let directory = tempfile::tempdir().unwrap();
-    let engine = Embedded::open(&directory.path().join("crawl.db")).unwrap();
+    let engine = open(&directory.path().join("crawl.db"));
     (directory, engine)
+}
+
+fn brief_state_file() -> (TempDir, Embedded) {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = Embedded::open(&directory.path().join("crawl.db"), BRIEF).unwrap();
+    (directory, engine)
+}
+
+fn engine_of(engine: &Embedded) -> Engine {
+    Engine { queue: engine.queue(), frontier: engine.frontier(), control: engine.control() }
+}
+
+fn helm_of(engine: &Embedded) -> Helm {
+    Helm { frontier: engine.frontier(), control: engine.control() }
 }
 
 async fn frontier() -> (TempDir, Arc<dyn Frontier>) {
@@ -37,21 +58,43 @@ async fn frontier() -> (TempDir, Arc<dyn Frontier>) {
     (directory, engine.frontier())
 }
 
+async fn brief_frontier() -> (TempDir, Arc<dyn Frontier>) {
+    let (directory, engine) = brief_state_file();
+    (directory, engine.frontier())
+}
+
+async fn helm() -> (TempDir, Helm) {
+    let (directory, engine) = state_file();
+    (directory, helm_of(&engine))
+}
+
+async fn brief_helm() -> (TempDir, Helm) {
+    let (directory, engine) = brief_state_file();
+    (directory, helm_of(&engine))
+}
+
 async fn engine() -> (TempDir, Engine) {
     let (directory, engine) = state_file();
-    (directory, Engine { queue: engine.queue(), frontier: engine.frontier() })
+    (directory, engine_of(&engine))
+}
+
+async fn brief_engine() -> (TempDir, Engine) {
+    let (directory, engine) = brief_state_file();
+    (directory, engine_of(&engine))
 }
 
 async fn hosts() -> ((), Arc<dyn Hosts>) {
-    ((), Embedded::in_memory().unwrap().hosts())
+    ((), Embedded::in_memory(LONG).unwrap().hosts())
 }
 
 async fn cache() -> ((), Arc<dyn Cache>) {
-    ((), Embedded::in_memory().unwrap().cache())
+    ((), Embedded::in_memory(LONG).unwrap().cache())
 }
 
-trawl_testkit::frontier_conformance!(frontier);
+trawl_testkit::frontier_conformance!(frontier, brief_frontier);
+trawl_testkit::control_conformance!(helm, brief_helm);
 trawl_testkit::queue_conformance!(engine);
+trawl_testkit::sweep_conformance!(brief_engine);
 trawl_testkit::hosts_conformance!(hosts);
 trawl_testkit::cache_conformance!(cache);
 
@@ -94,8 +137,8 @@ async fn available(engine: &Embedded) -> Vec<usize> {
 }
 
 fn number(delivery: &Delivery) -> usize {
-    let url = delivery.message.as_ref().unwrap().url.to_string();
-    url.rsplit('/').next().unwrap().parse().unwrap()
+    let Content::Message(message) = &delivery.content else { panic!("no message: {delivery:?}") };
+    message.url.as_str().rsplit('/').next().unwrap().parse().unwrap()
 }
 
 #[tokio::test]
@@ -122,17 +165,77 @@ async fn what_a_consumer_had_is_available_when_it_is_gone() {
 }
 
 #[tokio::test]
+async fn what_is_given_back_before_its_lane_was_walked_comes_once() {
+    let (_directory, engine) = state_file();
+    admit(&engine, 0..3).await;
+    hear(&engine, 1).await;
+    engine.frontier().release(&worker(), &[claim(1)]).await.unwrap();
+    let mut all = available(&engine).await;
+    all.sort_unstable();
+    assert_eq!(all, [0, 1, 2]);
+}
+
+#[tokio::test]
+async fn a_paused_crawl_is_handed_out_after_it_and_others_meanwhile() {
+    let (_directory, engine) = state_file();
+    let lease = admit(&engine, 0..4).await;
+    hear(&engine, 1).await;
+    let until = UnixMs(UnixMs::now().0 - 5);
+    let parking = Parking { claim: claim(1), until, failed: false };
+    engine.frontier().park(&worker(), &[parking]).await.unwrap();
+    engine.control().pause(&crawl()).await.unwrap();
+    let other = CrawlRef { id: "c2".parse().unwrap(), spider: "s2".parse().unwrap() };
+    let other_lease = engine.frontier().open(&other, "producer", LONG).await.unwrap();
+    engine.frontier().admit(&other_lease, &[page(7)]).await.unwrap();
+    engine.frontier().admit(&lease, &[page(4)]).await.unwrap();
+    assert_eq!(available(&engine).await, [7]);
+    engine.control().resume(&crawl()).await.unwrap();
+    assert_eq!(available(&engine).await, [1, 0, 2, 3, 7, 4]);
+}
+
+#[tokio::test]
+async fn a_pause_does_not_move_the_deadline_of_what_is_admitted_after_it() {
+    let (_directory, engine) = state_file();
+    let lease = admit(&engine, 0..1).await;
+    engine.control().pause(&crawl()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    engine.control().resume(&crawl()).await.unwrap();
+    let deadline = Some(UnixMs::now().plus(LONG));
+    engine.frontier().admit(&lease, &[NewUrl { deadline, ..page(1) }]).await.unwrap();
+    assert_eq!(hear(&engine, 1).await, Heard::Take { attempts: 0, deadline });
+}
+
+#[tokio::test]
+async fn what_is_forgotten_is_forgotten_beyond_memory_and_the_rest_is_not() {
+    let (_directory, engine) = state_file();
+    const COUNT: usize = 70_000;
+    let lease = admit(&engine, 0..COUNT).await;
+    let done: Vec<Finish> = (0..COUNT)
+        .step_by(2)
+        .map(|number| Finish { claim: claim(number), terminal: Terminal::Done, note: None })
+        .collect();
+    engine.frontier().finish(&done).await.unwrap();
+    engine.control().cancel(&crawl()).await.unwrap();
+    let next = CrawlRef { id: "c2".parse().unwrap(), ..crawl() };
+    let next_lease = engine.frontier().open(&next, "another", LONG).await.unwrap();
+    assert_ne!(next_lease.token, lease.token, "a cancelled crawl has no sources left to read");
+    let pages: Vec<NewUrl> = (0..COUNT).map(page).collect();
+    let new = engine.frontier().admit(&next_lease, &pages).await.unwrap();
+    assert!(new.iter().enumerate().all(|(number, new)| *new == (number % 2 == 1)));
+}
+
+#[tokio::test]
 async fn a_state_file_belongs_to_one_process_at_a_time() {
     let (directory, engine) = state_file();
     let path = directory.path().join("crawl.db");
-    let refused = Embedded::open(&path).err().unwrap();
+    let refused = Embedded::open(&path, LONG).err().unwrap();
     assert_eq!(refused.kind, ErrorKind::Busy);
     assert!(refused.to_string().ends_with("crawl.db is in use by another trawl process"), "{refused}");
     admit(&engine, 0..2).await;
     drop(engine);
     let log = directory.path().join("crawl.db-wal");
     assert!(!log.exists(), "a clean end leaves one file");
-    assert_eq!(available(&Embedded::open(&path).unwrap()).await, [0, 1]);
+    assert_eq!(available(&open(&path)).await, [0, 1]);
 }
 
 #[tokio::test]
@@ -140,7 +243,7 @@ async fn a_file_of_another_program_or_of_a_newer_one_is_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("crawl.db");
     let refusal = |path: &Path| {
-        let refused = Embedded::open(path).err().unwrap();
+        let refused = Embedded::open(path, LONG).err().unwrap();
         assert_eq!(refused.kind, ErrorKind::Refused, "{refused}");
         refused.to_string()
     };
@@ -152,17 +255,48 @@ async fn a_file_of_another_program_or_of_a_newer_one_is_refused_by_name() {
     drop(foreign);
     assert!(refusal(&path).ends_with("crawl.db is not a state file of trawl"));
     std::fs::remove_file(&path).unwrap();
-    drop(Embedded::open(&path).unwrap());
+    drop(open(&path));
     let newer = rusqlite::Connection::open(&path).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
     let told = refusal(&path);
-    assert!(told.ends_with("crawl.db has schema version 99, and this program knows 1"), "{told}");
+    assert!(told.ends_with("crawl.db has schema version 99, and this program knows 2"), "{told}");
+}
+
+#[tokio::test]
+async fn a_file_of_version_1_is_brought_up_to_date() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("crawl.db");
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch(include_str!("state-v1.sql")).unwrap();
+    for (record, number) in [(1, 0), (2, 1), (3, 2)] {
+        let key = Fingerprint::of(&format!("s1\n{}", page(number).url));
+        old.execute("INSERT INTO fresh (url, record) VALUES (?1, ?2)", (key.0, record)).unwrap();
+    }
+    drop(old);
+    for _ in 0..2 {
+        let engine = open(&path);
+        assert_eq!(available(&engine).await, [2]);
+        let note = engine.control().failure(&crawl(), &page(1).url).await.unwrap().unwrap();
+        assert_eq!((note.cause.reason, note.cause.class), (Reason::Retries, Some(Class::Http)));
+        assert_eq!(
+            (note.cause.status, note.cause.worker, note.lane),
+            (Some(503), Some(worker()), Lane::Bulk)
+        );
+        assert_eq!(engine.control().failed(&crawl(), 0).await.unwrap().urls.len(), 1);
+    }
+    let engine = open(&path);
+    let lease = engine.frontier().open(&crawl(), "producer", LONG).await.unwrap();
+    let pages: Vec<NewUrl> = (0..4).map(page).collect();
+    assert_eq!(engine.frontier().admit(&lease, &pages).await.unwrap(), [false, false, false, true]);
+    assert_eq!(engine.control().replay(&crawl(), &crawl(), &[page(1).url]).await.unwrap().len(), 1);
+    let books = engine.frontier().books(&crawl().id).await.unwrap().unwrap();
+    assert_eq!((books.counts.admitted, books.counts.done, books.pending), (4, 1, 3));
 }
 
 #[test]
 fn a_path_that_cannot_be_a_file_is_an_error_that_names_it() {
-    let told = Embedded::open(Path::new("/nonexistent/crawl.db")).err().unwrap().to_string();
+    let told = Embedded::open(Path::new("/nonexistent/crawl.db"), LONG).err().unwrap().to_string();
     assert!(told.starts_with("/nonexistent/crawl.db cannot be opened"), "{told}");
 }
 
@@ -177,7 +311,7 @@ async fn what_was_seen_stays_seen_beyond_memory_and_restarts() {
     assert!(known.iter().all(|new| !new));
     drop(engine);
 
-    let engine = Embedded::open(&path).unwrap();
+    let engine = open(&path);
     let lease = admit(&engine, 0..COUNT).await;
     let done = |number| Finish { claim: claim(number), terminal: Terminal::Done, note: None };
     let first_and_last = [done(0), done(COUNT - 1)];
@@ -200,7 +334,7 @@ async fn what_was_seen_stays_seen_beyond_memory_and_restarts() {
 #[ignore = "run by a_killed_process_loses_nothing"]
 async fn a_process_to_kill() {
     let Some(path) = std::env::var_os("TRAWL_TEST_STATE") else { return };
-    let engine = Embedded::open(Path::new(&path)).unwrap();
+    let engine = open(Path::new(&path));
     let _lease = admit(&engine, 0..100).await;
     for number in 0..3 {
         hear(&engine, number).await;
@@ -225,11 +359,11 @@ async fn a_killed_process_loses_nothing() {
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == "ready to die"));
-    assert_eq!(Embedded::open(&path).err().unwrap().kind, ErrorKind::Busy);
+    assert_eq!(Embedded::open(&path, LONG).err().unwrap().kind, ErrorKind::Busy);
     child.kill().unwrap();
     child.wait().unwrap();
 
-    let engine = Embedded::open(&path).unwrap();
+    let engine = open(&path);
     let books = engine.frontier().books(&crawl().id).await.unwrap().unwrap();
     assert_eq!((books.counts.admitted, books.counts.done, books.pending), (100, 1, 99));
     let left: Vec<usize> = (0..100).filter(|number| *number != 2).collect();
@@ -244,37 +378,15 @@ async fn a_killed_process_loses_nothing() {
     assert_eq!((books.counts.admitted, books.status), (101, CrawlState::Running));
 }
 
-fn who() -> impl Strategy<Value = Who> {
-    prop_oneof![Just(Who::One), Just(Who::Two)]
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let url = || 0..URLS;
-    prop_oneof![
-        1 => Just(Step::Open),
-        2 => (url(), 0..=URLS).prop_map(|(first, count)| Step::Admit(first, count)),
-        1 => url().prop_map(Step::Confirm),
-        1 => Just(Step::Close),
-        6 => (who(), url()).prop_map(|(who, url)| Step::Hear(who, url)),
-        4 => (who(), url()).prop_map(|(who, url)| Step::Start(who, url)),
-        3 => (who(), url(), any::<bool>(), any::<bool>())
-            .prop_map(|(who, url, long, failed)| Step::Park { who, url, long, failed }),
-        2 => (who(), url()).prop_map(|(who, url)| Step::Release(who, url)),
-        2 => (url(), prop::sample::select(&Terminal::ALL[..]))
-            .prop_map(|(url, terminal)| Step::Finish(url, terminal)),
-        1 => Just(Step::Crash),
-    ]
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_order_of_calls_makes_the_books_disagree(steps in prop::collection::vec(step(), 1..80)) {
+    fn no_order_of_calls_makes_the_books_disagree(steps in steps()) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("crawl.db");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let connect = async || Embedded::open(&path).map(|engine| engine.frontier());
-        runtime.block_on(obeys_the_model(connect, &steps)).unwrap();
+        let connect = async || Embedded::open(&path, LONG).map(|engine| helm_of(&engine));
+        runtime.block_on(obeys_the_model(connect, AfterCrash::Free, &steps)).unwrap();
     }
 }

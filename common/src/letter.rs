@@ -1,10 +1,14 @@
 //! Dead letters: what failed, and why.
 
+use serde::{Deserialize, Serialize};
+
+use crate::lane::Lane;
 use crate::names::{CrawlRef, WorkerId};
 use crate::outcome::{Class, Reason};
 use crate::time::UnixMs;
+use crate::url::CanonicalUrl;
 
-/// What is known of a URL that reached no good end. Its text need not be a URL: that may be why.
+/// A dead letter, for people and other programs. Its text need not be a URL: that may be why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     /// The URL, or the start of what was taken for one; printable, at most 8 KB.
@@ -12,6 +16,13 @@ pub struct DeadLetter {
     /// The crawl that it belonged to.
     pub crawl: CrawlRef,
     /// Why it is here.
+    pub cause: Cause,
+}
+
+/// Why a URL reached no good end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cause {
+    /// In one word.
     pub reason: Reason,
     /// The kind of the last failure.
     pub class: Option<Class>,
@@ -25,4 +36,18 @@ pub struct DeadLetter {
     pub worker: Option<WorkerId>,
     /// When.
     pub failed_at: UnixMs,
+}
+
+/// What a crawl's list of failed URLs keeps of one: why it failed, and what it takes to send it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// Why.
+    #[serde(flatten)]
+    pub cause: Cause,
+    /// The lane that it came through.
+    pub lane: Lane,
+    /// How many links it is away from where the crawl started.
+    pub depth: u16,
+    /// The page that linked to it.
+    pub referrer: Option<CanonicalUrl>,
 }

@@ -3,12 +3,15 @@
 //! No I/O client lives here. The ports in [`ports`] are the traits that the adapters of
 //! `trawl-backends` implement; `trawl-producer` and `trawl-worker` know nothing else of the world.
 
+pub mod backoff;
 pub mod crawl;
 pub mod exit;
 pub mod gcra;
+pub mod health;
 pub mod item;
 pub mod lane;
 pub mod letter;
+pub mod line;
 pub mod message;
 pub mod names;
 pub mod outcome;

@@ -1,6 +1,7 @@
 //! What became of a fetch, and what becomes of a URL.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -21,8 +22,10 @@ pub enum Class {
     Tls,
     /// The server answered with a status that is not a success.
     Http,
-    /// The body was too large, broken, or of a kind that is not asked for.
+    /// The body broke off, or could not be decoded.
     Body,
+    /// The body is larger than settings allow.
+    Size,
     /// The page could not be parsed.
     Parse,
     /// An address that settings do not allow.
@@ -41,6 +44,7 @@ impl Class {
             Self::Tls => "tls",
             Self::Http => "http",
             Self::Body => "body",
+            Self::Size => "size",
             Self::Parse => "parse",
             Self::Forbidden => "forbidden",
             Self::Redirect => "redirect",
@@ -117,7 +121,8 @@ pub enum Outcome {
 }
 
 /// Why a URL became a dead letter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Reason {
     /// Its retries are used up.
     Retries,
@@ -132,6 +137,9 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 5] = [Self::Retries, Self::Final, Self::Poison, Self::Expired, Self::Invalid];
+
     /// The name in headers and commands.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -149,6 +157,18 @@ impl fmt::Display for Reason {
         f.write_str(self.as_str())
     }
 }
+
+impl FromStr for Reason {
+    type Err = UnknownReason;
+    fn from_str(text: &str) -> Result<Self, UnknownReason> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == text).ok_or(UnknownReason)
+    }
+}
+
+/// A text that names no [`Reason`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a reason is `retries`, `final`, `poison`, `expired` or `invalid`")]
+pub struct UnknownReason;
 
 /// The one final state of a URL in a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

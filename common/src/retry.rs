@@ -24,10 +24,9 @@ pub fn decide(policy: &Retry, failure: Failure, attempts: u32, now: UnixMs, jitt
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 fn is_final(policy: &Retry, failure: &Failure) -> bool {
-    match failure.class {
-        Class::Forbidden | Class::Redirect | Class::Parse => true,
-        Class::Http => failure.status.is_some_and(|status| !policy.statuses.contains(&status)),
-        Class::Timeout | Class::Dns | Class::Connect | Class::Tls | Class::Body => false,
+    match failure.status {
+        Some(status) if failure.class == Class::Http => !policy.statuses.contains(&status),
+        _ => !policy.errors.contains(&failure.class),
     }
 }
 
@@ -69,6 +68,26 @@ mod tests {
             let outcome = decide(&Retry::default(), http(status), 1, NOW, 0.5);
             assert!(matches!(outcome, Outcome::Failed(_, Reason::Final)), "{status}");
         }
+    }
+
+    #[test]
+    fn which_errors_are_worth_another_try_is_a_setting() {
+        let policy = Retry { errors: vec![Class::Timeout, Class::Parse], ..Retry::default() };
+        let is_final = |class| {
+            matches!(
+                decide(&policy, Failure::new(class, "no"), 1, NOW, 0.5),
+                Outcome::Failed(_, Reason::Final)
+            )
+        };
+        assert_eq!(
+            [Class::Timeout, Class::Parse, Class::Dns, Class::Size].map(is_final),
+            [false, false, true, true]
+        );
+        let by_default = |class| !Retry::default().errors.contains(&class);
+        assert_eq!(
+            [Class::Dns, Class::Body, Class::Size, Class::Forbidden].map(by_default),
+            [false, false, true, true]
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use ::url::{Host as UrlHost, Url};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// The longest URL that trawl admits, in bytes of its canonical form.
@@ -40,7 +41,8 @@ pub enum InvalidUrl {
 /// dropped, dot segments resolved, percent-encoded where needed), without a fragment and without
 /// the query parameters that only track where a visitor came from. Two texts with the same canonical
 /// form are one URL to trawl. The order of the other parameters is kept: servers may care.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct CanonicalUrl(Arc<str>);
 
 impl CanonicalUrl {
@@ -112,6 +114,19 @@ impl fmt::Display for CanonicalUrl {
 impl fmt::Debug for CanonicalUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for CanonicalUrl {
+    type Error = InvalidUrl;
+    fn try_from(text: String) -> Result<Self, InvalidUrl> {
+        Self::parse(&text)
+    }
+}
+
+impl From<CanonicalUrl> for String {
+    fn from(url: CanonicalUrl) -> Self {
+        url.as_str().to_owned()
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anstream::println;
 use trawl_backends::fleet;
 use trawl_backends::sinks::NoItems;
-use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, count};
+use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, await_end, count};
 use trawl_common::crawl::{Books, CrawlState};
 use trawl_common::exit::Exit;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
@@ -16,8 +16,11 @@ use trawl_common::time::UnixMs;
 
 use crate::{Finding, Html, Job, Lifetime, Progress, Report, RunError, Source, preview, run};
 
-/// How often a progress line or a waiting command looks again.
+/// How often the progress line is drawn.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// How many hosts that are asked too rarely are named.
+const SHOWN_OVERLOADS: usize = 10;
 
 /// What to read, and for which crawl.
 #[derive(clap::Args, Clone, Debug)]
@@ -120,23 +123,9 @@ async fn draw(line: Line, progress: Arc<Progress>) {
 
 /// Waits for the crawl's end.
 async fn wait(frontier: &dyn Frontier, crawl: &CrawlRef, report: &Report, signals: &Signals) -> Outcome {
-    let line = Line::new();
-    loop {
-        if let Some(books) = frontier.books(&crawl.id).await? {
-            if books.status.is_over() {
-                line.clear();
-                return Ok(exit_of_crawl(&books, report));
-            }
-            line.say(format!(
-                "{} of {} URLs ended",
-                count(books.counts.ended()),
-                count(books.counts.admitted)
-            ));
-        }
-        tokio::select! {
-            () = signals.stop().cancelled() => return Ok(signals.exit().unwrap_or(Exit::Failed)),
-            () = tokio::time::sleep(LOOK) => {}
-        }
+    tokio::select! {
+        () = signals.stop().cancelled() => Ok(signals.exit().unwrap_or(Exit::Failed)),
+        ended = await_end(frontier, &crawl.id) => Ok(exit_of_crawl(&ended?, report)),
     }
 }
 
@@ -164,6 +153,12 @@ fn eprint_report(head: &str, report: &Report) {
     }
     for empty in &report.empty {
         anstream::eprintln!("warning: {empty}: no URL in it");
+    }
+    for overload in report.overloads.iter().take(SHOWN_OVERLOADS) {
+        anstream::eprintln!("warning: {overload}");
+    }
+    if let Some(more @ 1..) = report.overloads.len().checked_sub(SHOWN_OVERLOADS) {
+        anstream::eprintln!("warning: and {more} more hosts");
     }
     let sources = report.counters.sources + report.problems.len() as u64;
     let invalid = count(report.counters.invalid);

@@ -16,6 +16,7 @@ mod lease;
 mod read;
 mod report;
 mod source;
+mod workload;
 
 pub mod sitemap;
 
@@ -28,6 +29,7 @@ pub use report::{Counters, Progress, Report};
 pub use source::{InvalidSource, Source};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{self, NewUrl, Ports};
 use trawl_common::settings::Settings;
@@ -104,9 +106,11 @@ pub async fn run(
     progress: Arc<Progress>,
     stop: &CancellationToken,
 ) -> Result<Report, RunError> {
+    let (ttl, pace) = (settings.recovery.patience, settings.politeness.pace());
     let (findings, discovered) = discover(settings, job, &progress, stop)?;
-    let lease = lease::Lease::take(Arc::clone(&ports.frontier), crawl).await?;
-    admission::run(ports, lease.discovery(), findings, &progress).await?;
+    let health = Arc::new(Health::default());
+    let lease = lease::Lease::take(Arc::clone(&ports.frontier), Arc::clone(&health), crawl, ttl).await?;
+    admission::run(ports, &health, &lease, findings, &progress).await?;
     let (problems, empty) = discovered.await.unwrap_or_default();
     let stopped = stop.is_cancelled();
     if stopped {
@@ -114,7 +118,8 @@ pub async fn run(
     } else {
         lease.close().await?;
     }
-    Ok(Report { counters: progress.snapshot(), problems, empty, stopped })
+    let overloads = progress.overloads(pace.as_ref());
+    Ok(Report { counters: progress.snapshot(), problems, empty, overloads, stopped })
 }
 
 /// Reads every source and shows each finding to `show`, without touching any server of trawl's.
@@ -125,18 +130,23 @@ pub async fn preview(
     mut show: impl FnMut(&Finding),
 ) -> Result<Report, RunError> {
     let progress = Arc::new(Progress::default());
+    let pace = settings.politeness.pace();
     let (mut findings, discovered) = discover(settings, job, &progress, stop)?;
     while let Some(bundle) = findings.recv().await {
         for finding in &bundle {
             show(finding);
             match finding {
-                Finding::Page(..) => progress.found(1),
+                Finding::Page(page, ttl) => {
+                    progress.found(1);
+                    progress.waiting([(&page.url, *ttl)].into_iter());
+                }
                 Finding::Invalid { .. } => progress.invalid(1),
             }
         }
     }
     let (problems, empty) = discovered.await.unwrap_or_default();
-    Ok(Report { counters: progress.snapshot(), problems, empty, stopped: stop.is_cancelled() })
+    let (overloads, stopped) = (progress.overloads(pace.as_ref()), stop.is_cancelled());
+    Ok(Report { counters: progress.snapshot(), problems, empty, overloads, stopped })
 }
 
 type Discovered = tokio::task::JoinHandle<(Vec<String>, Vec<String>)>;

@@ -1,6 +1,13 @@
 //! What a run has done so far, and what went wrong.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use trawl_common::gcra::Pace;
+use trawl_common::url::CanonicalUrl;
+
+use crate::workload::Workload;
 
 /// Counters that a progress bar may read while the run goes on.
 #[derive(Debug, Default)]
@@ -9,6 +16,7 @@ pub struct Progress {
     found: AtomicU64,
     new: AtomicU64,
     invalid: AtomicU64,
+    workload: Mutex<Workload>,
 }
 
 impl Progress {
@@ -22,6 +30,23 @@ impl Progress {
 
     pub(crate) fn new_urls(&self, count: usize) {
         self.new.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    /// Notes URLs that wait for their host, each for so long at most.
+    pub(crate) fn waiting<'a>(&self, urls: impl Iterator<Item = (&'a CanonicalUrl, Option<Duration>)>) {
+        let mut workload = self.workload.lock().unwrap_or_else(PoisonError::into_inner);
+        for (url, ttl) in urls {
+            if let Some(ttl) = ttl {
+                workload.add(url.host(), ttl);
+            }
+        }
+    }
+
+    /// One line for each host that cannot be asked for all its URLs in time.
+    pub(crate) fn overloads(&self, pace: Option<&Pace>) -> Vec<String> {
+        let workload = self.workload.lock().unwrap_or_else(PoisonError::into_inner);
+        pace.map(|pace| workload.overloads(pace).iter().map(ToString::to_string).collect())
+            .unwrap_or_default()
     }
 
     pub(crate) fn invalid(&self, count: usize) {
@@ -66,6 +91,8 @@ pub struct Report {
     pub problems: Vec<String>,
     /// Sources that held no URL at all: likely not what was meant.
     pub empty: Vec<String>,
+    /// Hosts that cannot be asked for all they got before it expires, each with the arithmetic, the worst first.
+    pub overloads: Vec<String>,
     /// Whether the run was stopped before its sources ended.
     pub stopped: bool,
 }

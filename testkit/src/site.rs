@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
@@ -21,7 +22,7 @@ pub struct Site {
 
 struct Shared {
     origin: String,
-    pages: usize,
+    pages: AtomicUsize,
     asked: Mutex<HashMap<String, usize>>,
     /// Page requests so far.
     count: watch::Sender<usize>,
@@ -39,7 +40,7 @@ impl Site {
         let origin = format!("http://{}", listener.local_addr().expect("it is bound"));
         let shared = Arc::new(Shared {
             origin: origin.clone(),
-            pages,
+            pages: AtomicUsize::new(pages),
             asked: Mutex::default(),
             count: watch::Sender::new(0),
             open: watch::Sender::new(usize::MAX),
@@ -52,6 +53,11 @@ impl Site {
     /// The address of page `number`.
     pub fn page(&self, number: usize) -> String {
         format!("{}/page/{number}", self.origin)
+    }
+
+    /// Has so many pages from now on.
+    pub fn grow(&self, pages: usize) {
+        self.shared.pages.store(pages, Ordering::Relaxed);
     }
 
     /// Holds back the answer to every page request after the first `count`.
@@ -93,7 +99,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
     match path.strip_prefix("/page/").and_then(|number| number.parse::<usize>().ok()) {
-        Some(number) if number < shared.pages => Html(page(number)).into_response(),
+        Some(number) if number < shared.pages.load(Ordering::Relaxed) => Html(page(number)).into_response(),
         _ => StatusCode::NOT_FOUND.into_response(),
     }
 }
@@ -101,7 +107,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
 impl Shared {
     fn sitemap(&self) -> String {
         let entry = |number| format!("<url><loc>{}/page/{number}</loc></url>\n", self.origin);
-        let entries: String = (0..self.pages).map(entry).collect();
+        let entries: String = (0..self.pages.load(Ordering::Relaxed)).map(entry).collect();
         format!("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{entries}</urlset>\n")
     }
 }

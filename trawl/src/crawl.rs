@@ -74,7 +74,7 @@ impl Args {
     /// Crawls with these settings until all is done or a signal comes.
     pub(crate) async fn crawl(self, settings: Settings) -> Outcome {
         let signals = Signals::listen().map_err(Fail::run)?;
-        let store = Embedded::open(&self.state).map_err(Fail::usage)?;
+        let store = Embedded::open(&self.state, settings.recovery.patience).map_err(Fail::usage)?;
         let sink = Arc::new(JsonLines::open(&self.out).map_err(Fail::usage)?);
         let ports = Ports {
             queue: store.queue(),

@@ -1,14 +1,18 @@
 //! The program `trawl`, for people: crawls in one process, and a window on the fleet.
 
 mod books;
+mod control;
 mod crawl;
 mod demo;
+mod desk;
+mod dlq;
 mod settings;
 mod status;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use control::Verb;
 use trawl_cli::{Global, Outcome};
 
 /// Crawl politely, lose nothing: in one process, or as a fleet on RabbitMQ and Redis
@@ -27,10 +31,18 @@ enum Command {
     Crawl(crawl::Args),
     /// Crawl a small site that this command serves itself: needs no network
     Demo(demo::Args),
-    /// Show the crawls of the fleet, or one of them
+    /// Show the crawls, or one of them
     Status(status::Args),
     /// Wait until a crawl of the fleet has ended
     Wait(status::WaitArgs),
+    /// Hold a crawl: no fetch begins until it is resumed
+    Pause(control::Args),
+    /// Let a paused crawl go on
+    Resume(control::Args),
+    /// End a crawl; what is left of it is cancelled
+    Cancel(control::Args),
+    /// List, show, send again or purge URLs that failed
+    Dlq(dlq::Args),
     /// Show or check the settings
     Config(settings::Args),
     /// Read sitemaps into the fleet's queues (the program `producer`)
@@ -50,6 +62,10 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Demo(args) => args.run(global).await,
         Command::Status(args) => args.run(global).await,
         Command::Wait(args) => args.run(global).await,
+        Command::Pause(args) => args.run(Verb::Pause, global).await,
+        Command::Resume(args) => args.run(Verb::Resume, global).await,
+        Command::Cancel(args) => args.run(Verb::Cancel, global).await,
+        Command::Dlq(args) => args.run(global).await,
         Command::Config(args) => args.run(&global),
         Command::Producer(args) => args.run(global).await,
         Command::Worker(args) => args.run(global).await,

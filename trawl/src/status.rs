@@ -1,19 +1,14 @@
-//! `trawl status` and `trawl wait`: the fleet's crawls.
+//! `trawl status` and `trawl wait`: crawls and their books.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use trawl_backends::redis::{self, RedisFrontier};
-use trawl_cli::{Fail, Global, Outcome, Progress, count};
-use trawl_common::crawl::Books;
+use trawl_cli::{Global, Outcome, await_end};
 use trawl_common::exit::Exit;
 use trawl_common::names::CrawlId;
-use trawl_common::ports::Frontier;
 use trawl_common::settings::duration;
 
 use crate::books;
-
-const LOOK: Duration = Duration::from_millis(250);
+use crate::desk::{Desk, Where};
 
 /// Which crawls to show.
 #[derive(clap::Args)]
@@ -23,6 +18,8 @@ pub(crate) struct Args {
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    place: Where,
 }
 
 /// Which crawl to wait for.
@@ -40,10 +37,10 @@ pub(crate) struct WaitArgs {
 
 impl Args {
     pub(crate) async fn run(self, global: Global) -> Outcome {
-        let frontier = connect(&global).await?;
+        let desk = Desk::open(&global, &self.place).await?;
         let shown = match &self.crawl {
-            Some(id) => vec![find(&*frontier, id).await?],
-            None => frontier.crawls().await?,
+            Some(id) => vec![desk.books(id).await?],
+            None => desk.frontier.crawls().await?,
         };
         if self.json {
             shown.iter().for_each(books::print_json);
@@ -59,8 +56,9 @@ impl Args {
 
 impl WaitArgs {
     pub(crate) async fn run(self, global: Global) -> Outcome {
-        let frontier = connect(&global).await?;
-        let ended = wait(&*frontier, &self.crawl);
+        let desk = Desk::open(&global, &Where::default()).await?;
+        desk.books(&self.crawl).await?;
+        let ended = await_end(&*desk.frontier, &self.crawl);
         let ended = match self.timeout {
             None => ended.await?,
             Some(timeout) => match tokio::time::timeout(timeout, ended).await {
@@ -72,29 +70,5 @@ impl WaitArgs {
             books::print_json(&ended);
         }
         Ok(books::exit(&ended))
-    }
-}
-
-async fn connect(global: &Global) -> Result<Arc<dyn Frontier>, Fail> {
-    let settings = Global::load(&global.source())?;
-    let redis = redis::connect(&settings.redis).await?;
-    Ok(Arc::new(RedisFrontier::new(redis)))
-}
-
-async fn find(frontier: &dyn Frontier, id: &CrawlId) -> Result<Books, Fail> {
-    let books = frontier.books(id).await?;
-    books.ok_or_else(|| Fail::usage(format!("no crawl {id}: `trawl status` lists them")))
-}
-
-async fn wait(frontier: &dyn Frontier, id: &CrawlId) -> Result<Books, Fail> {
-    let line = Progress::new();
-    loop {
-        let books = find(frontier, id).await?;
-        if books.status.is_over() {
-            line.clear();
-            return Ok(books);
-        }
-        line.say(format!("{} of {} URLs ended", count(books.counts.ended()), count(books.counts.admitted)));
-        tokio::time::sleep(LOOK).await;
     }
 }

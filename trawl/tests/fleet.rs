@@ -2,79 +2,23 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod support;
+
 use std::collections::HashSet;
 use std::fs;
-use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use lapin::options::{BasicGetOptions, BasicPublishOptions};
 use lapin::types::AMQPValue;
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use serde_json::Value;
-use tempfile::TempDir;
-use tokio::process::{Child, Command};
+use support::{Fleet, LIMIT, ends_well, items};
 use tokio::time::timeout;
-use trawl_testkit::servers::{self, VirtualHost};
 use trawl_testkit::site::Site;
 
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// A fleet of its own: a virtual host, and the names of a spider and a crawl that no other test uses.
-struct Fleet {
-    folder: TempDir,
-    vhost: VirtualHost,
-    name: String,
-}
-
-impl Fleet {
-    async fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let name = folder.path().file_name().unwrap().to_string_lossy().to_ascii_lowercase();
-        Self { vhost: VirtualHost::new().await, name: format!("test{name}"), folder }
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
-        command
-            .args(words)
-            .current_dir(self.folder.path())
-            .env_clear()
-            .env("RABBITMQ_URL", self.vhost.url.reveal())
-            .env("REDIS_URL", servers::redis().reveal())
-            .env("TRAWL__FETCH__ALLOW_PRIVATE", "true")
-            .env("TRAWL__POLITENESS__RATE", "unlimited")
-            .stdin(Stdio::null())
-            .kill_on_drop(true);
-        command
-    }
-
-    fn worker(&self) -> Child {
-        self.command(&["worker", "--concurrency", "4", "-q"]).spawn().unwrap()
-    }
-
-    fn producer(&self, source: &str) -> Command {
-        let spider = format!("--spider={}", self.name);
-        let crawl = format!("--crawl={}", self.name);
-        self.command(&["producer", source, &spider, &crawl, "--wait", "-q"])
-    }
-
-    async fn channel(&self) -> Channel {
-        let connection = Connection::connect(self.vhost.url.reveal(), ConnectionProperties::default());
-        connection.await.unwrap().create_channel().await.unwrap()
-    }
-}
-
-async fn ends_well(mut worker: Child) {
-    let pid = worker.id().unwrap().to_string();
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
-    assert_eq!(timeout(LIMIT, worker.wait()).await.unwrap().unwrap().code(), Some(0));
-}
-
-fn items(folder: &Path) -> Vec<Value> {
-    let files = fs::read_dir(folder.join("items")).unwrap();
-    let text: String = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+async fn channel(fleet: &Fleet) -> Channel {
+    let connection = Connection::connect(fleet.vhost.url.reveal(), ConnectionProperties::default());
+    connection.await.unwrap().create_channel().await.unwrap()
 }
 
 /// The next dead letter: its body, and its headers as text.
@@ -105,7 +49,7 @@ fn shown(value: &AMQPValue) -> String {
 
 #[tokio::test]
 async fn two_workers_fetch_every_page_once_and_a_missing_page_is_a_dead_letter() {
-    let fleet = Fleet::new().await;
+    let fleet = Fleet::new(8).await;
     let site = Site::serve(120).await;
     let workers = [fleet.worker(), fleet.worker()];
     let list: String = (0..=120).map(|number| format!("{}\n", site.page(number))).collect();
@@ -119,7 +63,7 @@ async fn two_workers_fetch_every_page_once_and_a_missing_page_is_a_dead_letter()
     let ids: HashSet<&str> = items.iter().map(|item| item["id"].as_str().unwrap()).collect();
     assert_eq!((items.len(), ids.len()), (120, 120));
     assert!(site.log().values().all(|asked| *asked == 1), "{:?}", site.log());
-    let channel = fleet.channel().await;
+    let channel = channel(&fleet).await;
     let (invalid, headers) = letter(&channel).await;
     assert!(invalid == "not a URL" && headers.contains("reason=invalid"), "{invalid} {headers}");
     let (missing, headers) = letter(&channel).await;
@@ -148,7 +92,7 @@ async fn two_workers_fetch_every_page_once_and_a_missing_page_is_a_dead_letter()
 
 #[tokio::test]
 async fn a_page_that_keeps_failing_is_a_dead_letter_after_three_retries() {
-    let fleet = Fleet::new().await;
+    let fleet = Fleet::new(9).await;
     let site = Site::serve(0).await;
     let broken = format!("{}/broken", site.origin);
     fs::write(fleet.folder.path().join("list.txt"), &broken).unwrap();
@@ -156,7 +100,7 @@ async fn a_page_that_keeps_failing_is_a_dead_letter_after_three_retries() {
     let worker = worker.env("TRAWL__RETRY__BACKOFF", "100ms").spawn().unwrap();
     let produced = timeout(LIMIT, fleet.producer("list.txt").output()).await.unwrap().unwrap();
     assert_eq!(produced.status.code(), Some(3));
-    let (url, headers) = letter(&fleet.channel().await).await;
+    let (url, headers) = letter(&channel(&fleet).await).await;
     assert_eq!((url, site.log()["/broken"]), (broken, 4));
     for header in ["reason=retries", "class=http", "status=503", "attempts=4", "worker=", "failed_at="] {
         assert!(headers.contains(header), "{header}: {headers}");
@@ -166,15 +110,15 @@ async fn a_page_that_keeps_failing_is_a_dead_letter_after_three_retries() {
 
 #[tokio::test]
 async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter() {
-    let fleet = Fleet::new().await;
+    let fleet = Fleet::new(10).await;
     let site = Site::serve(1).await;
     let worker = fleet.worker();
-    let channel = fleet.channel().await;
+    let channel = channel(&fleet).await;
     for queue in ["url_queue_ttl", "priority_queue"] {
         // The worker declares the queues when it starts.
         let declared = async {
             let look = lapin::options::QueueDeclareOptions { passive: true, ..Default::default() };
-            while fleet.channel().await.queue_declare(queue.into(), look, Default::default()).await.is_err() {
+            while channel(&fleet).await.queue_declare(queue.into(), look, Default::default()).await.is_err() {
             }
         };
         timeout(LIMIT, declared).await.unwrap();
@@ -199,7 +143,7 @@ async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter()
 
 #[tokio::test]
 async fn two_producers_of_one_spider_do_not_overlap() {
-    let fleet = Fleet::new().await;
+    let fleet = Fleet::new(11).await;
     // Standard input stays open: the first is still reading when the second starts.
     let spider = format!("--spider={}", fleet.name);
     let mut first = fleet.command(&["producer", "-", &spider, &format!("--crawl={}", fleet.name)]);
@@ -218,7 +162,7 @@ async fn two_producers_of_one_spider_do_not_overlap() {
 
 #[tokio::test]
 async fn a_queue_with_other_arguments_is_named_with_the_way_out() {
-    let fleet = Fleet::new().await;
+    let fleet = Fleet::new(12).await;
     let declared = fleet.command(&["producer", "/dev/null", "--spider", &fleet.name]).output().await.unwrap();
     assert_eq!(declared.status.code(), Some(0));
     let mut other = fleet.command(&["producer", "/dev/null", "--spider", &fleet.name, "-q"]);

@@ -38,5 +38,5 @@ impl Chunks {
 }
 
 fn too_large(limit: u64) -> Failure {
-    Failure::new(Class::Body, format_args!("larger than {limit} bytes (`fetch.max_body`)"))
+    Failure::new(Class::Size, format_args!("larger than {limit} bytes (`fetch.max_body`)"))
 }

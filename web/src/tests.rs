@@ -240,10 +240,10 @@ async fn a_connection_closed_without_an_answer_is_a_broken_connection() {
 async fn a_body_may_be_as_large_as_the_limit_and_no_larger() {
     let exact = fetch_page(|| vec![b'x'; LIMIT]).await.unwrap();
     assert_eq!(exact.body.len(), LIMIT);
-    assert_eq!(class(fetch_page(|| vec![b'x'; LIMIT + 1]).await), Class::Body);
+    assert_eq!(class(fetch_page(|| vec![b'x'; LIMIT + 1]).await), Class::Size);
     // Without a length, it shows only while reading.
     let endless = || Body::from_stream(stream::repeat(Ok::<_, Infallible>("x".repeat(1000))));
-    assert_eq!(class(fetch_page(endless).await), Class::Body);
+    assert_eq!(class(fetch_page(endless).await), Class::Size);
 }
 
 fn gzip(data: &[u8]) -> Vec<u8> {
@@ -281,9 +281,9 @@ async fn a_small_body_that_decodes_to_a_huge_one_is_cut_off() {
     let bomb = gzip(&zeros);
     assert!(bomb.len() < LIMIT / 4);
     let failure = fetch_encoded("gzip", bomb).await.unwrap_err();
-    assert_eq!(failure.class, Class::Body);
+    assert_eq!(failure.class, Class::Size);
     assert!(failure.detail.contains("fetch.max_body"), "{failure}");
-    assert_eq!(class(fetch_encoded("zstd", zstd::encode_all(&zeros[..], 3).unwrap()).await), Class::Body);
+    assert_eq!(class(fetch_encoded("zstd", zstd::encode_all(&zeros[..], 3).unwrap()).await), Class::Size);
 }
 
 #[tokio::test]

@@ -7,20 +7,22 @@ use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
-use tracing::{info, warn};
+use trawl_common::backoff::Backoff;
 use trawl_common::gcra::Slot;
-use trawl_common::message::{Malformed, Message};
+use trawl_common::message::Message;
 use trawl_common::outcome::Outcome;
-use trawl_common::ports::{Ask, Consumer, Delivery, Heard, Receipt};
+use trawl_common::ports::{Ask, Consumer, Content, Delivery, Heard};
 use trawl_common::time::UnixMs;
 
 use crate::Shared;
-use crate::backoff::{Backoff, until_done};
 use crate::job::Job;
 use crate::settle::Settlement;
 
 /// A slot nearer than this waits in the worker; a farther one goes back to the queue's ladder.
 const NEAR: Duration = Duration::from_secs(5);
+
+/// What fails while the queue is away.
+const TAKING: &str = "taking messages";
 
 /// Takes messages and hands their jobs on when their turn comes.
 pub(crate) struct Intake {
@@ -50,6 +52,7 @@ impl Intake {
     /// Consumes until `stop`, then gives back what it holds aside. A broken consumer is replaced.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         let mut backoff = Backoff::default();
+        let health = &Arc::clone(&self.shared).health;
         while !stop.is_cancelled() {
             let prefetch = self.shared.settings.worker.prefetch;
             let opened = tokio::select! {
@@ -58,12 +61,12 @@ impl Intake {
             };
             match opened {
                 Ok(consumer) => {
-                    info!("taking messages");
+                    health.works(TAKING);
                     backoff = Backoff::default();
                     self.consume(consumer, &stop).await;
                 }
                 Err(error) => {
-                    warn!(%error, "cannot take messages; trying until it works");
+                    health.fails(TAKING, &error);
                     tokio::select! {
                         () = stop.cancelled() => {}
                         () = backoff.pause() => {}
@@ -93,42 +96,48 @@ impl Intake {
             match taken {
                 Ok(deliveries) => self.receive(deliveries).await,
                 Err(error) => {
-                    warn!(%error, "lost the queue; reconnecting");
+                    self.shared.health.fails(TAKING, &error);
                     return;
                 }
             }
         }
     }
 
-    /// 1. Sets aside what is no message.
+    /// 1. Passes on what is no message.
     /// 2. Joins what is in hand already.
     /// 3. Hears which of the rest are this worker's.
     /// 4. Finds each one's turn.
     async fn receive(&mut self, deliveries: Vec<Delivery>) {
         let mut messages = Vec::with_capacity(deliveries.len());
-        for Delivery { message, receipt } in deliveries {
-            match message {
-                Ok(message) => {
+        for Delivery { content, receipt } in deliveries {
+            match content {
+                Content::Message(message) => {
                     if self.shared.hands.take(&message, receipt) {
                         messages.push(message);
                     }
                 }
-                Err(malformed) => self.refuse(malformed, receipt).await,
+                Content::Probe(probe) => self.pass_on(Settlement::Probe(probe, receipt)).await,
+                Content::Malformed(malformed) => {
+                    self.pass_on(Settlement::Malformed(malformed, receipt)).await;
+                }
             }
         }
         if messages.is_empty() {
             return;
         }
-        let Shared { ports, id, .. } = &*self.shared;
-        let heard = until_done("hearing messages", || ports.frontier.hear(id, &messages)).await;
+        let Shared { ports, id, health, .. } = &*self.shared;
+        let heard = health.until_done("hearing messages", || ports.frontier.hear(id, &messages)).await;
         let now = UnixMs::now();
         let mut jobs = Vec::with_capacity(messages.len());
         for (message, heard) in messages.into_iter().zip(heard) {
             match heard {
-                Heard::Take { attempts } if message.is_expired(now) => {
-                    self.settle(Job { message, attempts }, Outcome::Expired).await;
+                Heard::Take { attempts, deadline } => {
+                    let message = Message { deadline: deadline.or(message.deadline), ..message };
+                    match message.is_expired(now) {
+                        true => self.settle(Job { message, attempts }, Outcome::Expired).await,
+                        false => jobs.push(Job { message, attempts }),
+                    }
                 }
-                Heard::Take { attempts } => jobs.push(Job { message, attempts }),
                 Heard::Drop => self.settle(Job { message, attempts: 0 }, Outcome::Dropped).await,
             }
         }
@@ -170,7 +179,8 @@ impl Intake {
         let mut slots = if asks.is_empty() {
             Vec::new()
         } else {
-            until_done("reserving slots", || self.shared.ports.hosts.reserve(&asks)).await
+            let Shared { ports, health, .. } = &*self.shared;
+            health.until_done("reserving slots", || ports.hosts.reserve(&asks)).await
         }
         .into_iter();
         jobs.iter()
@@ -188,11 +198,12 @@ impl Intake {
     }
 
     async fn settle(&self, job: Job, outcome: Outcome) {
-        let _ = self.settle.send(Settlement::of(job, outcome)).await;
+        self.pass_on(Settlement::of(job, outcome)).await;
     }
 
-    async fn refuse(&self, malformed: Malformed, receipt: Receipt) {
-        let _ = self.settle.send(Settlement::Malformed(malformed, receipt)).await;
+    async fn pass_on(&self, settlement: Settlement) {
+        // Closed only when the settler is gone, which ends after this.
+        let _ = self.settle.send(settlement).await;
     }
 
     fn take_any_aside(&mut self) -> Option<Job> {

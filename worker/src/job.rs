@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use trawl_common::message::Message;
 use trawl_common::ports::{Claim, Receipt};
 use trawl_common::url::Fingerprint;
@@ -34,8 +36,9 @@ pub(crate) fn claim(message: &Message) -> Claim {
 pub(crate) struct Hands(Mutex<HashMap<Fingerprint, Held>>);
 
 struct Held {
-    claim: Claim,
+    message: Message,
     receipts: Vec<Receipt>,
+    since: Instant,
 }
 
 impl Hands {
@@ -44,7 +47,8 @@ impl Hands {
         let mut held = self.held();
         let entry = held.entry(key(&claim(message)));
         let is_new = matches!(entry, std::collections::hash_map::Entry::Vacant(_));
-        entry.or_insert_with(|| Held { claim: claim(message), receipts: Vec::new() }).receipts.push(receipt);
+        let new = || Held { message: message.clone(), receipts: Vec::new(), since: Instant::now() };
+        entry.or_insert_with(new).receipts.push(receipt);
         is_new
     }
 
@@ -58,9 +62,12 @@ impl Hands {
         self.held().remove(&key(claim)).map(|held| held.receipts).unwrap_or_default()
     }
 
-    /// Every URL in hand.
-    pub(crate) fn claims(&self) -> Vec<Claim> {
-        self.held().values().map(|held| held.claim.clone()).collect()
+    /// The messages that have been in hand for at least `age`.
+    pub(crate) fn older_than(&self, age: Duration) -> Vec<Message> {
+        let now = Instant::now();
+        let held = self.held();
+        let old = held.values().filter(|held| now.duration_since(held.since) >= age);
+        old.map(|held| held.message.clone()).collect()
     }
 
     /// How many URLs are in hand.

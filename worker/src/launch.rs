@@ -10,7 +10,6 @@ use trawl_common::ports::{Claim, Start};
 use trawl_common::settings::Acks;
 
 use crate::Shared;
-use crate::backoff::until_done;
 use crate::job::Job;
 use crate::process::process;
 use crate::settle::Settlement;
@@ -54,10 +53,24 @@ pub(crate) async fn run(
     while running.join_next().await.is_some() {}
 }
 
+async fn count(shared: &Shared, claims: &[Claim]) -> Vec<Start> {
+    let counting = || shared.ports.frontier.start(&shared.id, claims);
+    shared.health.until_done("counting starts", counting).await
+}
+
 /// Counts the starts, acknowledges early where the lane says so, and returns the jobs that may begin.
 async fn start(shared: &Shared, jobs: &mut Vec<Job>, settle: &mpsc::Sender<Settlement>) -> Vec<Job> {
     let claims: Vec<Claim> = jobs.iter().map(Job::claim).collect();
-    let starts = until_done("starting", || shared.ports.frontier.start(&shared.id, &claims)).await;
+    let mut starts = count(shared, &claims).await;
+    let lost: Vec<usize> = (0..jobs.len()).filter(|&at| starts[at] == Start::Lost).collect();
+    if !lost.is_empty() {
+        // A store that has lost its data knows neither the record nor its holder: say it again.
+        shared.keep(lost.iter().map(|&at| jobs[at].message.clone()).collect()).await;
+        let claims: Vec<Claim> = lost.iter().map(|&at| claims[at].clone()).collect();
+        for (at, start) in lost.into_iter().zip(count(shared, &claims).await) {
+            starts[at] = start;
+        }
+    }
     let mut go = Vec::with_capacity(jobs.len());
     let mut early = Vec::new();
     for (job, (start, claim)) in jobs.drain(..).zip(starts.into_iter().zip(&claims)) {

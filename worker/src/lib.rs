@@ -7,9 +7,8 @@
 //! 3. `process`: response cache or fetch ([`trawl_web`]), then [`extract`];
 //! 4. `settle`: stores the item, ends or parks the record, and acknowledges.
 //!
-//! Beside them, `pulse` shows that the worker lives and sends lost URLs on their way again.
+//! Beside them, `pulse` shows that the worker lives, keeps what it holds, and sends lost URLs on their way again.
 
-mod backoff;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod intake;
@@ -23,14 +22,18 @@ mod tally;
 pub mod extract;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use extract::{BadSelector, Extractor};
 use intake::Intake;
 use job::Hands;
 use tally::Tally;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
+use trawl_common::health::Health;
+use trawl_common::message::Message;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{self, Ports};
 use trawl_common::settings::Settings;
@@ -53,6 +56,9 @@ pub enum StartError {
 /// Outcomes that may wait to be settled.
 const SETTLEMENTS_AHEAD: usize = 1024;
 
+/// How long a worker that is out of time may take to give back what it has.
+const LAST_WORD: Duration = Duration::from_secs(5);
+
 /// What every part of a worker looks at.
 pub(crate) struct Shared {
     pub(crate) id: WorkerId,
@@ -61,7 +67,16 @@ pub(crate) struct Shared {
     pub(crate) fetcher: Fetcher,
     pub(crate) extractor: Arc<Extractor>,
     pub(crate) hands: Hands,
+    pub(crate) health: Health,
     pub(crate) tally: Tally,
+}
+
+impl Shared {
+    /// Says that this worker has these in hand.
+    pub(crate) async fn keep(&self, messages: Vec<Message>) {
+        let keeping = || self.ports.frontier.keep(&self.id, &messages);
+        self.health.until_done("keeping what is in hand", keeping).await;
+    }
 }
 
 /// Works until `stop`; then finishes what has begun within `worker.shutdown_timeout` and gives the rest back.
@@ -75,14 +90,18 @@ pub async fn run(
         fetcher: Fetcher::new(&settings.fetch)?,
         extractor: Arc::new(Extractor::new(&settings.items)?),
         hands: Hands::default(),
+        health: Health::default(),
         tally: Tally::default(),
         id,
         ports,
         settings,
     });
     pulse::first_beat(&shared).await?;
-    let beats = tokio::spawn(pulse::beats(Arc::clone(&shared)));
-    let sweeps = tokio::spawn(pulse::sweeps(Arc::clone(&shared)));
+    // Ended with this function.
+    let mut pulse = JoinSet::new();
+    pulse.spawn(pulse::beats(Arc::clone(&shared)));
+    pulse.spawn(pulse::keeping(Arc::clone(&shared)));
+    pulse.spawn(pulse::sweeps(Arc::clone(&shared)));
 
     let concurrency = usize::from(shared.settings.worker.concurrency);
     let (ready, to_launch) = mpsc::channel(concurrency);
@@ -102,10 +121,15 @@ pub async fn run(
     };
     tokio::select! {
         _ = pipeline => {}
-        () = too_late => settle::release_all(&shared).await,
+        () = too_late => give_back(&shared).await,
     }
-    beats.abort();
-    sweeps.abort();
     info!(done = shared.tally.done(), failed = shared.tally.failed(), "stopped");
     Ok(())
+}
+
+/// Gives back what is in hand, if the servers let it: else they notice themselves that this worker is gone.
+async fn give_back(shared: &Shared) {
+    if tokio::time::timeout(LAST_WORD, settle::release_all(shared)).await.is_err() {
+        warn!("could not give back what is in hand; others take it over when it counts as lost");
+    }
 }

@@ -1,19 +1,17 @@
-//! What a worker does on the side: it shows that it lives, and looks for what others lost.
+//! What a worker does on the side: it shows that it lives, keeps what it holds, and looks for what others lost.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, MissedTickBehavior, interval};
-use tracing::{info, warn};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tracing::info;
 use trawl_common::ports::{Heartbeat, Result};
 
 use crate::Shared;
 use crate::settle::urls_by_crawl;
 
 const BEAT_EVERY: Duration = Duration::from_secs(5);
-/// Three missed beats, and the others may take over what this worker holds.
 const BEAT_TTL: Duration = Duration::from_secs(15);
-const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
 /// The first sign of life, before the first message.
 pub(crate) async fn first_beat(shared: &Shared) -> Result<()> {
@@ -29,34 +27,70 @@ pub(crate) async fn beats(shared: Arc<Shared>) {
         let pages = shared.tally.done();
         let rate = (pages - before) as f64 / since.elapsed().as_secs_f64().max(0.001);
         (before, since) = (pages, Instant::now());
-        if let Err(error) = beat(&shared, rate).await {
-            warn!(%error, "no heartbeat");
+        match beat(&shared, rate).await {
+            Ok(()) => shared.health.works("beating"),
+            Err(error) => shared.health.fails("beating", &error),
+        }
+    }
+}
+
+/// Keeps what has been in hand for a while, until the task is ended. Most pages are settled before.
+pub(crate) async fn keeping(shared: Arc<Shared>) {
+    let period = shared.settings.recovery.patience / 12;
+    let mut ticks = every(period);
+    loop {
+        ticks.tick().await;
+        let old = shared.hands.older_than(period);
+        if !old.is_empty() {
+            shared.keep(old).await;
         }
     }
 }
 
 /// Looks for lost records until the task is ended, and sends them on their way again.
 pub(crate) async fn sweeps(shared: Arc<Shared>) {
-    let mut ticks = every(SWEEP_EVERY);
     loop {
-        ticks.tick().await;
-        if let Err(error) = sweep(&shared).await {
-            warn!(%error, "could not look for lost URLs");
+        match sweep(&shared).await {
+            Ok(rest) => {
+                shared.health.works("sweeping");
+                sleep(rest).await;
+            }
+            Err(error) => {
+                shared.health.fails("sweeping", &error);
+                // After an outage, others first say what they hold.
+                sleep(shared.settings.recovery.patience / 4).await;
+            }
         }
     }
 }
 
-async fn sweep(shared: &Shared) -> Result<()> {
-    let lost = shared.ports.frontier.sweep(&shared.id).await?;
-    if lost.is_empty() {
-        return Ok(());
+/// 1. Takes one step of the sweep.
+/// 2. Sends a probe, if it is time.
+/// 3. Sends the messages of lost records again.
+/// 4. Tells crawls that wait for it how long the longest parked message is under way.
+/// 5. Announces ends.
+async fn sweep(shared: &Shared) -> Result<Duration> {
+    let (queue, frontier) = (&shared.ports.queue, &shared.ports.frontier);
+    let found = frontier.sweep(&shared.id).await?;
+    if let Some(sent) = found.probe {
+        queue.probe(sent).await?;
     }
-    info!(urls = lost.len(), "sending lost URLs on their way again");
-    shared.ports.queue.publish(&lost).await?;
-    for (crawl, urls) in urls_by_crawl(lost.into_iter()) {
-        shared.ports.frontier.confirm(&crawl, &urls).await?;
+    if !found.lost.is_empty() {
+        info!(urls = found.lost.len(), "sending lost URLs on their way again");
+        queue.publish(&found.lost).await?;
+        for (crawl, urls) in urls_by_crawl(found.lost.into_iter()) {
+            frontier.confirm(&crawl, &urls).await?;
+        }
     }
-    Ok(())
+    for crawl in &found.awaiting {
+        frontier.await_parked(crawl, queue.longest_parked().await?).await?;
+    }
+    for ended in &found.ended {
+        info!(crawl = %ended.crawl, status = %ended.status, "crawl has ended");
+        queue.announce(ended).await?;
+        frontier.announced(&ended.crawl_ref()).await?;
+    }
+    Ok(found.rest)
 }
 
 async fn beat(shared: &Shared, pages_per_second: f64) -> Result<()> {
@@ -65,6 +99,7 @@ async fn beat(shared: &Shared, pages_per_second: f64) -> Result<()> {
         version: env!("CARGO_PKG_VERSION"),
         in_flight: shared.hands.len(),
         pages_per_second,
+        trouble: shared.health.trouble(),
     };
     shared.ports.frontier.beat(&beat, BEAT_TTL).await
 }

@@ -4,21 +4,21 @@
 //! message goes last: a crash between two steps repeats a step, and repeating is harmless.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tracing::info;
+use tracing::{debug, info};
 use trawl_common::item::Item;
-use trawl_common::letter::DeadLetter;
+use trawl_common::letter::{Cause, DeadLetter, Note};
 use trawl_common::message::{Malformed, Message};
 use trawl_common::names::CrawlRef;
 use trawl_common::outcome::{Failure, Outcome, Reason, Terminal};
-use trawl_common::ports::{Claim, Finish, Parked, Parking, Receipt};
+use trawl_common::ports::{Claim, Finish, Parked, Parking, Probe, Receipt};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
 use crate::Shared;
-use crate::backoff::until_done;
-use crate::job::Job;
+use crate::job::{Job, claim};
 
 /// How many outcomes are settled in one step at most.
 const BATCH: usize = 256;
@@ -27,6 +27,8 @@ const BATCH: usize = 256;
 pub(crate) enum Settlement {
     /// A job, with the item that it yielded if it is done.
     Job(Box<(Job, Outcome, Option<Item>)>),
+    /// A mark of the fleet's own that came back.
+    Probe(Probe, Receipt),
     /// Something that is no message.
     Malformed(Malformed, Receipt),
 }
@@ -49,6 +51,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Set
         for settlement in batch.drain(..) {
             match settlement {
                 Settlement::Job(parts) => plan.add(&shared, *parts),
+                Settlement::Probe(probe, receipt) => plan.pass(probe, receipt),
                 Settlement::Malformed(malformed, receipt) => plan.refuse(&shared, malformed, receipt),
             }
         }
@@ -58,15 +61,14 @@ pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Set
 
 /// Gives back what is in hand, for any worker to take at once.
 pub(crate) async fn release_all(shared: &Shared) {
-    let claims = shared.hands.claims();
-    if claims.is_empty() {
+    let messages = shared.hands.older_than(Duration::ZERO);
+    if messages.is_empty() {
         return;
     }
-    info!(urls = claims.len(), "giving back what did not finish in time");
+    info!(urls = messages.len(), "giving back what did not finish in time");
     let mut plan = Plan::default();
-    for claim in claims {
-        plan.receipts_to_release.extend(shared.hands.let_go(&claim));
-        plan.releases.push(claim);
+    for message in messages {
+        plan.add(shared, (Job { message, attempts: 0 }, Outcome::Released, None));
     }
     plan.carry_out(shared).await;
 }
@@ -79,6 +81,7 @@ struct Plan {
     finishes: Vec<Finish>,
     parkings: Vec<(Parking, Message, UnixMs)>,
     releases: Vec<Claim>,
+    probes: Vec<Probe>,
     receipts: Vec<Receipt>,
     receipts_to_release: Vec<Receipt>,
 }
@@ -90,23 +93,22 @@ impl Plan {
         self.items.extend(item);
         match outcome {
             Outcome::Done => self.finish(claim, Terminal::Done, None),
-            Outcome::Skipped(skip) => self.finish(claim, Terminal::Skipped, Some(skip.as_str().to_owned())),
+            Outcome::Skipped(skip) => {
+                debug!(url = %claim.url, reason = skip.as_str(), "skipped");
+                self.finish(claim, Terminal::Skipped, None);
+            }
             Outcome::Failed(failure, reason) => {
                 let attempts = if reason == Reason::Poison { job.attempts } else { job.attempts + 1 };
-                self.bury(
-                    shared,
-                    claim,
-                    Terminal::Failed,
-                    letter(shared, &job, reason, Some(&failure), attempts),
-                );
+                self.bury(&job.message, Terminal::Failed, failed(shared, failure, reason, attempts));
             }
-            Outcome::Expired => {
-                let letter = letter(shared, &job, Reason::Expired, None, job.attempts);
-                self.bury(shared, claim, Terminal::Expired, letter);
-            }
+            Outcome::Expired => self.bury(&job.message, Terminal::Expired, expired(shared, job.attempts)),
             Outcome::Retry(_, until) => self.park(shared, claim, job.message, until, true),
             Outcome::Deferred { until } => self.park(shared, claim, job.message, until, false),
             Outcome::Dropped => {}
+            // Its message was acknowledged when it began: it needs a new one.
+            Outcome::Released if receipts.is_empty() => {
+                self.park(shared, claim, job.message, UnixMs::now(), false);
+            }
             Outcome::Released => {
                 self.releases.push(claim);
                 self.receipts_to_release.extend(receipts);
@@ -116,10 +118,13 @@ impl Plan {
         self.receipts.extend(receipts);
     }
 
+    fn pass(&mut self, probe: Probe, receipt: Receipt) {
+        self.probes.push(probe);
+        self.receipts.push(receipt);
+    }
+
     fn refuse(&mut self, shared: &Shared, malformed: Malformed, receipt: Receipt) {
-        self.letters.push(DeadLetter {
-            url: malformed.text,
-            crawl: CrawlRef::adhoc(),
+        let cause = Cause {
             reason: Reason::Invalid,
             class: None,
             status: None,
@@ -127,21 +132,25 @@ impl Plan {
             attempts: 0,
             worker: Some(shared.id.clone()),
             failed_at: UnixMs::now(),
-        });
+        };
+        self.letters.push(DeadLetter { url: malformed.text, crawl: CrawlRef::adhoc(), cause });
         self.receipts.push(receipt);
     }
 
-    fn finish(&mut self, claim: Claim, terminal: Terminal, note: Option<String>) {
+    fn finish(&mut self, claim: Claim, terminal: Terminal, note: Option<Note>) {
         self.finishes.push(Finish { claim, terminal, note });
     }
 
-    fn bury(&mut self, shared: &Shared, claim: Claim, terminal: Terminal, letter: DeadLetter) {
+    fn bury(&mut self, message: &Message, terminal: Terminal, cause: Cause) {
         info!(
-            url = %claim.url, crawl = %claim.crawl.id, reason = %letter.reason, error = letter.error,
-            attempts = letter.attempts, worker = %shared.id, "dead letter"
+            url = %message.url, crawl = %message.crawl.id, reason = %cause.reason, error = cause.error,
+            attempts = cause.attempts, "dead letter"
         );
-        self.finish(claim, terminal, Some(note(&letter)));
-        self.letters.push(letter);
+        let (url, crawl) = (message.url.to_string(), message.crawl.clone());
+        self.letters.push(DeadLetter { url, crawl, cause: cause.clone() });
+        let note =
+            Note { cause, lane: message.lane, depth: message.depth, referrer: message.referrer.clone() };
+        self.finish(claim(message), terminal, Some(note));
     }
 
     fn park(&mut self, shared: &Shared, claim: Claim, message: Message, until: UnixMs, failed: bool) {
@@ -156,44 +165,66 @@ impl Plan {
     /// 2. Puts URLs aside: record, message, confirm.
     /// 3. Writes terminal states.
     /// 4. Gives records back.
-    /// 5. Acknowledges.
+    /// 5. Notes what came back.
+    /// 6. Acknowledges.
     async fn carry_out(self, shared: &Shared) {
-        let ports = &shared.ports;
+        let Shared { ports, health, .. } = shared;
         if !self.items.is_empty() {
-            until_done("storing items", || ports.sink.put(&self.items)).await;
+            health.until_done("storing items", || ports.sink.put(&self.items)).await;
         }
         if !self.letters.is_empty() {
-            until_done("storing dead letters", || ports.queue.dead_letter(&self.letters)).await;
+            health.until_done("storing dead letters", || ports.queue.dead_letter(&self.letters)).await;
         }
         self.put_aside(shared).await;
         if !self.finishes.is_empty() {
-            let ended = until_done("finishing", || ports.frontier.finish(&self.finishes)).await;
+            let ended = health.until_done("finishing", || ports.frontier.finish(&self.finishes)).await;
             shared.tally.count(&self.finishes, &ended);
         }
         if !self.releases.is_empty() {
-            until_done("giving back", || ports.frontier.release(&shared.id, &self.releases)).await;
+            health.until_done("giving back", || ports.frontier.release(&shared.id, &self.releases)).await;
+        }
+        if !self.probes.is_empty() {
+            health.until_done("noting probes", || ports.frontier.passed(&self.probes)).await;
         }
         // A lost connection has put these messages back: they will be heard, and dropped or taken.
         let acked = ports.queue.ack(&self.receipts).await;
         let released = ports.queue.release(&self.receipts_to_release).await;
         if let Err(error) = acked.and(released) {
-            tracing::debug!(%error, "not acknowledged; the messages come again");
+            debug!(%error, "not acknowledged; the messages come again");
         }
+    }
+
+    /// Returns, in order, whether this worker held the record.
+    async fn park_records(&self, shared: &Shared) -> Vec<bool> {
+        let parkings: Vec<Parking> = self.parkings.iter().map(|(parking, ..)| parking.clone()).collect();
+        let parking = || shared.ports.frontier.park(&shared.id, &parkings);
+        shared.health.until_done("putting aside", parking).await
     }
 
     async fn put_aside(&self, shared: &Shared) {
         if self.parkings.is_empty() {
             return;
         }
-        let ports = &shared.ports;
-        let parkings: Vec<Parking> = self.parkings.iter().map(|(parking, ..)| parking.clone()).collect();
-        let held = until_done("putting aside", || ports.frontier.park(&shared.id, &parkings)).await;
+        let Shared { ports, health, .. } = shared;
+        let mut held = self.park_records(shared).await;
+        let lost = |held: &[bool]| (0..held.len()).filter(|&at| !held[at]).collect::<Vec<_>>();
+        if !lost(&held).is_empty() {
+            // A store that has lost its data knows neither the record nor its holder: say it again.
+            shared.keep(lost(&held).into_iter().map(|at| self.parkings[at].1.clone()).collect()).await;
+            held = self
+                .park_records(shared)
+                .await
+                .into_iter()
+                .zip(held)
+                .map(|(now, before)| now || before)
+                .collect();
+        }
         let ours = self.parkings.iter().zip(held).filter(|(_, held)| *held).map(|(parking, _)| parking);
         let parked: Vec<Parked> =
             ours.map(|(_, message, until)| Parked { message: message.clone(), until: *until }).collect();
-        until_done("parking", || ports.queue.park(&parked)).await;
+        health.until_done("parking", || ports.queue.park(&parked)).await;
         for (crawl, urls) in urls_by_crawl(parked.into_iter().map(|parked| parked.message)) {
-            until_done("confirming", || ports.frontier.confirm(&crawl, &urls)).await;
+            health.until_done("confirming", || ports.frontier.confirm(&crawl, &urls)).await;
         }
     }
 }
@@ -207,36 +238,26 @@ pub(crate) fn urls_by_crawl(messages: impl Iterator<Item = Message>) -> Vec<(Cra
     urls.into_iter().collect()
 }
 
-fn letter(
-    shared: &Shared,
-    job: &Job,
-    reason: Reason,
-    failure: Option<&Failure>,
-    attempts: u32,
-) -> DeadLetter {
-    DeadLetter {
-        url: job.message.url.to_string(),
-        crawl: job.message.crawl.clone(),
+fn failed(shared: &Shared, failure: Failure, reason: Reason, attempts: u32) -> Cause {
+    Cause {
         reason,
-        class: failure.map(|failure| failure.class),
-        status: failure.and_then(|failure| failure.status),
-        error: failure.map_or_else(|| "its deadline passed before its turn".to_owned(), |f| f.detail.clone()),
+        class: Some(failure.class),
+        status: failure.status,
+        error: failure.detail,
         attempts,
         worker: Some(shared.id.clone()),
         failed_at: UnixMs::now(),
     }
 }
 
-/// What the list of failed URLs keeps of a letter, as JSON.
-fn note(letter: &DeadLetter) -> String {
-    serde_json::json!({
-        "reason": letter.reason.as_str(),
-        "class": letter.class.map(|class| class.as_str()),
-        "status": letter.status,
-        "error": letter.error,
-        "attempts": letter.attempts,
-        "worker": letter.worker.as_ref().map(|worker| worker.as_str()),
-        "failed_at": letter.failed_at.0,
-    })
-    .to_string()
+fn expired(shared: &Shared, attempts: u32) -> Cause {
+    Cause {
+        reason: Reason::Expired,
+        class: None,
+        status: None,
+        error: "its deadline passed before its turn".to_owned(),
+        attempts,
+        worker: Some(shared.id.clone()),
+        failed_at: UnixMs::now(),
+    }
 }

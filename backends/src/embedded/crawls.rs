@@ -3,6 +3,8 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use trawl_common::crawl::{Books, Counts, CrawlState};
 use trawl_common::names::{CrawlId, CrawlRef};
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{Error, ErrorKind};
 use trawl_common::time::UnixMs;
 
 use super::error::{Fault, Result};
@@ -12,10 +14,12 @@ use super::records::{sql_ms, unix_ms};
 pub(super) struct Crawl {
     /// Its row.
     pub(super) key: i64,
-    /// Whether nothing will happen to it any more.
-    pub(super) is_over: bool,
+    /// Where it stands.
+    pub(super) status: CrawlState,
     /// Whether every source has been read to its end.
     pub(super) discovered: bool,
+    /// For how long it was paused so far, in ms; the pause that it may be in does not count yet.
+    pub(super) idle: i64,
 }
 
 /// The crawl's row, made if there is none.
@@ -31,18 +35,29 @@ pub(super) fn ensure(db: &Connection, crawl: &CrawlRef) -> Result<Crawl> {
             sql_ms(UnixMs::now())
         ],
     )?;
-    Ok(Crawl { key: db.last_insert_rowid(), is_over: false, discovered: false })
+    Ok(Crawl { key: db.last_insert_rowid(), status: CrawlState::Running, discovered: false, idle: 0 })
 }
 
 /// The crawl's row, if there is one.
 pub(super) fn find(db: &Connection, crawl: &CrawlRef) -> Result<Option<Crawl>> {
     let mut find =
-        db.prepare_cached("SELECT key, status, discovered FROM crawls WHERE id = ?1 AND spider = ?2")?;
+        db.prepare_cached("SELECT key, status, discovered, idle FROM crawls WHERE id = ?1 AND spider = ?2")?;
     let mut rows = find.query([crawl.id.as_str(), crawl.spider.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let status: String = row.get(1)?;
     let status: CrawlState = status.parse().map_err(Fault::corrupt)?;
-    Ok(Some(Crawl { key: row.get(0)?, is_over: status.is_over(), discovered: row.get(2)? }))
+    Ok(Some(Crawl { key: row.get(0)?, status, discovered: row.get(2)?, idle: row.get(3)? }))
+}
+
+/// The crawl's row; `Stale` if there is none, or if it is over.
+pub(super) fn going(db: &Connection, crawl: &CrawlRef) -> Result<Crawl> {
+    let going = find(db, crawl)?.filter(|known| !known.status.is_over());
+    Ok(going.ok_or_else(|| over(crawl))?)
+}
+
+/// The error of one who acts on a crawl to which nothing will happen any more.
+pub(super) fn over(crawl: &CrawlRef) -> Error {
+    Error::new(ErrorKind::Stale, format_args!("crawl {} is over, or was never opened", crawl.id))
 }
 
 /// Notes that sources are being read.
@@ -51,10 +66,36 @@ pub(super) fn begin_discovery(db: &Connection, key: i64) -> Result<()> {
     Ok(())
 }
 
-/// Notes that every source has been read, which may be the end of the crawl.
+/// Notes that every source has been read.
 pub(super) fn end_discovery(db: &Connection, key: i64) -> Result<()> {
     db.prepare_cached("UPDATE crawls SET discovered = TRUE WHERE key = ?1")?.execute([key])?;
-    end_if_complete(db, key)
+    Ok(())
+}
+
+/// Holds a crawl that runs.
+pub(super) fn pause(db: &Connection, key: i64) -> Result<()> {
+    db.prepare_cached("UPDATE crawls SET status = ?2, paused = ?3 WHERE key = ?1")?.execute(params![
+        key,
+        CrawlState::Paused.as_str(),
+        sql_ms(UnixMs::now())
+    ])?;
+    Ok(())
+}
+
+/// Lets a crawl go on that is paused, and adds up for how long it was. A clock that was set back adds nothing.
+pub(super) fn resume(db: &Connection, key: i64) -> Result<()> {
+    db.prepare_cached(
+        "UPDATE crawls SET status = ?2, idle = idle + max(0, ?3 - paused), paused = NULL WHERE key = ?1",
+    )?
+    .execute(params![key, CrawlState::Running.as_str(), sql_ms(UnixMs::now())])?;
+    Ok(())
+}
+
+/// Ends a crawl before its time.
+pub(super) fn cancel(db: &Connection, key: i64) -> Result<()> {
+    db.prepare_cached("UPDATE crawls SET status = ?2, ended = ?3, paused = NULL WHERE key = ?1")?
+        .execute(params![key, CrawlState::Cancelled.as_str(), sql_ms(UnixMs::now())])?;
+    Ok(())
 }
 
 /// Adds `counts` to the crawl's counters: those rows have just been written or deleted.
@@ -77,22 +118,30 @@ pub(super) fn count(db: &Connection, key: i64, counts: &Counts) -> Result<()> {
     Ok(())
 }
 
-/// Finishes the crawl if discovery has ended and every URL has its terminal state. The crawl of
-/// hand-published URLs never ends.
-pub(super) fn end_if_complete(db: &Connection, key: i64) -> Result<()> {
-    db.prepare_cached(
+/// Takes back that a URL of the crawl has reached `terminal`: it has a record again.
+pub(super) fn uncount(db: &Connection, key: i64, terminal: Terminal) -> Result<()> {
+    let sql =
+        format!("UPDATE crawls SET {terminal} = {terminal} - 1 WHERE key = ?1", terminal = terminal.as_str());
+    db.prepare_cached(&sql)?.execute([key])?;
+    Ok(())
+}
+
+/// Finishes the crawl if it runs, discovery has ended and every URL has its terminal state. The crawl of
+/// hand-published URLs never ends. Returns whether it is finished by that.
+pub(super) fn finish_if_complete(db: &Connection, key: i64) -> Result<bool> {
+    let mut finish = db.prepare_cached(
         "UPDATE crawls SET status = ?2, ended = ?3
          WHERE key = ?1 AND status = ?4 AND discovered AND id <> ?5
            AND admitted = done + failed + skipped + expired + cancelled",
-    )?
-    .execute(params![
+    )?;
+    let finished = finish.execute(params![
         key,
         CrawlState::Finished.as_str(),
         sql_ms(UnixMs::now()),
         CrawlState::Running.as_str(),
         CrawlRef::adhoc().id.as_str()
     ])?;
-    Ok(())
+    Ok(finished > 0)
 }
 
 /// The books of one crawl.

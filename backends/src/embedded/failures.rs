@@ -1,42 +1,69 @@
-//! The tables `failed` and `letters`: what reached no good end, for people to look at.
+//! The table `failed`: the URLs of each crawl that failed or expired, for people to look at and to replay.
+//!
+//! There is no table of dead letters. On a broker a letter is a copy of such an entry for other programs, or
+//! tells of a message that could not be read; here no other program reads, and no message is foreign.
 
-use rusqlite::{Connection, params};
-use trawl_common::letter::DeadLetter;
-use trawl_common::ports::Finish;
-use trawl_common::time::UnixMs;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use trawl_common::letter::Note;
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{FailedPage, Finish};
+use trawl_common::url::CanonicalUrl;
 
-use super::error::Result;
-use super::records::sql_ms;
+use super::error::{Fault, Result};
 
-/// Keeps what is known of a URL whose terminal state is a failure.
-pub(super) fn keep(db: &Connection, crawl: i64, finish: &Finish) -> Result<()> {
-    db.prepare_cached("INSERT INTO failed (crawl, url, terminal, note, at) VALUES (?1, ?2, ?3, ?4, ?5)")?
-        .execute(params![
-            crawl,
-            finish.claim.url.as_str(),
-            finish.terminal.as_str(),
-            finish.note,
-            sql_ms(UnixMs::now()),
-        ])?;
+/// How many entries a page has at most.
+const PAGE: usize = 500;
+
+/// Adds a URL whose terminal state is a failure to its crawl's list.
+pub(super) fn add(db: &Connection, crawl: i64, finish: &Finish) -> Result<()> {
+    let Some(note) = &finish.note else { return Ok(()) };
+    let note = serde_json::to_string(note).map_err(Fault::corrupt)?;
+    db.prepare_cached("INSERT OR REPLACE INTO failed (crawl, url, terminal, note) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![crawl, finish.claim.url.as_str(), finish.terminal.as_str(), note])?;
     Ok(())
 }
 
-/// Stores a dead letter.
-pub(super) fn post(db: &Connection, letter: &DeadLetter) -> Result<()> {
-    db.prepare_cached(
-        "INSERT INTO letters (url, crawl, reason, class, status, error, attempts, worker, failed_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-    )?
-    .execute(params![
-        letter.url,
-        letter.crawl.id.as_str(),
-        letter.reason.as_str(),
-        letter.class.map(|class| class.as_str()),
-        letter.status,
-        letter.error,
-        letter.attempts,
-        letter.worker.as_ref().map(|worker| worker.as_str()),
-        sql_ms(letter.failed_at),
-    ])?;
-    Ok(())
+/// One entry: how the URL ended, and why.
+pub(super) fn find(db: &Connection, crawl: i64, url: &CanonicalUrl) -> Result<Option<(Terminal, Note)>> {
+    let mut find = db.prepare_cached("SELECT terminal, note FROM failed WHERE crawl = ?1 AND url = ?2")?;
+    find.query_row(params![crawl, url.as_str()], |row| Ok((terminal(row, 0), note(row, 1))))
+        .optional()?
+        .map(|(terminal, note)| Ok((terminal?, note?)))
+        .transpose()
+}
+
+/// Takes a URL out of the list. Returns whether it was in it.
+pub(super) fn remove(db: &Connection, crawl: i64, url: &CanonicalUrl) -> Result<bool> {
+    let mut remove = db.prepare_cached("DELETE FROM failed WHERE crawl = ?1 AND url = ?2")?;
+    Ok(remove.execute(params![crawl, url.as_str()])? > 0)
+}
+
+/// The entries after `cursor`, which is the last row of the page before.
+pub(super) fn page(db: &Connection, crawl: i64, cursor: u64) -> Result<FailedPage> {
+    // The plus keeps SQLite from the index by URL, in whose order each page would have to be sorted.
+    let mut select = db.prepare_cached(
+        "SELECT entry, url, note FROM failed WHERE entry > ?1 AND +crawl = ?2 ORDER BY entry LIMIT ?3",
+    )?;
+    let after = i64::try_from(cursor).unwrap_or(i64::MAX);
+    let mut rows = select.query(params![after, crawl, PAGE as i64])?;
+    let mut page = FailedPage::default();
+    let mut last = None;
+    while let Some(row) = rows.next()? {
+        let url: String = row.get(1)?;
+        page.urls.push((url.parse().map_err(Fault::corrupt)?, note(row, 2)?));
+        last = Some(row.get::<_, i64>(0)? as u64);
+    }
+    page.next = last.filter(|_| page.urls.len() == PAGE);
+    Ok(page)
+}
+
+fn note(row: &Row<'_>, column: usize) -> Result<Note> {
+    let text = row.get_ref(column)?.as_str().map_err(Fault::corrupt)?;
+    serde_json::from_str(text).map_err(Fault::corrupt)
+}
+
+fn terminal(row: &Row<'_>, column: usize) -> Result<Terminal> {
+    let name = row.get_ref(column)?.as_str().map_err(Fault::corrupt)?;
+    let known = Terminal::ALL.into_iter().find(|terminal| terminal.as_str() == name);
+    known.ok_or_else(|| Fault::corrupt(format_args!("the terminal state `{name}`")))
 }

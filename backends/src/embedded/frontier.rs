@@ -8,24 +8,30 @@ use trawl_common::crawl::Books;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, NewUrl, Parking, Result, Start,
+    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, NewUrl, Parking, Probe, Result, Start, Sweep,
 };
 use trawl_common::url::CanonicalUrl;
 
-use super::records::Address;
+use super::records::{Address, Addressed};
 use super::store::Store;
 use super::{crawls, transitions};
 
 /// The records and books of one state file.
 pub(super) struct EmbeddedFrontier {
     store: Arc<Store>,
+    patience: Duration,
 }
 
 impl EmbeddedFrontier {
-    /// The frontier in `store`.
-    pub(super) fn new(store: Arc<Store>) -> Self {
-        Self { store }
+    /// The frontier in `store`, swept several times within `patience`.
+    pub(super) fn new(store: Arc<Store>, patience: Duration) -> Self {
+        Self { store, patience }
     }
+}
+
+fn addressed(messages: &[Message]) -> Vec<Addressed<Message>> {
+    let addressed = |message: &Message| (Address::new(&message.crawl, &message.url), message.clone());
+    messages.iter().map(addressed).collect()
 }
 
 fn address_of(claim: &Claim) -> Address {
@@ -41,6 +47,11 @@ impl Frontier for EmbeddedFrontier {
     async fn open(&self, crawl: &CrawlRef, holder: &str, ttl: Duration) -> Result<Discovery> {
         let (crawl, holder) = (crawl.clone(), holder.to_owned());
         self.store.call(move |db, memory| transitions::open(db, memory, &crawl, holder, ttl)).await
+    }
+
+    /// The same as to open: a file forgets nothing, so there is nothing under way to wait for.
+    async fn reopen(&self, lost: &Discovery, holder: &str, ttl: Duration) -> Result<Discovery> {
+        self.open(&lost.crawl, holder, ttl).await
     }
 
     async fn renew(&self, lease: &Discovery, ttl: Duration) -> Result<()> {
@@ -65,12 +76,19 @@ impl Frontier for EmbeddedFrontier {
     }
 
     async fn hear(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<Heard>> {
-        let worker = worker.clone();
-        let addressed = |message: &Message| (Address::new(&message.crawl, &message.url), message.clone());
-        let heard: Vec<_> = messages.iter().map(addressed).collect();
+        let (worker, heard) = (worker.clone(), addressed(messages));
         self.store
             .call(move |db, memory| {
                 heard.iter().map(|message| transitions::hear(db, memory, &worker, message)).collect()
+            })
+            .await
+    }
+
+    async fn keep(&self, worker: &WorkerId, messages: &[Message]) -> Result<()> {
+        let (worker, kept) = (worker.clone(), addressed(messages));
+        self.store
+            .call(move |db, memory| {
+                kept.iter().try_for_each(|message| transitions::keep(db, memory, &worker, message))
             })
             .await
     }
@@ -110,20 +128,31 @@ impl Frontier for EmbeddedFrontier {
         self.store.call(move |db, memory| transitions::finish(db, memory, &finishes)).await
     }
 
-    /// Does all there is to do itself: a record taken out of dead hands is available with that, so there
-    /// is never a message to publish, and the answer is empty.
-    async fn sweep(&self, _worker: &WorkerId) -> Result<Vec<Message>> {
-        self.store.call(|db, memory| transitions::sweep(db, memory).map(|()| Vec::new())).await
+    /// Does all there is to do itself, in one step: a record that is let go is available with that, so no
+    /// message is ever to be published or probed for; and in one process nobody listens for the end of a crawl.
+    async fn sweep(&self, _worker: &WorkerId) -> Result<Sweep> {
+        self.store.call(transitions::sweep).await?;
+        Ok(Sweep { rest: self.patience / 12, ..Sweep::default() })
     }
 
-    async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()> {
-        let worker = beat.worker.clone();
-        self.store
-            .call(move |_, memory| {
-                memory.hands.beat(worker, ttl);
-                Ok(())
-            })
-            .await
+    /// Nothing to do: no probe is ever sent.
+    async fn passed(&self, _probes: &[Probe]) -> Result<()> {
+        Ok(())
+    }
+
+    /// Nothing to do: a parked record is a record, which the end of its crawl waits for.
+    async fn await_parked(&self, _crawl: &CrawlRef, _longest: Duration) -> Result<()> {
+        Ok(())
+    }
+
+    /// Nothing to do: no sweep asks for it.
+    async fn announced(&self, _crawl: &CrawlRef) -> Result<()> {
+        Ok(())
+    }
+
+    /// Nothing to do: there is one worker, and people see it.
+    async fn beat(&self, _beat: &Heartbeat, _ttl: Duration) -> Result<()> {
+        Ok(())
     }
 
     async fn books(&self, crawl: &CrawlId) -> Result<Option<Books>> {

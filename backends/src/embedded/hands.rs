@@ -1,4 +1,4 @@
-//! Who holds which record, and who is alive.
+//! Who holds which record.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -6,27 +6,28 @@ use std::time::{Duration, Instant};
 use trawl_common::lane::Lane;
 use trawl_common::names::WorkerId;
 
-/// The records in workers' hands.
-#[derive(Default)]
+/// The records in workers' hands, each until its holder has neither heard nor kept it for a while.
 pub(super) struct Hands {
     held: HashMap<i64, Held>,
-    alive: HashMap<WorkerId, Instant>,
+    possession: Duration,
 }
 
 struct Held {
     by: WorkerId,
     lane: Lane,
+    until: Instant,
 }
 
 impl Hands {
-    /// Notes that `worker` lives for `ttl` from now.
-    pub(super) fn beat(&mut self, worker: WorkerId, ttl: Duration) {
-        self.alive.insert(worker, Instant::now() + ttl);
+    /// Empty hands, which keep a record for `possession`.
+    pub(super) fn new(possession: Duration) -> Self {
+        Self { held: HashMap::new(), possession }
     }
 
     /// Gives record `id` to `worker`.
     pub(super) fn hold(&mut self, id: i64, lane: Lane, worker: &WorkerId) {
-        self.held.insert(id, Held { by: worker.clone(), lane });
+        let until = Instant::now() + self.possession;
+        self.held.insert(id, Held { by: worker.clone(), lane, until });
     }
 
     /// Takes record `id` out of whosever hands.
@@ -39,30 +40,25 @@ impl Hands {
         self.held.clear();
     }
 
-    /// Whether anyone holds record `id`, dead or alive.
+    /// Whether anyone holds record `id`, or did and has not been swept up since.
     pub(super) fn is_held(&self, id: i64) -> bool {
         self.held.contains_key(&id)
     }
 
-    /// Whether `worker` holds record `id`.
+    /// Whether `worker` holds record `id`: also beyond its time, as long as nobody has taken it.
     pub(super) fn is_held_by(&self, id: i64, worker: &WorkerId) -> bool {
         self.held.get(&id).is_some_and(|held| held.by == *worker)
     }
 
-    /// Whether a worker other than `worker`, and alive, holds record `id`.
+    /// Whether a worker other than `worker` holds record `id` and keeps it.
     pub(super) fn is_held_against(&self, id: i64, worker: &WorkerId) -> bool {
-        self.held.get(&id).is_some_and(|held| held.by != *worker && self.is_alive(&held.by))
+        self.held.get(&id).is_some_and(|held| held.by != *worker && held.until > Instant::now())
     }
 
-    /// The records of those whose heartbeat has lapsed; these are forgotten.
-    pub(super) fn lapsed(&mut self) -> Vec<(i64, Lane)> {
+    /// The records that their holders no longer keep.
+    pub(super) fn lapsed(&self) -> Vec<(i64, Lane)> {
         let now = Instant::now();
-        self.alive.retain(|_, until| *until > now);
-        let dead = self.held.iter().filter(|(_, held)| !self.alive.contains_key(&held.by));
-        dead.map(|(id, held)| (*id, held.lane)).collect()
-    }
-
-    fn is_alive(&self, worker: &WorkerId) -> bool {
-        self.alive.get(worker).is_some_and(|until| *until > Instant::now())
+        let lapsed = self.held.iter().filter(|(_, held)| held.until <= now);
+        lapsed.map(|(id, held)| (*id, held.lane)).collect()
     }
 }

@@ -33,10 +33,14 @@ impl Leases {
         Ok(Discovery { crawl: crawl.clone(), token })
     }
 
-    /// Prolongs a lease. One that has lapsed revives, unless someone took it since.
+    /// Prolongs a lease that is held. For no time at all it is given back, and nobody's to end by a sweep.
     pub(super) fn renew(&mut self, lease: &Discovery, ttl: Duration) -> Result<()> {
-        let known = self.0.get_mut(&lease.crawl.spider).filter(|known| known.token == lease.token);
-        known.ok_or_else(|| stale(&lease.crawl))?.until = Instant::now() + ttl;
+        self.check(lease)?;
+        if ttl.is_zero() {
+            self.0.remove(&lease.crawl.spider);
+        } else if let Some(known) = self.0.get_mut(&lease.crawl.spider) {
+            known.until = Instant::now() + ttl;
+        }
         Ok(())
     }
 
@@ -58,9 +62,9 @@ impl Leases {
         lapsed.map(|(_, lease)| lease.crawl).collect()
     }
 
-    /// Ends the lease of the crawl's spider.
-    pub(super) fn give_back(&mut self, lease: &Discovery) {
-        self.0.remove(&lease.crawl.spider);
+    /// Ends the lease to read the sources of `crawl`, whoever holds it.
+    pub(super) fn end(&mut self, crawl: &CrawlRef) {
+        self.0.extract_if(|_, lease| lease.crawl == *crawl).for_each(drop);
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::Connection;
 use trawl_common::lane::Lane;
+use trawl_common::line::Line;
 use trawl_common::ports::Receipt;
 use trawl_common::time::UnixMs;
 
@@ -31,15 +32,8 @@ struct Sent {
     lane: Lane,
 }
 
-/// Where a delivery comes from; each has its own prefetch.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Line {
-    Parked,
-    Lane(Lane),
-}
-
-/// In the order in which they are emptied.
-const LINES: [Line; 3] = [Line::Parked, Line::Lane(Lane::Priority), Line::Lane(Lane::Bulk)];
+/// What a record's crawl must be, for the record to be handed out.
+const GOING: &str = "c.paused IS NULL";
 
 /// What a consumer asks for.
 #[derive(Clone, Copy)]
@@ -101,25 +95,34 @@ impl Lines {
         std::mem::take(&mut self.stirred)
     }
 
-    /// Forgets every delivery and walks all lanes from their start.
-    pub(super) fn restart(&mut self) {
-        self.sent.clear();
+    /// Walks all lanes from their start once more: what was passed over there has become available.
+    /// What came back is found on the way, too.
+    pub(super) fn walk_again(&mut self) {
         self.again.clear();
         self.cursors.clear();
         self.stirred = true;
+    }
+
+    /// Forgets every delivery and walks all lanes from their start.
+    pub(super) fn restart(&mut self) {
+        self.sent.clear();
+        self.walk_again();
     }
 
     /// Hands out what is available now: parked records whose time has come, then lane by lane.
     pub(super) fn pull(&mut self, db: &Connection, hands: &Hands, want: &Want) -> Result<Pull> {
         let now = UnixMs::now();
         let mut all = Vec::new();
-        for line in LINES {
+        for line in Line::ALL {
             let room = want.prefetch.saturating_sub(self.unsettled(want.session, line));
             let room = room.min(want.max - all.len());
             let found = match line {
                 _ if room == 0 => continue,
-                Line::Parked => self.due(db, hands, now, room)?,
-                Line::Lane(lane) => self.next_in(db, hands, lane, room)?,
+                Line::Due => self.due(db, hands, now, room)?,
+                Line::Priority => self.next_in(db, hands, Lane::Priority, room)?,
+                // A lane has no time to live here.
+                Line::Expired => continue,
+                Line::Bulk => self.next_in(db, hands, Lane::Bulk, room)?,
             };
             for record in &found {
                 self.sent.insert(record.id, Sent { session: want.session, line, lane: record.lane });
@@ -140,7 +143,7 @@ impl Lines {
 
     /// Parked records that are due. Those in hand keep their place until they start, hence the filter.
     fn due(&self, db: &Connection, hands: &Hands, now: UnixMs, room: usize) -> Result<Vec<Stored>> {
-        let mut due = db.prepare_cached(&format!("{STORED} WHERE r.due <= ?1 ORDER BY r.due"))?;
+        let mut due = db.prepare_cached(&format!("{STORED} WHERE r.due <= ?1 AND {GOING} ORDER BY r.due"))?;
         let mut rows = due.query([sql_ms(now)])?;
         let mut found = Vec::new();
         while found.len() < room
@@ -159,9 +162,11 @@ impl Lines {
         Ok(found)
     }
 
-    /// Records that came back to `lane`. One that has been taken, parked or deleted since is passed over.
+    /// Records that came back to `lane`. One that has been taken, parked or deleted since is passed over, and so
+    /// is one whose crawl is paused: it is found by [`Lines::walk_again`].
     fn returned(&mut self, db: &Connection, hands: &Hands, lane: Lane, room: usize) -> Result<Vec<Stored>> {
-        let mut one = db.prepare_cached(&format!("{STORED} WHERE r.id = ?1 AND r.due IS NULL"))?;
+        let mut one =
+            db.prepare_cached(&format!("{STORED} WHERE r.id = ?1 AND r.due IS NULL AND {GOING}"))?;
         let mut found = Vec::new();
         while found.len() < room
             && let Some(&(_, id)) = self.again.range((lane, i64::MIN)..=(lane, i64::MAX)).next()
@@ -177,7 +182,7 @@ impl Lines {
         Ok(found)
     }
 
-    /// Records of `lane` that were never handed out. The lane is written out, for the partial index.
+    /// Records of `lane` that were never handed out, beyond those `found` already. The lane is written out, for the partial index.
     fn walk(
         &mut self,
         db: &Connection,
@@ -186,8 +191,11 @@ impl Lines {
         room: usize,
         found: &mut Vec<Stored>,
     ) -> Result<()> {
-        let sql = format!("{STORED} WHERE r.lane = '{lane}' AND r.due IS NULL AND r.id > ?1 ORDER BY r.id");
+        let sql = format!(
+            "{STORED} WHERE r.lane = '{lane}' AND r.due IS NULL AND r.id > ?1 AND {GOING} ORDER BY r.id"
+        );
         let mut next = db.prepare_cached(&sql)?;
+        let returned: BTreeSet<i64> = found.iter().map(|record| record.id).collect();
         let mut cursor = self.cursors.get(&lane).copied().unwrap_or_default();
         let mut rows = next.query([cursor])?;
         while found.len() < room {
@@ -196,7 +204,7 @@ impl Lines {
                 break;
             };
             cursor = row.get(0)?;
-            if !self.is_taken(hands, cursor) {
+            if !returned.contains(&cursor) && !self.is_taken(hands, cursor) {
                 found.push(Stored::read(row)?);
             }
         }

@@ -4,15 +4,17 @@
 //! small is that a record and its wake-up are one row: to admit a URL is to publish it, so there is no
 //! outbox, nothing to confirm and nothing to reconcile.
 //!
-//! **What is durable.** Records, books, the set of URLs seen and the dead letters. A killed process loses
+//! **What is durable.** Records, books, the set of URLs seen and the list of those that failed. A killed process loses
 //! nothing that a call has returned for. A power cut may lose the last moments before it, and leaves the
 //! file consistent as of the moment before those (`synchronous = NORMAL`).
 //!
-//! **What is not.** Who holds a record, heartbeats, leases, host schedules and cached responses live in
+//! **What is not.** Who holds a record, leases, host schedules and cached responses live in
 //! memory. They die with the process, and so they should: the file admits one process at a time, so
 //! whoever opens it knows that every former holder is gone, and what was in hand is available again.
 
 mod cache;
+mod commands;
+mod control;
 mod crawls;
 mod error;
 mod failures;
@@ -30,10 +32,13 @@ mod transitions;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use trawl_common::ports::{Cache, Frontier, Hosts, Queue, Result};
+use rusqlite::Connection;
+use trawl_common::ports::{Cache, Control, Frontier, Hosts, Queue, Result};
 
 use self::cache::MemoryCache;
+use self::control::EmbeddedControl;
 use self::frontier::EmbeddedFrontier;
 use self::hosts::MemoryHosts;
 use self::queue::EmbeddedQueue;
@@ -42,26 +47,29 @@ use self::store::Store;
 /// The adapters of one embedded engine. The file is closed when the last of them is dropped.
 pub struct Embedded {
     store: Arc<Store>,
+    patience: Duration,
     hosts: Arc<MemoryHosts>,
     cache: Arc<MemoryCache>,
 }
 
 impl Embedded {
-    /// Opens the state file at `path`, or creates it.
+    /// Opens the state file at `path`, or creates it. A record that its worker has neither kept nor settled for
+    /// a quarter of `patience` is available to others.
     ///
     /// Fails with `Busy` while another process has it open, with `Refused` if it is not a state file of
     /// trawl or was written by a newer one, and with `Unavailable` if it cannot be read or written.
-    pub fn open(path: &Path) -> Result<Self> {
-        Store::start(schema::open(path)?).map(Self::over)
+    pub fn open(path: &Path, patience: Duration) -> Result<Self> {
+        Self::over(schema::open(path)?, patience)
     }
 
     /// An engine that keeps nothing beyond its own life.
-    pub fn in_memory() -> Result<Self> {
-        Store::start(schema::in_memory()?).map(Self::over)
+    pub fn in_memory(patience: Duration) -> Result<Self> {
+        Self::over(schema::in_memory()?, patience)
     }
 
-    fn over(store: Store) -> Self {
-        Self { store: Arc::new(store), hosts: Arc::default(), cache: Arc::default() }
+    fn over(db: Connection, patience: Duration) -> Result<Self> {
+        let store = Arc::new(Store::start(db, patience / 4)?);
+        Ok(Self { store, patience, hosts: Arc::default(), cache: Arc::default() })
     }
 
     /// The queue.
@@ -71,7 +79,12 @@ impl Embedded {
 
     /// The frontier.
     pub fn frontier(&self) -> Arc<dyn Frontier> {
-        Arc::new(EmbeddedFrontier::new(self.store.clone()))
+        Arc::new(EmbeddedFrontier::new(self.store.clone(), self.patience))
+    }
+
+    /// Control of the crawls.
+    pub fn control(&self) -> Arc<dyn Control> {
+        Arc::new(EmbeddedControl::new(self.store.clone()))
     }
 
     /// The hosts' schedules.

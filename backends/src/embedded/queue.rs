@@ -2,19 +2,21 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
+use trawl_common::crawl::Books;
 use trawl_common::letter::DeadLetter;
 use trawl_common::message::Message;
-use trawl_common::ports::{Consumer, Delivery, Parked, Queue, Receipt, Result};
+use trawl_common::ports::{Consumer, Content, Delivery, Parked, Queue, Receipt, Result};
 use trawl_common::time::UnixMs;
 
 use super::lines::{Pull, Want};
 use super::records::{self, Address, Sight, Stored};
 use super::store::{Store, answered};
-use super::{failures, transitions};
+use super::transitions;
 
 /// Hands out the records of one state file. A receipt's tag is the record's row.
 pub(super) struct EmbeddedQueue {
@@ -72,9 +74,25 @@ impl Queue for EmbeddedQueue {
         until
     }
 
-    async fn dead_letter(&self, letters: &[DeadLetter]) -> Result<()> {
-        let letters = letters.to_vec();
-        self.store.call(move |db, _| letters.iter().try_for_each(|letter| failures::post(db, letter))).await
+    /// Nothing to store: what failed is in its crawl's list, where people find it, and what is no message
+    /// cannot get in here.
+    async fn dead_letter(&self, _letters: &[DeadLetter]) -> Result<()> {
+        Ok(())
+    }
+
+    /// Nothing to do: a record and its message are one.
+    async fn probe(&self, _sent: UnixMs) -> Result<()> {
+        Ok(())
+    }
+
+    /// Zero: there is no message that is not a record.
+    async fn longest_parked(&self) -> Result<Duration> {
+        Ok(Duration::ZERO)
+    }
+
+    /// Nothing to do: in one process nobody listens.
+    async fn announce(&self, _ended: &Books) -> Result<()> {
+        Ok(())
     }
 
     async fn consume(&self, prefetch: u16) -> Result<Box<dyn Consumer>> {
@@ -133,7 +151,7 @@ impl EmbeddedConsumer {
         let session = self.session;
         let deliver = |record: Stored| {
             let receipt = Receipt { session, tag: record.id as u64 };
-            Ok(Delivery { message: Ok(record.message()?), receipt })
+            Ok(Delivery { content: Content::Message(record.message()?), receipt })
         };
         self.ready.drain(..count).map(deliver).collect()
     }

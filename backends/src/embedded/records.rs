@@ -8,6 +8,7 @@ use trawl_common::ports::Parking;
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint};
 
+use super::crawls::Crawl;
 use super::error::{Fault, Result};
 use super::seen::Seen;
 
@@ -49,14 +50,19 @@ pub(super) struct Record {
     pub(super) due: Option<UnixMs>,
     /// Failed attempts so far.
     pub(super) attempts: u32,
+    /// When it is no longer worth fetching.
+    pub(super) deadline: Option<UnixMs>,
+    /// Whether a person holds its crawl.
+    pub(super) is_paused: bool,
 }
 
 /// Looks a URL up.
 pub(super) fn sight(db: &Connection, seen: &mut Seen, address: &Address) -> Result<Sight> {
     let Some(id) = seen.find(db, address.url)? else { return Ok(Sight::Unseen) };
     let mut find = db.prepare_cached(
-        "SELECT crawl, lane, due, attempts FROM records
-         WHERE id = ?1 AND crawl = (SELECT key FROM crawls WHERE id = ?2 AND spider = ?3)",
+        "SELECT r.crawl, r.lane, r.due, r.attempts, r.deadline, c.idle, c.paused IS NOT NULL
+         FROM records r JOIN crawls c ON c.key = r.crawl
+         WHERE r.id = ?1 AND c.id = ?2 AND c.spider = ?3",
     )?;
     let CrawlRef { id: crawl, spider } = &address.crawl;
     let mut rows = find.query(params![id, crawl.as_str(), spider.as_str()])?;
@@ -67,6 +73,8 @@ pub(super) fn sight(db: &Connection, seen: &mut Seen, address: &Address) -> Resu
         lane: lane(row, 1)?,
         due: row.get::<_, Option<i64>>(2)?.map(unix_ms),
         attempts: row.get(3)?,
+        deadline: deadline(row.get(4)?, row.get(5)?),
+        is_paused: row.get(6)?,
     }))
 }
 
@@ -74,28 +82,50 @@ pub(super) fn sight(db: &Connection, seen: &mut Seen, address: &Address) -> Resu
 pub(super) fn insert(
     db: &Connection,
     seen: &mut Seen,
-    crawl: i64,
+    crawl: &Crawl,
     (address, message): &Addressed<Message>,
 ) -> Result<Option<i64>> {
     if seen.find(db, address.url)?.is_some() {
         return Ok(None);
     }
+    let id = write(db, crawl, message)?;
+    seen.add(db, address.url, id)?;
+    Ok(Some(id))
+}
+
+/// Writes the record of a URL that has ended, whatever was seen. Returns whether it had none by now.
+pub(super) fn insert_again(
+    db: &Connection,
+    seen: &mut Seen,
+    crawl: &Crawl,
+    (address, message): &Addressed<Message>,
+) -> Result<bool> {
+    if let Some(old) = seen.find(db, address.url)? {
+        if db.prepare_cached("SELECT 1 FROM records WHERE id = ?1")?.exists([old])? {
+            return Ok(false);
+        }
+        seen.remove(db, address.url, old)?;
+    }
+    let id = write(db, crawl, message)?;
+    seen.add(db, address.url, id)?;
+    Ok(true)
+}
+
+fn write(db: &Connection, crawl: &Crawl, message: &Message) -> Result<i64> {
     db.prepare_cached(
         "INSERT INTO records (crawl, url, lane, depth, referrer, deadline, slot)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?
     .execute(params![
-        crawl,
+        crawl.key,
         message.url.as_str(),
         message.lane.as_str(),
         message.depth,
         message.referrer.as_ref().map(CanonicalUrl::as_str),
-        message.deadline.map(sql_ms),
+        message.deadline.map(|deadline| sql_ms(deadline) - crawl.idle),
         message.slot.map(sql_ms),
     ])?;
-    let id = db.last_insert_rowid();
-    seen.add(db, address.url, id)?;
-    Ok(Some(id))
+    Ok(db.last_insert_rowid())
 }
 
 /// Counts a start and returns how many there were since the last end. What it was parked for is over.
@@ -134,6 +164,11 @@ pub(super) fn delete(db: &Connection, id: i64) -> Result<()> {
     Ok(())
 }
 
+/// Deletes the records of a crawl. Returns how many there were.
+pub(super) fn delete_all(db: &Connection, crawl: i64) -> Result<u64> {
+    Ok(db.execute("DELETE FROM records WHERE crawl = ?1", [crawl])? as u64)
+}
+
 /// When the next parked record comes back, after `now`.
 pub(super) fn next_due(db: &Connection, now: UnixMs) -> Result<Option<UnixMs>> {
     let mut first = db.prepare_cached("SELECT due FROM records WHERE due > ?1 ORDER BY due LIMIT 1")?;
@@ -156,7 +191,7 @@ pub(super) struct Stored {
     crawl: String,
     spider: String,
     depth: u16,
-    deadline: Option<i64>,
+    deadline: Option<UnixMs>,
     due: Option<i64>,
     slot: Option<i64>,
     referrer: Option<String>,
@@ -164,7 +199,7 @@ pub(super) struct Stored {
 
 /// The start of every query that [`Stored::read`] reads.
 pub(super) const STORED: &str = "SELECT r.id, r.lane, r.url, c.id, c.spider, r.depth, r.deadline, r.due, \
-                                 r.slot, r.referrer FROM records r JOIN crawls c ON c.key = r.crawl";
+                                 r.slot, r.referrer, c.idle FROM records r JOIN crawls c ON c.key = r.crawl";
 
 impl Stored {
     /// Reads a row of a query that begins with [`STORED`].
@@ -176,7 +211,7 @@ impl Stored {
             crawl: row.get(3)?,
             spider: row.get(4)?,
             depth: row.get(5)?,
-            deadline: row.get(6)?,
+            deadline: deadline(row.get(6)?, row.get(10)?),
             due: row.get(7)?,
             slot: row.get(8)?,
             referrer: row.get(9)?,
@@ -194,7 +229,7 @@ impl Stored {
             crawl,
             lane: self.lane,
             depth: self.depth,
-            deadline: self.deadline.map(unix_ms),
+            deadline: self.deadline,
             until: self.due.map(unix_ms),
             slot: self.slot.map(unix_ms),
             referrer: self.referrer.map(|url| url.parse()).transpose().map_err(Fault::corrupt)?,
@@ -204,6 +239,11 @@ impl Stored {
 
 fn lane(row: &Row<'_>, column: usize) -> Result<Lane> {
     row.get_ref(column)?.as_str().map_err(Fault::corrupt)?.parse().map_err(Fault::corrupt)
+}
+
+/// A deadline, of how it is stored: as it would be if its crawl had never been paused.
+fn deadline(stored: Option<i64>, idle: i64) -> Option<UnixMs> {
+    stored.map(|stored| unix_ms(stored.saturating_add(idle)))
 }
 
 /// An instant as SQLite stores it; one beyond its range is as far as it goes.

@@ -12,7 +12,7 @@ use super::error::Fault;
 const APPLICATION: i64 = 0x7472_776c;
 
 /// The version of the tables below (`user_version`).
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// A URL costs an insertion at the end of `records` and of `fresh`, and later a share of a sorted one in
 /// `seen`; its terminal state costs a search and a deletion. The partial indexes hold only what was parked
@@ -28,6 +28,8 @@ const TABLES: &str = "
         discovered INTEGER NOT NULL DEFAULT FALSE,
         started    INTEGER NOT NULL,
         ended      INTEGER,
+        paused     INTEGER,
+        idle       INTEGER NOT NULL DEFAULT 0,
         admitted   INTEGER NOT NULL DEFAULT 0,
         done       INTEGER NOT NULL DEFAULT 0,
         failed     INTEGER NOT NULL DEFAULT 0,
@@ -40,10 +42,6 @@ const TABLES: &str = "
         url    BLOB PRIMARY KEY,
         record INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-    CREATE TABLE fresh (
-        url    BLOB NOT NULL,
-        record INTEGER NOT NULL
-    ) STRICT;
     CREATE TABLE records (
         id       INTEGER PRIMARY KEY AUTOINCREMENT,
         crawl    INTEGER NOT NULL,
@@ -59,24 +57,45 @@ const TABLES: &str = "
     ) STRICT;
     CREATE INDEX parked ON records (due) WHERE due IS NOT NULL;
     CREATE INDEX urgent ON records (id) WHERE lane = 'priority' AND due IS NULL;
+";
+
+/// The tables that are as version 2 has them.
+const TABLES_OF_2: &str = "
+    CREATE TABLE fresh (
+        record INTEGER PRIMARY KEY,
+        url    BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE gone (
+        record INTEGER PRIMARY KEY,
+        crawl  INTEGER NOT NULL
+    ) STRICT;
     CREATE TABLE failed (
+        entry    INTEGER PRIMARY KEY,
         crawl    INTEGER NOT NULL,
         url      TEXT NOT NULL,
         terminal TEXT NOT NULL,
-        note     TEXT,
-        at       INTEGER NOT NULL
+        note     TEXT NOT NULL,
+        UNIQUE (crawl, url)
     ) STRICT;
-    CREATE TABLE letters (
-        url       TEXT NOT NULL,
-        crawl     TEXT NOT NULL,
-        reason    TEXT NOT NULL,
-        class     TEXT,
-        status    INTEGER,
-        error     TEXT NOT NULL,
-        attempts  INTEGER NOT NULL,
-        worker    TEXT,
-        failed_at INTEGER NOT NULL
-    ) STRICT;
+";
+
+/// What makes room in a file of version 1 for them.
+const OUT_OF_1: &str = "
+    ALTER TABLE crawls ADD COLUMN paused INTEGER;
+    ALTER TABLE crawls ADD COLUMN idle INTEGER NOT NULL DEFAULT 0;
+    INSERT INTO seen (url, record) SELECT url, record FROM fresh ORDER BY url;
+    DROP TABLE fresh;
+    ALTER TABLE failed RENAME TO failed_1;
+    DROP TABLE letters;
+";
+
+/// What fills them from it. It did not say in which lane a URL had failed.
+const INTO_2: &str = "
+    INSERT INTO failed (crawl, url, terminal, note)
+        SELECT crawl, url, terminal, json_set(note, '$.lane', 'bulk', '$.depth', 0) FROM failed_1
+        WHERE json_valid(note);
+    DROP TABLE failed_1;
+    PRAGMA user_version = 2;
 ";
 
 /// Opens the state file at `path` for this process alone, and creates it where there is none.
@@ -129,9 +148,10 @@ fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
     let is_new = number("SELECT count(*) FROM sqlite_schema")? == 0;
     match (number("PRAGMA application_id")?, number("PRAGMA user_version")?) {
         (0, 0) if is_new => tx.execute_batch(&format!(
-            "{TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
+            "{TABLES} {TABLES_OF_2} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
         ))?,
         (APPLICATION, VERSION) => {}
+        (APPLICATION, 1) => tx.execute_batch(&format!("{OUT_OF_1} {TABLES_OF_2} {INTO_2}"))?,
         (APPLICATION, newer) => {
             let versions = format!("has schema version {newer}, and this program knows {VERSION}");
             return Err(Error::new(ErrorKind::Refused, versions).into());

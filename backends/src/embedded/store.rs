@@ -3,6 +3,7 @@
 use std::iter;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use rusqlite::{Connection, Transaction};
 use tokio::sync::futures::Notified;
@@ -20,7 +21,6 @@ use super::seen::Seen;
 const GROUP: usize = 64;
 
 /// What the writer knows beyond the file. A new process starts without it.
-#[derive(Default)]
 pub(super) struct Memory {
     /// Which URLs were seen lately.
     pub(super) seen: Seen,
@@ -33,6 +33,15 @@ pub(super) struct Memory {
 }
 
 impl Memory {
+    fn new(possession: Duration) -> Self {
+        Self {
+            seen: Seen::default(),
+            hands: Hands::new(possession),
+            leases: Leases::default(),
+            lines: Lines::default(),
+        }
+    }
+
     /// Takes a record out of its holder's hands: anyone may have it next.
     pub(super) fn let_go(&mut self, id: i64, lane: Lane) {
         self.hands.let_go(id);
@@ -62,14 +71,15 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Starts the writer on an open state file.
-    pub(super) fn start(db: Connection) -> Result<Self> {
+    /// Starts the writer on an open state file. A worker that goes on holding a record says so within
+    /// `possession`.
+    pub(super) fn start(db: Connection, possession: Duration) -> Result<Self> {
         let (jobs, waiting) = mpsc::channel();
         let stirred = Arc::new(Notify::new());
         let notify = stirred.clone();
         let writer = thread::Builder::new()
             .name("state".into())
-            .spawn(move || write(db, &waiting, &notify))
+            .spawn(move || write(db, Memory::new(possession), &waiting, &notify))
             .map_err(|error| Error::new(ErrorKind::Unavailable, format_args!("no thread: {error}")))?;
         Ok(Self { jobs: Some(jobs), writer: Some(writer), stirred })
     }
@@ -126,8 +136,7 @@ pub(super) fn answered<T>(answer: std::result::Result<Result<T>, oneshot::error:
     answer.unwrap_or_else(|_| Err(Error::new(ErrorKind::Unavailable, "the state file's writer has stopped")))
 }
 
-fn write(mut db: Connection, jobs: &mpsc::Receiver<Job>, stirred: &Notify) {
-    let mut memory = Memory::default();
+fn write(mut db: Connection, mut memory: Memory, jobs: &mpsc::Receiver<Job>, stirred: &Notify) {
     while let Ok(first) = jobs.recv() {
         let group = iter::once(first).chain(jobs.try_iter()).take(GROUP);
         let mut answers = Vec::new();

@@ -18,7 +18,7 @@ use super::error::Result;
 use super::leases::stale;
 use super::records::{Address, Addressed, Record, Sight};
 use super::store::Memory;
-use super::{crawls, failures, records};
+use super::{crawls, failures, records, seen};
 
 /// A crawl begins, or goes on.
 pub(super) fn open(
@@ -29,8 +29,8 @@ pub(super) fn open(
     ttl: Duration,
 ) -> Result<Discovery> {
     let row = crawls::ensure(db, crawl)?;
-    if row.is_over {
-        return Err(stale(crawl).into());
+    if row.status.is_over() {
+        return Err(crawls::over(crawl).into());
     }
     crawls::begin_discovery(db, row.key)?;
     Ok(memory.leases.take(crawl, holder, ttl)?)
@@ -43,7 +43,15 @@ pub(super) fn close(db: &Connection, memory: &mut Memory, lease: &Discovery) -> 
         return if crawl.discovered { Ok(()) } else { Err(stale(&lease.crawl).into()) };
     }
     crawls::end_discovery(db, crawl.key)?;
-    memory.leases.give_back(lease);
+    memory.leases.end(&lease.crawl);
+    end_if_complete(db, memory, crawl.key)
+}
+
+/// Finishes a crawl of which nothing is left. What expired in it may then be found again.
+pub(super) fn end_if_complete(db: &Connection, memory: &mut Memory, crawl: i64) -> Result<()> {
+    if crawls::finish_if_complete(db, crawl)? {
+        memory.seen.forget(db, crawl)?;
+    }
     Ok(())
 }
 
@@ -55,29 +63,29 @@ pub(super) fn admit(
     urls: &[Addressed<Message>],
 ) -> Result<Vec<bool>> {
     memory.leases.check(lease)?;
-    let crawl = crawls::find(db, &lease.crawl)?.filter(|crawl| !crawl.is_over);
-    let crawl = crawl.ok_or_else(|| stale(&lease.crawl))?.key;
+    let crawl = crawls::going(db, &lease.crawl)?;
     let mut new = Vec::with_capacity(urls.len());
     for url in urls {
-        new.push(records::insert(db, &mut memory.seen, crawl, url)?.is_some());
+        new.push(records::insert(db, &mut memory.seen, &crawl, url)?.is_some());
     }
     let admitted = new.iter().filter(|new| **new).count() as u64;
-    crawls::count(db, crawl, &Counts { admitted, ..Counts::default() })?;
+    crawls::count(db, crawl.key, &Counts { admitted, ..Counts::default() })?;
     memory.lines.stir();
     Ok(new)
 }
 
-/// A URL that no producer admitted becomes a record, unless its spider saw it or its crawl is over.
+/// A URL that no producer admitted becomes a record, unless its spider saw it or its crawl is over. Returns
+/// the new record's row.
 pub(super) fn admit_on_the_spot(
     db: &Connection,
     memory: &mut Memory,
     message: &Addressed<Message>,
 ) -> Result<Option<i64>> {
     let crawl = crawls::ensure(db, &message.1.crawl)?;
-    if crawl.is_over {
+    if crawl.status.is_over() {
         return Ok(None);
     }
-    let id = records::insert(db, &mut memory.seen, crawl.key, message)?;
+    let id = records::insert(db, &mut memory.seen, &crawl, message)?;
     if id.is_some() {
         crawls::count(db, crawl.key, &Counts { admitted: 1, ..Counts::default() })?;
         memory.lines.stir();
@@ -92,26 +100,42 @@ pub(super) fn hear(
     worker: &WorkerId,
     message: &Addressed<Message>,
 ) -> Result<Heard> {
-    match records::sight(db, &mut memory.seen, &message.0)? {
-        Sight::Ended => Ok(Heard::Drop),
-        Sight::Unseen => {
-            let Some(id) = admit_on_the_spot(db, memory, message)? else { return Ok(Heard::Drop) };
-            memory.hands.hold(id, message.1.lane, worker);
-            Ok(Heard::Take { attempts: 0 })
-        }
-        Sight::Pending(record) => {
-            let is_held = memory.hands.is_held(record.id);
-            let is_early = !is_held && record.due.is_some_and(|due| due > UnixMs::now());
-            if is_early || memory.hands.is_held_against(record.id, worker) {
-                return Ok(Heard::Drop);
-            }
-            memory.hands.hold(record.id, record.lane, worker);
-            Ok(Heard::Take { attempts: record.attempts })
-        }
+    let mut sight = records::sight(db, &mut memory.seen, &message.0)?;
+    if matches!(sight, Sight::Unseen) && admit_on_the_spot(db, memory, message)?.is_some() {
+        sight = records::sight(db, &mut memory.seen, &message.0)?;
     }
+    let Sight::Pending(record) = sight else { return Ok(Heard::Drop) };
+    let is_held = memory.hands.is_held(record.id);
+    let is_early = !is_held && record.due.is_some_and(|due| due > UnixMs::now());
+    if record.is_paused || is_early || memory.hands.is_held_against(record.id, worker) {
+        return Ok(Heard::Drop);
+    }
+    memory.hands.hold(record.id, record.lane, worker);
+    Ok(Heard::Take { attempts: record.attempts, deadline: record.deadline })
 }
 
-/// A fetch is about to begin.
+/// A worker goes on holding what it has. What was never seen, and is in its hands nevertheless, it holds too.
+pub(super) fn keep(
+    db: &Connection,
+    memory: &mut Memory,
+    worker: &WorkerId,
+    message: &Addressed<Message>,
+) -> Result<()> {
+    match records::sight(db, &mut memory.seen, &message.0)? {
+        Sight::Pending(record) if memory.hands.is_held_by(record.id, worker) => {
+            memory.hands.hold(record.id, record.lane, worker);
+        }
+        Sight::Unseen => {
+            if let Some(id) = admit_on_the_spot(db, memory, message)? {
+                memory.hands.hold(id, message.1.lane, worker);
+            }
+        }
+        Sight::Pending(_) | Sight::Ended => {}
+    }
+    Ok(())
+}
+
+/// A fetch is about to begin, unless a person holds the crawl: then the URL waits with the others.
 pub(super) fn start(
     db: &Connection,
     memory: &mut Memory,
@@ -119,6 +143,10 @@ pub(super) fn start(
     address: &Address,
 ) -> Result<Start> {
     let Some(record) = held(db, memory, worker, address)? else { return Ok(Start::Lost) };
+    if record.is_paused {
+        memory.let_go(record.id, record.lane);
+        return Ok(Start::Lost);
+    }
     let starts = records::start(db, record.id)?;
     Ok(if starts > MAX_STARTS { Start::Poison } else { Start::Go })
 }
@@ -165,24 +193,31 @@ pub(super) fn finish(
         };
         records::delete(db, record.id)?;
         memory.hands.let_go(record.id);
-        if matches!(finish.terminal, Terminal::Failed | Terminal::Expired) {
-            failures::keep(db, record.crawl, finish)?;
+        match finish.terminal {
+            Terminal::Done | Terminal::Skipped => {}
+            Terminal::Failed => failures::add(db, record.crawl, finish)?,
+            Terminal::Expired => {
+                failures::add(db, record.crawl, finish)?;
+                seen::leave(db, record.crawl, record.id)?;
+            }
+            Terminal::Cancelled => seen::leave(db, record.crawl, record.id)?,
         }
         *counts.entry(record.crawl).or_default().of(finish.terminal) += 1;
         ended.push(true);
     }
     for (crawl, counts) in counts {
         crawls::count(db, crawl, &counts)?;
-        crawls::end_if_complete(db, crawl)?;
+        end_if_complete(db, memory, crawl)?;
     }
     Ok(ended)
 }
 
-/// What the dead held is available again, and the discovery of producers that died has ended.
+/// What nobody keeps any more is available again, and the discovery of producers that died has ended.
 pub(super) fn sweep(db: &Connection, memory: &mut Memory) -> Result<()> {
     for crawl in memory.leases.lapsed() {
         if let Some(crawl) = crawls::find(db, &crawl)? {
             crawls::end_discovery(db, crawl.key)?;
+            end_if_complete(db, memory, crawl.key)?;
         }
     }
     for (id, lane) in memory.hands.lapsed() {

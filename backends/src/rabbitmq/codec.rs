@@ -5,13 +5,17 @@ use lapin::message::Delivery;
 use lapin::types::{AMQPValue, FieldTable, LongString, ShortString};
 use trawl_common::lane::Lane;
 use trawl_common::letter::DeadLetter;
+use trawl_common::line::Line;
 use trawl_common::message::{Malformed, Message};
 use trawl_common::names::CrawlRef;
+use trawl_common::ports::{Content, Probe};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint, InvalidUrl, MAX_URL_BYTES};
 
 const PERSISTENT: u8 = 2;
+/// The header that makes a message a probe, with the instant at which it was sent, in ms.
+const PROBE: &str = "probe";
 
 /// The properties and headers of a message.
 pub(super) fn properties(message: &Message) -> BasicProperties {
@@ -36,20 +40,21 @@ pub(super) fn properties(message: &Message) -> BasicProperties {
 /// The properties and headers of a dead letter.
 pub(super) fn letter_properties(letter: &DeadLetter) -> BasicProperties {
     let mut headers = crawl_headers(&letter.crawl);
-    put_text(&mut headers, "reason", letter.reason.as_str());
-    if let Some(class) = letter.class {
+    let cause = &letter.cause;
+    put_text(&mut headers, "reason", cause.reason.as_str());
+    if let Some(class) = cause.class {
         put_text(&mut headers, "class", class.as_str());
     }
-    if let Some(status) = letter.status {
+    if let Some(status) = cause.status {
         put_number(&mut headers, "status", status.into());
     }
-    put_text(&mut headers, "error", &letter.error);
-    put_number(&mut headers, "attempts", letter.attempts.into());
-    if let Some(worker) = &letter.worker {
+    put_text(&mut headers, "error", &cause.error);
+    put_number(&mut headers, "attempts", cause.attempts.into());
+    if let Some(worker) = &cause.worker {
         put_text(&mut headers, "worker", worker.as_str());
     }
-    put_number(&mut headers, "failed_at", letter.failed_at.0);
-    envelope(Fingerprint::of(&letter.url), letter.failed_at).with_headers(headers)
+    put_number(&mut headers, "failed_at", cause.failed_at.0);
+    envelope(Fingerprint::of(&letter.url), cause.failed_at).with_headers(headers)
 }
 
 fn envelope(id: Fingerprint, at: UnixMs) -> BasicProperties {
@@ -75,13 +80,30 @@ fn put_number(headers: &mut FieldTable, name: &'static str, value: u64) {
     headers.insert(ShortString::from(name), AMQPValue::LongLongInt(value.min(i64::MAX as u64) as i64));
 }
 
-/// Reads what arrived from the queue of `lane` (or from `due_queue`, where a header says the lane).
-pub(super) fn message(delivery: &Delivery, lane: Lane) -> Result<Message, Malformed> {
+/// The properties and headers of a probe through a line.
+pub(super) fn probe_properties(probe: Probe) -> BasicProperties {
+    let mut headers = FieldTable::default();
+    put_number(&mut headers, PROBE, probe.sent.0);
+    BasicProperties::default().with_delivery_mode(PERSISTENT).with_headers(headers)
+}
+
+/// Reads what arrived from the queue of `line`.
+pub(super) fn content(delivery: &Delivery, line: Line) -> Content {
+    let none = FieldTable::default();
+    let headers = Headers(delivery.properties.headers().as_ref().unwrap_or(&none));
+    match headers.number(PROBE) {
+        Ok(Some(sent)) => Content::Probe(Probe { line, sent: UnixMs(sent) }),
+        _ => message(delivery, headers, line).map_or_else(Content::Malformed, Content::Message),
+    }
+}
+
+fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Message, Malformed> {
     let malformed = |reason: String| Malformed { text: shown(&delivery.data), reason };
     let body = std::str::from_utf8(&delivery.data).map_err(|_| malformed(InvalidUrl::NotUtf8.to_string()))?;
     let url = CanonicalUrl::parse(body).map_err(|error| malformed(error.to_string()))?;
-    let none = FieldTable::default();
-    let headers = Headers(delivery.properties.headers().as_ref().unwrap_or(&none));
+    let lane = if line == Line::Bulk || line == Line::Expired { Lane::Bulk } else { Lane::Priority };
+    // A message that outlived its lane without a deadline of its own has met the lane's.
+    let expired = (line == Line::Expired).then(UnixMs::now);
     let read = || -> Result<Message, String> {
         let crawl = match headers.text("crawl")? {
             None => CrawlRef::adhoc(),
@@ -95,7 +117,7 @@ pub(super) fn message(delivery: &Delivery, lane: Lane) -> Result<Message, Malfor
             crawl,
             lane: headers.parsed("lane")?.unwrap_or(lane),
             depth: headers.number("depth")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
-            deadline: headers.number("deadline")?.map(UnixMs),
+            deadline: headers.number("deadline")?.map(UnixMs).or(expired),
             until: headers.number("until")?.map(UnixMs),
             slot: headers.number("slot")?.map(UnixMs),
             referrer: headers.parsed("referrer")?,
@@ -109,6 +131,7 @@ fn shown(body: &[u8]) -> String {
 }
 
 /// Headers as anyone may have set them.
+#[derive(Clone, Copy)]
 struct Headers<'a>(&'a FieldTable);
 
 impl Headers<'_> {
@@ -156,6 +179,13 @@ mod tests {
         delivery
     }
 
+    fn malformed(body: &[u8], properties: BasicProperties) -> Malformed {
+        match content(&delivery(body, properties), Line::Bulk) {
+            Content::Malformed(malformed) => malformed,
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn full() -> Message {
         Message {
             url: "https://example.com/a".parse().unwrap(),
@@ -172,14 +202,33 @@ mod tests {
     #[test]
     fn a_message_survives_the_wire() {
         let delivery = delivery(b"https://example.com/a", properties(&full()));
-        assert_eq!(message(&delivery, Lane::Bulk), Ok(full()));
+        assert_eq!(content(&delivery, Line::Bulk), Content::Message(full()));
     }
 
     #[test]
     fn a_bare_url_from_any_client_is_a_message_of_the_adhoc_crawl() {
         let delivery = delivery(b" https://example.com/a\n", BasicProperties::default());
         let seed = Message::seed("https://example.com/a".parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
-        assert_eq!(message(&delivery, Lane::Bulk), Ok(seed));
+        assert_eq!(content(&delivery, Line::Bulk), Content::Message(seed));
+    }
+
+    #[test]
+    fn what_outlives_its_lane_without_a_deadline_has_met_the_lanes() {
+        let bare = delivery(b"https://example.com/a", BasicProperties::default());
+        let expired = match content(&bare, Line::Expired) {
+            Content::Message(message) => message,
+            other => panic!("{other:?}"),
+        };
+        assert!(expired.is_expired(UnixMs::now()));
+        let with_deadline = delivery(b"https://example.com/a", properties(&full()));
+        assert_eq!(content(&with_deadline, Line::Expired), Content::Message(full()));
+    }
+
+    #[test]
+    fn a_probe_is_told_from_a_message() {
+        let probe = Probe { line: Line::Due, sent: UnixMs(1_700_000_000_123) };
+        let delivery = delivery(b"probe", probe_properties(probe));
+        assert_eq!(content(&delivery, Line::Due), Content::Probe(probe));
     }
 
     #[test]
@@ -188,7 +237,7 @@ mod tests {
             let mut headers = FieldTable::default();
             headers.insert(name.into(), value);
             let properties = BasicProperties::default().with_headers(headers);
-            message(&delivery(body, properties), Lane::Bulk).unwrap_err().reason
+            malformed(body, properties).reason
         };
         let url = b"https://example.com/a";
         assert_eq!(reason(&[0xff, 0xfe], "x", AMQPValue::Void), "not UTF-8");
@@ -203,7 +252,7 @@ mod tests {
     #[test]
     fn what_is_shown_of_a_hostile_body_is_short_and_printable() {
         let body = [b"\x1b[2J", &[0xff; 20_000][..]].concat();
-        let text = message(&delivery(&body, BasicProperties::default()), Lane::Bulk).unwrap_err().text;
+        let text = malformed(&body, BasicProperties::default()).text;
         assert!(text.len() <= MAX_URL_BYTES && !text.contains('\u{1b}'));
     }
 }

@@ -9,21 +9,12 @@ use futures::Stream;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions};
 use lapin::types::FieldTable;
 use lapin::{Channel, Connection};
-use trawl_common::lane::Lane;
+use trawl_common::line::Line;
 use trawl_common::ports::{Consumer, Delivery, Error, ErrorKind, Receipt, Result};
 
 use super::acks::{Ack, Acks};
 use super::connection::failed;
 use super::{codec, names};
-
-/// The queues, the most urgent first, and the lane of a bare message in each; others carry theirs in a header.
-/// What expired comes before bulk: settling it costs no fetch.
-const ORDER: [(&str, Lane); 4] = [
-    (names::DUE, Lane::Priority),
-    (names::PRIORITY, Lane::Priority),
-    (names::EXPIRED, Lane::Bulk),
-    (names::BULK, Lane::Bulk),
-];
 
 /// The channel that deliveries come from and acks go to. A receipt of an older session is void: the
 /// broker has put its message back.
@@ -45,12 +36,13 @@ impl Session {
         // Not global: each consumer that follows gets a window of its own.
         channel.basic_qos(prefetch, BasicQosOptions::default()).await.map_err(failed)?;
         let mut streams = Vec::new();
-        for (queue, lane) in ORDER {
+        for line in Line::ALL {
+            let queue = names::line(line);
             let options = BasicConsumeOptions::default();
             let tag = format!("trawl.{queue}");
             let stream =
                 channel.basic_consume(queue.into(), tag.into(), options, FieldTable::default()).await;
-            streams.push((lane, stream.map_err(failed)?));
+            streams.push((line, stream.map_err(failed)?));
         }
         // A quarter of the window may wait for a straggler before acks are sent singly.
         let acks = Mutex::new(Acks::new(usize::from(prefetch) / 4));
@@ -89,7 +81,7 @@ impl Session {
 /// The deliveries of one session.
 pub(super) struct RabbitConsumer {
     session: u64,
-    streams: Vec<(Lane, lapin::Consumer)>,
+    streams: Vec<(Line, lapin::Consumer)>,
 }
 
 #[async_trait]
@@ -104,12 +96,12 @@ impl RabbitConsumer {
     /// call has taken nothing.
     fn poll_batch(&mut self, context: &mut Context<'_>, max: usize) -> Poll<Result<Vec<Delivery>>> {
         let mut batch = Vec::new();
-        for (lane, stream) in &mut self.streams {
+        for (line, stream) in &mut self.streams {
             while batch.len() < max {
                 match Pin::new(&mut *stream).poll_next(context) {
                     Poll::Ready(Some(Ok(delivery))) => batch.push(Delivery {
                         receipt: Receipt { session: self.session, tag: delivery.delivery_tag },
-                        message: codec::message(&delivery, *lane),
+                        content: codec::content(&delivery, *line),
                     }),
                     // What was taken comes again after the reconnect that the error asks for.
                     Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(failed(error))),

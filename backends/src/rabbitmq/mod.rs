@@ -8,20 +8,24 @@ mod acks;
 mod codec;
 mod connection;
 mod consumer;
+mod event;
 mod names;
 mod publisher;
 mod topology;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use connection::Broker;
 use consumer::{Current, Session};
 use publisher::{Outgoing, Publisher};
+use trawl_common::crawl::Books;
 use trawl_common::letter::DeadLetter;
+use trawl_common::line::Line;
 use trawl_common::message::Message;
-use trawl_common::ports::{Consumer, Parked, Queue, Receipt, Result};
+use trawl_common::ports::{Consumer, Parked, Probe, Queue, Receipt, Result};
 use trawl_common::settings::{self, Queues};
 use trawl_common::time::UnixMs;
 
@@ -87,8 +91,28 @@ impl Queue for RabbitMq {
             key: names::FAILED_KEY.to_owned(),
             body: letter.url.clone().into_bytes(),
             properties: codec::letter_properties(letter),
+            mandatory: true,
         };
         self.publisher.send(letters.iter().map(outgoing)).await
+    }
+
+    async fn probe(&self, sent: UnixMs) -> Result<()> {
+        let outgoing = |line: Line| Outgoing {
+            exchange: "",
+            key: names::line(line).to_owned(),
+            body: b"probe".to_vec(),
+            properties: codec::probe_properties(Probe { line, sent }),
+            mandatory: true,
+        };
+        self.publisher.send(Line::ALL.map(outgoing)).await
+    }
+
+    async fn longest_parked(&self) -> Result<Duration> {
+        self.publisher.longest_parked().await
+    }
+
+    async fn announce(&self, ended: &Books) -> Result<()> {
+        self.publisher.send([event::ended(ended)]).await
     }
 
     async fn consume(&self, prefetch: u16) -> Result<Box<dyn Consumer>> {
@@ -121,5 +145,6 @@ fn to_queue(message: &Message, queue: String) -> Outgoing {
         key: queue,
         body: message.url.as_str().as_bytes().to_vec(),
         properties: codec::properties(message),
+        mandatory: true,
     }
 }

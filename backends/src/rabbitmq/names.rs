@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use trawl_common::lane::Lane;
+use trawl_common::line::Line;
 
 /// Parked URLs whose time has come; consumed first.
 pub(super) const DUE: &str = "due_queue";
@@ -18,6 +19,9 @@ pub(super) const EXPIRED_EXCHANGE: &str = "expired_exchange";
 pub(super) const EXPIRED_KEY: &str = "expired";
 /// ...to here.
 pub(super) const EXPIRED: &str = "expired_urls";
+
+/// What happens to crawls is told here.
+pub(super) const EVENTS: &str = "events";
 
 /// The delay ladder's rungs, each about three times the one before: a URL hops at most
 /// three times on each.
@@ -42,6 +46,16 @@ pub(super) fn lane(lane: Lane) -> &'static str {
     match lane {
         Lane::Priority => PRIORITY,
         Lane::Bulk => BULK,
+    }
+}
+
+/// The queue of a line.
+pub(super) fn line(line: Line) -> &'static str {
+    match line {
+        Line::Due => DUE,
+        Line::Priority => PRIORITY,
+        Line::Expired => EXPIRED,
+        Line::Bulk => BULK,
     }
 }
 

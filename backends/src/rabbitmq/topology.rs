@@ -1,5 +1,7 @@
 //! Declares every queue and exchange. Repeating it is harmless; what exists with other arguments is an error.
 
+use std::time::Duration;
+
 use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
 use lapin::protocol::{AMQPErrorKind, AMQPSoftError};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
@@ -17,8 +19,9 @@ const DAY_MS: i64 = 24 * 3600 * 1000;
 pub(super) async fn declare(connection: &Connection, queues: &Queues) -> Result<()> {
     let channel = connection.create_channel().await.map_err(failed)?;
     let topology = Topology { channel: &channel, kind: queues.kind };
-    topology.exchange(names::FAILED_EXCHANGE).await?;
-    topology.exchange(names::EXPIRED_EXCHANGE).await?;
+    topology.exchange(names::FAILED_EXCHANGE, ExchangeKind::Direct).await?;
+    topology.exchange(names::EXPIRED_EXCHANGE, ExchangeKind::Direct).await?;
+    topology.exchange(names::EVENTS, ExchangeKind::Topic).await?;
     topology.queue(names::FAILED, Arguments { ttl_ms: Some(DAY_MS), ..Arguments::default() }).await?;
     topology.bind(names::FAILED, names::FAILED_EXCHANGE, names::FAILED_KEY).await?;
     topology.queue(names::EXPIRED, Arguments::default()).await?;
@@ -39,6 +42,22 @@ pub(super) async fn declare(connection: &Connection, queues: &Queues) -> Result<
     Ok(())
 }
 
+/// How long the messages on the fullest rung are under way at most; zero when all are empty.
+pub(super) async fn longest_parked(connection: &Connection) -> Result<Duration> {
+    let channel = connection.create_channel().await.map_err(failed)?;
+    let mut longest = Duration::ZERO;
+    for rung in names::RUNGS {
+        let look = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
+        let queue = channel.queue_declare(names::rung(rung).into(), look, FieldTable::default()).await;
+        if queue.map_err(failed)?.message_count() > 0 {
+            longest = longest.max(rung);
+        }
+    }
+    // Nobody waits on this channel: failing to close it changes nothing.
+    let _ = channel.close(200, "looked".into()).await;
+    Ok(longest)
+}
+
 struct Topology<'a> {
     channel: &'a Channel,
     kind: QueueType,
@@ -52,10 +71,9 @@ struct Arguments {
 }
 
 impl Topology<'_> {
-    async fn exchange(&self, name: &str) -> Result<()> {
+    async fn exchange(&self, name: &str, kind: ExchangeKind) -> Result<()> {
         let options = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
-        let declared =
-            self.channel.exchange_declare(name.into(), ExchangeKind::Direct, options, FieldTable::default());
+        let declared = self.channel.exchange_declare(name.into(), kind, options, FieldTable::default());
         declared.await.map_err(|error| conflict("exchange", name, &error))
     }
 

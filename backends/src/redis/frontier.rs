@@ -1,26 +1,29 @@
 //! The frontier on Redis: records in `T:pending:<crawl>`, books in `T:crawl:<id>`.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use redis::{FromRedisValue, ScriptInvocation, Value};
+use tokio::sync::Mutex;
 use trawl_common::crawl::Books;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{
     Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, MAX_STARTS, NewUrl, Parking,
-    Result, Start,
+    Probe, Result, Start, Sweep,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
+use super::hear::Ear;
 use super::keys::{self, CrawlKeys};
 use super::scripts::Scripts;
-use super::{Link, failed};
+use super::sweep::Round;
+use super::{Link, control, failed};
 
 /// Most URLs in one call of a script: Redis does nothing else meanwhile.
-const BATCH: usize = 500;
+pub(super) const BATCH: usize = 500;
 /// How long `failures:<url>` outlives the last failure.
 const FAILURES_TTL: Duration = Duration::from_secs(24 * 3600);
 
@@ -28,12 +31,44 @@ const FAILURES_TTL: Duration = Duration::from_secs(24 * 3600);
 pub struct RedisFrontier {
     pub(super) redis: Link,
     pub(super) scripts: Scripts,
+    pub(super) patience: Duration,
+    pub(super) round: Mutex<Option<Round>>,
 }
 
 impl RedisFrontier {
-    /// On this connection.
-    pub fn new(redis: Link) -> Self {
-        Self { redis, scripts: Scripts::new() }
+    /// On this connection. After `patience` without a sign something counts as lost.
+    pub fn new(redis: Link, patience: Duration) -> Self {
+        Self { redis, scripts: Scripts::new(), patience, round: Mutex::default() }
+    }
+
+    /// How long a worker may hold a record without keeping it.
+    pub(super) fn possession(&self) -> Duration {
+        self.patience / 4
+    }
+
+    async fn take_lease(
+        &self,
+        crawl: &CrawlRef,
+        holder: &str,
+        ttl: Duration,
+        had_it: bool,
+    ) -> Result<Discovery> {
+        let keys = CrawlKeys::new(crawl);
+        let token = rand::random::<u64>();
+        self.index(crawl).await?;
+        let mut call = self.scripts.open.prepare_invoke();
+        call.key(&keys.lease).key(&keys.crawl);
+        call.arg(token).arg(holder).arg(ttl.as_millis() as u64);
+        call.arg(crawl.id.as_str()).arg(crawl.spider.as_str()).arg(u8::from(had_it));
+        let answer: Vec<Value> = self.run(&call).await?;
+        let text =
+            |at: usize| answer.get(at).and_then(|v| String::from_redis_value_ref(v).ok()).unwrap_or_default();
+        match text(0).as_str() {
+            "ok" => Ok(Discovery { crawl: crawl.clone(), token }),
+            "over" => Err(over(crawl, &text(1))),
+            "busy" => Err(busy(&crawl.spider, &text(1), text(2).parse().unwrap_or_default())),
+            _ => Err(corrupt("open")),
+        }
     }
 
     pub(super) async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {
@@ -42,37 +77,6 @@ impl RedisFrontier {
 
     pub(super) async fn query<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
         command.query_async(&mut self.redis.clone()).await.map_err(failed)
-    }
-
-    /// Hears the messages of one crawl, taking over what `dead` workers hold.
-    async fn hear_crawl(
-        &self,
-        worker: &WorkerId,
-        crawl: &CrawlRef,
-        messages: &[&Message],
-        dead: &HashSet<String>,
-    ) -> Result<Vec<Value>> {
-        let keys = CrawlKeys::new(crawl);
-        let mut call = self.scripts.hear.prepare_invoke();
-        call.key(&keys.crawl).key(&keys.seen).key(&keys.pending);
-        call.arg(worker.as_str()).arg(crawl.spider.as_str()).arg(dead.len());
-        for worker in dead {
-            call.arg(worker);
-        }
-        for message in messages {
-            call.arg(message.url.as_str()).arg(message.lane.as_str()).arg(message.depth);
-            call.arg(optional(message.deadline.map(|deadline| deadline.0)));
-            call.arg(optional(message.referrer.as_ref()));
-        }
-        let mut answer: Vec<Value> = self.run(&call).await?;
-        if answer.is_empty() {
-            return Err(corrupt("hear"));
-        }
-        let told = answer.split_off(1);
-        if answer[0] == Value::Int(1) {
-            self.index(crawl).await?;
-        }
-        Ok(told)
     }
 
     async fn mirror_failures(&self, attempts: &[(&CanonicalUrl, i64)]) -> Result<()> {
@@ -91,25 +95,11 @@ impl RedisFrontier {
 #[async_trait]
 impl Frontier for RedisFrontier {
     async fn open(&self, crawl: &CrawlRef, holder: &str, ttl: Duration) -> Result<Discovery> {
-        let keys = CrawlKeys::new(crawl);
-        let token = rand::random::<u64>();
-        self.index(crawl).await?;
-        let mut call = self.scripts.open.prepare_invoke();
-        call.key(&keys.lease).key(&keys.crawl);
-        call.arg(token)
-            .arg(holder)
-            .arg(ttl.as_millis() as u64)
-            .arg(crawl.id.as_str())
-            .arg(crawl.spider.as_str());
-        let answer: Vec<Value> = self.run(&call).await?;
-        let text =
-            |at: usize| answer.get(at).and_then(|v| String::from_redis_value_ref(v).ok()).unwrap_or_default();
-        match text(0).as_str() {
-            "ok" => Ok(Discovery { crawl: crawl.clone(), token }),
-            "over" => Err(Error::new(ErrorKind::Stale, format!("crawl {} is {}", crawl.id, text(1)))),
-            "busy" => Err(busy(&crawl.spider, &text(1), text(2).parse().unwrap_or_default())),
-            _ => Err(corrupt("open")),
-        }
+        self.take_lease(crawl, holder, ttl, false).await
+    }
+
+    async fn reopen(&self, lost: &Discovery, holder: &str, ttl: Duration) -> Result<Discovery> {
+        self.take_lease(&lost.crawl, holder, ttl, true).await
     }
 
     async fn renew(&self, lease: &Discovery, ttl: Duration) -> Result<()> {
@@ -160,24 +150,11 @@ impl Frontier for RedisFrontier {
     }
 
     async fn hear(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<Heard>> {
-        let mut heard = vec![Heard::Drop; messages.len()];
-        for (crawl, places) in by_crawl(messages, |message| &message.crawl) {
-            for places in places.chunks(BATCH) {
-                let batch: Vec<&Message> = places.iter().map(|&at| &messages[at]).collect();
-                let mut told = self.hear_crawl(worker, crawl, &batch, &HashSet::new()).await?;
-                let holders: HashSet<String> = told.iter().filter_map(holder).collect();
-                let dead = self.lapsed(holders).await?;
-                if !dead.is_empty() {
-                    told = self.hear_crawl(worker, crawl, &batch, &dead).await?;
-                }
-                for (&at, answer) in places.iter().zip(&told) {
-                    if let Value::Int(attempts @ 0..) = answer {
-                        heard[at] = Heard::Take { attempts: *attempts as u32 };
-                    }
-                }
-            }
-        }
-        Ok(heard)
+        self.hear_all(worker, messages, Ear::Fresh).await
+    }
+
+    async fn keep(&self, worker: &WorkerId, messages: &[Message]) -> Result<()> {
+        self.hear_all(worker, messages, Ear::Keeping).await.map(drop)
     }
 
     async fn start(&self, worker: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>> {
@@ -186,7 +163,7 @@ impl Frontier for RedisFrontier {
             let keys = CrawlKeys::new(crawl);
             for places in places.chunks(BATCH) {
                 let mut call = self.scripts.start.prepare_invoke();
-                call.key(&keys.pending).arg(worker.as_str()).arg(MAX_STARTS);
+                call.key(&keys.pending).key(&keys.crawl).arg(worker.as_str()).arg(MAX_STARTS);
                 for &at in places {
                     call.arg(claims[at].url.as_str());
                 }
@@ -249,12 +226,12 @@ impl Frontier for RedisFrontier {
             let keys = CrawlKeys::new(crawl);
             for places in places.chunks(BATCH) {
                 let mut call = self.scripts.finish.prepare_invoke();
-                call.key(&keys.crawl).key(&keys.pending).key(&keys.failed).key(&keys.outbox);
+                call.key(&keys.crawl).key(&keys.pending).key(&keys.failed).key(&keys.outbox).key(&keys.gone);
                 call.arg(crawl.id.as_str());
                 for &at in places {
                     let finish = &finishes[at];
                     call.arg(finish.claim.url.as_str()).arg(finish.terminal.as_str());
-                    call.arg(finish.note.as_deref().unwrap_or_default());
+                    call.arg(finish.note.as_ref().map(control::encode).unwrap_or_default());
                 }
                 let answer: Vec<bool> = self.run(&call).await?;
                 for (&at, told) in places.iter().zip(answer) {
@@ -265,8 +242,26 @@ impl Frontier for RedisFrontier {
         Ok(ended)
     }
 
-    async fn sweep(&self, worker: &WorkerId) -> Result<Vec<Message>> {
-        self.sweep_all(worker).await
+    async fn sweep(&self, worker: &WorkerId) -> Result<Sweep> {
+        self.sweep_step(worker).await
+    }
+
+    async fn passed(&self, probes: &[Probe]) -> Result<()> {
+        let mut call = self.scripts.tide.key(keys::TIDES);
+        for probe in probes {
+            call.arg(probe.line.as_str()).arg(probe.sent.0);
+        }
+        self.run(&call).await
+    }
+
+    async fn await_parked(&self, crawl: &CrawlRef, longest: Duration) -> Result<()> {
+        let mut call = self.scripts.wait.key(CrawlKeys::new(crawl).crawl);
+        call.arg(longest.as_millis() as u64);
+        self.run(&call).await
+    }
+
+    async fn announced(&self, crawl: &CrawlRef) -> Result<()> {
+        self.query(redis::cmd("HSET").arg(CrawlKeys::new(crawl).crawl).arg("announced").arg(1)).await
     }
 
     async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()> {
@@ -282,6 +277,8 @@ impl Frontier for RedisFrontier {
             .arg(beat.in_flight)
             .arg("pages_per_second")
             .arg(format!("{:.1}", beat.pages_per_second))
+            .arg("health")
+            .arg(beat.trouble.as_deref().unwrap_or("ok"))
             .arg("seen")
             .arg(now.to_string())
             .ignore();
@@ -308,7 +305,7 @@ impl Frontier for RedisFrontier {
 }
 
 /// The places of each crawl's entries, so that each call of a script touches one crawl.
-fn by_crawl<'a, T>(
+pub(super) fn by_crawl<'a, T>(
     entries: &'a [T],
     crawl: impl Fn(&'a T) -> &'a CrawlRef,
 ) -> BTreeMap<&'a CrawlRef, Vec<usize>> {
@@ -319,16 +316,8 @@ fn by_crawl<'a, T>(
     places
 }
 
-/// The worker that the answer of `hear` names, if it names one.
-fn holder(answer: &Value) -> Option<String> {
-    match answer {
-        Value::Int(_) => None,
-        other => String::from_redis_value_ref(other).ok(),
-    }
-}
-
 /// A part of a record that may be absent.
-fn optional(part: Option<impl ToString>) -> String {
+pub(super) fn optional(part: Option<impl ToString>) -> String {
     part.map_or_else(|| "-".to_owned(), |part| part.to_string())
 }
 
@@ -342,6 +331,10 @@ fn busy(spider: &SpiderName, held: &str, left_ms: u64) -> Error {
          (if it died, its lease lapses in {seconds} s)"
     );
     Error::new(ErrorKind::Busy, text)
+}
+
+pub(super) fn over(crawl: &CrawlRef, status: &str) -> Error {
+    Error::new(ErrorKind::Stale, format!("crawl {} is {status}", crawl.id))
 }
 
 fn stale(lease: &Discovery) -> Error {

@@ -9,6 +9,8 @@ pub(super) const CRAWLS: &str = "crawls";
 pub(super) const WORKERS: &str = "workers";
 /// The lease of the one process that sweeps.
 pub(super) const SWEEPER: &str = "sweeper";
+/// Hash: line -> when the last probe was sent that came back through it, in ms; `sent` -> when the last one left.
+pub(super) const TIDES: &str = "tides";
 
 fn seen_name(spider: &SpiderName) -> String {
     if *spider == SpiderName::default() {
@@ -25,6 +27,7 @@ pub(super) struct CrawlKeys {
     pub(super) outbox: String,
     pub(super) crawl: String,
     pub(super) failed: String,
+    pub(super) gone: String,
     pub(super) lease: String,
 }
 
@@ -37,6 +40,7 @@ impl CrawlKeys {
             outbox: format!("{{{seen}}}:outbox"),
             crawl: format!("{{{seen}}}:crawl:{id}"),
             failed: format!("{{{seen}}}:failed:{id}"),
+            gone: format!("{{{seen}}}:gone:{id}"),
             lease: format!("{{{seen}}}:lease"),
             seen,
         }

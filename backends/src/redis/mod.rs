@@ -6,7 +6,9 @@
 mod books;
 mod cache;
 mod connect;
+mod control;
 mod frontier;
+mod hear;
 mod hosts;
 mod keys;
 mod link;

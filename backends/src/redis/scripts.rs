@@ -1,10 +1,20 @@
 //! The Lua scripts, each one transition of a record. Redis runs a script alone and whole.
+//!
+//! The line `#!lua` has Redis refuse a script before its first command when memory is full, so that none stops
+//! half-way. Finishing and clearing free memory, and are let through.
 
 use redis::Script;
 
 macro_rules! script {
     ($file:literal) => {
-        Script::new(concat!(include_str!("scripts/record.lua"), include_str!(concat!("scripts/", $file))))
+        script!("#!lua\n", $file)
+    };
+    ($head:literal, $file:literal) => {
+        Script::new(concat!(
+            $head,
+            include_str!("scripts/record.lua"),
+            include_str!(concat!("scripts/", $file))
+        ))
     };
 }
 
@@ -20,7 +30,14 @@ pub(super) struct Scripts {
     pub(super) park: Script,
     pub(super) release: Script,
     pub(super) finish: Script,
+    pub(super) hold: Script,
     pub(super) sweep: Script,
+    pub(super) tend: Script,
+    pub(super) wait: Script,
+    pub(super) clear: Script,
+    pub(super) tide: Script,
+    pub(super) command: Script,
+    pub(super) replay: Script,
 }
 
 impl Scripts {
@@ -35,8 +52,15 @@ impl Scripts {
             start: script!("start.lua"),
             park: script!("park.lua"),
             release: script!("release.lua"),
-            finish: script!("finish.lua"),
+            finish: script!("#!lua flags=allow-oom\n", "finish.lua"),
+            hold: script!("hold.lua"),
             sweep: script!("sweep.lua"),
+            tend: script!("tend.lua"),
+            wait: script!("await.lua"),
+            clear: script!("#!lua flags=allow-oom\n", "clear.lua"),
+            tide: script!("tide.lua"),
+            command: script!("command.lua"),
+            replay: script!("replay.lua"),
         }
     }
 }

@@ -1,103 +1,175 @@
-//! The sweep: records that were lost from sight become new again, and their messages are sent once more.
+//! The sweep: records that were lost from sight become new again, what can end ends, what is over is cleared up.
+//!
+//! One process of the fleet does it, in rounds. A round goes through the records of every running crawl, some
+//! hundred at a time with a rest after each, so that it costs Redis a few per cent however many there are.
 
-use std::collections::HashSet;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use trawl_common::crawl::CrawlState;
 use trawl_common::lane::Lane;
+use trawl_common::line::Line;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::Result;
+use trawl_common::ports::{Result, Sweep};
 use trawl_common::time::UnixMs;
 
 use super::RedisFrontier;
 use super::frontier::corrupt;
 use super::keys::{self, CrawlKeys};
 
-/// How long a record may be unconfirmed, or a parked one overdue, before it counts as lost.
-const LOST_AFTER: Duration = Duration::from_secs(60);
-/// How often one process of the fleet looks.
-const EVERY: Duration = Duration::from_secs(30);
+/// What Redis is left alone for after some hundred records, which take it about a millisecond.
+const BREATH: Duration = Duration::from_millis(40);
+
+/// Where a round is.
+pub(super) struct Round {
+    left: VecDeque<CrawlRef>,
+    /// The place among the records of the first of these; "0" is the start.
+    cursor: String,
+    tides: Tides,
+}
+
+/// When the last probe was sent that came back through each line.
+#[derive(Clone, Copy, Default)]
+struct Tides([u64; Line::ALL.len()]);
+
+impl Tides {
+    fn of(self, line: Line) -> u64 {
+        self.0[line as usize]
+    }
+
+    fn earliest(self) -> u64 {
+        self.0.into_iter().min().unwrap_or_default()
+    }
+}
 
 impl RedisFrontier {
-    /// Looks through the records of every running crawl, if it is this process's turn.
-    pub(super) async fn sweep_all(&self, worker: &WorkerId) -> Result<Vec<Message>> {
-        let mut lease = redis::cmd("SET");
-        lease.arg(keys::SWEEPER).arg(worker.as_str()).arg("NX").arg("PX").arg(EVERY.as_millis() as u64);
-        let mine: Option<String> = self.query(&lease).await?;
-        if mine.is_none() {
-            return Ok(Vec::new());
+    /// Goes on with the round, or begins one, until there has been something to look through.
+    pub(super) async fn sweep_step(&self, worker: &WorkerId) -> Result<Sweep> {
+        let mut turn = self.round.lock().await;
+        let mut sweep = Sweep { rest: self.patience / 12, ..Sweep::default() };
+        if !self.is_sweeper(worker).await? {
+            *turn = None;
+            return Ok(sweep);
         }
-        let live = self.live_workers().await?;
-        let mut lost = Vec::new();
-        for crawl in self.all_crawls().await? {
-            let status = redis::cmd("HGET").arg(CrawlKeys::new(&crawl).crawl).arg("status").to_owned();
-            let status: Option<String> = self.query(&status).await?;
-            if status.as_deref() == Some(CrawlState::Running.as_str()) {
-                lost.extend(self.sweep_crawl(&crawl, &live).await?);
+        let mut round = match turn.take() {
+            Some(round) => round,
+            None => self.begin_round(&mut sweep).await?,
+        };
+        while let Some(crawl) = round.left.front().cloned() {
+            let records = self.sweep_crawl(&crawl, &mut round, &mut sweep).await?;
+            if round.cursor == "0" {
+                round.left.pop_front();
+            }
+            if records {
+                sweep.rest = if sweep.lost.is_empty() { BREATH } else { Duration::ZERO };
+                *turn = Some(round);
+                break;
             }
         }
-        Ok(lost)
+        Ok(sweep)
     }
 
-    async fn sweep_crawl(&self, crawl: &CrawlRef, live: &[String]) -> Result<Vec<Message>> {
+    async fn is_sweeper(&self, worker: &WorkerId) -> Result<bool> {
+        let mut call = self.scripts.hold.key(keys::SWEEPER);
+        call.arg(worker.as_str()).arg((self.patience / 2).as_millis() as u64);
+        self.run(&call).await
+    }
+
+    async fn begin_round(&self, sweep: &mut Sweep) -> Result<Round> {
+        let mut read = redis::cmd("HMGET");
+        read.arg(keys::TIDES).arg("sent");
+        for line in Line::ALL {
+            read.arg(line.as_str());
+        }
+        let known: Vec<Option<u64>> = self.query(&read).await?;
+        let [sent, tides @ ..] = known.as_slice() else { return Err(corrupt("tides")) };
+        let now = self.now().await?;
+        if sent.is_none_or(|sent| UnixMs(sent).plus(self.patience / 2) <= now) {
+            let () = self.query(redis::cmd("HSET").arg(keys::TIDES).arg("sent").arg(now.0)).await?;
+            sweep.probe = Some(now);
+        }
+        let mut times = Tides::default();
+        for (time, tide) in times.0.iter_mut().zip(tides) {
+            *time = tide.unwrap_or_default();
+        }
+        Ok(Round { left: self.all_crawls().await?.into(), cursor: "0".to_owned(), tides: times })
+    }
+
+    async fn now(&self) -> Result<UnixMs> {
+        let (seconds, micros): (u64, u64) = self.query(&redis::cmd("TIME")).await?;
+        Ok(UnixMs(seconds * 1000 + micros / 1000))
+    }
+
+    /// One step through a crawl. Returns whether there was something to look through.
+    async fn sweep_crawl(&self, crawl: &CrawlRef, round: &mut Round, sweep: &mut Sweep) -> Result<bool> {
+        let fields = redis::cmd("HMGET")
+            .arg(CrawlKeys::new(crawl).crawl)
+            .arg("status")
+            .arg("announced")
+            .arg("cleared")
+            .to_owned();
+        let (status, announced, cleared): (Option<String>, Option<u8>, Option<u8>) =
+            self.query(&fields).await?;
+        match status.and_then(|status| status.parse().ok()) {
+            Some(CrawlState::Running) => self.search(crawl, round, sweep).await,
+            Some(CrawlState::Finished | CrawlState::Cancelled) => {
+                let left = if cleared.is_none() { self.clear_step(crawl).await? } else { 0 };
+                if left == 0 && announced == Some(0) {
+                    sweep.ended.extend(self.read_books(crawl).await?);
+                }
+                Ok(left > 0)
+            }
+            Some(CrawlState::Pending | CrawlState::Paused) | None => Ok(false),
+        }
+    }
+
+    async fn search(&self, crawl: &CrawlRef, round: &mut Round, sweep: &mut Sweep) -> Result<bool> {
         let keys = CrawlKeys::new(crawl);
-        let mut lost = Vec::new();
-        let mut cursor = "0".to_owned();
-        loop {
-            let mut call = self.scripts.sweep.prepare_invoke();
-            call.key(&keys.crawl).key(&keys.pending).key(&keys.outbox).key(&keys.lease);
-            call.arg(crawl.id.as_str()).arg(&cursor).arg(LOST_AFTER.as_millis() as u64);
-            for worker in live {
-                call.arg(worker);
-            }
-            let answer: Vec<String> = self.run(&call).await?;
-            let Some((next, records)) = answer.split_first() else { return Err(corrupt("sweep")) };
-            lost.extend(records.chunks_exact(5).filter_map(|record| lost_message(crawl, record)));
-            if next == "0" {
-                return Ok(lost);
-            }
-            cursor.clone_from(next);
+        if round.cursor == "0" && self.tend(crawl, &keys, round.tides).await? {
+            sweep.awaiting.push(crawl.clone());
         }
+        let mut call = self.scripts.sweep.prepare_invoke();
+        call.key(&keys.pending).key(&keys.outbox).arg(crawl.id.as_str()).arg(&round.cursor);
+        call.arg(self.patience.as_millis() as u64).arg(self.possession().as_millis() as u64);
+        for line in [Line::Due, Line::Priority, Line::Bulk] {
+            call.arg(round.tides.of(line));
+        }
+        let answer: Vec<String> = self.run(&call).await?;
+        let Some((next, records)) = answer.split_first() else { return Err(corrupt("sweep")) };
+        sweep.lost.extend(records.chunks_exact(6).filter_map(|record| lost_message(crawl, record)));
+        round.cursor.clone_from(next);
+        Ok(next != "0" || !sweep.lost.is_empty())
     }
 
-    async fn live_workers(&self) -> Result<Vec<String>> {
-        let known: Vec<String> = self.query(redis::cmd("ZRANGE").arg(keys::WORKERS).arg(0).arg(-1)).await?;
-        let dead = self.lapsed(known.iter().cloned().collect()).await?;
-        if !dead.is_empty() {
-            let mut forget = redis::cmd("ZREM");
-            forget.arg(keys::WORKERS);
-            for worker in &dead {
-                forget.arg(worker);
-            }
-            let _: u64 = self.query(&forget).await?;
-        }
-        Ok(known.into_iter().filter(|worker| !dead.contains(worker)).collect())
+    /// Ends what can end. Returns whether the crawl waits for what is parked.
+    async fn tend(&self, crawl: &CrawlRef, keys: &CrawlKeys, tides: Tides) -> Result<bool> {
+        let mut call = self.scripts.tend.prepare_invoke();
+        call.key(&keys.crawl).key(&keys.pending).key(&keys.lease);
+        call.arg(crawl.id.as_str()).arg(tides.earliest()).arg(self.patience.as_millis() as u64);
+        let told: String = self.run(&call).await?;
+        Ok(told == "await")
     }
 
-    /// Which of these workers have let their heartbeat lapse.
-    pub(super) async fn lapsed(&self, workers: HashSet<String>) -> Result<HashSet<String>> {
-        let mut dead = HashSet::new();
-        for name in workers {
-            let Ok(id) = name.parse::<WorkerId>() else { continue };
-            let alive: bool = self.query(redis::cmd("EXISTS").arg(keys::worker(&id))).await?;
-            if !alive {
-                dead.insert(name);
-            }
-        }
-        Ok(dead)
+    /// Clears up after a crawl that is over. Returns how much is left.
+    pub(super) async fn clear_step(&self, crawl: &CrawlRef) -> Result<u64> {
+        let keys = CrawlKeys::new(crawl);
+        let mut call = self.scripts.clear.prepare_invoke();
+        call.key(&keys.crawl).key(&keys.pending).key(&keys.gone).key(&keys.seen).key(&keys.outbox);
+        call.arg(crawl.id.as_str());
+        self.run(&call).await
     }
 }
 
 fn lost_message(crawl: &CrawlRef, record: &[String]) -> Option<Message> {
-    let [url, lane, depth, deadline, referrer] = record else { return None };
+    let [url, lane, depth, deadline, referrer, until] = record else { return None };
     Some(Message {
         url: url.parse().ok()?,
         crawl: crawl.clone(),
         lane: lane.parse::<Lane>().unwrap_or_default(),
         depth: depth.parse().unwrap_or_default(),
         deadline: deadline.parse().ok().map(UnixMs),
-        until: None,
+        until: until.parse().ok().map(UnixMs),
         slot: None,
         referrer: referrer.parse().ok(),
     })

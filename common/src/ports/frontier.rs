@@ -7,6 +7,8 @@ use async_trait::async_trait;
 use super::Result;
 use crate::crawl::Books;
 use crate::lane::Lane;
+use crate::letter::Note;
+use crate::line::Line;
 use crate::message::Message;
 use crate::names::{CrawlId, CrawlRef, WorkerId};
 use crate::outcome::Terminal;
@@ -26,6 +28,11 @@ pub trait Frontier: Send + Sync {
     /// Fails with `Busy` while another `holder` has the lease, with `Stale` if the crawl is over.
     async fn open(&self, crawl: &CrawlRef, holder: &str, ttl: Duration) -> Result<Discovery>;
 
+    /// Opens a crawl again whose lease this holder had and lost, because it lapsed or because the store forgot
+    /// it. A crawl that the store does not know any more begins anew, and does not end before all that may
+    /// still be under way to a worker has arrived. Fails as [`Frontier::open`].
+    async fn reopen(&self, lost: &Discovery, holder: &str, ttl: Duration) -> Result<Discovery>;
+
     /// Prolongs the lease to `ttl` from now; `Stale` if it has lapsed. A `ttl` of zero gives it back and
     /// leaves discovery open, for another run to continue.
     async fn renew(&self, lease: &Discovery, ttl: Duration) -> Result<()>;
@@ -42,12 +49,18 @@ pub trait Frontier: Send + Sync {
     /// Ends discovery and gives the lease back. With no record left the crawl is finished.
     async fn close(&self, lease: Discovery) -> Result<()>;
 
-    /// Asks, on receipt of messages, which of them are this worker's to handle: those become held by
-    /// it. A message without a record whose URL was never seen is admitted on the spot, because a
-    /// person or another program published it.
+    /// Asks, on receipt of messages, which of them are this worker's to handle: those become held by it, until
+    /// it has neither kept nor settled them for a quarter of the patience that the frontier was made with.
+    ///
+    /// A message without a record whose URL was never seen is admitted on the spot: a person or another
+    /// program published it, or the store has forgotten it.
     async fn hear(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<Heard>>;
 
-    /// Counts a start of each URL, just before it is fetched.
+    /// Goes on holding what is in this worker's hands. What another took over meanwhile stays theirs; what the
+    /// store forgot is admitted again, held by this worker.
+    async fn keep(&self, worker: &WorkerId, messages: &[Message]) -> Result<()>;
+
+    /// Counts a start of each URL, just before it is fetched. A URL of a crawl that a person paused is let go.
     async fn start(&self, worker: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>>;
 
     /// Puts URLs that this worker holds aside until an instant. They are in the outbox until confirmed.
@@ -61,12 +74,22 @@ pub trait Frontier: Send + Sync {
     /// the URL had one already. Finishing the last URL after discovery has ended finishes the crawl.
     async fn finish(&self, finishes: &[Finish]) -> Result<Vec<bool>>;
 
-    /// The messages of records that have been lost from sight, each now in the outbox as if new:
-    /// unconfirmed for a minute, held by a worker whose heartbeat lapsed, or parked and due long ago.
-    /// Publish and confirm them. Cheap to call often: one process at a time does the work.
-    async fn sweep(&self, worker: &WorkerId) -> Result<Vec<Message>>;
+    /// One step of a round through all records, in search of those that were lost from sight: unconfirmed for
+    /// longer than the frontier's patience, held by a worker that no longer keeps them, or not arrived although
+    /// a probe that was sent later has. They become new. Ends what can end. One process at a time does it; in
+    /// any other a step finds nothing.
+    async fn sweep(&self, worker: &WorkerId) -> Result<Sweep>;
 
-    /// Says that this worker lives, for `ttl`.
+    /// Notes that a probe came back.
+    async fn passed(&self, probes: &[Probe]) -> Result<()>;
+
+    /// Lets a crawl wait for what is parked ([`Sweep::awaiting`]) for this long, and then for one more probe.
+    async fn await_parked(&self, crawl: &CrawlRef, longest: Duration) -> Result<()>;
+
+    /// Notes that the end of a crawl has been announced.
+    async fn announced(&self, crawl: &CrawlRef) -> Result<()>;
+
+    /// Shows people that this worker lives, for `ttl`. Nothing depends on it.
     async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()>;
 
     /// The books of one crawl; `None` if there is no such crawl.
@@ -111,8 +134,10 @@ pub enum Heard {
     Take {
         /// Failed attempts so far.
         attempts: u32,
+        /// When it is no longer worth fetching: the record's deadline, moved by the pauses of its crawl.
+        deadline: Option<UnixMs>,
     },
-    /// Settle it and forget it: finished, in other hands, or parked until later.
+    /// Settle it and forget it: finished, in other hands, parked until later, or of a crawl that is paused.
     Drop,
 }
 
@@ -132,7 +157,7 @@ pub enum Start {
     Go,
     /// It was started too often without an end: it kills its worker.
     Poison,
-    /// No longer this worker's.
+    /// No longer this worker's, or its crawl is paused.
     Lost,
 }
 
@@ -157,8 +182,32 @@ pub struct Finish {
     pub claim: Claim,
     /// How it ended.
     pub terminal: Terminal,
-    /// What the dead-letter list shows of it, for `Failed` and `Expired`.
-    pub note: Option<String>,
+    /// What the list of dead letters keeps of it, for `Failed` and `Expired`.
+    pub note: Option<Note>,
+}
+
+/// What one step of a sweep found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sweep {
+    /// Messages of records that were lost from sight, at most a thousand: publish and confirm them.
+    pub lost: Vec<Message>,
+    /// Send a probe of this instant through every line.
+    pub probe: Option<UnixMs>,
+    /// Crawls that wait for all that may be under way: tell each what is parked ([`Frontier::await_parked`]).
+    pub awaiting: Vec<CrawlRef>,
+    /// Crawls whose end nobody has announced: do so, and say so ([`Frontier::announced`]).
+    pub ended: Vec<Books>,
+    /// When to take the next step.
+    pub rest: Duration,
+}
+
+/// A mark that goes through a line as messages do. When it comes back, all that was sent before it has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// The line that it went through.
+    pub line: Line,
+    /// When it was sent, by the frontier's clock.
+    pub sent: UnixMs,
 }
 
 /// A sign of life.
@@ -172,4 +221,6 @@ pub struct Heartbeat {
     pub in_flight: usize,
     /// Pages finished per second since the last beat.
     pub pages_per_second: f64,
+    /// What a server keeps it from doing.
+    pub trouble: Option<String>,
 }

@@ -2,6 +2,7 @@
 //! adapters, one on servers and one embedded, that pass one conformance suite.
 
 mod cache;
+mod control;
 mod error;
 mod frontier;
 mod hosts;
@@ -11,12 +12,13 @@ mod sink;
 use std::sync::Arc;
 
 pub use cache::{Cache, Response};
+pub use control::{Control, FailedPage};
 pub use error::{Error, ErrorKind, Result};
 pub use frontier::{
-    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, MAX_STARTS, NewUrl, Parking, Start,
+    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, MAX_STARTS, NewUrl, Parking, Probe, Start, Sweep,
 };
 pub use hosts::{Ask, Hosts};
-pub use queue::{Consumer, Delivery, Parked, Queue, Receipt};
+pub use queue::{Consumer, Content, Delivery, Parked, Queue, Receipt};
 pub use sink::Sink;
 
 /// One set of adapters: all that `producer::run` and `worker::run` are given.

@@ -1,8 +1,11 @@
 //! The queue: wake-ups on their way to a worker.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 
-use super::Result;
+use super::{Probe, Result};
+use crate::crawl::Books;
 use crate::letter::DeadLetter;
 use crate::message::{Malformed, Message};
 use crate::time::UnixMs;
@@ -27,6 +30,16 @@ pub trait Queue: Send + Sync {
     /// Stores dead letters where people and other programs find them.
     async fn dead_letter(&self, letters: &[DeadLetter]) -> Result<()>;
 
+    /// Sends a probe of the instant `sent` through every line. Where a message and its record are one, there is
+    /// nothing to probe.
+    async fn probe(&self, sent: UnixMs) -> Result<()>;
+
+    /// How long it takes at most until all that is parked now has come back; zero if nothing is.
+    async fn longest_parked(&self) -> Result<Duration>;
+
+    /// Tells whoever listens that a crawl has ended. Told again, it is the same event, with the same id.
+    async fn announce(&self, ended: &Books) -> Result<()>;
+
     /// Starts to take messages, with at most `prefetch` of each lane on their way or unsettled.
     async fn consume(&self, prefetch: u16) -> Result<Box<dyn Consumer>>;
 
@@ -41,20 +54,32 @@ pub trait Queue: Send + Sync {
 /// A stream of deliveries.
 #[async_trait]
 pub trait Consumer: Send {
-    /// Waits for messages and returns between one and `max`: parked ones whose time has come first,
-    /// then the priority lane, then bulk. Cancelling the call loses nothing.
+    /// Waits for messages and returns between one and `max`, in the order of [`crate::line::Line`]: parked ones
+    /// whose time has come first, then the priority lane, what expired, then bulk. Cancelling the call loses
+    /// nothing.
     ///
     /// An error ends this consumer: what it delivered and was not acked will come again.
     async fn next(&mut self, max: usize) -> Result<Vec<Delivery>>;
 }
 
-/// One message in a worker's hands, until its receipt is acked or released.
+/// What a worker has received, until its receipt is acked or released.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// The message, or what arrived in its place.
-    pub message: std::result::Result<Message, Malformed>,
+    /// What it is.
+    pub content: Content,
     /// What to settle it with.
     pub receipt: Receipt,
+}
+
+/// What can come out of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A wake-up for a URL.
+    Message(Message),
+    /// A mark of the fleet's own.
+    Probe(Probe),
+    /// Something that is neither.
+    Malformed(Malformed),
 }
 
 /// Names one delivery to the adapter that made it.

@@ -56,6 +56,7 @@ impl Source {
             .separator("__")
             .try_parsing(true)
             .with_list_parse_key("retry.statuses")
+            .with_list_parse_key("retry.errors")
             .with_list_parse_key("rabbitmq.nodes")
             .with_list_parse_key("redis.nodes")
             .list_separator(",")

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gcra::{Pace, Rate};
 use crate::lane::Lane;
+use crate::outcome::Class;
 use crate::route::{Rule, When};
 
 /// All settings of all programs. `trawl.toml` in the repository documents every key.
@@ -39,6 +40,8 @@ pub struct Settings {
     pub retry: Retry,
     /// The worker's own limits.
     pub worker: Worker,
+    /// When something counts as lost.
+    pub recovery: Recovery,
     /// What is written of each page, and where.
     pub items: Items,
     /// The rules that route URLs to lanes; the first that fits decides.
@@ -204,6 +207,8 @@ pub struct Retry {
     pub max: u32,
     /// The HTTP statuses that are worth another try; all others but successes are final.
     pub statuses: Vec<u16>,
+    /// The kinds of error that are; the others are final.
+    pub errors: Vec<Class>,
     /// The longest wait before the first retry; it doubles with each.
     #[serde(with = "duration")]
     pub backoff: Duration,
@@ -220,6 +225,16 @@ pub struct Worker {
     /// How long a worker that is asked to stop may take to finish what it has begun.
     #[serde(with = "duration")]
     pub shutdown_timeout: Duration,
+}
+
+/// `[recovery]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recovery {
+    /// After how long without a sign something counts as lost: a message that is nowhere, a producer that
+    /// reads sources; a worker that holds a URL after a quarter of it. All programs of a fleet need the same.
+    #[serde(with = "duration")]
+    pub patience: Duration,
 }
 
 /// `[items]`
@@ -275,6 +290,7 @@ impl Default for Settings {
             fetch: Fetch::default(),
             retry: Retry::default(),
             worker: Worker::default(),
+            recovery: Recovery::default(),
             items: Items::default(),
             route: default_rules(),
             log: Log::default(),
@@ -357,13 +373,24 @@ impl Default for Fetch {
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { max: 3, statuses: vec![408, 425, 429, 500, 502, 503, 504], backoff: Duration::from_secs(10) }
+        Self {
+            max: 3,
+            statuses: vec![408, 425, 429, 500, 502, 503, 504],
+            errors: vec![Class::Timeout, Class::Dns, Class::Connect, Class::Tls, Class::Body],
+            backoff: Duration::from_secs(10),
+        }
     }
 }
 
 impl Default for Worker {
     fn default() -> Self {
         Self { concurrency: 64, prefetch: 256, shutdown_timeout: Duration::from_secs(25) }
+    }
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self { patience: minutes(1) }
     }
 }
 

@@ -8,26 +8,31 @@ use tokio::time::{Instant, timeout};
 use trawl_common::message::Message;
 use trawl_common::outcome::Terminal;
 use trawl_common::ports::{
-    Claim, Consumer, Delivery, Discovery, Finish, Frontier, Heard, NewUrl, Queue, Receipt, Result,
+    Claim, Consumer, Content, Control, Delivery, Discovery, Finish, Frontier, Heard, NewUrl, Parked, Queue,
+    Receipt, Result,
 };
+use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
+use super::eventually;
 use super::scene::Scene;
 
-/// The two ports that carry a URL through a fleet.
+/// The ports that carry a URL through a fleet.
 pub struct Engine {
     /// The messages.
     pub queue: Arc<dyn Queue>,
     /// Their records.
     pub frontier: Arc<dyn Frontier>,
+    /// Commands to their crawls.
+    pub control: Arc<dyn Control>,
 }
 
 /// How long what must come may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
 /// How long to look for what must not come.
 pub(super) const GLANCE: Duration = Duration::from_millis(300);
-/// How long the sweeper may take its time.
-pub(super) const SWEEP: Duration = Duration::from_secs(90);
+/// How long a turn of the housekeeping listens.
+const TURN: Duration = Duration::from_millis(50);
 /// What clocks and timers may be off.
 pub(super) const SLACK: Duration = Duration::from_millis(50);
 
@@ -67,8 +72,66 @@ impl Engine {
 pub(super) type Received = Vec<(Message, Receipt)>;
 
 pub(super) fn read(batch: Vec<Delivery>) -> Received {
-    let read = |delivery: Delivery| (delivery.message.expect("it was sent as a message"), delivery.receipt);
+    let read = |delivery: Delivery| match delivery.content {
+        Content::Message(message) => (message, delivery.receipt),
+        content @ (Content::Probe(_) | Content::Malformed(_)) => panic!("not sent as a message: {content:?}"),
+    };
     batch.into_iter().map(read).collect()
+}
+
+/// A turn of a fleet's housekeeping: sweeps once, sends what was lost again, lets probes go round, and returns
+/// the messages that arrived meanwhile.
+pub(super) async fn tend(
+    engine: &Engine,
+    scene: &Scene<'_>,
+    consumer: &mut dyn Consumer,
+) -> Result<Received> {
+    let Engine { queue, frontier, .. } = engine;
+    let swept = frontier.sweep(&scene.other).await?;
+    for message in swept.lost {
+        let claim = Claim { crawl: message.crawl.clone(), url: message.url.clone() };
+        match message.until {
+            Some(until) if until > UnixMs::now() => queue.park(&[Parked { message, until }]).await?,
+            Some(_) | None => queue.publish(&[message]).await?,
+        }
+        frontier.confirm(&claim.crawl, &[claim.url]).await?;
+    }
+    if let Some(sent) = swept.probe {
+        queue.probe(sent).await?;
+    }
+    for crawl in &swept.awaiting {
+        frontier.await_parked(crawl, queue.longest_parked().await?).await?;
+    }
+    let batch = timeout(TURN, consumer.next(10)).await.unwrap_or(Ok(Vec::new()))?;
+    let (probes, messages): (Vec<_>, Vec<_>) =
+        batch.into_iter().partition(|delivery| matches!(delivery.content, Content::Probe(_)));
+    for Delivery { content, receipt } in probes {
+        if let Content::Probe(probe) = content {
+            frontier.passed(&[probe]).await?;
+        }
+        queue.ack(&[receipt]).await?;
+    }
+    Ok(read(messages))
+}
+
+/// Turn after turn, until page `number` arrives and is heard with `expected`; what else arrives is acked.
+pub(super) async fn tend_until_heard(
+    engine: &Engine,
+    scene: &Scene<'_>,
+    consumer: &mut dyn Consumer,
+    number: usize,
+    expected: Heard,
+) -> Result<()> {
+    eventually(LIMIT, async || {
+        let mut came = false;
+        for (message, receipt) in tend(engine, scene, consumer).await? {
+            let is_it = message.url == scene.url(number);
+            came |= is_it && scene.hear(&scene.other, number).await? == expected;
+            engine.queue.ack(&[receipt]).await?;
+        }
+        Ok(came)
+    })
+    .await
 }
 
 /// One batch, in the order that a consumer promises; `None` if there is none within `limit`.

@@ -3,19 +3,22 @@
 //!
 //! ```ignore
 //! async fn fixture() -> (TempDir, Arc<dyn Frontier>) { /* ... */ }
-//! trawl_testkit::frontier_conformance!(fixture);
+//! trawl_testkit::frontier_conformance!(fixture, brief);
 //! ```
 //!
 //! A fixture returns what must live as long as the test, and the port. Frontiers, hosts and caches may be
-//! shared by tests that run at once: every name is unique. A queue must be the test's own, and empty.
+//! shared by tests that run at once: every name is unique. A queue must be the test's own, and empty; so must
+//! be a store that is swept, for a sweep looks at all crawls there are.
 
 pub mod cache;
+pub mod control;
 mod engine;
 pub mod frontier;
 pub mod hosts;
 pub mod queue;
 pub mod random;
 mod scene;
+pub mod sweeping;
 
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};

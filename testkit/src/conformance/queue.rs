@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 use trawl_common::lane::Lane;
-use trawl_common::letter::DeadLetter;
+use trawl_common::letter::{Cause, DeadLetter};
 use trawl_common::message::Message;
 use trawl_common::names::CrawlRef;
 use trawl_common::outcome::{Class, Reason, Terminal};
@@ -13,8 +13,8 @@ use trawl_common::ports::{Heard, NewUrl, Parked, Receipt, Result};
 use trawl_common::time::UnixMs;
 
 pub use super::engine::Engine;
-use super::engine::{GLANCE, LIMIT, SLACK, SWEEP, collect, handle, next, read, urls};
-use super::scene::much_later;
+use super::engine::{GLANCE, LIMIT, SLACK, collect, handle, next, read, urls};
+use super::scene::{TAKE, much_later};
 
 /// Makes a test of each promise of a queue; the fixture returns a guard and an [`Engine`] whose queues no
 /// other test uses.
@@ -34,8 +34,7 @@ macro_rules! queue_conformance {
             two_consumers_share_the_work
             a_parked_message_comes_back_in_time_with_all_that_it_carries
             a_wake_is_never_later_than_asked
-            what_a_lapsed_worker_held_comes_again
-            dead_letters_are_stored
+            a_dead_letter_of_any_shape_is_taken
         }
     };
 }
@@ -68,7 +67,8 @@ pub async fn a_message_by_hand_arrives_with_all_that_it_carries(engine: &Engine)
     let mut consumer = engine.queue.consume(10).await?;
     let received = collect(&mut *consumer, 1).await?;
     assert_eq!(received[0].0, sent);
-    assert_eq!(handle(engine, &scene, &received).await?, [Heard::Take { attempts: 0 }]);
+    let taken = Heard::Take { attempts: 0, deadline: sent.deadline };
+    assert_eq!(handle(engine, &scene, &received).await?, [taken]);
     Ok(())
 }
 
@@ -98,7 +98,7 @@ pub async fn a_released_message_comes_again(engine: &Engine) -> Result<()> {
     engine.queue.release(&receipts).await?;
     let again = collect(&mut *consumer, 3).await?;
     assert_eq!(urls(&again), urls(&received));
-    assert_eq!(handle(engine, &scene, &again).await?, [Heard::Take { attempts: 0 }; 3]);
+    assert_eq!(handle(engine, &scene, &again).await?, [TAKE; 3]);
     Ok(())
 }
 
@@ -113,7 +113,7 @@ pub async fn a_foreign_receipt_settles_nothing(engine: &Engine) -> Result<()> {
     assert!(next(&mut *consumer, 10, GLANCE).await?.is_none());
     engine.queue.release(&[received[0].1]).await?;
     let again = collect(&mut *consumer, 1).await?;
-    assert_eq!(handle(engine, &scene, &again).await?, [Heard::Take { attempts: 0 }]);
+    assert_eq!(handle(engine, &scene, &again).await?, [TAKE]);
     Ok(())
 }
 
@@ -123,7 +123,7 @@ pub async fn a_message_too_many_is_heard_and_dropped(engine: &Engine) -> Result<
     engine.publish(&[scene.message(0), scene.message(0)]).await?;
     let mut consumer = engine.queue.consume(10).await?;
     let received = collect(&mut *consumer, 1).await?;
-    assert_eq!(handle(engine, &scene, &received).await?, [Heard::Take { attempts: 0 }]);
+    assert_eq!(handle(engine, &scene, &received).await?, [TAKE]);
     while let Some(more) = next(&mut *consumer, 10, GLANCE).await? {
         let heard = handle(engine, &scene, &more).await?;
         assert!(heard.iter().all(|heard| *heard == Heard::Drop));
@@ -174,7 +174,7 @@ pub async fn cancelling_a_wait_loses_nothing(engine: &Engine) -> Result<()> {
                 break received;
             }
         };
-        assert_eq!(handle(engine, &scene, &received).await?, [Heard::Take { attempts: 0 }]);
+        assert_eq!(handle(engine, &scene, &received).await?, [TAKE]);
     }
     Ok(())
 }
@@ -195,7 +195,7 @@ pub async fn two_consumers_share_the_work(engine: &Engine) -> Result<()> {
         let batch = timeout_at(deadline, either).await.expect("all arrive in time")?;
         heard.extend(handle(engine, &scene, &read(batch)).await?);
     }
-    assert_eq!(heard, [Heard::Take { attempts: 0 }; 20]);
+    assert_eq!(heard, [TAKE; 20]);
     Ok(())
 }
 
@@ -219,7 +219,8 @@ pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine
     let early = until.wait_from(UnixMs::now());
     assert!(early <= SLACK, "{early:?} too early");
     assert_eq!(received[0].0, message);
-    assert_eq!(handle(engine, &scene, &received).await?, [Heard::Take { attempts: 0 }]);
+    let taken = Heard::Take { attempts: 0, deadline: message.deadline };
+    assert_eq!(handle(engine, &scene, &received).await?, [taken]);
     Ok(())
 }
 
@@ -233,36 +234,10 @@ pub async fn a_wake_is_never_later_than_asked(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// The sweeper sees to it, at an interval of its own.
-pub async fn what_a_lapsed_worker_held_comes_again(engine: &Engine) -> Result<()> {
-    let (scene, _lease) = engine.begin(1).await?;
-    scene.beat(&scene.worker, Duration::from_millis(50)).await?;
-    let mut consumer = engine.queue.consume(10).await?;
-    let received = collect(&mut *consumer, 1).await?;
-    scene.hear(&scene.worker, 0).await?;
-    engine.queue.ack(&[received[0].1]).await?;
-    let deadline = Instant::now() + SWEEP;
-    let again = loop {
-        assert!(Instant::now() < deadline, "it was not swept up");
-        if let Some(again) = next(&mut *consumer, 10, GLANCE).await? {
-            break again;
-        }
-        // The store may hold what other tests left behind.
-        let mut lost = engine.frontier.sweep(&scene.other).await?;
-        lost.retain(|message| message.crawl == scene.crawl);
-        engine.publish(&lost).await?;
-    };
-    assert_eq!(urls(&again), urls(&received));
-    assert_eq!(scene.hear(&scene.other, 0).await?, Heard::Take { attempts: 0 });
-    Ok(())
-}
-
 /// Of a URL, or of what was none.
-pub async fn dead_letters_are_stored(engine: &Engine) -> Result<()> {
+pub async fn a_dead_letter_of_any_shape_is_taken(engine: &Engine) -> Result<()> {
     let (scene, _lease) = engine.begin(0).await?;
-    let full = DeadLetter {
-        url: scene.url(0).to_string(),
-        crawl: scene.crawl.clone(),
+    let cause = Cause {
         reason: Reason::Retries,
         class: Some(Class::Http),
         status: Some(503),
@@ -274,12 +249,9 @@ pub async fn dead_letters_are_stored(engine: &Engine) -> Result<()> {
     let bare = DeadLetter {
         url: "not a URL \u{fffd}".to_owned(),
         crawl: CrawlRef::adhoc(),
-        reason: Reason::Invalid,
-        class: None,
-        status: None,
-        worker: None,
-        ..full.clone()
+        cause: Cause { reason: Reason::Invalid, class: None, status: None, worker: None, ..cause.clone() },
     };
+    let full = DeadLetter { url: scene.url(0).to_string(), crawl: scene.crawl.clone(), cause };
     engine.queue.dead_letter(&[full, bare]).await?;
     engine.queue.dead_letter(&[]).await
 }

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use trawl_common::crawl::{Books, CrawlState};
 use trawl_common::lane::Lane;
+use trawl_common::letter::{Cause, Note};
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{
-    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, NewUrl, Parking, Result, Start,
-};
+use trawl_common::outcome::{Class, Reason, Terminal};
+use trawl_common::ports::{Claim, Discovery, Finish, Frontier, Heard, NewUrl, Parking, Result, Start};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
@@ -19,6 +18,14 @@ use super::{page, unique};
 
 /// Longer than any test.
 pub(super) const LONG: Duration = Duration::from_secs(600);
+
+/// What is heard of a URL that never failed and has no deadline.
+pub(super) const TAKE: Heard = took(0);
+
+/// What is heard of a URL without a deadline after so many failures.
+pub(super) const fn took(attempts: u32) -> Heard {
+    Heard::Take { attempts, deadline: None }
+}
 
 /// Names that meet no other test.
 #[derive(Clone)]
@@ -98,7 +105,24 @@ impl<'a> Scene<'a> {
     }
 
     pub(super) fn ending(&self, number: usize, terminal: Terminal) -> Finish {
-        Finish { claim: self.claim(number), terminal, note: Some(format!("note on {number}")) }
+        Finish { claim: self.claim(number), terminal, note: Some(self.note(number, terminal)) }
+    }
+
+    /// What is known of a failed page; on every other one, all that can be known.
+    pub(super) fn note(&self, number: usize, terminal: Terminal) -> Note {
+        let full = number % 2 == 1;
+        let reason = if terminal == Terminal::Expired { Reason::Expired } else { Reason::Retries };
+        let cause = Cause {
+            reason,
+            class: full.then_some(Class::Http),
+            status: full.then_some(503),
+            error: format!("\"note\" on {number}\n\u{fc}"),
+            attempts: number as u32,
+            worker: full.then(|| self.worker.clone()),
+            failed_at: UnixMs(1_700_000_000_000 + number as u64),
+        };
+        let lane = if full { Lane::Priority } else { Lane::Bulk };
+        Note { cause, lane, depth: number as u16, referrer: full.then(|| self.url(number + 1)) }
     }
 
     pub(super) async fn open(&self) -> Result<Discovery> {
@@ -118,23 +142,19 @@ impl<'a> Scene<'a> {
         Ok(new)
     }
 
-    /// Opens the crawl, with both workers alive, and admits pages `0..count`.
+    /// Opens the crawl and admits pages `0..count`.
     pub(super) async fn begin(&self, count: usize) -> Result<Discovery> {
-        self.beat(&self.worker, LONG).await?;
-        self.beat(&self.other, LONG).await?;
         let lease = self.open().await?;
         self.admit(&lease, 0..count).await?;
         Ok(lease)
     }
 
-    pub(super) async fn beat(&self, worker: &WorkerId, ttl: Duration) -> Result<()> {
-        let worker = worker.clone();
-        let beat = Heartbeat { worker, version: "0.0.0", in_flight: 0, pages_per_second: 0.0 };
-        self.frontier.beat(&beat, ttl).await
-    }
-
     pub(super) async fn hear(&self, worker: &WorkerId, number: usize) -> Result<Heard> {
         Ok(self.frontier.hear(worker, &[self.message(number)]).await?[0])
+    }
+
+    pub(super) async fn keep(&self, worker: &WorkerId, number: usize) -> Result<()> {
+        self.frontier.keep(worker, &[self.message(number)]).await
     }
 
     pub(super) async fn start(&self, worker: &WorkerId, number: usize) -> Result<Start> {

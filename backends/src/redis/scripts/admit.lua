@@ -1,7 +1,8 @@
 -- KEYS: lease, crawl, seen, pending, outbox. ARGV: token, crawl id, then url, lane, deadline for each.
 -- Returns for each URL whether it was new, or an empty list if the right to admit is gone.
 local held = redis.call('GET', KEYS[1])
-if not held or string.match(held, '^%S+') ~= ARGV[1] or redis.call('HGET', KEYS[2], 'status') ~= 'running' then
+local status = redis.call('HGET', KEYS[2], 'status')
+if not held or string.match(held, '^%S+') ~= ARGV[1] or not status or is_over(status) then
   return {}
 end
 local urls = {}

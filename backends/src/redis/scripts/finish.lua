@@ -1,4 +1,4 @@
--- KEYS: crawl, pending, failed, outbox. ARGV: crawl id, then url, kind, note (empty: none) for each.
+-- KEYS: crawl, pending, failed, outbox, gone. ARGV: crawl id, then url, kind, note (empty: none) for each.
 -- Returns for each whether this call ended it. A counter moves only where a record went.
 local answer, counts = {}, {}
 for i = 2, #ARGV, 3 do
@@ -10,6 +10,9 @@ for i = 2, #ARGV, 3 do
     redis.call('ZREM', KEYS[4], ARGV[1] .. ' ' .. url)
     if note ~= '' then
       redis.call('HSET', KEYS[3], url, note)
+    end
+    if kind == 'expired' then
+      redis.call('SADD', KEYS[5], url)
     end
   end
 end

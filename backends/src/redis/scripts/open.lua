@@ -1,4 +1,4 @@
--- KEYS: lease, crawl. ARGV: token, holder, ttl, crawl id, spider.
+-- KEYS: lease, crawl. ARGV: token, holder, ttl, crawl id, spider, whether this holder had it before (1 or 0).
 -- Returns "ok", "over", or "busy" with who holds the lease for how long.
 -- The holder itself may open again: its first call's answer may have been lost.
 local held = redis.call('GET', KEYS[1])
@@ -6,11 +6,16 @@ if held and string.match(held, '^%S+ %S+ (.*)$') ~= ARGV[2] then
   return {'busy', held, redis.call('PTTL', KEYS[1])}
 end
 local status = redis.call('HGET', KEYS[2], 'status')
-if status == 'finished' or status == 'cancelled' then
+if status and is_over(status) then
   return {'over', status}
 end
 if not status then
-  redis.call('HSET', KEYS[2], 'spider', ARGV[5], 'status', 'running', 'started', int(now_ms()))
+  local now = int(now_ms())
+  redis.call('HSET', KEYS[2], 'spider', ARGV[5], 'status', 'running', 'started', now, 'run', run_id())
+  if ARGV[6] == '1' then
+    -- Forgotten: what it had admitted may be under way.
+    redis.call('HSET', KEYS[2], 'barrier', now, 'pass', 1)
+  end
 end
 redis.call('HSET', KEYS[2], 'discovery', 'open')
 redis.call('SET', KEYS[1], table.concat({ARGV[1], ARGV[4], ARGV[2]}, ' '), 'PX', ARGV[3])

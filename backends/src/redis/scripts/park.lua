@@ -5,7 +5,7 @@ local answer = {}
 for i = 3, #ARGV, 3 do
   local text = redis.call('HGET', KEYS[1], ARGV[i])
   local record = text and parse(text)
-  if record and record.state == 'h' and record.holder == ARGV[1] then
+  if record and is_held_by(record, ARGV[1]) then
     record.state, record.since, record.holder = 'p', tonumber(ARGV[i + 1]), '-'
     -- Only a start without an end counts towards poison, and this one has ended.
     record.starts = 0

@@ -1,6 +1,7 @@
 -- A record, as text that reads well in redis-cli:
 --   state since holder starts attempts lane depth deadline referrer
--- state: n new, q queued, p parked (since = the instant it is due), h held. Absent parts are "-".
+-- state: n new, q queued, p parked (since = the instant it is due), h held, f held and its fetch counted as
+-- started. Absent parts are "-".
 local function now_ms()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
@@ -26,10 +27,34 @@ local function format(record)
   }, ' ')
 end
 
--- A crawl ends when its sources are read to their end and no record is left.
+local function is_held(record)
+  return record.state == 'h' or record.state == 'f'
+end
+
+local function is_held_by(record, worker)
+  return is_held(record) and record.holder == worker
+end
+
+-- Another run of the server than the one that a crawl's books were written in may have lost its last second.
+local function run_id()
+  return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+end
+
+local function is_over(status)
+  return status == 'finished' or status == 'cancelled'
+end
+
+-- A crawl ends when its sources are read to their end, no record is left, and nothing that the server may have
+-- forgotten can still be under way.
 local function end_if_done(crawl, pending, now)
-  local state = redis.call('HMGET', crawl, 'status', 'discovery')
-  if state[1] == 'running' and state[2] == 'ended' and redis.call('HLEN', pending) == 0 then
-    redis.call('HSET', crawl, 'status', 'finished', 'ended', int(now))
+  local state = redis.call('HMGET', crawl, 'status', 'discovery', 'barrier', 'run')
+  if state[1] ~= 'running' or state[2] ~= 'ended' or state[3] or redis.call('HLEN', pending) > 0 then
+    return
+  end
+  local run = run_id()
+  if state[4] == run then
+    redis.call('HSET', crawl, 'status', 'finished', 'ended', int(now), 'announced', 0)
+  else
+    redis.call('HSET', crawl, 'run', run, 'barrier', int(now), 'pass', 1)
   end
 end

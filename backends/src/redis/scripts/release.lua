@@ -3,7 +3,7 @@ local now = now_ms()
 for i = 2, #ARGV do
   local text = redis.call('HGET', KEYS[1], ARGV[i])
   local record = text and parse(text)
-  if record and record.state == 'h' and record.holder == ARGV[1] then
+  if record and is_held_by(record, ARGV[1]) then
     record.state, record.since, record.holder, record.starts = 'q', now, '-', 0
     redis.call('HSET', KEYS[1], ARGV[i], format(record))
   end

@@ -1,34 +1,55 @@
--- KEYS: crawl, pending, outbox, lease. ARGV: crawl id, cursor, patience in ms, live workers.
+-- KEYS: pending, outbox. ARGV: crawl id, cursor, patience and possession in ms, the tides of due, priority, bulk.
 -- One step of a scan for records that were lost from sight; they become new again.
--- Returns the next cursor, then url, lane, depth, deadline, referrer of each.
+-- Returns the next cursor, then url, lane, depth, deadline, referrer, until of each.
 local now = now_ms()
-local patience = tonumber(ARGV[3])
-local live = {}
-for i = 4, #ARGV do
-  live[ARGV[i]] = true
+local patience, possession = tonumber(ARGV[3]), tonumber(ARGV[4])
+-- A clock that was set back must not make everything look lost for ever.
+local tide = {
+  due = math.min(ARGV[5], now), priority = math.min(ARGV[6], now), bulk = math.min(ARGV[7], now),
+}
+local answer = {'0'}
+
+local function is_lost(record)
+  if record.state == 'n' then
+    return record.since + patience < now
+  elseif is_held(record) then
+    return record.since + possession < now
+  end
+  return record.since + patience < tide[record.state == 'p' and 'due' or record.lane]
 end
-if ARGV[2] == '0' and redis.call('HGET', KEYS[1], 'discovery') == 'open' then
-  local held = redis.call('GET', KEYS[4])
-  if not held or string.match(held, '^%S+ (%S+)') ~= ARGV[1] then
-    -- Its producer died: what was not admitted by then will not be.
-    redis.call('HSET', KEYS[1], 'discovery', 'ended', 'incomplete', 1)
-    end_if_done(KEYS[1], KEYS[2], now)
+
+local function revive(url, record)
+  local until_then = record.state == 'p' and record.since > now and int(record.since) or '-'
+  record.state, record.since, record.holder = 'n', now, '-'
+  redis.call('HSET', KEYS[1], url, format(record))
+  redis.call('ZADD', KEYS[2], int(now), ARGV[1] .. ' ' .. url)
+  for _, part in ipairs({url, record.lane, record.depth, record.deadline, record.referrer, until_then}) do
+    answer[#answer + 1] = part
   end
 end
-local scan = redis.call('HSCAN', KEYS[2], ARGV[2], 'COUNT', 500)
-local answer = {scan[1]}
-for i = 1, #scan[2], 2 do
-  local url, record = scan[2][i], parse(scan[2][i + 1])
-  local late = record.since + patience < now
-  local lost = (record.state == 'n' and late) or (record.state == 'p' and late)
-    or (record.state == 'h' and not live[record.holder])
-  if lost then
-    record.state, record.since, record.holder = 'n', now, '-'
-    redis.call('HSET', KEYS[2], url, format(record))
-    redis.call('ZADD', KEYS[3], int(now), ARGV[1] .. ' ' .. url)
-    for _, part in ipairs({url, record.lane, record.depth, record.deadline, record.referrer}) do
-      answer[#answer + 1] = part
+
+if ARGV[2] == '0' then
+  -- What nobody confirmed, without a search: the outbox is in order of time.
+  local prefix = ARGV[1] .. ' '
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', int(now - patience), 'LIMIT', 0, 500)) do
+    if string.sub(member, 1, #prefix) == prefix then
+      local url = string.sub(member, #prefix + 1)
+      local text = redis.call('HGET', KEYS[1], url)
+      local record = text and parse(text)
+      if not record then
+        redis.call('ZREM', KEYS[2], member)
+      elseif record.state == 'n' or record.state == 'p' then
+        revive(url, record)
+      end
     end
+  end
+end
+local scan = redis.call('HSCAN', KEYS[1], ARGV[2], 'COUNT', 500)
+answer[1] = scan[1]
+for i = 1, #scan[2], 2 do
+  local record = parse(scan[2][i + 1])
+  if is_lost(record) then
+    revive(scan[2][i], record)
   end
 end
 return answer

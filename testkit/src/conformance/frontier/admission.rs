@@ -1,7 +1,6 @@
 //! How URLs get in.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use trawl_common::crawl::CrawlState;
 use trawl_common::lane::Lane;
@@ -10,9 +9,7 @@ use trawl_common::names::CrawlRef;
 use trawl_common::outcome::Terminal;
 use trawl_common::ports::{Claim, Finish, Frontier, Heard, Result};
 
-use crate::conformance::scene::Scene;
-
-const TAKE: Heard = Heard::Take { attempts: 0 };
+use crate::conformance::scene::{Scene, TAKE};
 
 /// Once per spider, within a batch and across batches.
 pub async fn a_url_is_admitted_once_however_often_it_is_named(frontier: &Arc<dyn Frontier>) -> Result<()> {
@@ -90,7 +87,6 @@ pub async fn confirming_again_or_too_much_changes_nothing(frontier: &Arc<dyn Fro
 /// A bare URL from any program belongs to `adhoc`, which never ends.
 pub async fn a_url_published_by_hand_is_taken_once(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier).of(CrawlRef::adhoc());
-    scene.beat(&scene.worker, Duration::from_secs(60)).await?;
     assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
     assert_eq!(scene.hear(&scene.other, 0).await?, Heard::Drop);
     assert!(scene.finish(0, Terminal::Done).await?);

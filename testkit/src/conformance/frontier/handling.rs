@@ -1,18 +1,15 @@
 //! What a worker may do with a URL.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use trawl_common::message::Message;
 use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Frontier, Heard, MAX_STARTS, Result, Start};
+use trawl_common::ports::{Frontier, Heard, MAX_STARTS, NewUrl, Result, Start};
 
-use crate::conformance::eventually;
-use crate::conformance::scene::{Scene, long_ago, much_later};
-
-const TAKE: Heard = Heard::Take { attempts: 0 };
+use crate::conformance::scene::{Scene, TAKE, long_ago, much_later, took};
 
 /// Whoever hears first holds it; to hear it again is to hold it still.
-pub async fn a_url_is_taken_by_one_living_worker(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_url_is_taken_by_one_worker(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(1).await?;
     assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
@@ -22,17 +19,17 @@ pub async fn a_url_is_taken_by_one_living_worker(frontier: &Arc<dyn Frontier>) -
     Ok(())
 }
 
-/// And its former holder has lost it, even if it is only slow.
-pub async fn a_lapsed_workers_url_is_taken_over(frontier: &Arc<dyn Frontier>) -> Result<()> {
+/// The record's own, whatever its message says.
+pub async fn a_deadline_is_told_with_the_url(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier);
-    scene.begin(1).await?;
-    scene.beat(&scene.worker, Duration::from_millis(50)).await?;
-    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
-    eventually(Duration::from_secs(10), async || Ok(scene.hear(&scene.other, 0).await? == TAKE)).await?;
-    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
-    assert!(!scene.park(&scene.worker, 0, much_later(), true).await?);
-    assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
-    assert_eq!(scene.start(&scene.other, 0).await?, Start::Go);
+    let lease = scene.begin(1).await?;
+    let deadline = Some(much_later());
+    frontier.admit(&lease, &[NewUrl { deadline, ..scene.new_url(1) }]).await?;
+    assert_eq!(scene.hear(&scene.worker, 1).await?, Heard::Take { attempts: 0, deadline });
+    let late = Message { deadline, ..scene.message(0) };
+    assert_eq!(frontier.hear(&scene.worker, &[late]).await?, [TAKE]);
+    let by_hand = Message { deadline, ..scene.message(2) };
+    assert_eq!(frontier.hear(&scene.worker, &[by_hand]).await?, [Heard::Take { attempts: 0, deadline }]);
     Ok(())
 }
 
@@ -82,7 +79,7 @@ pub async fn a_retry_is_an_end_and_no_step_towards_poison(frontier: &Arc<dyn Fro
     let scene = Scene::new(frontier);
     scene.begin(1).await?;
     for attempts in 0..=MAX_STARTS + 1 {
-        assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Take { attempts });
+        assert_eq!(scene.hear(&scene.worker, 0).await?, took(attempts));
         assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
         assert!(scene.park(&scene.worker, 0, long_ago(), true).await?);
     }
@@ -127,10 +124,10 @@ pub async fn only_a_failure_counts_as_an_attempt(frontier: &Arc<dyn Frontier>) -
     for (failed, attempts) in [(false, 0), (true, 1), (false, 1), (true, 2)] {
         scene.hear(&scene.worker, 0).await?;
         assert!(scene.park(&scene.worker, 0, long_ago(), failed).await?);
-        assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Take { attempts });
+        assert_eq!(scene.hear(&scene.worker, 0).await?, took(attempts));
     }
     scene.release(&scene.worker, 0).await?;
-    assert_eq!(scene.hear(&scene.other, 0).await?, Heard::Take { attempts: 2 });
+    assert_eq!(scene.hear(&scene.other, 0).await?, took(2));
     Ok(())
 }
 

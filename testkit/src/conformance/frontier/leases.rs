@@ -98,6 +98,64 @@ pub async fn a_renewed_lease_outlives_its_first_term(frontier: &Arc<dyn Frontier
     Ok(())
 }
 
+/// Even if nobody has taken it: by then it may have been taken for dead.
+pub async fn a_lapsed_lease_cannot_be_renewed(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = frontier.open(&scene.crawl, "producer", BRIEF).await?;
+    eventually(LIMIT, async || Ok(right(&scene, &lease).await == Some(ErrorKind::Stale))).await?;
+    assert_eq!(kind(frontier.renew(&lease, LONG).await), Some(ErrorKind::Stale));
+    assert_eq!(right(&scene, &lease).await, Some(ErrorKind::Stale));
+    Ok(())
+}
+
+/// With its URLs, its counters and, again, the right to admit.
+pub async fn a_lapsed_lease_is_taken_again_by_its_holder(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = frontier.open(&scene.crawl, "producer", BRIEF).await?;
+    frontier.admit(&lease, &[scene.new_url(0)]).await?;
+    eventually(LIMIT, async || Ok(right(&scene, &lease).await == Some(ErrorKind::Stale))).await?;
+    let again = frontier.reopen(&lease, "producer", LONG).await?;
+    assert_eq!(scene.admit(&again, 0..2).await?, [false, true]);
+    let books = scene.books().await?;
+    assert_eq!((books.counts.admitted, books.discovered), (2, false));
+    Ok(())
+}
+
+/// To lose a lease may be to lose it to someone, or with its crawl.
+pub async fn a_lease_that_another_has_is_not_taken_again(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lost = frontier.open(&scene.crawl, "producer", BRIEF).await?;
+    let lease = take_lapsed(&scene).await?;
+    assert_eq!(kind(frontier.reopen(&lost, "producer", LONG).await), Some(ErrorKind::Busy));
+    frontier.close(lease).await?;
+    assert_eq!(kind(frontier.reopen(&lost, "producer", LONG).await), Some(ErrorKind::Stale));
+    Ok(())
+}
+
+/// A store that was emptied does not stop a producer.
+pub async fn a_crawl_that_is_not_known_any_more_is_opened_anew(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let forgotten = Discovery { crawl: scene.crawl.clone(), token: 7 };
+    let lease = frontier.reopen(&forgotten, "producer", LONG).await?;
+    assert_eq!(scene.admit(&lease, 0..2).await?, [true, true]);
+    let books = scene.books().await?;
+    assert_eq!((books.status, books.counts.admitted), (CrawlState::Running, 2));
+    Ok(())
+}
+
+/// A producer that is stopped leaves the sources to another run.
+pub async fn a_lease_renewed_for_no_time_is_given_back(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.begin(1).await?;
+    frontier.renew(&lease, Duration::ZERO).await?;
+    assert_eq!(right(&scene, &lease).await, Some(ErrorKind::Stale));
+    scene.finish(0, Terminal::Done).await?;
+    let books = scene.books().await?;
+    assert_eq!((books.status, books.discovered), (CrawlState::Running, false));
+    frontier.open(&scene.crawl, "successor", LONG).await?;
+    Ok(())
+}
+
 /// Closing ends the right to admit, and lets the next producer in.
 pub async fn a_lease_given_back_is_stale(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier);

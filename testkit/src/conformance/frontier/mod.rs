@@ -4,16 +4,24 @@ mod admission;
 mod ending;
 mod handling;
 mod leases;
+mod possession;
 
 pub use admission::*;
 pub use ending::*;
 pub use handling::*;
 pub use leases::*;
+pub use possession::*;
 
-/// Makes a test of each promise of a frontier; the fixture returns a guard and an `Arc<dyn Frontier>`.
+/// Makes a test of each promise of a frontier; a fixture returns a guard and an `Arc<dyn Frontier>`. The second
+/// makes frontiers of little patience, some 200 ms, for promises that are about time.
 #[macro_export]
 macro_rules! frontier_conformance {
-    ($fixture:path) => {
+    ($fixture:path, $brief:path) => {
+        $crate::promises! { $brief, frontier:
+            a_url_that_nobody_keeps_is_taken_over
+            a_url_that_is_kept_is_not_taken_over
+            a_url_that_is_heard_again_is_kept
+        }
         $crate::promises! { $fixture, frontier:
             a_url_is_admitted_once_however_often_it_is_named
             a_later_crawl_of_the_spider_admits_only_what_is_new
@@ -29,11 +37,20 @@ macro_rules! frontier_conformance {
             two_spiders_are_discovered_side_by_side
             a_lapsed_lease_is_for_the_next_and_stale_for_the_last
             a_renewed_lease_outlives_its_first_term
+            a_lapsed_lease_cannot_be_renewed
+            a_lapsed_lease_is_taken_again_by_its_holder
+            a_lease_that_another_has_is_not_taken_again
+            a_crawl_that_is_not_known_any_more_is_opened_anew
+            a_lease_renewed_for_no_time_is_given_back
             a_lease_given_back_is_stale
             a_crawl_that_is_over_is_stale_to_open
             a_crawl_is_continued_where_it_was
-            a_url_is_taken_by_one_living_worker
-            a_lapsed_workers_url_is_taken_over
+            keeping_what_another_holds_takes_nothing
+            keeping_what_is_not_in_hand_takes_nothing
+            a_kept_url_that_was_never_seen_is_admitted_in_its_holders_hands
+            a_kept_url_does_not_revive_a_crawl_that_is_over
+            a_url_is_taken_by_one_worker
+            a_deadline_is_told_with_the_url
             a_url_that_ended_is_heard_and_dropped
             messages_of_several_crawls_are_answered_in_order
             the_fourth_start_without_an_end_is_poison

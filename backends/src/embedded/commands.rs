@@ -1,0 +1,90 @@
+//! What people do to crawls and to the URLs that failed in them, as it runs inside the store.
+
+use rusqlite::Connection;
+use trawl_common::crawl::{Counts, CrawlState};
+use trawl_common::message::Message;
+use trawl_common::names::CrawlRef;
+use trawl_common::url::CanonicalUrl;
+
+use super::error::Result;
+use super::records::{self, Address};
+use super::store::Memory;
+use super::{crawls, failures, seen, transitions};
+
+/// A crawl is held: its records are passed over until it goes on.
+pub(super) fn pause(db: &Connection, crawl: &CrawlRef) -> Result<()> {
+    let row = crawls::going(db, crawl)?;
+    if row.status != CrawlState::Paused {
+        crawls::pause(db, row.key)?;
+    }
+    Ok(())
+}
+
+/// A crawl goes on, or ends if all was done meanwhile.
+pub(super) fn resume(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> Result<()> {
+    let row = crawls::going(db, crawl)?;
+    if row.status == CrawlState::Paused {
+        crawls::resume(db, row.key)?;
+        memory.lines.walk_again();
+        transitions::end_if_complete(db, memory, row.key)?;
+    }
+    Ok(())
+}
+
+/// A crawl ends before its time. What is in workers' hands is no record any more, and lapses by itself.
+pub(super) fn cancel(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> Result<()> {
+    let row = match crawls::find(db, crawl)? {
+        Some(row) if row.status == CrawlState::Cancelled => return Ok(()),
+        Some(row) if !row.status.is_over() => row,
+        Some(_) | None => return Err(crawls::over(crawl).into()),
+    };
+    seen::leave_all(db, row.key)?;
+    let cancelled = records::delete_all(db, row.key)?;
+    crawls::count(db, row.key, &Counts { cancelled, ..Counts::default() })?;
+    crawls::cancel(db, row.key)?;
+    memory.seen.forget(db, row.key)?;
+    memory.leases.end(crawl);
+    Ok(())
+}
+
+/// URLs leave the list of `from` and become records of `into`, available at once. One that has a record again by
+/// now, because a later crawl found it, stays where it is.
+pub(super) fn replay(
+    db: &Connection,
+    memory: &mut Memory,
+    from: &CrawlRef,
+    into: &CrawlRef,
+    urls: &[CanonicalUrl],
+) -> Result<Vec<Message>> {
+    let target = crawls::going(db, into)?;
+    let Some(source) = crawls::find(db, from)? else { return Ok(Vec::new()) };
+    let mut replayed = Vec::new();
+    for url in urls {
+        let Some((terminal, note)) = failures::find(db, source.key, url)? else { continue };
+        let seed = Message::seed(url.clone(), into.clone(), note.lane);
+        let message = Message { depth: note.depth, referrer: note.referrer, ..seed };
+        let addressed = (Address::new(into, url), message);
+        if !records::insert_again(db, &mut memory.seen, &target, &addressed)? {
+            continue;
+        }
+        failures::remove(db, source.key, url)?;
+        if source.key == target.key {
+            crawls::uncount(db, target.key, terminal)?;
+        } else {
+            crawls::count(db, target.key, &Counts { admitted: 1, ..Counts::default() })?;
+        }
+        replayed.push(addressed.1);
+    }
+    memory.lines.stir();
+    Ok(replayed)
+}
+
+/// URLs leave the list for good. Returns how many were in it.
+pub(super) fn purge(db: &Connection, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64> {
+    let Some(row) = crawls::find(db, crawl)? else { return Ok(0) };
+    let mut purged = 0;
+    for url in urls {
+        purged += u64::from(failures::remove(db, row.key, url)?);
+    }
+    Ok(purged)
+}

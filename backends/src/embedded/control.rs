@@ -1,0 +1,74 @@
+//! Control of the crawls in one state file. Each command is one step, all of it or nothing.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use trawl_common::letter::Note;
+use trawl_common::message::Message;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{Control, FailedPage, Result};
+use trawl_common::url::CanonicalUrl;
+
+use super::store::Store;
+use super::{commands, crawls, failures};
+
+/// Commands to the crawls of one state file.
+pub(super) struct EmbeddedControl {
+    store: Arc<Store>,
+}
+
+impl EmbeddedControl {
+    /// Control of what is in `store`.
+    pub(super) fn new(store: Arc<Store>) -> Self {
+        Self { store }
+    }
+}
+
+#[async_trait]
+impl Control for EmbeddedControl {
+    async fn pause(&self, crawl: &CrawlRef) -> Result<()> {
+        let crawl = crawl.clone();
+        self.store.call(move |db, _| commands::pause(db, &crawl)).await
+    }
+
+    async fn resume(&self, crawl: &CrawlRef) -> Result<()> {
+        let crawl = crawl.clone();
+        self.store.call(move |db, memory| commands::resume(db, memory, &crawl)).await
+    }
+
+    async fn cancel(&self, crawl: &CrawlRef) -> Result<()> {
+        let crawl = crawl.clone();
+        self.store.call(move |db, memory| commands::cancel(db, memory, &crawl)).await
+    }
+
+    async fn failed(&self, crawl: &CrawlRef, cursor: u64) -> Result<FailedPage> {
+        let crawl = crawl.clone();
+        self.store
+            .call(move |db, _| match crawls::find(db, &crawl)? {
+                Some(known) => failures::page(db, known.key, cursor),
+                None => Ok(FailedPage::default()),
+            })
+            .await
+    }
+
+    async fn failure(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<Option<Note>> {
+        let (crawl, url) = (crawl.clone(), url.clone());
+        self.store
+            .call(move |db, _| {
+                let Some(known) = crawls::find(db, &crawl)? else { return Ok(None) };
+                Ok(failures::find(db, known.key, &url)?.map(|(_, note)| note))
+            })
+            .await
+    }
+
+    /// The records are the messages: what this returns is available already.
+    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<Vec<Message>> {
+        let (from, into, urls) = (from.clone(), into.clone(), urls.to_vec());
+        self.store.call(move |db, memory| commands::replay(db, memory, &from, &into, &urls)).await
+    }
+
+    async fn purge(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64> {
+        let (crawl, urls) = (crawl.clone(), urls.to_vec());
+        self.store.call(move |db, _| commands::purge(db, &crawl, &urls)).await
+    }
+}

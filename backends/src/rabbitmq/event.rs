@@ -1,0 +1,62 @@
+//! Events, for programs that wait for something to happen.
+
+use lapin::BasicProperties;
+use serde::Serialize;
+use trawl_common::crawl::Books;
+
+use super::names;
+use super::publisher::Outgoing;
+
+/// The body of an event, as JSON.
+#[derive(Serialize)]
+struct Event<'a> {
+    /// The same for every copy of one event.
+    id: &'a str,
+    event: &'a str,
+    #[serde(flatten)]
+    books: &'a Books,
+}
+
+/// `crawl.finished` or `crawl.cancelled`, with the crawl's books. Nobody need listen.
+pub(super) fn ended(books: &Books) -> Outgoing {
+    let event = format!("crawl.{}", books.status);
+    let id = format!("{}.{}", books.crawl, books.status);
+    // Names and numbers: they always serialise.
+    let body = serde_json::to_vec(&Event { id: &id, event: &event, books }).unwrap_or_default();
+    let properties = BasicProperties::default()
+        .with_delivery_mode(2)
+        .with_content_type("application/json".into())
+        .with_message_id(id.into());
+    Outgoing { exchange: names::EVENTS, key: event, body, properties, mandatory: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use trawl_common::crawl::{Counts, CrawlState};
+    use trawl_common::time::UnixMs;
+
+    use super::*;
+
+    #[test]
+    fn every_copy_of_an_event_has_one_id_and_carries_the_books() {
+        let books = Books {
+            crawl: "c1".parse().unwrap(),
+            spider: "docs".parse().unwrap(),
+            status: CrawlState::Finished,
+            counts: Counts { admitted: 3, done: 3, ..Counts::default() },
+            pending: 0,
+            seconds: 1.5,
+            discovered: true,
+            started: UnixMs(0),
+        };
+        let event = ended(&books);
+        assert_eq!((event.exchange, event.key.as_str()), ("events", "crawl.finished"));
+        let body: Value = serde_json::from_slice(&event.body).unwrap();
+        assert_eq!(
+            (&body["id"], &body["crawl"], &body["done"]),
+            (&"c1.finished".into(), &"c1".into(), &3.into())
+        );
+        assert_eq!(ended(&books).properties, event.properties);
+    }
+}

@@ -1,0 +1,131 @@
+//! What people do to crawls and their dead letters.
+
+use async_trait::async_trait;
+use redis::AsyncCommands;
+use trawl_common::lane::Lane;
+use trawl_common::letter::Note;
+use trawl_common::message::Message;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{Control, Error, ErrorKind, FailedPage, Result};
+use trawl_common::url::CanonicalUrl;
+
+use super::RedisFrontier;
+use super::failed;
+use super::frontier::{BATCH, corrupt, over};
+use super::keys::CrawlKeys;
+
+/// Failed URLs in one page, about.
+const PAGE: usize = 500;
+
+/// A note as it is stored.
+pub(super) fn encode(note: &Note) -> String {
+    // Names, numbers and text: they always serialise.
+    serde_json::to_string(note).unwrap_or_default()
+}
+
+fn decode(text: &str) -> Result<Note> {
+    serde_json::from_str(text)
+        .map_err(|error| Error::new(ErrorKind::Corrupt, format!("redis: the note of a failed URL: {error}")))
+}
+
+impl RedisFrontier {
+    /// Carries out `verb`, and returns the crawl's status before; `None` if there is no such crawl.
+    async fn command(&self, crawl: &CrawlRef, verb: &str) -> Result<Option<String>> {
+        let keys = CrawlKeys::new(crawl);
+        let mut call = self.scripts.command.prepare_invoke();
+        call.key(&keys.crawl).key(&keys.pending).arg(verb);
+        self.run(&call).await
+    }
+}
+
+#[async_trait]
+impl Control for RedisFrontier {
+    async fn pause(&self, crawl: &CrawlRef) -> Result<()> {
+        going(crawl, self.command(crawl, "pause").await?)
+    }
+
+    async fn resume(&self, crawl: &CrawlRef) -> Result<()> {
+        going(crawl, self.command(crawl, "resume").await?)
+    }
+
+    async fn cancel(&self, crawl: &CrawlRef) -> Result<()> {
+        let before = self.command(crawl, "cancel").await?;
+        if before.as_deref() != Some("cancelled") {
+            going(crawl, before)?;
+        }
+        while self.clear_step(crawl).await? > 0 {}
+        Ok(())
+    }
+
+    async fn failed(&self, crawl: &CrawlRef, cursor: u64) -> Result<FailedPage> {
+        let mut scan = redis::cmd("HSCAN");
+        scan.arg(CrawlKeys::new(crawl).failed).arg(cursor).arg("COUNT").arg(PAGE);
+        let (next, entries): (u64, Vec<(String, String)>) = self.query(&scan).await?;
+        let mut urls = Vec::with_capacity(entries.len());
+        for (url, note) in entries {
+            let url = url.parse().map_err(|_| corrupt("failed"))?;
+            urls.push((url, decode(&note)?));
+        }
+        Ok(FailedPage { urls, next: (next > 0).then_some(next) })
+    }
+
+    async fn failure(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<Option<Note>> {
+        let mut redis = self.redis.clone();
+        let text: Option<String> =
+            redis.hget(CrawlKeys::new(crawl).failed, url.as_str()).await.map_err(failed)?;
+        text.as_deref().map(decode).transpose()
+    }
+
+    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<Vec<Message>> {
+        let (old, new) = (CrawlKeys::new(from), CrawlKeys::new(into));
+        let mut messages = Vec::with_capacity(urls.len());
+        for batch in urls.chunks(BATCH) {
+            let mut call = self.scripts.replay.prepare_invoke();
+            call.key(&old.crawl).key(&new.crawl).key(&old.failed).key(&new.pending);
+            call.key(&new.outbox).key(&new.seen).key(&old.gone);
+            call.arg(into.id.as_str()).arg(u8::from(from == into));
+            for url in batch {
+                call.arg(url.as_str());
+            }
+            let answer: Vec<String> = self.run(&call).await?;
+            match answer.split_first() {
+                Some((taken, records)) if taken == "1" => {
+                    messages.extend(records.chunks_exact(4).filter_map(|record| replayed(into, record)));
+                }
+                _ => return Err(over(into, "over, or was never opened")),
+            }
+        }
+        Ok(messages)
+    }
+
+    async fn purge(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64> {
+        let mut purged = 0;
+        for batch in urls.chunks(BATCH) {
+            let mut delete = redis::cmd("HDEL");
+            delete.arg(CrawlKeys::new(crawl).failed);
+            for url in batch {
+                delete.arg(url.as_str());
+            }
+            purged += self.query::<u64>(&delete).await?;
+        }
+        Ok(purged)
+    }
+}
+
+/// That a command met a crawl that is not over.
+fn going(crawl: &CrawlRef, before: Option<String>) -> Result<()> {
+    match before.as_deref() {
+        Some("running" | "paused" | "pending") => Ok(()),
+        Some(status) => Err(over(crawl, status)),
+        None => Err(over(crawl, "unknown")),
+    }
+}
+
+fn replayed(crawl: &CrawlRef, record: &[String]) -> Option<Message> {
+    let [url, lane, depth, referrer] = record else { return None };
+    Some(Message {
+        depth: depth.parse().unwrap_or_default(),
+        referrer: referrer.parse().ok(),
+        ..Message::seed(url.parse().ok()?, crawl.clone(), lane.parse::<Lane>().unwrap_or_default())
+    })
+}

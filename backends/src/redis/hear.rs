@@ -1,0 +1,86 @@
+//! Hearing: which of the messages that a worker has received are its to handle.
+
+use trawl_common::message::Message;
+use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::ports::{Heard, Result};
+use trawl_common::time::UnixMs;
+
+use super::RedisFrontier;
+use super::frontier::{BATCH, by_crawl, corrupt, optional};
+use super::keys::CrawlKeys;
+
+/// Why messages are heard.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ear {
+    /// They have just arrived.
+    Fresh,
+    /// They arrived earlier, and are still in hand.
+    Keeping,
+}
+
+impl RedisFrontier {
+    pub(super) async fn hear_all(
+        &self,
+        worker: &WorkerId,
+        messages: &[Message],
+        ear: Ear,
+    ) -> Result<Vec<Heard>> {
+        let mut heard = vec![Heard::Drop; messages.len()];
+        for (crawl, places) in by_crawl(messages, |message| &message.crawl) {
+            for places in places.chunks(BATCH) {
+                let batch: Vec<&Message> = places.iter().map(|&at| &messages[at]).collect();
+                let told = self.hear_batch(worker, crawl, &batch, ear).await?;
+                for (&at, told) in places.iter().zip(told) {
+                    heard[at] = told;
+                }
+            }
+        }
+        Ok(heard)
+    }
+
+    async fn hear_batch(
+        &self,
+        worker: &WorkerId,
+        crawl: &CrawlRef,
+        messages: &[&Message],
+        ear: Ear,
+    ) -> Result<Vec<Heard>> {
+        let keys = CrawlKeys::new(crawl);
+        let mut call = self.scripts.hear.prepare_invoke();
+        call.key(&keys.crawl).key(&keys.seen).key(&keys.pending);
+        call.arg(worker.as_str()).arg(crawl.spider.as_str());
+        call.arg(u8::from(crawl.is_adhoc())).arg(u8::from(ear == Ear::Keeping));
+        call.arg(self.possession().as_millis() as u64);
+        for message in messages {
+            call.arg(message.url.as_str()).arg(message.lane.as_str()).arg(message.depth);
+            call.arg(optional(message.deadline.map(|deadline| deadline.0)));
+            call.arg(optional(message.referrer.as_ref()));
+        }
+        let (created, told): (bool, Vec<(i64, String)>) = split(self.run(&call).await?)?;
+        if told.len() != messages.len() {
+            return Err(corrupt("hear"));
+        }
+        if created {
+            self.index(crawl).await?;
+        }
+        Ok(told.into_iter().map(heard).collect())
+    }
+}
+
+/// The first value of the answer, and the others in pairs.
+fn split(answer: redis::Value) -> Result<(bool, Vec<(i64, String)>)> {
+    let mut values: Vec<redis::Value> = redis::from_redis_value(answer).map_err(|_| corrupt("hear"))?;
+    if values.is_empty() {
+        return Err(corrupt("hear"));
+    }
+    let pairs = redis::Value::Array(values.split_off(1));
+    let created = values[0] == redis::Value::Int(1);
+    Ok((created, redis::from_redis_value(pairs).map_err(|_| corrupt("hear"))?))
+}
+
+fn heard((attempts, deadline): (i64, String)) -> Heard {
+    match u32::try_from(attempts) {
+        Ok(attempts) => Heard::Take { attempts, deadline: deadline.parse().ok().map(UnixMs) },
+        Err(_) => Heard::Drop,
+    }
+}

@@ -1,0 +1,35 @@
+-- KEYS: the crawl that failed them, the crawl to admit them to, failed, pending, outbox, seen, gone.
+-- ARGV: id of the crawl to admit them to, whether it is the same crawl (1 or 0), urls.
+-- Returns 0 if that crawl takes none; else 1, then url, lane, depth, referrer of each.
+local status = redis.call('HGET', KEYS[2], 'status')
+if not status or is_over(status) then
+  return {'0'}
+end
+local now = now_ms()
+local answer = {'1'}
+for i = 3, #ARGV do
+  local url = ARGV[i]
+  local text = redis.call('HGET', KEYS[3], url)
+  if text and redis.call('HEXISTS', KEYS[4], url) == 0 then
+    local note = cjson.decode(text)
+    local referrer = note.referrer ~= cjson.null and note.referrer or '-'
+    local record = {
+      state = 'n', since = now, holder = '-', starts = 0, attempts = 0, lane = note.lane, depth = int(note.depth),
+      deadline = '-', referrer = referrer,
+    }
+    redis.call('HSET', KEYS[4], url, format(record))
+    redis.call('ZADD', KEYS[5], int(now), ARGV[1] .. ' ' .. url)
+    redis.call('SADD', KEYS[6], url)
+    redis.call('HDEL', KEYS[3], url)
+    redis.call('SREM', KEYS[7], url)
+    if ARGV[2] == '1' then
+      redis.call('HINCRBY', KEYS[1], note.reason == 'expired' and 'expired' or 'failed', -1)
+    else
+      redis.call('HINCRBY', KEYS[2], 'admitted', 1)
+    end
+    for _, part in ipairs({url, record.lane, record.depth, referrer}) do
+      answer[#answer + 1] = part
+    end
+  end
+end
+return answer

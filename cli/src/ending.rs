@@ -1,0 +1,39 @@
+//! Waiting for the end of a crawl, whatever the store does meanwhile.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use trawl_common::crawl::Books;
+use trawl_common::health::Health;
+use trawl_common::names::CrawlId;
+use trawl_common::ports::Frontier;
+
+use crate::{Fail, Progress, count};
+
+/// How often to look.
+const LOOK: Duration = Duration::from_millis(250);
+/// A store that was emptied hears of a crawl again from its messages; one that it does not hear of for so long had
+/// none left.
+const FORGOTTEN: Duration = Duration::from_secs(300);
+
+/// Waits until crawl `id`, which was there a moment ago, is over, and says on a terminal how far it is. A store that
+/// is away is waited for.
+pub async fn await_end(frontier: &dyn Frontier, id: &CrawlId) -> Result<Books, Fail> {
+    let line = Progress::new();
+    let health = Health::default();
+    let mut seen = Instant::now();
+    while seen.elapsed() < FORGOTTEN {
+        if let Some(books) = health.patiently("looking at the crawl", || frontier.books(id)).await? {
+            seen = Instant::now();
+            if books.status.is_over() && books.pending == 0 {
+                line.clear();
+                return Ok(books);
+            }
+            let (ended, admitted) = (books.counts.ended(), books.counts.admitted);
+            line.say(format!("{} of {} URLs ended", count(ended), count(admitted)));
+        }
+        sleep(LOOK).await;
+    }
+    line.clear();
+    Err(Fail::run(format!("crawl {id} is gone: was the store emptied after its last URL?")))
+}

@@ -1,0 +1,47 @@
+//! Control: what people do to crawls and to their dead letters.
+
+use async_trait::async_trait;
+
+use super::Result;
+use crate::letter::Note;
+use crate::message::Message;
+use crate::names::CrawlRef;
+use crate::url::CanonicalUrl;
+
+/// Commands to a crawl, for the whole fleet. Each is idempotent, and lasts beyond every process.
+#[async_trait]
+pub trait Control: Send + Sync {
+    /// Holds a crawl: no fetch begins, until [`Control::resume`]. `Stale` if the crawl is over.
+    async fn pause(&self, crawl: &CrawlRef) -> Result<()>;
+
+    /// Lets a crawl go on. Deadlines move by as long as it was held. `Stale` if the crawl is over.
+    async fn resume(&self, crawl: &CrawlRef) -> Result<()>;
+
+    /// Ends a crawl: returns when each of its URLs has its terminal state. A later crawl may find again those
+    /// that were cancelled. `Stale` if the crawl is finished.
+    async fn cancel(&self, crawl: &CrawlRef) -> Result<()>;
+
+    /// A page of the URLs of a crawl that failed or expired, in no order. `cursor` is zero at first and then
+    /// what the last page says; a URL may come twice, and none is left out that was there all the time.
+    async fn failed(&self, crawl: &CrawlRef, cursor: u64) -> Result<FailedPage>;
+
+    /// Why one URL failed; `None` if it is not in the list.
+    async fn failure(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<Option<Note>>;
+
+    /// Takes URLs out of the list of `from` and admits them anew, with no failure counted, into the same crawl
+    /// or into another of the same spider. Returns their messages, which are in the outbox: publish and
+    /// confirm them. `Stale` if `into` is over or was never opened.
+    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<Vec<Message>>;
+
+    /// Takes URLs out of the list for good; the crawl's counters stay. Returns how many were in it.
+    async fn purge(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64>;
+}
+
+/// A page of failed URLs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FailedPage {
+    /// The URLs, each with what is known of its failure.
+    pub urls: Vec<(CanonicalUrl, Note)>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<u64>,
+}

@@ -1,0 +1,124 @@
+//! Whether hosts can be asked for all their URLs before these expire.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use trawl_common::gcra::Pace;
+use trawl_common::url::Host;
+
+/// Hosts beyond this number are not counted: who crawls so many has few URLs on each.
+const MAX_HOSTS: usize = 100_000;
+
+/// How many URLs each host got, by how long they may wait.
+#[derive(Debug, Default)]
+pub(crate) struct Workload(HashMap<Host, Vec<(Duration, u64)>>);
+
+/// A host whose URLs take longer than they may wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Overload {
+    pub(crate) host: Host,
+    pub(crate) urls: u64,
+    pub(crate) needs: Duration,
+    pub(crate) ttl: Duration,
+    pub(crate) expiring: u64,
+}
+
+impl Workload {
+    pub(crate) fn add(&mut self, host: Host, ttl: Duration) {
+        if self.0.len() >= MAX_HOSTS && !self.0.contains_key(&host) {
+            return;
+        }
+        let counts = self.0.entry(host).or_default();
+        match counts.iter_mut().find(|(known, _)| *known == ttl) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((ttl, 1)),
+        }
+    }
+
+    /// The hosts that are asked too rarely for what they got, the worst first.
+    pub(crate) fn overloads(&self, pace: &Pace) -> Vec<Overload> {
+        let mut found: Vec<Overload> =
+            self.0.iter().filter_map(|(host, counts)| overload(host, counts, pace)).collect();
+        found.sort_by(|a, b| b.expiring.cmp(&a.expiring).then_with(|| a.host.cmp(&b.host)));
+        found
+    }
+}
+
+/// Those that may wait for so long, and all that may wait for less, have to be asked for within that time.
+fn overload(host: &Host, counts: &[(Duration, u64)], pace: &Pace) -> Option<Overload> {
+    let of = |ttl: Duration| {
+        let urls: u64 = counts.iter().filter(|(other, _)| *other <= ttl).map(|(_, count)| count).sum();
+        let asked = (ttl.as_nanos() / pace.interval.as_nanos().max(1)) as u64 + u64::from(pace.burst);
+        let needs = pace.interval.saturating_mul(u32::try_from(urls).unwrap_or(u32::MAX));
+        Overload { host: host.clone(), urls, needs, ttl, expiring: urls.saturating_sub(asked) }
+    };
+    counts.iter().map(|(ttl, _)| of(*ttl)).filter(|overload| overload.expiring > 0).max_by_key(|o| o.expiring)
+}
+
+impl std::fmt::Display for Overload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { host, urls, needs, ttl, expiring } = self;
+        write!(
+            f,
+            "{host}: {urls} URLs take {} at its rate and may wait for {}, so about {expiring} will expire: \
+             raise politeness.rate, or the ttl in [queues] or [[route]]",
+            whole(*needs),
+            whole(*ttl),
+        )
+    }
+}
+
+/// A duration in words, to the second.
+fn whole(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let parts =
+        [(seconds / 86_400, "d"), (seconds / 3_600 % 24, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
+    let shown =
+        parts.iter().filter(|(count, _)| *count > 0).take(2).map(|(count, unit)| format!("{count}{unit}"));
+    let shown: Vec<String> = shown.collect();
+    if shown.is_empty() { "0s".to_owned() } else { shown.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn host(name: &str) -> Host {
+        trawl_common::url::CanonicalUrl::parse(&format!("http://{name}/")).unwrap().host()
+    }
+
+    fn loaded(count: u64) -> Vec<Overload> {
+        let mut workload = Workload::default();
+        (0..count).for_each(|_| workload.add(host("slow.example"), HOUR));
+        workload.add(host("other.example"), HOUR);
+        workload.overloads(&Pace { interval: Duration::from_secs(1), burst: 1 })
+    }
+
+    #[test]
+    fn a_host_that_can_be_asked_in_time_is_not_mentioned() {
+        assert_eq!(loaded(3_600), []);
+    }
+
+    #[test]
+    fn a_host_that_cannot_is_told_with_the_arithmetic() {
+        let told: Vec<String> = loaded(20_000).iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 1);
+        assert!(
+            told[0].starts_with(
+                "slow.example: 20000 URLs take 5h 33m at its rate and may wait for 1h, so about 16399 will expire"
+            ),
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn what_may_wait_for_less_counts_too() {
+        let mut workload = Workload::default();
+        (0..3_000).for_each(|_| workload.add(host("slow.example"), HOUR));
+        (0..1_000).for_each(|_| workload.add(host("slow.example"), HOUR / 2));
+        let found = workload.overloads(&Pace { interval: Duration::from_secs(1), burst: 1 });
+        assert_eq!((found[0].urls, found[0].ttl, found[0].expiring), (4_000, HOUR, 399));
+    }
+}

@@ -1,0 +1,117 @@
+//! To end a crawl before its time, and what a later crawl finds again.
+
+use std::time::Duration;
+
+use trawl_common::crawl::{Counts, CrawlState};
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{Discovery, ErrorKind, Heard, Result, Start};
+
+use super::{Helm, kind};
+use crate::conformance::eventually;
+use crate::conformance::scene::{Scene, TAKE, much_later};
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// New, parked or held: all of them, by the time that the call returns. To say it again is to have said it.
+pub async fn each_url_of_a_cancelled_crawl_has_its_terminal_state(helm: &Helm) -> Result<()> {
+    let scene = Scene::new(&helm.frontier);
+    scene.begin(1200).await?;
+    for number in 0..2 {
+        scene.hear(&scene.worker, number).await?;
+    }
+    scene.park(&scene.worker, 0, much_later(), true).await?;
+    scene.finish(2, Terminal::Done).await?;
+    scene.finish(3, Terminal::Failed).await?;
+    let expected = Counts { admitted: 1200, done: 1, failed: 1, cancelled: 1198, ..Counts::default() };
+    for _ in 0..2 {
+        helm.control.cancel(&scene.crawl).await?;
+        let books = scene.books().await?;
+        assert_eq!((books.status, books.counts, books.pending), (CrawlState::Cancelled, expected, 0));
+    }
+    assert!(helm.control.failure(&scene.crawl, &scene.url(3)).await?.is_some(), "the list stays");
+    Ok(())
+}
+
+/// And takes no other command then.
+pub async fn a_paused_crawl_can_be_cancelled(helm: &Helm) -> Result<()> {
+    let scene = Scene::new(&helm.frontier);
+    scene.begin(2).await?;
+    helm.control.pause(&scene.crawl).await?;
+    helm.control.cancel(&scene.crawl).await?;
+    assert_eq!(kind(helm.control.resume(&scene.crawl).await), Some(ErrorKind::Stale));
+    assert_eq!(kind(helm.control.pause(&scene.crawl).await), Some(ErrorKind::Stale));
+    let books = scene.books().await?;
+    assert_eq!((books.status, books.counts.cancelled), (CrawlState::Cancelled, 2));
+    Ok(())
+}
+
+/// Neither who held its URLs, nor a late message, nor its producer.
+pub async fn nothing_revives_a_cancelled_crawl(helm: &Helm) -> Result<()> {
+    let scene = Scene::new(&helm.frontier);
+    let lease = scene.begin(2).await?;
+    scene.hear(&scene.worker, 0).await?;
+    scene.start(&scene.worker, 0).await?;
+    helm.control.cancel(&scene.crawl).await?;
+    let before = scene.books().await?;
+    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
+    assert!(!scene.park(&scene.worker, 0, much_later(), true).await?);
+    assert!(!scene.finish(0, Terminal::Done).await?);
+    scene.keep(&scene.worker, 0).await?;
+    for number in 0..3 {
+        assert_eq!(scene.hear(&scene.worker, number).await?, Heard::Drop);
+    }
+    assert_eq!(kind(scene.admit(&lease, 0..3).await), Some(ErrorKind::Stale));
+    assert_eq!(kind(scene.open().await), Some(ErrorKind::Stale));
+    let after = scene.books().await?;
+    assert_eq!((after.status, after.counts, after.pending), (before.status, before.counts, 0));
+    Ok(())
+}
+
+/// Admits page `number` as often as it takes to be new; sweeps may have to tidy up first.
+async fn finds_again(scene: &Scene<'_>, lease: &Discovery, number: usize) -> Result<()> {
+    eventually(LIMIT, async || {
+        let found = scene.admit(lease, [number]).await? == [true];
+        if !found {
+            scene.frontier.sweep(&scene.other).await?;
+        }
+        Ok(found)
+    })
+    .await
+}
+
+/// What has been fetched has been fetched.
+pub async fn a_later_crawl_finds_what_was_cancelled_and_nothing_else(helm: &Helm) -> Result<()> {
+    let first = Scene::new(&helm.frontier);
+    let lease = first.begin(3).await?;
+    first.finish(0, Terminal::Done).await?;
+    first.finish(1, Terminal::Failed).await?;
+    helm.frontier.renew(&lease, Duration::ZERO).await?;
+    helm.control.cancel(&first.crawl).await?;
+    let second = first.next_crawl();
+    let lease = second.open().await?;
+    finds_again(&second, &lease, 2).await?;
+    assert_eq!(second.admit(&lease, 0..3).await?, [false, false, false]);
+    assert_eq!(first.hear(&first.worker, 2).await?, Heard::Drop, "a copy from the first crawl");
+    assert_eq!(second.hear(&second.worker, 2).await?, TAKE);
+    assert_eq!(second.books().await?.counts.admitted, 1);
+    Ok(())
+}
+
+/// Not before: a late copy of its message would revive it.
+pub async fn a_later_crawl_finds_what_expired_once_its_crawl_is_over(helm: &Helm) -> Result<()> {
+    let first = Scene::new(&helm.frontier);
+    let lease = first.begin(2).await?;
+    first.finish(0, Terminal::Expired).await?;
+    assert_eq!(first.hear(&first.worker, 0).await?, Heard::Drop, "a late copy");
+    helm.frontier.close(lease).await?;
+    let second = first.next_crawl();
+    let lease = second.open().await?;
+    assert_eq!(second.admit(&lease, 0..2).await?, [false, false]);
+    first.finish(1, Terminal::Done).await?;
+    assert_eq!(first.status().await?, CrawlState::Finished);
+    finds_again(&second, &lease, 0).await?;
+    assert_eq!(second.admit(&lease, 0..2).await?, [false, false]);
+    assert_eq!(first.hear(&first.worker, 0).await?, Heard::Drop, "a copy from the first crawl");
+    assert_eq!(second.hear(&second.worker, 0).await?, TAKE);
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! The list of what failed.
+
+use std::collections::BTreeMap;
+
+use trawl_common::crawl::CrawlState;
+use trawl_common::letter::Note;
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::Result;
+use trawl_common::url::CanonicalUrl;
+
+use super::Helm;
+use crate::conformance::scene::Scene;
+
+/// Every page of the list, and how many there were.
+async fn list(helm: &Helm, scene: &Scene<'_>) -> Result<(BTreeMap<CanonicalUrl, Note>, usize)> {
+    let (mut all, mut pages, mut cursor) = (BTreeMap::new(), 0, Some(0));
+    while let Some(from) = cursor {
+        let page = helm.control.failed(&scene.crawl, from).await?;
+        all.extend(page.urls);
+        (pages, cursor) = (pages + 1, page.next);
+        assert!(pages <= 10_000, "a list has an end");
+    }
+    Ok((all, pages))
+}
+
+/// Each with all that is known of it, as long as its crawl is known; nothing else is there.
+pub async fn the_list_holds_what_failed_and_what_expired(helm: &Helm) -> Result<()> {
+    let scene = Scene::new(&helm.frontier);
+    assert_eq!(list(helm, &scene).await?.0, BTreeMap::new(), "an unknown crawl");
+    let lease = scene.begin(6).await?;
+    let ends = [Terminal::Failed, Terminal::Failed, Terminal::Expired, Terminal::Done, Terminal::Skipped];
+    let expected: BTreeMap<_, _> =
+        (0..3).map(|number| (scene.url(number), scene.note(number, ends[number]))).collect();
+    for (number, terminal) in ends.into_iter().enumerate() {
+        scene.finish(number, terminal).await?;
+        scene.finish(number, Terminal::Failed).await?;
+    }
+    assert_eq!(list(helm, &scene).await?.0, expected);
+    scene.finish(5, Terminal::Done).await?;
+    helm.frontier.close(lease).await?;
+    assert_eq!(scene.status().await?, CrawlState::Finished);
+    assert_eq!(list(helm, &scene).await?.0, expected);
+    for number in 0..6 {
+        let failure = helm.control.failure(&scene.crawl, &scene.url(number)).await?;
+        assert_eq!(failure.as_ref(), expected.get(&scene.url(number)));
+    }
+    assert_eq!(list(helm, &scene.other_spider()).await?.0, BTreeMap::new());
+    Ok(())
+}
+
+/// Nothing is left out, also where another crawl's failures lie between.
+pub async fn the_list_is_read_page_by_page(helm: &Helm) -> Result<()> {
+    const COUNT: usize = 2_500;
+    let scene = Scene::new(&helm.frontier);
+    let other = scene.other_spider();
+    scene.begin(COUNT).await?;
+    other.begin(COUNT).await?;
+    let ends: Vec<_> = (0..COUNT)
+        .flat_map(|number| [scene.ending(number, Terminal::Failed), other.ending(number, Terminal::Failed)])
+        .collect();
+    helm.frontier.finish(&ends).await?;
+    let (all, pages) = list(helm, &scene).await?;
+    assert_eq!(all.len(), COUNT);
+    assert!(pages > 1, "a page of {COUNT}");
+    assert!((0..COUNT).all(|number| all.contains_key(&scene.url(number))));
+    Ok(())
+}
+
+/// It is not shown, not replayed and not purged again; the books don't forget it.
+pub async fn what_is_purged_is_gone_and_stays_counted(helm: &Helm) -> Result<()> {
+    let scene = Scene::new(&helm.frontier);
+    let lease = scene.begin(3).await?;
+    for number in 0..3 {
+        scene.finish(number, Terminal::Failed).await?;
+    }
+    let before = scene.books().await?;
+    let urls = [scene.url(0), scene.url(1), scene.url(9)];
+    assert_eq!(helm.control.purge(&scene.crawl, &urls).await?, 2);
+    assert_eq!(helm.control.purge(&scene.crawl, &urls).await?, 0);
+    assert_eq!(list(helm, &scene).await?.0.into_keys().collect::<Vec<_>>(), [scene.url(2)]);
+    assert_eq!(helm.control.failure(&scene.crawl, &scene.url(0)).await?, None);
+    assert!(helm.control.replay(&scene.crawl, &scene.crawl, &urls).await?.is_empty());
+    assert_eq!(scene.admit(&lease, 0..2).await?, [false, false], "seen is seen");
+    assert_eq!(scene.books().await?.counts, before.counts);
+    Ok(())
+}

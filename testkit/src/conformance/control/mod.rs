@@ -1,0 +1,65 @@
+//! What people's commands promise, together with the frontier of their engine.
+
+mod cancelling;
+mod failures;
+mod pausing;
+mod replaying;
+
+use std::sync::Arc;
+
+use trawl_common::ports::{Control, ErrorKind, Frontier, Result};
+
+pub use cancelling::*;
+pub use failures::*;
+pub use pausing::*;
+pub use replaying::*;
+
+/// A frontier, and the commands to its crawls.
+pub struct Helm {
+    /// The records.
+    pub frontier: Arc<dyn Frontier>,
+    /// The commands.
+    pub control: Arc<dyn Control>,
+}
+
+/// Makes a test of each promise; a fixture returns a guard and a [`Helm`]. The second is of little patience, some
+/// 200 ms, and no other test sweeps its store.
+#[macro_export]
+macro_rules! control_conformance {
+    ($fixture:path, $brief:path) => {
+        $crate::promises! { $brief, control:
+            a_later_crawl_finds_what_was_cancelled_and_nothing_else
+            a_later_crawl_finds_what_expired_once_its_crawl_is_over
+        }
+        $crate::promises! { $fixture, control:
+            no_fetch_begins_while_a_crawl_is_paused
+            what_was_queued_goes_on_after_a_pause
+            a_pause_changes_nothing_else_about_a_url
+            deadlines_move_by_the_pause
+            a_url_first_heard_of_in_a_pause_waits_for_its_end
+            what_is_in_hand_may_end_in_a_pause
+            a_paused_crawl_does_not_end_before_it_goes_on
+            to_pause_or_resume_twice_is_to_do_it_once
+            other_crawls_go_on_while_one_is_paused
+            a_crawl_that_is_over_or_unknown_takes_no_commands
+            each_url_of_a_cancelled_crawl_has_its_terminal_state
+            a_paused_crawl_can_be_cancelled
+            nothing_revives_a_cancelled_crawl
+            the_list_holds_what_failed_and_what_expired
+            the_list_is_read_page_by_page
+            what_is_purged_is_gone_and_stays_counted
+            a_replayed_url_begins_anew_in_its_crawl
+            a_replayed_url_can_fail_and_be_replayed_again
+            a_replayed_url_that_expired_has_no_deadline
+            what_is_not_in_the_list_is_not_replayed
+            a_finished_crawl_is_replayed_into_a_successor
+            what_expired_is_replayed_into_a_successor
+            nothing_is_replayed_into_a_crawl_that_is_over_or_unknown
+            what_is_replayed_into_a_paused_crawl_waits
+        }
+    };
+}
+
+fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
+    result.err().map(|error| error.kind)
+}

@@ -1,0 +1,166 @@
+//! To give what failed another chance.
+
+use trawl_common::crawl::{Counts, CrawlState};
+use trawl_common::message::Message;
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{ErrorKind, Heard, MAX_STARTS, NewUrl, Result, Start};
+
+use super::{Helm, kind};
+use crate::conformance::scene::{Scene, TAKE, long_ago};
+
+/// What wakes a worker for a replayed page: all that its note knows of it.
+fn message(from: &Scene<'_>, into: &Scene<'_>, number: usize, terminal: Terminal) -> Message {
+    let note = from.note(number, terminal);
+    let seed = Message::seed(into.url(number), into.crawl.clone(), note.lane);
+    Message { depth: note.depth, referrer: note.referrer, ..seed }
+}
+
+/// With no failure counted and no start; the books say that it is pending, once.
+pub async fn a_replayed_url_begins_anew_in_its_crawl(helm: &Helm) -> Result<()> {
+    let scene = Scene::new(&helm.frontier);
+    let lease = scene.begin(3).await?;
+    scene.hear(&scene.worker, 0).await?;
+    scene.park(&scene.worker, 0, long_ago(), true).await?;
+    scene.hear(&scene.worker, 0).await?;
+    for _ in 0..MAX_STARTS {
+        scene.start(&scene.worker, 0).await?;
+    }
+    scene.finish(0, Terminal::Failed).await?;
+    scene.finish(1, Terminal::Failed).await?;
+    let urls = [scene.url(0), scene.url(1)];
+    let messages = helm.control.replay(&scene.crawl, &scene.crawl, &urls).await?;
+    assert_eq!(messages, [0, 1].map(|number| message(&scene, &scene, number, Terminal::Failed)));
+    helm.frontier.confirm(&scene.crawl, &urls).await?;
+    let books = scene.books().await?;
+    assert_eq!((books.counts, books.pending), (Counts { admitted: 3, ..Counts::default() }, 3));
+    assert_eq!(helm.control.failure(&scene.crawl, &scene.url(0)).await?, None);
+    assert_eq!(scene.admit(&lease, 0..2).await?, [false, false]);
+    assert_eq!(scene.hear(&scene.other, 0).await?, TAKE);
+    assert_eq!(scene.start(&scene.other, 0).await?, Start::Go);
+    assert!(scene.finish(0, Terminal::Done).await?);
+    assert!(!scene.finish(0, Terminal::Done).await?);
+    Ok(())
+}
+
+/// Again and again, and counted once each time.
+pub async fn a_replayed_url_can_fail_and_be_replayed_again(helm: &Helm) -> Result<()> {
+    let scene = Scene::new(&helm.frontier);
+    let lease = scene.begin(1).await?;
+    for _ in 0..3 {
+        scene.finish(0, Terminal::Failed).await?;
+        assert_eq!(scene.books().await?.counts.failed, 1);
+        assert!(helm.control.failure(&scene.crawl, &scene.url(0)).await?.is_some());
+        assert_eq!(helm.control.replay(&scene.crawl, &scene.crawl, &[scene.url(0)]).await?.len(), 1);
+        assert_eq!(scene.books().await?.counts.failed, 0);
+    }
+    helm.frontier.close(lease).await?;
+    assert_eq!(scene.status().await?, CrawlState::Running);
+    scene.finish(0, Terminal::Done).await?;
+    let books = scene.books().await?;
+    let expected = Counts { admitted: 1, done: 1, ..Counts::default() };
+    assert_eq!((books.status, books.counts), (CrawlState::Finished, expected));
+    Ok(())
+}
+
+/// Else it would expire again at once.
+pub async fn a_replayed_url_that_expired_has_no_deadline(helm: &Helm) -> Result<()> {
+    let scene = Scene::new(&helm.frontier);
+    let lease = scene.begin(0).await?;
+    helm.frontier.admit(&lease, &[NewUrl { deadline: Some(long_ago()), ..scene.new_url(0) }]).await?;
+    scene.finish(0, Terminal::Expired).await?;
+    let messages = helm.control.replay(&scene.crawl, &scene.crawl, &[scene.url(0)]).await?;
+    assert_eq!(messages, [message(&scene, &scene, 0, Terminal::Expired)]);
+    assert_eq!(scene.books().await?.counts, Counts { admitted: 1, ..Counts::default() });
+    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
+    assert!(scene.finish(0, Terminal::Done).await?);
+    Ok(())
+}
+
+/// Done, pending, never seen, named twice, or of another crawl.
+pub async fn what_is_not_in_the_list_is_not_replayed(helm: &Helm) -> Result<()> {
+    let scene = Scene::new(&helm.frontier);
+    let unknown = scene.next_crawl();
+    scene.begin(3).await?;
+    scene.finish(0, Terminal::Done).await?;
+    scene.finish(1, Terminal::Failed).await?;
+    let urls = [0, 1, 2, 9, 1].map(|number| scene.url(number));
+    assert!(helm.control.replay(&unknown.crawl, &scene.crawl, &urls).await?.is_empty());
+    let messages = helm.control.replay(&scene.crawl, &scene.crawl, &urls).await?;
+    assert_eq!(messages, [message(&scene, &scene, 1, Terminal::Failed)]);
+    assert!(helm.control.replay(&scene.crawl, &scene.crawl, &urls).await?.is_empty());
+    let books = scene.books().await?;
+    assert_eq!((books.counts, books.pending), (Counts { admitted: 3, done: 1, ..Counts::default() }, 2));
+    Ok(())
+}
+
+/// A finished crawl stays as it is; what failed in it is admitted there.
+pub async fn a_finished_crawl_is_replayed_into_a_successor(helm: &Helm) -> Result<()> {
+    let first = Scene::new(&helm.frontier);
+    let lease = first.begin(2).await?;
+    first.finish(0, Terminal::Done).await?;
+    first.finish(1, Terminal::Failed).await?;
+    helm.frontier.close(lease).await?;
+    let before = first.books().await?;
+    let second = first.next_crawl();
+    let lease = second.open().await?;
+    let messages = helm.control.replay(&first.crawl, &second.crawl, &[first.url(0), first.url(1)]).await?;
+    assert_eq!(messages, [message(&first, &second, 1, Terminal::Failed)]);
+    helm.frontier.confirm(&second.crawl, &[second.url(1)]).await?;
+    helm.frontier.close(lease).await?;
+    let after = first.books().await?;
+    assert_eq!((after.status, after.counts, after.pending), (before.status, before.counts, 0));
+    assert_eq!(helm.control.failure(&first.crawl, &first.url(1)).await?, None);
+    assert_eq!(second.books().await?.counts, Counts { admitted: 1, ..Counts::default() });
+    assert_eq!(first.hear(&first.worker, 1).await?, Heard::Drop, "a copy from the first crawl");
+    assert_eq!(second.hear(&second.worker, 1).await?, TAKE);
+    assert!(second.finish(1, Terminal::Failed).await?);
+    assert_eq!(second.status().await?, CrawlState::Finished);
+    assert!(helm.control.failure(&second.crawl, &second.url(1)).await?.is_some());
+    Ok(())
+}
+
+/// Though its spider may have forgotten it by then; it is seen from now on.
+pub async fn what_expired_is_replayed_into_a_successor(helm: &Helm) -> Result<()> {
+    let first = Scene::new(&helm.frontier);
+    let lease = first.begin(1).await?;
+    first.finish(0, Terminal::Expired).await?;
+    helm.frontier.close(lease).await?;
+    let second = first.next_crawl();
+    let lease = second.open().await?;
+    let messages = helm.control.replay(&first.crawl, &second.crawl, &[first.url(0)]).await?;
+    assert_eq!(messages, [message(&first, &second, 0, Terminal::Expired)]);
+    assert_eq!(second.admit(&lease, [0]).await?, [false]);
+    assert_eq!(second.hear(&second.worker, 0).await?, TAKE);
+    assert!(second.finish(0, Terminal::Done).await?);
+    assert_eq!(second.books().await?.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
+    Ok(())
+}
+
+/// `Stale`, and the list is as it was.
+pub async fn nothing_is_replayed_into_a_crawl_that_is_over_or_unknown(helm: &Helm) -> Result<()> {
+    let scene = Scene::new(&helm.frontier);
+    let lease = scene.begin(1).await?;
+    scene.finish(0, Terminal::Failed).await?;
+    helm.frontier.close(lease).await?;
+    let before = scene.books().await?;
+    for into in [&scene, &scene.next_crawl()] {
+        let refused = helm.control.replay(&scene.crawl, &into.crawl, &[scene.url(0)]).await;
+        assert_eq!(kind(refused), Some(ErrorKind::Stale));
+    }
+    assert!(helm.control.failure(&scene.crawl, &scene.url(0)).await?.is_some());
+    assert_eq!(scene.books().await?.counts, before.counts);
+    Ok(())
+}
+
+/// As all that is new does.
+pub async fn what_is_replayed_into_a_paused_crawl_waits(helm: &Helm) -> Result<()> {
+    let scene = Scene::new(&helm.frontier);
+    scene.begin(1).await?;
+    scene.finish(0, Terminal::Failed).await?;
+    helm.control.pause(&scene.crawl).await?;
+    assert_eq!(helm.control.replay(&scene.crawl, &scene.crawl, &[scene.url(0)]).await?.len(), 1);
+    assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
+    helm.control.resume(&scene.crawl).await?;
+    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
+    Ok(())
+}

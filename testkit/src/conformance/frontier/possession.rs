@@ -1,0 +1,114 @@
+//! Whose a URL is, and for how long.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{Frontier, Heard, Result, Start};
+
+use crate::conformance::eventually;
+use crate::conformance::scene::{Scene, TAKE, much_later};
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// And its former holder has lost it, even if it is only slow.
+pub async fn a_url_that_nobody_keeps_is_taken_over(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(1).await?;
+    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
+    eventually(LIMIT, async || Ok(scene.hear(&scene.other, 0).await? == TAKE)).await?;
+    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
+    assert!(!scene.park(&scene.worker, 0, much_later(), true).await?);
+    assert_eq!(scene.start(&scene.other, 0).await?, Start::Go);
+    Ok(())
+}
+
+/// Holds two pages and has only the first again and again by `again`, until another takes the second over.
+/// Returns whether that one could take the first as well.
+async fn outlives(scene: &Scene<'_>, again: impl AsyncFn() -> Result<()>) -> Result<bool> {
+    // The first is heard first: by itself it does not outlive the second.
+    scene.hear(&scene.worker, 0).await?;
+    scene.hear(&scene.worker, 1).await?;
+    eventually(LIMIT, async || {
+        again().await?;
+        Ok(scene.hear(&scene.other, 1).await? == TAKE)
+    })
+    .await?;
+    Ok(scene.hear(&scene.other, 0).await? == Heard::Drop)
+}
+
+/// For as long as its holder says so in time; on a busy machine this takes more than one try.
+pub async fn a_url_that_is_kept_is_not_taken_over(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    eventually(LIMIT, async || {
+        let scene = Scene::new(frontier);
+        scene.begin(2).await?;
+        outlives(&scene, async || scene.keep(&scene.worker, 0).await).await
+    })
+    .await
+}
+
+/// A message that comes twice to the same worker says as much.
+pub async fn a_url_that_is_heard_again_is_kept(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    eventually(LIMIT, async || {
+        let scene = Scene::new(frontier);
+        scene.begin(2).await?;
+        outlives(&scene, async || scene.hear(&scene.worker, 0).await.map(drop)).await
+    })
+    .await
+}
+
+/// Nor does it disturb who holds it.
+pub async fn keeping_what_another_holds_takes_nothing(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(1).await?;
+    scene.hear(&scene.worker, 0).await?;
+    scene.keep(&scene.other, 0).await?;
+    assert_eq!(scene.start(&scene.other, 0).await?, Start::Lost);
+    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
+    Ok(())
+}
+
+/// Queued, parked or ended: whoever thinks to have it is mistaken.
+pub async fn keeping_what_is_not_in_hand_takes_nothing(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(3).await?;
+    scene.hear(&scene.worker, 1).await?;
+    scene.park(&scene.worker, 1, much_later(), false).await?;
+    scene.hear(&scene.worker, 2).await?;
+    scene.finish(2, Terminal::Done).await?;
+    let before = scene.books().await?;
+    for number in 0..3 {
+        scene.keep(&scene.worker, number).await?;
+        assert_eq!(scene.start(&scene.worker, number).await?, Start::Lost);
+    }
+    let heard = [scene.hear(&scene.other, 0).await?, scene.hear(&scene.other, 1).await?];
+    assert_eq!(heard, [TAKE, Heard::Drop]);
+    let after = scene.books().await?;
+    assert_eq!((after.counts, after.pending), (before.counts, before.pending));
+    Ok(())
+}
+
+/// The store has forgotten it, and its crawl perhaps; the worker has not.
+pub async fn a_kept_url_that_was_never_seen_is_admitted_in_its_holders_hands(
+    frontier: &Arc<dyn Frontier>,
+) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.keep(&scene.worker, 0).await?;
+    let books = scene.books().await?;
+    assert_eq!((books.counts.admitted, books.pending), (1, 1));
+    assert_eq!(scene.hear(&scene.other, 0).await?, Heard::Drop);
+    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
+    assert!(scene.finish(0, Terminal::Done).await?);
+    Ok(())
+}
+
+/// What is over is over, whatever is in whose hands.
+pub async fn a_kept_url_does_not_revive_a_crawl_that_is_over(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.begin(0).await?;
+    frontier.close(lease).await?;
+    scene.keep(&scene.worker, 0).await?;
+    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
+    assert_eq!(scene.books().await?.counts.admitted, 0);
+    Ok(())
+}

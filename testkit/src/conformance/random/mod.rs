@@ -1,0 +1,159 @@
+//! One law for all orders: whatever two workers, a producer and a person do to a few URLs, again and again and in
+//! any order, an engine answers as a model of a page does, and its books agree.
+
+mod model;
+mod step;
+
+use trawl_common::crawl::CrawlState;
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{Discovery, ErrorKind, NewUrl, Result};
+
+use self::model::Model;
+use self::step::URLS;
+pub use self::step::{Step, Who, steps};
+use super::control::Helm;
+use super::scene::{Cast, Scene, long_ago, much_later};
+
+/// What the death of every process does to what workers held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterCrash {
+    /// It is in nobody's hands: whoever comes next knows that the former holders are gone.
+    Free,
+    /// It is held until that lapses, which takes longer than the test.
+    Held,
+}
+
+/// Takes `steps` on the engine that `connect` gives, now and after each [`Step::Crash`], and then ends what is
+/// left. Panics where the engine departs from the model.
+pub async fn obeys_the_model(
+    mut connect: impl AsyncFnMut() -> Result<Helm>,
+    after_crash: AfterCrash,
+    steps: &[Step],
+) -> Result<()> {
+    let mut helm = connect().await?;
+    let cast = Cast::new();
+    let mut lease = Some(Scene::with(&helm.frontier, cast.clone()).begin(0).await?);
+    let mut model = Model::new();
+    for step in steps {
+        if matches!(step, Step::Crash) {
+            drop(helm);
+            helm = connect().await?;
+            lease = None;
+            if after_crash == AfterCrash::Free {
+                model.pages.values_mut().for_each(|page| page.holder = None);
+            }
+        }
+        let scene = Scene::with(&helm.frontier, cast.clone());
+        take(*step, &helm, &scene, &mut lease, &mut model).await?;
+        agree(&scene, &model).await?;
+    }
+    let scene = Scene::with(&helm.frontier, cast.clone());
+    take(Step::Resume, &helm, &scene, &mut lease, &mut model).await?;
+    for url in 0..URLS {
+        assert_eq!(scene.finish(url, Terminal::Done).await?, model.finish(url, Terminal::Done));
+        agree(&scene, &model).await?;
+    }
+    if !model.status.is_over() {
+        take(Step::Open, &helm, &scene, &mut lease, &mut model).await?;
+        take(Step::Close, &helm, &scene, &mut lease, &mut model).await?;
+    }
+    agree(&scene, &model).await?;
+    assert!(model.status.is_over());
+    Ok(())
+}
+
+async fn agree(scene: &Scene<'_>, model: &Model) -> Result<()> {
+    let books = scene.books().await?;
+    assert_eq!((books.counts, books.pending), (model.counts, model.left()));
+    assert_eq!(books.status, model.status);
+    // Whether a cancelled crawl had read its sources is nobody's question.
+    assert!(books.discovered == model.is_closed || model.status == CrawlState::Cancelled);
+    Ok(())
+}
+
+/// A call that either succeeds, or is `Stale` because the crawl is over.
+fn goes<T: std::fmt::Debug>(result: Result<T>, expected: bool) -> Option<T> {
+    match result {
+        Ok(value) if expected => Some(value),
+        Err(error) if !expected && error.kind == ErrorKind::Stale => None,
+        other => panic!("{other:?}, where success is {expected}"),
+    }
+}
+
+async fn take(
+    step: Step,
+    helm: &Helm,
+    scene: &Scene<'_>,
+    lease: &mut Option<Discovery>,
+    model: &mut Model,
+) -> Result<()> {
+    let worker = |who| if who == Who::One { &scene.worker } else { &scene.other };
+    let is_going = !model.status.is_over();
+    match step {
+        Step::Open => {
+            if let Some(taken) = goes(scene.open().await, is_going) {
+                model.is_closed = false;
+                *lease = Some(taken);
+            }
+        }
+        Step::Close => {
+            if let Some(lease) = lease.take() {
+                let closed = scene.frontier.close(lease).await;
+                // A cancelled crawl has no sources to end.
+                assert!(closed.is_ok() || !is_going);
+                model.is_closed = true;
+                model.settle();
+            }
+        }
+        Step::Admit(first, count) => {
+            if let Some(lease) = lease {
+                let numbers = (first..first + count).map(|number| number % URLS);
+                let urls: Vec<NewUrl> = numbers.clone().map(|number| scene.new_url(number)).collect();
+                if let Some(new) = goes(scene.frontier.admit(lease, &urls).await, is_going) {
+                    assert_eq!(new, numbers.map(|number| model.admit(number)).collect::<Vec<_>>());
+                }
+            }
+        }
+        Step::Confirm(url) => scene.frontier.confirm(&scene.crawl, &[scene.url(url)]).await?,
+        Step::Hear(who, url) => {
+            // Whether a holder that is told to drop its message lets go of the URL is up to the engine.
+            if !(model.is_paused() && model.held(who, url).is_some()) {
+                assert_eq!(scene.hear(worker(who), url).await?, model.hear(who, url));
+            }
+        }
+        Step::Keep(who, url) => {
+            scene.keep(worker(who), url).await?;
+            model.keep(who, url);
+        }
+        Step::Start(who, url) => {
+            assert_eq!(scene.start(worker(who), url).await?, model.start(who, url));
+        }
+        Step::Park { who, url, long, failed } => {
+            let until = if long { much_later() } else { long_ago() };
+            let expected = model.park(who, url, long, failed);
+            assert_eq!(scene.park(worker(who), url, until, failed).await?, expected);
+        }
+        Step::Release(who, url) => {
+            scene.release(worker(who), url).await?;
+            model.release(who, url);
+        }
+        Step::Finish(url, terminal) => {
+            assert_eq!(scene.finish(url, terminal).await?, model.finish(url, terminal));
+        }
+        Step::Pause => drop(goes(helm.control.pause(&scene.crawl).await, model.pause())),
+        Step::Resume => drop(goes(helm.control.resume(&scene.crawl).await, model.resume())),
+        Step::Cancel => drop(goes(helm.control.cancel(&scene.crawl).await, model.cancel())),
+        Step::Replay(url) => {
+            let replayed = helm.control.replay(&scene.crawl, &scene.crawl, &[scene.url(url)]).await;
+            if let Some(messages) = goes(replayed, is_going) {
+                assert_eq!(messages.len(), usize::from(model.replay(url)));
+            }
+        }
+        Step::Sweep => {
+            let swept = scene.frontier.sweep(&scene.worker).await?;
+            assert!(swept.lost.iter().all(|message| message.crawl != scene.crawl), "nothing is lost so soon");
+        }
+        Step::Crash => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! What must be true after each step.
+
+use std::collections::BTreeMap;
+
+use trawl_common::crawl::{Counts, CrawlState};
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{Heard, MAX_STARTS, Start};
+
+use super::step::Who;
+use crate::conformance::scene::took;
+
+/// What must be true of one page.
+#[derive(Default)]
+pub(super) struct Page {
+    pub(super) ended: Option<Terminal>,
+    pub(super) holder: Option<Who>,
+    pub(super) is_far: bool,
+    pub(super) attempts: u32,
+    pub(super) starts: u32,
+}
+
+/// What must be true of the crawl.
+pub(super) struct Model {
+    pub(super) pages: BTreeMap<usize, Page>,
+    pub(super) counts: Counts,
+    pub(super) status: CrawlState,
+    pub(super) is_closed: bool,
+}
+
+impl Model {
+    pub(super) fn new() -> Self {
+        Self {
+            pages: BTreeMap::new(),
+            counts: Counts::default(),
+            status: CrawlState::Running,
+            is_closed: false,
+        }
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.status == CrawlState::Paused
+    }
+
+    fn pending(&mut self, url: usize) -> Option<&mut Page> {
+        self.pages.get_mut(&url).filter(|page| page.ended.is_none())
+    }
+
+    pub(super) fn held(&mut self, who: Who, url: usize) -> Option<&mut Page> {
+        self.pending(url).filter(|page| page.holder == Some(who))
+    }
+
+    pub(super) fn admit(&mut self, url: usize) -> bool {
+        let is_new = !self.pages.contains_key(&url);
+        if is_new {
+            self.pages.insert(url, Page::default());
+            self.counts.admitted += 1;
+        }
+        is_new
+    }
+
+    pub(super) fn hear(&mut self, who: Who, url: usize) -> Heard {
+        if !self.status.is_over() {
+            self.admit(url);
+        }
+        let is_paused = self.is_paused();
+        let Some(page) = self.pending(url) else { return Heard::Drop };
+        if is_paused || page.is_far || page.holder.is_some_and(|holder| holder != who) {
+            return Heard::Drop;
+        }
+        page.holder = Some(who);
+        took(page.attempts)
+    }
+
+    pub(super) fn keep(&mut self, who: Who, url: usize) {
+        if !self.status.is_over() && self.admit(url) {
+            self.pages.insert(url, Page { holder: Some(who), ..Page::default() });
+        }
+    }
+
+    pub(super) fn start(&mut self, who: Who, url: usize) -> Start {
+        let is_paused = self.is_paused();
+        let Some(page) = self.held(who, url) else { return Start::Lost };
+        if is_paused {
+            page.holder = None;
+            return Start::Lost;
+        }
+        page.starts += 1;
+        if page.starts > MAX_STARTS { Start::Poison } else { Start::Go }
+    }
+
+    pub(super) fn park(&mut self, who: Who, url: usize, long: bool, failed: bool) -> bool {
+        let Some(page) = self.held(who, url) else { return false };
+        let attempts = page.attempts + u32::from(failed);
+        *page = Page { is_far: long, attempts, ..Page::default() };
+        true
+    }
+
+    pub(super) fn release(&mut self, who: Who, url: usize) {
+        if let Some(page) = self.held(who, url) {
+            (page.holder, page.starts) = (None, 0);
+        }
+    }
+
+    pub(super) fn finish(&mut self, url: usize, terminal: Terminal) -> bool {
+        let Some(page) = self.pending(url) else { return false };
+        page.ended = Some(terminal);
+        *self.counts.of(terminal) += 1;
+        self.settle();
+        true
+    }
+
+    /// Whether the crawl can be told so.
+    pub(super) fn pause(&mut self) -> bool {
+        let is_going = !self.status.is_over();
+        if is_going {
+            self.status = CrawlState::Paused;
+        }
+        is_going
+    }
+
+    /// Whether the crawl can be told so.
+    pub(super) fn resume(&mut self) -> bool {
+        let is_going = !self.status.is_over();
+        if self.is_paused() {
+            self.status = CrawlState::Running;
+            self.settle();
+        }
+        is_going
+    }
+
+    /// Whether the crawl can be told so.
+    pub(super) fn cancel(&mut self) -> bool {
+        if self.status == CrawlState::Finished {
+            return false;
+        }
+        self.counts.cancelled += self.left();
+        for page in self.pages.values_mut() {
+            page.ended.get_or_insert(Terminal::Cancelled);
+        }
+        self.status = CrawlState::Cancelled;
+        true
+    }
+
+    /// Whether the page was in the list.
+    pub(super) fn replay(&mut self, url: usize) -> bool {
+        let Some(page) = self.pages.get_mut(&url) else { return false };
+        let Some(terminal @ (Terminal::Failed | Terminal::Expired)) = page.ended else { return false };
+        *page = Page::default();
+        *self.counts.of(terminal) -= 1;
+        true
+    }
+
+    pub(super) fn left(&self) -> u64 {
+        self.pages.values().filter(|page| page.ended.is_none()).count() as u64
+    }
+
+    pub(super) fn settle(&mut self) {
+        if self.status == CrawlState::Running && self.is_closed && self.left() == 0 {
+            self.status = CrawlState::Finished;
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What may be done, and how to draw it.
+
+use proptest::prelude::*;
+use trawl_common::outcome::Terminal;
+
+/// How many URLs the steps are about.
+pub(super) const URLS: usize = 4;
+
+/// One call, on one of a few pages, by one of two workers.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    /// The producer opens the crawl, or opens it again.
+    Open,
+    /// It admits pages from `.0` on, `.1` of them.
+    Admit(usize, usize),
+    /// It confirms a page.
+    Confirm(usize),
+    /// It has read all sources.
+    Close,
+    /// A worker receives a message.
+    Hear(Who, usize),
+    /// A worker goes on holding a page, or thinks so.
+    Keep(Who, usize),
+    /// A worker is about to fetch.
+    Start(Who, usize),
+    /// A worker puts a page aside: for long or not, for a failure or not.
+    Park {
+        /// Which worker.
+        who: Who,
+        /// Which page.
+        url: usize,
+        /// Whether its instant is far away.
+        long: bool,
+        /// Whether it failed.
+        failed: bool,
+    },
+    /// A worker gives a page back.
+    Release(Who, usize),
+    /// A page reaches a terminal state.
+    Finish(usize, Terminal),
+    /// A person holds the crawl.
+    Pause,
+    /// A person lets it go on.
+    Resume,
+    /// A person ends it.
+    Cancel,
+    /// A person sends a page again that failed, in the same crawl.
+    Replay(usize),
+    /// A worker sweeps.
+    Sweep,
+    /// Every process is killed, and new ones begin with the same store.
+    Crash,
+}
+
+/// One of two workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// The one.
+    One,
+    /// The other.
+    Two,
+}
+
+fn who() -> impl Strategy<Value = Who> {
+    prop_oneof![Just(Who::One), Just(Who::Two)]
+}
+
+fn url() -> impl Strategy<Value = usize> {
+    0..URLS
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => Just(Step::Open),
+        10 => (url(), 0..=URLS).prop_map(|(first, count)| Step::Admit(first, count)),
+        5 => url().prop_map(Step::Confirm),
+        5 => Just(Step::Close),
+        30 => (who(), url()).prop_map(|(who, url)| Step::Hear(who, url)),
+        10 => (who(), url()).prop_map(|(who, url)| Step::Keep(who, url)),
+        20 => (who(), url()).prop_map(|(who, url)| Step::Start(who, url)),
+        15 => (who(), url(), any::<bool>(), any::<bool>())
+            .prop_map(|(who, url, long, failed)| Step::Park { who, url, long, failed }),
+        10 => (who(), url()).prop_map(|(who, url)| Step::Release(who, url)),
+        15 => (url(), prop::sample::select(&Terminal::ALL[..]))
+            .prop_map(|(url, terminal)| Step::Finish(url, terminal)),
+        5 => Just(Step::Pause),
+        10 => Just(Step::Resume),
+        1 => Just(Step::Cancel),
+        10 => url().prop_map(Step::Replay),
+        5 => Just(Step::Sweep),
+        5 => Just(Step::Crash),
+    ]
+}
+
+/// Up to eighty steps. To cancel is rare, for little happens after it.
+pub fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(step(), 1..80)
+}

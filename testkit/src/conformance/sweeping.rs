@@ -1,0 +1,63 @@
+//! What a sweep promises, on any engine: what was lost from sight comes to a worker again.
+
+use trawl_common::ports::{Heard, Receipt, Result, Start};
+
+use super::engine::{Engine, collect, tend, tend_until_heard};
+use super::scene::TAKE;
+
+/// Makes a test of each promise; the fixture returns a guard and an [`Engine`] of little patience, some 200 ms,
+/// whose queues no other test uses and whose store no other test sweeps.
+#[macro_export]
+macro_rules! sweep_conformance {
+    ($brief:path) => {
+        $crate::promises! { $brief, sweeping:
+            what_is_no_longer_kept_comes_again
+            what_a_pause_held_back_comes_after_it
+            what_a_pause_let_go_comes_after_it
+        }
+    };
+}
+
+/// Its worker has died, after it acked the message.
+pub async fn what_is_no_longer_kept_comes_again(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(1).await?;
+    let mut consumer = engine.queue.consume(10).await?;
+    let received = collect(&mut *consumer, 1).await?;
+    scene.hear(&scene.worker, 0).await?;
+    scene.start(&scene.worker, 0).await?;
+    engine.queue.ack(&[received[0].1]).await?;
+    tend_until_heard(engine, &scene, &mut *consumer, 0, TAKE).await
+}
+
+/// Its message arrived in the pause and was dropped.
+pub async fn what_a_pause_held_back_comes_after_it(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(1).await?;
+    let mut consumer = engine.queue.consume(10).await?;
+    let received = collect(&mut *consumer, 1).await?;
+    engine.control.pause(&scene.crawl).await?;
+    assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
+    let receipts: Vec<Receipt> = received.iter().map(|(_, receipt)| *receipt).collect();
+    engine.queue.ack(&receipts).await?;
+    for _ in 0..5 {
+        for (message, receipt) in tend(engine, &scene, &mut *consumer).await? {
+            let heard = engine.frontier.hear(&scene.worker, &[message]).await?;
+            assert_eq!(heard, [Heard::Drop], "it is still paused");
+            engine.queue.ack(&[receipt]).await?;
+        }
+    }
+    engine.control.resume(&scene.crawl).await?;
+    tend_until_heard(engine, &scene, &mut *consumer, 0, TAKE).await
+}
+
+/// A worker held it and was not allowed to start.
+pub async fn what_a_pause_let_go_comes_after_it(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(1).await?;
+    let mut consumer = engine.queue.consume(10).await?;
+    let received = collect(&mut *consumer, 1).await?;
+    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
+    engine.control.pause(&scene.crawl).await?;
+    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
+    engine.queue.ack(&[received[0].1]).await?;
+    engine.control.resume(&scene.crawl).await?;
+    tend_until_heard(engine, &scene, &mut *consumer, 0, TAKE).await
+}

@@ -1,0 +1,72 @@
+//! Where commands find crawls: on the fleet's servers, or in the state file of `trawl crawl`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use trawl_backends::embedded::Embedded;
+use trawl_backends::rabbitmq::RabbitMq;
+use trawl_backends::redis::{self, RedisFrontier};
+use trawl_cli::{Fail, Global};
+use trawl_common::crawl::Books;
+use trawl_common::names::CrawlId;
+use trawl_common::ports::{Control, Frontier, Queue};
+use trawl_common::settings::Settings;
+
+/// Which crawls a command is about.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct Where {
+    /// Look into the state file FILE of `trawl crawl`, not at the fleet
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+}
+
+/// The books of crawls, and what can be done to them.
+pub(crate) struct Desk {
+    pub(crate) frontier: Arc<dyn Frontier>,
+    pub(crate) control: Arc<dyn Control>,
+    pub(crate) settings: Settings,
+    embedded: Option<Embedded>,
+}
+
+impl Desk {
+    pub(crate) async fn open(global: &Global, place: &Where) -> Result<Self, Fail> {
+        let settings = Global::load(&global.source())?;
+        match &place.state {
+            Some(file) => Self::of_file(file, settings),
+            None => Self::of_fleet(settings).await,
+        }
+    }
+
+    async fn of_fleet(settings: Settings) -> Result<Self, Fail> {
+        let redis = redis::connect(&settings.redis).await?;
+        let redis = Arc::new(RedisFrontier::new(redis, settings.recovery.patience));
+        Ok(Self { frontier: redis.clone(), control: redis, settings, embedded: None })
+    }
+
+    fn of_file(file: &Path, settings: Settings) -> Result<Self, Fail> {
+        if !file.exists() {
+            return Err(Fail::usage(format!("{}: there is no such state file", file.display())));
+        }
+        let store = Embedded::open(file, settings.recovery.patience).map_err(Fail::usage)?;
+        Ok(Self { frontier: store.frontier(), control: store.control(), settings, embedded: Some(store) })
+    }
+
+    /// Where messages go.
+    pub(crate) async fn queue(&self) -> Result<Arc<dyn Queue>, Fail> {
+        match &self.embedded {
+            Some(store) => Ok(store.queue()),
+            None => Ok(Arc::new(RabbitMq::connect(&self.settings.rabbitmq, &self.settings.queues).await?)),
+        }
+    }
+
+    /// Whether workers are waiting for what is sent.
+    pub(crate) fn is_fleet(&self) -> bool {
+        self.embedded.is_none()
+    }
+
+    /// The books of a crawl that must exist.
+    pub(crate) async fn books(&self, id: &CrawlId) -> Result<Books, Fail> {
+        let books = self.frontier.books(id).await?;
+        books.ok_or_else(|| Fail::usage(format!("no crawl {id}: `trawl status` lists them")))
+    }
+}

@@ -1,0 +1,105 @@
+//! Which dead letters a command is about.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use trawl_cli::Fail;
+use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
+use trawl_common::outcome::Reason;
+use trawl_common::settings::duration;
+use trawl_common::time::UnixMs;
+use trawl_common::url::Fingerprint;
+
+use super::Failed;
+use crate::desk::Desk;
+
+/// Every letter that fits all of these.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Filter {
+    /// Only those that failed for REASON: retries, final, poison, expired
+    #[arg(long, value_name = "REASON")]
+    reason: Option<Reason>,
+    /// Only those of HOST
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Only those of this spider
+    #[arg(long, value_name = "NAME")]
+    spider: Option<SpiderName>,
+    /// Only those of this crawl
+    #[arg(long, value_name = "ID")]
+    crawl: Option<CrawlId>,
+    /// Only those that failed longer ago than AGE: 30m, 2h, 1d
+    #[arg(long, value_name = "AGE", value_parser = duration::parse)]
+    older_than: Option<Duration>,
+    /// At most N
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+}
+
+impl Filter {
+    /// Whether every letter fits.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { reason, host, spider, crawl, older_than, limit } = self;
+        reason.is_none()
+            && host.is_none()
+            && spider.is_none()
+            && crawl.is_none()
+            && older_than.is_none()
+            && limit.is_none()
+    }
+
+    fn takes_crawl(&self, crawl: &CrawlRef) -> bool {
+        self.crawl.as_ref().is_none_or(|id| *id == crawl.id)
+            && self.spider.as_ref().is_none_or(|spider| *spider == crawl.spider)
+    }
+
+    fn takes(&self, failed: &Failed, now: UnixMs) -> bool {
+        let cause = &failed.note.cause;
+        self.reason.is_none_or(|reason| reason == cause.reason)
+            && self.host.as_ref().is_none_or(|host| failed.url.host().as_str().eq_ignore_ascii_case(host))
+            && self.older_than.is_none_or(|age| cause.failed_at.plus(age) <= now)
+    }
+}
+
+/// What fits a filter, a page at a time, crawl by crawl.
+pub(crate) struct Walk<'a> {
+    desk: &'a Desk,
+    filter: &'a Filter,
+    crawls: Vec<CrawlRef>,
+    cursor: u64,
+    left: u64,
+    /// What the crawl has yielded: a page may bring a URL again.
+    known: HashSet<Fingerprint>,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) async fn new(desk: &'a Desk, filter: &'a Filter) -> Result<Self, Fail> {
+        let mut crawls: Vec<CrawlRef> =
+            desk.frontier.crawls().await?.iter().map(|books| books.crawl_ref()).collect();
+        crawls.retain(|crawl| filter.takes_crawl(crawl));
+        let left = filter.limit.unwrap_or(u64::MAX);
+        Ok(Self { desk, filter, crawls, cursor: 0, left, known: HashSet::new() })
+    }
+
+    /// The next page, all of one crawl, which may be empty; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<(CrawlRef, Vec<Failed>)>, Fail> {
+        let Some(crawl) = self.crawls.last().filter(|_| self.left > 0).cloned() else { return Ok(None) };
+        let page = self.desk.control.failed(&crawl, self.cursor).await?;
+        let now = UnixMs::now();
+        let mut found = Vec::new();
+        for (url, note) in page.urls {
+            let fingerprint = url.fingerprint();
+            let failed = Failed { crawl: crawl.clone(), url, note };
+            if self.left > 0 && self.filter.takes(&failed, now) && self.known.insert(fingerprint) {
+                self.left -= 1;
+                found.push(failed);
+            }
+        }
+        self.cursor = page.next.unwrap_or_default();
+        if page.next.is_none() {
+            self.crawls.pop();
+            self.known.clear();
+        }
+        Ok(Some((crawl, found)))
+    }
+}

@@ -1,0 +1,74 @@
+//! `trawl dlq`: URLs that failed or expired. Looking at them takes none away.
+
+mod filter;
+mod list;
+mod replay;
+mod show;
+
+use std::io::{BufRead, IsTerminal};
+
+use clap::Subcommand;
+use filter::Filter;
+use trawl_cli::{Fail, Global, Outcome};
+use trawl_common::letter::Note;
+use trawl_common::names::CrawlRef;
+use trawl_common::url::CanonicalUrl;
+
+use crate::desk::{Desk, Where};
+
+/// What to do with dead letters.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    place: Where,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List URLs that failed, or count them by reason and host
+    List(list::Args),
+    /// Show all that is known of one URL's failure
+    Show(show::Args),
+    /// Send URLs again, with no failure counted; those of a crawl that is over in a crawl of their own
+    Replay(replay::Args),
+    /// Take URLs out of the list for good; the crawls' counters stay
+    Purge(replay::Args),
+}
+
+/// A URL that failed, of some crawl.
+pub(crate) struct Failed {
+    pub(crate) crawl: CrawlRef,
+    pub(crate) url: CanonicalUrl,
+    pub(crate) note: Note,
+}
+
+impl Args {
+    pub(crate) async fn run(self, global: Global) -> Outcome {
+        let desk = Desk::open(&global, &self.place).await?;
+        match self.command {
+            Command::List(args) => args.run(&desk).await,
+            Command::Show(args) => args.run(&desk).await,
+            Command::Replay(args) => args.replay(&desk).await,
+            Command::Purge(args) => args.purge(&desk).await,
+        }
+    }
+}
+
+/// Asks before something is done to every dead letter there is. Without a terminal nobody can answer.
+fn confirm(what: &str, filter: &Filter, yes: bool) -> Result<(), Fail> {
+    if yes || !filter.is_empty() {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(Fail::usage(format!("{what} every dead letter? Say --yes, or choose some (--help)")));
+    }
+    anstream::eprint!("{what} every dead letter there is? [y/N] ");
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    match read.map(|_| answer.trim().eq_ignore_ascii_case("y")) {
+        Ok(true) => Ok(()),
+        _ => Err(Fail::usage("nothing was done")),
+    }
+}

@@ -1,0 +1,116 @@
+//! What people do to crawls and dead letters while a fleet works.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::fs;
+
+use serde_json::Value;
+use support::{Fleet, LIMIT, ends_well, items};
+use tokio::process::Child;
+use tokio::time::timeout;
+use trawl_testkit::site::Site;
+
+const PAGES: usize = 60;
+/// So many pages have been answered when something is done to the crawl.
+const ANSWERED: usize = 10;
+/// What a worker of these tests fetches at once.
+const AT_ONCE: usize = 4;
+
+/// A crawl whose site has answered the first pages and holds back the next ones.
+async fn half_way(fleet: &Fleet) -> (Site, Child, Child) {
+    let site = Site::serve(PAGES).await;
+    site.hold_after(ANSWERED);
+    let worker = fleet.worker();
+    let producer = fleet.producer(&format!("{}/sitemap.xml", site.origin)).spawn().unwrap();
+    timeout(LIMIT, site.asked_for(ANSWERED + AT_ONCE)).await.unwrap();
+    (site, worker, producer)
+}
+
+async fn until(fleet: &Fleet, what: impl Fn(&Value) -> bool) -> Value {
+    let asking = async {
+        loop {
+            let books = fleet.books().await;
+            if what(&books) {
+                return books;
+            }
+        }
+    };
+    timeout(LIMIT, asking).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_paused_crawl_begins_no_fetch_until_it_is_resumed() {
+    let fleet = Fleet::new(13).await;
+    let (site, worker, mut producer) = half_way(&fleet).await;
+    assert!(fleet.says(&["pause", &fleet.name]).await.contains("is paused"));
+    site.answer_all();
+    let begun = (ANSWERED + AT_ONCE) as u64;
+    let books = until(&fleet, |books| books["done"] == begun).await;
+    assert_eq!((&books["status"], &books["pending"]), (&"paused".into(), &(PAGES as u64 - begun).into()));
+
+    fleet.says(&["resume", &fleet.name]).await;
+    assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(0));
+    assert_eq!(fleet.books().await["done"], PAGES);
+    assert!(site.log().values().all(|asked| *asked == 1), "{:?}", site.log());
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_cancelled_crawl_is_over_and_a_later_one_finds_its_urls_again() {
+    let fleet = Fleet::new(14).await;
+    let (site, worker, mut producer) = half_way(&fleet).await;
+    let left = PAGES - ANSWERED;
+    assert!(fleet.says(&["cancel", &fleet.name]).await.contains(&format!("0 URLs pending, {left} cancelled")));
+    assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(4));
+    site.answer_all();
+
+    let spider = format!("--spider={}", fleet.name);
+    let sitemap = format!("{}/sitemap.xml", site.origin);
+    let said = fleet.says(&["producer", &sitemap, &spider, "--crawl=later", "--wait"]).await;
+    assert!(said.contains(&format!("{left} URLs new in crawl later, {ANSWERED} seen before")), "{said}");
+    let again = fleet.command(&["cancel", "later"]).output().await.unwrap();
+    assert_eq!(again.status.code(), Some(1), "a finished crawl cannot be cancelled");
+    fleet.says(&["cancel", &fleet.name]).await;
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
+    let fleet = Fleet::new(15).await;
+    let site = Site::serve(1).await;
+    let worker = fleet.worker();
+    fs::write(fleet.folder.path().join("list.txt"), [1, 2, 3].map(|page| site.page(page) + "\n").concat()).unwrap();
+    let produced = timeout(LIMIT, fleet.producer("list.txt").output()).await.unwrap().unwrap();
+    assert_eq!(produced.status.code(), Some(3));
+
+    let listed = fleet.says(&["dlq", "list", "--json"]).await;
+    let letters: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(letters.len(), 3);
+    assert_eq!((&letters[0]["reason"], &letters[0]["status"]), (&"final".into(), &404.into()));
+    let grouped = fleet.says(&["dlq", "list", "--group"]).await;
+    assert_eq!(grouped.split_whitespace().collect::<Vec<_>>(), ["3", "final", "127.0.0.1"]);
+    assert!(fleet.says(&["dlq", "show", &site.page(2)]).await.contains("404 Not Found"));
+    for (words, found) in [(&["--reason", "expired"], 0), (&["--host", "127.0.0.1"], 3), (&["--limit", "2"], 2)] {
+        let said = fleet.says(&[&["dlq", "list"], &words[..]].concat()).await;
+        assert!(said.contains(&format!("{found} dead letters")), "{said}");
+    }
+    let asked = fleet.command(&["dlq", "purge"]).output().await.unwrap();
+    assert_eq!(asked.status.code(), Some(2), "everything is not purged without --yes");
+
+    site.grow(3);
+    let said = fleet.says(&["dlq", "replay", "--yes"]).await;
+    let successor = format!("{}.r1", fleet.name);
+    assert!(said.contains(&successor) && said.contains("3 URLs sent again"), "{said}");
+    let waited = timeout(LIMIT, fleet.command(&["wait", &successor, "--json"]).output()).await.unwrap().unwrap();
+    assert_eq!(waited.status.code(), Some(3));
+    let books: Value = serde_json::from_slice(&waited.stdout).unwrap();
+    assert_eq!((&books["done"], &books["failed"]), (&2.into(), &1.into()));
+    assert_eq!(fleet.books().await["failed"], 3, "a finished crawl's books stay as they are");
+    assert_eq!(items(fleet.folder.path()).len(), 2);
+
+    assert!(fleet.says(&["dlq", "purge", "--yes"]).await.contains("1 dead letters purged"));
+    assert!(fleet.says(&["dlq", "list"]).await.contains("0 dead letters"));
+    ends_well(worker).await;
+}
