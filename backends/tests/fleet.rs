@@ -3,24 +3,44 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use proptest::prelude::*;
 use trawl_backends::rabbitmq::RabbitMq;
 use trawl_backends::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts};
-use trawl_common::ports::{Cache, Frontier, Hosts, Queue};
+use trawl_common::ports::{Cache, Frontier, Hosts};
 use trawl_common::settings::{self, QueueType, Queues, Redis, ServerUrl};
+use trawl_testkit::conformance::control::Helm;
 use trawl_testkit::conformance::queue::Engine;
+use trawl_testkit::conformance::random::{AfterCrash, obeys_the_model, steps};
 use trawl_testkit::servers::{self, VirtualHost};
 
-async fn frontier() -> ((), Arc<dyn Frontier>) {
-    ((), frontier_on(servers::redis()).await)
-}
-
-async fn frontier_on(redis: ServerUrl) -> Arc<dyn Frontier> {
-    Arc::new(RedisFrontier::new(link(redis).await))
-}
+const LONG: Duration = Duration::from_secs(600);
+const BRIEF: Duration = Duration::from_millis(200);
 
 async fn link(url: ServerUrl) -> Link {
     redis::connect(&Redis { url, ..Redis::default() }).await.unwrap()
+}
+
+async fn helm_on(redis: ServerUrl, patience: Duration) -> Helm {
+    let redis = Arc::new(RedisFrontier::new(link(redis).await, patience));
+    Helm { frontier: redis.clone(), control: redis }
+}
+
+async fn frontier() -> ((), Arc<dyn Frontier>) {
+    ((), helm_on(servers::redis(), LONG).await.frontier)
+}
+
+async fn brief_frontier() -> ((), Arc<dyn Frontier>) {
+    ((), helm_on(servers::redis(), BRIEF).await.frontier)
+}
+
+async fn helm() -> ((), Helm) {
+    ((), helm_on(servers::own_database().await, LONG).await)
+}
+
+async fn brief_helm() -> ((), Helm) {
+    ((), helm_on(servers::own_database().await, BRIEF).await)
 }
 
 async fn hosts() -> ((), Arc<dyn Hosts>) {
@@ -31,16 +51,17 @@ async fn cache() -> ((), Arc<dyn Cache>) {
     ((), Arc::new(RedisCache::new(link(servers::redis()).await)))
 }
 
-/// Each queue type has a database of its own, so that the sweeps of its tests are its own.
-async fn engine(kind: QueueType, database: u8) -> (VirtualHost, Engine) {
+async fn engine(kind: QueueType, patience: Duration) -> (VirtualHost, Engine) {
     let vhost = VirtualHost::new().await;
     let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
     let queues = Queues { kind, ..Queues::default() };
-    let queue: Arc<dyn Queue> = Arc::new(RabbitMq::connect(&broker, &queues).await.unwrap());
-    (vhost, Engine { queue, frontier: frontier_on(servers::redis_database(database)).await })
+    let queue = Arc::new(RabbitMq::connect(&broker, &queues).await.unwrap());
+    let Helm { frontier, control } = helm_on(servers::own_database().await, patience).await;
+    (vhost, Engine { queue, frontier, control })
 }
 
-trawl_testkit::frontier_conformance!(frontier);
+trawl_testkit::frontier_conformance!(frontier, brief_frontier);
+trawl_testkit::control_conformance!(helm, brief_helm);
 trawl_testkit::hosts_conformance!(hosts);
 trawl_testkit::cache_conformance!(cache);
 
@@ -48,18 +69,42 @@ mod quorum {
     use super::*;
 
     async fn fixture() -> (VirtualHost, Engine) {
-        engine(QueueType::Quorum, 1).await
+        engine(QueueType::Quorum, LONG).await
+    }
+
+    async fn brief() -> (VirtualHost, Engine) {
+        engine(QueueType::Quorum, BRIEF).await
     }
 
     trawl_testkit::queue_conformance!(fixture);
+    trawl_testkit::sweep_conformance!(brief);
 }
 
 mod classic {
     use super::*;
 
     async fn fixture() -> (VirtualHost, Engine) {
-        engine(QueueType::Classic, 2).await
+        engine(QueueType::Classic, LONG).await
+    }
+
+    async fn brief() -> (VirtualHost, Engine) {
+        engine(QueueType::Classic, BRIEF).await
     }
 
     trawl_testkit::queue_conformance!(fixture);
+    trawl_testkit::sweep_conformance!(brief);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_order_of_calls_makes_the_books_disagree(steps in steps()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let redis = servers::own_database().await;
+            let connect = async || Ok(helm_on(redis.clone(), LONG).await);
+            obeys_the_model(connect, AfterCrash::Held, &steps).await.unwrap();
+        });
+    }
 }

@@ -14,13 +14,21 @@ pub fn redis() -> ServerUrl {
     ServerUrl::new(var("REDIS_URL"))
 }
 
-/// A database of that Redis, by its number, for tests whose sweeps would meet those of others.
+/// An empty database of that Redis, for one test alone: sweeps look at all crawls in theirs. There are 15, given out
+/// in turn; tests that run at once are fewer.
 ///
 /// # Panics
-/// As [`redis`].
-pub fn redis_database(number: u8) -> ServerUrl {
+/// As [`redis`], and when it does not answer.
+pub async fn own_database() -> ServerUrl {
     let mut url = Url::parse(&var("REDIS_URL")).expect("REDIS_URL is a URL");
-    url.set_path(&number.to_string());
+    let shared = redis::Client::open(url.clone()).expect("REDIS_URL is a URL");
+    let mut shared = shared.get_multiplexed_async_connection().await.expect("Redis answers");
+    let turn: u64 =
+        redis::cmd("INCR").arg("test-databases").query_async(&mut shared).await.expect("Redis counts");
+    url.set_path(&(turn % 15 + 1).to_string());
+    let own = redis::Client::open(url.clone()).expect("REDIS_URL is a URL");
+    let mut own = own.get_multiplexed_async_connection().await.expect("Redis answers");
+    let () = redis::cmd("FLUSHDB").query_async(&mut own).await.expect("Redis empties a database");
     ServerUrl::new(url)
 }
 

@@ -42,7 +42,7 @@ async fn until(fleet: &Fleet, what: impl Fn(&Value) -> bool) -> Value {
 
 #[tokio::test]
 async fn a_paused_crawl_begins_no_fetch_until_it_is_resumed() {
-    let fleet = Fleet::new(13).await;
+    let fleet = Fleet::new().await;
     let (site, worker, mut producer) = half_way(&fleet).await;
     assert!(fleet.says(&["pause", &fleet.name]).await.contains("is paused"));
     site.answer_all();
@@ -59,10 +59,12 @@ async fn a_paused_crawl_begins_no_fetch_until_it_is_resumed() {
 
 #[tokio::test]
 async fn a_cancelled_crawl_is_over_and_a_later_one_finds_its_urls_again() {
-    let fleet = Fleet::new(14).await;
+    let fleet = Fleet::new().await;
     let (site, worker, mut producer) = half_way(&fleet).await;
     let left = PAGES - ANSWERED;
-    assert!(fleet.says(&["cancel", &fleet.name]).await.contains(&format!("0 URLs pending, {left} cancelled")));
+    assert!(
+        fleet.says(&["cancel", &fleet.name]).await.contains(&format!("0 URLs pending, {left} cancelled"))
+    );
     assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(4));
     site.answer_all();
 
@@ -78,10 +80,11 @@ async fn a_cancelled_crawl_is_over_and_a_later_one_finds_its_urls_again() {
 
 #[tokio::test]
 async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
-    let fleet = Fleet::new(15).await;
+    let fleet = Fleet::new().await;
     let site = Site::serve(1).await;
     let worker = fleet.worker();
-    fs::write(fleet.folder.path().join("list.txt"), [1, 2, 3].map(|page| site.page(page) + "\n").concat()).unwrap();
+    fs::write(fleet.folder.path().join("list.txt"), [1, 2, 3].map(|page| site.page(page) + "\n").concat())
+        .unwrap();
     let produced = timeout(LIMIT, fleet.producer("list.txt").output()).await.unwrap().unwrap();
     assert_eq!(produced.status.code(), Some(3));
 
@@ -92,7 +95,9 @@ async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
     let grouped = fleet.says(&["dlq", "list", "--group"]).await;
     assert_eq!(grouped.split_whitespace().collect::<Vec<_>>(), ["3", "final", "127.0.0.1"]);
     assert!(fleet.says(&["dlq", "show", &site.page(2)]).await.contains("404 Not Found"));
-    for (words, found) in [(&["--reason", "expired"], 0), (&["--host", "127.0.0.1"], 3), (&["--limit", "2"], 2)] {
+    for (words, found) in
+        [(&["--reason", "expired"], 0), (&["--host", "127.0.0.1"], 3), (&["--limit", "2"], 2)]
+    {
         let said = fleet.says(&[&["dlq", "list"], &words[..]].concat()).await;
         assert!(said.contains(&format!("{found} dead letters")), "{said}");
     }
@@ -103,7 +108,8 @@ async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
     let said = fleet.says(&["dlq", "replay", "--yes"]).await;
     let successor = format!("{}.r1", fleet.name);
     assert!(said.contains(&successor) && said.contains("3 URLs sent again"), "{said}");
-    let waited = timeout(LIMIT, fleet.command(&["wait", &successor, "--json"]).output()).await.unwrap().unwrap();
+    let waited =
+        timeout(LIMIT, fleet.command(&["wait", &successor, "--json"]).output()).await.unwrap().unwrap();
     assert_eq!(waited.status.code(), Some(3));
     let books: Value = serde_json::from_slice(&waited.stdout).unwrap();
     assert_eq!((&books["done"], &books["failed"]), (&2.into(), &1.into()));

@@ -49,7 +49,7 @@ fn shown(value: &AMQPValue) -> String {
 
 #[tokio::test]
 async fn two_workers_fetch_every_page_once_and_a_missing_page_is_a_dead_letter() {
-    let fleet = Fleet::new(8).await;
+    let fleet = Fleet::new().await;
     let site = Site::serve(120).await;
     let workers = [fleet.worker(), fleet.worker()];
     let list: String = (0..=120).map(|number| format!("{}\n", site.page(number))).collect();
@@ -92,7 +92,7 @@ async fn two_workers_fetch_every_page_once_and_a_missing_page_is_a_dead_letter()
 
 #[tokio::test]
 async fn a_page_that_keeps_failing_is_a_dead_letter_after_three_retries() {
-    let fleet = Fleet::new(9).await;
+    let fleet = Fleet::new().await;
     let site = Site::serve(0).await;
     let broken = format!("{}/broken", site.origin);
     fs::write(fleet.folder.path().join("list.txt"), &broken).unwrap();
@@ -110,7 +110,7 @@ async fn a_page_that_keeps_failing_is_a_dead_letter_after_three_retries() {
 
 #[tokio::test]
 async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter() {
-    let fleet = Fleet::new(10).await;
+    let fleet = Fleet::new().await;
     let site = Site::serve(1).await;
     let worker = fleet.worker();
     let channel = channel(&fleet).await;
@@ -143,7 +143,7 @@ async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter()
 
 #[tokio::test]
 async fn two_producers_of_one_spider_do_not_overlap() {
-    let fleet = Fleet::new(11).await;
+    let fleet = Fleet::new().await;
     // Standard input stays open: the first is still reading when the second starts.
     let spider = format!("--spider={}", fleet.name);
     let mut first = fleet.command(&["producer", "-", &spider, &format!("--crawl={}", fleet.name)]);
@@ -162,7 +162,7 @@ async fn two_producers_of_one_spider_do_not_overlap() {
 
 #[tokio::test]
 async fn a_queue_with_other_arguments_is_named_with_the_way_out() {
-    let fleet = Fleet::new(12).await;
+    let fleet = Fleet::new().await;
     let declared = fleet.command(&["producer", "/dev/null", "--spider", &fleet.name]).output().await.unwrap();
     assert_eq!(declared.status.code(), Some(0));
     let mut other = fleet.command(&["producer", "/dev/null", "--spider", &fleet.name, "-q"]);

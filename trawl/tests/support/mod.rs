@@ -27,10 +27,10 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    pub async fn new(database: u8) -> Self {
+    pub async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let name = folder.path().file_name().unwrap().to_string_lossy().to_ascii_lowercase();
-        let redis = servers::redis_database(database);
+        let redis = servers::own_database().await;
         Self { vhost: VirtualHost::new().await, redis, name: format!("test{name}"), folder }
     }
 
@@ -87,4 +87,3 @@ pub fn items(folder: &Path) -> Vec<Value> {
     let text: String = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
-
