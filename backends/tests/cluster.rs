@@ -130,6 +130,13 @@ async fn a_node_of_a_cluster_that_is_taken_for_a_server_says_what_to_set() {
     assert!(told.contains("redis.cluster = true"), "{told}");
 }
 
+#[tokio::test]
+async fn a_server_that_is_taken_for_a_node_of_a_cluster_says_what_to_set() {
+    let alone = Redis { url: servers::redis(), cluster: true, ..Redis::default() };
+    let told = refused(redis::connect(&alone).await);
+    assert!(told.contains("redis.cluster = false"), "{told}");
+}
+
 mod tls {
     use super::*;
 
