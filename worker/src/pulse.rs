@@ -72,8 +72,8 @@ pub(crate) async fn sweeps(shared: Arc<Shared>) {
 async fn sweep(shared: &Shared) -> Result<Duration> {
     let (queue, frontier) = (&shared.ports.queue, &shared.ports.frontier);
     let found = frontier.sweep(&shared.id).await?;
-    if let Some(sent) = found.probe {
-        queue.probe(sent).await?;
+    if let Some(mark) = found.probe {
+        queue.probe(mark).await?;
     }
     if !found.lost.is_empty() {
         info!(urls = found.lost.len(), "sending lost URLs on their way again");

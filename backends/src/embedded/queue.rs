@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use trawl_common::crawl::Books;
 use trawl_common::letter::DeadLetter;
 use trawl_common::message::Message;
-use trawl_common::ports::{Consumer, Content, Delivery, Parked, Queue, Receipt, Result};
+use trawl_common::ports::{Consumer, Content, Delivery, Mark, Parked, Queue, Receipt, Result};
 use trawl_common::time::UnixMs;
 
 use super::lines::{Pull, Want};
@@ -81,7 +81,7 @@ impl Queue for EmbeddedQueue {
     }
 
     /// Nothing to do: a record and its message are one.
-    async fn probe(&self, _sent: UnixMs) -> Result<()> {
+    async fn probe(&self, _mark: Mark) -> Result<()> {
         Ok(())
     }
 

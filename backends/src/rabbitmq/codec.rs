@@ -8,7 +8,7 @@ use trawl_common::letter::DeadLetter;
 use trawl_common::line::Line;
 use trawl_common::message::{Malformed, Message};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Content, Probe};
+use trawl_common::ports::{Content, Mark, Probe};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint, InvalidUrl, MAX_URL_BYTES};
@@ -16,6 +16,8 @@ use trawl_common::url::{CanonicalUrl, Fingerprint, InvalidUrl, MAX_URL_BYTES};
 const PERSISTENT: u8 = 2;
 /// The header that makes a message a probe, with the instant at which it was sent, in ms.
 const PROBE: &str = "probe";
+/// When the probe before it was sent.
+const BEFORE: &str = "before";
 
 /// The properties and headers of a message.
 pub(super) fn properties(message: &Message) -> BasicProperties {
@@ -83,7 +85,8 @@ fn put_number(headers: &mut FieldTable, name: &'static str, value: u64) {
 /// The properties and headers of a probe through a line.
 pub(super) fn probe_properties(probe: Probe) -> BasicProperties {
     let mut headers = FieldTable::default();
-    put_number(&mut headers, PROBE, probe.sent.0);
+    put_number(&mut headers, PROBE, probe.mark.sent.0);
+    put_number(&mut headers, BEFORE, probe.mark.before.0);
     BasicProperties::default().with_delivery_mode(PERSISTENT).with_headers(headers)
 }
 
@@ -91,9 +94,13 @@ pub(super) fn probe_properties(probe: Probe) -> BasicProperties {
 pub(super) fn content(delivery: &Delivery, line: Line) -> Content {
     let none = FieldTable::default();
     let headers = Headers(delivery.properties.headers().as_ref().unwrap_or(&none));
-    match headers.number(PROBE) {
-        Ok(Some(sent)) => Content::Probe(Probe { line, sent: UnixMs(sent) }),
-        _ => message(delivery, headers, line).map_or_else(Content::Malformed, Content::Message),
+    let number = |name| headers.number(name).ok().flatten().map(UnixMs);
+    match number(PROBE) {
+        Some(sent) => {
+            let before = number(BEFORE).unwrap_or_default();
+            Content::Probe(Probe { line, mark: Mark { sent, before } })
+        }
+        None => message(delivery, headers, line).map_or_else(Content::Malformed, Content::Message),
     }
 }
 
@@ -226,7 +233,8 @@ mod tests {
 
     #[test]
     fn a_probe_is_told_from_a_message() {
-        let probe = Probe { line: Line::Due, sent: UnixMs(1_700_000_000_123) };
+        let mark = Mark { sent: UnixMs(1_700_000_030_123), before: UnixMs(1_700_000_000_123) };
+        let probe = Probe { line: Line::Due, mark };
         let delivery = delivery(b"probe", probe_properties(probe));
         assert_eq!(content(&delivery, Line::Due), Content::Probe(probe));
     }

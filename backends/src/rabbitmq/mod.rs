@@ -25,7 +25,7 @@ use trawl_common::crawl::Books;
 use trawl_common::letter::DeadLetter;
 use trawl_common::line::Line;
 use trawl_common::message::Message;
-use trawl_common::ports::{Consumer, Parked, Probe, Queue, Receipt, Result};
+use trawl_common::ports::{Consumer, Mark, Parked, Probe, Queue, Receipt, Result};
 use trawl_common::settings::{self, Queues};
 use trawl_common::time::UnixMs;
 
@@ -96,12 +96,12 @@ impl Queue for RabbitMq {
         self.publisher.send(letters.iter().map(outgoing)).await
     }
 
-    async fn probe(&self, sent: UnixMs) -> Result<()> {
+    async fn probe(&self, mark: Mark) -> Result<()> {
         let outgoing = |line: Line| Outgoing {
             exchange: "",
             key: names::line(line).to_owned(),
             body: b"probe".to_vec(),
-            properties: codec::probe_properties(Probe { line, sent }),
+            properties: codec::probe_properties(Probe { line, mark }),
             mandatory: true,
         };
         self.publisher.send(Line::ALL.map(outgoing)).await

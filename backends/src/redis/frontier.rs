@@ -249,7 +249,7 @@ impl Frontier for RedisFrontier {
     async fn passed(&self, probes: &[Probe]) -> Result<()> {
         let mut call = self.scripts.tide.key(keys::TIDES);
         for probe in probes {
-            call.arg(probe.line.as_str()).arg(probe.sent.0);
+            call.arg(probe.line.as_str()).arg(probe.mark.sent.0).arg(probe.mark.before.0);
         }
         self.run(&call).await
     }

@@ -9,7 +9,8 @@ pub(super) const CRAWLS: &str = "crawls";
 pub(super) const WORKERS: &str = "workers";
 /// The lease of the one process that sweeps.
 pub(super) const SWEEPER: &str = "sweeper";
-/// Hash: line -> when the last probe was sent that came back through it, in ms; `sent` -> when the last one left.
+/// Hash: line -> when the last probe was sent that came back through it, in ms; `gap:<line>` -> likewise of the last one
+/// that came back without the one before it; `sent` -> when the last one left.
 pub(super) const TIDES: &str = "tides";
 
 fn seen_name(spider: &SpiderName) -> String {

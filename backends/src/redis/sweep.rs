@@ -3,7 +3,7 @@
 //! One process of the fleet does it, in rounds. A round goes through the records of every running crawl, some
 //! hundred at a time with a rest after each, so that it costs Redis a few per cent however many there are.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use trawl_common::crawl::CrawlState;
@@ -11,7 +11,7 @@ use trawl_common::lane::Lane;
 use trawl_common::line::Line;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Result, Sweep};
+use trawl_common::ports::{Mark, Result, Sweep};
 use trawl_common::time::UnixMs;
 
 use super::RedisFrontier;
@@ -29,17 +29,17 @@ pub(super) struct Round {
     tides: Tides,
 }
 
-/// When the last probe was sent that came back through each line.
-#[derive(Clone, Copy, Default)]
-struct Tides([u64; Line::ALL.len()]);
+/// What probes have told of each line, in the order of [`Line::ALL`].
+struct Tides {
+    /// When the last one was sent that came back.
+    tide: [u64; Line::ALL.len()],
+    /// When the last one was sent that came back without the one before it.
+    gap: [u64; Line::ALL.len()],
+}
 
 impl Tides {
-    fn of(self, line: Line) -> u64 {
-        self.0[line as usize]
-    }
-
-    fn earliest(self) -> u64 {
-        self.0.into_iter().min().unwrap_or_default()
+    fn earliest(&self) -> u64 {
+        self.tide.into_iter().min().unwrap_or_default()
     }
 }
 
@@ -77,23 +77,18 @@ impl RedisFrontier {
     }
 
     async fn begin_round(&self, sweep: &mut Sweep) -> Result<Round> {
-        let mut read = redis::cmd("HMGET");
-        read.arg(keys::TIDES).arg("sent");
-        for line in Line::ALL {
-            read.arg(line.as_str());
-        }
-        let known: Vec<Option<u64>> = self.query(&read).await?;
-        let [sent, tides @ ..] = known.as_slice() else { return Err(corrupt("tides")) };
-        let now = self.now().await?;
-        if sent.is_none_or(|sent| UnixMs(sent).plus(self.patience / 2) <= now) {
+        let known: HashMap<String, u64> = self.query(redis::cmd("HGETALL").arg(keys::TIDES)).await?;
+        let of = |field: &str| known.get(field).copied().unwrap_or_default();
+        let (now, before) = (self.now().await?, UnixMs(of("sent")));
+        if before.plus(self.patience / 2) <= now {
             let () = self.query(redis::cmd("HSET").arg(keys::TIDES).arg("sent").arg(now.0)).await?;
-            sweep.probe = Some(now);
+            sweep.probe = Some(Mark { sent: now, before });
         }
-        let mut times = Tides::default();
-        for (time, tide) in times.0.iter_mut().zip(tides) {
-            *time = tide.unwrap_or_default();
-        }
-        Ok(Round { left: self.all_crawls().await?.into(), cursor: "0".to_owned(), tides: times })
+        let tides = Tides {
+            tide: Line::ALL.map(|line| of(line.as_str())),
+            gap: Line::ALL.map(|line| of(&format!("gap:{line}"))),
+        };
+        Ok(Round { left: self.all_crawls().await?.into(), cursor: "0".to_owned(), tides })
     }
 
     async fn now(&self) -> Result<UnixMs> {
@@ -126,14 +121,16 @@ impl RedisFrontier {
 
     async fn search(&self, crawl: &CrawlRef, round: &mut Round, sweep: &mut Sweep) -> Result<bool> {
         let keys = CrawlKeys::new(crawl);
-        if round.cursor == "0" && self.tend(crawl, &keys, round.tides).await? {
+        if round.cursor == "0" && self.tend(crawl, &keys, &round.tides).await? {
             sweep.awaiting.push(crawl.clone());
         }
         let mut call = self.scripts.sweep.prepare_invoke();
         call.key(&keys.pending).key(&keys.outbox).arg(crawl.id.as_str()).arg(&round.cursor);
         call.arg(self.patience.as_millis() as u64).arg(self.possession().as_millis() as u64);
-        for line in [Line::Due, Line::Priority, Line::Bulk] {
-            call.arg(round.tides.of(line));
+        for known in [round.tides.tide, round.tides.gap] {
+            for line in [Line::Due, Line::Priority, Line::Bulk] {
+                call.arg(known[line as usize]);
+            }
         }
         let answer: Vec<String> = self.run(&call).await?;
         let Some((next, records)) = answer.split_first() else { return Err(corrupt("sweep")) };
@@ -143,7 +140,7 @@ impl RedisFrontier {
     }
 
     /// Ends what can end. Returns whether the crawl waits for what is parked.
-    async fn tend(&self, crawl: &CrawlRef, keys: &CrawlKeys, tides: Tides) -> Result<bool> {
+    async fn tend(&self, crawl: &CrawlRef, keys: &CrawlKeys, tides: &Tides) -> Result<bool> {
         let mut call = self.scripts.tend.prepare_invoke();
         call.key(&keys.crawl).key(&keys.pending).key(&keys.lease);
         call.arg(crawl.id.as_str()).arg(tides.earliest()).arg(self.patience.as_millis() as u64);

@@ -195,8 +195,8 @@ pub struct Finish {
 pub struct Sweep {
     /// Messages of records that were lost from sight, at most a thousand: publish and confirm them.
     pub lost: Vec<Message>,
-    /// Send a probe of this instant through every line.
-    pub probe: Option<UnixMs>,
+    /// Send a probe of this mark through every line.
+    pub probe: Option<Mark>,
     /// Crawls that wait for all that may be under way: tell each what is parked ([`Frontier::await_parked`]).
     pub awaiting: Vec<CrawlRef>,
     /// Crawls whose end nobody has announced: do so, and say so ([`Frontier::announced`]).
@@ -205,13 +205,23 @@ pub struct Sweep {
     pub rest: Duration,
 }
 
-/// A mark that goes through a line as messages do. When it comes back, all that was sent before it has arrived.
+/// What goes through a line as messages do. When it comes back, all that was sent before it has arrived. When the one
+/// before it has not, the queue has lost what it held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// The line that it went through.
     pub line: Line,
+    /// What it says.
+    pub mark: Mark,
+}
+
+/// What a probe says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
     /// When it was sent, by the frontier's clock.
     pub sent: UnixMs,
+    /// When the one before it was sent; zero for the first.
+    pub before: UnixMs,
 }
 
 /// A sign of life.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Probe, Result};
+use super::{Mark, Probe, Result};
 use crate::crawl::Books;
 use crate::letter::DeadLetter;
 use crate::message::{Malformed, Message};
@@ -30,9 +30,9 @@ pub trait Queue: Send + Sync {
     /// Stores dead letters where people and other programs find them.
     async fn dead_letter(&self, letters: &[DeadLetter]) -> Result<()>;
 
-    /// Sends a probe of the instant `sent` through every line. Where a message and its record are one, there is
+    /// Sends a probe of this mark through every line. Where a message and its record are one, there is
     /// nothing to probe.
-    async fn probe(&self, sent: UnixMs) -> Result<()>;
+    async fn probe(&self, mark: Mark) -> Result<()>;
 
     /// How long it takes at most until all that is parked now has come back; zero if nothing is.
     async fn longest_parked(&self) -> Result<Duration>;

@@ -96,8 +96,8 @@ pub(super) async fn tend(
         }
         frontier.confirm(&claim.crawl, &[claim.url]).await?;
     }
-    if let Some(sent) = swept.probe {
-        queue.probe(sent).await?;
+    if let Some(mark) = swept.probe {
+        queue.probe(mark).await?;
     }
     for crawl in &swept.awaiting {
         frontier.await_parked(crawl, queue.longest_parked().await?).await?;

@@ -1,4 +1,5 @@
--- KEYS: pending, outbox. ARGV: crawl id, cursor, patience and possession in ms, the tides of due, priority, bulk.
+-- KEYS: pending, outbox. ARGV: crawl id, cursor, patience and possession in ms, the tides of due, priority and bulk, the
+-- gaps of these.
 -- One step of a scan for records that were lost from sight; they become new again.
 -- Returns the next cursor, then url, lane, depth, deadline, referrer, until of each.
 local now = now_ms()
@@ -6,6 +7,9 @@ local patience, possession = tonumber(ARGV[3]), tonumber(ARGV[4])
 -- A clock that was set back must not make everything look lost for ever.
 local tide = {
   due = math.min(ARGV[5], now), priority = math.min(ARGV[6], now), bulk = math.min(ARGV[7], now),
+}
+local gap = {
+  due = math.min(ARGV[8], now), priority = math.min(ARGV[9], now), bulk = math.min(ARGV[10], now),
 }
 local answer = {'0'}
 
@@ -15,7 +19,9 @@ local function is_lost(record)
   elseif is_held(record) then
     return record.since + possession < now
   end
-  return record.since + patience < tide[record.state == 'p' and 'due' or record.lane]
+  local line = record.state == 'p' and 'due' or record.lane
+  -- Without a gap, what has not been heard although a later probe has may still be on its way through a worker.
+  return record.since + patience < tide[line] or record.since < gap[line]
 end
 
 local function revive(url, record)
