@@ -25,6 +25,7 @@ pub async fn connect(settings: &Settings, sink: Arc<dyn Sink>) -> Result<Ports> 
         Some(server) => patiently("cache", || redis::connect(&server)).await?,
         None => store.clone(),
     };
+    redis::warn_of_eviction(&store).await;
     let queue = patiently("rabbitmq", || RabbitMq::connect(&settings.rabbitmq, &settings.queues)).await?;
     Ok(Ports {
         queue: Arc::new(queue),

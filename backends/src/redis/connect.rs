@@ -8,6 +8,7 @@ use redis::cluster::ClusterClient;
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{AsyncConnectionConfig, Client, ConnectionInfo, InfoDict, IntoConnectionInfo};
 use redis::{RedisError, RedisResult, TlsCertificates};
+use tracing::warn;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::Redis;
 
@@ -104,6 +105,16 @@ fn tcp() -> TcpSettings {
     #[cfg(target_os = "linux")]
     let settings = settings.set_user_timeout(SILENCE);
     settings
+}
+
+/// Says so if the server may throw records away when its memory is full.
+pub async fn warn_of_eviction(link: &Link) {
+    let info: RedisResult<InfoDict> = redis::cmd("INFO").arg("memory").query_async(&mut link.clone()).await;
+    let Ok(info) = info else { return };
+    let policy: String = info.get("maxmemory_policy").unwrap_or_default();
+    if info.get::<u64>("maxmemory").is_some_and(|limit| limit > 0) && policy != "noeviction" {
+        warn!(policy, "redis may evict records when its memory is full: set maxmemory-policy noeviction");
+    }
 }
 
 /// Whether the server is part of a cluster; `None` if it may not be asked.

@@ -16,7 +16,7 @@ mod scripts;
 mod sweep;
 
 pub use cache::RedisCache;
-pub use connect::connect;
+pub use connect::{connect, warn_of_eviction};
 pub use frontier::RedisFrontier;
 pub use hosts::RedisHosts;
 pub use link::Link;
