@@ -202,7 +202,7 @@ async fn a_pause_does_not_move_the_deadline_of_what_is_admitted_after_it() {
     engine.control().resume(&crawl()).await.unwrap();
     let deadline = Some(UnixMs::now().plus(LONG));
     engine.frontier().admit(&lease, &[NewUrl { deadline, ..page(1) }]).await.unwrap();
-    assert_eq!(hear(&engine, 1).await, Heard::Take { attempts: 0, deadline });
+    assert_eq!(hear(&engine, 1).await, Heard::Take { attempts: 0, starts: 0, deadline });
 }
 
 #[tokio::test]

@@ -12,8 +12,8 @@ use axum::response::{Html, IntoResponse, Response};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// A running site: `/sitemap.xml`, pages `/page/0` and on, and `/broken`, which never works. Ends with the test's
-/// runtime.
+/// A running site: `/sitemap.xml`, pages `/page/0` and on, `/broken`, which never works, and
+/// `/poison`, which never answers. Ends with the test's runtime.
 pub struct Site {
     /// `http://127.0.0.1:port`
     pub origin: String,
@@ -77,6 +77,14 @@ impl Site {
         let _ = counted.wait_for(|asked| *asked >= count).await;
     }
 
+    /// Waits until `path` has been asked for so often.
+    pub async fn asked_for_path(&self, path: &str, count: usize) {
+        let mut counted = self.shared.count.subscribe();
+        let asked = |_: &usize| self.log().get(path).is_some_and(|asked| *asked >= count);
+        // The sender lives as long as the site.
+        let _ = counted.wait_for(asked).await;
+    }
+
     /// How often each path has been asked for.
     pub fn log(&self) -> HashMap<String, usize> {
         self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -95,6 +103,9 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         place = *count;
     });
     let _ = shared.open.subscribe().wait_for(|open| *open >= place).await;
+    if path == "/poison" {
+        return std::future::pending().await;
+    }
     if path == "/broken" {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }

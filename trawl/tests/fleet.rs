@@ -108,6 +108,44 @@ async fn a_page_that_keeps_failing_is_a_dead_letter_after_three_retries() {
     ends_well(worker).await;
 }
 
+/// Each start of the page ends in the death of its worker.
+async fn poison(kind: &str) {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(30).await;
+    let poison = format!("{}/poison", site.origin);
+    let pages: String = (0..30).map(|number| site.page(number) + "\n").collect();
+    fs::write(fleet.folder.path().join("list.txt"), pages + &poison).unwrap();
+    let with_kind = |mut command: tokio::process::Command| {
+        command.env("TRAWL__QUEUES__TYPE", kind).env("TRAWL__WORKER__PREFETCH", "8").spawn().unwrap()
+    };
+    let mut producer = with_kind(fleet.producer("list.txt"));
+    let worker = || with_kind(fleet.command(&["worker", "--concurrency", "4", "-q"]));
+    for start in 1..=3 {
+        let mut doomed = worker();
+        timeout(LIMIT, site.asked_for_path("/poison", start)).await.unwrap();
+        doomed.kill().await.unwrap();
+    }
+    let survivor = worker();
+    assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(3));
+    let (url, headers) = letter(&channel_of(&fleet).await).await;
+    assert!(url == poison && headers.contains("reason=poison"), "{url} {headers}");
+    assert_eq!(site.log()["/poison"], 3);
+    let fetched: HashSet<String> =
+        items(fleet.folder.path()).iter().map(|item| item["url"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(fetched.len(), 30, "it takes no other URL with it");
+    ends_well(survivor).await;
+}
+
+#[tokio::test]
+async fn a_page_that_kills_its_worker_three_times_is_poison_on_quorum_queues() {
+    poison("quorum").await;
+}
+
+#[tokio::test]
+async fn a_page_that_kills_its_worker_three_times_is_poison_on_classic_queues() {
+    poison("classic").await;
+}
+
 #[tokio::test]
 async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter() {
     let fleet = Fleet::new().await;

@@ -28,6 +28,8 @@ const TAKING: &str = "taking messages";
 pub(crate) struct Intake {
     shared: Arc<Shared>,
     ready: mpsc::Sender<Job>,
+    /// Jobs that run one at a time.
+    suspects: mpsc::Sender<Job>,
     settle: mpsc::Sender<Settlement>,
     /// Jobs whose slot is near. They occupy no fetch slot.
     aside: DelayQueue<Job>,
@@ -44,9 +46,10 @@ impl Intake {
     pub(crate) fn new(
         shared: Arc<Shared>,
         ready: mpsc::Sender<Job>,
+        suspects: mpsc::Sender<Job>,
         settle: mpsc::Sender<Settlement>,
     ) -> Self {
-        Self { shared, ready, settle, aside: DelayQueue::new() }
+        Self { shared, ready, suspects, settle, aside: DelayQueue::new() }
     }
 
     /// Consumes until `stop`, then gives back what it holds aside. A broken consumer is replaced.
@@ -131,15 +134,17 @@ impl Intake {
         let mut jobs = Vec::with_capacity(messages.len());
         for (message, heard) in messages.into_iter().zip(heard) {
             match heard {
-                Heard::Take { attempts, deadline } => {
+                Heard::Take { attempts, starts, deadline } => {
                     let message = Message { deadline: deadline.or(message.deadline), ..message };
-                    match message.is_expired(now) {
-                        true => self.settle(Job { message, attempts }, Outcome::Expired).await,
-                        false => jobs.push(Job { message, attempts }),
+                    let is_expired = message.is_expired(now);
+                    let job = Job { message, attempts, starts };
+                    match is_expired {
+                        true => self.settle(job, Outcome::Expired).await,
+                        false => jobs.push(job),
                     }
                 }
-                Heard::SendAgain => self.settle(Job { message, attempts: 0 }, Outcome::SentAgain).await,
-                Heard::Drop => self.settle(Job { message, attempts: 0 }, Outcome::Dropped).await,
+                Heard::SendAgain => self.settle(Job::untouched(message), Outcome::SentAgain).await,
+                Heard::Drop => self.settle(Job::untouched(message), Outcome::Dropped).await,
             }
         }
         self.queue_up(jobs).await;
@@ -194,8 +199,9 @@ impl Intake {
     }
 
     async fn hand_on(&self, job: Job) {
+        let line = if job.is_suspect() { &self.suspects } else { &self.ready };
         // Closed only when the launcher is gone, which ends after this.
-        let _ = self.ready.send(job).await;
+        let _ = line.send(job).await;
     }
 
     async fn settle(&self, job: Job, outcome: Outcome) {

@@ -6,17 +6,28 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use trawl_common::message::Message;
-use trawl_common::ports::{Claim, Receipt};
+use trawl_common::ports::{Claim, MAX_STARTS, Receipt};
 use trawl_common::url::Fingerprint;
 
-/// A URL to handle, and how often it failed before.
+/// A URL to handle, how often it failed before, and how often it began and never ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) message: Message,
     pub(crate) attempts: u32,
+    pub(crate) starts: u32,
 }
 
 impl Job {
+    /// A job about which nothing is to be done but to let it go.
+    pub(crate) fn untouched(message: Message) -> Self {
+        Self { message, attempts: 0, starts: 0 }
+    }
+
+    /// Whether it may start once more and no more: it was in flight each time when its worker died.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.starts + 1 == MAX_STARTS
+    }
+
     /// The record that this job works on.
     pub(crate) fn claim(&self) -> Claim {
         claim(&self.message)

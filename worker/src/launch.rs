@@ -14,15 +14,15 @@ use crate::job::Job;
 use crate::process::process;
 use crate::settle::Settlement;
 
-/// Starts jobs as fetch slots come free, until `ready` is closed and empty; then waits for the running ones.
+/// Starts jobs as slots come free, `most` of them, until `ready` is closed and empty; then waits for the running ones.
 /// After `stop` what has not begun is given back.
 pub(crate) async fn run(
     shared: Arc<Shared>,
     mut ready: mpsc::Receiver<Job>,
     settle: mpsc::Sender<Settlement>,
     stop: CancellationToken,
+    most: usize,
 ) {
-    let most = usize::from(shared.settings.worker.concurrency);
     let slots = Arc::new(Semaphore::new(most));
     let mut running = JoinSet::new();
     let mut jobs = Vec::with_capacity(most);

@@ -3,7 +3,7 @@
 //! A URL passes through these, in order, each a file of its own:
 //!
 //! 1. `intake`: takes messages, hears which are this worker's, and finds each one's turn with its host;
-//! 2. `launch`: counts the start, acknowledges early where the lane says so, and runs
+//! 2. `launch`: counts the start, acknowledges early where the lane says so, and runs in a free slot
 //! 3. `process`: response cache or fetch ([`trawl_web`]), then [`extract`];
 //! 4. `settle`: stores the item, ends or parks the record, and acknowledges.
 //!
@@ -33,6 +33,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use trawl_common::health::Health;
+use trawl_common::line::Line;
 use trawl_common::message::Message;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{self, Ports};
@@ -104,14 +105,18 @@ pub async fn run(
     pulse.spawn(pulse::sweeps(Arc::clone(&shared)));
 
     let concurrency = usize::from(shared.settings.worker.concurrency);
+    // As many as can be in hand, so that suspects never hold up the others.
+    let in_hand = usize::from(shared.settings.worker.prefetch) * Line::ALL.len();
     let (ready, to_launch) = mpsc::channel(concurrency);
+    let (suspects, to_launch_alone) = mpsc::channel(in_hand);
     let (settle, to_settle) = mpsc::channel(SETTLEMENTS_AHEAD);
-    let intake = Intake::new(Arc::clone(&shared), ready, settle.clone());
+    let intake = Intake::new(Arc::clone(&shared), ready, suspects, settle.clone());
     // Each ends when the one before it has ended and its channel is empty.
     let pipeline = async {
         tokio::join!(
             intake.run(stop.clone()),
-            launch::run(Arc::clone(&shared), to_launch, settle, stop.clone()),
+            launch::run(Arc::clone(&shared), to_launch, settle.clone(), stop.clone(), concurrency),
+            launch::run(Arc::clone(&shared), to_launch_alone, settle, stop.clone(), 1),
             settle::run(Arc::clone(&shared), to_settle),
         )
     };

@@ -68,7 +68,7 @@ pub(crate) async fn release_all(shared: &Shared) {
     info!(urls = messages.len(), "giving back what did not finish in time");
     let mut plan = Plan::default();
     for message in messages {
-        plan.add(shared, (Job { message, attempts: 0 }, Outcome::Released, None));
+        plan.add(shared, (Job::untouched(message), Outcome::Released, None));
     }
     plan.carry_out(shared).await;
 }

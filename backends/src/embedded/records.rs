@@ -50,6 +50,8 @@ pub(super) struct Record {
     pub(super) due: Option<UnixMs>,
     /// Failed attempts so far.
     pub(super) attempts: u32,
+    /// Starts without an end so far.
+    pub(super) starts: u32,
     /// When it is no longer worth fetching.
     pub(super) deadline: Option<UnixMs>,
     /// Whether a person holds its crawl.
@@ -60,7 +62,7 @@ pub(super) struct Record {
 pub(super) fn sight(db: &Connection, seen: &mut Seen, address: &Address) -> Result<Sight> {
     let Some(id) = seen.find(db, address.url)? else { return Ok(Sight::Unseen) };
     let mut find = db.prepare_cached(
-        "SELECT r.crawl, r.lane, r.due, r.attempts, r.deadline, c.idle, c.paused IS NOT NULL
+        "SELECT r.crawl, r.lane, r.due, r.attempts, r.deadline, c.idle, c.paused IS NOT NULL, r.starts
          FROM records r JOIN crawls c ON c.key = r.crawl
          WHERE r.id = ?1 AND c.id = ?2 AND c.spider = ?3",
     )?;
@@ -75,6 +77,7 @@ pub(super) fn sight(db: &Connection, seen: &mut Seen, address: &Address) -> Resu
         attempts: row.get(3)?,
         deadline: deadline(row.get(4)?, row.get(5)?),
         is_paused: row.get(6)?,
+        starts: row.get(7)?,
     }))
 }
 

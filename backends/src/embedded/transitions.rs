@@ -111,7 +111,8 @@ pub(super) fn hear(
         return Ok(Heard::Drop);
     }
     memory.hands.hold(record.id, record.lane, worker);
-    Ok(Heard::Take { attempts: record.attempts, deadline: record.deadline })
+    let Record { attempts, starts, deadline, .. } = record;
+    Ok(Heard::Take { attempts, starts, deadline })
 }
 
 /// A worker goes on holding what it has. What was never seen, and is in its hands nevertheless, it holds too.

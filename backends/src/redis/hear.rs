@@ -59,7 +59,7 @@ impl RedisFrontier {
             call.arg(optional(message.deadline.map(|deadline| deadline.0)));
             call.arg(optional(message.referrer.as_ref()));
         }
-        let (created, told): (bool, Vec<(i64, String)>) = split(self.run(&call).await?)?;
+        let (created, told) = split(self.run(&call).await?)?;
         if told.len() != messages.len() {
             return Err(corrupt("hear"));
         }
@@ -70,20 +70,23 @@ impl RedisFrontier {
     }
 }
 
-/// The first value of the answer, and the others in pairs.
-fn split(answer: redis::Value) -> Result<(bool, Vec<(i64, String)>)> {
+/// What is said of one message: attempts, starts, deadline.
+type Told = (i64, u32, String);
+
+/// The first value of the answer, and the others in threes.
+fn split(answer: redis::Value) -> Result<(bool, Vec<Told>)> {
     let mut values: Vec<redis::Value> = redis::from_redis_value(answer).map_err(|_| corrupt("hear"))?;
     if values.is_empty() {
         return Err(corrupt("hear"));
     }
-    let pairs = redis::Value::Array(values.split_off(1));
+    let threes = redis::Value::Array(values.split_off(1));
     let created = values[0] == redis::Value::Int(1);
-    Ok((created, redis::from_redis_value(pairs).map_err(|_| corrupt("hear"))?))
+    Ok((created, redis::from_redis_value(threes).map_err(|_| corrupt("hear"))?))
 }
 
-fn heard((attempts, deadline): (i64, String)) -> Heard {
+fn heard((attempts, starts, deadline): Told) -> Heard {
     match u32::try_from(attempts) {
-        Ok(attempts) => Heard::Take { attempts, deadline: deadline.parse().ok().map(UnixMs) },
+        Ok(attempts) => Heard::Take { attempts, starts, deadline: deadline.parse().ok().map(UnixMs) },
         Err(_) if attempts == SEND_AGAIN => Heard::SendAgain,
         Err(_) => Heard::Drop,
     }

@@ -135,6 +135,8 @@ pub enum Heard {
     Take {
         /// Failed attempts so far.
         attempts: u32,
+        /// How often a fetch of it has begun that never ended.
+        starts: u32,
         /// When it is no longer worth fetching: the record's deadline, moved by the pauses of its crawl.
         deadline: Option<UnixMs>,
     },
@@ -165,7 +167,8 @@ pub enum Start {
     Lost,
 }
 
-/// How often a URL may be started without an end before it counts as poison.
+/// How often a URL may be started without an end before it counts as poison. A worker gives the last start to one URL at a
+/// time: else what is in flight beside poison again and again would pass for poison too.
 pub const MAX_STARTS: u32 = 3;
 
 /// A URL to put aside.

@@ -67,7 +67,7 @@ pub async fn a_message_by_hand_arrives_with_all_that_it_carries(engine: &Engine)
     let mut consumer = engine.queue.consume(10).await?;
     let received = collect(&mut *consumer, 1).await?;
     assert_eq!(received[0].0, sent);
-    let taken = Heard::Take { attempts: 0, deadline: sent.deadline };
+    let taken = Heard::Take { attempts: 0, starts: 0, deadline: sent.deadline };
     assert_eq!(handle(engine, &scene, &received).await?, [taken]);
     Ok(())
 }
@@ -219,7 +219,7 @@ pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine
     let early = until.wait_from(UnixMs::now());
     assert!(early <= SLACK, "{early:?} too early");
     assert_eq!(received[0].0, message);
-    let taken = Heard::Take { attempts: 0, deadline: message.deadline };
+    let taken = Heard::Take { attempts: 0, starts: 0, deadline: message.deadline };
     assert_eq!(handle(engine, &scene, &received).await?, [taken]);
     Ok(())
 }

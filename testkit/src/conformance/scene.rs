@@ -24,7 +24,12 @@ pub(super) const TAKE: Heard = took(0);
 
 /// What is heard of a URL without a deadline after so many failures.
 pub(super) const fn took(attempts: u32) -> Heard {
-    Heard::Take { attempts, deadline: None }
+    Heard::Take { attempts, starts: 0, deadline: None }
+}
+
+/// The same after so many starts without an end.
+pub(super) const fn started(attempts: u32, starts: u32) -> Heard {
+    Heard::Take { attempts, starts, deadline: None }
 }
 
 /// Names that meet no other test.

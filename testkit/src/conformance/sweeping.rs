@@ -6,7 +6,7 @@ use trawl_common::ports::{Heard, Receipt, Result, Start};
 use trawl_common::time::UnixMs;
 
 use super::engine::{Engine, collect, tend, tend_until_heard};
-use super::scene::{TAKE, took};
+use super::scene::{TAKE, started, took};
 
 /// Makes a test of each promise; the fixture returns a guard and an [`Engine`] of little patience, some 200 ms,
 /// whose queues no other test uses and whose store no other test sweeps.
@@ -32,7 +32,7 @@ pub async fn what_is_no_longer_kept_comes_again(engine: &Engine) -> Result<()> {
     scene.hear(&scene.worker, 0).await?;
     scene.start(&scene.worker, 0).await?;
     engine.queue.ack(&[received[0].1]).await?;
-    tend_until_heard(engine, &scene, &mut *consumer, 0, TAKE).await
+    tend_until_heard(engine, &scene, &mut *consumer, 0, started(0, 1)).await
 }
 
 /// Its producer died in between.

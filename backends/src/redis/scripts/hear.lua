@@ -1,8 +1,8 @@
 -- KEYS: crawl, seen, pending. ARGV: worker, spider, whether the crawl is the one that never ends (1 or 0), whether
 -- the worker only keeps what it has (1 or 0), how long it may hold a record in ms, then
 -- url, lane, depth, deadline, referrer for each message.
--- Returns whether the crawl is new, then for each message: attempts so far (-1: drop it, -2: send it again) and its
--- deadline.
+-- Returns whether the crawl is new, then for each message: attempts so far (-1: drop it, -2: send it again), starts
+-- without an end, deadline.
 local now = now_ms()
 local worker, keeps, possession = ARGV[1], ARGV[4] == '1', tonumber(ARGV[5])
 local state = redis.call('HMGET', KEYS[1], 'status', 'idle', 'barrier')
@@ -53,7 +53,7 @@ for at = 6, #ARGV, 5 do
   if not is_over(status) then
     record, is_new = record_of(ARGV[at], at)
   end
-  local attempts, deadline = -1, '-'
+  local attempts, starts, deadline = -1, 0, '-'
   if record and may_have(record, is_new) then
     if recovers and is_new and not keeps then
       -- The queue goes round once, so that this server knows all that is in it long before all is fetched.
@@ -64,12 +64,13 @@ for at = 6, #ARGV, 5 do
     else
       record.state = keeps and record.state == 'f' and 'f' or 'h'
       record.since, record.holder = now, worker
-      attempts = record.attempts
+      attempts, starts = record.attempts, record.starts
       deadline = record.deadline == '-' and '-' or int(tonumber(record.deadline) + idle)
     end
     redis.call('HSET', KEYS[3], ARGV[at], format(record))
   end
   answer[#answer + 1] = attempts
+  answer[#answer + 1] = starts
   answer[#answer + 1] = deadline
 end
 return answer

@@ -25,11 +25,14 @@ pub async fn a_deadline_is_told_with_the_url(frontier: &Arc<dyn Frontier>) -> Re
     let lease = scene.begin(1).await?;
     let deadline = Some(much_later());
     frontier.admit(&lease, &[NewUrl { deadline, ..scene.new_url(1) }]).await?;
-    assert_eq!(scene.hear(&scene.worker, 1).await?, Heard::Take { attempts: 0, deadline });
+    assert_eq!(scene.hear(&scene.worker, 1).await?, Heard::Take { attempts: 0, starts: 0, deadline });
     let late = Message { deadline, ..scene.message(0) };
     assert_eq!(frontier.hear(&scene.worker, &[late]).await?, [TAKE]);
     let by_hand = Message { deadline, ..scene.message(2) };
-    assert_eq!(frontier.hear(&scene.worker, &[by_hand]).await?, [Heard::Take { attempts: 0, deadline }]);
+    assert_eq!(
+        frontier.hear(&scene.worker, &[by_hand]).await?,
+        [Heard::Take { attempts: 0, starts: 0, deadline }]
+    );
     Ok(())
 }
 

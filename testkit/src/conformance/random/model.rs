@@ -7,7 +7,7 @@ use trawl_common::outcome::Terminal;
 use trawl_common::ports::{Heard, MAX_STARTS, Start};
 
 use super::step::Who;
-use crate::conformance::scene::took;
+use crate::conformance::scene::started;
 
 /// What must be true of one page.
 #[derive(Default)]
@@ -69,7 +69,7 @@ impl Model {
             return Heard::Drop;
         }
         (page.holder, page.has_started) = (Some(who), false);
-        took(page.attempts)
+        started(page.attempts, page.starts)
     }
 
     pub(super) fn keep(&mut self, who: Who, url: usize) {
