@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::kind::Kind;
 use super::ledger::{Injected, Verdict};
 use super::plan;
-use super::scene::Scene;
+use super::scene::{Loss, Scene};
 
 /// What a run is to be.
 #[derive(Clone, Debug)]
@@ -58,17 +58,20 @@ pub async fn run(options: &Options) -> io::Result<Outcome> {
     scene.fleet.produce(&scene.web.sitemap());
     let steps = plan::draw(options.seed, options.faults, options.pages, &options.kinds);
     let mut faults: Vec<Injected> = Vec::with_capacity(steps.len());
+    let mut loss: Option<Loss> = None;
     for step in &steps {
         if !scene.comes_to(step.after).await {
             break;
         }
         sleep(step.pause).await;
-        let loss = faults.iter().rev().find(|fault| fault.kind.loses_data());
-        if let Some(loss) = loss.filter(|loss| !step.kind.may_follow(loss.kind)) {
-            scene.mends(loss).await;
+        if let Some(loss) = loss.filter(|loss| !step.kind.may_follow(loss.fault.kind)) {
+            scene.mends(&loss, step.kind).await;
         }
         let fault = scene.stage.inject(step, &scene.fleet, &scene.story).await?;
         faults.push(fault);
+        if fault.kind.loses_data() {
+            loss = Some(Loss { fault, told: scene.web.told() });
+        }
         scene.recovers(&fault).await;
     }
     let missed = steps.len() - faults.len();

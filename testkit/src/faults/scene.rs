@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::end;
 use super::fleet::{self, CRAWL, Fleet, Programs};
 use super::inject::{CONCURRENCY, PREFETCH, Stage};
+use super::kind::Kind;
 use super::ledger::{Facts, Injected, ItemLine, Verdict};
 use super::letters::{End, Letters};
 use super::private::{Grounds, LOOK};
@@ -20,6 +21,15 @@ use super::web::Web;
 
 /// Letters and events that the broker has confirmed arrive by then.
 const DELIVERY: Duration = Duration::from_secs(10);
+
+/// A fault that made a server lose data.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss {
+    /// The fault.
+    pub fault: Injected,
+    /// So many pages were on their way, or had arrived.
+    pub told: usize,
+}
 
 /// Servers, site, workers, and those who watch. Dropped, all of it ends.
 pub struct Scene {
@@ -65,7 +75,7 @@ impl Scene {
         let mut progress = self.web.progress();
         loop {
             let now = *progress.borrow_and_update();
-            if now.pages >= pages {
+            if now.pages >= pages && !self.end.is_seen() {
                 return true;
             }
             tokio::select! {
@@ -91,9 +101,21 @@ impl Scene {
         }
     }
 
-    /// Gives the fleet time to mend what a server lost.
-    pub async fn mends(&self, loss: &Injected) {
-        sleep_until(self.start + loss.to + self.grace()).await;
+    /// Gives the fleet time to mend what a server lost, before this kind of fault. Where the other server is to lose
+    /// data too, all that was on its way then must have arrived: what one forgot, only the other knows.
+    pub async fn mends(&self, loss: &Loss, next: Kind) {
+        if next.loses_data() && next.subject() != loss.fault.kind.subject() {
+            self.web.pace(loss.told + 1);
+            tokio::select! {
+                _ = self.end.seen() => return,
+                arrived = timeout(self.stalled(), self.web.all_asked(loss.told)) => {
+                    let what = if arrived.is_ok() { "have" } else { "have not" };
+                    self.story.tell(format!("all that was on its way at the loss {what} arrived"));
+                }
+            }
+            sleep(self.grace()).await;
+        }
+        sleep_until(self.start + loss.fault.to + self.grace()).await;
     }
 
     /// Waits for the end of the crawl, and judges it.
