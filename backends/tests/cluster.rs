@@ -3,50 +3,99 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use trawl_backends::rabbitmq::RabbitMq;
-use trawl_backends::redis::{self, RedisCache, RedisFrontier, RedisHosts};
-use trawl_common::ports::{Cache, Error, ErrorKind, Frontier, Hosts, Queue};
+use trawl_backends::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts};
+use trawl_common::ports::{Cache, Error, ErrorKind, Frontier, Hosts};
 use trawl_common::settings::{self, Queues, Redis, ServerUrl};
 use trawl_testkit::cluster;
+use trawl_testkit::conformance::control::Helm;
 use trawl_testkit::conformance::queue::Engine;
 use trawl_testkit::servers::{self, VirtualHost};
 
-async fn frontier() -> ((), Arc<dyn Frontier>) {
-    ((), Arc::new(RedisFrontier::new(redis::connect(&cluster::redis()).await.unwrap())))
+const LONG: Duration = Duration::from_secs(600);
+const BRIEF: Duration = Duration::from_millis(200);
+
+/// A cluster has one database only. Tests whose sweeps look at all crawls have it to themselves, the others share it.
+static STORE: RwLock<()> = RwLock::const_new(());
+
+type Shared = RwLockReadGuard<'static, ()>;
+type Own = RwLockWriteGuard<'static, ()>;
+
+async fn link() -> Link {
+    redis::connect(&cluster::redis()).await.unwrap()
 }
 
-async fn hosts() -> ((), Arc<dyn Hosts>) {
-    ((), Arc::new(RedisHosts::new(redis::connect(&cluster::redis()).await.unwrap())))
+async fn helm_on(redis: &Redis, patience: Duration) -> Helm {
+    let redis = Arc::new(RedisFrontier::new(redis::connect(redis).await.unwrap(), patience));
+    Helm { frontier: redis.clone(), control: redis }
 }
 
-async fn cache() -> ((), Arc<dyn Cache>) {
-    ((), Arc::new(RedisCache::new(redis::connect(&cluster::redis()).await.unwrap())))
+async fn frontier() -> (Shared, Arc<dyn Frontier>) {
+    (STORE.read().await, helm_on(&cluster::redis(), LONG).await.frontier)
 }
 
-trawl_testkit::frontier_conformance!(frontier);
+async fn brief_frontier() -> (Shared, Arc<dyn Frontier>) {
+    (STORE.read().await, helm_on(&cluster::redis(), BRIEF).await.frontier)
+}
+
+async fn emptied() -> Own {
+    let own = STORE.write().await;
+    let () = ::redis::cmd("FLUSHALL").query_async(&mut link().await).await.unwrap();
+    own
+}
+
+async fn helm() -> (Own, Helm) {
+    (emptied().await, helm_on(&cluster::redis(), LONG).await)
+}
+
+async fn brief_helm() -> (Own, Helm) {
+    (emptied().await, helm_on(&cluster::redis(), BRIEF).await)
+}
+
+async fn hosts() -> (Shared, Arc<dyn Hosts>) {
+    (STORE.read().await, Arc::new(RedisHosts::new(link().await)))
+}
+
+async fn cache() -> (Shared, Arc<dyn Cache>) {
+    (STORE.read().await, Arc::new(RedisCache::new(link().await)))
+}
+
+trawl_testkit::frontier_conformance!(frontier, brief_frontier);
+trawl_testkit::control_conformance!(helm, brief_helm);
 trawl_testkit::hosts_conformance!(hosts);
 trawl_testkit::cache_conformance!(cache);
 
 mod rabbitmq {
     use super::*;
 
-    async fn queue(vhost: &VirtualHost) -> Arc<dyn Queue> {
+    async fn queue(vhost: &VirtualHost) -> Arc<RabbitMq> {
         let url = vhost.url.clone();
         let broker = settings::RabbitMq { url, nodes: cluster::rabbitmq_nodes(), ca: None };
         Arc::new(RabbitMq::connect(&broker, &Queues::default()).await.unwrap())
     }
 
-    /// The frontier is on a Redis of its own, so that the sweeps of these tests are their own.
-    async fn fixture() -> (VirtualHost, Engine) {
+    /// The frontier is in a database of its own, which only a Redis in no cluster has.
+    async fn engine(patience: Duration) -> (VirtualHost, Engine) {
         let vhost = VirtualHost::new().await;
         let queue = queue(&vhost).await;
-        let redis = Redis { url: servers::redis(), ..Redis::default() };
-        let frontier = Arc::new(RedisFrontier::new(redis::connect(&redis).await.unwrap()));
-        (vhost, Engine { queue, frontier })
+        let redis = Redis { url: servers::own_database().await, ..Redis::default() };
+        let Helm { frontier, control } = helm_on(&redis, patience).await;
+        (vhost, Engine { queue, frontier, control })
+    }
+
+    async fn fixture() -> (VirtualHost, Engine) {
+        engine(LONG).await
+    }
+
+    async fn brief() -> (VirtualHost, Engine) {
+        engine(BRIEF).await
     }
 
     trawl_testkit::queue_conformance!(fixture);
+    trawl_testkit::sweep_conformance!(brief);
 
     #[tokio::test]
     async fn a_queue_has_a_copy_on_each_of_three_nodes() {
@@ -79,6 +128,13 @@ async fn a_node_of_a_cluster_that_is_taken_for_a_server_says_what_to_set() {
     let told =
         refused(redis::connect(&Redis { cluster: false, nodes: Vec::new(), ..cluster::redis() }).await);
     assert!(told.contains("redis.cluster = true"), "{told}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_taken_for_a_node_of_a_cluster_says_what_to_set() {
+    let alone = Redis { url: servers::redis(), cluster: true, ..Redis::default() };
+    let told = refused(redis::connect(&alone).await);
+    assert!(told.contains("redis.cluster = false"), "{told}");
 }
 
 mod tls {

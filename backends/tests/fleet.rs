@@ -78,6 +78,7 @@ mod quorum {
 
     trawl_testkit::queue_conformance!(fixture);
     trawl_testkit::sweep_conformance!(brief);
+    trawl_testkit::recovery_conformance!(brief);
 }
 
 mod classic {
@@ -96,7 +97,7 @@ mod classic {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_order_of_calls_makes_the_books_disagree(steps in steps()) {

@@ -14,8 +14,8 @@ pub fn redis() -> ServerUrl {
     ServerUrl::new(var("REDIS_URL"))
 }
 
-/// An empty database of that Redis, for one test alone: sweeps look at all crawls in theirs. There are 15, given out
-/// in turn; tests that run at once are fewer.
+/// An empty database of that Redis, for one test alone: sweeps look at all crawls in theirs. They are given out in
+/// turn; scripts/servers makes as many as there will be tests.
 ///
 /// # Panics
 /// As [`redis`], and when it does not answer.
@@ -25,7 +25,9 @@ pub async fn own_database() -> ServerUrl {
     let mut shared = shared.get_multiplexed_async_connection().await.expect("Redis answers");
     let turn: u64 =
         redis::cmd("INCR").arg("test-databases").query_async(&mut shared).await.expect("Redis counts");
-    url.set_path(&(turn % 15 + 1).to_string());
+    let (_, count): (String, u64) =
+        redis::cmd("CONFIG").arg("GET").arg("databases").query_async(&mut shared).await.expect("Redis tells");
+    url.set_path(&(turn % (count - 1) + 1).to_string());
     let own = redis::Client::open(url.clone()).expect("REDIS_URL is a URL");
     let mut own = own.get_multiplexed_async_connection().await.expect("Redis answers");
     let () = redis::cmd("FLUSHDB").query_async(&mut own).await.expect("Redis empties a database");

@@ -1,6 +1,6 @@
 //! `trawl pause`, `resume` and `cancel`.
 
-use trawl_cli::{Global, Outcome, count};
+use trawl_cli::{Fail, Global, Outcome, count};
 use trawl_common::exit::Exit;
 use trawl_common::names::CrawlId;
 
@@ -35,6 +35,11 @@ impl Args {
             Verb::Resume => {
                 desk.control.resume(&crawl).await?;
                 "goes on"
+            }
+            Verb::Cancel if crawl.is_adhoc() => {
+                return Err(Fail::usage(
+                    "the crawl of hand-published URLs never ends: `trawl pause adhoc` holds it",
+                ));
             }
             Verb::Cancel => {
                 desk.control.cancel(&crawl).await?;

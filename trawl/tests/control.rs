@@ -18,6 +18,21 @@ const ANSWERED: usize = 10;
 /// What a worker of these tests fetches at once.
 const AT_ONCE: usize = 4;
 
+/// The books of the crawl, as `trawl status` prints them.
+async fn books_of(fleet: &Fleet) -> Value {
+    let told = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
+    serde_json::from_slice(&told.stdout).unwrap()
+}
+
+/// What a command says, if it succeeds.
+async fn says(fleet: &Fleet, words: &[&str]) -> String {
+    let output = timeout(LIMIT, fleet.command(words).output()).await.unwrap().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(output.status.success(), "{words:?}: {text}");
+    text
+}
+
 /// A crawl whose site has answered the first pages and holds back the next ones.
 async fn half_way(fleet: &Fleet) -> (Site, Child, Child) {
     let site = Site::serve(PAGES).await;
@@ -31,7 +46,7 @@ async fn half_way(fleet: &Fleet) -> (Site, Child, Child) {
 async fn until(fleet: &Fleet, what: impl Fn(&Value) -> bool) -> Value {
     let asking = async {
         loop {
-            let books = fleet.books().await;
+            let books = books_of(fleet).await;
             if what(&books) {
                 return books;
             }
@@ -44,15 +59,15 @@ async fn until(fleet: &Fleet, what: impl Fn(&Value) -> bool) -> Value {
 async fn a_paused_crawl_begins_no_fetch_until_it_is_resumed() {
     let fleet = Fleet::new().await;
     let (site, worker, mut producer) = half_way(&fleet).await;
-    assert!(fleet.says(&["pause", &fleet.name]).await.contains("is paused"));
+    assert!(says(&fleet, &["pause", &fleet.name]).await.contains("is paused"));
     site.answer_all();
     let begun = (ANSWERED + AT_ONCE) as u64;
     let books = until(&fleet, |books| books["done"] == begun).await;
     assert_eq!((&books["status"], &books["pending"]), (&"paused".into(), &(PAGES as u64 - begun).into()));
 
-    fleet.says(&["resume", &fleet.name]).await;
+    says(&fleet, &["resume", &fleet.name]).await;
     assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(0));
-    assert_eq!(fleet.books().await["done"], PAGES);
+    assert_eq!(books_of(&fleet).await["done"], PAGES);
     assert!(site.log().values().all(|asked| *asked == 1), "{:?}", site.log());
     ends_well(worker).await;
 }
@@ -63,18 +78,18 @@ async fn a_cancelled_crawl_is_over_and_a_later_one_finds_its_urls_again() {
     let (site, worker, mut producer) = half_way(&fleet).await;
     let left = PAGES - ANSWERED;
     assert!(
-        fleet.says(&["cancel", &fleet.name]).await.contains(&format!("0 URLs pending, {left} cancelled"))
+        says(&fleet, &["cancel", &fleet.name]).await.contains(&format!("0 URLs pending, {left} cancelled"))
     );
     assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(4));
     site.answer_all();
 
     let spider = format!("--spider={}", fleet.name);
     let sitemap = format!("{}/sitemap.xml", site.origin);
-    let said = fleet.says(&["producer", &sitemap, &spider, "--crawl=later", "--wait"]).await;
+    let said = says(&fleet, &["producer", &sitemap, &spider, "--crawl=later", "--wait"]).await;
     assert!(said.contains(&format!("{left} URLs new in crawl later, {ANSWERED} seen before")), "{said}");
     let again = fleet.command(&["cancel", "later"]).output().await.unwrap();
     assert_eq!(again.status.code(), Some(1), "a finished crawl cannot be cancelled");
-    fleet.says(&["cancel", &fleet.name]).await;
+    says(&fleet, &["cancel", &fleet.name]).await;
     ends_well(worker).await;
 }
 
@@ -88,24 +103,24 @@ async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
     let produced = timeout(LIMIT, fleet.producer("list.txt").output()).await.unwrap().unwrap();
     assert_eq!(produced.status.code(), Some(3));
 
-    let listed = fleet.says(&["dlq", "list", "--json"]).await;
+    let listed = says(&fleet, &["dlq", "list", "--json"]).await;
     let letters: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(letters.len(), 3);
     assert_eq!((&letters[0]["reason"], &letters[0]["status"]), (&"final".into(), &404.into()));
-    let grouped = fleet.says(&["dlq", "list", "--group"]).await;
+    let grouped = says(&fleet, &["dlq", "list", "--group"]).await;
     assert_eq!(grouped.split_whitespace().collect::<Vec<_>>(), ["3", "final", "127.0.0.1"]);
-    assert!(fleet.says(&["dlq", "show", &site.page(2)]).await.contains("404 Not Found"));
+    assert!(says(&fleet, &["dlq", "show", &site.page(2)]).await.contains("404 Not Found"));
     for (words, found) in
         [(&["--reason", "expired"], 0), (&["--host", "127.0.0.1"], 3), (&["--limit", "2"], 2)]
     {
-        let said = fleet.says(&[&["dlq", "list"], &words[..]].concat()).await;
+        let said = says(&fleet, &[&["dlq", "list"], &words[..]].concat()).await;
         assert!(said.contains(&format!("{found} dead letters")), "{said}");
     }
     let asked = fleet.command(&["dlq", "purge"]).output().await.unwrap();
     assert_eq!(asked.status.code(), Some(2), "everything is not purged without --yes");
 
     site.grow(3);
-    let said = fleet.says(&["dlq", "replay", "--yes"]).await;
+    let said = says(&fleet, &["dlq", "replay", "--yes"]).await;
     let successor = format!("{}.r1", fleet.name);
     assert!(said.contains(&successor) && said.contains("3 URLs sent again"), "{said}");
     let waited =
@@ -113,10 +128,10 @@ async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
     assert_eq!(waited.status.code(), Some(3));
     let books: Value = serde_json::from_slice(&waited.stdout).unwrap();
     assert_eq!((&books["done"], &books["failed"]), (&2.into(), &1.into()));
-    assert_eq!(fleet.books().await["failed"], 3, "a finished crawl's books stay as they are");
+    assert_eq!(books_of(&fleet).await["failed"], 3, "a finished crawl's books stay as they are");
     assert_eq!(items(fleet.folder.path()).len(), 2);
 
-    assert!(fleet.says(&["dlq", "purge", "--yes"]).await.contains("1 dead letters purged"));
-    assert!(fleet.says(&["dlq", "list"]).await.contains("0 dead letters"));
+    assert!(says(&fleet, &["dlq", "purge", "--yes"]).await.contains("1 dead letters purged"));
+    assert!(says(&fleet, &["dlq", "list"]).await.contains("0 dead letters"));
     ends_well(worker).await;
 }

@@ -16,7 +16,7 @@ use support::{Fleet, LIMIT, ends_well, items};
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
 
-async fn channel(fleet: &Fleet) -> Channel {
+async fn channel_of(fleet: &Fleet) -> Channel {
     let connection = Connection::connect(fleet.vhost.url.reveal(), ConnectionProperties::default());
     connection.await.unwrap().create_channel().await.unwrap()
 }
@@ -63,7 +63,7 @@ async fn two_workers_fetch_every_page_once_and_a_missing_page_is_a_dead_letter()
     let ids: HashSet<&str> = items.iter().map(|item| item["id"].as_str().unwrap()).collect();
     assert_eq!((items.len(), ids.len()), (120, 120));
     assert!(site.log().values().all(|asked| *asked == 1), "{:?}", site.log());
-    let channel = channel(&fleet).await;
+    let channel = channel_of(&fleet).await;
     let (invalid, headers) = letter(&channel).await;
     assert!(invalid == "not a URL" && headers.contains("reason=invalid"), "{invalid} {headers}");
     let (missing, headers) = letter(&channel).await;
@@ -100,7 +100,7 @@ async fn a_page_that_keeps_failing_is_a_dead_letter_after_three_retries() {
     let worker = worker.env("TRAWL__RETRY__BACKOFF", "100ms").spawn().unwrap();
     let produced = timeout(LIMIT, fleet.producer("list.txt").output()).await.unwrap().unwrap();
     assert_eq!(produced.status.code(), Some(3));
-    let (url, headers) = letter(&channel(&fleet).await).await;
+    let (url, headers) = letter(&channel_of(&fleet).await).await;
     assert_eq!((url, site.log()["/broken"]), (broken, 4));
     for header in ["reason=retries", "class=http", "status=503", "attempts=4", "worker=", "failed_at="] {
         assert!(headers.contains(header), "{header}: {headers}");
@@ -113,13 +113,17 @@ async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter()
     let fleet = Fleet::new().await;
     let site = Site::serve(1).await;
     let worker = fleet.worker();
-    let channel = channel(&fleet).await;
+    let channel = channel_of(&fleet).await;
     for queue in ["url_queue_ttl", "priority_queue"] {
         // The worker declares the queues when it starts.
         let declared = async {
             let look = lapin::options::QueueDeclareOptions { passive: true, ..Default::default() };
-            while channel(&fleet).await.queue_declare(queue.into(), look, Default::default()).await.is_err() {
-            }
+            while channel_of(&fleet)
+                .await
+                .queue_declare(queue.into(), look, Default::default())
+                .await
+                .is_err()
+            {}
         };
         timeout(LIMIT, declared).await.unwrap();
     }

@@ -16,6 +16,8 @@ struct Held {
     by: WorkerId,
     lane: Lane,
     until: Instant,
+    /// Whether its start has been counted.
+    started: bool,
 }
 
 impl Hands {
@@ -27,7 +29,27 @@ impl Hands {
     /// Gives record `id` to `worker`.
     pub(super) fn hold(&mut self, id: i64, lane: Lane, worker: &WorkerId) {
         let until = Instant::now() + self.possession;
-        self.held.insert(id, Held { by: worker.clone(), lane, until });
+        self.held.insert(id, Held { by: worker.clone(), lane, until, started: false });
+    }
+
+    /// Prolongs the possession of record `id`.
+    pub(super) fn keep(&mut self, id: i64) {
+        let until = Instant::now() + self.possession;
+        if let Some(held) = self.held.get_mut(&id) {
+            held.until = until;
+        }
+    }
+
+    /// Notes that the start of record `id` has been counted.
+    pub(super) fn start(&mut self, id: i64) {
+        if let Some(held) = self.held.get_mut(&id) {
+            held.started = true;
+        }
+    }
+
+    /// Whether the start of record `id` has been counted since it was taken.
+    pub(super) fn has_started(&self, id: i64) -> bool {
+        self.held.get(&id).is_some_and(|held| held.started)
     }
 
     /// Takes record `id` out of whosever hands.

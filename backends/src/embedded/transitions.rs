@@ -123,7 +123,7 @@ pub(super) fn keep(
 ) -> Result<()> {
     match records::sight(db, &mut memory.seen, &message.0)? {
         Sight::Pending(record) if memory.hands.is_held_by(record.id, worker) => {
-            memory.hands.hold(record.id, record.lane, worker);
+            memory.hands.keep(record.id);
         }
         Sight::Unseen => {
             if let Some(id) = admit_on_the_spot(db, memory, message)? {
@@ -147,8 +147,13 @@ pub(super) fn start(
         memory.let_go(record.id, record.lane);
         return Ok(Start::Lost);
     }
-    let starts = records::start(db, record.id)?;
-    Ok(if starts > MAX_STARTS { Start::Poison } else { Start::Go })
+    if !memory.hands.has_started(record.id) {
+        if records::start(db, record.id)? > MAX_STARTS {
+            return Ok(Start::Poison);
+        }
+        memory.hands.start(record.id);
+    }
+    Ok(Start::Go)
 }
 
 /// A URL is put aside. Returns whether the worker held it.

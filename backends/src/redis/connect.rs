@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use redis::aio::ConnectionManagerConfig;
+use redis::ErrorKind::InvalidClientConfig;
+use redis::aio::{ConnectionLike, ConnectionManagerConfig};
 use redis::cluster::ClusterClient;
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{AsyncConnectionConfig, Client, ConnectionInfo, InfoDict, IntoConnectionInfo};
-use redis::{RedisResult, TlsCertificates};
+use redis::{RedisError, RedisResult, TlsCertificates};
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::Redis;
 
@@ -32,20 +33,23 @@ pub async fn connect(settings: &Redis) -> Result<Link> {
     } else {
         to_server(settings, certificates).await
     };
-    let link = opened.map_err(|error| {
-        let hint = match &error {
-            error if tls::is_refusal(error) => {
-                "is its certificate from whom this machine, or redis.ca, trusts, and for this name?"
-            }
-            _ => "is it running there? (redis.url, REDIS_URL)",
-        };
-        Error::new(kind(&error), format!("redis at {url}: {error}: {hint}"))
-    })?;
-    if !settings.cluster && is_cluster_node(&link).await {
+    let link = opened
+        .map_err(|error| Error::new(kind(&error), format!("redis at {url}: {error}{}", hint(&error))))?;
+    if !settings.cluster && is_cluster_node(&mut link.clone()).await == Some(true) {
         let text = format!("redis at {url} is a node of a Redis Cluster: set redis.cluster = true");
         return Err(Error::new(ErrorKind::Refused, text));
     }
     Ok(link)
+}
+
+fn hint(error: &RedisError) -> &'static str {
+    if tls::is_refusal(error) {
+        ": is its certificate from whom this machine, or redis.ca, trusts, and for this name?"
+    } else if kind(error) == ErrorKind::Unavailable {
+        ": is it running there? (redis.url, REDIS_URL)"
+    } else {
+        ""
+    }
 }
 
 async fn to_server(settings: &Redis, certificates: TlsCertificates) -> RedisResult<Link> {
@@ -74,13 +78,19 @@ async fn to_cluster(settings: &Redis, certificates: TlsCertificates) -> RedisRes
     match builder.build()?.get_async_connection().await {
         Ok(connection) => Ok(Link::to_cluster(connection)),
         // It says only that no node could be reached; a plain connection says why.
-        Err(error) => Err(why_not(settings, certificates).await.err().unwrap_or(error)),
+        Err(error) => Err(why_not(settings, certificates).await.unwrap_or(error)),
     }
 }
 
-async fn why_not(settings: &Redis, certificates: TlsCertificates) -> RedisResult<()> {
+/// Why the first node is no way into a cluster, if that can be found out.
+async fn why_not(settings: &Redis, certificates: TlsCertificates) -> Option<RedisError> {
     let config = AsyncConnectionConfig::new().set_connection_timeout(Some(PATIENCE));
-    client(settings, certificates)?.get_multiplexed_async_connection_with_config(&config).await.map(drop)
+    let client = client(settings, certificates).ok()?;
+    match client.get_multiplexed_async_connection_with_config(&config).await {
+        Err(error) => Some(error),
+        Ok(mut connection) => (is_cluster_node(&mut connection).await == Some(false))
+            .then(|| (InvalidClientConfig, "it is in no cluster: set redis.cluster = false").into()),
+    }
 }
 
 fn client(settings: &Redis, certificates: TlsCertificates) -> RedisResult<Client> {
@@ -96,9 +106,8 @@ fn tcp() -> TcpSettings {
     settings
 }
 
-/// Whether commands for most keys would be sent elsewhere. A server that may not be asked counts as alone.
-async fn is_cluster_node(link: &Link) -> bool {
-    let answer: RedisResult<InfoDict> =
-        redis::cmd("INFO").arg("cluster").query_async(&mut link.clone()).await;
-    answer.is_ok_and(|info| info.get::<u8>("cluster_enabled") == Some(1))
+/// Whether the server is part of a cluster; `None` if it may not be asked.
+async fn is_cluster_node(connection: &mut impl ConnectionLike) -> Option<bool> {
+    let info: InfoDict = redis::cmd("INFO").arg("cluster").query_async(connection).await.ok()?;
+    info.get::<u8>("cluster_enabled").map(|enabled| enabled == 1)
 }

@@ -60,7 +60,8 @@ pub trait Frontier: Send + Sync {
     /// store forgot is admitted again, held by this worker.
     async fn keep(&self, worker: &WorkerId, messages: &[Message]) -> Result<()>;
 
-    /// Counts a start of each URL, just before it is fetched. A URL of a crawl that a person paused is let go.
+    /// Counts a start of each URL, just before it is fetched; asked again while the worker holds it, it counts once.
+    /// A URL of a crawl that a person paused is let go.
     async fn start(&self, worker: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>>;
 
     /// Puts URLs that this worker holds aside until an instant. They are in the outbox until confirmed.

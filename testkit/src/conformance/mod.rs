@@ -17,6 +17,7 @@ pub mod frontier;
 pub mod hosts;
 pub mod queue;
 pub mod random;
+pub mod recovery;
 mod scene;
 pub mod sweeping;
 

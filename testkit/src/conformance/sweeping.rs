@@ -1,9 +1,12 @@
 //! What a sweep promises, on any engine: what was lost from sight comes to a worker again.
 
+use std::time::Duration;
+
 use trawl_common::ports::{Heard, Receipt, Result, Start};
+use trawl_common::time::UnixMs;
 
 use super::engine::{Engine, collect, tend, tend_until_heard};
-use super::scene::TAKE;
+use super::scene::{TAKE, took};
 
 /// Makes a test of each promise; the fixture returns a guard and an [`Engine`] of little patience, some 200 ms,
 /// whose queues no other test uses and whose store no other test sweeps.
@@ -12,6 +15,9 @@ macro_rules! sweep_conformance {
     ($brief:path) => {
         $crate::promises! { $brief, sweeping:
             what_is_no_longer_kept_comes_again
+            what_was_admitted_and_never_published_comes
+            what_the_queue_lost_comes_again
+            what_was_parked_and_never_came_back_comes
             what_a_pause_held_back_comes_after_it
             what_a_pause_let_go_comes_after_it
         }
@@ -27,6 +33,36 @@ pub async fn what_is_no_longer_kept_comes_again(engine: &Engine) -> Result<()> {
     scene.start(&scene.worker, 0).await?;
     engine.queue.ack(&[received[0].1]).await?;
     tend_until_heard(engine, &scene, &mut *consumer, 0, TAKE).await
+}
+
+/// Its producer died in between.
+pub async fn what_was_admitted_and_never_published_comes(engine: &Engine) -> Result<()> {
+    let (scene, lease) = engine.begin(0).await?;
+    engine.frontier.admit(&lease, &[scene.new_url(0)]).await?;
+    let mut consumer = engine.queue.consume(10).await?;
+    tend_until_heard(engine, &scene, &mut *consumer, 0, TAKE).await
+}
+
+/// Acked by mistake, purged by hand, or gone with the queue.
+pub async fn what_the_queue_lost_comes_again(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(1).await?;
+    let mut consumer = engine.queue.consume(10).await?;
+    let received = collect(&mut *consumer, 1).await?;
+    engine.queue.ack(&[received[0].1]).await?;
+    tend_until_heard(engine, &scene, &mut *consumer, 0, TAKE).await
+}
+
+/// With its failure, and not before its time.
+pub async fn what_was_parked_and_never_came_back_comes(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(1).await?;
+    let mut consumer = engine.queue.consume(10).await?;
+    let received = collect(&mut *consumer, 1).await?;
+    scene.hear(&scene.worker, 0).await?;
+    let until = UnixMs::now().plus(Duration::from_millis(100));
+    scene.park(&scene.worker, 0, until, true).await?;
+    engine.frontier.confirm(&scene.crawl, &[scene.url(0)]).await?;
+    engine.queue.ack(&[received[0].1]).await?;
+    tend_until_heard(engine, &scene, &mut *consumer, 0, took(1)).await
 }
 
 /// Its message arrived in the pause and was dropped.

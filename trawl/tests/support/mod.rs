@@ -15,26 +15,26 @@ use trawl_common::settings::ServerUrl;
 use trawl_testkit::servers::{self, VirtualHost};
 
 /// No step of a test takes so long.
-pub const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// A fleet of its own: a virtual host, a Redis database whose sweeps meet no other test's crawls, and the names of
 /// a spider and a crawl.
-pub struct Fleet {
-    pub folder: TempDir,
-    pub vhost: VirtualHost,
+pub(crate) struct Fleet {
+    pub(crate) folder: TempDir,
+    pub(crate) vhost: VirtualHost,
     redis: ServerUrl,
-    pub name: String,
+    pub(crate) name: String,
 }
 
 impl Fleet {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let name = folder.path().file_name().unwrap().to_string_lossy().to_ascii_lowercase();
         let redis = servers::own_database().await;
         Self { vhost: VirtualHost::new().await, redis, name: format!("test{name}"), folder }
     }
 
-    pub fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
         command
             .args(words)
@@ -50,39 +50,24 @@ impl Fleet {
         command
     }
 
-    pub fn worker(&self) -> Child {
+    pub(crate) fn worker(&self) -> Child {
         self.command(&["worker", "--concurrency", "4", "-q"]).spawn().unwrap()
     }
 
-    pub fn producer(&self, source: &str) -> Command {
+    pub(crate) fn producer(&self, source: &str) -> Command {
         let spider = format!("--spider={}", self.name);
         let crawl = format!("--crawl={}", self.name);
         self.command(&["producer", source, &spider, &crawl, "--wait", "-q"])
     }
-
-    /// The books of the crawl, as `trawl status` prints them.
-    pub async fn books(&self) -> Value {
-        let told = self.command(&["status", &self.name, "--json"]).output().await.unwrap();
-        serde_json::from_slice(&told.stdout).unwrap()
-    }
-
-    /// What a command says, if it succeeds.
-    pub async fn says(&self, words: &[&str]) -> String {
-        let output = timeout(LIMIT, self.command(words).output()).await.unwrap().unwrap();
-        let text = [output.stdout, output.stderr].concat();
-        let text = String::from_utf8_lossy(&text).into_owned();
-        assert!(output.status.success(), "{words:?}: {text}");
-        text
-    }
 }
 
-pub async fn ends_well(mut worker: Child) {
+pub(crate) async fn ends_well(mut worker: Child) {
     let pid = worker.id().unwrap().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
     assert_eq!(timeout(LIMIT, worker.wait()).await.unwrap().unwrap().code(), Some(0));
 }
 
-pub fn items(folder: &Path) -> Vec<Value> {
+pub(crate) fn items(folder: &Path) -> Vec<Value> {
     let files = fs::read_dir(folder.join("items")).unwrap();
     let text: String = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -8,7 +8,7 @@ for i = 2, #ARGV, 3 do
   if ended == 1 then
     counts[kind] = (counts[kind] or 0) + 1
     redis.call('ZREM', KEYS[4], ARGV[1] .. ' ' .. url)
-    if note ~= '' then
+    if note ~= '' and (kind == 'failed' or kind == 'expired') then
       redis.call('HSET', KEYS[3], url, note)
     end
     if kind == 'expired' then

@@ -21,9 +21,9 @@ pub async fn a_replayed_url_begins_anew_in_its_crawl(helm: &Helm) -> Result<()> 
     let lease = scene.begin(3).await?;
     scene.hear(&scene.worker, 0).await?;
     scene.park(&scene.worker, 0, long_ago(), true).await?;
-    scene.hear(&scene.worker, 0).await?;
     for _ in 0..MAX_STARTS {
-        scene.start(&scene.worker, 0).await?;
+        scene.hear(&scene.worker, 0).await?;
+        assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
     }
     scene.finish(0, Terminal::Failed).await?;
     scene.finish(1, Terminal::Failed).await?;

@@ -65,12 +65,26 @@ pub async fn messages_of_several_crawls_are_answered_in_order(frontier: &Arc<dyn
 pub async fn the_fourth_start_without_an_end_is_poison(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(1).await?;
-    scene.hear(&scene.worker, 0).await?;
     for _ in 0..MAX_STARTS {
+        scene.hear(&scene.worker, 0).await?;
         assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
     }
+    scene.hear(&scene.worker, 0).await?;
+    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Poison);
     assert_eq!(scene.start(&scene.worker, 0).await?, Start::Poison);
     assert!(scene.finish(0, Terminal::Failed).await?);
+    Ok(())
+}
+
+/// The answer may have been lost on its way: that is no reason to suspect the page.
+pub async fn a_start_that_is_asked_for_again_counts_once(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(1).await?;
+    scene.hear(&scene.worker, 0).await?;
+    for _ in 0..=MAX_STARTS {
+        assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
+        scene.keep(&scene.worker, 0).await?;
+    }
     Ok(())
 }
 

@@ -54,6 +54,7 @@ macro_rules! frontier_conformance {
             a_url_that_ended_is_heard_and_dropped
             messages_of_several_crawls_are_answered_in_order
             the_fourth_start_without_an_end_is_poison
+            a_start_that_is_asked_for_again_counts_once
             a_retry_is_an_end_and_no_step_towards_poison
             only_the_holder_starts
             a_parked_url_is_dropped_before_its_time_and_taken_after

@@ -17,6 +17,7 @@ pub(super) struct Page {
     pub(super) is_far: bool,
     pub(super) attempts: u32,
     pub(super) starts: u32,
+    pub(super) has_started: bool,
 }
 
 /// What must be true of the crawl.
@@ -67,7 +68,7 @@ impl Model {
         if is_paused || page.is_far || page.holder.is_some_and(|holder| holder != who) {
             return Heard::Drop;
         }
-        page.holder = Some(who);
+        (page.holder, page.has_started) = (Some(who), false);
         took(page.attempts)
     }
 
@@ -84,8 +85,12 @@ impl Model {
             page.holder = None;
             return Start::Lost;
         }
-        page.starts += 1;
-        if page.starts > MAX_STARTS { Start::Poison } else { Start::Go }
+        if !page.has_started && page.starts == MAX_STARTS {
+            return Start::Poison;
+        }
+        page.starts += u32::from(!page.has_started);
+        page.has_started = true;
+        Start::Go
     }
 
     pub(super) fn park(&mut self, who: Who, url: usize, long: bool, failed: bool) -> bool {

@@ -72,7 +72,7 @@ fn url() -> impl Strategy<Value = usize> {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         5 => Just(Step::Open),
-        10 => (url(), 0..=URLS).prop_map(|(first, count)| Step::Admit(first, count)),
+        10 => (url(), 1..=URLS).prop_map(|(first, count)| Step::Admit(first, count)),
         5 => url().prop_map(Step::Confirm),
         5 => Just(Step::Close),
         30 => (who(), url()).prop_map(|(who, url)| Step::Hear(who, url)),

@@ -1,0 +1,84 @@
+//! What an engine of several processes promises beyond the others: crawls that a store forgot end exactly
+//! nevertheless, and their ends are told.
+
+use tokio::time::sleep;
+use trawl_common::crawl::CrawlState;
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{Discovery, Result};
+
+use super::engine::{Engine, LIMIT, tend};
+use super::eventually;
+use super::scene::{LONG, Scene};
+
+/// Makes a test of each promise; the fixture is that of [`crate::sweep_conformance`].
+#[macro_export]
+macro_rules! recovery_conformance {
+    ($brief:path) => {
+        $crate::promises! { $brief, recovery:
+            the_end_of_a_crawl_is_told_until_it_is_announced
+            the_end_of_a_cancelled_crawl_is_told_too
+            a_forgotten_crawl_ends_only_after_what_may_be_under_way
+        }
+    };
+}
+
+/// One step, after the rest that the one before asked for. Returns whether it tells the end of the crawl.
+async fn is_told(engine: &Engine, scene: &Scene<'_>) -> Result<bool> {
+    let swept = engine.frontier.sweep(&scene.worker).await?;
+    sleep(swept.rest).await;
+    let told = swept.ended.iter().find(|books| books.crawl == scene.crawl.id);
+    assert!(told.is_none_or(|books| books.status.is_over()), "{told:?}");
+    Ok(told.is_some())
+}
+
+/// Whoever is to announce it may die first.
+async fn is_told_until_announced(engine: &Engine, scene: &Scene<'_>) -> Result<()> {
+    for _ in 0..2 {
+        eventually(LIMIT, async || is_told(engine, scene).await).await?;
+    }
+    engine.frontier.announced(&scene.crawl).await?;
+    for _ in 0..10 {
+        assert!(!is_told(engine, scene).await?, "it has been announced");
+    }
+    Ok(())
+}
+
+/// And not before it has ended.
+pub async fn the_end_of_a_crawl_is_told_until_it_is_announced(engine: &Engine) -> Result<()> {
+    let (scene, lease) = engine.begin(1).await?;
+    engine.frontier.close(lease).await?;
+    for _ in 0..5 {
+        assert!(!is_told(engine, &scene).await?, "one URL is left");
+    }
+    scene.finish(0, Terminal::Done).await?;
+    is_told_until_announced(engine, &scene).await
+}
+
+/// It is an end.
+pub async fn the_end_of_a_cancelled_crawl_is_told_too(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(2).await?;
+    engine.control.cancel(&scene.crawl).await?;
+    is_told_until_announced(engine, &scene).await
+}
+
+/// Its producer has said all that it knows; a message that is still under way says more.
+pub async fn a_forgotten_crawl_ends_only_after_what_may_be_under_way(engine: &Engine) -> Result<()> {
+    let scene = Scene::new(&engine.frontier);
+    let forgotten = Discovery { crawl: scene.crawl.clone(), token: 7 };
+    let lease = engine.frontier.reopen(&forgotten, "producer", LONG).await?;
+    engine.queue.publish(&[scene.message(0)]).await?;
+    engine.frontier.close(lease).await?;
+    assert_eq!(scene.status().await?, CrawlState::Running, "its messages may be under way");
+    let mut consumer = engine.queue.consume(10).await?;
+    eventually(LIMIT, async || {
+        for (message, receipt) in tend(engine, &scene, &mut *consumer).await? {
+            engine.frontier.hear(&scene.worker, std::slice::from_ref(&message)).await?;
+            scene.finish(0, Terminal::Done).await?;
+            engine.queue.ack(&[receipt]).await?;
+        }
+        Ok(scene.status().await? == CrawlState::Finished)
+    })
+    .await?;
+    assert_eq!(scene.books().await?.counts.done, 1, "it did not end before");
+    Ok(())
+}
