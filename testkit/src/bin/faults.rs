@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use tempfile::TempDir;
+use tokio::signal::unix::{SignalKind, signal};
 use trawl_testkit::faults::kind::Kind;
 use trawl_testkit::faults::report::Table;
 use trawl_testkit::faults::run::{Options, Outcome, run};
@@ -96,13 +97,22 @@ impl Args {
     }
 }
 
+/// Completes on SIGINT or SIGTERM; never, if nothing can listen to them.
+async fn asked_to_stop() {
+    let Ok(mut term) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = term.recv() => {}
+    }
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let args = Args::parse();
     let result = tokio::select! {
         result = args.run() => result,
         // Dropped, the run ends its processes.
-        _ = tokio::signal::ctrl_c() => Err(io::Error::other("interrupted")),
+        () = asked_to_stop() => Err(io::Error::other("interrupted")),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

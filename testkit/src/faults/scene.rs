@@ -69,14 +69,15 @@ impl Scene {
         Ok(Self { web, fleet, stage, story, options: options.clone(), start, letters, end })
     }
 
-    /// Lets the crawl come to so many pages. `false` when it does not, or has ended.
+    /// Lets the crawl come to so many pages. `false` when it does not, or has come to its end.
     pub async fn comes_to(&self, pages: usize) -> bool {
         self.web.pace(pages);
         let mut progress = self.web.progress();
         loop {
             let now = *progress.borrow_and_update();
-            if now.pages >= pages && !self.end.is_seen() {
-                return true;
+            if now.pages >= pages {
+                // With the last page the crawl has all but ended: a server that forgets it then, forgets it for good.
+                return now.pages < self.options.pages && !self.end.is_seen();
             }
             tokio::select! {
                 _ = self.end.seen() => return false,

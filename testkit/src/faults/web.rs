@@ -34,7 +34,7 @@ pub enum Fate {
 }
 
 /// Most URLs in one sitemap.
-const SITEMAP: usize = 100;
+const SITEMAP: usize = 50;
 /// A request within the pace takes up to this long; one beyond it, up to this much longer.
 const LATENCY: Duration = Duration::from_millis(20);
 /// See [`LATENCY`].
