@@ -35,9 +35,9 @@ pub enum Fate {
 
 /// Most URLs in one sitemap.
 const SITEMAP: usize = 50;
-/// A request within the pace takes up to this long; one beyond it, up to this much longer.
+/// A request within the pace takes up to this long.
 const LATENCY: Duration = Duration::from_millis(20);
-/// See [`LATENCY`].
+/// The longest time that a request beyond the pace waits.
 pub const HELD_BACK: Duration = Duration::from_secs(4);
 
 /// A running site: `/sitemap.xml` names sitemaps, and those name the pages. Ends when dropped.
