@@ -114,6 +114,8 @@ pub enum Outcome {
     },
     /// Its deadline passed before its turn came.
     Expired,
+    /// To go round the queue once more, untouched.
+    SentAgain,
     /// Nothing to do: finished before, or in other hands.
     Dropped,
     /// Given back untouched, for any worker to take again.

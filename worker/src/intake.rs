@@ -138,6 +138,7 @@ impl Intake {
                         false => jobs.push(Job { message, attempts }),
                     }
                 }
+                Heard::SendAgain => self.settle(Job { message, attempts: 0 }, Outcome::SentAgain).await,
                 Heard::Drop => self.settle(Job { message, attempts: 0 }, Outcome::Dropped).await,
             }
         }

@@ -80,6 +80,7 @@ struct Plan {
     letters: Vec<DeadLetter>,
     finishes: Vec<Finish>,
     parkings: Vec<(Parking, Message, UnixMs)>,
+    messages: Vec<Message>,
     releases: Vec<Claim>,
     probes: Vec<Probe>,
     receipts: Vec<Receipt>,
@@ -104,6 +105,7 @@ impl Plan {
             Outcome::Expired => self.bury(&job.message, Terminal::Expired, expired(shared, job.attempts)),
             Outcome::Retry(_, until) => self.park(shared, claim, job.message, until, true),
             Outcome::Deferred { until } => self.park(shared, claim, job.message, until, false),
+            Outcome::SentAgain => self.messages.push(job.message),
             Outcome::Dropped => {}
             // Its message was acknowledged when it began: it needs a new one.
             Outcome::Released if receipts.is_empty() => {
@@ -163,10 +165,11 @@ impl Plan {
 
     /// 1. Stores items and letters.
     /// 2. Puts URLs aside: record, message, confirm.
-    /// 3. Writes terminal states.
-    /// 4. Gives records back.
-    /// 5. Notes what came back.
-    /// 6. Acknowledges.
+    /// 3. Sends again what is to go round once more.
+    /// 4. Writes terminal states.
+    /// 5. Gives records back.
+    /// 6. Notes which probes came back.
+    /// 7. Acknowledges.
     async fn carry_out(self, shared: &Shared) {
         let Shared { ports, health, .. } = shared;
         if !self.items.is_empty() {
@@ -176,6 +179,9 @@ impl Plan {
             health.until_done("storing dead letters", || ports.queue.dead_letter(&self.letters)).await;
         }
         self.put_aside(shared).await;
+        if !self.messages.is_empty() {
+            health.until_done("sending again", || ports.queue.publish(&self.messages)).await;
+        }
         if !self.finishes.is_empty() {
             let ended = health.until_done("finishing", || ports.frontier.finish(&self.finishes)).await;
             shared.tally.count(&self.finishes, &ended);

@@ -9,6 +9,9 @@ use super::RedisFrontier;
 use super::frontier::{BATCH, by_crawl, corrupt, optional};
 use super::keys::CrawlKeys;
 
+/// What the script says of a message that is to go round once more.
+const SEND_AGAIN: i64 = -2;
+
 /// Why messages are heard.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ear {
@@ -81,6 +84,7 @@ fn split(answer: redis::Value) -> Result<(bool, Vec<(i64, String)>)> {
 fn heard((attempts, deadline): (i64, String)) -> Heard {
     match u32::try_from(attempts) {
         Ok(attempts) => Heard::Take { attempts, deadline: deadline.parse().ok().map(UnixMs) },
+        Err(_) if attempts == SEND_AGAIN => Heard::SendAgain,
         Err(_) => Heard::Drop,
     }
 }

@@ -138,6 +138,9 @@ pub enum Heard {
         /// When it is no longer worth fetching: the record's deadline, moved by the pauses of its crawl.
         deadline: Option<UnixMs>,
     },
+    /// Publish it once more, then settle it: the store had forgotten the crawl and has only now learnt of this URL.
+    /// So it knows all that is queued as soon as the queue has gone round, long before all is fetched.
+    SendAgain,
     /// Settle it and forget it: finished, in other hands, parked until later, or of a crawl that is paused.
     Drop,
 }

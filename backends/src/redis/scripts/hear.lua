@@ -1,11 +1,12 @@
 -- KEYS: crawl, seen, pending. ARGV: worker, spider, whether the crawl is the one that never ends (1 or 0), whether
 -- the worker only keeps what it has (1 or 0), how long it may hold a record in ms, then
 -- url, lane, depth, deadline, referrer for each message.
--- Returns whether the crawl is new, then for each message: attempts so far (-1: drop it) and its deadline.
+-- Returns whether the crawl is new, then for each message: attempts so far (-1: drop it, -2: send it again) and its
+-- deadline.
 local now = now_ms()
 local worker, keeps, possession = ARGV[1], ARGV[4] == '1', tonumber(ARGV[5])
-local state = redis.call('HMGET', KEYS[1], 'status', 'idle')
-local status, idle = state[1], tonumber(state[2] or 0)
+local state = redis.call('HMGET', KEYS[1], 'status', 'idle', 'barrier')
+local status, idle, recovers = state[1], tonumber(state[2] or 0), state[3]
 local created = not status
 if created then
   -- Known only from its messages: a program of someone's sends them, or this server has forgotten the crawl.
@@ -14,6 +15,7 @@ if created then
     'run', run_id())
   if ARGV[3] == '0' then
     redis.call('HSET', KEYS[1], 'barrier', int(now), 'pass', 1)
+    recovers = true
   end
 end
 
@@ -53,7 +55,10 @@ for at = 6, #ARGV, 5 do
   end
   local attempts, deadline = -1, '-'
   if record and may_have(record, is_new) then
-    if status == 'paused' and not keeps then
+    if recovers and is_new and not keeps then
+      -- The queue goes round once, so that this server knows all that is in it long before all is fetched.
+      attempts = -2
+    elseif status == 'paused' and not keeps then
       -- Its message goes; since the beginning of time without one, the record is found after the pause.
       record.state, record.since, record.holder = 'q', 0, '-'
     else
