@@ -132,9 +132,13 @@ impl Web {
     /// Waits until each of the first `pages` pages has been asked for.
     pub async fn all_asked(&self, pages: usize) {
         let mut progress = self.progress();
+        let pages = pages.min(self.shared.pages.len());
+        // What has been asked for stays so: each page is looked at once.
+        let mut first = 0;
         let all = |_: &Progress| {
             let log = self.shared.log();
-            (0..pages.min(self.shared.pages.len())).all(|page| log.times.contains_key(&page))
+            first = (first..pages).find(|page| !log.times.contains_key(page)).unwrap_or(pages);
+            first == pages
         };
         let _ = progress.wait_for(all).await;
     }
