@@ -22,9 +22,9 @@ use super::web::Web;
 /// Letters and events that the broker has confirmed arrive by then.
 const DELIVERY: Duration = Duration::from_secs(10);
 
-/// A fault that made a server lose data.
+/// A fault that the fleet needs time to mend.
 #[derive(Clone, Copy, Debug)]
-pub struct Loss {
+pub struct Past {
     /// The fault.
     pub fault: Injected,
     /// So many pages were on their way, or had arrived.
@@ -102,21 +102,22 @@ impl Scene {
         }
     }
 
-    /// Gives the fleet time to mend what a server lost, before this kind of fault. Where the other server is to lose
+    /// Gives the fleet time to mend a fault, before one of this kind. Where the other server is to lose
     /// data too, all that was on its way then must have arrived: what one forgot, only the other knows.
-    pub async fn mends(&self, loss: &Loss, next: Kind) {
-        if next.loses_data() && next.subject() != loss.fault.kind.subject() {
-            self.web.pace(loss.told + 1);
+    pub async fn mends(&self, past: &Past, next: Kind) {
+        let both_lose = next.loses_data() && past.fault.kind.loses_data();
+        if both_lose && next.subject() != past.fault.kind.subject() {
+            self.web.pace(past.told + 1);
             tokio::select! {
                 _ = self.end.seen() => return,
-                arrived = timeout(self.stalled(), self.web.all_asked(loss.told)) => {
+                arrived = timeout(self.stalled(), self.web.all_asked(past.told)) => {
                     let what = if arrived.is_ok() { "have" } else { "have not" };
                     self.story.tell(format!("all that was on its way at the loss {what} arrived"));
                 }
             }
             sleep(self.grace()).await;
         }
-        sleep_until(self.start + loss.fault.to + self.grace()).await;
+        sleep_until(self.start + past.fault.to + self.grace()).await;
     }
 
     /// Waits for the end of the crawl, and judges it.
