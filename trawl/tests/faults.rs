@@ -10,9 +10,11 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
+use tokio::process::Child;
 use tokio::time::timeout;
 use trawl_testkit::faults::fleet::{CRAWL, Programs};
 use trawl_testkit::faults::kind::{Kind, Subject};
+use trawl_testkit::faults::plan::Step;
 use trawl_testkit::faults::proxy::Mode;
 use trawl_testkit::faults::report::Table;
 use trawl_testkit::faults::run::{Options, Outcome, run};
@@ -78,28 +80,56 @@ async fn a_crawl_survives_what_can_happen_to_rabbitmq_and_to_workers() {
     every_url_is_accounted_for(kinds(&[Subject::Broker, Subject::Worker])).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn urls_of_a_producer_killed_before_it_published_are_fetched_though_it_never_runs_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let scene = Scene::set_up(&Options {
-        pages: 200,
-        patience: Duration::from_secs(6),
-        ..options(&folder, Vec::new(), 1)
-    })
-    .await
-    .unwrap();
+/// A crawl of 200 pages on its servers, and a producer whose list is still to be written.
+async fn scene(folder: &TempDir) -> (Scene, Child) {
+    let scene = Scene::set_up(&Options { pages: 200, ..options(folder, Vec::new(), 1) }).await.unwrap();
     let programs = scene.fleet.programs();
     let mut command = programs.command(["producer", "-", "--crawl", CRAWL]);
     command.stdin(Stdio::piped());
-    let mut producer = programs.spawn(command, "producer").unwrap();
+    let producer = programs.spawn(command, "producer").unwrap();
+    // Once the crawl has books, the producer is connected to both servers.
     admitted(programs, 0).await;
-    // From here on what it publishes goes nowhere.
-    scene.stage.broker_proxy.set(Mode::Swallow);
+    (scene, producer)
+}
+
+/// Writes the list of all pages.
+async fn tell_all(scene: &Scene, producer: &mut Child) {
     let list: String = scene.web.pages().iter().map(|page| format!("{}\n", page.url)).collect();
     producer.stdin.take().unwrap().write_all(list.as_bytes()).await.unwrap();
-    admitted(programs, 200).await;
+    admitted(scene.fleet.programs(), 200).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn urls_of_a_producer_killed_before_it_published_are_fetched_though_it_never_runs_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (scene, mut producer) = scene(&folder).await;
+    // From here on what it publishes goes nowhere.
+    scene.stage.broker_proxy.set(Mode::Swallow);
+    tell_all(&scene, &mut producer).await;
     producer.kill().await.unwrap();
     scene.stage.broker_proxy.cut();
     scene.stage.broker_proxy.set(Mode::Pass);
     is_without_blame(&scene.ends(Vec::new()).await.unwrap());
+}
+
+/// A fault half-way through a crawl whose producer has ended long ago: what one server forgot, only the other knows.
+async fn nothing_is_lost_without_a_producer(kind: Kind) {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut scene, mut producer) = scene(&folder).await;
+    tell_all(&scene, &mut producer).await;
+    assert!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().success());
+    assert!(scene.comes_to(100).await);
+    let step = Step { kind, after: 100, pause: Duration::ZERO, pick: 0 };
+    let fault = scene.stage.inject(&step, &scene.fleet, &scene.story).await.unwrap();
+    is_without_blame(&scene.ends(vec![fault]).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_without_a_producer_survives_an_emptied_redis() {
+    nothing_is_lost_without_a_producer(Kind::StoreEmptied).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_without_a_producer_survives_a_rabbitmq_that_lost_its_disk() {
+    nothing_is_lost_without_a_producer(Kind::BrokerGone).await;
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use clap::Parser;
 use tempfile::TempDir;
+use tokio::signal::unix::{SignalKind, signal};
+use trawl_common::settings::duration;
 use trawl_testkit::faults::kind::Kind;
 use trawl_testkit::faults::report::Table;
 use trawl_testkit::faults::run::{Options, Outcome, run};
@@ -33,9 +35,9 @@ struct Args {
     /// Workers
     #[arg(long, value_name = "N", default_value_t = 4)]
     workers: usize,
-    /// The fleet's recovery.patience, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
-    patience: f64,
+    /// The fleet's recovery.patience
+    #[arg(long, value_name = "TIME", default_value = "4s", value_parser = duration::parse)]
+    patience: Duration,
     /// Only these kinds of fault, separated by commas
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     only: Vec<Kind>,
@@ -84,7 +86,7 @@ impl Args {
             faults: self.faults,
             seed,
             workers: self.workers,
-            patience: Duration::from_secs_f64(self.patience),
+            patience: self.patience,
             kinds: if self.only.is_empty() { Kind::ALL.to_vec() } else { self.only.clone() },
             aloud: !self.quiet,
         };
@@ -96,13 +98,22 @@ impl Args {
     }
 }
 
+/// Completes on SIGINT or SIGTERM; never, if nothing can listen to them.
+async fn asked_to_stop() {
+    let Ok(mut term) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = term.recv() => {}
+    }
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let args = Args::parse();
     let result = tokio::select! {
         result = args.run() => result,
         // Dropped, the run ends its processes.
-        _ = tokio::signal::ctrl_c() => Err(io::Error::other("interrupted")),
+        () = asked_to_stop() => Err(io::Error::other("interrupted")),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

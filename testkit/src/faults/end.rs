@@ -33,6 +33,11 @@ impl End {
         Self { seen, waiting }
     }
 
+    /// Whether it has been seen.
+    pub fn is_seen(&self) -> bool {
+        self.seen.borrow().is_some()
+    }
+
     /// When it was first seen, since the start.
     pub async fn seen(&self) -> Duration {
         let mut seen = self.seen.clone();

@@ -111,19 +111,8 @@ impl Fleet {
         *fleet.workers.lock() = vec![None; workers];
         *fleet.producer.lock() = vec![None];
         for place in 0..workers {
-            let (programs, story) = (fleet.programs.clone(), fleet.story.clone());
-            let (workers, numbers) = (Arc::clone(&fleet.workers), Arc::clone(&numbers));
-            fleet.tasks.spawn(async move {
-                loop {
-                    let number = numbers.fetch_add(1, Ordering::Relaxed);
-                    let name = format!("worker-{number}");
-                    let mut command = programs.command(["worker"]);
-                    command.env("TRAWL__FETCH__USER_AGENT", &name);
-                    let ended = keep(&programs, command, &name, &workers, place, number).await;
-                    story.tell(format!("{name} ended: {ended}"));
-                    sleep(RESTART).await;
-                }
-            });
+            let seat = fleet.seat(&fleet.workers, place);
+            fleet.tasks.spawn(work(seat, Arc::clone(&numbers)));
         }
         Ok(fleet)
     }
@@ -136,28 +125,13 @@ impl Fleet {
     /// Runs the producer again and again until a run has read all, and whenever one is asked for after that.
     pub fn produce(&mut self, source: &str) {
         self.producing.send_replace(true);
+        let seat = self.seat(&self.producer, 0);
+        self.tasks.spawn(produce(seat, source.to_owned(), self.producing.clone()));
+    }
+
+    fn seat(&self, places: &Arc<Places>, place: usize) -> Seat {
         let (programs, story) = (self.programs.clone(), self.story.clone());
-        let (producer, producing) = (Arc::clone(&self.producer), self.producing.clone());
-        let source = source.to_owned();
-        self.tasks.spawn(async move {
-            let mut wanted = producing.subscribe();
-            let mut before = String::new();
-            for number in 1.. {
-                let _ = wanted.wait_for(|wanted| *wanted).await;
-                let command = programs.command(["producer", &source, "--crawl", CRAWL]);
-                let ended = keep(&programs, command, "producer", &producer, 0, number).await;
-                // While another's lease lasts, many runs end alike.
-                if ended != before {
-                    story.tell(format!("producer run {number} ended: {ended}"));
-                }
-                if ended == "exit status: 0" {
-                    producing.send_replace(false);
-                } else {
-                    sleep(RESTART).await;
-                }
-                before = ended;
-            }
-        });
+        Seat { programs, story, places: Arc::clone(places), place }
     }
 
     /// One of the workers that run.
@@ -178,23 +152,60 @@ impl Fleet {
     }
 }
 
-/// Runs a command to its end in a place that shows it.
-async fn keep(
-    programs: &Programs,
-    command: Command,
-    name: &str,
-    places: &Places,
+/// A place in which one process runs after the other.
+struct Seat {
+    programs: Programs,
+    story: Story,
+    places: Arc<Places>,
     place: usize,
-    number: usize,
-) -> String {
-    let mut child = match programs.spawn(command, name) {
-        Ok(child) => child,
-        Err(error) => return format!("not started: {error}"),
-    };
-    places.lock()[place] = child.id().map(|process| Running { process, number });
-    let ended = child.wait().await;
-    places.lock()[place] = None;
-    ended.map_or_else(|error| error.to_string(), |status| status.to_string())
+}
+
+impl Seat {
+    /// Runs a command to its end, and shows that it runs.
+    async fn keep(&self, command: Command, name: &str, number: usize) -> String {
+        let mut child = match self.programs.spawn(command, name) {
+            Ok(child) => child,
+            Err(error) => return format!("not started: {error}"),
+        };
+        self.places.lock()[self.place] = child.id().map(|process| Running { process, number });
+        let ended = child.wait().await;
+        self.places.lock()[self.place] = None;
+        ended.map_or_else(|error| error.to_string(), |status| status.to_string())
+    }
+}
+
+/// Runs workers, each under a number of its own.
+async fn work(seat: Seat, numbers: Arc<AtomicUsize>) {
+    loop {
+        let number = numbers.fetch_add(1, Ordering::Relaxed);
+        let name = format!("worker-{number}");
+        let mut command = seat.programs.command(["worker"]);
+        command.env("TRAWL__FETCH__USER_AGENT", &name);
+        let ended = seat.keep(command, &name, number).await;
+        seat.story.tell(format!("{name} ended: {ended}"));
+        sleep(RESTART).await;
+    }
+}
+
+/// Runs producers for as long as one is wanted.
+async fn produce(seat: Seat, source: String, producing: watch::Sender<bool>) {
+    let mut wanted = producing.subscribe();
+    let mut before = String::new();
+    for number in 1.. {
+        let _ = wanted.wait_for(|wanted| *wanted).await;
+        let command = seat.programs.command(["producer", &source, "--crawl", CRAWL]);
+        let ended = seat.keep(command, "producer", number).await;
+        // While another's lease lasts, many runs end alike.
+        if ended != before {
+            seat.story.tell(format!("producer run {number} ended: {ended}"));
+        }
+        if ended == "exit status: 0" {
+            producing.send_replace(false);
+        } else {
+            sleep(RESTART).await;
+        }
+        before = ended;
+    }
 }
 
 /// Every item in a file. A last line that a kill cut short is none: its page is fetched again.

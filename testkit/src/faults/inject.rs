@@ -62,6 +62,8 @@ impl Stage {
             own("REDIS_URL", format!("redis://{}/0", self.store_proxy.address)),
             own("TRAWL__RECOVERY__PATIENCE", format!("{}ms", self.patience.as_millis())),
             own("TRAWL__FETCH__ALLOW_PRIVATE", "true".to_owned()),
+            // The site holds sitemaps back until the crawl has caught up.
+            own("TRAWL__FETCH__TIMEOUT", "1h".to_owned()),
             own("TRAWL__POLITENESS__RATE", "unlimited".to_owned()),
             own("TRAWL__RETRY__BACKOFF", "100ms".to_owned()),
             // Each fetch reaches the site's log.

@@ -153,10 +153,14 @@ impl Kind {
         self.forgets() || matches!(self, Self::BrokerPurged | Self::BrokerDeleted | Self::BrokerGone)
     }
 
-    /// Whether this fault may come before the fleet has mended what `loss` did to it. Both servers may not lose data
-    /// at once; and what Redis forgot while a worker has it in hand must not go with the worker.
-    pub fn may_follow(self, loss: Self) -> bool {
-        !self.loses_data() && (loss.subject() == Subject::Broker || self.subject() != Subject::Worker)
+    /// Whether this fault may come before the fleet has mended what `earlier` did to it. Both servers may not lose
+    /// data at once; and what Redis forgets must not be lost with a worker that had it in hand.
+    pub fn may_follow(self, earlier: Self) -> bool {
+        let takes_worker = |kind: Self| kind.subject() == Subject::Worker;
+        let both_lose = self.loses_data() && earlier.loses_data();
+        let worker_and_memory =
+            takes_worker(self) && earlier.forgets() || self.forgets() && takes_worker(earlier);
+        !(both_lose || worker_and_memory)
     }
 
     /// What happened so long before the fault is undone by it.
@@ -190,5 +194,25 @@ impl FromStr for Kind {
             let names: Vec<&str> = Self::ALL.iter().map(|kind| kind.as_str()).collect();
             format!("no fault of that name; there are {}", names.join(", "))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_losses_do_not_meet_nor_a_loss_of_memory_and_the_loss_of_a_worker() {
+        for (earlier, later, may) in [
+            (Kind::StoreEmptied, Kind::BrokerGone, false),
+            (Kind::BrokerGone, Kind::StoreTruncated, false),
+            (Kind::StoreFlushed, Kind::WorkerStop, false),
+            (Kind::WorkerKill, Kind::StoreEmptied, false),
+            (Kind::BrokerGone, Kind::WorkerKill, true),
+            (Kind::WorkerKill, Kind::BrokerGone, true),
+            (Kind::StoreEmptied, Kind::BrokerKill, true),
+        ] {
+            assert_eq!(later.may_follow(earlier), may, "{later} after {earlier}");
+        }
     }
 }

@@ -20,8 +20,9 @@
 //!    after Redis was emptied, any fetch before that.
 //! 4. The crawl ends, once, and no page is asked for after its end.
 //!
-//! Either server may lose everything, not both at once, and Redis not while a worker dies: before a fault that must not
-//! meet an earlier loss of data, the plan gives the fleet twice its `recovery.patience` to mend it.
+//! Either server may lose everything, not both at once, and Redis not while a worker dies. So before a fault that must
+//! not meet an earlier one the plan gives the fleet twice its `recovery.patience` to mend that; and where the other
+//! server is to lose data, what was on its way at the first loss must have arrived.
 //!
 //! The embedded engine has its own short course in [`embedded`]: kills, judged by the same ledger. What needs a full
 //! or a read-only [`disk`] is in trawl's tests.

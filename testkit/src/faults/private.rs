@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -17,9 +18,10 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// How often something outside this process is looked at again.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
-/// A folder with settings for both servers, as `scripts/servers` writes them. Dropped, it ends what runs in it.
+/// A folder with settings for both servers, as `scripts/servers` writes them. With it ends what runs in it.
 pub struct Grounds {
     folder: PathBuf,
+    guard: std::process::Child,
     /// Where RabbitMQ listens.
     pub broker: SocketAddr,
     /// Where its management API listens.
@@ -47,6 +49,7 @@ impl Grounds {
             broker: port("RABBITMQ_URL")?,
             management: port("RABBITMQ_MANAGEMENT_URL")?,
             store: port("REDIS_URL")?,
+            guard: guard(folder)?,
             folder: folder.to_owned(),
         })
     }
@@ -64,15 +67,24 @@ impl Grounds {
 
 impl Drop for Grounds {
     fn drop(&mut self) {
-        let script_path = script_path();
+        drop(self.guard.stdin.take());
         // What it says interests nobody: it ends what is still there.
-        let _ = std::process::Command::new(script_path)
-            .arg("stop")
-            .arg(&self.folder)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
+        let _ = self.guard.wait();
     }
+}
+
+/// Stops the servers of `folder` when its standard input closes: that happens however this process ends.
+fn guard(folder: &Path) -> io::Result<std::process::Child> {
+    std::process::Command::new("sh")
+        .args(["-c", "cat >/dev/null; exec \"$0\" stop \"$1\""])
+        .arg(script_path())
+        .arg(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // What ends a test ends its process group.
+        .process_group(0)
+        .spawn()
 }
 
 fn script_path() -> PathBuf {

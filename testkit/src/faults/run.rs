@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::kind::Kind;
+use super::kind::{Kind, Subject};
 use super::ledger::{Injected, Verdict};
 use super::plan;
-use super::scene::Scene;
+use super::scene::{Past, Scene};
 
 /// What a run is to be.
 #[derive(Clone, Debug)]
@@ -58,17 +58,26 @@ pub async fn run(options: &Options) -> io::Result<Outcome> {
     scene.fleet.produce(&scene.web.sitemap());
     let steps = plan::draw(options.seed, options.faults, options.pages, &options.kinds);
     let mut faults: Vec<Injected> = Vec::with_capacity(steps.len());
+    // The latest of those that need time to be mended.
+    let (mut loss, mut worker): (Option<Past>, Option<Past>) = (None, None);
     for step in &steps {
         if !scene.comes_to(step.after).await {
             break;
         }
         sleep(step.pause).await;
-        let loss = faults.iter().rev().find(|fault| fault.kind.loses_data());
-        if let Some(loss) = loss.filter(|loss| !step.kind.may_follow(loss.kind)) {
-            scene.mends(loss).await;
+        for earlier in [loss, worker].into_iter().flatten() {
+            if !step.kind.may_follow(earlier.fault.kind) {
+                scene.mends(&earlier, step.kind).await;
+            }
         }
         let fault = scene.stage.inject(step, &scene.fleet, &scene.story).await?;
         faults.push(fault);
+        let past = Some(Past { fault, told: scene.web.told() });
+        if fault.kind.loses_data() {
+            loss = past;
+        } else if fault.kind.subject() == Subject::Worker {
+            worker = past;
+        }
         scene.recovers(&fault).await;
     }
     let missed = steps.len() - faults.len();

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::end;
 use super::fleet::{self, CRAWL, Fleet, Programs};
 use super::inject::{CONCURRENCY, PREFETCH, Stage};
+use super::kind::Kind;
 use super::ledger::{Facts, Injected, ItemLine, Verdict};
 use super::letters::{End, Letters};
 use super::private::{Grounds, LOOK};
@@ -20,6 +21,15 @@ use super::web::Web;
 
 /// Letters and events that the broker has confirmed arrive by then.
 const DELIVERY: Duration = Duration::from_secs(10);
+
+/// A fault that the fleet needs time to mend.
+#[derive(Clone, Copy, Debug)]
+pub struct Past {
+    /// The fault.
+    pub fault: Injected,
+    /// So many pages were on their way, or had arrived.
+    pub told: usize,
+}
 
 /// Servers, site, workers, and those who watch. Dropped, all of it ends.
 pub struct Scene {
@@ -59,14 +69,15 @@ impl Scene {
         Ok(Self { web, fleet, stage, story, options: options.clone(), start, letters, end })
     }
 
-    /// Lets the crawl come to so many pages. `false` when it does not, or has ended.
+    /// Lets the crawl come to so many pages. `false` when it does not, or has come to its end.
     pub async fn comes_to(&self, pages: usize) -> bool {
         self.web.pace(pages);
         let mut progress = self.web.progress();
         loop {
             let now = *progress.borrow_and_update();
             if now.pages >= pages {
-                return true;
+                // With the last page the crawl has all but ended: a server that forgets it then, forgets it for good.
+                return now.pages < self.options.pages && !self.end.is_seen();
             }
             tokio::select! {
                 _ = self.end.seen() => return false,
@@ -91,9 +102,22 @@ impl Scene {
         }
     }
 
-    /// Gives the fleet time to mend what a server lost.
-    pub async fn mends(&self, loss: &Injected) {
-        sleep_until(self.start + loss.to + self.grace()).await;
+    /// Gives the fleet time to mend a fault, before one of this kind. Where the other server is to lose
+    /// data too, all that was on its way then must have arrived: what one forgot, only the other knows.
+    pub async fn mends(&self, past: &Past, next: Kind) {
+        let both_lose = next.loses_data() && past.fault.kind.loses_data();
+        if both_lose && next.subject() != past.fault.kind.subject() {
+            self.web.pace(past.told + 1);
+            tokio::select! {
+                _ = self.end.seen() => return,
+                arrived = timeout(self.stalled(), self.web.all_asked(past.told)) => {
+                    let what = if arrived.is_ok() { "have" } else { "have not" };
+                    self.story.tell(format!("all that was on its way at the loss {what} arrived"));
+                }
+            }
+            sleep(self.grace()).await;
+        }
+        sleep_until(self.start + past.fault.to + self.grace()).await;
     }
 
     /// Waits for the end of the crawl, and judges it.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::Ipv4Addr;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,12 +34,11 @@ pub enum Fate {
 }
 
 /// Most URLs in one sitemap.
-const SITEMAP: usize = 500;
-/// A request within the pace takes up to this long; one beyond it, this much longer.
+const SITEMAP: usize = 50;
+/// A request within the pace takes up to this long.
 const LATENCY: Duration = Duration::from_millis(20);
-const HELD_BACK: Duration = Duration::from_secs(2);
-/// A sitemap waits for the crawl to catch up, but no longer than this.
-const SITEMAP_WAIT: Duration = Duration::from_secs(3);
+/// The longest time that a request beyond the pace waits.
+pub const HELD_BACK: Duration = Duration::from_secs(4);
 
 /// A running site: `/sitemap.xml` names sitemaps, and those name the pages. Ends when dropped.
 pub struct Web {
@@ -56,6 +56,8 @@ struct Shared {
     progress: watch::Sender<Progress>,
     /// So many different pages are answered at once.
     pace: watch::Sender<usize>,
+    /// So many pages the sitemaps have named so far.
+    told: watch::Sender<usize>,
 }
 
 #[derive(Default)]
@@ -93,6 +95,7 @@ impl Web {
             log: Mutex::default(),
             progress: watch::Sender::default(),
             pace: watch::Sender::new(0),
+            told: watch::Sender::new(0),
         });
         let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
         let serving = tokio::spawn(async move {
@@ -119,6 +122,25 @@ impl Web {
     /// How far a crawl has come.
     pub fn progress(&self) -> watch::Receiver<Progress> {
         self.shared.progress.subscribe()
+    }
+
+    /// How many pages the sitemaps have named so far.
+    pub fn told(&self) -> usize {
+        *self.shared.told.borrow()
+    }
+
+    /// Waits until each of the first `pages` pages has been asked for.
+    pub async fn all_asked(&self, pages: usize) {
+        let mut progress = self.progress();
+        let pages = pages.min(self.shared.pages.len());
+        // What has been asked for stays so: each page is looked at once.
+        let mut first = 0;
+        let all = |_: &Progress| {
+            let log = self.shared.log();
+            first = (first..pages).find(|page| !log.times.contains_key(page)).unwrap_or(pages);
+            first == pages
+        };
+        let _ = progress.wait_for(all).await;
     }
 
     /// Lets a crawl come quickly to so many different pages, and go on slowly from there.
@@ -183,19 +205,27 @@ impl Shared {
     }
 
     fn index(&self) -> String {
-        let count = self.pages.len().div_ceil(self.share());
+        let log = self.log();
         let entry = |number| format!("<sitemap><loc>{}/sitemap-{number}.xml</loc></sitemap>\n", self.origin);
-        let entries: String = (0..count).map(entry).collect();
+        // Like a site that lists what is new: a producer that reads it after Redis forgot all finds what is left.
+        let is_new = |number: &usize| self.pages_of(*number).any(|page| !log.times.contains_key(&page));
+        let count = self.pages.len().div_ceil(self.share());
+        let entries: String = (0..count).filter(is_new).map(entry).collect();
         format!(
             "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{entries}</sitemapindex>\n"
         )
     }
 
     fn sitemap(&self, number: usize) -> String {
-        let pages = self.pages.chunks(self.share()).nth(number).unwrap_or_default();
-        let entries: String =
-            pages.iter().map(|page| format!("<url><loc>{}</loc></url>\n", page.url)).collect();
+        let entry = |page: usize| format!("<url><loc>{}</loc></url>\n", self.pages[page].url);
+        let entries: String = self.pages_of(number).map(entry).collect();
         format!("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{entries}</urlset>\n")
+    }
+
+    /// The pages that a sitemap names.
+    fn pages_of(&self, sitemap: usize) -> Range<usize> {
+        let end = self.pages.len();
+        (sitemap * self.share()).min(end)..((sitemap + 1) * self.share()).min(end)
     }
 
     /// URLs in each sitemap: at least some sitemaps, so that a producer lives for a while.
@@ -203,12 +233,14 @@ impl Shared {
         (self.pages.len() / 10).clamp(1, SITEMAP)
     }
 
-    /// A producer that runs beside the crawl, not before it, can be hit by its faults; half-way through it has ended,
-    /// and the other faults meet a crawl that nobody feeds.
+    /// The producer runs beside the crawl, not before it, and is never far ahead: its faults meet it at work, and what
+    /// waits in the servers is soon fetched.
     async fn caught_up(&self, sitemap: usize) {
-        let wanted = sitemap * self.share() / 2;
+        let wanted = sitemap.saturating_sub(1) * self.share();
         let mut progress = self.progress.subscribe();
-        let _ = timeout(SITEMAP_WAIT, progress.wait_for(|progress| progress.pages >= wanted)).await;
+        // The sender lives as long as the site.
+        let _ = progress.wait_for(|progress| progress.pages >= wanted).await;
+        self.told.send_modify(|told| *told = (*told).max((sitemap + 1) * self.share()));
     }
 
     async fn answer_page(&self, page: usize, who: usize) -> Response {

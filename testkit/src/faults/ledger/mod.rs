@@ -11,7 +11,7 @@ use std::time::Duration;
 pub use facts::{Ask, Facts, Injected, ItemLine, Letter, Page};
 
 use super::kind::{Kind, Subject};
-use super::web::Fate;
+use super::web::{Fate, HELD_BACK};
 
 /// How often a page that always fails is tried: once, and `retry.max` times again.
 const TRIES: usize = 4;
@@ -208,12 +208,12 @@ impl Facts {
         }
     }
 
-    /// The fault that a fetch was most likely repeated for, of those before an instant: one that took its worker
-    /// rather than one that took Redis' memory, and that rather than one that hindered all; the latest of each.
+    /// The fault that a fetch was most likely repeated for, of those before an instant: one that took Redis' memory
+    /// rather than one that took its worker, and that rather than one that hindered all; the latest of each.
     fn explanation(&self, ask: &Ask, before: Duration) -> Option<usize> {
         let likely = |index: &usize| {
             let fault = &self.faults[*index];
-            (fault.victim.is_some(), fault.kind.forgets(), fault.from)
+            (fault.kind.forgets(), fault.victim.is_some(), fault.from)
         };
         self.overlapping(ask)
             .into_iter()
@@ -223,7 +223,7 @@ impl Facts {
 
     /// The faults that hit a fetch between its request and its settlement.
     fn overlapping(&self, ask: &Ask) -> Vec<usize> {
-        let mut settled = ask.answered.unwrap_or(ask.asked) + SETTLING;
+        let mut settled = ask.answered.unwrap_or(ask.asked + HELD_BACK) + SETTLING;
         let mut hits = Vec::new();
         for (index, fault) in self.faults.iter().enumerate() {
             let mine = fault.victim == Some(ask.who);
