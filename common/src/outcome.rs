@@ -116,7 +116,12 @@ pub enum Outcome {
     Expired,
     /// To go round the queue once more, untouched.
     SentAgain,
-    /// Nothing to do: finished before, or in other hands.
+    /// In other hands, or held by a person: its message comes back then, its record stays as it is.
+    Waits {
+        /// When.
+        until: UnixMs,
+    },
+    /// Nothing to do: finished before, or parked with a message of its own.
     Dropped,
     /// Given back untouched, for any worker to take again.
     Released,

@@ -18,7 +18,7 @@ pub fn redis() -> Redis {
 /// The Redis Cluster over TLS, by the authority of the tests.
 ///
 /// # Panics
-/// As [`redis`].
+/// As `redis`.
 pub fn redis_tls() -> Redis {
     let url = ServerUrl::new(var("REDIS_CLUSTER_TLS_URL"));
     Redis { url, cluster: true, nodes: Vec::new(), ca: Some(authority()) }
@@ -27,7 +27,7 @@ pub fn redis_tls() -> Redis {
 /// The Redis that is in no cluster, over TLS.
 ///
 /// # Panics
-/// As [`redis`].
+/// As `redis`.
 pub fn redis_alone_tls() -> Redis {
     Redis { url: ServerUrl::new(var("REDIS_TLS_URL")), ca: Some(authority()), ..Redis::default() }
 }
@@ -35,7 +35,7 @@ pub fn redis_alone_tls() -> Redis {
 /// The first node of RabbitMQ over TLS.
 ///
 /// # Panics
-/// As [`redis`].
+/// As `redis`.
 pub fn rabbitmq_tls() -> RabbitMq {
     RabbitMq { url: ServerUrl::new(var("RABBITMQ_TLS_URL")), nodes: Vec::new(), ca: Some(authority()) }
 }
@@ -43,7 +43,7 @@ pub fn rabbitmq_tls() -> RabbitMq {
 /// The other nodes of RabbitMQ.
 ///
 /// # Panics
-/// As [`redis`].
+/// As `redis`.
 pub fn rabbitmq_nodes() -> Vec<Node> {
     nodes("RABBITMQ_NODES")
 }
@@ -51,7 +51,7 @@ pub fn rabbitmq_nodes() -> Vec<Node> {
 /// The certificate of who signed those of all servers here: they are for 127.0.0.1 alone.
 ///
 /// # Panics
-/// As [`redis`].
+/// As `redis`.
 pub fn authority() -> PathBuf {
     var("CLUSTER_CA").into()
 }
@@ -59,7 +59,7 @@ pub fn authority() -> PathBuf {
 /// Where the node `mq1@localhost`, `mq2@localhost` or `mq3@localhost` listens: `host:port`.
 ///
 /// # Panics
-/// As [`redis`], and when there is no such node.
+/// As `redis`, and when there is no such node.
 pub fn address_of(node: &str) -> Node {
     let number: usize =
         node.strip_prefix("mq").and_then(|rest| rest[..1].parse().ok()).expect("a node is named mq<n>");
@@ -73,7 +73,7 @@ pub fn address_of(node: &str) -> Node {
 /// Ends a node of RabbitMQ as a power cut does.
 ///
 /// # Panics
-/// As [`redis`], and when it does not run.
+/// As `redis`, and when it does not run.
 pub fn kill(node: &str) {
     let name = node.split('@').next().unwrap_or(node);
     let file = Path::new(&var("CLUSTER_DIR")).join(format!("{name}.pid"));

@@ -144,6 +144,7 @@ impl Intake {
                     }
                 }
                 Heard::SendAgain => self.settle(Job::untouched(message), Outcome::SentAgain).await,
+                Heard::Wait { until } => self.settle(Job::untouched(message), Outcome::Waits { until }).await,
                 Heard::Drop => self.settle(Job::untouched(message), Outcome::Dropped).await,
             }
         }

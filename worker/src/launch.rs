@@ -53,24 +53,11 @@ pub(crate) async fn run(
     while running.join_next().await.is_some() {}
 }
 
-async fn count(shared: &Shared, claims: &[Claim]) -> Vec<Start> {
-    let counting = || shared.ports.frontier.start(&shared.id, claims);
-    shared.health.until_done("counting starts", counting).await
-}
-
 /// Counts the starts, acknowledges early where the lane says so, and returns the jobs that may begin.
 async fn start(shared: &Shared, jobs: &mut Vec<Job>, settle: &mpsc::Sender<Settlement>) -> Vec<Job> {
     let claims: Vec<Claim> = jobs.iter().map(Job::claim).collect();
-    let mut starts = count(shared, &claims).await;
-    let lost: Vec<usize> = (0..jobs.len()).filter(|&at| starts[at] == Start::Lost).collect();
-    if !lost.is_empty() {
-        // A store that has lost its data knows neither the record nor its holder: say it again.
-        shared.keep(lost.iter().map(|&at| jobs[at].message.clone()).collect()).await;
-        let claims: Vec<Claim> = lost.iter().map(|&at| claims[at].clone()).collect();
-        for (at, start) in lost.into_iter().zip(count(shared, &claims).await) {
-            starts[at] = start;
-        }
-    }
+    let counting = || shared.ports.frontier.start(&shared.id, &claims);
+    let starts = shared.health.until_done("counting starts", counting).await;
     let mut go = Vec::with_capacity(jobs.len());
     let mut early = Vec::new();
     for (job, (start, claim)) in jobs.drain(..).zip(starts.into_iter().zip(&claims)) {
@@ -86,7 +73,7 @@ async fn start(shared: &Shared, jobs: &mut Vec<Job>, settle: &mpsc::Sender<Settl
                 let failure = Failure::new(Class::Parse, "started several times and never finished");
                 Outcome::Failed(failure, Reason::Poison)
             }
-            Start::Lost => Outcome::Dropped,
+            Start::Lost => Outcome::SentAgain,
         };
         let _ = settle.send(Settlement::of(job, outcome)).await;
     }

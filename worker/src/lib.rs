@@ -34,7 +34,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use trawl_common::health::Health;
 use trawl_common::line::Line;
-use trawl_common::message::Message;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{self, Ports};
 use trawl_common::settings::Settings;
@@ -70,14 +69,6 @@ pub(crate) struct Shared {
     pub(crate) hands: Hands,
     pub(crate) health: Health,
     pub(crate) tally: Tally,
-}
-
-impl Shared {
-    /// Says that this worker has these in hand.
-    pub(crate) async fn keep(&self, messages: Vec<Message>) {
-        let keeping = || self.ports.frontier.keep(&self.id, &messages);
-        self.health.until_done("keeping what is in hand", keeping).await;
-    }
 }
 
 /// Works until `stop`; then finishes what has begun within `worker.shutdown_timeout` and gives the rest back.

@@ -42,7 +42,8 @@ pub(crate) async fn keeping(shared: Arc<Shared>) {
         ticks.tick().await;
         let old = shared.hands.older_than(period);
         if !old.is_empty() {
-            shared.keep(old).await;
+            let keeping = || shared.ports.frontier.keep(&shared.id, &old);
+            shared.health.until_done("keeping what is in hand", keeping).await;
         }
     }
 }

@@ -80,6 +80,7 @@ struct Plan {
     letters: Vec<DeadLetter>,
     finishes: Vec<Finish>,
     parkings: Vec<(Parking, Message, UnixMs)>,
+    waiting: Vec<Parked>,
     messages: Vec<Message>,
     releases: Vec<Claim>,
     probes: Vec<Probe>,
@@ -88,9 +89,10 @@ struct Plan {
 }
 
 impl Plan {
+    /// A URL that ends stays in hand until it has ended, so that a copy of its message joins it; one that goes on its
+    /// way is let go before, so that its next message does not.
     fn add(&mut self, shared: &Shared, (job, outcome, item): (Job, Outcome, Option<Item>)) {
         let claim = job.claim();
-        let receipts = shared.hands.let_go(&claim);
         self.items.extend(item);
         match outcome {
             Outcome::Done => self.finish(claim, Terminal::Done, None),
@@ -105,19 +107,29 @@ impl Plan {
             Outcome::Expired => self.bury(&job.message, Terminal::Expired, expired(shared, job.attempts)),
             Outcome::Retry(_, until) => self.park(shared, claim, job.message, until, true),
             Outcome::Deferred { until } => self.park(shared, claim, job.message, until, false),
-            Outcome::SentAgain => self.messages.push(job.message),
-            Outcome::Dropped => {}
-            // Its message was acknowledged when it began: it needs a new one.
-            Outcome::Released if receipts.is_empty() => {
-                self.park(shared, claim, job.message, UnixMs::now(), false);
+            Outcome::Waits { until } => {
+                self.receipts.extend(shared.hands.let_go(&claim));
+                let message = Message { until: Some(until), slot: None, ..job.message };
+                self.waiting.push(Parked { message, until });
             }
-            Outcome::Released => {
-                self.releases.push(claim);
-                self.receipts_to_release.extend(receipts);
-                return;
+            Outcome::SentAgain => {
+                self.receipts.extend(shared.hands.let_go(&claim));
+                self.messages.push(job.message);
             }
+            Outcome::Dropped => self.receipts.extend(shared.hands.let_go(&claim)),
+            Outcome::Released => self.release(shared, claim, job.message),
         }
-        self.receipts.extend(receipts);
+    }
+
+    fn release(&mut self, shared: &Shared, claim: Claim, message: Message) {
+        let receipts = shared.hands.let_go(&claim);
+        if receipts.is_empty() {
+            // Its message was acknowledged when it began: it needs a new one.
+            self.park(shared, claim, message, UnixMs::now(), false);
+        } else {
+            self.releases.push(claim);
+            self.receipts_to_release.extend(receipts);
+        }
     }
 
     fn pass(&mut self, probe: Probe, receipt: Receipt) {
@@ -156,6 +168,7 @@ impl Plan {
     }
 
     fn park(&mut self, shared: &Shared, claim: Claim, message: Message, until: UnixMs, failed: bool) {
+        self.receipts.extend(shared.hands.let_go(&claim));
         // A failed URL needs a new slot; a deferred one keeps the slot that it may have.
         let slot = message.slot.filter(|_| !failed);
         let message = Message { until: Some(until), slot, ..message };
@@ -170,7 +183,7 @@ impl Plan {
     /// 5. Gives records back.
     /// 6. Notes which probes came back.
     /// 7. Acknowledges.
-    async fn carry_out(self, shared: &Shared) {
+    async fn carry_out(mut self, shared: &Shared) {
         let Shared { ports, health, .. } = shared;
         if !self.items.is_empty() {
             health.until_done("storing items", || ports.sink.put(&self.items)).await;
@@ -178,13 +191,20 @@ impl Plan {
         if !self.letters.is_empty() {
             health.until_done("storing dead letters", || ports.queue.dead_letter(&self.letters)).await;
         }
-        self.put_aside(shared).await;
+        if !self.parkings.is_empty() {
+            self.put_aside(shared).await;
+        }
+        if !self.waiting.is_empty() {
+            health.until_done("parking", || ports.queue.park(&self.waiting)).await;
+        }
         if !self.messages.is_empty() {
             health.until_done("sending again", || ports.queue.publish(&self.messages)).await;
         }
         if !self.finishes.is_empty() {
             let ended = health.until_done("finishing", || ports.frontier.finish(&self.finishes)).await;
             shared.tally.count(&self.finishes, &ended);
+            let receipts = self.finishes.iter().flat_map(|finish| shared.hands.let_go(&finish.claim));
+            self.receipts.extend(receipts);
         }
         if !self.releases.is_empty() {
             health.until_done("giving back", || ports.frontier.release(&shared.id, &self.releases)).await;
@@ -200,34 +220,19 @@ impl Plan {
         }
     }
 
-    /// Returns, in order, whether this worker held the record.
-    async fn park_records(&self, shared: &Shared) -> Vec<bool> {
-        let parkings: Vec<Parking> = self.parkings.iter().map(|(parking, ..)| parking.clone()).collect();
-        let parking = || shared.ports.frontier.park(&shared.id, &parkings);
-        shared.health.until_done("putting aside", parking).await
-    }
-
-    async fn put_aside(&self, shared: &Shared) {
-        if self.parkings.is_empty() {
-            return;
-        }
+    /// What this worker no longer holds goes round once more, as do messages that were said to.
+    async fn put_aside(&mut self, shared: &Shared) {
         let Shared { ports, health, .. } = shared;
-        let mut held = self.park_records(shared).await;
-        let lost = |held: &[bool]| (0..held.len()).filter(|&at| !held[at]).collect::<Vec<_>>();
-        if !lost(&held).is_empty() {
-            // A store that has lost its data knows neither the record nor its holder: say it again.
-            shared.keep(lost(&held).into_iter().map(|at| self.parkings[at].1.clone()).collect()).await;
-            held = self
-                .park_records(shared)
-                .await
-                .into_iter()
-                .zip(held)
-                .map(|(now, before)| now || before)
-                .collect();
+        let parkings: Vec<Parking> = self.parkings.iter().map(|(parking, ..)| parking.clone()).collect();
+        let parking = || ports.frontier.park(&shared.id, &parkings);
+        let held = health.until_done("putting aside", parking).await;
+        let mut parked = Vec::with_capacity(held.len());
+        for ((_, message, until), held) in self.parkings.drain(..).zip(held) {
+            match held {
+                true => parked.push(Parked { message, until }),
+                false => self.messages.push(message),
+            }
         }
-        let ours = self.parkings.iter().zip(held).filter(|(_, held)| *held).map(|(parking, _)| parking);
-        let parked: Vec<Parked> =
-            ours.map(|(_, message, until)| Parked { message: message.clone(), until: *until }).collect();
         health.until_done("parking", || ports.queue.park(&parked)).await;
         for (crawl, urls) in urls_by_crawl(parked.into_iter().map(|parked| parked.message)) {
             health.until_done("confirming", || ports.frontier.confirm(&crawl, &urls)).await;

@@ -11,6 +11,8 @@ use super::keys::CrawlKeys;
 
 /// What the script says of a message that is to go round once more.
 const SEND_AGAIN: i64 = -2;
+/// What it says of one whose URL is in other hands, or whose crawl is paused.
+const PUT_ASIDE: i64 = -3;
 
 /// Why messages are heard.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,7 +89,10 @@ fn split(answer: redis::Value) -> Result<(bool, Vec<Told>)> {
 fn heard((attempts, starts, deadline): Told) -> Heard {
     match u32::try_from(attempts) {
         Ok(attempts) => Heard::Take { attempts, starts, deadline: deadline.parse().ok().map(UnixMs) },
-        Err(_) if attempts == SEND_AGAIN => Heard::SendAgain,
-        Err(_) => Heard::Drop,
+        Err(_) => match attempts {
+            SEND_AGAIN => Heard::SendAgain,
+            PUT_ASIDE => Heard::Wait { until: UnixMs(deadline.parse().unwrap_or_default()) },
+            _ => Heard::Drop,
+        },
     }
 }

@@ -143,7 +143,13 @@ pub enum Heard {
     /// Publish it once more, then settle it: the store had forgotten the crawl and has only now learnt of this URL.
     /// So it knows all that is queued as soon as the queue has gone round, long before all is fetched.
     SendAgain,
-    /// Settle it and forget it: finished, in other hands, parked until later, or of a crawl that is paused.
+    /// Put it aside until then, and hear it again: another worker holds the URL, or a person holds the crawl. Not to
+    /// be dropped, for it may be all that is left of the URL when the store loses its data.
+    Wait {
+        /// When to hear it again.
+        until: UnixMs,
+    },
+    /// Settle it and forget it: the URL is finished, or parked and has a message of its own.
     Drop,
 }
 
@@ -163,7 +169,7 @@ pub enum Start {
     Go,
     /// It was started too often without an end: it kills its worker.
     Poison,
-    /// No longer this worker's, or its crawl is paused.
+    /// No longer this worker's, its crawl is paused, or the store has forgotten it: its message goes round again.
     Lost,
 }
 

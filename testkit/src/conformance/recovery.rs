@@ -4,7 +4,8 @@
 use tokio::time::sleep;
 use trawl_common::crawl::CrawlState;
 use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Discovery, Result};
+use trawl_common::ports::{Discovery, Heard, Result};
+use trawl_common::time::UnixMs;
 
 use super::engine::{Engine, LIMIT, tend};
 use super::eventually;
@@ -18,8 +19,28 @@ macro_rules! recovery_conformance {
             the_end_of_a_crawl_is_told_until_it_is_announced
             the_end_of_a_cancelled_crawl_is_told_too
             a_forgotten_crawl_ends_only_after_what_may_be_under_way
+            a_message_is_kept_while_another_holds_its_url
+            a_message_is_kept_while_its_crawl_is_paused
         }
     };
+}
+
+/// Its holder and the store may both be gone by then.
+pub async fn a_message_is_kept_while_another_holds_its_url(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(1).await?;
+    scene.hear(&scene.worker, 0).await?;
+    let heard = engine.frontier.hear(&scene.other, &[scene.message(0)]).await?;
+    assert!(matches!(heard[0], Heard::Wait { until } if until <= UnixMs::now().plus(LIMIT)), "{heard:?}");
+    Ok(())
+}
+
+/// The pause may outlast the store's data.
+pub async fn a_message_is_kept_while_its_crawl_is_paused(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(1).await?;
+    engine.control.pause(&scene.crawl).await?;
+    let heard = engine.frontier.hear(&scene.other, &[scene.message(0)]).await?;
+    assert!(matches!(heard[0], Heard::Wait { until } if until > UnixMs::now().plus(LIMIT)), "{heard:?}");
+    Ok(())
 }
 
 /// One step, after the rest that the one before asked for. Returns whether it tells the end of the crawl.

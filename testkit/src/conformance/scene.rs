@@ -154,8 +154,12 @@ impl<'a> Scene<'a> {
         Ok(lease)
     }
 
+    /// What is to wait counts as dropped: where a message and its record are one, there is none to keep.
     pub(super) async fn hear(&self, worker: &WorkerId, number: usize) -> Result<Heard> {
-        Ok(self.frontier.hear(worker, &[self.message(number)]).await?[0])
+        Ok(match self.frontier.hear(worker, &[self.message(number)]).await?[0] {
+            Heard::Wait { .. } => Heard::Drop,
+            heard => heard,
+        })
     }
 
     pub(super) async fn keep(&self, worker: &WorkerId, number: usize) -> Result<()> {

@@ -1,8 +1,8 @@
 -- KEYS: crawl, seen, pending. ARGV: worker, spider, whether the crawl is the one that never ends (1 or 0), whether
 -- the worker only keeps what it has (1 or 0), how long it may hold a record in ms, then
 -- url, lane, depth, deadline, referrer for each message.
--- Returns whether the crawl is new, then for each message: attempts so far (-1: drop it, -2: send it again), starts
--- without an end, deadline.
+-- Returns whether the crawl is new, then for each message: attempts so far (-1: drop it, -2: send it again, -3: put it
+-- aside), starts without an end, deadline (or until when it is put aside).
 local now = now_ms()
 local worker, keeps, possession = ARGV[1], ARGV[4] == '1', tonumber(ARGV[5])
 local state = redis.call('HMGET', KEYS[1], 'status', 'idle', 'barrier')
@@ -35,16 +35,43 @@ local function record_of(url, at)
   }, true
 end
 
-local function may_have(record, is_new)
-  local mine = is_held_by(record, worker)
-  if keeps then
-    return mine or is_new
-  end
+local function is_free(record)
   if is_held(record) then
-    return mine or record.since + possession < now
+    return is_held_by(record, worker) or record.since + possession < now
   end
   -- Clocks differ a little; what comes a moment early waits in the worker.
   return record.state ~= 'p' or record.since <= now + 5000
+end
+
+local function hold(record, state)
+  record.state, record.since, record.holder = state, now, worker
+end
+
+-- Returns attempts, starts, deadline.
+local function hear(record, is_new)
+  if recovers and is_new then
+    -- The queue goes round once, so that this server knows all that is in it long before all is fetched.
+    return -2, 0, '-'
+  elseif status == 'paused' and is_free(record) then
+    -- Since the beginning of time without a message, it is found as soon as the pause is over.
+    record.state, record.since, record.holder = 'q', 0, '-'
+    return -3, 0, int(now + 3600000)
+  elseif is_free(record) then
+    hold(record, 'h')
+    return record.attempts, record.starts, record.deadline == '-' and '-' or int(tonumber(record.deadline) + idle)
+  elseif is_held(record) then
+    return -3, 0, int(record.since + possession + 1)
+  end
+  return -1, 0, '-'
+end
+
+local function keep(record, is_new)
+  if is_new then
+    hold(record, 'h')
+  elseif is_held_by(record, worker) then
+    hold(record, record.state)
+  end
+  return -1, 0, '-'
 end
 
 local answer = {created and 1 or 0}
@@ -54,19 +81,8 @@ for at = 6, #ARGV, 5 do
     record, is_new = record_of(ARGV[at], at)
   end
   local attempts, starts, deadline = -1, 0, '-'
-  if record and may_have(record, is_new) then
-    if recovers and is_new and not keeps then
-      -- The queue goes round once, so that this server knows all that is in it long before all is fetched.
-      attempts = -2
-    elseif status == 'paused' and not keeps then
-      -- Its message goes; since the beginning of time without one, the record is found after the pause.
-      record.state, record.since, record.holder = 'q', 0, '-'
-    else
-      record.state = keeps and record.state == 'f' and 'f' or 'h'
-      record.since, record.holder = now, worker
-      attempts, starts = record.attempts, record.starts
-      deadline = record.deadline == '-' and '-' or int(tonumber(record.deadline) + idle)
-    end
+  if record then
+    attempts, starts, deadline = (keeps and keep or hear)(record, is_new)
     redis.call('HSET', KEYS[3], ARGV[at], format(record))
   end
   answer[#answer + 1] = attempts

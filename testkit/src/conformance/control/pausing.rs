@@ -162,7 +162,7 @@ pub async fn other_crawls_go_on_while_one_is_paused(helm: &Helm) -> Result<()> {
     paused.hear(&paused.worker, 0).await?;
     helm.control.pause(&paused.crawl).await?;
     let heard = helm.frontier.hear(&paused.worker, &[paused.message(1), running.message(0)]).await?;
-    assert_eq!(heard, [Heard::Drop, TAKE]);
+    assert!(matches!(heard[..], [Heard::Drop | Heard::Wait { .. }, TAKE]), "{heard:?}");
     let starts = helm.frontier.start(&paused.worker, &[paused.claim(0), running.claim(0)]).await?;
     assert_eq!(starts, [Start::Lost, Start::Go]);
     Ok(())
