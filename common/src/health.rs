@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::ports::{Error, Result};
@@ -15,7 +16,21 @@ pub struct Health(Mutex<BTreeMap<&'static str, Trouble>>);
 struct Trouble {
     since: Instant,
     error: String,
+    is_over: bool,
+    /// Whether its beginning was said, so that its end is.
+    is_told: bool,
+    /// When a beginning was last said.
+    told: Option<Instant>,
 }
+
+impl Trouble {
+    fn over(now: Instant) -> Self {
+        Self { since: now, error: String::new(), is_over: true, is_told: false, told: None }
+    }
+}
+
+/// What comes and goes is said no more often than this.
+const QUIET: Duration = Duration::from_secs(30);
 
 impl Health {
     /// Repeats `call`, which is idempotent, as long as another try may succeed.
@@ -58,19 +73,28 @@ impl Health {
 
     /// Notes that `what` failed.
     pub fn fails(&self, what: &'static str, error: &Error) {
+        let now = Instant::now();
         let mut troubles = self.troubles();
-        match troubles.get_mut(what) {
-            Some(trouble) => trouble.error = error.to_string(),
-            None => {
-                warn!(what, %error, "failing; trying until it works");
-                troubles.insert(what, Trouble { since: Instant::now(), error: error.to_string() });
-            }
+        let trouble = troubles.entry(what).or_insert_with(|| Trouble::over(now));
+        trouble.error = error.to_string();
+        if !trouble.is_over {
+            return;
+        }
+        trouble.is_over = false;
+        trouble.since = now;
+        trouble.is_told = trouble.told.is_none_or(|told| now - told >= QUIET);
+        if trouble.is_told {
+            trouble.told = Some(now);
+            warn!(what, %error, "failing; trying until it works");
         }
     }
 
     /// Notes that `what` succeeded.
     pub fn works(&self, what: &'static str) {
-        if let Some(trouble) = self.troubles().remove(what) {
+        let mut troubles = self.troubles();
+        let Some(trouble) = troubles.get_mut(what).filter(|trouble| !trouble.is_over) else { return };
+        trouble.is_over = true;
+        if trouble.is_told {
             info!(what, after = ?trouble.since.elapsed(), "works again");
         }
     }
@@ -78,7 +102,8 @@ impl Health {
     /// What has been failing for longest, and why; `None` if all is well.
     pub fn trouble(&self) -> Option<String> {
         let troubles = self.troubles();
-        let (what, trouble) = troubles.iter().min_by_key(|(_, trouble)| trouble.since)?;
+        let now = troubles.iter().filter(|(_, trouble)| !trouble.is_over);
+        let (what, trouble) = now.min_by_key(|(_, trouble)| trouble.since)?;
         Some(format!("{what}: {}", trouble.error))
     }
 
@@ -110,10 +135,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn what_comes_and_goes_is_said_once_in_a_while() {
+        let health = Health::default();
+        let full = Error::new(ErrorKind::Unavailable, "the disk is full");
+        let mut said = 0;
+        for _ in 0..120 {
+            health.fails("finishing", &full);
+            said += u32::from(health.troubles()["finishing"].is_told);
+            assert!(health.trouble().is_some());
+            health.works("finishing");
+            assert_eq!(health.trouble(), None);
+            tokio::time::advance(Duration::from_millis(500)).await;
+        }
+        assert_eq!(said, 2, "in a minute");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_oldest_trouble_is_the_one_that_is_shown() {
         let health = Health::default();
         health.fails("taking messages", &Error::new(ErrorKind::Unavailable, "rabbitmq is away"));
-        tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        tokio::time::advance(Duration::from_secs(1)).await;
         health.fails("hearing messages", &Error::new(ErrorKind::Unavailable, "redis is away"));
         assert_eq!(health.trouble().as_deref(), Some("taking messages: rabbitmq is away"));
         health.works("taking messages");

@@ -7,7 +7,7 @@ use lapin::runtime::default_runtime;
 use lapin::tcp::{AsyncTcpStream, RustlsConnector, RustlsConnectorConfig};
 use lapin::uri::AMQPUri;
 use lapin::{Connect, Connection, ConnectionProperties};
-use tracing::warn;
+use tracing::debug;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::{self, ServerUrl};
 
@@ -51,7 +51,7 @@ impl Broker {
                     return Ok(connection);
                 }
                 Err(error) if error.is_temporary() && self.nodes.len() > 1 => {
-                    warn!(%error, "a node is away; trying the next");
+                    debug!(%error, "a node is away; trying the next");
                     away = Some(error);
                 }
                 Err(error) => return Err(error),
