@@ -1,6 +1,7 @@
 //! Reading settings from their sources.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use config::{Config, ConfigError, Environment, File, FileFormat};
 
@@ -144,6 +145,9 @@ fn check(settings: &Settings) -> Result<(), Invalid> {
     if settings.worker.concurrency == 0 || settings.worker.prefetch == 0 {
         return wrong("worker", "concurrency and prefetch must be at least 1");
     }
+    if settings.recovery.patience < Duration::from_secs(1) {
+        return wrong("recovery.patience", "must be at least 1s: less would take what is slow for lost");
+    }
     if settings.queues.bulk.ttl.is_zero() || settings.queues.priority.ttl.is_zero() {
         return wrong("queues", "a lane's ttl must be more than nothing");
     }
@@ -166,6 +170,12 @@ mod tests {
         let text = from(toml, env).unwrap_err().to_string();
         assert!(!text.contains('\n'), "{text}");
         text
+    }
+
+    #[test]
+    fn impatience_is_refused() {
+        let told = complaint("", &[("TRAWL__RECOVERY__PATIENCE", "0s")]);
+        assert!(told.contains("recovery.patience") && told.contains("at least 1s"), "{told}");
     }
 
     #[test]
