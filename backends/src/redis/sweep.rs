@@ -14,9 +14,9 @@ use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Mark, Result, Sweep};
 use trawl_common::time::UnixMs;
 
-use super::RedisFrontier;
 use super::frontier::corrupt;
 use super::keys::{self, CrawlKeys};
+use super::{RedisFrontier, failed};
 
 /// What Redis is left alone for after some hundred records, which take it about a millisecond.
 const BREATH: Duration = Duration::from_millis(40);
@@ -88,7 +88,23 @@ impl RedisFrontier {
             tide: Line::ALL.map(|line| of(line.as_str())),
             gap: Line::ALL.map(|line| of(&format!("gap:{line}"))),
         };
-        Ok(Round { left: self.all_crawls().await?.into(), cursor: "0".to_owned(), tides })
+        Ok(Round { left: self.crawls_to_tend().await?, cursor: "0".to_owned(), tides })
+    }
+
+    /// The crawls that are not over, and those whose end has not been seen to: of all that ever were, a few.
+    async fn crawls_to_tend(&self) -> Result<VecDeque<CrawlRef>> {
+        let all = self.all_crawls().await?;
+        if all.is_empty() {
+            return Ok(VecDeque::new());
+        }
+        let mut pipeline = redis::pipe();
+        for crawl in &all {
+            pipeline.cmd("HMGET").arg(CrawlKeys::new(crawl).crawl).arg("cleared").arg("announced");
+        }
+        let seen_to: Vec<(Option<u8>, Option<u8>)> =
+            pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
+        let rest = all.into_iter().zip(seen_to).filter(|(_, seen_to)| *seen_to != (Some(1), Some(1)));
+        Ok(rest.map(|(crawl, _)| crawl).collect())
     }
 
     async fn now(&self) -> Result<UnixMs> {
