@@ -1,6 +1,8 @@
 //! What an engine of several processes promises beyond the others: crawls that a store forgot end exactly
 //! nevertheless, and their ends are told.
 
+use std::time::Duration;
+
 use tokio::time::sleep;
 use trawl_common::crawl::CrawlState;
 use trawl_common::outcome::Terminal;
@@ -18,6 +20,7 @@ macro_rules! recovery_conformance {
         $crate::promises! { $brief, recovery:
             the_end_of_a_crawl_is_told_until_it_is_announced
             the_end_of_a_cancelled_crawl_is_told_too
+            a_crawl_whose_producer_died_ends_without_it
             a_forgotten_crawl_ends_only_after_what_may_be_under_way
             a_message_is_kept_while_another_holds_its_url
             a_message_is_kept_while_its_crawl_is_paused
@@ -80,6 +83,23 @@ pub async fn the_end_of_a_cancelled_crawl_is_told_too(engine: &Engine) -> Result
     let (scene, _lease) = engine.begin(2).await?;
     engine.control.cancel(&scene.crawl).await?;
     is_told_until_announced(engine, &scene).await
+}
+
+/// Nobody goes on with it; what was admitted ends as ever.
+pub async fn a_crawl_whose_producer_died_ends_without_it(engine: &Engine) -> Result<()> {
+    let scene = Scene::new(&engine.frontier);
+    let lease = engine.frontier.open(&scene.crawl, "producer", Duration::from_millis(50)).await?;
+    engine.send(&scene, &lease, &[scene.new_url(0)]).await?;
+    scene.finish(0, Terminal::Done).await?;
+    assert_eq!(scene.status().await?, CrawlState::Running, "its producer may go on");
+    eventually(LIMIT, async || {
+        let swept = engine.frontier.sweep(&scene.worker).await?;
+        sleep(swept.rest).await;
+        Ok(scene.status().await? == CrawlState::Finished)
+    })
+    .await?;
+    assert_eq!(scene.books().await?.counts.done, 1);
+    Ok(())
 }
 
 /// Its producer has said all that it knows; a message that is still under way says more.

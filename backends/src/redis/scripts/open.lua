@@ -18,5 +18,6 @@ if not status then
   end
 end
 redis.call('HSET', KEYS[2], 'discovery', 'open')
+redis.call('HDEL', KEYS[2], 'unfed')
 redis.call('SET', KEYS[1], table.concat({ARGV[1], ARGV[4], ARGV[2]}, ' '), 'PX', ARGV[3])
 return {'ok'}

@@ -8,8 +8,11 @@ local state = redis.call('HMGET', KEYS[1], 'discovery', 'barrier', 'pass')
 local barrier = tonumber(state[2])
 local told = ''
 if state[1] == 'open' and not is_fed then
-  -- Its producer died: what was not admitted by then will not be.
-  redis.call('HSET', KEYS[1], 'discovery', 'ended', 'incomplete', 1)
+  -- Its producer died. Another run may go on with it for a while; what was not admitted by then will not be.
+  redis.call('HSETNX', KEYS[1], 'unfed', int(now))
+  if redis.call('HGET', KEYS[1], 'unfed') + patience < now then
+    redis.call('HSET', KEYS[1], 'discovery', 'ended', 'incomplete', 1)
+  end
 end
 if barrier and state[3] == '1' then
   -- Long enough for the broker to take back what a stopped worker has not heard yet.
