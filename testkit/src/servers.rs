@@ -18,7 +18,7 @@ pub fn redis() -> ServerUrl {
 /// turn; scripts/servers makes as many as there will be tests.
 ///
 /// # Panics
-/// As [`redis`], and when it does not answer.
+/// As [`redis()`], and when it does not answer.
 pub async fn own_database() -> ServerUrl {
     let mut url = Url::parse(&var("REDIS_URL")).expect("REDIS_URL is a URL");
     let shared = redis::Client::open(url.clone()).expect("REDIS_URL is a URL");
