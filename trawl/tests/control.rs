@@ -119,6 +119,9 @@ async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
     let asked = fleet.command(&["dlq", "purge"]).output().await.unwrap();
     assert_eq!(asked.status.code(), Some(2), "everything is not purged without --yes");
 
+    let said = says(&fleet, &["dlq", "list", &site.page(2), "--reason", "final"]).await;
+    assert!(said.contains("1 dead letters") && said.contains("/page/2"), "{said}");
+
     site.grow(3);
     let said = says(&fleet, &["dlq", "replay", "--yes"]).await;
     let successor = format!("{}.r1", fleet.name);

@@ -8,7 +8,7 @@ use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::outcome::Reason;
 use trawl_common::settings::duration;
 use trawl_common::time::UnixMs;
-use trawl_common::url::Fingerprint;
+use trawl_common::url::{CanonicalUrl, Fingerprint};
 
 use super::Failed;
 use crate::desk::Desk;
@@ -16,6 +16,9 @@ use crate::desk::Desk;
 /// Every letter that fits all of these.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Filter {
+    /// Only these
+    #[arg(value_name = "URL")]
+    urls: Vec<CanonicalUrl>,
     /// Only those that failed for REASON: retries, final, poison, expired
     #[arg(long, value_name = "REASON")]
     reason: Option<Reason>,
@@ -39,8 +42,9 @@ pub(crate) struct Filter {
 impl Filter {
     /// Whether every letter fits.
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { reason, host, spider, crawl, older_than, limit } = self;
-        reason.is_none()
+        let Self { urls, reason, host, spider, crawl, older_than, limit } = self;
+        urls.is_empty()
+            && reason.is_none()
             && host.is_none()
             && spider.is_none()
             && crawl.is_none()
@@ -55,7 +59,8 @@ impl Filter {
 
     fn takes(&self, failed: &Failed, now: UnixMs) -> bool {
         let cause = &failed.note.cause;
-        self.reason.is_none_or(|reason| reason == cause.reason)
+        (self.urls.is_empty() || self.urls.contains(&failed.url))
+            && self.reason.is_none_or(|reason| reason == cause.reason)
             && self.host.as_ref().is_none_or(|host| failed.url.host().as_str().eq_ignore_ascii_case(host))
             && self.older_than.is_none_or(|age| cause.failed_at.plus(age) <= now)
     }
