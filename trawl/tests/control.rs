@@ -120,12 +120,12 @@ async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
     assert_eq!(asked.status.code(), Some(2), "everything is not purged without --yes");
 
     let said = says(&fleet, &["dlq", "list", &site.page(2), "--reason", "final"]).await;
-    assert!(said.contains("1 dead letters") && said.contains("/page/2"), "{said}");
+    assert!(said.contains("1 dead letter") && said.contains("/page/2"), "{said}");
 
     site.grow(3);
     let said = says(&fleet, &["dlq", "replay", "--yes"]).await;
     let successor = format!("{}.r1", fleet.name);
-    assert!(said.contains(&successor) && said.contains("3 URLs sent again"), "{said}");
+    assert!(said.contains(&successor) && said.contains("3 dead letters sent again"), "{said}");
     let waited =
         timeout(LIMIT, fleet.command(&["wait", &successor, "--json"]).output()).await.unwrap().unwrap();
     assert_eq!(waited.status.code(), Some(3));
@@ -134,7 +134,7 @@ async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
     assert_eq!(books_of(&fleet).await["failed"], 3, "a finished crawl's books stay as they are");
     assert_eq!(items(fleet.folder.path()).len(), 2);
 
-    assert!(says(&fleet, &["dlq", "purge", "--yes"]).await.contains("1 dead letters purged"));
+    assert!(says(&fleet, &["dlq", "purge", "--yes"]).await.contains("1 dead letter purged"));
     assert!(says(&fleet, &["dlq", "list"]).await.contains("0 dead letters"));
     ends_well(worker).await;
 }

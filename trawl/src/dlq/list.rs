@@ -10,8 +10,8 @@ use trawl_common::exit::Exit;
 use trawl_common::outcome::Reason;
 use trawl_common::url::Host;
 
-use super::Failed;
 use super::filter::{Filter, Walk};
+use super::{Failed, letters};
 use crate::desk::Desk;
 
 /// Which to list, and how.
@@ -45,7 +45,7 @@ impl Args {
             listed += page.len() as u64;
         }
         if !self.json {
-            anstream::eprintln!("{} dead letters", count(listed));
+            anstream::eprintln!("{}", letters(listed));
         }
         Ok(Exit::Ok)
     }

@@ -9,7 +9,7 @@ use std::io::{BufRead, IsTerminal};
 
 use clap::Subcommand;
 use filter::Filter;
-use trawl_cli::{Fail, Global, Outcome};
+use trawl_cli::{Fail, Global, Outcome, count};
 use trawl_common::letter::Note;
 use trawl_common::names::CrawlRef;
 use trawl_common::url::CanonicalUrl;
@@ -54,6 +54,11 @@ impl Args {
             Command::Purge(args) => args.purge(&desk).await,
         }
     }
+}
+
+/// `1 dead letter`, `1,234 dead letters`.
+fn letters(number: u64) -> String {
+    format!("{} dead letter{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// Asks before something is done to every dead letter there is. Without a terminal nobody can answer.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trawl_cli::{Fail, Outcome, count};
+use trawl_cli::{Fail, Outcome};
 use trawl_common::crawl::Books;
 use trawl_common::exit::Exit;
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
@@ -10,7 +10,7 @@ use trawl_common::ports::{Discovery, Queue};
 use trawl_common::url::CanonicalUrl;
 
 use super::filter::{Filter, Walk};
-use super::{Failed, confirm};
+use super::{Failed, confirm, letters};
 use crate::desk::Desk;
 
 /// Which, and whether to ask.
@@ -50,7 +50,7 @@ impl Args {
         }
         close(desk, target).await?;
         let then = if desk.is_fleet() { "" } else { "; `trawl crawl` with this state file fetches them" };
-        anstream::eprintln!("{} URLs sent again{then}", count(sent));
+        anstream::eprintln!("{} sent again{then}", letters(sent));
         Ok(Exit::Ok)
     }
 
@@ -64,7 +64,7 @@ impl Args {
                 purged += desk.control.purge(&crawl, &urls).await?;
             }
         }
-        anstream::eprintln!("{} dead letters purged", count(purged));
+        anstream::eprintln!("{} purged", letters(purged));
         Ok(Exit::Ok)
     }
 }
