@@ -147,7 +147,7 @@ pub struct LaneSettings {
 pub enum Acks {
     /// After the URL's terminal state is durable.
     Late,
-    /// When its fetch starts: faster, and a killed worker's URLs come back when its heartbeat lapses.
+    /// When its fetch starts: faster, and a killed worker's URLs come back when nobody has kept them for a while.
     Early,
 }
 
