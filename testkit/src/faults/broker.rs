@@ -29,7 +29,7 @@ pub const QUEUES: [&str; 8] = [
 /// A private RabbitMQ.
 pub struct Broker {
     grounds: Arc<Grounds>,
-    server: Option<Server>,
+    server: Server,
     client: Client,
 }
 
@@ -42,34 +42,28 @@ impl Broker {
         // Every suite of the process installs it; the first succeeds.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().no_proxy().timeout(Duration::from_secs(10)).build();
-        let mut broker = Self { grounds, server: None, client: client.map_err(io::Error::other)? };
+        let mut broker =
+            Self { grounds, server: Server::default(), client: client.map_err(io::Error::other)? };
         broker.launch().await?;
         Ok(broker)
     }
 
     async fn launch(&mut self) -> io::Result<()> {
         let command = self.grounds.program("rabbitmq-server");
-        self.server = Some(Server::start(command, &self.grounds.path("rabbitmq")).await?);
+        self.server.start(command, &self.grounds.path("rabbitmq"))?;
         let address = self.grounds.broker;
         until_ok(|| greet(address)).await
     }
 
-    async fn kill(&mut self) -> io::Result<()> {
-        match self.server.take() {
-            Some(server) => server.kill().await,
-            None => Ok(()),
-        }
-    }
-
     /// `kill -9`; a restart with what it had confirmed.
     pub async fn restart(&mut self) -> io::Result<()> {
-        self.kill().await?;
+        self.server.kill().await?;
         self.launch().await
     }
 
     /// `kill -9`; a restart with an empty disk.
     pub async fn restart_emptied(&mut self) -> io::Result<()> {
-        self.kill().await?;
+        self.server.kill().await?;
         fs::remove_dir_all(self.grounds.path("rabbitmq/data"))?;
         self.launch().await
     }
@@ -96,10 +90,7 @@ impl Broker {
 
     /// Stops it, or lets it run on.
     pub async fn signal(&self, signal: Signal) -> io::Result<()> {
-        match &self.server {
-            Some(server) => server.signal(signal).await,
-            None => Ok(()),
-        }
+        self.server.signal(signal).await
     }
 
     async fn delete(&self, path: &str) -> io::Result<()> {

@@ -107,32 +107,42 @@ pub(crate) async fn output(mut command: Command) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A server that runs, in a process group of its own.
-pub(crate) struct Server {
+/// A server that runs or not, in a process group of its own.
+#[derive(Default)]
+pub(crate) struct Server(Option<Running>);
+
+struct Running {
     child: Child,
     group: u32,
 }
 
 impl Server {
     /// Starts it. Its log and the number of its group, for `scripts/servers stop`, stand beside its folder.
-    pub(crate) async fn start(mut command: Command, folder: &Path) -> io::Result<Self> {
+    pub(crate) fn start(&mut self, mut command: Command, folder: &Path) -> io::Result<()> {
         let log = File::options().create(true).append(true).open(folder.with_extension("log"))?;
         command.process_group(0).stdout(log.try_clone()?).stderr(log);
         let child = command.spawn()?;
         let group = child.id().ok_or_else(|| io::Error::other("a server ended at once"))?;
         fs::write(folder.with_extension("pid"), group.to_string())?;
-        Ok(Self { child, group })
+        self.0 = Some(Running { child, group });
+        Ok(())
     }
 
-    /// Sends a signal to all its processes.
+    /// Sends a signal to all its processes, if it runs.
     pub(crate) async fn signal(&self, signal: Signal) -> io::Result<()> {
-        send_to_group(self.group, signal).await
+        match &self.0 {
+            Some(running) => send_to_group(running.group, signal).await,
+            None => Ok(()),
+        }
     }
 
     /// `kill -9`, and waits until it is gone.
-    pub(crate) async fn kill(mut self) -> io::Result<()> {
+    pub(crate) async fn kill(&mut self) -> io::Result<()> {
         self.signal(Signal::Kill).await?;
-        self.child.wait().await.map(drop)
+        match self.0.take() {
+            Some(mut running) => running.child.wait().await.map(drop),
+            None => Ok(()),
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub const UNSYNCED: Duration = Duration::from_secs(1);
 /// A private Redis with an append-only file.
 pub struct Store {
     grounds: Arc<Grounds>,
-    server: Option<Server>,
+    server: Server,
     file: Watched,
 }
 
@@ -33,7 +33,7 @@ impl Store {
     /// When it does not start.
     pub async fn start(grounds: Arc<Grounds>) -> io::Result<Self> {
         let file = Watched::new(grounds.path("redis/appendonlydir"));
-        let mut store = Self { grounds, server: None, file };
+        let mut store = Self { grounds, server: Server::default(), file };
         store.launch().await?;
         Ok(store)
     }
@@ -43,28 +43,21 @@ impl Store {
         command.args(["--appendonly", "yes", "--appendfsync", "everysec", "--aof-load-truncated", "yes"]);
         // One file that only grows, so that its end is what was written last.
         command.args(["--auto-aof-rewrite-percentage", "0"]);
-        self.server = Some(Server::start(command, &self.grounds.path("redis")).await?);
+        self.server.start(command, &self.grounds.path("redis"))?;
         let address = self.grounds.store;
         until_ok(|| async move { say(address, "PING").await }).await.map(drop)
     }
 
-    async fn kill(&mut self) -> io::Result<()> {
-        match self.server.take() {
-            Some(server) => server.kill().await,
-            None => Ok(()),
-        }
-    }
-
     /// `kill -9`; a restart with all that it had written.
     pub async fn restart(&mut self) -> io::Result<()> {
-        self.kill().await?;
+        self.server.kill().await?;
         self.launch().await
     }
 
     /// `kill -9`; a restart without what it wrote within [`UNSYNCED`].
     pub async fn restart_truncated(&mut self) -> io::Result<()> {
         let size = self.file.size_before(UNSYNCED);
-        self.kill().await?;
+        self.server.kill().await?;
         if let (Some(path), Some(size)) = (self.file.path(), size) {
             File::options().write(true).open(path)?.set_len(size)?;
         }
@@ -73,7 +66,7 @@ impl Store {
 
     /// `kill -9`; a restart with nothing.
     pub async fn restart_emptied(&mut self) -> io::Result<()> {
-        self.kill().await?;
+        self.server.kill().await?;
         fs::remove_dir_all(self.grounds.path("redis/appendonlydir"))?;
         self.launch().await
     }
@@ -91,10 +84,7 @@ impl Store {
 
     /// Stops it, or lets it run on.
     pub async fn signal(&self, signal: Signal) -> io::Result<()> {
-        match &self.server {
-            Some(server) => server.signal(signal).await,
-            None => Ok(()),
-        }
+        self.server.signal(signal).await
     }
 }
 
