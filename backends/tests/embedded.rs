@@ -198,7 +198,10 @@ async fn a_pause_does_not_move_the_deadline_of_what_is_admitted_after_it() {
     let (_directory, engine) = state_file();
     let lease = admit(&engine, 0..1).await;
     engine.control().pause(&crawl()).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    let paused = UnixMs::now();
+    while UnixMs::now().since(paused) < Duration::from_millis(20) {
+        tokio::task::yield_now().await;
+    }
     engine.control().resume(&crawl()).await.unwrap();
     let deadline = Some(UnixMs::now().plus(LONG));
     engine.frontier().admit(&lease, &[NewUrl { deadline, ..page(1) }]).await.unwrap();

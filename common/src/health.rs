@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::backoff::Backoff;
-use crate::ports::{Error, Result};
 use tokio::time::Instant;
 use tracing::{info, warn};
+
+use crate::backoff::Backoff;
+use crate::ports::{Error, Result};
 
 /// What fails now, by what is tried.
 #[derive(Default)]
