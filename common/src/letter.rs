@@ -19,6 +19,22 @@ pub struct DeadLetter {
     pub cause: Cause,
 }
 
+impl DeadLetter {
+    /// For what is no URL, or no message: `error` says why. `worker` found it, if a worker did.
+    pub fn invalid(text: String, crawl: CrawlRef, error: String, worker: Option<WorkerId>) -> Self {
+        let cause = Cause {
+            reason: Reason::Invalid,
+            class: None,
+            status: None,
+            error,
+            attempts: 0,
+            worker,
+            failed_at: UnixMs::now(),
+        };
+        Self { url: text, crawl, cause }
+    }
+}
+
 /// Why a URL reached no good end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {

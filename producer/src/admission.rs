@@ -6,12 +6,10 @@ use std::time::Duration;
 use futures::{StreamExt, TryStreamExt, stream};
 use tokio::sync::mpsc;
 use trawl_common::health::Health;
-use trawl_common::letter::{Cause, DeadLetter};
+use trawl_common::letter::DeadLetter;
 use trawl_common::message::Message;
 use trawl_common::names::CrawlRef;
-use trawl_common::outcome::Reason;
 use trawl_common::ports::{NewUrl, Ports, Result};
-use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
 use crate::Finding;
@@ -87,21 +85,10 @@ fn part(bundle: Vec<Finding>, crawl: &CrawlRef) -> (Vec<NewUrl>, Vec<Option<Dura
                 pages.push(page);
                 ttls.push(ttl);
             }
-            Finding::Invalid { text, reason } => letters.push(invalid(text, reason, crawl)),
+            Finding::Invalid { text, reason } => {
+                letters.push(DeadLetter::invalid(text, crawl.clone(), reason, None));
+            }
         }
     }
     (pages, ttls, letters)
-}
-
-fn invalid(text: String, reason: String, crawl: &CrawlRef) -> DeadLetter {
-    let cause = Cause {
-        reason: Reason::Invalid,
-        class: None,
-        status: None,
-        error: reason,
-        attempts: 0,
-        worker: None,
-        failed_at: UnixMs::now(),
-    };
-    DeadLetter { url: text, crawl: crawl.clone(), cause }
 }

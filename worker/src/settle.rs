@@ -138,16 +138,8 @@ impl Plan {
     }
 
     fn refuse(&mut self, shared: &Shared, malformed: Malformed, receipt: Receipt) {
-        let cause = Cause {
-            reason: Reason::Invalid,
-            class: None,
-            status: None,
-            error: malformed.reason,
-            attempts: 0,
-            worker: Some(shared.id.clone()),
-            failed_at: UnixMs::now(),
-        };
-        self.letters.push(DeadLetter { url: malformed.text, crawl: CrawlRef::adhoc(), cause });
+        let Malformed { text, reason } = malformed;
+        self.letters.push(DeadLetter::invalid(text, CrawlRef::adhoc(), reason, Some(shared.id.clone())));
         self.receipts.push(receipt);
     }
 

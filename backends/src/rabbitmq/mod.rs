@@ -68,7 +68,7 @@ impl RabbitMq {
 #[async_trait]
 impl Queue for RabbitMq {
     async fn publish(&self, messages: &[Message]) -> Result<()> {
-        let outgoing = |message: &Message| to_queue(message, names::lane(message.lane).to_owned());
+        let outgoing = |message: &Message| to_queue(message, names::line(message.lane.into()).to_owned());
         self.publisher.send(messages.iter().map(outgoing)).await
     }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use trawl_common::lane::Lane;
 use trawl_common::line::Line;
 
 /// Parked URLs whose time has come; consumed first.
@@ -40,14 +39,6 @@ pub(super) const RUNGS: [Duration; 8] = [
 pub(super) const PRIORITY: &str = "priority_queue";
 /// The bulk lane.
 pub(super) const BULK: &str = "url_queue_ttl";
-
-/// The queue of a lane.
-pub(super) fn lane(lane: Lane) -> &'static str {
-    match lane {
-        Lane::Priority => PRIORITY,
-        Lane::Bulk => BULK,
-    }
-}
 
 /// The queue of a line.
 pub(super) fn line(line: Line) -> &'static str {

@@ -29,7 +29,7 @@ pub(super) async fn declare(connection: &Connection, queues: &Queues) -> Result<
     let expire = Some((names::EXPIRED_EXCHANGE, names::EXPIRED_KEY));
     for lane in Lane::ALL {
         let ttl_ms = Some(queues.lane(lane).ttl.as_millis() as i64);
-        topology.queue(names::lane(lane), Arguments { ttl_ms, dead_letter: expire }).await?;
+        topology.queue(names::line(lane.into()), Arguments { ttl_ms, dead_letter: expire }).await?;
     }
     topology.queue(names::DUE, Arguments { ttl_ms: None, dead_letter: expire }).await?;
     for rung in names::RUNGS {
