@@ -8,10 +8,11 @@ use std::time::Duration;
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use trawl_backends::rabbitmq::RabbitMq;
 use trawl_backends::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts};
-use trawl_common::ports::{Cache, Error, ErrorKind, Frontier, Hosts};
+use trawl_common::ports::{Cache, Error, ErrorKind, Frontier};
 use trawl_common::settings::{self, Queues, Redis, ServerUrl};
 use trawl_testkit::cluster;
 use trawl_testkit::conformance::control::Helm;
+use trawl_testkit::conformance::hosts::Doors;
 use trawl_testkit::conformance::queue::Engine;
 use trawl_testkit::servers::{self, VirtualHost};
 
@@ -55,8 +56,9 @@ async fn brief_helm() -> (Own, Helm) {
     (emptied().await, helm_on(&cluster::redis(), BRIEF).await)
 }
 
-async fn hosts() -> (Shared, Arc<dyn Hosts>) {
-    (STORE.read().await, Arc::new(RedisHosts::new(link().await)))
+async fn hosts() -> (Shared, Doors) {
+    let hosts = Arc::new(RedisHosts::new(link().await));
+    (STORE.read().await, Doors { hosts: hosts.clone(), control: hosts })
 }
 
 async fn cache() -> (Shared, Arc<dyn Cache>) {

@@ -17,12 +17,12 @@ use trawl_common::lane::Lane;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::outcome::{Class, Reason, Terminal};
 use trawl_common::ports::{
-    Cache, Claim, Content, Delivery, Discovery, ErrorKind, Finish, Frontier, Heard, Hosts, NewUrl, Parking,
-    Start,
+    Cache, Claim, Content, Delivery, Discovery, ErrorKind, Finish, Frontier, Heard, NewUrl, Parking, Start,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint};
 use trawl_testkit::conformance::control::Helm;
+use trawl_testkit::conformance::hosts::Doors;
 use trawl_testkit::conformance::queue::Engine;
 use trawl_testkit::conformance::random::{AfterCrash, obeys_the_model, steps};
 
@@ -83,8 +83,9 @@ async fn brief_engine() -> (TempDir, Engine) {
     (directory, engine_of(&engine))
 }
 
-async fn hosts() -> ((), Arc<dyn Hosts>) {
-    ((), Embedded::in_memory(LONG).unwrap().hosts())
+async fn hosts() -> ((), Doors) {
+    let engine = Embedded::in_memory(LONG).unwrap();
+    ((), Doors { hosts: engine.hosts(), control: engine.host_control() })
 }
 
 async fn cache() -> ((), Arc<dyn Cache>) {
@@ -147,7 +148,7 @@ async fn parked_urls_come_first_then_priority_then_bulk_each_in_order() {
     let lease = admit(&engine, 0..4).await;
     let urgent: Vec<_> = (4..6).map(|number| NewUrl { lane: Lane::Priority, ..page(number) }).collect();
     engine.frontier().admit(&lease, &urgent).await.unwrap();
-    for (number, ago) in [(1, 5), (3, 9)] {
+    for (number, ago) in [(1, 5_000), (3, 9_000)] {
         hear(&engine, number).await;
         let until = UnixMs(UnixMs::now().0 - ago);
         let parking = Parking { claim: claim(number), until, failed: false };
@@ -215,7 +216,7 @@ async fn what_is_forgotten_is_forgotten_beyond_memory_and_the_rest_is_not() {
     let lease = admit(&engine, 0..COUNT).await;
     let done: Vec<Finish> = (0..COUNT)
         .step_by(2)
-        .map(|number| Finish { claim: claim(number), terminal: Terminal::Done, note: None })
+        .map(|number| Finish { claim: claim(number), terminal: Terminal::Done, note: None, landed: None })
         .collect();
     engine.frontier().finish(&done).await.unwrap();
     engine.control().cancel(&crawl()).await.unwrap();
@@ -263,7 +264,7 @@ async fn a_file_of_another_program_or_of_a_newer_one_is_refused_by_name() {
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
     let told = refusal(&path);
-    assert!(told.ends_with("crawl.db has schema version 99, and this program knows 2"), "{told}");
+    assert!(told.ends_with("crawl.db has schema version 99, and this program knows 3"), "{told}");
 }
 
 #[tokio::test]
@@ -316,7 +317,7 @@ async fn what_was_seen_stays_seen_beyond_memory_and_restarts() {
 
     let engine = open(&path);
     let lease = admit(&engine, 0..COUNT).await;
-    let done = |number| Finish { claim: claim(number), terminal: Terminal::Done, note: None };
+    let done = |number| Finish { claim: claim(number), terminal: Terminal::Done, note: None, landed: None };
     let first_and_last = [done(0), done(COUNT - 1)];
     assert_eq!(engine.frontier().finish(&first_and_last).await.unwrap(), [true, true]);
     assert_eq!(engine.frontier().finish(&first_and_last).await.unwrap(), [false, false]);
@@ -343,7 +344,7 @@ async fn a_process_to_kill() {
         hear(&engine, number).await;
     }
     engine.frontier().start(&worker(), &[claim(1)]).await.unwrap();
-    let finish = Finish { claim: claim(2), terminal: Terminal::Done, note: None };
+    let finish = Finish { claim: claim(2), terminal: Terminal::Done, note: None, landed: None };
     engine.frontier().finish(&[finish]).await.unwrap();
     eprintln!("ready to die");
     std::thread::sleep(LONG);

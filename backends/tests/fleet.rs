@@ -8,9 +8,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use trawl_backends::rabbitmq::RabbitMq;
 use trawl_backends::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts};
-use trawl_common::ports::{Cache, Frontier, Hosts};
+use trawl_common::ports::{Cache, Frontier};
 use trawl_common::settings::{self, QueueType, Queues, Redis, ServerUrl};
 use trawl_testkit::conformance::control::Helm;
+use trawl_testkit::conformance::hosts::Doors;
 use trawl_testkit::conformance::queue::Engine;
 use trawl_testkit::conformance::random::{AfterCrash, obeys_the_model, steps};
 use trawl_testkit::servers::{self, VirtualHost};
@@ -43,8 +44,9 @@ async fn brief_helm() -> ((), Helm) {
     ((), helm_on(servers::own_database().await, BRIEF).await)
 }
 
-async fn hosts() -> ((), Arc<dyn Hosts>) {
-    ((), Arc::new(RedisHosts::new(link(servers::redis()).await)))
+async fn hosts() -> ((), Doors) {
+    let hosts = Arc::new(RedisHosts::new(link(servers::redis()).await));
+    ((), Doors { hosts: hosts.clone(), control: hosts })
 }
 
 async fn cache() -> ((), Arc<dyn Cache>) {

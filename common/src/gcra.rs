@@ -1,277 +1,272 @@
-//! Rates, and the arithmetic that spaces requests: the generic cell rate algorithm, as a virtual schedule.
+//! The arithmetic that spaces requests to one host: the generic cell rate algorithm as a virtual schedule, with
+//! places for what is under way, a back-off that the host asks for, and a line for those who come too early.
+//!
+//! The Redis scripts over `host.lua` do the same; one conformance suite holds both to it.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
 
 use crate::time::UnixMs;
 
-/// How often one host may be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum Rate {
-    /// As fast as it answers.
-    Unlimited,
-    /// So many requests per unit of time.
-    Limited {
-        /// Requests per `per`.
-        count: u32,
-        /// The unit of time.
-        per: Unit,
-    },
-}
-
-/// The units that a rate is given in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// `s`
-    Second,
-    /// `m`
-    Minute,
-    /// `h`
-    Hour,
-}
-
-impl Unit {
-    fn millis(self) -> u64 {
-        match self {
-            Self::Second => 1_000,
-            Self::Minute => 60_000,
-            Self::Hour => 3_600_000,
-        }
-    }
-
-    fn letter(self) -> char {
-        match self {
-            Self::Second => 's',
-            Self::Minute => 'm',
-            Self::Hour => 'h',
-        }
-    }
-}
-
-impl Rate {
-    /// The time between two requests at this rate; `None` when there is no limit.
-    pub fn interval(self) -> Option<Duration> {
-        match self {
-            Self::Unlimited => None,
-            Self::Limited { count, per } => {
-                Some(Duration::from_micros(per.millis() * 1_000 / u64::from(count.max(1))))
-            }
-        }
-    }
-}
-
-/// A text that is not a rate.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a rate: write `60/m`, `5/s`, `100/h` or `unlimited`")]
-pub struct InvalidRate(String);
-
-impl FromStr for Rate {
-    type Err = InvalidRate;
-    fn from_str(text: &str) -> Result<Self, InvalidRate> {
-        let invalid = || InvalidRate(crate::text::printable(text, 40));
-        if text == "unlimited" {
-            return Ok(Self::Unlimited);
-        }
-        let (count, unit) = text.split_once('/').ok_or_else(invalid)?;
-        let per = match unit {
-            "s" => Unit::Second,
-            "m" => Unit::Minute,
-            "h" => Unit::Hour,
-            _ => return Err(invalid()),
-        };
-        match count.parse() {
-            Ok(count @ 1..=1_000_000) => Ok(Self::Limited { count, per }),
-            _ => Err(invalid()),
-        }
-    }
-}
-
-impl TryFrom<String> for Rate {
-    type Error = InvalidRate;
-    fn try_from(text: String) -> Result<Self, InvalidRate> {
-        text.parse()
-    }
-}
-
-impl From<Rate> for String {
-    fn from(rate: Rate) -> String {
-        rate.to_string()
-    }
-}
-
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unlimited => f.write_str("unlimited"),
-            Self::Limited { count, per } => write!(f, "{count}/{}", per.letter()),
-        }
-    }
-}
-
-/// How a host is to be asked: one request each `interval`, up to `burst` of them at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a host is to be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pace {
-    /// The time between two requests.
+    /// The time between two requests; zero for as fast as it answers.
     pub interval: Duration,
     /// How many requests may follow each other without a gap after a quiet time; at least 1.
     pub burst: u32,
+    /// How many requests may be under way at once; zero for any number.
+    pub concurrency: u32,
+}
+
+impl Pace {
+    /// No limit at all.
+    pub const UNLIMITED: Self = Self { interval: Duration::ZERO, burst: 1, concurrency: 0 };
+
+    /// This pace, with at least `delay` from one request to the next.
+    #[must_use]
+    pub fn slowed(self, delay: Duration) -> Self {
+        if delay > self.interval { Self { interval: delay, burst: 1, ..self } } else { self }
+    }
 }
 
 /// Slots further ahead than this are not reserved, so that a backlog that vanishes blocks nobody.
 pub const HORIZON: Duration = Duration::from_secs(30);
 
-/// One host's schedule, in microseconds so that fast rates do not round.
-///
-/// The Redis script `reserve.lua` does the same arithmetic; one conformance suite holds both to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Schedule {
-    /// The theoretical arrival time of the next request.
-    pub next: u64,
-    /// The end of the line of those who wait without a reservation.
-    pub line: u64,
+/// Whoever waits in line comes back this long before its turn, so that the host never waits for it.
+pub const LEAD: Duration = Duration::from_secs(15);
+
+/// While those who wait in line come back as they should, slots are reserved at least this far ahead. A shorter
+/// reach says that the line is no more: its URLs were cancelled, or finished elsewhere.
+pub const REACH: Duration = Duration::from_millis(7_500);
+
+/// Timers are as fine as this: who comes so little before its slot is on time.
+pub const EARLY: Duration = Duration::from_millis(2);
+
+/// How soon to look for a place again, at the least, where all are taken.
+pub const MIN_STEP: Duration = Duration::from_millis(5);
+
+/// No host is backed off from for longer at a time.
+pub const MAX_BACKOFF: Duration = Duration::from_secs(24 * 3600);
+
+/// A host that stayed calm for so long after a back-off starts afresh; after a longer back-off, for as long as that.
+pub const FORGIVEN_AFTER: Duration = Duration::from_secs(300);
+
+/// What a URL asks of its host's schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// How the host is to be asked.
+    pub pace: Pace,
+    /// The slot that was reserved for this URL earlier, if one was.
+    pub held: Option<UnixMs>,
+    /// When it is no longer worth fetching.
+    pub deadline: Option<UnixMs>,
+    /// Names its place among the requests under way.
+    pub token: u64,
+    /// A place that nobody has left or kept after this time is free again: its worker is gone.
+    pub lapse: Duration,
 }
 
 /// An answer to a request for a slot. Instants are on the clock of whoever keeps the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
-    /// Reserved: ask the host after this wait, at this instant.
-    Granted {
+    /// Ask the host now: the slot is used up by this answer, and a place is taken until [`Schedule::leave`].
+    Now,
+    /// Reserved: come back with it after this wait, at this instant.
+    Reserved {
         /// How long from now.
         wait: Duration,
-        /// The instant itself, to carry along while parked.
+        /// The instant itself, to carry along.
         at: UnixMs,
     },
-    /// Too far ahead to reserve: ask again after this wait.
+    /// Too far ahead to reserve: come back after this wait.
     Later {
         /// How long from now.
         wait: Duration,
     },
+    /// Its turn would come after its deadline. Nothing is reserved.
+    TooLate,
+    /// The host must not be asked at all.
+    Blocked,
 }
 
-/// Reserves the next slot at `now` (microseconds) for one URL.
-///
-/// `held` is a slot that was reserved for it earlier (milliseconds): it is honoured until a quarter of
-/// the interval has passed, and void after that.
-pub fn reserve(schedule: &mut Schedule, pace: Pace, now: u64, held: Option<UnixMs>) -> Slot {
-    let interval = pace.interval.as_micros() as u64;
-    if let Some(slot) = held {
-        let slot = slot.0.saturating_mul(1_000);
-        if now <= slot.saturating_add(interval / 4) {
-            return granted(slot, now);
+/// One host's schedule, in microseconds so that fast rates do not round.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// The theoretical arrival time of the next request.
+    pub next: u64,
+    /// The end of the line of those who wait without a reservation.
+    pub line: u64,
+    /// How long a request took lately, from slot to answer; zero while nothing is known.
+    pub latency: u64,
+    /// What is under way.
+    pub places: Vec<Place>,
+    /// The latest back-off.
+    pub backoff: Backoff,
+    /// Whether a person forbade to ask this host.
+    pub is_blocked: bool,
+}
+
+/// A request under way, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Whose it is.
+    pub token: u64,
+    /// When it was taken.
+    pub since: u64,
+    /// When it is free again, left or not.
+    pub until: u64,
+}
+
+/// A wish of the host to be left alone, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backoff {
+    /// When it was expressed.
+    pub since: u64,
+    /// When it ends.
+    pub until: u64,
+    /// How many came in a row.
+    pub strikes: u32,
+}
+
+impl Schedule {
+    /// Reserves a slot at `now` for one URL, or uses the one that it holds.
+    ///
+    /// A held slot is honoured until a quarter of the interval has passed, unless the host backed off from it; after
+    /// that it is void, and the URL asks like any other.
+    pub fn reserve(&mut self, wish: &Wish, now: u64) -> Slot {
+        if self.is_blocked {
+            return Slot::Blocked;
+        }
+        self.places.retain(|place| place.until > now && place.token != wish.token);
+        let interval = self.interval(wish.pace);
+        if let Some(held) = wish.held.map(from_ms).filter(|&held| self.honours(held, interval, now)) {
+            return if held > now + micros(EARLY) { reserved(held, now) } else { self.enter(wish, now) };
+        }
+        let slot = self.first_free(wish.pace, interval, now);
+        if slot < now + micros(REACH) {
+            self.line = 0;
+        }
+        if wish.deadline.is_some_and(|deadline| from_ms(deadline) < slot) {
+            return Slot::TooLate;
+        }
+        if slot > now + micros(HORIZON) {
+            return self.line_up(wish, slot, interval, now);
+        }
+        let answer = if slot > now { reserved(slot, now) } else { self.enter(wish, now) };
+        if slot > now || answer == Slot::Now {
+            self.next = self.next.max(now).max(self.backoff.until) + interval;
+        }
+        answer
+    }
+
+    /// Keeps the place of `token` for `lapse` from `now`.
+    pub fn stay(&mut self, token: u64, lapse: Duration, now: u64) {
+        for place in self.places.iter_mut().filter(|place| place.token == token) {
+            place.until = now + micros(lapse);
         }
     }
-    let burst = interval * u64::from(pace.burst.max(1) - 1);
-    let slot = now.max(schedule.next.saturating_sub(burst));
-    let horizon = HORIZON.as_micros() as u64;
-    if slot > now + horizon {
-        schedule.line = schedule.line.max(now + horizon) + interval;
-        return Slot::Later { wait: Duration::from_micros(schedule.line - now) };
+
+    /// Notes that the request of `token` is over.
+    pub fn leave(&mut self, token: u64, now: u64) {
+        if let Some(at) = self.places.iter().position(|place| place.token == token) {
+            let place = self.places.swap_remove(at);
+            let took = now.saturating_sub(place.since);
+            self.latency = if self.latency == 0 { took } else { (self.latency * 7 + took) / 8 };
+        }
     }
-    schedule.next = schedule.next.max(now) + interval;
-    granted(slot, now)
+
+    /// Notes that the host wants to be left alone: for as long as it `asked`, else for `base` doubled with every time
+    /// in a row and stretched by up to half, as `jitter` (0 to 1) says. What it says while it is left alone already can
+    /// only prolong that. Returns when it may be asked again.
+    pub fn push_back(&mut self, asked: Option<Duration>, base: Duration, jitter: f64, now: u64) -> u64 {
+        let Backoff { since, until, strikes } = self.backoff;
+        let asked = asked.filter(|wait| !wait.is_zero()).map(|wait| micros(wait.min(MAX_BACKOFF)));
+        if now < until {
+            self.backoff.until = until.max(now + asked.unwrap_or_default());
+        } else {
+            let calm = (until - since).max(micros(FORGIVEN_AFTER));
+            let strikes = if now > until + calm { 0 } else { strikes };
+            let doubled =
+                base.saturating_mul(1 << strikes.min(16)).mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 2.0);
+            let wait = asked.unwrap_or_else(|| micros(doubled.min(MAX_BACKOFF)));
+            self.backoff = Backoff { since: now, until: now + wait, strikes: strikes.saturating_add(1) };
+        }
+        self.next = self.next.max(self.backoff.until);
+        self.backoff.until
+    }
+
+    /// Lifts a block and a back-off.
+    pub fn unblock(&mut self) {
+        if self.next <= self.backoff.until {
+            self.next = 0;
+        }
+        self.backoff = Backoff::default();
+        self.is_blocked = false;
+    }
+
+    /// Whether nothing of this schedule matters any more at `now`.
+    pub fn is_past(&self, now: u64) -> bool {
+        let Backoff { since, until, .. } = self.backoff;
+        let forgiven = if until == 0 { 0 } else { until + (until - since).max(micros(FORGIVEN_AFTER)) };
+        !self.is_blocked
+            && self.next.max(self.line).max(forgiven) <= now
+            && self.places.iter().all(|place| place.until <= now)
+    }
+
+    /// The first instant that is free for another request. Without a rate, any is.
+    fn first_free(&self, pace: Pace, interval: u64, now: u64) -> u64 {
+        let burst = interval * u64::from(pace.burst.max(1) - 1);
+        let next = if pace.interval.is_zero() { 0 } else { self.next.saturating_sub(burst) };
+        now.max(next).max(self.backoff.until)
+    }
+
+    fn honours(&self, held: u64, interval: u64, now: u64) -> bool {
+        now <= held.saturating_add(interval / 4) && held >= self.backoff.until
+    }
+
+    /// Takes a place; where all are taken, reserves a slot for when one should be free.
+    fn enter(&mut self, wish: &Wish, now: u64) -> Slot {
+        let concurrency = wish.pace.concurrency as usize;
+        if concurrency > 0 && self.places.len() >= concurrency {
+            let step = self.interval(wish.pace).max(micros(MIN_STEP));
+            let slot = self.next.max(now + step);
+            self.next = slot + step;
+            return reserved(slot, now);
+        }
+        if concurrency > 0 {
+            self.places.push(Place { token: wish.token, since: now, until: now + micros(wish.lapse) });
+        }
+        Slot::Now
+    }
+
+    /// Joins the end of the line.
+    fn line_up(&mut self, wish: &Wish, slot: u64, interval: u64, now: u64) -> Slot {
+        let turn = self.line.max(slot);
+        if wish.deadline.is_some_and(|deadline| from_ms(deadline) < turn) {
+            return Slot::TooLate;
+        }
+        self.line = turn + interval;
+        Slot::Later { wait: Duration::from_micros(turn - now) - LEAD }
+    }
+
+    /// From one request to the next: as the pace says, and no less than keeps its places busy (Little's law).
+    fn interval(&self, pace: Pace) -> u64 {
+        let busy = if pace.concurrency > 0 { self.latency / u64::from(pace.concurrency) } else { 0 };
+        micros(pace.interval).max(busy)
+    }
 }
 
-fn granted(slot: u64, now: u64) -> Slot {
-    Slot::Granted { wait: Duration::from_micros(slot.saturating_sub(now)), at: UnixMs(slot.div_ceil(1_000)) }
+fn reserved(slot: u64, now: u64) -> Slot {
+    Slot::Reserved { wait: Duration::from_micros(slot - now), at: UnixMs(slot.div_ceil(1_000)) }
+}
+
+fn micros(duration: Duration) -> u64 {
+    duration.as_micros() as u64
+}
+
+fn from_ms(instant: UnixMs) -> u64 {
+    instant.0.saturating_mul(1_000)
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const START: u64 = 1_700_000_000_000_000;
-
-    fn pace(rate: &str, burst: u32) -> Pace {
-        let rate: Rate = rate.parse().unwrap();
-        Pace { interval: rate.interval().unwrap(), burst }
-    }
-
-    fn wait(slot: Slot) -> u128 {
-        match slot {
-            Slot::Granted { wait, .. } => wait.as_millis(),
-            Slot::Later { wait } => panic!("not granted, wait {wait:?}"),
-        }
-    }
-
-    #[test]
-    fn a_rate_reads_as_it_is_written() {
-        for text in ["60/m", "5/s", "100/h", "unlimited"] {
-            assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
-        }
-        for bad in ["", "5", "0/s", "-1/s", "5/d", "5/sec", "9999999/s"] {
-            assert!(bad.parse::<Rate>().is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn slots_are_an_interval_apart() {
-        let mut schedule = Schedule::default();
-        let waits: Vec<_> =
-            (0..4).map(|_| wait(reserve(&mut schedule, pace("5/s", 1), START, None))).collect();
-        assert_eq!(waits, [0, 200, 400, 600]);
-    }
-
-    #[test]
-    fn a_burst_goes_at_once_and_then_the_rate_holds() {
-        let mut schedule = Schedule::default();
-        let waits: Vec<_> =
-            (0..5).map(|_| wait(reserve(&mut schedule, pace("5/s", 3), START, None))).collect();
-        assert_eq!(waits, [0, 0, 0, 200, 400]);
-    }
-
-    #[test]
-    fn slots_beyond_the_horizon_are_not_reserved() {
-        let mut schedule = Schedule::default();
-        let one_per_second = pace("1/s", 1);
-        for _ in 0..31 {
-            wait(reserve(&mut schedule, one_per_second, START, None));
-        }
-        let before = schedule.next;
-        let later = reserve(&mut schedule, one_per_second, START, None);
-        assert_eq!(later, Slot::Later { wait: Duration::from_secs(31) });
-        assert_eq!(schedule.next, before, "a cancelled backlog must block nobody");
-    }
-
-    #[test]
-    fn a_held_slot_is_honoured_in_time_and_void_after() {
-        let mut schedule = Schedule::default();
-        let one_per_second = pace("1/s", 1);
-        wait(reserve(&mut schedule, one_per_second, START, None));
-        let Slot::Granted { at, .. } = reserve(&mut schedule, one_per_second, START, None) else { panic!() };
-        let in_time = reserve(&mut schedule, one_per_second, START + 1_200_000, Some(at));
-        assert_eq!(wait(in_time), 0);
-        assert_eq!(schedule.next, START + 2_000_000, "an honoured slot reserves nothing anew");
-        let too_late = reserve(&mut schedule, one_per_second, START + 1_300_000, Some(at));
-        assert_eq!(wait(too_late), 700);
-    }
-
-    proptest! {
-        #[test]
-        fn no_window_holds_more_than_the_rate_and_the_burst(
-            count in 1u32..50, burst in 1u32..5, gaps in prop::collection::vec(0u64..3_000_000, 1..200)
-        ) {
-            let pace = Pace { interval: Duration::from_micros(1_000_000 / u64::from(count)), burst };
-            let interval = pace.interval.as_micros() as u64;
-            let mut schedule = Schedule::default();
-            let mut now = START;
-            let mut slots = Vec::new();
-            for gap in gaps {
-                now += gap;
-                if let Slot::Granted { wait, .. } = reserve(&mut schedule, pace, now, None) {
-                    slots.push(now + wait.as_micros() as u64);
-                }
-            }
-            prop_assert!(slots.is_sorted());
-            let width = burst as usize + 1;
-            for window in slots.windows(width) {
-                prop_assert!(window[width - 1] - window[0] >= interval - 1);
-            }
-        }
-    }
-}
+mod tests;

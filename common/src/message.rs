@@ -27,12 +27,41 @@ pub struct Message {
     pub slot: Option<UnixMs>,
     /// The page that linked to it.
     pub referrer: Option<CanonicalUrl>,
+    /// Where a redirect led, if that is to be asked next.
+    pub hop: Option<Hop>,
+    /// How often its host answered that it wants to be left alone.
+    pub refusals: u16,
+}
+
+/// A redirect on the way from a URL to its page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// Where it led.
+    pub url: CanonicalUrl,
+    /// How many redirects that makes.
+    pub count: u8,
 }
 
 impl Message {
     /// A URL at the start of a crawl, with nothing else known of it.
     pub fn seed(url: CanonicalUrl, crawl: CrawlRef, lane: Lane) -> Self {
-        Self { url, crawl, lane, depth: 0, deadline: None, until: None, slot: None, referrer: None }
+        Self {
+            url,
+            crawl,
+            lane,
+            depth: 0,
+            deadline: None,
+            until: None,
+            slot: None,
+            referrer: None,
+            hop: None,
+            refusals: 0,
+        }
+    }
+
+    /// The URL to ask next: its own, or where the last redirect led.
+    pub fn target(&self) -> &CanonicalUrl {
+        self.hop.as_ref().map_or(&self.url, |hop| &hop.url)
     }
 
     /// Whether the URL is no longer worth fetching at `now`.

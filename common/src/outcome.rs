@@ -32,6 +32,8 @@ pub enum Class {
     Forbidden,
     /// Too many redirects, or one to nowhere.
     Redirect,
+    /// The host's robots.txt could not be read, so nothing may be asked of it (RFC 9309 2.3.1.4).
+    Robots,
 }
 
 impl Class {
@@ -48,6 +50,7 @@ impl Class {
             Self::Parse => "parse",
             Self::Forbidden => "forbidden",
             Self::Redirect => "redirect",
+            Self::Robots => "robots",
         }
     }
 }
@@ -85,6 +88,12 @@ impl Failure {
 pub enum Skip {
     /// The content is of a kind that no spider reads.
     ContentType,
+    /// The host's robots.txt forbids it.
+    Robots,
+    /// A person forbade to ask its host.
+    Blocked,
+    /// It redirects to a URL that its spider has seen.
+    Duplicate,
 }
 
 impl Skip {
@@ -92,6 +101,9 @@ impl Skip {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ContentType => "content-type",
+            Self::Robots => "robots",
+            Self::Blocked => "blocked",
+            Self::Duplicate => "duplicate",
         }
     }
 }

@@ -92,6 +92,12 @@ impl CanonicalUrl {
         Host(strip_port(authority).into())
     }
 
+    /// The scheme, host and port: what one robots.txt speaks for.
+    pub fn origin(&self) -> Origin {
+        let path = self.0.match_indices(['/', '?']).nth(2).map_or(self.0.len(), |(at, _)| at);
+        Origin(self.0[..path].into())
+    }
+
     /// The hash that stands for this URL in ids.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(self.as_str())
@@ -187,6 +193,11 @@ impl Host {
         &self.0
     }
 
+    /// Whether this is an address and no name.
+    pub fn is_address(&self) -> bool {
+        self.0.starts_with('[') || self.0.parse::<std::net::Ipv4Addr>().is_ok()
+    }
+
     /// Whether this is `domain` or a host below it.
     pub fn is_within(&self, domain: &str) -> bool {
         self.0.strip_suffix(domain).is_some_and(|before| before.is_empty() || before.ends_with('.'))
@@ -194,6 +205,28 @@ impl Host {
 }
 
 impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A scheme, host and port, as they stand at the start of a canonical URL: `https://example.com:8443`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Origin(Arc<str>);
+
+impl Origin {
+    /// The origin as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Where its robots.txt is (RFC 9309 2.3).
+    pub fn robots_txt(&self) -> CanonicalUrl {
+        CanonicalUrl(format!("{}/robots.txt", self.0).into())
+    }
+}
+
+impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -276,6 +309,15 @@ mod tests {
         assert_eq!(host("http://Example.com:8080/x"), "example.com");
         assert_eq!(host("http://[::1]:8080/x"), "[::1]");
         assert_eq!(host("http://127.1/x"), "127.0.0.1");
+    }
+
+    #[test]
+    fn an_origin_has_a_port_if_it_is_not_the_usual_one() {
+        let origin = |text: &str| CanonicalUrl::parse(text).unwrap().origin().to_string();
+        assert_eq!(origin("http://Example.com:8080/x/y?z"), "http://example.com:8080");
+        assert_eq!(origin("https://[::1]:443?x=/"), "https://[::1]");
+        let robots = CanonicalUrl::parse("http://a.example/b").unwrap().origin().robots_txt();
+        assert_eq!(robots.as_str(), "http://a.example/robots.txt");
     }
 
     #[test]

@@ -1,18 +1,16 @@
 //! From the named sources to every URL that they and their sitemaps list.
 
 use std::collections::{HashSet, VecDeque};
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use tokio::sync::mpsc;
 use tracing::{debug, info};
 use trawl_common::route::Hints;
-use trawl_common::settings::Politeness;
 use trawl_common::text::printable;
-use trawl_common::url::{CanonicalUrl, Host};
+use trawl_common::url::CanonicalUrl;
 use trawl_web::Fetcher;
 
+use crate::gait::Gait;
 use crate::read::{self, ReadError, Sorter};
 use crate::report::Progress;
 use crate::source::Source;
@@ -30,17 +28,9 @@ pub(crate) struct Discovery {
     pub(crate) sorter: Sorter,
     pub(crate) html: Html,
     pub(crate) progress: Arc<Progress>,
-    /// Sitemaps are asked for as politely as pages.
-    pub(crate) pace: Option<DefaultKeyedRateLimiter<Host>>,
+    pub(crate) gait: Gait,
     pub(crate) problems: Vec<String>,
     pub(crate) empty: Vec<String>,
-}
-
-/// The limiter of this process's own requests, by host.
-pub(crate) fn pace(politeness: &Politeness) -> Option<DefaultKeyedRateLimiter<Host>> {
-    let pace = politeness.pace()?;
-    let burst = NonZeroU32::new(pace.burst)?;
-    Some(RateLimiter::keyed(Quota::with_period(pace.interval)?.allow_burst(burst)))
 }
 
 impl Discovery {
@@ -72,8 +62,8 @@ impl Discovery {
 
     /// Reads one source and returns the sitemaps that it names.
     async fn read(&mut self, source: &Source, findings: &mpsc::Sender<Vec<Finding>>) -> Vec<String> {
-        if let (Source::Web(url), Some(pace)) = (source, &self.pace) {
-            pace.until_key_ready(&url.host()).await;
+        if let Source::Web(url) = source {
+            self.gait.wait(&url.host()).await;
         }
         match read::read(source, &self.fetcher, &self.sorter, findings).await {
             Ok(read) => {

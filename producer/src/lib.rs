@@ -12,6 +12,7 @@ mod admission;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod discovery;
+mod gait;
 mod lease;
 mod read;
 mod report;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use discovery::Discovery;
+use gait::Gait;
 use read::Sorter;
 pub use report::{Counters, Progress, Report};
 pub use source::{InvalidSource, Source};
@@ -106,8 +108,8 @@ pub async fn run(
     progress: Arc<Progress>,
     stop: &CancellationToken,
 ) -> Result<Report, RunError> {
-    let (ttl, pace) = (settings.recovery.patience, settings.politeness.pace());
-    let (findings, discovered) = discover(settings, job, &progress, stop)?;
+    let ttl = settings.recovery.patience;
+    let (findings, discovered) = discover(Arc::clone(&settings), job, &progress, stop)?;
     let health = Arc::new(Health::default());
     let lease = lease::Lease::take(Arc::clone(&ports.frontier), Arc::clone(&health), crawl, ttl).await?;
     admission::run(ports, &health, &lease, findings, &progress).await?;
@@ -118,7 +120,7 @@ pub async fn run(
     } else {
         lease.close().await?;
     }
-    let overloads = progress.overloads(pace.as_ref());
+    let overloads = progress.overloads(&settings.politeness);
     Ok(Report { counters: progress.snapshot(), problems, empty, overloads, stopped })
 }
 
@@ -130,8 +132,7 @@ pub async fn preview(
     mut show: impl FnMut(&Finding),
 ) -> Result<Report, RunError> {
     let progress = Arc::new(Progress::default());
-    let pace = settings.politeness.pace();
-    let (mut findings, discovered) = discover(settings, job, &progress, stop)?;
+    let (mut findings, discovered) = discover(Arc::clone(&settings), job, &progress, stop)?;
     while let Some(bundle) = findings.recv().await {
         for finding in &bundle {
             show(finding);
@@ -145,7 +146,7 @@ pub async fn preview(
         }
     }
     let (problems, empty) = discovered.await.unwrap_or_default();
-    let (overloads, stopped) = (progress.overloads(pace.as_ref()), stop.is_cancelled());
+    let (overloads, stopped) = (progress.overloads(&settings.politeness), stop.is_cancelled());
     Ok(Report { counters: progress.snapshot(), problems, empty, overloads, stopped })
 }
 
@@ -160,7 +161,7 @@ fn discover(
 ) -> Result<(mpsc::Receiver<Vec<Finding>>, Discovered), RunError> {
     let discovery = Discovery {
         fetcher: Fetcher::new(&settings.fetch)?,
-        pace: discovery::pace(&settings.politeness),
+        gait: Gait::new(settings.politeness.clone()),
         sorter: Sorter { settings, lifetime: job.lifetime },
         html: job.html,
         progress: Arc::clone(progress),

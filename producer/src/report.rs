@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use trawl_common::gcra::Pace;
+use trawl_common::settings::Politeness;
 use trawl_common::url::CanonicalUrl;
 
 use crate::workload::Workload;
@@ -43,10 +43,9 @@ impl Progress {
     }
 
     /// One line for each host that cannot be asked for all its URLs in time.
-    pub(crate) fn overloads(&self, pace: Option<&Pace>) -> Vec<String> {
+    pub(crate) fn overloads(&self, politeness: &Politeness) -> Vec<String> {
         let workload = self.workload.lock().unwrap_or_else(PoisonError::into_inner);
-        pace.map(|pace| workload.overloads(pace).iter().map(ToString::to_string).collect())
-            .unwrap_or_default()
+        workload.overloads(politeness).iter().map(ToString::to_string).collect()
     }
 
     pub(crate) fn invalid(&self, count: usize) {

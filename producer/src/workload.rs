@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use trawl_common::gcra::Pace;
+use trawl_common::host::HostKey;
+use trawl_common::settings::{Manners, Politeness};
 use trawl_common::url::Host;
 
 /// Hosts beyond this number are not counted: who crawls so many has few URLs on each.
@@ -11,12 +13,15 @@ const MAX_HOSTS: usize = 100_000;
 
 /// How many URLs each host got, by how long they may wait.
 #[derive(Debug, Default)]
-pub(crate) struct Workload(HashMap<Host, Vec<(Duration, u64)>>);
+pub(crate) struct Workload(HashMap<Host, Counts>);
+
+/// How many URLs, by how long they may wait.
+type Counts = Vec<(Duration, u64)>;
 
 /// A host whose URLs take longer than they may wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Overload {
-    pub(crate) host: Host,
+    pub(crate) host: HostKey,
     pub(crate) urls: u64,
     pub(crate) needs: Duration,
     pub(crate) ttl: Duration,
@@ -35,20 +40,28 @@ impl Workload {
         }
     }
 
-    /// The hosts that are asked too rarely for what they got, the worst first.
-    pub(crate) fn overloads(&self, pace: &Pace) -> Vec<Overload> {
-        let mut found: Vec<Overload> =
-            self.0.iter().filter_map(|(host, counts)| overload(host, counts, pace)).collect();
+    /// The hosts that are asked too rarely for what they got, those that share a rate together, the worst first.
+    pub(crate) fn overloads(&self, politeness: &Politeness) -> Vec<Overload> {
+        let mut by_key: HashMap<HostKey, (Pace, Counts)> = HashMap::new();
+        for (host, counts) in &self.0 {
+            let Manners { key, pace, .. } = politeness.manners(host);
+            by_key.entry(key).or_insert_with(|| (pace, Vec::new())).1.extend(counts);
+        }
+        let overload = |(key, (pace, counts)): (_, (_, Counts))| overload(key, &counts, &pace);
+        let mut found: Vec<Overload> = by_key.into_iter().filter_map(overload).collect();
         found.sort_by(|a, b| b.expiring.cmp(&a.expiring).then_with(|| a.host.cmp(&b.host)));
         found
     }
 }
 
 /// Those that may wait for so long, and all that may wait for less, have to be asked for within that time.
-fn overload(host: &Host, counts: &[(Duration, u64)], pace: &Pace) -> Option<Overload> {
+fn overload(host: HostKey, counts: &[(Duration, u64)], pace: &Pace) -> Option<Overload> {
+    if pace.interval.is_zero() {
+        return None;
+    }
     let of = |ttl: Duration| {
         let urls: u64 = counts.iter().filter(|(other, _)| *other <= ttl).map(|(_, count)| count).sum();
-        let asked = (ttl.as_nanos() / pace.interval.as_nanos().max(1)) as u64 + u64::from(pace.burst);
+        let asked = (ttl.as_nanos() / pace.interval.as_nanos()) as u64 + u64::from(pace.burst);
         let needs = pace.interval.saturating_mul(u32::try_from(urls).unwrap_or(u32::MAX));
         Overload { host: host.clone(), urls, needs, ttl, expiring: urls.saturating_sub(asked) }
     };
@@ -81,6 +94,9 @@ fn whole(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use trawl_common::rate::Rate;
+    use trawl_common::settings::Share;
+
     use super::*;
 
     const HOUR: Duration = Duration::from_secs(3600);
@@ -93,7 +109,7 @@ mod tests {
         let mut workload = Workload::default();
         (0..count).for_each(|_| workload.add(host("slow.example"), HOUR));
         workload.add(host("other.example"), HOUR);
-        workload.overloads(&Pace { interval: Duration::from_secs(1), burst: 1 })
+        workload.overloads(&Politeness::default())
     }
 
     #[test]
@@ -114,11 +130,24 @@ mod tests {
     }
 
     #[test]
+    fn hosts_that_share_a_rate_are_told_as_one() {
+        let mut workload = Workload::default();
+        (0..2_000).for_each(|_| workload.add(host("a.shop.example"), HOUR));
+        (0..2_000).for_each(|_| workload.add(host("b.shop.example"), HOUR));
+        let by_domain = Politeness { share: Share::Domain, ..Politeness::default() };
+        let found = workload.overloads(&by_domain);
+        assert_eq!((found.len(), found[0].host.as_str(), found[0].urls), (1, "shop.example", 4_000));
+        assert_eq!(workload.overloads(&Politeness::default()), []);
+        let unlimited = Politeness { rate: Rate::Unlimited, ..by_domain };
+        assert_eq!(workload.overloads(&unlimited), []);
+    }
+
+    #[test]
     fn what_may_wait_for_less_counts_too() {
         let mut workload = Workload::default();
         (0..3_000).for_each(|_| workload.add(host("slow.example"), HOUR));
         (0..1_000).for_each(|_| workload.add(host("slow.example"), HOUR / 2));
-        let found = workload.overloads(&Pace { interval: Duration::from_secs(1), burst: 1 });
+        let found = workload.overloads(&Politeness::default());
         assert_eq!((found[0].urls, found[0].ttl, found[0].expiring), (4_000, HOUR, 399));
     }
 }

@@ -97,6 +97,9 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     if path == "/sitemap.xml" {
         return ([(header::CONTENT_TYPE, "application/xml")], shared.sitemap()).into_response();
     }
+    if path == "/robots.txt" {
+        return StatusCode::NOT_FOUND.into_response();
+    }
     let mut place = 0;
     shared.count.send_modify(|count| {
         *count += 1;
@@ -107,7 +110,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         return std::future::pending().await;
     }
     if path == "/broken" {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     }
     match path.strip_prefix("/page/").and_then(|number| number.parse::<usize>().ok()) {
         Some(number) if number < shared.pages.load(Ordering::Relaxed) => Html(page(number)).into_response(),

@@ -13,7 +13,7 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use trawl_cli::{Fail, Global, Outcome};
 use trawl_common::exit::Exit;
-use trawl_common::gcra::Rate;
+use trawl_common::rate::Rate;
 use trawl_common::settings::Settings;
 use trawl_producer::Source;
 
@@ -99,7 +99,7 @@ fn page(number: u32, fails: &AtomicU32) -> axum::response::Response {
         || fails.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
     match number {
         13 => StatusCode::NOT_FOUND.into_response(),
-        42 if fails_now() => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        42 if fails_now() => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         _ => {
             let next = number % PAGES + 1;
             Html(format!(

@@ -102,7 +102,7 @@ async fn a_page_that_keeps_failing_is_a_dead_letter_after_three_retries() {
     assert_eq!(produced.status.code(), Some(3));
     let (url, headers) = letter(&channel_of(&fleet).await).await;
     assert_eq!((url, site.log()["/broken"]), (broken, 4));
-    for header in ["reason=retries", "class=http", "status=503", "attempts=4", "worker=", "failed_at="] {
+    for header in ["reason=retries", "class=http", "status=500", "attempts=4", "worker=", "failed_at="] {
         assert!(headers.contains(header), "{header}: {headers}");
     }
     ends_well(worker).await;

@@ -36,7 +36,69 @@ pub struct Fetcher {
     max_body: u64,
 }
 
+/// INTERIM
+pub const MAX_REDIRECTS: usize = 10;
+/// INTERIM
+#[derive(Debug)]
+pub enum Answer {
+    /// INTERIM
+    Page(Response),
+    /// INTERIM
+    Redirect(CanonicalUrl),
+    /// INTERIM
+    Unread {
+        /// INTERIM
+        content_type: String,
+    },
+}
+/// INTERIM
+pub struct Start {
+    /// INTERIM
+    pub status: u16,
+    /// INTERIM
+    pub body: Bytes,
+    /// INTERIM
+    pub retry_after: Option<Duration>,
+}
+
 impl Fetcher {
+    /// INTERIM
+    pub async fn ask(&self, url: &CanonicalUrl) -> Result<Answer, Failure> {
+        within(self.timeout, async {
+            let mut trail = Trail::new(url.clone());
+            let response = self.request(url).await?;
+            if trail.follow(&response)? {
+                return Ok(Answer::Redirect(trail.last().clone()));
+            }
+            if !response.status().is_success() {
+                return Err(failure::status(&response));
+            }
+            Ok(Answer::Page(self.read(response, None).await?))
+        })
+        .await
+    }
+
+    /// INTERIM
+    pub async fn read_start(
+        &self,
+        url: &CanonicalUrl,
+        most: usize,
+        _redirects: usize,
+    ) -> Result<Start, Failure> {
+        let mut trail = Trail::new(url.clone());
+        loop {
+            let response = self.request(trail.last()).await?;
+            if trail.follow(&response)? {
+                continue;
+            }
+            let failure = failure::status(&response);
+            let status = response.status().as_u16();
+            let body = self.read(response, None).await?.body;
+            let body = body.slice(..body.len().min(most));
+            return Ok(Start { status, body, retry_after: failure.retry_after });
+        }
+    }
+
     /// A fetcher with these settings. The process must have a default rustls crypto provider.
     pub fn new(settings: &settings::Fetch) -> Result<Self, Unusable> {
         let guard = Guard { allow_private: settings.allow_private };
@@ -85,7 +147,7 @@ impl Fetcher {
     async fn answer(&self, url: &CanonicalUrl) -> Result<(reqwest::Response, Option<CanonicalUrl>), Failure> {
         let mut trail = Trail::new(url.clone());
         loop {
-            let response = self.ask(trail.last()).await?;
+            let response = self.request(trail.last()).await?;
             if trail.follow(&response)? {
                 continue;
             }
@@ -96,7 +158,7 @@ impl Fetcher {
         }
     }
 
-    async fn ask(&self, url: &CanonicalUrl) -> Result<reqwest::Response, Failure> {
+    async fn request(&self, url: &CanonicalUrl) -> Result<reqwest::Response, Failure> {
         let url = url.to_url();
         if let Some(address) = literal_address(&url) {
             self.guard.check(address).map_err(|refused| Failure::new(Class::Forbidden, refused))?;

@@ -1,55 +1,56 @@
 //! From the queue to a free fetch slot: which messages are this worker's to handle, and when.
 
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use trawl_common::backoff::Backoff;
-use trawl_common::gcra::Slot;
 use trawl_common::message::Message;
-use trawl_common::outcome::Outcome;
-use trawl_common::ports::{Ask, Consumer, Content, Delivery, Heard};
+use trawl_common::outcome::{Outcome, Skip};
+use trawl_common::ports::{Consumer, Content, Delivery, Heard};
 use trawl_common::time::UnixMs;
+use trawl_common::url::Origin;
 
 use crate::Shared;
-use crate::job::Job;
+use crate::job::{Job, Ready};
+use crate::refusal;
+use crate::robots::{self, Learnt};
 use crate::settle::Settlement;
-
-/// A slot nearer than this waits in the worker; a farther one goes back to the queue's ladder.
-const NEAR: Duration = Duration::from_secs(5);
+use crate::turn::{NEAR, Turn, turns};
 
 /// What fails while the queue is away.
 const TAKING: &str = "taking messages";
 
+/// Where jobs go from here.
+pub(crate) struct Exits {
+    pub(crate) ready: mpsc::Sender<Ready>,
+    /// Jobs that run one at a time.
+    pub(crate) suspects: mpsc::Sender<Ready>,
+    pub(crate) settle: mpsc::Sender<Settlement>,
+}
+
 /// Takes messages and hands their jobs on when their turn comes.
 pub(crate) struct Intake {
     shared: Arc<Shared>,
-    ready: mpsc::Sender<Job>,
-    /// Jobs that run one at a time.
-    suspects: mpsc::Sender<Job>,
-    settle: mpsc::Sender<Settlement>,
+    exits: Exits,
+    /// Jobs whose slot had passed before they could start.
+    missed: mpsc::UnboundedReceiver<Job>,
     /// Jobs whose slot is near. They occupy no fetch slot.
     aside: DelayQueue<Job>,
-}
-
-/// When a job's turn is.
-enum Turn {
-    Now,
-    Near(Duration),
-    Far { until: UnixMs, reserved: Option<UnixMs> },
+    /// Jobs that wait for the robots.txt of an origin.
+    unclear: HashMap<Origin, Vec<Job>>,
+    /// What finds out about these.
+    learning: JoinSet<(Origin, Learnt)>,
 }
 
 impl Intake {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        ready: mpsc::Sender<Job>,
-        suspects: mpsc::Sender<Job>,
-        settle: mpsc::Sender<Settlement>,
-    ) -> Self {
-        Self { shared, ready, suspects, settle, aside: DelayQueue::new() }
+    pub(crate) fn new(shared: Arc<Shared>, exits: Exits, missed: mpsc::UnboundedReceiver<Job>) -> Self {
+        let (aside, unclear, learning) = Default::default();
+        Self { shared, exits, missed, aside, unclear, learning }
     }
 
     /// Consumes until `stop`, then gives back what it holds aside. A broken consumer is replaced.
@@ -77,8 +78,13 @@ impl Intake {
                 }
             }
         }
-        let aside: Vec<Job> = std::iter::from_fn(|| self.take_any_aside()).collect();
-        for job in aside {
+        self.missed.close();
+        while let Some(job) = self.missed.recv().await {
+            self.settle(job, Outcome::Released).await;
+        }
+        let mut held: Vec<Job> = std::iter::from_fn(|| self.take_any_aside()).collect();
+        held.extend(self.unclear.drain().flat_map(|(_, jobs)| jobs));
+        for job in held {
             self.settle(job, Outcome::Released).await;
         }
     }
@@ -87,21 +93,30 @@ impl Intake {
     async fn consume(&mut self, mut consumer: Box<dyn Consumer>, stop: &CancellationToken) {
         let most = usize::from(self.shared.settings.worker.concurrency).max(16);
         loop {
-            let taken = tokio::select! {
+            tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
                 Some(due) = self.aside.next(), if !self.aside.is_empty() => {
-                    self.hand_on(due.into_inner()).await;
-                    continue;
+                    let mut jobs = vec![due.into_inner()];
+                    while let Some(Some(due)) = self.aside.next().now_or_never() {
+                        jobs.push(due.into_inner());
+                    }
+                    self.queue_up(jobs).await;
                 }
-                taken = consumer.next(most) => taken,
-            };
-            match taken {
-                Ok(deliveries) => self.receive(deliveries).await,
-                Err(error) => {
-                    self.shared.health.fails(TAKING, &error);
-                    return;
+                Some(job) = self.missed.recv() => self.queue_up(vec![job]).await,
+                Some(learnt) = self.learning.join_next() => {
+                    // A task that panicked has learnt nothing; its jobs stay, and are lost with this worker.
+                    if let Ok((origin, learnt)) = learnt {
+                        self.go_on(&origin, learnt).await;
+                    }
                 }
+                taken = consumer.next(most) => match taken {
+                    Ok(deliveries) => self.receive(deliveries).await,
+                    Err(error) => {
+                        self.shared.health.fails(TAKING, &error);
+                        return;
+                    }
+                },
             }
         }
     }
@@ -153,56 +168,71 @@ impl Intake {
 
     /// Sends each job on its way: now, soon, or back to the ladder.
     async fn queue_up(&mut self, jobs: Vec<Job>) {
-        let room = usize::from(self.shared.settings.worker.prefetch) / 2;
-        let turns = self.turns(&jobs).await;
+        let turns = turns(&self.shared, &jobs).await;
         for (mut job, turn) in jobs.into_iter().zip(turns) {
             match turn {
-                Turn::Now => self.hand_on(job).await,
-                Turn::Near(wait) if self.aside.len() < room => {
-                    self.aside.insert(job, wait);
+                Turn::Now(ticket) => self.hand_on(Ready { job, ticket }).await,
+                Turn::At { wait, slot } => {
+                    job.message.slot = Some(slot);
+                    if wait <= NEAR && self.has_room() {
+                        self.aside.insert(job, wait);
+                    } else {
+                        self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(wait) }).await;
+                    }
                 }
-                Turn::Near(wait) => {
-                    let until = UnixMs::now().plus(wait);
+                Turn::Later { until } => {
+                    job.message.slot = None;
                     self.settle(job, Outcome::Deferred { until }).await;
                 }
-                Turn::Far { until, reserved } => {
-                    job.message.slot = reserved;
-                    self.settle(job, Outcome::Deferred { until }).await;
+                Turn::Unknown(origin) if self.has_room() => self.find_out(origin, job),
+                Turn::Unknown(_) => {
+                    self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(NEAR) }).await;
                 }
+                Turn::Never(outcome) => self.settle(job, outcome).await,
             }
         }
     }
 
-    /// When each job's turn is: what was put aside waits for its instant, the rest ask for a slot.
-    async fn turns(&self, jobs: &[Job]) -> Vec<Turn> {
-        let now = UnixMs::now();
-        let pace = self.shared.settings.politeness.pace();
-        let waits = |message: &Message| message.until.is_some_and(|until| until > now);
-        let asks: Vec<Ask> = jobs
-            .iter()
-            .filter(|job| !waits(&job.message))
-            .filter_map(|job| Some(Ask { host: job.message.url.host(), pace: pace?, held: job.message.slot }))
-            .collect();
-        let mut slots = if asks.is_empty() {
-            Vec::new()
-        } else {
-            let Shared { ports, health, .. } = &*self.shared;
-            health.until_done("reserving slots", || ports.hosts.reserve(&asks)).await
-        }
-        .into_iter();
-        jobs.iter()
-            .map(|job| match job.message.until.filter(|&until| until > now) {
-                Some(until) => later(until, job.message.slot, now),
-                None if pace.is_none() => Turn::Now,
-                None => slots.next().map_or(Turn::Now, |slot| turn(slot, now)),
-            })
-            .collect()
+    /// Whether another job can wait here: half of what the broker sends ahead may.
+    fn has_room(&self) -> bool {
+        let unclear: usize = self.unclear.values().map(Vec::len).sum();
+        self.aside.len() + unclear < usize::from(self.shared.settings.worker.prefetch) / 2
     }
 
-    async fn hand_on(&self, job: Job) {
-        let line = if job.is_suspect() { &self.suspects } else { &self.ready };
+    fn find_out(&mut self, origin: Origin, job: Job) {
+        let waiting = self.unclear.entry(origin.clone()).or_default();
+        waiting.push(job);
+        if waiting.len() == 1 {
+            let shared = Arc::clone(&self.shared);
+            self.learning.spawn(async move {
+                let learnt = robots::learn(&shared, &origin).await;
+                (origin, learnt)
+            });
+        }
+    }
+
+    /// What waited for a robots.txt goes on.
+    async fn go_on(&mut self, origin: &Origin, learnt: Learnt) {
+        let jobs = self.unclear.remove(origin).unwrap_or_default();
+        let refused = match learnt {
+            Learnt::Known => return self.queue_up(jobs).await,
+            Learnt::Later(until) => Err(Outcome::Deferred { until }),
+            Learnt::Blocked => Err(Outcome::Skipped(Skip::Blocked)),
+            Learnt::Refused(failure, until) => Ok((failure, until)),
+        };
+        for mut job in jobs {
+            let outcome = match &refused {
+                Ok((failure, until)) => refusal::refused(&self.shared, &mut job, failure.clone(), *until),
+                Err(outcome) => outcome.clone(),
+            };
+            self.settle(job, outcome).await;
+        }
+    }
+
+    async fn hand_on(&self, ready: Ready) {
+        let line = if ready.job.is_suspect() { &self.exits.suspects } else { &self.exits.ready };
         // Closed only when the launcher is gone, which ends after this.
-        let _ = line.send(job).await;
+        let _ = line.send(ready).await;
     }
 
     async fn settle(&self, job: Job, outcome: Outcome) {
@@ -211,25 +241,11 @@ impl Intake {
 
     async fn pass_on(&self, settlement: Settlement) {
         // Closed only when the settler is gone, which ends after this.
-        let _ = self.settle.send(settlement).await;
+        let _ = self.exits.settle.send(settlement).await;
     }
 
     fn take_any_aside(&mut self) -> Option<Job> {
         let key = self.aside.peek()?;
         Some(self.aside.remove(&key).into_inner())
     }
-}
-
-fn turn(slot: Slot, now: UnixMs) -> Turn {
-    match slot {
-        Slot::Granted { wait, .. } if wait.is_zero() => Turn::Now,
-        Slot::Granted { wait, .. } if wait <= NEAR => Turn::Near(wait),
-        Slot::Granted { wait, at } => Turn::Far { until: now.plus(wait), reserved: Some(at) },
-        Slot::Later { wait } => Turn::Far { until: now.plus(wait), reserved: None },
-    }
-}
-
-fn later(until: UnixMs, reserved: Option<UnixMs>, now: UnixMs) -> Turn {
-    let wait = until.wait_from(now);
-    if wait <= NEAR && reserved.is_some() { Turn::Near(wait) } else { Turn::Far { until, reserved } }
 }

@@ -6,8 +6,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use trawl_common::message::Message;
+use trawl_common::outcome::{Failure, Outcome};
 use trawl_common::ports::{Claim, MAX_STARTS, Receipt};
+use trawl_common::retry;
+use trawl_common::settings::Retry;
+use trawl_common::time::UnixMs;
 use trawl_common::url::Fingerprint;
+
+use crate::ticket::Ticket;
 
 /// A URL to handle, how often it failed before, and how often it began and never ended.
 #[derive(Clone, Debug)]
@@ -28,10 +34,21 @@ impl Job {
         self.starts + 1 == MAX_STARTS
     }
 
+    /// What becomes of it after a failure.
+    pub(crate) fn failed(&self, policy: &Retry, failure: Failure) -> Outcome {
+        retry::decide(policy, failure, self.attempts + 1, UnixMs::now(), rand::random())
+    }
+
     /// The record that this job works on.
     pub(crate) fn claim(&self) -> Claim {
         claim(&self.message)
     }
+}
+
+/// A job whose turn it is.
+pub(crate) struct Ready {
+    pub(crate) job: Job,
+    pub(crate) ticket: Ticket,
 }
 
 /// The record of a message's URL.

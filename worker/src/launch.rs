@@ -10,16 +10,24 @@ use trawl_common::ports::{Claim, Start};
 use trawl_common::settings::Acks;
 
 use crate::Shared;
-use crate::job::Job;
+use crate::job::{Job, Ready};
 use crate::process::process;
 use crate::settle::Settlement;
+
+/// Where jobs go that do not start.
+#[derive(Clone)]
+pub(crate) struct Exits {
+    /// Those whose slot has passed: they need another.
+    pub(crate) missed: mpsc::UnboundedSender<Job>,
+    pub(crate) settle: mpsc::Sender<Settlement>,
+}
 
 /// Starts jobs as slots come free, `most` of them, until `ready` is closed and empty; then waits for the running ones.
 /// After `stop` what has not begun is given back.
 pub(crate) async fn run(
     shared: Arc<Shared>,
-    mut ready: mpsc::Receiver<Job>,
-    settle: mpsc::Sender<Settlement>,
+    mut ready: mpsc::Receiver<Ready>,
+    exits: Exits,
     stop: CancellationToken,
     most: usize,
 ) {
@@ -35,16 +43,16 @@ pub(crate) async fn run(
         }
         while running.try_join_next().is_some() {}
         if stop.is_cancelled() {
-            for job in jobs.drain(..) {
-                let _ = settle.send(Settlement::of(job, Outcome::Released)).await;
+            for Ready { job, .. } in jobs.drain(..) {
+                exits.settle(job, Outcome::Released).await;
             }
             continue;
         }
-        for job in start(&shared, &mut jobs, &settle).await {
+        for Ready { job, ticket } in start(&shared, &mut jobs, &exits).await {
             let slot = Arc::clone(&slots).acquire_owned().await;
-            let (shared, settle) = (Arc::clone(&shared), settle.clone());
+            let (shared, settle) = (Arc::clone(&shared), exits.settle.clone());
             running.spawn(async move {
-                let settlement = process(&shared, job).await;
+                let settlement = process(&shared, job, ticket).await;
                 let _ = settle.send(settlement).await;
                 drop(slot);
             });
@@ -53,20 +61,46 @@ pub(crate) async fn run(
     while running.join_next().await.is_some() {}
 }
 
+impl Exits {
+    /// Sends back for another slot what missed its own.
+    async fn miss(&self, job: Job) {
+        // Closed when the worker is stopping.
+        if let Err(mpsc::error::SendError(job)) = self.missed.send(job) {
+            self.settle(job, Outcome::Released).await;
+        }
+    }
+
+    async fn settle(&self, job: Job, outcome: Outcome) {
+        // Closed only when the settler is gone, which ends after this.
+        let _ = self.settle.send(Settlement::of(job, outcome)).await;
+    }
+}
+
 /// Counts the starts, acknowledges early where the lane says so, and returns the jobs that may begin.
-async fn start(shared: &Shared, jobs: &mut Vec<Job>, settle: &mpsc::Sender<Settlement>) -> Vec<Job> {
-    let claims: Vec<Claim> = jobs.iter().map(Job::claim).collect();
+async fn start(shared: &Shared, jobs: &mut Vec<Ready>, exits: &Exits) -> Vec<Ready> {
+    let mut in_time = Vec::with_capacity(jobs.len());
+    for ready in jobs.drain(..) {
+        if ready.ticket.is_void() {
+            exits.miss(ready.job).await;
+        } else {
+            in_time.push(ready);
+        }
+    }
+    if in_time.is_empty() {
+        return in_time;
+    }
+    let claims: Vec<Claim> = in_time.iter().map(|ready| ready.job.claim()).collect();
     let counting = || shared.ports.frontier.start(&shared.id, &claims);
     let starts = shared.health.until_done("counting starts", counting).await;
-    let mut go = Vec::with_capacity(jobs.len());
+    let mut go = Vec::with_capacity(in_time.len());
     let mut early = Vec::new();
-    for (job, (start, claim)) in jobs.drain(..).zip(starts.into_iter().zip(&claims)) {
+    for (ready, (start, claim)) in in_time.into_iter().zip(starts.into_iter().zip(&claims)) {
         let outcome = match start {
             Start::Go => {
-                if shared.settings.queues.lane(job.message.lane).acks == Acks::Early {
+                if shared.settings.queues.lane(ready.job.message.lane).acks == Acks::Early {
                     early.extend(shared.hands.receipts(claim));
                 }
-                go.push(job);
+                go.push(ready);
                 continue;
             }
             Start::Poison => {
@@ -75,7 +109,7 @@ async fn start(shared: &Shared, jobs: &mut Vec<Job>, settle: &mpsc::Sender<Settl
             }
             Start::Lost => Outcome::SentAgain,
         };
-        let _ = settle.send(Settlement::of(job, outcome)).await;
+        exits.settle(ready.job, outcome).await;
     }
     if !early.is_empty()
         && let Err(error) = shared.ports.queue.ack(&early).await

@@ -2,7 +2,8 @@
 //!
 //! A URL passes through these, in order, each a file of its own:
 //!
-//! 1. `intake`: takes messages, hears which are this worker's, and finds each one's turn with its host;
+//! 1. `intake`: takes messages, hears which are this worker's, and finds each one's `turn` with its host: what
+//!    `robots` says, then a slot, which comes as a `ticket`;
 //! 2. `launch`: counts the start, acknowledges early where the lane says so, and runs in a free slot
 //! 3. `process`: response cache or fetch ([`trawl_web`]), then [`extract`];
 //! 4. `settle`: stores the item, ends or parks the record, and acknowledges.
@@ -16,8 +17,12 @@ mod job;
 mod launch;
 mod process;
 mod pulse;
+mod refusal;
+mod robots;
 mod settle;
 mod tally;
+mod ticket;
+mod turn;
 
 pub mod extract;
 
@@ -27,7 +32,9 @@ use std::time::Duration;
 use extract::{BadSelector, Extractor};
 use intake::Intake;
 use job::Hands;
+use robots::RobotsBook;
 use tally::Tally;
+use ticket::Places;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -67,6 +74,8 @@ pub(crate) struct Shared {
     pub(crate) fetcher: Fetcher,
     pub(crate) extractor: Arc<Extractor>,
     pub(crate) hands: Hands,
+    pub(crate) robots: RobotsBook,
+    pub(crate) places: Arc<Places>,
     pub(crate) health: Health,
     pub(crate) tally: Tally,
 }
@@ -82,6 +91,8 @@ pub async fn run(
         fetcher: Fetcher::new(&settings.fetch)?,
         extractor: Arc::new(Extractor::new(&settings.items)?),
         hands: Hands::default(),
+        robots: RobotsBook::default(),
+        places: Arc::default(),
         health: Health::default(),
         tally: Tally::default(),
         id,
@@ -94,6 +105,8 @@ pub async fn run(
     pulse.spawn(pulse::beats(Arc::clone(&shared)));
     pulse.spawn(pulse::keeping(Arc::clone(&shared)));
     pulse.spawn(pulse::sweeps(Arc::clone(&shared)));
+    let (places, hosts) = (Arc::clone(&shared.places), Arc::clone(&shared.ports.hosts));
+    pulse.spawn(async move { places.freeing(&*hosts).await });
 
     let concurrency = usize::from(shared.settings.worker.concurrency);
     // As many as can be in hand, so that suspects never hold up the others.
@@ -101,13 +114,19 @@ pub async fn run(
     let (ready, to_launch) = mpsc::channel(concurrency);
     let (suspects, to_launch_alone) = mpsc::channel(in_hand);
     let (settle, to_settle) = mpsc::channel(SETTLEMENTS_AHEAD);
-    let intake = Intake::new(Arc::clone(&shared), ready, suspects, settle.clone());
+    let (missed, to_queue_up) = mpsc::unbounded_channel();
+    let intake = Intake::new(
+        Arc::clone(&shared),
+        intake::Exits { ready, suspects, settle: settle.clone() },
+        to_queue_up,
+    );
+    let exits = launch::Exits { missed, settle };
     // Each ends when the one before it has ended and its channel is empty.
     let pipeline = async {
         tokio::join!(
             intake.run(stop.clone()),
-            launch::run(Arc::clone(&shared), to_launch, settle.clone(), stop.clone(), concurrency),
-            launch::run(Arc::clone(&shared), to_launch_alone, settle, stop.clone(), 1),
+            launch::run(Arc::clone(&shared), to_launch, exits.clone(), stop.clone(), concurrency),
+            launch::run(Arc::clone(&shared), to_launch_alone, exits, stop.clone(), 1),
             settle::run(Arc::clone(&shared), to_settle),
         )
     };
@@ -119,6 +138,7 @@ pub async fn run(
         _ = pipeline => {}
         () = too_late => give_back(&shared).await,
     }
+    let _ = tokio::time::timeout(LAST_WORD, shared.places.free(&*shared.ports.hosts)).await;
     info!(done = shared.tally.done(), failed = shared.tally.failed(), "stopped");
     Ok(())
 }

@@ -2,59 +2,121 @@
 
 use tracing::debug;
 use trawl_common::item::Item;
-use trawl_common::outcome::{Failure, Outcome, Skip};
+use trawl_common::message::Hop;
+use trawl_common::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::ports::Response;
-use trawl_common::retry;
 use trawl_common::time::UnixMs;
+use trawl_common::url::CanonicalUrl;
+use trawl_web::{Answer, MAX_REDIRECTS};
 
 use crate::Shared;
 use crate::extract::is_html;
 use crate::job::Job;
-use crate::settle::Settlement;
+use crate::refusal::{self, is_refused};
+use crate::settle::{Settlement, Yield};
+use crate::ticket::Ticket;
+use crate::turn::{Turn, turns};
 
 /// What a page larger than this costs to parse is no longer small next to a task switch.
 const PARSE_IN_PLACE: usize = 256 * 1024;
 
 /// 1. Looks into the response cache.
-/// 2. Fetches.
+/// 2. Fetches, one redirect after another.
 /// 3. Keeps the response.
 /// 4. Extracts.
-/// 5. Decides on a failure by the retry policy.
 ///
 /// What follows from the outcome is `settle`'s business.
-pub(crate) async fn process(shared: &Shared, job: Job) -> Settlement {
-    let result = match response(shared, &job).await {
-        Ok(response) => item(shared, &job, response).await,
-        Err(failure) => Err(failure),
+pub(crate) async fn process(shared: &Shared, mut job: Job, ticket: Ticket) -> Settlement {
+    let response = match response(shared, &mut job, ticket).await {
+        Ok(response) => response,
+        Err(outcome) => return Settlement::of(job, outcome),
     };
-    match result {
-        Ok(Some(item)) => Settlement::with_item(job, item),
+    let landed = response.redirected_to.clone();
+    match item(shared, &job, response).await {
+        Ok(Some(item)) => Settlement::done(job, Yield { item, landed }),
         Ok(None) => Settlement::of(job, Outcome::Skipped(Skip::ContentType)),
         Err(failure) => {
-            debug!(url = %job.message.url, class = %failure.class, status = failure.status, error = failure.detail, "failed");
-            let now = UnixMs::now();
-            let outcome =
-                retry::decide(&shared.settings.retry, failure, job.attempts + 1, now, rand::random());
+            let outcome = failed(shared, &job, failure);
             Settlement::of(job, outcome)
         }
     }
 }
 
-async fn response(shared: &Shared, job: &Job) -> Result<Response, Failure> {
-    let url = &job.message.url;
+async fn response(shared: &Shared, job: &mut Job, ticket: Ticket) -> Result<Response, Outcome> {
+    let url = job.message.url.clone();
     let ttl = shared.settings.cache.ttl;
-    if ttl.is_zero() {
-        return shared.fetcher.fetch(url).await;
-    }
     // The cache is a help, not a part: its errors are misses.
-    if let Ok(Some(response)) = shared.ports.cache.get(url).await {
+    if !ttl.is_zero()
+        && let Ok(Some(response)) = shared.ports.cache.get(&url).await
+    {
         return Ok(response);
     }
-    let response = shared.fetcher.fetch(url).await?;
-    if let Err(error) = shared.ports.cache.put(url, &response, ttl).await {
+    let response = fetch(shared, job, ticket).await?;
+    if !ttl.is_zero()
+        && let Err(error) = shared.ports.cache.put(&url, &response, ttl).await
+    {
         debug!(%error, "response not cached");
     }
     Ok(response)
+}
+
+/// Asks, and goes on where redirects lead for as long as each one's turn is at once.
+async fn fetch(shared: &Shared, job: &mut Job, mut ticket: Ticket) -> Result<Response, Outcome> {
+    loop {
+        let answer = shared.fetcher.ask(job.message.target()).await;
+        drop(ticket);
+        match answer {
+            Ok(Answer::Page(response)) => {
+                let redirected_to = job.message.hop.take().map(|hop| hop.url);
+                return Ok(Response { redirected_to, ..response });
+            }
+            Ok(Answer::Unread { .. }) => return Err(Outcome::Skipped(Skip::ContentType)),
+            Ok(Answer::Redirect(next)) => ticket = follow(shared, job, next).await?,
+            Err(failure) if is_refused(&failure) => {
+                let until = refusal::push_back(shared, job.message.target(), &failure).await;
+                return Err(refusal::refused(shared, job, failure, until));
+            }
+            Err(failure) => return Err(failed(shared, job, failure)),
+        }
+    }
+}
+
+/// Leave to go on at `next`: that is asked for like any URL, unless it is one that has been asked for already.
+async fn follow(shared: &Shared, job: &mut Job, next: CanonicalUrl) -> Result<Ticket, Outcome> {
+    let message = &mut job.message;
+    let count = message.hop.as_ref().map_or(0, |hop| hop.count).saturating_add(1);
+    let complaint = if next == message.url || next == *message.target() {
+        Some(format!("redirected in a circle, to {next}"))
+    } else if usize::from(count) > MAX_REDIRECTS {
+        Some(format!("more than {MAX_REDIRECTS} redirects"))
+    } else {
+        None
+    };
+    if let Some(complaint) = complaint {
+        return Err(failed(shared, job, Failure::new(Class::Redirect, complaint)));
+    }
+    let looking = || shared.ports.frontier.has_seen(&message.crawl, &next);
+    if shared.health.until_done("looking for a redirect's target", looking).await {
+        return Err(Outcome::Skipped(Skip::Duplicate));
+    }
+    message.hop = Some(Hop { url: next, count });
+    (message.slot, message.until) = (None, None);
+    match turns(shared, std::slice::from_ref(job)).await.pop() {
+        Some(Turn::Now(ticket)) => Ok(ticket),
+        Some(Turn::At { wait, slot }) => {
+            job.message.slot = Some(slot);
+            Err(Outcome::Deferred { until: UnixMs::now().plus(wait) })
+        }
+        Some(Turn::Later { until }) => Err(Outcome::Deferred { until }),
+        Some(Turn::Never(outcome)) => Err(outcome),
+        // Its robots.txt is found out about without a fetch slot.
+        Some(Turn::Unknown(_)) | None => Err(Outcome::Deferred { until: UnixMs::now() }),
+    }
+}
+
+fn failed(shared: &Shared, job: &Job, failure: Failure) -> Outcome {
+    debug!(url = %job.message.url, class = %failure.class, status = failure.status, error = failure.detail, "failed");
+    job.failed(&shared.settings.retry, failure)
 }
 
 /// The page's item; `None` if it is of a kind that no spider reads.
@@ -69,7 +131,7 @@ async fn item(shared: &Shared, job: &Job, response: Response) -> Result<Option<I
         let extractor = shared.extractor.clone();
         let parsing = tokio::task::spawn_blocking(move || extractor.extract(&base, &response));
         parsing.await.unwrap_or_else(|panic| {
-            Err(Failure::new(trawl_common::outcome::Class::Parse, format!("the parser panicked: {panic}")))
+            Err(Failure::new(Class::Parse, format!("the parser panicked: {panic}")))
         })?
     } else {
         shared.extractor.extract(&base, &response)?

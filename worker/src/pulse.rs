@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
-use tracing::info;
+use tracing::{debug, info};
 use trawl_common::ports::{Heartbeat, Result};
 
 use crate::Shared;
 use crate::settle::urls_by_crawl;
+use crate::ticket;
 
 const BEAT_EVERY: Duration = Duration::from_secs(5);
 const BEAT_TTL: Duration = Duration::from_secs(15);
@@ -44,6 +45,12 @@ pub(crate) async fn keeping(shared: Arc<Shared>) {
         if !old.is_empty() {
             let keeping = || shared.ports.frontier.keep(&shared.id, &old);
             shared.health.until_done("keeping what is in hand", keeping).await;
+        }
+        let slow = shared.places.older_than(period);
+        if !slow.is_empty()
+            && let Err(error) = shared.ports.hosts.stay(&slow, ticket::lapse(&shared)).await
+        {
+            debug!(%error, "places not kept; they lapse");
         }
     }
 }

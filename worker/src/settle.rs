@@ -25,12 +25,19 @@ const BATCH: usize = 256;
 
 /// Something to settle.
 pub(crate) enum Settlement {
-    /// A job, with the item that it yielded if it is done.
-    Job(Box<(Job, Outcome, Option<Item>)>),
+    /// A job, with what it yielded if it is done.
+    Job(Box<(Job, Outcome, Option<Yield>)>),
     /// A mark of the fleet's own that came back.
     Probe(Probe, Receipt),
     /// Something that is no message.
     Malformed(Malformed, Receipt),
+}
+
+/// What a page yielded.
+pub(crate) struct Yield {
+    pub(crate) item: Item,
+    /// Where redirects led to the page.
+    pub(crate) landed: Option<CanonicalUrl>,
 }
 
 impl Settlement {
@@ -38,8 +45,8 @@ impl Settlement {
         Self::Job(Box::new((job, outcome, None)))
     }
 
-    pub(crate) fn with_item(job: Job, item: Item) -> Self {
-        Self::Job(Box::new((job, Outcome::Done, Some(item))))
+    pub(crate) fn done(job: Job, yielded: Yield) -> Self {
+        Self::Job(Box::new((job, Outcome::Done, Some(yielded))))
     }
 }
 
@@ -91,11 +98,16 @@ struct Plan {
 impl Plan {
     /// A URL that ends stays in hand until it has ended, so that a copy of its message joins it; one that goes on its
     /// way is let go before, so that its next message does not.
-    fn add(&mut self, shared: &Shared, (job, outcome, item): (Job, Outcome, Option<Item>)) {
+    fn add(&mut self, shared: &Shared, (job, outcome, yielded): (Job, Outcome, Option<Yield>)) {
         let claim = job.claim();
-        self.items.extend(item);
         match outcome {
-            Outcome::Done => self.finish(claim, Terminal::Done, None),
+            Outcome::Done => {
+                let landed = yielded.and_then(|Yield { item, landed }| {
+                    self.items.push(item);
+                    landed
+                });
+                self.finishes.push(Finish { claim, terminal: Terminal::Done, note: None, landed });
+            }
             Outcome::Skipped(skip) => {
                 debug!(url = %claim.url, reason = skip.as_str(), "skipped");
                 self.finish(claim, Terminal::Skipped, None);
@@ -144,7 +156,7 @@ impl Plan {
     }
 
     fn finish(&mut self, claim: Claim, terminal: Terminal, note: Option<Note>) {
-        self.finishes.push(Finish { claim, terminal, note });
+        self.finishes.push(Finish { claim, terminal, note, landed: None });
     }
 
     fn bury(&mut self, message: &Message, terminal: Terminal, cause: Cause) {
@@ -161,9 +173,11 @@ impl Plan {
 
     fn park(&mut self, shared: &Shared, claim: Claim, message: Message, until: UnixMs, failed: bool) {
         self.receipts.extend(shared.hands.let_go(&claim));
-        // A failed URL needs a new slot; a deferred one keeps the slot that it may have.
-        let slot = message.slot.filter(|_| !failed);
-        let message = Message { until: Some(until), slot, ..message };
+        let mut message = Message { until: Some(until), ..message };
+        if failed {
+            // It starts afresh, while a deferred one keeps its slot and how far redirects have led it.
+            (message.slot, message.hop) = (None, None);
+        }
         let wake = shared.ports.queue.wake(until);
         self.parkings.push((Parking { claim, until: wake, failed }, message, until));
     }

@@ -128,6 +128,11 @@ impl Frontier for EmbeddedFrontier {
         self.store.call(move |db, memory| transitions::finish(db, memory, &finishes)).await
     }
 
+    async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool> {
+        let address = Address::new(crawl, url);
+        self.store.call(move |db, memory| transitions::has_seen(db, memory, &address)).await
+    }
+
     /// Does all there is to do itself, in one step: a record that is let go is available with that, so no
     /// message is ever to be published or probed for; and in one process nobody listens for the end of a crawl.
     async fn sweep(&self, _worker: &WorkerId) -> Result<Sweep> {

@@ -1,77 +1,280 @@
-//! Hosts' schedules in memory.
+//! Hosts' schedules and robots.txt files in memory. What outlasts the process is what a person or a host said: blocks
+//! and back-offs, in the table `hosts`.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use trawl_common::gcra::{self, Schedule, Slot};
-use trawl_common::ports::{Ask, Hosts, Result};
-use trawl_common::url::Host;
+use moka::sync::Cache as Memory;
+use rusqlite::{Connection, params};
+use trawl_common::gcra::{Backoff, Schedule, Slot};
+use trawl_common::host::HostKey;
+use trawl_common::ports::{
+    Ask, HostBackoff, HostControl, HostState, Hosts, Refusal, Result, RobotsEntry, RobotsFile, Visit,
+};
+use trawl_common::time::UnixMs;
+use trawl_common::url::Origin;
+
+use super::error;
+use super::records::{sql_ms, unix_ms};
+use super::store::Store;
 
 /// Fewer schedules than this are never searched for old ones.
 const FEW: usize = 1024;
 
+/// All robots.txt files together may take so many bytes.
+const ROBOTS_BYTES: u64 = 32 << 20;
+
 /// The schedules of this process: one process knows all that happens, so nothing is shared.
-pub(super) struct MemoryHosts(Mutex<Schedules>);
+pub(super) struct MemoryHosts {
+    store: Arc<Store>,
+    schedules: Mutex<Schedules>,
+    robots: Memory<Origin, (RobotsEntry, Instant)>,
+}
+
+/// What is known of one host.
+#[derive(Clone, Debug, Default)]
+struct Host {
+    schedule: Schedule,
+    interval: Duration,
+    /// What the host answered when it last backed off.
+    status: u16,
+    /// Since when a person has forbidden to ask it.
+    blocked: Option<UnixMs>,
+}
 
 struct Schedules {
-    by_host: HashMap<Host, Schedule>,
+    by_key: HashMap<HostKey, Host>,
     /// At how many to look for old ones: twice as many as the last search left.
     full: usize,
 }
 
-impl Default for MemoryHosts {
-    fn default() -> Self {
-        Self(Mutex::new(Schedules { by_host: HashMap::new(), full: FEW }))
+impl MemoryHosts {
+    /// With what `store` knows of hosts from earlier processes.
+    pub(super) fn new(store: Arc<Store>, known: Known) -> Self {
+        let weigh = |origin: &Origin, (entry, _): &(RobotsEntry, Instant)| {
+            let body = if let RobotsEntry::Known(file) = entry { file.body.len() } else { 0 };
+            u32::try_from(origin.as_str().len() + body + 100).unwrap_or(u32::MAX)
+        };
+        Self {
+            store,
+            schedules: Mutex::new(Schedules { full: FEW.max(2 * known.0.len()), by_key: known.0 }),
+            robots: Memory::builder().max_capacity(ROBOTS_BYTES).weigher(weigh).build(),
+        }
+    }
+
+    fn schedules(&self) -> MutexGuard<'_, Schedules> {
+        // A panic elsewhere leaves at worst one slot unused.
+        self.schedules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, visits: &[Visit], tell: impl Fn(&mut Schedule, u64, u64)) {
+        let now = now();
+        let mut schedules = self.schedules();
+        for Visit { key, token } in visits {
+            if let Some(host) = schedules.by_key.get_mut(key) {
+                tell(&mut host.schedule, *token, now);
+            }
+        }
+    }
+
+    /// Changes what is known of a host, and keeps that beyond the process.
+    async fn change<T>(&self, key: &HostKey, change: impl FnOnce(&mut Host) -> T) -> Result<T> {
+        let (result, host) = {
+            let mut schedules = self.schedules();
+            let host = schedules.by_key.entry(key.clone()).or_default();
+            (change(host), host.clone())
+        };
+        let key = key.clone();
+        self.store.call(move |db, _| write(db, &key, &host)).await?;
+        Ok(result)
     }
 }
 
 impl Schedules {
     fn reserve(&mut self, ask: &Ask, now: u64) -> Slot {
-        if self.by_host.len() >= self.full {
+        if self.by_key.len() >= self.full && !self.by_key.contains_key(&ask.key) {
             // A schedule that lies in the past means the same as none.
-            self.by_host.retain(|_, schedule| schedule.next > now || schedule.line > now);
-            self.full = FEW.max(2 * self.by_host.len());
+            self.by_key.retain(|_, host| !host.schedule.is_past(now));
+            self.full = FEW.max(2 * self.by_key.len());
         }
-        let schedule = self.by_host.entry(ask.host.clone()).or_default();
-        gcra::reserve(schedule, ask.pace, now, ask.held)
+        let host = self.by_key.entry(ask.key.clone()).or_default();
+        host.interval = ask.wish.pace.interval;
+        host.schedule.reserve(&ask.wish, now)
     }
 }
 
 #[async_trait]
 impl Hosts for MemoryHosts {
     async fn reserve(&self, asks: &[Ask]) -> Result<Vec<Slot>> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64;
-        // A panic elsewhere leaves at worst one slot unused.
-        let mut schedules = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = now();
+        let mut schedules = self.schedules();
         Ok(asks.iter().map(|ask| schedules.reserve(ask, now)).collect())
     }
+
+    async fn stay(&self, visits: &[Visit], lapse: Duration) -> Result<()> {
+        self.tell(visits, |schedule, token, now| schedule.stay(token, lapse, now));
+        Ok(())
+    }
+
+    async fn leave(&self, visits: &[Visit]) -> Result<()> {
+        self.tell(visits, Schedule::leave);
+        Ok(())
+    }
+
+    async fn push_back(&self, key: &HostKey, refusal: &Refusal) -> Result<UnixMs> {
+        let Refusal { status, asked, base, jitter } = *refusal;
+        let push = |host: &mut Host| {
+            host.status = status;
+            host.schedule.push_back(asked, base, jitter, now())
+        };
+        Ok(ms(self.change(key, push).await?))
+    }
+
+    async fn robots(&self, origin: &Origin, lease: Duration) -> Result<RobotsEntry> {
+        let now = Instant::now();
+        let kept = self.robots.get(origin).filter(|(_, until)| *until > now);
+        Ok(kept.map_or_else(
+            || {
+                self.robots.insert(origin.clone(), (RobotsEntry::Awaited, now + lease));
+                RobotsEntry::Yours
+            },
+            |(entry, _)| entry,
+        ))
+    }
+
+    async fn keep_robots(&self, origin: &Origin, file: &RobotsFile, ttl: Duration) -> Result<()> {
+        self.robots.insert(origin.clone(), (RobotsEntry::Known(file.clone()), Instant::now() + ttl));
+        Ok(())
+    }
+
+    async fn give_up_robots(&self, origin: &Origin) -> Result<()> {
+        self.robots.invalidate(origin);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl HostControl for MemoryHosts {
+    async fn hosts(&self) -> Result<Vec<HostState>> {
+        let mut states: Vec<_> = self.schedules().by_key.iter().map(|(key, host)| state(key, host)).collect();
+        states.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(states)
+    }
+
+    async fn host(&self, key: &HostKey) -> Result<Option<HostState>> {
+        Ok(self.schedules().by_key.get(key).map(|host| state(key, host)))
+    }
+
+    async fn block(&self, key: &HostKey) -> Result<()> {
+        let block = |host: &mut Host| {
+            host.blocked = host.blocked.or(Some(UnixMs::now()));
+            host.schedule.is_blocked = true;
+        };
+        self.change(key, block).await
+    }
+
+    async fn unblock(&self, key: &HostKey) -> Result<bool> {
+        let unblock = |host: &mut Host| {
+            let was = host.blocked.is_some() || host.schedule.backoff.until > now();
+            host.blocked = None;
+            host.schedule.unblock();
+            was
+        };
+        self.change(key, unblock).await
+    }
+}
+
+fn state(key: &HostKey, host: &Host) -> HostState {
+    let Schedule { next, line, latency, backoff, places, .. } = &host.schedule;
+    let now = now();
+    HostState {
+        key: key.clone(),
+        interval: host.interval,
+        next: ms(*next),
+        line: ms(*line),
+        under_way: places.iter().filter(|place| place.until > now).count() as u64,
+        latency: (*latency > 0).then(|| Duration::from_micros(*latency)),
+        backoff: (backoff.strikes > 0).then(|| HostBackoff {
+            since: ms(backoff.since),
+            until: ms(backoff.until),
+            strikes: backoff.strikes,
+            status: host.status,
+        }),
+        blocked: host.blocked,
+    }
+}
+
+/// Microseconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
+}
+
+fn ms(micros: u64) -> UnixMs {
+    UnixMs(micros / 1_000)
+}
+
+/// What earlier processes were told of hosts.
+pub(super) struct Known(HashMap<HostKey, Host>);
+
+/// Reads what earlier processes were told of hosts, and forgets what has passed.
+pub(super) fn known(db: &Connection) -> error::Result<Known> {
+    let mut all = db.prepare("SELECT key, since, until, strikes, status, blocked FROM hosts")?;
+    let rows = all.query_map([], |row| {
+        let number = |column| row.get::<_, i64>(column).map(|number| number.max(0) as u64);
+        let until = number(2)?;
+        let blocked: Option<i64> = row.get(5)?;
+        let backoff = Backoff { since: number(1)?, until, strikes: row.get(3)? };
+        let schedule =
+            Schedule { next: until, backoff, is_blocked: blocked.is_some(), ..Schedule::default() };
+        let host = Host { schedule, status: row.get(4)?, blocked: blocked.map(unix_ms), ..Host::default() };
+        Ok((HostKey::from_text(&row.get::<_, String>(0)?), host))
+    })?;
+    let mut known: HashMap<HostKey, Host> = rows.collect::<rusqlite::Result<_>>()?;
+    for (key, _) in known.extract_if(|_, host| host.schedule.is_past(now())) {
+        db.execute("DELETE FROM hosts WHERE key = ?1", [key.as_str()])?;
+    }
+    Ok(Known(known))
+}
+
+fn write(db: &Connection, key: &HostKey, host: &Host) -> error::Result<()> {
+    let Backoff { since, until, strikes } = host.schedule.backoff;
+    db.prepare_cached(
+        "INSERT OR REPLACE INTO hosts (key, since, until, strikes, status, blocked)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?
+    .execute(params![
+        key.as_str(),
+        since as i64,
+        until as i64,
+        strikes,
+        host.status,
+        host.blocked.map(sql_ms)
+    ])?;
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use trawl_common::gcra::Pace;
-    use trawl_common::url::CanonicalUrl;
+    use trawl_common::gcra::{Pace, Wish};
 
     use super::*;
 
     #[test]
     fn schedules_of_the_past_are_forgotten_and_others_kept() {
-        let mut schedules = Schedules { by_host: HashMap::new(), full: FEW };
+        let mut schedules = Schedules { by_key: HashMap::new(), full: FEW };
+        let pace = Pace { interval: Duration::from_secs(1), ..Pace::UNLIMITED };
         let ask = |name: u64| Ask {
-            host: CanonicalUrl::parse(&format!("http://h{name}.example/")).unwrap().host(),
-            pace: Pace { interval: Duration::from_secs(1), burst: 1 },
-            held: None,
+            key: HostKey::from_text(&format!("h{name}.example")),
+            wish: Wish { pace, held: None, deadline: None, token: 0, lapse: Duration::ZERO },
         };
         for name in 0..10 * FEW as u64 {
             schedules.reserve(&ask(name), 1_000_000 * name);
         }
-        assert!(schedules.by_host.len() <= FEW);
+        assert!(schedules.by_key.len() <= FEW);
         let last = 10 * FEW as u64 - 1;
-        let Slot::Granted { wait, .. } = schedules.reserve(&ask(last), 1_000_000 * last) else { panic!() };
+        let Slot::Reserved { wait, .. } = schedules.reserve(&ask(last), 1_000_000 * last) else { panic!() };
         assert_eq!(wait, Duration::from_secs(1));
     }
 }

@@ -4,11 +4,12 @@
 //! small is that a record and its wake-up are one row: to admit a URL is to publish it, so there is no
 //! outbox, nothing to confirm and nothing to reconcile.
 //!
-//! **What is durable.** Records, books, the set of URLs seen and the list of those that failed. A killed process loses
+//! **What is durable.** Records, books, the set of URLs seen, the list of those that failed, and which hosts are blocked
+//! or want to be left alone. A killed process loses
 //! nothing that a call has returned for. A power cut may lose the last moments before it, and leaves the
 //! file consistent as of the moment before those (`synchronous = NORMAL`).
 //!
-//! **What is not.** Who holds a record, leases, host schedules and cached responses live in
+//! **What is not.** Who holds a record, leases, the next slots of hosts and cached responses live in
 //! memory. They die with the process, and so they should: the file admits one process at a time, so
 //! whoever opens it knows that every former holder is gone, and what was in hand is available again.
 
@@ -35,7 +36,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use trawl_common::ports::{Cache, Control, Frontier, Hosts, Queue, Result};
+use trawl_common::ports::{Cache, Control, Frontier, HostControl, Hosts, Queue, Result};
 
 use self::cache::MemoryCache;
 use self::control::EmbeddedControl;
@@ -68,8 +69,10 @@ impl Embedded {
     }
 
     fn over(db: Connection, patience: Duration) -> Result<Self> {
+        let known = hosts::known(&db)?;
         let store = Arc::new(Store::start(db, patience / 4)?);
-        Ok(Self { store, patience, hosts: Arc::default(), cache: Arc::default() })
+        let hosts = Arc::new(MemoryHosts::new(store.clone(), known));
+        Ok(Self { store, patience, hosts, cache: Arc::default() })
     }
 
     /// The queue.
@@ -89,6 +92,11 @@ impl Embedded {
 
     /// The hosts' schedules.
     pub fn hosts(&self) -> Arc<dyn Hosts> {
+        self.hosts.clone()
+    }
+
+    /// What people see of hosts, and can do to them.
+    pub fn host_control(&self) -> Arc<dyn HostControl> {
         self.hosts.clone()
     }
 

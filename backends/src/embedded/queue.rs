@@ -14,7 +14,7 @@ use trawl_common::ports::{Consumer, Content, Delivery, Mark, Parked, Queue, Rece
 use trawl_common::time::UnixMs;
 
 use super::lines::{Pull, Want};
-use super::records::{self, Address, Sight, Stored};
+use super::records::{self, Address, Addressed, Sight, Stored};
 use super::store::{Store, answered};
 use super::transitions;
 
@@ -49,18 +49,18 @@ impl Queue for EmbeddedQueue {
             .await
     }
 
-    /// The frontier has put the records aside; what is left to note is the slot of each.
+    /// The frontier has put the records aside; what is left to note is what each message carries besides.
     async fn park(&self, parked: &[Parked]) -> Result<()> {
-        let slotted = |parked: &Parked| {
-            let Message { crawl, url, slot, .. } = &parked.message;
-            slot.map(|slot| (Address::new(crawl, url), slot))
+        let addressed = |parked: &Parked| {
+            let message = parked.message.clone();
+            (Address::new(&message.crawl, &message.url), message)
         };
-        let slots: Vec<_> = parked.iter().filter_map(slotted).collect();
+        let parked: Vec<Addressed<Message>> = parked.iter().map(addressed).collect();
         self.store
             .call(move |db, memory| {
-                for (address, slot) in slots {
+                for (address, message) in parked {
                     if let Sight::Pending(record) = records::sight(db, &mut memory.seen, &address)? {
-                        records::set_slot(db, record.id, slot)?;
+                        records::set_luggage(db, record.id, &message)?;
                     }
                 }
                 memory.lines.stir();

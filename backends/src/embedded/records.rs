@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use trawl_common::lane::Lane;
-use trawl_common::message::Message;
+use trawl_common::message::{Hop, Message};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Parking;
 use trawl_common::time::UnixMs;
@@ -114,6 +114,19 @@ pub(super) fn insert_again(
     Ok(true)
 }
 
+/// Marks a URL seen as if it had ended, unless it was seen before.
+pub(super) fn mark_seen(db: &Connection, seen: &mut Seen, crawl: i64, address: &Address) -> Result<()> {
+    if seen.find(db, address.url)?.is_some() {
+        return Ok(());
+    }
+    // A row that is used up without a record.
+    db.prepare_cached("INSERT INTO records (crawl, url, lane, depth) VALUES (?1, '', 'bulk', 0)")?
+        .execute([crawl])?;
+    let id = db.last_insert_rowid();
+    delete(db, id)?;
+    seen.add(db, address.url, id)
+}
+
 fn write(db: &Connection, crawl: &Crawl, message: &Message) -> Result<i64> {
     db.prepare_cached(
         "INSERT INTO records (crawl, url, lane, depth, referrer, deadline, slot)
@@ -149,9 +162,17 @@ pub(super) fn park(db: &Connection, id: i64, parking: &Parking) -> Result<()> {
     Ok(())
 }
 
-/// Notes the slot that a parked record was put aside for.
-pub(super) fn set_slot(db: &Connection, id: i64, slot: UnixMs) -> Result<()> {
-    db.prepare_cached("UPDATE records SET slot = ?2 WHERE id = ?1")?.execute(params![id, sql_ms(slot)])?;
+/// Notes what a parked message carries besides its record: its slot, its way so far, how often it was refused.
+pub(super) fn set_luggage(db: &Connection, id: i64, message: &Message) -> Result<()> {
+    let hop = message.hop.as_ref();
+    db.prepare_cached("UPDATE records SET slot = ?2, hop = ?3, hops = ?4, refusals = ?5 WHERE id = ?1")?
+        .execute(params![
+            id,
+            message.slot.map(sql_ms),
+            hop.map(|hop| hop.url.as_str()),
+            hop.map_or(0, |hop| hop.count),
+            message.refusals,
+        ])?;
     Ok(())
 }
 
@@ -198,11 +219,14 @@ pub(super) struct Stored {
     due: Option<i64>,
     slot: Option<i64>,
     referrer: Option<String>,
+    hop: Option<String>,
+    hops: u8,
+    refusals: u16,
 }
 
 /// The start of every query that [`Stored::read`] reads.
 pub(super) const STORED: &str = "SELECT r.id, r.lane, r.url, c.id, c.spider, r.depth, r.deadline, r.due, \
-                                 r.slot, r.referrer, c.idle FROM records r JOIN crawls c ON c.key = r.crawl";
+                                 r.slot, r.referrer, c.idle, r.hop, r.hops, r.refusals FROM records r JOIN crawls c ON c.key = r.crawl";
 
 impl Stored {
     /// Reads a row of a query that begins with [`STORED`].
@@ -218,6 +242,9 @@ impl Stored {
             due: row.get(7)?,
             slot: row.get(8)?,
             referrer: row.get(9)?,
+            hop: row.get(11)?,
+            hops: row.get(12)?,
+            refusals: row.get(13)?,
         })
     }
 
@@ -235,9 +262,15 @@ impl Stored {
             deadline: self.deadline,
             until: self.due.map(unix_ms),
             slot: self.slot.map(unix_ms),
-            referrer: self.referrer.map(|url| url.parse()).transpose().map_err(Fault::corrupt)?,
+            referrer: url(self.referrer)?,
+            hop: url(self.hop)?.map(|url| Hop { url, count: self.hops }),
+            refusals: self.refusals,
         })
     }
+}
+
+fn url(stored: Option<String>) -> Result<Option<CanonicalUrl>> {
+    stored.map(|url| url.parse()).transpose().map_err(Fault::corrupt)
 }
 
 fn lane(row: &Row<'_>, column: usize) -> Result<Lane> {

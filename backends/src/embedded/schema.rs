@@ -12,7 +12,7 @@ use super::error::Fault;
 const APPLICATION: i64 = 0x7472_776c;
 
 /// The version of the tables below (`user_version`).
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 /// A URL costs an insertion at the end of `records` and of `fresh`, and later a share of a sorted one in
 /// `seen`; its terminal state costs a search and a deletion. The partial indexes hold only what was parked
@@ -79,6 +79,22 @@ const TABLES_OF_2: &str = "
     ) STRICT;
 ";
 
+/// What version 3 has more: where a redirect led, how often its host refused, and what hosts asked for.
+const OUT_OF_2: &str = "
+    ALTER TABLE records ADD COLUMN hop TEXT;
+    ALTER TABLE records ADD COLUMN hops INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE records ADD COLUMN refusals INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE hosts (
+        key     TEXT PRIMARY KEY,
+        since   INTEGER NOT NULL,
+        until   INTEGER NOT NULL,
+        strikes INTEGER NOT NULL,
+        status  INTEGER NOT NULL,
+        blocked INTEGER
+    ) STRICT, WITHOUT ROWID;
+    PRAGMA user_version = 3;
+";
+
 /// What makes room in a file of version 1 for them.
 const OUT_OF_1: &str = "
     ALTER TABLE crawls ADD COLUMN paused INTEGER;
@@ -95,7 +111,6 @@ const INTO_2: &str = "
         SELECT crawl, url, terminal, json_set(note, '$.lane', 'bulk', '$.depth', 0) FROM failed_1
         WHERE json_valid(note);
     DROP TABLE failed_1;
-    PRAGMA user_version = 2;
 ";
 
 /// Opens the state file at `path` for this process alone, and creates it where there is none.
@@ -148,10 +163,11 @@ fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
     let is_new = number("SELECT count(*) FROM sqlite_schema")? == 0;
     match (number("PRAGMA application_id")?, number("PRAGMA user_version")?) {
         (0, 0) if is_new => tx.execute_batch(&format!(
-            "{TABLES} {TABLES_OF_2} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
+            "{TABLES} {TABLES_OF_2} {OUT_OF_2} PRAGMA application_id = {APPLICATION};"
         ))?,
         (APPLICATION, VERSION) => {}
-        (APPLICATION, 1) => tx.execute_batch(&format!("{OUT_OF_1} {TABLES_OF_2} {INTO_2}"))?,
+        (APPLICATION, 1) => tx.execute_batch(&format!("{OUT_OF_1} {TABLES_OF_2} {INTO_2} {OUT_OF_2}"))?,
+        (APPLICATION, 2) => tx.execute_batch(OUT_OF_2)?,
         (APPLICATION, newer) => {
             let versions = format!("has schema version {newer}, and this program knows {VERSION}");
             return Err(Error::new(ErrorKind::Refused, versions).into());

@@ -199,6 +199,10 @@ pub(super) fn finish(
         };
         records::delete(db, record.id)?;
         memory.hands.let_go(record.id);
+        if let Some(landed) = &finish.landed {
+            let landed = Address::new(&finish.claim.crawl, landed);
+            records::mark_seen(db, &mut memory.seen, record.crawl, &landed)?;
+        }
         match finish.terminal {
             Terminal::Done | Terminal::Skipped => {}
             Terminal::Failed => failures::add(db, record.crawl, finish)?,
@@ -216,6 +220,11 @@ pub(super) fn finish(
         end_if_complete(db, memory, crawl)?;
     }
     Ok(ended)
+}
+
+/// Whether a URL is pending, or has ended.
+pub(super) fn has_seen(db: &Connection, memory: &mut Memory, address: &Address) -> Result<bool> {
+    Ok(!matches!(records::sight(db, &mut memory.seen, address)?, Sight::Unseen))
 }
 
 /// What nobody keeps any more is available again, and the discovery of producers that died has ended.

@@ -6,7 +6,7 @@ use lapin::types::{AMQPValue, FieldTable, LongString, ShortString};
 use trawl_common::lane::Lane;
 use trawl_common::letter::DeadLetter;
 use trawl_common::line::Line;
-use trawl_common::message::{Malformed, Message};
+use trawl_common::message::{Hop, Malformed, Message};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Content, Mark, Probe};
 use trawl_common::text::printable;
@@ -35,6 +35,13 @@ pub(super) fn properties(message: &Message) -> BasicProperties {
     }
     if let Some(referrer) = &message.referrer {
         put_text(&mut headers, "referrer", referrer.as_str());
+    }
+    if let Some(hop) = &message.hop {
+        put_text(&mut headers, "hop", hop.url.as_str());
+        put_number(&mut headers, "hops", hop.count.into());
+    }
+    if message.refusals > 0 {
+        put_number(&mut headers, "refusals", message.refusals.into());
     }
     envelope(message.url.fingerprint(), UnixMs::now()).with_headers(headers)
 }
@@ -119,6 +126,7 @@ fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Mess
                 spider: headers.parsed("spider")?.unwrap_or_default(),
             },
         };
+        let hops = headers.number("hops")?.unwrap_or(0);
         Ok(Message {
             url,
             crawl,
@@ -128,6 +136,8 @@ fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Mess
             until: headers.number("until")?.map(UnixMs),
             slot: headers.number("slot")?.map(UnixMs),
             referrer: headers.parsed("referrer")?,
+            hop: headers.parsed("hop")?.map(|url| Hop { url, count: hops.try_into().unwrap_or(u8::MAX) }),
+            refusals: headers.number("refusals")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
         })
     };
     read().map_err(malformed)
@@ -203,6 +213,8 @@ mod tests {
             until: Some(UnixMs(1_700_000_000_456)),
             slot: Some(UnixMs(1_700_000_000_456)),
             referrer: Some("https://example.com/".parse().unwrap()),
+            hop: Some(Hop { url: "https://example.com/b".parse().unwrap(), count: 2 }),
+            refusals: 3,
         }
     }
 

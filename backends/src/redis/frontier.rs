@@ -227,11 +227,12 @@ impl Frontier for RedisFrontier {
             for places in places.chunks(BATCH) {
                 let mut call = self.scripts.finish.prepare_invoke();
                 call.key(&keys.crawl).key(&keys.pending).key(&keys.failed).key(&keys.outbox).key(&keys.gone);
-                call.arg(crawl.id.as_str());
+                call.key(&keys.seen).arg(crawl.id.as_str());
                 for &at in places {
                     let finish = &finishes[at];
                     call.arg(finish.claim.url.as_str()).arg(finish.terminal.as_str());
                     call.arg(finish.note.as_ref().map(control::encode).unwrap_or_default());
+                    call.arg(finish.landed.as_ref().map_or("", CanonicalUrl::as_str));
                 }
                 let answer: Vec<bool> = self.run(&call).await?;
                 for (&at, told) in places.iter().zip(answer) {
@@ -240,6 +241,11 @@ impl Frontier for RedisFrontier {
             }
         }
         Ok(ended)
+    }
+
+    async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool> {
+        let seen = CrawlKeys::new(crawl).seen;
+        self.query(redis::cmd("SISMEMBER").arg(seen).arg(url.as_str())).await
     }
 
     async fn sweep(&self, worker: &WorkerId) -> Result<Sweep> {

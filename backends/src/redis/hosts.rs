@@ -1,51 +1,198 @@
-//! Host schedules, shared by the fleet: `ratelimit:<host>`.
+//! Host schedules, shared by the fleet: `ratelimit:<host>`, and `hosts`, the index of those to list.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::try_join_all;
-use redis::Script;
-use trawl_common::gcra::{HORIZON, Slot};
-use trawl_common::ports::{Ask, Hosts, Result};
+use moka::sync::Cache as Memory;
+use redis::aio::ConnectionLike;
+use redis::{FromRedisValue, Script, ScriptInvocation};
+use trawl_common::gcra::{FORGIVEN_AFTER, Slot};
+use trawl_common::host::HostKey;
+use trawl_common::ports::{Ask, Hosts, Refusal, Result, RobotsEntry, RobotsFile, Visit};
 use trawl_common::time::UnixMs;
+use trawl_common::url::Origin;
 
-use super::{Link, failed, keys, scripts};
+use super::frontier::corrupt;
+use super::scripts::HostScripts;
+use super::{Link, failed, keys};
 
-/// Host schedules on Redis.
+/// URLs in one call of a script.
+const BATCH: usize = 500;
+
+/// A host is listed for so long after it was asked.
+const LISTED_FOR: Duration = Duration::from_secs(3_600);
+
+/// How often the index is told of the same host.
+const NOTED_FOR: Duration = Duration::from_secs(60);
+
+/// Of so many hosts a process remembers that the index knows them.
+const NOTED: u64 = 100_000;
+
+/// Host schedules and robots.txt files on Redis.
 pub struct RedisHosts {
-    redis: Link,
-    reserve: Script,
+    pub(super) redis: Link,
+    pub(super) scripts: HostScripts,
+    noted: Memory<HostKey, ()>,
 }
 
 impl RedisHosts {
     /// On this connection.
     pub fn new(redis: Link) -> Self {
-        Self { redis, reserve: scripts::reserve() }
+        let noted = Memory::builder().max_capacity(NOTED).time_to_live(NOTED_FOR).build();
+        Self { redis, scripts: HostScripts::new(), noted }
     }
 
-    async fn reserve_one(&self, ask: &Ask) -> Result<Slot> {
-        let held = ask.held.map_or(-1, |slot| slot.0 as i64);
-        let mut redis = self.redis.clone();
-        let (granted, wait, at): (u8, u64, u64) = self
-            .reserve
-            .key(keys::rate_limit(&ask.host))
-            .arg(ask.pace.interval.as_micros() as u64)
-            .arg(ask.pace.burst.max(1))
-            .arg(HORIZON.as_micros() as u64)
-            .arg(held)
-            .invoke_async(&mut redis)
-            .await
-            .map_err(failed)?;
-        let wait = Duration::from_micros(wait);
-        Ok(if granted == 1 { Slot::Granted { wait, at: UnixMs(at) } } else { Slot::Later { wait } })
+    pub(super) async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {
+        call.invoke_async(&mut self.redis.clone()).await.map_err(failed)
+    }
+
+    /// All that is asked of one host, in one call.
+    async fn reserve_of(&self, key: &HostKey, asks: &[&Ask]) -> Result<Vec<Slot>> {
+        let mut call = self.scripts.reserve.key(keys::rate_limit(key));
+        let ms = |instant: Option<UnixMs>| instant.map_or(-1, |instant| instant.0 as i64);
+        for Ask { wish, .. } in asks {
+            call.arg(wish.pace.interval.as_micros() as u64)
+                .arg(wish.pace.burst.max(1))
+                .arg(wish.pace.concurrency)
+                .arg(ms(wish.held))
+                .arg(ms(wish.deadline))
+                .arg(token(wish.token))
+                .arg(wish.lapse.as_micros() as u64);
+        }
+        let answer: Vec<u64> = self.run(&call).await?;
+        let slots = answer
+            .chunks_exact(3)
+            .map(|parts| slot(parts[0], parts[1], parts[2]))
+            .collect::<Option<Vec<_>>>();
+        slots.filter(|slots| slots.len() == asks.len()).ok_or_else(|| corrupt("reserve"))
+    }
+
+    /// Tells each host's schedule of its visits.
+    async fn tell(&self, script: &Script, visits: &[Visit], first: Option<u64>) -> Result<()> {
+        let calls = by_host(visits, |visit| &visit.key).into_iter().map(|(key, places)| {
+            let mut call = script.key(keys::rate_limit(key));
+            call.arg(first);
+            for at in places {
+                call.arg(token(visits[at].token));
+            }
+            async move { self.run::<()>(&call).await }
+        });
+        try_join_all(calls).await.map(drop)
+    }
+
+    /// Lists a host until then, at least.
+    pub(super) async fn list_until(&self, key: &HostKey, until: UnixMs) -> Result<()> {
+        let mut pipeline = redis::pipe();
+        pipeline.cmd("ZREMRANGEBYSCORE").arg(keys::HOSTS).arg("-inf").arg(UnixMs::now().0).ignore();
+        pipeline.cmd("ZADD").arg(keys::HOSTS).arg("GT").arg(until.0).arg(key.as_str()).ignore();
+        pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)
+    }
+
+    async fn note(&self, key: &HostKey) -> Result<()> {
+        if self.noted.contains_key(key) {
+            return Ok(());
+        }
+        self.noted.insert(key.clone(), ());
+        self.list_until(key, UnixMs::now().plus(LISTED_FOR)).await
     }
 }
 
 #[async_trait]
 impl Hosts for RedisHosts {
-    /// Each host may live in another slot of a cluster, so each ask is a call; the connection
-    /// pipelines them, and keeps their order.
+    /// Each host may live in another slot of a cluster, so each is a call of its own; the connection pipelines them.
     async fn reserve(&self, asks: &[Ask]) -> Result<Vec<Slot>> {
-        try_join_all(asks.iter().map(|ask| self.reserve_one(ask))).await
+        let calls = by_host(asks, |ask| &ask.key).into_iter().flat_map(|(key, places)| {
+            let batches: Vec<Vec<usize>> = places.chunks(BATCH).map(<[usize]>::to_vec).collect();
+            batches.into_iter().map(move |places| async move {
+                let of_host: Vec<&Ask> = places.iter().map(|&at| &asks[at]).collect();
+                self.note(key).await?;
+                let slots = self.reserve_of(key, &of_host).await?;
+                Result::Ok(places.into_iter().zip(slots).collect::<Vec<_>>())
+            })
+        });
+        let mut slots = vec![Slot::Now; asks.len()];
+        for (at, slot) in try_join_all(calls).await?.into_iter().flatten() {
+            slots[at] = slot;
+        }
+        Ok(slots)
     }
+
+    async fn stay(&self, visits: &[Visit], lapse: Duration) -> Result<()> {
+        self.tell(&self.scripts.stay, visits, Some(lapse.as_micros() as u64)).await
+    }
+
+    async fn leave(&self, visits: &[Visit]) -> Result<()> {
+        self.tell(&self.scripts.leave, visits, None).await
+    }
+
+    async fn push_back(&self, key: &HostKey, refusal: &Refusal) -> Result<UnixMs> {
+        let mut call = self.scripts.push.key(keys::rate_limit(key));
+        call.arg(refusal.asked.map_or(0, |asked| asked.as_micros() as u64))
+            .arg(refusal.base.as_micros() as u64)
+            .arg(refusal.jitter)
+            .arg(refusal.status);
+        let wait: u64 = self.run(&call).await?;
+        let until = UnixMs::now().plus(Duration::from_micros(wait));
+        self.list_until(key, until.plus(FORGIVEN_AFTER)).await?;
+        Ok(until)
+    }
+
+    async fn robots(&self, origin: &Origin, lease: Duration) -> Result<RobotsEntry> {
+        let key = keys::robots(origin);
+        let kept: Option<Vec<u8>> = self.query(redis::cmd("GET").arg(&key)).await?;
+        if let Some(kept) = kept {
+            return super::robots::decode(kept);
+        }
+        let lease = lease.as_millis() as u64;
+        let mut take = redis::cmd("SET");
+        take.arg(&key).arg(super::robots::AWAITED).arg("NX").arg("PX").arg(lease);
+        let is_mine: Option<String> = self.query(&take).await?;
+        Ok(if is_mine.is_some() { RobotsEntry::Yours } else { RobotsEntry::Awaited })
+    }
+
+    async fn keep_robots(&self, origin: &Origin, file: &RobotsFile, ttl: Duration) -> Result<()> {
+        let mut set = redis::cmd("SET");
+        set.arg(keys::robots(origin)).arg(super::robots::encode(file)).arg("PX").arg(ttl.as_millis() as u64);
+        self.query(&set).await
+    }
+
+    async fn give_up_robots(&self, origin: &Origin) -> Result<()> {
+        self.query(redis::cmd("DEL").arg(keys::robots(origin))).await
+    }
+}
+
+impl RedisHosts {
+    pub(super) async fn query<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
+        let mut redis = self.redis.clone();
+        let answer = redis.req_packed_command(command).await.map_err(failed)?;
+        T::from_redis_value(answer).map_err(|error| failed(error.into()))
+    }
+}
+
+/// The places of each host's entries, in order.
+fn by_host<'a, T>(entries: &'a [T], key: impl Fn(&'a T) -> &'a HostKey) -> BTreeMap<&'a HostKey, Vec<usize>> {
+    let mut places: BTreeMap<&HostKey, Vec<usize>> = BTreeMap::new();
+    for (at, entry) in entries.iter().enumerate() {
+        places.entry(key(entry)).or_default().push(at);
+    }
+    places
+}
+
+/// A token as redis-cli shows it.
+fn token(token: u64) -> String {
+    format!("{token:x}")
+}
+
+fn slot(kind: u64, wait: u64, at: u64) -> Option<Slot> {
+    let wait = Duration::from_micros(wait);
+    Some(match kind {
+        0 => Slot::Now,
+        1 => Slot::Reserved { wait, at: UnixMs(at) },
+        2 => Slot::Later { wait },
+        3 => Slot::TooLate,
+        4 => Slot::Blocked,
+        _ => return None,
+    })
 }

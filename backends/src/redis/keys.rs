@@ -1,12 +1,15 @@
 //! The names of keys. The hash tag keeps what one script touches in one slot of a Redis Cluster.
 
+use trawl_common::host::HostKey;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
-use trawl_common::url::{CanonicalUrl, Host};
+use trawl_common::url::{CanonicalUrl, Origin};
 
 /// Hash: crawl -> spider.
 pub(super) const CRAWLS: &str = "crawls";
 /// Sorted set: worker -> its last beat, in ms.
 pub(super) const WORKERS: &str = "workers";
+/// Sorted set: host -> until when it is worth listing, in ms.
+pub(super) const HOSTS: &str = "hosts";
 /// The lease of the one process that sweeps.
 pub(super) const SWEEPER: &str = "sweeper";
 /// Hash: line -> when the last probe was sent that came back through it, in ms; `gap:<line>` -> likewise of the last one
@@ -56,8 +59,12 @@ pub(super) fn content(url: &CanonicalUrl) -> String {
     format!("content:{url}")
 }
 
-pub(super) fn rate_limit(host: &Host) -> String {
+pub(super) fn rate_limit(host: &HostKey) -> String {
     format!("ratelimit:{host}")
+}
+
+pub(super) fn robots(origin: &Origin) -> String {
+    format!("robots:{origin}")
 }
 
 pub(super) fn worker(id: &WorkerId) -> String {

@@ -9,9 +9,11 @@ mod connect;
 mod control;
 mod frontier;
 mod hear;
+mod host_control;
 mod hosts;
 mod keys;
 mod link;
+mod robots;
 mod scripts;
 mod sweep;
 

@@ -65,7 +65,41 @@ impl Scripts {
     }
 }
 
-/// The script of the host schedules.
-pub(super) fn reserve() -> Script {
-    Script::new(include_str!("scripts/reserve.lua"))
+/// Every script of the host schedules.
+pub(super) struct HostScripts {
+    pub(super) reserve: Script,
+    pub(super) stay: Script,
+    pub(super) leave: Script,
+    pub(super) push: Script,
+    pub(super) block: Script,
+}
+
+impl HostScripts {
+    pub(super) fn new() -> Self {
+        let script = |head, body| {
+            Script::new(&format!("{head}\n{}{}{body}", host_constants(), include_str!("scripts/host.lua")))
+        };
+        Self {
+            reserve: script("#!lua", include_str!("scripts/reserve.lua")),
+            stay: script("#!lua", include_str!("scripts/stay.lua")),
+            leave: script("#!lua flags=allow-oom", include_str!("scripts/leave.lua")),
+            push: script("#!lua", include_str!("scripts/push.lua")),
+            block: script("#!lua", include_str!("scripts/block.lua")),
+        }
+    }
+}
+
+/// The times that both engines share, in microseconds.
+fn host_constants() -> String {
+    use trawl_common::gcra::{EARLY, FORGIVEN_AFTER, HORIZON, LEAD, MAX_BACKOFF, MIN_STEP, REACH};
+    let constants = [
+        ("EARLY", EARLY),
+        ("FORGIVEN_AFTER", FORGIVEN_AFTER),
+        ("HORIZON", HORIZON),
+        ("LEAD", LEAD),
+        ("MAX_BACKOFF", MAX_BACKOFF),
+        ("MIN_STEP", MIN_STEP),
+        ("REACH", REACH),
+    ];
+    constants.iter().map(|(name, time)| format!("local {name} = {}\n", time.as_micros())).collect()
 }

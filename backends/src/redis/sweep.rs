@@ -176,14 +176,12 @@ impl RedisFrontier {
 
 fn lost_message(crawl: &CrawlRef, record: &[String]) -> Option<Message> {
     let [url, lane, depth, deadline, referrer, until] = record else { return None };
+    let lane = lane.parse::<Lane>().unwrap_or_default();
     Some(Message {
-        url: url.parse().ok()?,
-        crawl: crawl.clone(),
-        lane: lane.parse::<Lane>().unwrap_or_default(),
         depth: depth.parse().unwrap_or_default(),
         deadline: deadline.parse().ok().map(UnixMs),
         until: until.parse().ok().map(UnixMs),
-        slot: None,
         referrer: referrer.parse().ok(),
+        ..Message::seed(url.parse().ok()?, crawl.clone(), lane)
     })
 }

@@ -75,6 +75,9 @@ pub trait Frontier: Send + Sync {
     /// the URL had one already. Finishing the last URL after discovery has ended finishes the crawl.
     async fn finish(&self, finishes: &[Finish]) -> Result<Vec<bool>>;
 
+    /// Whether the spider of `crawl` has seen a URL: it is pending, or has ended.
+    async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool>;
+
     /// One step of a round through all records, in search of those that were lost from sight: unconfirmed for
     /// longer than the frontier's patience, held by a worker that no longer keeps them, or not arrived although
     /// a probe that was sent later has. They become new. Ends what can end. One process at a time does it; in
@@ -197,6 +200,8 @@ pub struct Finish {
     pub terminal: Terminal,
     /// What the list of dead letters keeps of it, for `Failed` and `Expired`.
     pub note: Option<Note>,
+    /// Where its redirects led to the page that was stored: that URL counts as seen from now on.
+    pub landed: Option<CanonicalUrl>,
 }
 
 /// What one step of a sweep found.

@@ -1,27 +1,140 @@
-//! Hosts: who may be asked when.
+//! Hosts: who may be asked when, and what their robots.txt says.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 
 use super::Result;
-use crate::gcra::{Pace, Slot};
+use crate::gcra::{Slot, Wish};
+use crate::host::HostKey;
 use crate::time::UnixMs;
-use crate::url::Host;
+use crate::url::Origin;
 
-/// Keeps every host's schedule, for all workers together.
+/// Keeps every host's schedule and robots.txt, for all workers together. The arithmetic is that of
+/// [`crate::gcra::Schedule`], on the clock of whoever keeps the schedules.
 #[async_trait]
 pub trait Hosts: Send + Sync {
-    /// Reserves, atomically and in order, the next slot of each host for one URL. The arithmetic is
-    /// [`crate::gcra::reserve`], on the clock of whoever keeps the schedule.
+    /// Reserves, atomically and in order, the next slot of each host for one URL, or uses the one that it holds.
     async fn reserve(&self, asks: &[Ask]) -> Result<Vec<Slot>>;
+
+    /// Prolongs the places of requests that take long to `lapse` from now.
+    async fn stay(&self, visits: &[Visit], lapse: Duration) -> Result<()>;
+
+    /// Notes that requests are over, and their places free.
+    async fn leave(&self, visits: &[Visit]) -> Result<()>;
+
+    /// Notes that a host wants to be left alone. Returns when it may be asked again, by this machine's clock.
+    async fn push_back(&self, key: &HostKey, refusal: &Refusal) -> Result<UnixMs>;
+
+    /// What is known of an origin's robots.txt. Of those who ask when nothing is known, one is told to fetch it.
+    /// If it dies, another is told after `lease`.
+    async fn robots(&self, origin: &Origin, lease: Duration) -> Result<RobotsEntry>;
+
+    /// Keeps an origin's robots.txt for `ttl`. What is kept is for whoever asks from now on.
+    async fn keep_robots(&self, origin: &Origin, file: &RobotsFile, ttl: Duration) -> Result<()>;
+
+    /// Lets another fetch an origin's robots.txt, for this one could not.
+    async fn give_up_robots(&self, origin: &Origin) -> Result<()>;
+}
+
+/// What people see of hosts, and can do to them.
+#[async_trait]
+pub trait HostControl: Send + Sync {
+    /// The hosts that were asked lately, that want to be left alone, or that are blocked, by name.
+    async fn hosts(&self) -> Result<Vec<HostState>>;
+
+    /// One host; `None` if nothing is known of it.
+    async fn host(&self, key: &HostKey) -> Result<Option<HostState>>;
+
+    /// Has nobody ask a host any more.
+    async fn block(&self, key: &HostKey) -> Result<()>;
+
+    /// Lifts a block and a back-off. Returns whether there was one.
+    async fn unblock(&self, key: &HostKey) -> Result<bool>;
 }
 
 /// A request for a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// The host.
-    pub host: Host,
-    /// How it is to be asked.
-    pub pace: Pace,
-    /// The slot that was reserved for this URL earlier, if it was parked for one.
-    pub held: Option<UnixMs>,
+    /// Whose schedule.
+    pub key: HostKey,
+    /// What is asked of it.
+    pub wish: Wish,
+}
+
+/// A request that is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// In whose schedule.
+    pub key: HostKey,
+    /// The name of its place.
+    pub token: u64,
+}
+
+/// An answer of a host that wants to be left alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Refusal {
+    /// The status of the answer.
+    pub status: u16,
+    /// For how long, if it says so (`Retry-After`, RFC 9110 10.2.3).
+    pub asked: Option<Duration>,
+    /// For how long at first, if it does not.
+    pub base: Duration,
+    /// Spreads the end of back-offs that it does not time; 0 to 1.
+    pub jitter: f64,
+}
+
+/// What is known of an origin's robots.txt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RobotsEntry {
+    /// It was fetched.
+    Known(RobotsFile),
+    /// Nothing, and nobody is fetching it: whoever is told so does.
+    Yours,
+    /// Another is fetching it.
+    Awaited,
+}
+
+/// A robots.txt as an origin answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RobotsFile {
+    /// The status of the answer; 0 if there was none.
+    pub status: u16,
+    /// The start of the file, or why there was no answer.
+    pub body: Bytes,
+}
+
+/// What is known of one host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostState {
+    /// Under which name.
+    pub key: HostKey,
+    /// The time between two requests, as last asked for.
+    pub interval: Duration,
+    /// The next free slot.
+    pub next: UnixMs,
+    /// The turn of the last one in line; in the past if there is no line.
+    pub line: UnixMs,
+    /// Requests under way, where their number is limited.
+    pub under_way: u64,
+    /// How long a request took lately, where that is known.
+    pub latency: Option<Duration>,
+    /// The latest back-off, if it is not forgotten.
+    pub backoff: Option<HostBackoff>,
+    /// Since when nobody may ask it.
+    pub blocked: Option<UnixMs>,
+}
+
+/// Why and until when a host is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostBackoff {
+    /// When it asked for it.
+    pub since: UnixMs,
+    /// When it may be asked again.
+    pub until: UnixMs,
+    /// How many times in a row it did.
+    pub strikes: u32,
+    /// The status that it answered.
+    pub status: u16,
 }

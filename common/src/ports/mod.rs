@@ -18,7 +18,7 @@ pub use frontier::{
     Claim, Discovery, Finish, Frontier, Heard, Heartbeat, MAX_STARTS, Mark, NewUrl, Parking, Probe, Start,
     Sweep,
 };
-pub use hosts::{Ask, Hosts};
+pub use hosts::{Ask, HostBackoff, HostControl, HostState, Hosts, Refusal, RobotsEntry, RobotsFile, Visit};
 pub use queue::{Consumer, Content, Delivery, Parked, Queue, Receipt};
 pub use sink::Sink;
 

@@ -157,7 +157,7 @@ fn check(settings: &Settings) -> Result<(), Invalid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gcra::Rate;
+    use crate::rate::Rate;
 
     fn from(toml: &str, env: &[(&str, &str)]) -> Result<Settings, Invalid> {
         let file = tempfile::NamedTempFile::new().unwrap();

@@ -2,6 +2,7 @@
 
 mod load;
 mod node;
+mod politeness;
 mod secret;
 
 pub mod duration;
@@ -12,10 +13,10 @@ use std::time::Duration;
 use bytesize::ByteSize;
 pub use load::{Invalid, Source};
 pub use node::{NoNode, Node};
+pub use politeness::{HostRule, Manners, Politeness, Share};
 pub use secret::ServerUrl;
 use serde::{Deserialize, Serialize};
 
-use crate::gcra::{Pace, Rate};
 use crate::lane::Lane;
 use crate::outcome::Class;
 use crate::route::{Rule, When};
@@ -149,23 +150,6 @@ pub enum Acks {
     Late,
     /// When its fetch starts: faster, and a killed worker's URLs come back when nobody has kept them for a while.
     Early,
-}
-
-/// `[politeness]`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Politeness {
-    /// How often one host is asked, by all workers together.
-    pub rate: Rate,
-    /// How many requests may follow each other without a gap after a quiet time.
-    pub burst: u32,
-}
-
-impl Politeness {
-    /// The pace of a host; `None` when the rate is unlimited.
-    pub fn pace(&self) -> Option<Pace> {
-        self.rate.interval().map(|interval| Pace { interval, burst: self.burst.max(1) })
-    }
 }
 
 /// `[fetch]`
@@ -352,12 +336,6 @@ impl Queues {
     }
 }
 
-impl Default for Politeness {
-    fn default() -> Self {
-        Self { rate: Rate::Limited { count: 60, per: crate::gcra::Unit::Minute }, burst: 1 }
-    }
-}
-
 impl Default for Fetch {
     fn default() -> Self {
         Self {
@@ -376,7 +354,7 @@ impl Default for Retry {
         Self {
             max: 3,
             statuses: vec![408, 425, 429, 500, 502, 503, 504],
-            errors: vec![Class::Timeout, Class::Dns, Class::Connect, Class::Tls, Class::Body],
+            errors: vec![Class::Timeout, Class::Dns, Class::Connect, Class::Tls, Class::Body, Class::Robots],
             backoff: Duration::from_secs(10),
         }
     }

@@ -4,13 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use trawl_common::gcra::{HORIZON, Pace, Slot};
-use trawl_common::ports::{Ask, Hosts, Result};
+use bytes::Bytes;
+use trawl_common::gcra::{HORIZON, LEAD, MAX_BACKOFF, Pace, Slot, Wish};
+use trawl_common::host::HostKey;
+use trawl_common::ports::{Ask, HostControl, Hosts, Refusal, Result, RobotsEntry, RobotsFile, Visit};
 use trawl_common::time::UnixMs;
 
-use super::{page, unique};
+use super::{eventually, page, unique};
 
-/// Makes a test of each promise; the fixture returns a guard and an `Arc<dyn Hosts>`.
+/// Makes a test of each promise; the fixture returns a guard and a [`Doors`].
 #[macro_export]
 macro_rules! hosts_conformance {
     ($fixture:path) => {
@@ -23,31 +25,80 @@ macro_rules! hosts_conformance {
             beyond_the_horizon_nothing_is_reserved
             a_held_slot_is_honoured_and_reserves_nothing
             a_missed_slot_is_void
+            what_cannot_have_its_turn_before_its_deadline_reserves_nothing
+            no_more_are_under_way_than_the_pace_allows
+            a_place_that_nobody_leaves_or_keeps_is_free_after_a_while
+            a_slow_host_is_asked_as_often_as_its_places_allow
+            a_host_that_asks_for_it_is_left_alone_by_all
+            refusals_in_a_row_double_the_time_and_those_at_once_count_once
+            no_host_is_left_alone_for_longer_than_a_day
+            a_blocked_host_is_not_asked_until_it_is_unblocked
+            unblocking_lifts_a_back_off
+            people_see_what_is_known_of_a_host
+            of_all_who_need_a_robots_file_one_fetches_it
+            a_robots_file_is_kept_for_its_time
+            who_cannot_fetch_a_robots_file_leaves_it_to_another
         }
     };
+}
+
+/// The hosts as workers and as people see them.
+pub struct Doors {
+    /// For workers.
+    pub hosts: Arc<dyn Hosts>,
+    /// For people.
+    pub control: Arc<dyn HostControl>,
 }
 
 /// What a call may take on a busy machine, and what a clock may differ.
 const SLACK: u64 = 2_000;
 
-fn ask(host: &str, seconds: u64, burst: u32) -> Ask {
-    let pace = Pace { interval: Duration::from_secs(seconds), burst };
-    Ask { host: page(host, 0).host(), pace, held: None }
+fn key(name: &str) -> HostKey {
+    HostKey::host(&page(name, 0).host())
 }
 
-/// The instant of a slot that must have been granted.
+/// One request each so many seconds, and so many at once.
+fn ask(host: &str, seconds: u64, burst: u32) -> Ask {
+    let pace = Pace { interval: Duration::from_secs(seconds), burst, concurrency: 0 };
+    let wish = Wish { pace, held: None, deadline: None, token: 0, lapse: Duration::from_secs(60) };
+    Ask { key: key(host), wish }
+}
+
+fn with(ask: &Ask, change: impl FnOnce(&mut Wish)) -> Ask {
+    let mut ask = ask.clone();
+    change(&mut ask.wish);
+    ask
+}
+
+async fn one(doors: &Doors, ask: &Ask) -> Result<Slot> {
+    Ok(doors.hosts.reserve(std::slice::from_ref(ask)).await?[0])
+}
+
+/// The instant of a slot that must have been given.
 fn at(slot: Slot) -> UnixMs {
     match slot {
-        Slot::Granted { at, .. } => at,
-        Slot::Later { wait } => panic!("not granted: later, in {wait:?}"),
+        Slot::Now => UnixMs::now(),
+        Slot::Reserved { at, .. } => at,
+        other => panic!("no slot: {other:?}"),
     }
 }
 
 fn later(slot: Slot) -> Duration {
     match slot {
         Slot::Later { wait } => wait,
-        Slot::Granted { at, .. } => panic!("granted for {at}, beyond the horizon"),
+        other => panic!("not beyond the horizon: {other:?}"),
     }
+}
+
+fn wait(slot: Slot) -> Duration {
+    match slot {
+        Slot::Reserved { wait, .. } => wait,
+        other => panic!("not reserved: {other:?}"),
+    }
+}
+
+fn is_about(time: Duration, seconds: u64) -> bool {
+    (time.as_millis() as u64).abs_diff(seconds * 1_000) <= SLACK
 }
 
 /// Milliseconds from each slot to the next.
@@ -56,95 +107,280 @@ fn gaps(slots: &[UnixMs]) -> Vec<u64> {
 }
 
 /// With no wait, at this moment.
-pub async fn a_new_host_may_be_asked_at_once(hosts: &Arc<dyn Hosts>) -> Result<()> {
-    let slots = hosts.reserve(&[ask(&unique("host"), 10, 1)]).await?;
-    let [Slot::Granted { wait, at }] = slots[..] else { panic!("{slots:?}") };
-    assert_eq!(wait, Duration::ZERO);
-    assert!(at.0.abs_diff(UnixMs::now().0) <= SLACK, "{at}");
+pub async fn a_new_host_may_be_asked_at_once(doors: &Doors) -> Result<()> {
+    assert_eq!(one(doors, &ask(&unique("host"), 10, 1)).await?, Slot::Now);
     Ok(())
 }
 
 /// In one call and over several, in the order of asking, and each wait ends at its slot.
-pub async fn slots_are_an_interval_apart(hosts: &Arc<dyn Hosts>) -> Result<()> {
+pub async fn slots_are_an_interval_apart(doors: &Doors) -> Result<()> {
     let ask = ask(&unique("host"), 7, 1);
-    let mut slots = hosts.reserve(&[ask.clone(), ask.clone()]).await?;
-    slots.extend(hosts.reserve(&[ask.clone(), ask]).await?);
-    let instants: Vec<_> = slots.iter().map(|slot| at(*slot)).collect();
+    let mut slots = doors.hosts.reserve(&[ask.clone(), ask.clone()]).await?;
+    slots.extend(doors.hosts.reserve(&[ask.clone(), ask]).await?);
+    assert_eq!(slots[0], Slot::Now);
+    let instants: Vec<_> = slots[1..].iter().map(|slot| at(*slot)).collect();
     assert!(gaps(&instants).iter().all(|gap| gap.abs_diff(7_000) <= 1), "{instants:?}");
-    let Slot::Granted { wait, at } = slots[3] else { panic!("{slots:?}") };
+    let Slot::Reserved { wait, at } = slots[3] else { panic!("{slots:?}") };
     assert!(UnixMs::now().plus(wait).0.abs_diff(at.0) <= SLACK, "{wait:?} until {at}");
     Ok(())
 }
 
 /// Reservations are atomic.
-pub async fn slots_are_apart_for_all_who_ask_at_once(hosts: &Arc<dyn Hosts>) -> Result<()> {
+pub async fn slots_are_apart_for_all_who_ask_at_once(doors: &Doors) -> Result<()> {
     let ask = vec![ask(&unique("host"), 2, 1); 5];
+    let hosts = &doors.hosts;
     let (one, two, three) = tokio::try_join!(hosts.reserve(&ask), hosts.reserve(&ask), hosts.reserve(&ask))?;
-    let mut instants: Vec<_> = [one, two, three].concat().into_iter().map(at).collect();
+    let all = [one, two, three].concat();
+    assert_eq!(all.iter().filter(|slot| **slot == Slot::Now).count(), 1);
+    let mut instants: Vec<_> = all.into_iter().filter(|slot| *slot != Slot::Now).map(at).collect();
     instants.sort();
     assert!(gaps(&instants).iter().all(|gap| gap.abs_diff(2_000) <= 1), "{instants:?}");
     Ok(())
 }
 
 /// After a quiet time, as many as the pace allows.
-pub async fn a_burst_goes_at_once_and_then_the_pace_holds(hosts: &Arc<dyn Hosts>) -> Result<()> {
-    let ask = ask(&unique("host"), 10, 3);
-    let slots = hosts.reserve(&vec![ask; 5]).await?;
-    let instants: Vec<_> = slots.into_iter().map(at).collect();
-    let gaps = gaps(&instants);
-    assert!(gaps[0] <= SLACK && gaps[1] <= SLACK, "{instants:?}");
-    assert!(gaps[2].abs_diff(10_000) <= SLACK, "{instants:?}");
-    assert!(gaps[3].abs_diff(10_000) <= 1, "{instants:?}");
+pub async fn a_burst_goes_at_once_and_then_the_pace_holds(doors: &Doors) -> Result<()> {
+    let slots = doors.hosts.reserve(&vec![ask(&unique("host"), 10, 3); 5]).await?;
+    assert_eq!(slots[..3], [Slot::Now; 3]);
+    assert!(is_about(wait(slots[3]), 10), "{slots:?}");
+    assert_eq!(gaps(&[at(slots[3]), at(slots[4])]), [10_000]);
     Ok(())
 }
 
 /// Each has its own schedule and its own pace; answers come in the order of the questions.
-pub async fn hosts_do_not_wait_for_each_other(hosts: &Arc<dyn Hosts>) -> Result<()> {
+pub async fn hosts_do_not_wait_for_each_other(doors: &Doors) -> Result<()> {
     let (slow, quick) = (ask(&unique("slow"), 20, 1), ask(&unique("quick"), 5, 1));
-    let slots = hosts.reserve(&[slow.clone(), quick.clone(), slow, quick]).await?;
-    let instants: Vec<_> = slots.into_iter().map(at).collect();
-    assert!(instants[1].since(instants[0]).as_millis() as u64 <= SLACK, "{instants:?}");
-    assert!(instants[2].since(instants[0]).abs_diff(Duration::from_secs(20)) <= Duration::from_millis(1));
-    assert!(instants[3].since(instants[1]).abs_diff(Duration::from_secs(5)) <= Duration::from_millis(1));
+    let slots = doors.hosts.reserve(&[slow.clone(), quick.clone(), slow, quick]).await?;
+    assert_eq!(slots[..2], [Slot::Now; 2]);
+    assert!(is_about(wait(slots[2]), 20) && is_about(wait(slots[3]), 5), "{slots:?}");
     Ok(())
 }
 
-/// Those who come too early line up by the pace, and block nobody when they vanish.
-pub async fn beyond_the_horizon_nothing_is_reserved(hosts: &Arc<dyn Hosts>) -> Result<()> {
+/// Those who come too early line up by the pace, come back a little before their turn, and block nobody when they
+/// vanish.
+pub async fn beyond_the_horizon_nothing_is_reserved(doors: &Doors) -> Result<()> {
     let slow = ask(&unique("host"), 20, 1);
-    let slots = hosts.reserve(&vec![slow.clone(); 4]).await?;
+    let slots = doors.hosts.reserve(&vec![slow.clone(); 4]).await?;
     let last = at(slots[1]);
     let (first, second) = (later(slots[2]), later(slots[3]));
-    assert!(first >= HORIZON, "{first:?}");
-    let apart = (second - first).as_millis() as u64;
-    assert!(apart.abs_diff(20_000) <= SLACK, "{first:?}, {second:?}");
+    assert!(first >= HORIZON - LEAD, "{first:?}");
+    assert_eq!((second - first).as_millis(), 20_000);
     // A burst of two reaches back by one interval: from the first free slot to the last taken one.
-    let reaching = Ask { pace: Pace { burst: 2, ..slow.pace }, ..slow };
-    let next = at(hosts.reserve(&[reaching]).await?[0]);
+    let next = at(one(doors, &with(&slow, |wish| wish.pace.burst = 2)).await?);
     assert!(next.0.abs_diff(last.0) <= 1, "{next} is not {last}");
     Ok(())
 }
 
 /// A URL that was parked for its slot goes when it comes.
-pub async fn a_held_slot_is_honoured_and_reserves_nothing(hosts: &Arc<dyn Hosts>) -> Result<()> {
+pub async fn a_held_slot_is_honoured_and_reserves_nothing(doors: &Doors) -> Result<()> {
     let fresh = ask(&unique("host"), 10, 1);
-    let slots = hosts.reserve(&[fresh.clone(), fresh.clone()]).await?;
+    let slots = doors.hosts.reserve(&[fresh.clone(), fresh.clone()]).await?;
     let mine = at(slots[1]);
-    let held = Ask { held: Some(mine), ..fresh.clone() };
     for _ in 0..2 {
-        assert_eq!(at(hosts.reserve(std::slice::from_ref(&held)).await?[0]), mine);
+        assert_eq!(at(one(doors, &with(&fresh, |wish| wish.held = Some(mine))).await?), mine);
     }
-    let next = at(hosts.reserve(&[fresh]).await?[0]);
+    let due = Some(UnixMs(UnixMs::now().0 - 500));
+    assert_eq!(one(doors, &with(&fresh, |wish| wish.held = due)).await?, Slot::Now);
+    let next = at(one(doors, &fresh).await?);
     assert_eq!(next.since(mine).as_millis().abs_diff(10_000), 0, "{next} follows {mine}");
     Ok(())
 }
 
 /// Whoever comes more than a quarter of the interval late asks like anyone else.
-pub async fn a_missed_slot_is_void(hosts: &Arc<dyn Hosts>) -> Result<()> {
+pub async fn a_missed_slot_is_void(doors: &Doors) -> Result<()> {
     let fresh = ask(&unique("host"), 10, 1);
-    let first = at(hosts.reserve(std::slice::from_ref(&fresh)).await?[0]);
-    let missed = Some(UnixMs(first.0 - 6_000));
-    let next = at(hosts.reserve(&[Ask { held: missed, ..fresh }]).await?[0]);
-    assert!(next.since(first).as_millis().abs_diff(10_000) <= 1, "{next} follows {first}");
+    assert_eq!(one(doors, &fresh).await?, Slot::Now);
+    let missed = Some(UnixMs(UnixMs::now().0 - 6_000));
+    let slot = one(doors, &with(&fresh, |wish| wish.held = missed)).await?;
+    assert!(is_about(wait(slot), 10), "{slot:?}");
     Ok(())
+}
+
+/// Not within the horizon, nor in line.
+pub async fn what_cannot_have_its_turn_before_its_deadline_reserves_nothing(doors: &Doors) -> Result<()> {
+    let fresh = ask(&unique("host"), 20, 1);
+    let before =
+        |seconds| with(&fresh, |wish| wish.deadline = Some(UnixMs::now().plus(Duration::from_secs(seconds))));
+    assert_eq!(one(doors, &fresh).await?, Slot::Now);
+    assert_eq!(one(doors, &before(10)).await?, Slot::TooLate);
+    assert!(is_about(wait(one(doors, &before(30)).await?), 20));
+    assert!(is_about(later(one(doors, &before(60)).await?), 40 - LEAD.as_secs()));
+    assert_eq!(one(doors, &before(45)).await?, Slot::TooLate);
+    assert!(is_about(later(one(doors, &before(90)).await?), 60 - LEAD.as_secs()));
+    Ok(())
+}
+
+/// So many at once, one of them gone makes room for one.
+pub async fn no_more_are_under_way_than_the_pace_allows(doors: &Doors) -> Result<()> {
+    let host = unique("host");
+    let ask = |token| with(&ask(&host, 0, 1), |wish| (wish.pace.concurrency, wish.token) = (2, token));
+    let slots = doors.hosts.reserve(&[ask(1), ask(2), ask(3)]).await?;
+    assert_eq!(slots[..2], [Slot::Now; 2]);
+    assert!(wait(slots[2]) > Duration::ZERO);
+    assert_eq!(one(doors, &ask(2)).await?, Slot::Now, "who has a place needs no second one");
+    let gone = Visit { key: key(&host), token: 1 };
+    doors.hosts.leave(&[gone.clone(), gone]).await?;
+    assert_eq!(one(doors, &ask(3)).await?, Slot::Now);
+    wait(one(doors, &ask(4)).await?);
+    Ok(())
+}
+
+/// Its worker is gone, while another's request only takes long.
+pub async fn a_place_that_nobody_leaves_or_keeps_is_free_after_a_while(doors: &Doors) -> Result<()> {
+    let host = unique("host");
+    let brief = Duration::from_millis(200);
+    let ask = |token| {
+        with(&ask(&host, 0, 1), |wish| {
+            (wish.pace.concurrency, wish.token, wish.lapse) = (2, token, brief);
+        })
+    };
+    assert_eq!(doors.hosts.reserve(&[ask(1), ask(2)]).await?, [Slot::Now; 2]);
+    doors.hosts.stay(&[Visit { key: key(&host), token: 1 }], Duration::from_secs(60)).await?;
+    eventually(Duration::from_secs(10), async || Ok(one(doors, &ask(3)).await? == Slot::Now)).await?;
+    let under_way = doors.control.host(&key(&host)).await?.map(|host| host.under_way);
+    assert!(under_way.is_some_and(|under_way| under_way >= 1), "{under_way:?}");
+    Ok(())
+}
+
+/// By the time that a request takes, it is known how often places come free.
+pub async fn a_slow_host_is_asked_as_often_as_its_places_allow(doors: &Doors) -> Result<()> {
+    let host = unique("host");
+    let ask = |token| with(&ask(&host, 0, 1), |wish| (wish.pace.concurrency, wish.token) = (1, token));
+    assert_eq!(one(doors, &ask(1)).await?, Slot::Now);
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    doors.hosts.leave(&[Visit { key: key(&host), token: 1 }]).await?;
+    let took = doors.control.host(&key(&host)).await?.and_then(|host| host.latency);
+    assert!(took.is_some_and(|took| took >= Duration::from_millis(50)), "{took:?}");
+    assert_eq!(one(doors, &ask(2)).await?, Slot::Now);
+    assert!(wait(one(doors, &ask(3)).await?) >= Duration::from_millis(50));
+    Ok(())
+}
+
+fn refusal(asked: Option<u64>) -> Refusal {
+    Refusal { status: 429, asked: asked.map(Duration::from_secs), base: Duration::from_secs(30), jitter: 0.0 }
+}
+
+/// Slots that were reserved before are void.
+pub async fn a_host_that_asks_for_it_is_left_alone_by_all(doors: &Doors) -> Result<()> {
+    let host = unique("host");
+    let fresh = ask(&host, 5, 1);
+    let slots = doors.hosts.reserve(&[fresh.clone(), fresh.clone()]).await?;
+    let until = doors.hosts.push_back(&key(&host), &refusal(Some(20))).await?;
+    assert!(is_about(until.wait_from(UnixMs::now()), 20));
+    let held = Some(at(slots[1]));
+    let slots = doors.hosts.reserve(&[with(&fresh, |wish| wish.held = held), fresh]).await?;
+    assert!(is_about(wait(slots[0]), 20) && is_about(wait(slots[1]), 25), "{slots:?}");
+    Ok(())
+}
+
+/// One request is one refusal; what was under way beside it says the same again.
+pub async fn refusals_in_a_row_double_the_time_and_those_at_once_count_once(doors: &Doors) -> Result<()> {
+    let host = key(&unique("host"));
+    let brief = Refusal { base: Duration::from_millis(100), ..refusal(None) };
+    let first = doors.hosts.push_back(&host, &brief).await?;
+    let again = doors.hosts.push_back(&host, &brief).await?;
+    assert!(again.0.abs_diff(first.0) <= 50 || again > first);
+    let strikes =
+        async || Ok(doors.control.host(&host).await?.and_then(|host| host.backoff).map_or(0, |b| b.strikes));
+    let before: u32 = strikes().await?;
+    eventually(Duration::from_secs(10), async || {
+        doors.hosts.push_back(&host, &brief).await?;
+        Ok(strikes().await? > before + 2)
+    })
+    .await?;
+    let state = doors.control.host(&host).await?.and_then(|host| host.backoff).expect("it backs off");
+    let wait = state.until.since(state.since).as_millis() as u64;
+    assert!(wait.abs_diff(100 << (state.strikes - 1)) <= 2, "{state:?}");
+    Ok(())
+}
+
+/// Whatever it asks for.
+pub async fn no_host_is_left_alone_for_longer_than_a_day(doors: &Doors) -> Result<()> {
+    let host = key(&unique("host"));
+    for asked in [u64::MAX / 2_000, 1] {
+        let until = doors.hosts.push_back(&host, &refusal(Some(asked))).await?;
+        assert!(is_about(until.wait_from(UnixMs::now()), MAX_BACKOFF.as_secs()));
+    }
+    Ok(())
+}
+
+/// Whoever holds a slot is told as well.
+pub async fn a_blocked_host_is_not_asked_until_it_is_unblocked(doors: &Doors) -> Result<()> {
+    let host = unique("host");
+    let fresh = ask(&host, 0, 1);
+    doors.control.block(&key(&host)).await?;
+    let held = with(&fresh, |wish| wish.held = Some(UnixMs::now()));
+    assert_eq!(doors.hosts.reserve(&[fresh.clone(), held]).await?, [Slot::Blocked; 2]);
+    doors.control.block(&key(&host)).await?;
+    assert!(doors.control.unblock(&key(&host)).await?);
+    assert!(!doors.control.unblock(&key(&host)).await?);
+    assert_eq!(one(doors, &fresh).await?, Slot::Now);
+    Ok(())
+}
+
+/// A person knows better.
+pub async fn unblocking_lifts_a_back_off(doors: &Doors) -> Result<()> {
+    let host = unique("host");
+    doors.hosts.push_back(&key(&host), &refusal(Some(3_600))).await?;
+    assert!(doors.control.unblock(&key(&host)).await?);
+    assert_eq!(one(doors, &ask(&host, 5, 1)).await?, Slot::Now);
+    Ok(())
+}
+
+/// In the list, and alone.
+pub async fn people_see_what_is_known_of_a_host(doors: &Doors) -> Result<()> {
+    let (host, blocked) = (unique("host"), unique("blocked"));
+    assert_eq!(doors.control.host(&key(&host)).await?, None);
+    let fresh = with(&ask(&host, 8, 1), |wish| wish.pace.concurrency = 4);
+    let other = with(&fresh, |wish| wish.token = 1);
+    doors.hosts.reserve(&[fresh, other]).await?;
+    doors.hosts.push_back(&key(&host), &refusal(Some(100))).await?;
+    doors.control.block(&key(&blocked)).await?;
+    let state = doors.control.host(&key(&host)).await?.expect("it was asked");
+    assert_eq!((state.interval, state.under_way, state.blocked), (Duration::from_secs(8), 1, None));
+    let backoff = state.backoff.expect("it backs off");
+    assert_eq!((backoff.status, backoff.strikes), (429, 1));
+    assert!(state.next >= backoff.until);
+    let listed = doors.control.hosts().await?;
+    assert!(listed.is_sorted_by_key(|host| host.key.clone()));
+    assert!(listed.contains(&state));
+    let blocked = listed.iter().find(|state| state.key == key(&blocked)).expect("it is listed");
+    assert!(blocked.blocked.is_some());
+    Ok(())
+}
+
+fn robots_file() -> RobotsFile {
+    RobotsFile { status: 200, body: Bytes::from_static(b"User-agent: *\nDisallow: /\xff\n") }
+}
+
+/// The others wait for it, and get it.
+pub async fn of_all_who_need_a_robots_file_one_fetches_it(doors: &Doors) -> Result<()> {
+    let origin = page(&unique("host"), 0).origin();
+    let lease = Duration::from_secs(60);
+    let hosts = &doors.hosts;
+    assert_eq!(hosts.robots(&origin, lease).await?, RobotsEntry::Yours);
+    assert_eq!(hosts.robots(&origin, lease).await?, RobotsEntry::Awaited);
+    hosts.keep_robots(&origin, &robots_file(), lease).await?;
+    assert_eq!(hosts.robots(&origin, lease).await?, RobotsEntry::Known(robots_file()));
+    Ok(())
+}
+
+/// And then fetched anew, by one.
+pub async fn a_robots_file_is_kept_for_its_time(doors: &Doors) -> Result<()> {
+    let origin = page(&unique("host"), 0).origin();
+    doors.hosts.keep_robots(&origin, &robots_file(), Duration::from_millis(20)).await?;
+    let lease = Duration::from_secs(60);
+    let is_mine = async || Ok(doors.hosts.robots(&origin, lease).await? == RobotsEntry::Yours);
+    eventually(Duration::from_secs(10), is_mine).await
+}
+
+/// At once, or when its lease has lapsed.
+pub async fn who_cannot_fetch_a_robots_file_leaves_it_to_another(doors: &Doors) -> Result<()> {
+    let origin = page(&unique("host"), 0).origin();
+    let brief = Duration::from_millis(20);
+    assert_eq!(doors.hosts.robots(&origin, Duration::from_secs(60)).await?, RobotsEntry::Yours);
+    doors.hosts.give_up_robots(&origin).await?;
+    assert_eq!(doors.hosts.robots(&origin, brief).await?, RobotsEntry::Yours);
+    let is_mine = async || Ok(doors.hosts.robots(&origin, brief).await? == RobotsEntry::Yours);
+    eventually(Duration::from_secs(10), is_mine).await
 }

@@ -110,7 +110,7 @@ impl<'a> Scene<'a> {
     }
 
     pub(super) fn ending(&self, number: usize, terminal: Terminal) -> Finish {
-        Finish { claim: self.claim(number), terminal, note: Some(self.note(number, terminal)) }
+        Finish { claim: self.claim(number), terminal, note: Some(self.note(number, terminal)), landed: None }
     }
 
     /// What is known of a failed page; on every other one, all that can be known.

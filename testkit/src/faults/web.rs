@@ -27,9 +27,9 @@ pub enum Fate {
     Good,
     /// With 404.
     Missing,
-    /// With 503 so many times, then with a page.
+    /// With 500 so many times, then with a page.
     Flaky(usize),
-    /// With 503.
+    /// With 500.
     Broken,
 }
 
@@ -265,8 +265,8 @@ impl Shared {
         self.progress.send_modify(|progress| progress.last = now);
         match self.pages[page].fate {
             Fate::Missing => StatusCode::NOT_FOUND.into_response(),
-            Fate::Broken => StatusCode::SERVICE_UNAVAILABLE.into_response(),
-            Fate::Flaky(failures) if times <= failures => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+            Fate::Broken => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            Fate::Flaky(failures) if times <= failures => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
             Fate::Good | Fate::Flaky(_) => {
                 Html(format!("<!doctype html><html lang=\"en\"><title>Page {page}</title></html>\n"))
                     .into_response()

@@ -1,8 +1,9 @@
--- KEYS: crawl, pending, failed, outbox, gone. ARGV: crawl id, then url, kind, note (empty: none) for each.
+-- KEYS: crawl, pending, failed, outbox, gone, seen. ARGV: crawl id, then url, kind, note (empty: none), where it landed
+-- (empty: there) for each.
 -- Returns for each whether this call ended it. A counter moves only where a record went.
 local answer, counts = {}, {}
-for i = 2, #ARGV, 3 do
-  local url, kind, note = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+for i = 2, #ARGV, 4 do
+  local url, kind, note, landed = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   local ended = redis.call('HDEL', KEYS[2], url)
   answer[#answer + 1] = ended
   if ended == 1 then
@@ -13,6 +14,9 @@ for i = 2, #ARGV, 3 do
     end
     if kind == 'expired' then
       redis.call('SADD', KEYS[5], url)
+    end
+    if landed ~= '' then
+      redis.call('SADD', KEYS[6], landed)
     end
   end
 end

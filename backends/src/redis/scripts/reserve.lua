@@ -1,30 +1,122 @@
--- KEYS: ratelimit:<host>. ARGV: interval in us, burst, horizon in us, held slot in ms (or -1).
--- The arithmetic of common/src/gcra.rs. Returns 1 (granted) or 0 (later), the wait in us, the slot in ms.
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-local interval, horizon, held = tonumber(ARGV[1]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local function whole(number)
-  return string.format('%.0f', number)
+-- KEYS: ratelimit:<host>. ARGV for each URL: interval, burst, concurrency, held slot in ms (or -1), deadline in ms (or
+-- -1), token, lapse. Returns for each: 0 now, 1 reserved, 2 later, 3 too late, 4 blocked; the wait; the slot in ms.
+local now = now_us()
+local key = KEYS[1]
+local host = load(key)
+local changed, left = {}, {}
+
+local function forget(token)
+  host.places[token] = nil
+  host.under_way = host.under_way - 1
+  changed['p:' .. token] = nil
+  left[#left + 1] = 'p:' .. token
 end
-local function granted(slot)
-  return {1, whole(math.max(slot - now, 0)), whole(math.ceil(slot / 1000))}
+
+for token, place in pairs(host.places) do
+  if place.till <= now then
+    forget(token)
+  end
 end
-if held >= 0 and now <= held * 1000 + math.floor(interval / 4) then
-  return granted(held * 1000)
+
+local function set(name, value)
+  host[name] = value
+  changed[name] = int(value)
 end
-local kept = redis.call('HMGET', KEYS[1], 'next', 'line', 'minute', 'requests')
-local next_slot, line = tonumber(kept[1] or 0), tonumber(kept[2] or 0)
-local burst = interval * (tonumber(ARGV[2]) - 1)
-local slot = math.max(now, next_slot - burst)
-if slot > now + horizon then
-  line = math.max(line, now + horizon) + interval
-  redis.call('HSET', KEYS[1], 'line', whole(line))
-  redis.call('PEXPIRE', KEYS[1], whole(math.ceil((line - now) / 1000) + 60000))
-  return {0, whole(line - now), '0'}
+
+-- The interval of the pace, and no less than keeps its places busy (Little's law).
+local function effective(interval, concurrency)
+  return math.max(interval, concurrency > 0 and math.floor(host.latency / concurrency) or 0)
 end
-next_slot = math.max(next_slot, now) + interval
-local minute = math.floor(slot / 60000000)
-local requests = tonumber(kept[3] or 0) == minute and tonumber(kept[4] or 0) or 0
-redis.call('HSET', KEYS[1], 'next', whole(next_slot), 'interval', ARGV[1], 'minute', whole(minute), 'requests', requests + 1)
-redis.call('PEXPIRE', KEYS[1], whole(math.ceil((math.max(next_slot, line) - now) / 1000) + 60000))
-return granted(slot)
+
+local function reserved(slot)
+  return {1, int(slot - now), int(math.ceil(slot / 1000))}
+end
+
+local function count_request()
+  local minute = math.floor(now / 60000000)
+  set('requests', (host.minute == minute and host.requests or 0) + 1)
+  set('minute', minute)
+end
+
+-- Takes a place; where all are taken, reserves a slot for when one should be free.
+local function enter(wish, interval)
+  if wish.concurrency > 0 and host.under_way >= wish.concurrency then
+    local step = math.max(interval, MIN_STEP)
+    local slot = math.max(host.next, now + step)
+    set('next', slot + step)
+    return reserved(slot)
+  end
+  if wish.concurrency > 0 then
+    host.places[wish.token] = {since = now, till = now + wish.lapse}
+    host.under_way = host.under_way + 1
+    changed['p:' .. wish.token] = int(now) .. ' ' .. int(now + wish.lapse)
+  end
+  count_request()
+  return {0, '0', '0'}
+end
+
+local function line_up(wish, slot, interval)
+  local turn = math.max(host.line, slot)
+  if wish.deadline < turn then
+    return {3, '0', '0'}
+  end
+  set('line', turn + interval)
+  return {2, int(turn - now - LEAD), '0'}
+end
+
+local function reserve(wish)
+  if host.blocked then
+    return {4, '0', '0'}
+  end
+  if host.places[wish.token] then
+    forget(wish.token)
+  end
+  local interval = effective(wish.interval, wish.concurrency)
+  if wish.held and now <= wish.held + math.floor(interval / 4) and wish.held >= host['until'] then
+    return wish.held > now + EARLY and reserved(wish.held) or enter(wish, interval)
+  end
+  local free = wish.interval > 0 and host.next - interval * (wish.burst - 1) or 0
+  local slot = math.max(now, free, host['until'])
+  if slot < now + REACH and host.line > 0 then
+    set('line', 0)
+  end
+  if wish.deadline < slot then
+    return {3, '0', '0'}
+  elseif slot > now + HORIZON then
+    return line_up(wish, slot, interval)
+  end
+  local answer = slot > now and reserved(slot) or enter(wish, interval)
+  if slot > now or answer[1] == 0 then
+    set('next', math.max(host.next, now, host['until']) + interval)
+  end
+  return answer
+end
+
+local answers = {}
+local interval
+for i = 1, #ARGV, 7 do
+  local held, deadline = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
+  local wish = {
+    interval = tonumber(ARGV[i]), burst = tonumber(ARGV[i + 1]), concurrency = tonumber(ARGV[i + 2]),
+    held = held >= 0 and held * 1000, deadline = deadline >= 0 and deadline * 1000 or math.huge,
+    token = ARGV[i + 5], lapse = tonumber(ARGV[i + 6]),
+  }
+  interval = wish.interval
+  for _, part in ipairs(reserve(wish)) do
+    answers[#answers + 1] = part
+  end
+end
+if #left > 0 then
+  redis.call('HDEL', key, unpack(left))
+end
+if next(changed) then
+  changed.interval = int(interval)
+  local fields = {}
+  for name, value in pairs(changed) do
+    fields[#fields + 1] = name
+    fields[#fields + 1] = value
+  end
+  redis.call('HSET', key, unpack(fields))
+  expire(key, host, now)
+end
+return answers

@@ -1,0 +1,73 @@
+//! What people see of hosts, and can do to them.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::try_join_all;
+use trawl_common::host::HostKey;
+use trawl_common::ports::{HostBackoff, HostControl, HostState, Result};
+use trawl_common::time::UnixMs;
+
+use super::hosts::RedisHosts;
+use super::keys;
+
+/// Listed for ever.
+const FOR_EVER: UnixMs = UnixMs(1 << 52);
+
+#[async_trait]
+impl HostControl for RedisHosts {
+    async fn hosts(&self) -> Result<Vec<HostState>> {
+        let mut listed: Vec<String> =
+            self.query(redis::cmd("ZRANGE").arg(keys::HOSTS).arg(0).arg(-1)).await?;
+        listed.sort_unstable();
+        let listed: Vec<HostKey> = listed.iter().map(|key| HostKey::from_text(key)).collect();
+        let states = try_join_all(listed.iter().map(|key| self.host(key))).await?;
+        Ok(states.into_iter().flatten().collect())
+    }
+
+    async fn host(&self, key: &HostKey) -> Result<Option<HostState>> {
+        let fields: HashMap<String, String> =
+            self.query(redis::cmd("HGETALL").arg(keys::rate_limit(key))).await?;
+        Ok((!fields.is_empty()).then(|| state(key, &fields)))
+    }
+
+    async fn block(&self, key: &HostKey) -> Result<()> {
+        self.run::<u8>(self.scripts.block.key(keys::rate_limit(key)).arg(1)).await?;
+        self.list_until(key, FOR_EVER).await
+    }
+
+    async fn unblock(&self, key: &HostKey) -> Result<bool> {
+        let was = self.run::<u8>(self.scripts.block.key(keys::rate_limit(key)).arg(0)).await?;
+        let () = self
+            .query(redis::cmd("ZADD").arg(keys::HOSTS).arg("XX").arg(UnixMs::now().0).arg(key.as_str()))
+            .await?;
+        Ok(was == 1)
+    }
+}
+
+fn state(key: &HostKey, fields: &HashMap<String, String>) -> HostState {
+    let number = |name: &str| fields.get(name).and_then(|text| text.parse::<u64>().ok());
+    let micros = |name: &str| number(name).unwrap_or_default();
+    let instant = |name: &str| UnixMs(micros(name) / 1_000);
+    let now = UnixMs::now();
+    let is_under_way = |(name, times): &(&String, &String)| {
+        let until = times.split(' ').nth(1).and_then(|until| until.parse::<u64>().ok());
+        name.starts_with("p:") && until.is_some_and(|until| until / 1_000 > now.0)
+    };
+    HostState {
+        key: key.clone(),
+        interval: Duration::from_micros(micros("interval")),
+        next: instant("next"),
+        line: instant("line"),
+        under_way: fields.iter().filter(is_under_way).count() as u64,
+        latency: number("latency").filter(|took| *took > 0).map(Duration::from_micros),
+        backoff: number("strikes").filter(|strikes| *strikes > 0).map(|strikes| HostBackoff {
+            since: instant("since"),
+            until: instant("until"),
+            strikes: u32::try_from(strikes).unwrap_or(u32::MAX),
+            status: number("status").and_then(|status| u16::try_from(status).ok()).unwrap_or_default(),
+        }),
+        blocked: number("blocked").map(UnixMs),
+    }
+}

@@ -1,0 +1,51 @@
+-- One host's schedule, a hash that reads well in redis-cli. Instants and times are in us:
+--   next line interval latency; since until strikes (and the status) of the latest back-off; blocked (since when, ms);
+--   minute and requests (slots given in it); p:<token> = since until, for each request under way.
+-- The arithmetic is that of common/src/gcra.rs, and so are the names in capitals, which come before this text.
+local function now_us()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+
+local function int(number)
+  return string.format('%.0f', number)
+end
+
+local NUMBERS = {'next', 'line', 'latency', 'since', 'until', 'strikes', 'minute', 'requests'}
+
+local function load(key)
+  local kept = redis.call('HGETALL', key)
+  local host = {places = {}, under_way = 0}
+  for i = 1, #kept, 2 do
+    local token = string.match(kept[i], '^p:(.+)$')
+    if token then
+      local since, till = string.match(kept[i + 1], '^(%d+) (%d+)$')
+      host.places[token] = {since = tonumber(since), till = tonumber(till)}
+      host.under_way = host.under_way + 1
+    else
+      host[kept[i]] = kept[i + 1]
+    end
+  end
+  for _, name in ipairs(NUMBERS) do
+    host[name] = tonumber(host[name] or 0)
+  end
+  return host
+end
+
+-- How long a back-off is remembered after its end.
+local function calm(host)
+  return math.max(host['until'] - host.since, FORGIVEN_AFTER)
+end
+
+-- Lets the hash go when nothing in it matters any more.
+local function expire(key, host, now)
+  if host.blocked then
+    redis.call('PERSIST', key)
+    return
+  end
+  local last = math.max(host.next, host.line, host['until'] > 0 and host['until'] + calm(host) or 0)
+  for _, place in pairs(host.places) do
+    last = math.max(last, place.till)
+  end
+  redis.call('PEXPIRE', key, int(math.ceil(math.max(last - now, 0) / 1000) + 60000))
+end

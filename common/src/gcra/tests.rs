@@ -1,0 +1,289 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const START: u64 = 1_700_000_000_000_000;
+const SECOND: u64 = 1_000_000;
+
+/// So many requests a second, and no other limit.
+fn per_second(count: u32) -> Pace {
+    Pace { interval: Duration::from_micros(1_000_000 / u64::from(count)), ..Pace::UNLIMITED }
+}
+
+/// So many requests at once, and no other limit.
+fn at_once(concurrency: u32) -> Pace {
+    Pace { concurrency, ..Pace::UNLIMITED }
+}
+
+fn wish(pace: Pace) -> Wish {
+    Wish { pace, held: None, deadline: None, token: 0, lapse: Duration::from_secs(30) }
+}
+
+fn seconds(count: u64) -> u64 {
+    START + count * SECOND
+}
+
+fn ms(instant: u64) -> UnixMs {
+    UnixMs(instant.div_ceil(1_000))
+}
+
+/// Milliseconds until the slot.
+fn wait(slot: Slot) -> u128 {
+    match slot {
+        Slot::Now => 0,
+        Slot::Reserved { wait, .. } => wait.as_millis(),
+        other => panic!("not reserved: {other:?}"),
+    }
+}
+
+fn waits(schedule: &mut Schedule, pace: Pace, count: usize) -> Vec<u128> {
+    (0..count).map(|_| wait(schedule.reserve(&wish(pace), START))).collect()
+}
+
+#[test]
+fn slots_are_an_interval_apart() {
+    assert_eq!(waits(&mut Schedule::default(), per_second(5), 4), [0, 200, 400, 600]);
+}
+
+#[test]
+fn a_burst_goes_at_once_and_then_the_rate_holds() {
+    let pace = Pace { burst: 3, ..per_second(5) };
+    assert_eq!(waits(&mut Schedule::default(), pace, 5), [0, 0, 0, 200, 400]);
+}
+
+#[test]
+fn a_delay_only_slows() {
+    let pace = Pace { burst: 5, ..per_second(1) };
+    assert_eq!(pace.slowed(Duration::from_millis(10)), pace);
+    let slowed = pace.slowed(Duration::from_secs(9));
+    assert_eq!((slowed.interval, slowed.burst), (Duration::from_secs(9), 1));
+}
+
+#[test]
+fn those_beyond_the_horizon_line_up_and_come_back_a_little_before_their_turn() {
+    let mut schedule = Schedule::default();
+    waits(&mut schedule, per_second(1), 31);
+    let before = schedule.next;
+    for turn in 31..40 {
+        let later = schedule.reserve(&wish(per_second(1)), START);
+        assert_eq!(later, Slot::Later { wait: Duration::from_secs(turn) - LEAD });
+    }
+    assert_eq!(schedule.next, before, "a backlog that vanishes must block nobody");
+}
+
+#[test]
+fn a_line_whose_urls_stay_away_is_forgotten() {
+    let mut schedule = Schedule::default();
+    for _ in 0..10_000 {
+        schedule.reserve(&wish(per_second(1)), START);
+    }
+    // They were all cancelled, those with a slot as well.
+    assert_eq!(schedule.reserve(&wish(per_second(1)), seconds(60)), Slot::Now);
+    for _ in 0..30 {
+        wait(schedule.reserve(&wish(per_second(1)), seconds(60)));
+    }
+    let later = schedule.reserve(&wish(per_second(1)), seconds(60));
+    assert_eq!(later, Slot::Later { wait: Duration::from_secs(31) - LEAD });
+}
+
+#[test]
+fn a_host_whose_urls_come_back_in_time_is_never_idle_and_each_comes_back_once() {
+    let pace = per_second(1);
+    let mut schedule = Schedule::default();
+    let mut asked: Vec<u64> = Vec::new();
+    // When each asks next, and how often it has.
+    let mut asks: std::collections::BTreeSet<(u64, u32, usize)> =
+        (0..2_000).map(|url| (START, 1, url)).collect();
+    let mut most = 0;
+    while let Some((now, count, url)) = asks.pop_first() {
+        most = most.max(count);
+        match schedule.reserve(&wish(pace), now) {
+            Slot::Now => asked.push(now),
+            Slot::Reserved { wait, .. } => asked.push(now + micros(wait)),
+            Slot::Later { wait } => drop(asks.insert((now + micros(wait), count + 1, url))),
+            other => panic!("{other:?}"),
+        }
+    }
+    asked.sort_unstable();
+    assert!(asked.windows(2).all(|pair| pair[1] - pair[0] == SECOND));
+    assert_eq!((asked.len(), most), (2_000, 2));
+}
+
+#[test]
+fn a_held_slot_is_honoured_in_time_and_void_after() {
+    let mut schedule = Schedule::default();
+    waits(&mut schedule, per_second(1), 1);
+    let Slot::Reserved { at, .. } = schedule.reserve(&wish(per_second(1)), START) else { panic!() };
+    let held = Wish { held: Some(at), ..wish(per_second(1)) };
+    let before = schedule.clone();
+    assert_eq!(wait(schedule.reserve(&held, START + SECOND / 2)), 500);
+    assert_eq!(schedule.reserve(&held, START + 998_500), Slot::Now, "a timer is no finer than this");
+    assert_eq!(schedule.reserve(&held, START + 1_250_000), Slot::Now);
+    assert_eq!(schedule, before, "an honoured slot reserves nothing anew");
+    assert_eq!(wait(schedule.reserve(&held, START + 1_300_000)), 700);
+}
+
+#[test]
+fn slots_of_the_past_do_not_burst() {
+    let mut schedule = Schedule::default();
+    let slots: Vec<UnixMs> = (0..20).map(|number| ms(seconds(number))).collect();
+    waits(&mut schedule, per_second(1), 20);
+    let after = seconds(600);
+    let held = |slot| Wish { held: Some(slot), ..wish(per_second(1)) };
+    let waits: Vec<_> = slots.iter().map(|slot| wait(schedule.reserve(&held(*slot), after))).collect();
+    assert_eq!(waits, (0..20).map(|number| number * 1_000).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_cannot_have_its_turn_in_time_reserves_nothing() {
+    let mut schedule = Schedule::default();
+    let until = |deadline| Wish { deadline: Some(ms(deadline)), ..wish(per_second(1)) };
+    waits(&mut schedule, per_second(1), 10);
+    let before = schedule.clone();
+    assert_eq!(schedule.reserve(&until(seconds(9)), START), Slot::TooLate);
+    assert_eq!(schedule, before);
+    assert_eq!(wait(schedule.reserve(&until(seconds(10)), START)), 10_000);
+    waits(&mut schedule, per_second(1), 20);
+    schedule.reserve(&wish(per_second(1)), START);
+    let before = schedule.clone();
+    assert_eq!(schedule.reserve(&until(seconds(31)), START), Slot::TooLate, "the line is too long");
+    assert_eq!(schedule, before);
+}
+
+#[test]
+fn no_more_are_under_way_at_once_than_the_pace_allows() {
+    let mut schedule = Schedule::default();
+    let token = |token| Wish { token, ..wish(at_once(2)) };
+    assert_eq!(schedule.reserve(&token(1), START), Slot::Now);
+    assert_eq!(schedule.reserve(&token(2), START), Slot::Now);
+    assert_eq!(wait(schedule.reserve(&token(3), START)), 5);
+    assert_eq!(schedule.reserve(&token(2), START), Slot::Now, "it has its place already");
+    schedule.leave(1, START + 1_000);
+    assert_eq!(schedule.reserve(&token(3), START + 1_000), Slot::Now);
+    assert!(wait(schedule.reserve(&token(4), START + 1_000)) > 0);
+    let much_later = seconds(31);
+    assert_eq!(schedule.reserve(&token(4), much_later), Slot::Now, "whoever had the places is gone");
+}
+
+#[test]
+fn a_slow_host_is_asked_as_often_as_its_places_allow() {
+    let pace = Pace { concurrency: 4, ..per_second(1) };
+    let mut schedule = Schedule { latency: 40 * SECOND, ..Schedule::default() };
+    assert_eq!(waits(&mut schedule, pace, 3), [0, 10_000, 20_000]);
+}
+
+#[test]
+fn a_host_that_asks_for_it_is_left_alone_by_all() {
+    let mut schedule = Schedule::default();
+    waits(&mut schedule, per_second(1), 1);
+    let Slot::Reserved { at, .. } = schedule.reserve(&wish(per_second(1)), START) else { panic!() };
+    let until = schedule.push_back(Some(Duration::from_secs(20)), Duration::from_secs(30), 0.0, START);
+    assert_eq!(until, seconds(20));
+    let held = Wish { held: Some(at), ..wish(per_second(1)) };
+    assert_eq!(wait(schedule.reserve(&held, seconds(1))), 19_000, "a slot reserved before is void");
+    assert_eq!(wait(schedule.reserve(&wish(per_second(1)), seconds(1))), 20_000);
+    let unlimited = schedule.reserve(&wish(Pace::UNLIMITED), seconds(1));
+    assert_eq!(wait(unlimited), 19_000);
+}
+
+#[test]
+fn a_back_off_doubles_each_time_up_to_a_day_and_is_forgiven_after_a_calm_time() {
+    let mut schedule = Schedule::default();
+    let base = Duration::from_secs(30);
+    let mut now = START;
+    let mut waits = Vec::new();
+    for _ in 0..16 {
+        let until = schedule.push_back(None, base, 0.0, now);
+        waits.push((until - now) / SECOND);
+        now = until + 1;
+    }
+    assert_eq!(waits[..4], [30, 60, 120, 240]);
+    assert_eq!(waits[12..], [86_400; 4]);
+    now += micros(MAX_BACKOFF);
+    assert_eq!(schedule.push_back(None, base, 0.0, now) - now, 30 * SECOND);
+    let stretched = Schedule::default().push_back(None, base, 1.0, START) - START;
+    assert_eq!(stretched, 45 * SECOND);
+}
+
+#[test]
+fn what_was_under_way_together_counts_as_one_refusal() {
+    let mut schedule = Schedule::default();
+    let mut push = |asked: Option<u64>, now| {
+        schedule.push_back(asked.map(Duration::from_secs), Duration::from_secs(30), 0.0, now)
+    };
+    assert_eq!(push(None, START), seconds(30));
+    assert_eq!(push(None, seconds(1)), seconds(30));
+    assert_eq!(push(Some(5), seconds(1)), seconds(30), "it cannot be shortened");
+    assert_eq!(push(Some(100), seconds(1)), seconds(101));
+    assert_eq!(push(Some(u64::MAX), seconds(2)), seconds(2) + micros(MAX_BACKOFF));
+    assert_eq!(schedule.backoff.strikes, 1);
+}
+
+#[test]
+fn a_blocked_host_is_not_asked_at_all() {
+    let mut schedule = Schedule { is_blocked: true, ..Schedule::default() };
+    let held = Wish { held: Some(ms(START)), ..wish(Pace::UNLIMITED) };
+    assert_eq!(schedule.reserve(&held, START), Slot::Blocked);
+    assert!(!schedule.is_past(u64::MAX));
+}
+
+#[test]
+fn a_schedule_is_past_when_it_says_what_a_new_one_says() {
+    let mut schedule = Schedule::default();
+    assert!(schedule.is_past(START));
+    waits(&mut schedule, per_second(1), 2);
+    assert!(!schedule.is_past(seconds(1)));
+    assert!(schedule.is_past(seconds(2)));
+    schedule.push_back(None, Duration::from_secs(30), 0.0, START);
+    assert!(!schedule.is_past(seconds(31)), "how often it asked is remembered for a while");
+    assert!(schedule.is_past(seconds(330)));
+}
+
+proptest! {
+    #[test]
+    fn no_window_holds_more_than_the_rate_and_the_burst(
+        count in 1u32..50, burst in 1u32..5, gaps in prop::collection::vec(0u64..3_000_000, 1..200)
+    ) {
+        let pace = Pace { burst, ..per_second(count) };
+        let mut schedule = Schedule::default();
+        let mut now = START;
+        let mut slots = Vec::new();
+        for gap in gaps {
+            now += gap;
+            match schedule.reserve(&wish(pace), now) {
+                Slot::Now => slots.push(now),
+                Slot::Reserved { wait, .. } => slots.push(now + micros(wait)),
+                _ => {}
+            }
+        }
+        prop_assert!(slots.is_sorted());
+        let width = burst as usize + 1;
+        for window in slots.windows(width) {
+            prop_assert!(window[width - 1] - window[0] >= micros(pace.interval) - 1);
+        }
+    }
+
+    #[test]
+    fn nobody_is_asked_during_a_back_off_and_places_are_never_overrun(
+        steps in prop::collection::vec((0u64..2_000_000, 0u8..4, 0u64..6), 1..300)
+    ) {
+        let pace = Pace { concurrency: 3, ..per_second(4) };
+        let mut schedule = Schedule::default();
+        let mut now = START;
+        for (gap, what, token) in steps {
+            now += gap;
+            match what {
+                0 => schedule.leave(token, now),
+                1 => drop(schedule.push_back(None, Duration::from_secs(1), 0.5, now)),
+                _ => {
+                    let slot = schedule.reserve(&Wish { token, ..wish(pace) }, now);
+                    if slot == Slot::Now {
+                        prop_assert!(now >= schedule.backoff.until);
+                    }
+                }
+            }
+            let under_way = schedule.places.iter().filter(|place| place.until > now).count();
+            prop_assert!(under_way <= 3);
+        }
+    }
+}

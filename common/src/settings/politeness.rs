@@ -1,0 +1,151 @@
+//! `[politeness]`: how hosts are asked.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::duration;
+use crate::gcra::Pace;
+use crate::host::HostKey;
+use crate::rate::{Rate, Unit};
+use crate::url::Host;
+
+/// `[politeness]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Politeness {
+    /// How often one host is asked, by all workers together.
+    pub rate: Rate,
+    /// How many requests may follow each other without a gap after a quiet time.
+    pub burst: u32,
+    /// How many requests to one host may be under way at once, from all workers together; 0 for any number.
+    pub concurrency: u32,
+    /// Whether robots.txt is obeyed.
+    pub robots: bool,
+    /// The longest delay between two requests that a robots.txt can ask for.
+    #[serde(with = "duration")]
+    pub max_crawl_delay: Duration,
+    /// How long a host is left alone that answers 429 or 503 and does not say for how long; it doubles each time.
+    #[serde(with = "duration")]
+    pub backoff: Duration,
+    /// What shares one rate.
+    pub share: Share,
+    /// What differs for some hosts; the first that fits decides.
+    #[serde(default)]
+    pub host: Vec<HostRule>,
+}
+
+/// `politeness.share`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Share {
+    /// Each host has a rate of its own.
+    Host,
+    /// All hosts of a registrable domain (of `example.co.uk`, by the Public Suffix List) share one.
+    Domain,
+}
+
+/// `[[politeness.host]]`: what differs for some hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostRule {
+    /// Hosts, each with all below it.
+    pub host: Vec<String>,
+    /// In place of `politeness.rate`.
+    pub rate: Option<Rate>,
+    /// In place of `politeness.burst`.
+    pub burst: Option<u32>,
+    /// In place of `politeness.concurrency`.
+    pub concurrency: Option<u32>,
+    /// In place of `politeness.robots`.
+    pub robots: Option<bool>,
+    /// A name: all hosts with it share one rate, as they share one server.
+    pub group: Option<String>,
+}
+
+/// How one host is to be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manners {
+    /// What it shares a schedule with.
+    pub key: HostKey,
+    /// How often, and how many at once.
+    pub pace: Pace,
+    /// Whether its robots.txt is obeyed.
+    pub robots: bool,
+}
+
+impl Politeness {
+    /// How `host` is to be asked.
+    pub fn manners(&self, host: &Host) -> Manners {
+        let fits = |rule: &&HostRule| rule.host.iter().any(|domain| host.is_within(domain));
+        let rule = self.host.iter().find(fits);
+        let rate = rule.and_then(|rule| rule.rate).unwrap_or(self.rate);
+        let burst = rule.and_then(|rule| rule.burst).unwrap_or(self.burst);
+        let concurrency = rule.and_then(|rule| rule.concurrency).unwrap_or(self.concurrency);
+        let key = match (rule.and_then(|rule| rule.group.as_deref()), self.share) {
+            (Some(group), _) => HostKey::group(group),
+            (None, Share::Host) => HostKey::host(host),
+            (None, Share::Domain) => HostKey::domain(host),
+        };
+        Manners {
+            key,
+            pace: Pace { interval: rate.interval().unwrap_or_default(), burst: burst.max(1), concurrency },
+            robots: rule.and_then(|rule| rule.robots).unwrap_or(self.robots),
+        }
+    }
+}
+
+impl Default for Politeness {
+    fn default() -> Self {
+        Self {
+            rate: Rate::Limited { count: 60, per: Unit::Minute },
+            burst: 1,
+            concurrency: 8,
+            robots: true,
+            max_crawl_delay: Duration::from_secs(60),
+            backoff: Duration::from_secs(30),
+            share: Share::Host,
+            host: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::url::CanonicalUrl;
+
+    fn manners(politeness: &Politeness, host: &str) -> Manners {
+        politeness.manners(&CanonicalUrl::parse(&format!("http://{host}/")).unwrap().host())
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_decides_and_what_it_leaves_out_stays() {
+        let rule = |host: &str, burst| HostRule {
+            host: vec![host.to_owned()],
+            burst: Some(burst),
+            ..HostRule::default()
+        };
+        let rules = vec![rule("slow.example.com", 2), rule("example.com", 3)];
+        let politeness = Politeness { host: rules, ..Politeness::default() };
+        let burst = |host| manners(&politeness, host).pace.burst;
+        assert_eq!(["a.slow.example.com", "www.example.com", "example.org"].map(burst), [2, 3, 1]);
+        assert_eq!(manners(&politeness, "slow.example.com").pace.interval, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn hosts_share_a_rate_by_domain_or_by_name() {
+        let rule = HostRule {
+            host: vec!["a.example".to_owned(), "b.example".to_owned()],
+            group: Some("cdn".to_owned()),
+            ..HostRule::default()
+        };
+        let politeness = Politeness { share: Share::Domain, host: vec![rule], ..Politeness::default() };
+        let key = |host| manners(&politeness, host).key.to_string();
+        let hosts =
+            ["www.bbc.co.uk", "news.bbc.co.uk", "10.1.2.3", "[::1]", "x.a.example", "b.example", "localhost"];
+        let keys = ["bbc.co.uk", "bbc.co.uk", "10.1.2.3", "[::1]", "@cdn", "@cdn", "localhost"];
+        assert_eq!(hosts.map(key), keys);
+        assert_eq!(manners(&Politeness::default(), "www.bbc.co.uk").key.to_string(), "www.bbc.co.uk");
+    }
+}

@@ -1,0 +1,47 @@
+//! A host that answers 429 or 503 wants to be left alone, by the whole fleet: that is no failure of the URL.
+
+use trawl_common::outcome::{Class, Failure, Outcome};
+use trawl_common::ports::Refusal;
+use trawl_common::time::UnixMs;
+use trawl_common::url::CanonicalUrl;
+
+use crate::Shared;
+use crate::job::Job;
+
+/// After so many refusals a URL's next ones count as failures: it may be the URL that the host cannot serve.
+const MOST: u16 = 10;
+
+/// Whether an answer says that the host wants to be left alone (RFC 6585 4, RFC 9110 15.6.4).
+pub(crate) fn is_refusal(status: u16) -> bool {
+    matches!(status, 429 | 503)
+}
+
+/// Whether a failure is such an answer.
+pub(crate) fn is_refused(failure: &Failure) -> bool {
+    failure.class == Class::Http && failure.status.is_some_and(is_refusal)
+}
+
+/// Has everyone leave the host of `url` alone. Returns until when.
+pub(crate) async fn push_back(shared: &Shared, url: &CanonicalUrl, failure: &Failure) -> UnixMs {
+    let Shared { ports, health, settings, .. } = shared;
+    let key = settings.politeness.manners(&url.host()).key;
+    let refusal = Refusal {
+        status: failure.status.unwrap_or_default(),
+        asked: failure.retry_after,
+        base: settings.politeness.backoff,
+        jitter: rand::random(),
+    };
+    let until = health.until_done("pushing a host back", || ports.hosts.push_back(&key, &refusal)).await;
+    tracing::info!(host = %key, status = refusal.status, %until, "the host wants to be left alone");
+    until
+}
+
+/// What becomes of a URL whose host is left alone until `until`.
+pub(crate) fn refused(shared: &Shared, job: &mut Job, failure: Failure, until: UnixMs) -> Outcome {
+    job.message.refusals = job.message.refusals.saturating_add(1);
+    if job.message.refusals > MOST {
+        job.failed(&shared.settings.retry, failure)
+    } else {
+        Outcome::Deferred { until }
+    }
+}

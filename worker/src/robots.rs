@@ -1,0 +1,219 @@
+//! robots.txt (RFC 9309): what it says, from this worker's memory, from the fleet's store, or from the origin.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use moka::sync::Cache;
+use tokio::time::{Instant, sleep};
+use tracing::debug;
+use trawl_common::gcra::{Slot, Wish};
+use trawl_common::outcome::{Class, Failure};
+use trawl_common::ports::{Ask, RobotsEntry, RobotsFile};
+use trawl_common::robots::{MAX_BYTES, Robots};
+use trawl_common::time::UnixMs;
+use trawl_common::url::{CanonicalUrl, Origin};
+
+use crate::Shared;
+use crate::refusal;
+use crate::ticket::{self, Ticket};
+use crate::turn::NEAR;
+
+/// A file is used for no longer than a day (RFC 9309 2.4): so long in the store, and then in a worker's memory.
+const KEPT_FOR: Duration = Duration::from_secs(24 * 3600 - REMEMBERED_FOR.as_secs());
+const REMEMBERED_FOR: Duration = Duration::from_secs(300);
+
+/// How soon a file is asked for again that could not be read: until then nothing is asked of its origin.
+const UNREADABLE_FOR: Duration = Duration::from_secs(30);
+
+/// How long a worker takes the store's word for that.
+const UNREADABLE_REMEMBERED_FOR: Duration = Duration::from_secs(5);
+
+/// How many redirects are followed (RFC 9309 2.3.1.2).
+const REDIRECTS: usize = 5;
+
+/// All files in memory may take so many bytes.
+const MEMORY: u64 = 64 << 20;
+
+/// How often to look whether another worker has fetched a file.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What is known of an origin.
+#[derive(Clone)]
+enum Known {
+    Rules(Arc<Robots>),
+    Unreadable(Failure),
+}
+
+/// What robots.txt means for one URL.
+pub(crate) enum Verdict {
+    /// It may be asked for, this long after another.
+    Allowed(Option<Duration>),
+    Forbidden,
+    /// The file could not be read, so nothing may be asked for.
+    Unreadable(Failure),
+    /// To be found out: [`learn`].
+    Unknown,
+}
+
+/// What came of finding out.
+pub(crate) enum Learnt {
+    /// The book knows.
+    Known,
+    /// The host is not to be asked before.
+    Later(UnixMs),
+    /// The host answered that it wants to be left alone until then.
+    Refused(Failure, UnixMs),
+    /// A person forbade to ask the host.
+    Blocked,
+}
+
+/// What this worker remembers of origins.
+pub(crate) struct RobotsBook(Cache<Origin, Remembered>);
+
+#[derive(Clone)]
+struct Remembered {
+    known: Known,
+    until: Instant,
+    bytes: usize,
+}
+
+impl Default for RobotsBook {
+    fn default() -> Self {
+        let weigh = |origin: &Origin, remembered: &Remembered| {
+            u32::try_from(origin.as_str().len() + remembered.bytes + 200).unwrap_or(u32::MAX)
+        };
+        Self(Cache::builder().max_capacity(MEMORY).weigher(weigh).build())
+    }
+}
+
+impl RobotsBook {
+    /// What is known of `url`.
+    pub(crate) fn verdict(&self, url: &CanonicalUrl) -> Verdict {
+        let remembered = self.0.get(&url.origin()).filter(|remembered| remembered.until > Instant::now());
+        match remembered.map(|remembered| remembered.known) {
+            Some(Known::Rules(rules)) if rules.allows(url) => Verdict::Allowed(rules.crawl_delay()),
+            Some(Known::Rules(_)) => Verdict::Forbidden,
+            Some(Known::Unreadable(failure)) => Verdict::Unreadable(failure),
+            None => Verdict::Unknown,
+        }
+    }
+
+    fn remember(&self, origin: Origin, file: &RobotsFile, agent: &str) {
+        let known = read(file, agent);
+        let time = if let Known::Rules(_) = known { REMEMBERED_FOR } else { UNREADABLE_REMEMBERED_FOR };
+        let remembered = Remembered { known, until: Instant::now() + time, bytes: file.body.len() };
+        self.0.insert(origin, remembered);
+    }
+}
+
+/// What an answer means (RFC 9309 2.3.1): a file that is not there forbids nothing, one that cannot be read everything.
+fn read(file: &RobotsFile, agent: &str) -> Known {
+    match file.status {
+        200..300 => Known::Rules(Arc::new(Robots::parse(&file.body, agent))),
+        300..500 => Known::Rules(Arc::new(Robots::allow_all())),
+        status => {
+            let why = String::from_utf8_lossy(&file.body);
+            let failure = Failure::new(Class::Robots, format_args!("robots.txt: {why}"));
+            Known::Unreadable(Failure { status: (status > 0).then_some(status), ..failure })
+        }
+    }
+}
+
+/// The name that rules are addressed to: the product of the user agent, without its version.
+fn agent(shared: &Shared) -> &str {
+    shared.settings.fetch.user_agent.split(['/', ' ']).next().unwrap_or_default()
+}
+
+/// Finds out what an origin's robots.txt says: of all workers one fetches it, and the others wait for that.
+pub(crate) async fn learn(shared: &Shared, origin: &Origin) -> Learnt {
+    let Shared { ports, health, settings, .. } = shared;
+    let lease = settings.fetch.timeout + NEAR + Duration::from_secs(5);
+    loop {
+        let looking = || ports.hosts.robots(origin, lease);
+        match health.until_done("looking for robots.txt", looking).await {
+            RobotsEntry::Known(file) => {
+                shared.robots.remember(origin.clone(), &file, agent(shared));
+                return Learnt::Known;
+            }
+            RobotsEntry::Awaited => sleep(LOOK).await,
+            RobotsEntry::Yours => break,
+        }
+    }
+    match fetch(shared, origin).await {
+        Ok((file, ttl)) => {
+            shared.robots.remember(origin.clone(), &file, agent(shared));
+            let keeping = || ports.hosts.keep_robots(origin, &file, ttl);
+            health.until_done("keeping robots.txt", keeping).await;
+            Learnt::Known
+        }
+        Err(learnt) => {
+            let giving_up = || ports.hosts.give_up_robots(origin);
+            health.until_done("giving up robots.txt", giving_up).await;
+            learnt
+        }
+    }
+}
+
+/// The file, and for how long it is good.
+async fn fetch(shared: &Shared, origin: &Origin) -> Result<(RobotsFile, Duration), Learnt> {
+    let url = origin.robots_txt();
+    let ticket = turn(shared, &url).await?;
+    let answer = shared.fetcher.read_start(&url, MAX_BYTES, REDIRECTS).await;
+    drop(ticket);
+    match answer {
+        Ok(answer) => {
+            let failure = Failure::new(Class::Robots, format_args!("robots.txt: status {}", answer.status));
+            let failure = Failure { status: Some(answer.status), retry_after: answer.retry_after, ..failure };
+            if refusal::is_refusal(answer.status) {
+                let until = refusal::push_back(shared, &url, &failure).await;
+                return Err(Learnt::Refused(failure, until));
+            }
+            let is_readable = answer.status < 500;
+            let body =
+                if is_readable { answer.body } else { Bytes::from(format!("status {}", answer.status)) };
+            let ttl = if is_readable { KEPT_FOR } else { UNREADABLE_FOR };
+            Ok((RobotsFile { status: answer.status, body }, ttl))
+        }
+        // What the pages meet as well, each with its own failure; too many redirects lead to no file.
+        Err(failure) if matches!(failure.class, Class::Forbidden | Class::Redirect) => {
+            Ok((RobotsFile { status: 404, body: Bytes::new() }, UNREADABLE_FOR))
+        }
+        Err(failure) => {
+            debug!(%origin, %failure, "no robots.txt");
+            Ok((RobotsFile { status: 0, body: Bytes::from(failure.to_string()) }, UNREADABLE_FOR))
+        }
+    }
+}
+
+/// Waits for a near turn with the host.
+async fn turn(shared: &Shared, url: &CanonicalUrl) -> Result<Ticket, Learnt> {
+    let manners = shared.settings.politeness.manners(&url.host());
+    let mut held = None;
+    loop {
+        let wish = Wish {
+            pace: manners.pace,
+            held,
+            deadline: None,
+            token: ticket::token(url),
+            lapse: ticket::lapse(shared),
+        };
+        let ask = [Ask { key: manners.key.clone(), wish }];
+        let reserving = || shared.ports.hosts.reserve(&ask);
+        let slot = shared.health.until_done("reserving slots", reserving).await.pop();
+        match slot {
+            Some(Slot::Reserved { wait, at }) if wait <= NEAR => {
+                held = Some(at);
+                sleep(wait).await;
+            }
+            Some(Slot::Reserved { wait, .. } | Slot::Later { wait }) => {
+                return Err(Learnt::Later(UnixMs::now().plus(wait)));
+            }
+            Some(Slot::Blocked) => return Err(Learnt::Blocked),
+            Some(Slot::Now | Slot::TooLate) | None => {
+                let [Ask { key, wish }] = ask;
+                return Ok(Ticket::new(shared, key, &wish));
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! When a job's turn with its host is: what robots.txt says, then the host's schedule.
+
+use std::time::Duration;
+
+use trawl_common::gcra::{Slot, Wish};
+use trawl_common::outcome::{Outcome, Skip};
+use trawl_common::ports::Ask;
+use trawl_common::settings::Manners;
+use trawl_common::time::UnixMs;
+use trawl_common::url::Origin;
+
+use crate::Shared;
+use crate::job::Job;
+use crate::robots::Verdict;
+use crate::ticket::{self, Ticket};
+
+/// A slot nearer than this waits in the worker; a farther one goes back to the queue's ladder.
+pub(crate) const NEAR: Duration = Duration::from_secs(5);
+
+/// When a job's turn is.
+pub(crate) enum Turn {
+    /// Now.
+    Now(Ticket),
+    /// At a reserved instant.
+    At { wait: Duration, slot: UnixMs },
+    /// To be asked for again then.
+    Later { until: UnixMs },
+    /// When the origin's robots.txt is known.
+    Unknown(Origin),
+    /// Never.
+    Never(Outcome),
+}
+
+/// When the turn of each job is, asked for all of them at once. A job that was put aside until later keeps that.
+pub(crate) async fn turns(shared: &Shared, jobs: &[Job]) -> Vec<Turn> {
+    let now = UnixMs::now();
+    let prepared: Vec<Result<Ask, Turn>> = jobs.iter().map(|job| prepare(shared, job, now)).collect();
+    let asks: Vec<Ask> = prepared.iter().filter_map(|ask| ask.as_ref().ok().cloned()).collect();
+    let mut slots = if asks.is_empty() {
+        Vec::new()
+    } else {
+        let reserving = || shared.ports.hosts.reserve(&asks);
+        shared.health.until_done("reserving slots", reserving).await
+    }
+    .into_iter();
+    prepared
+        .into_iter()
+        .map(|ask| match ask {
+            Ok(ask) => turn(shared, ask, slots.next().unwrap_or(Slot::Now), now),
+            Err(turn) => turn,
+        })
+        .collect()
+}
+
+/// What to ask the schedule, or what is clear without it.
+fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> Result<Ask, Turn> {
+    let message = &job.message;
+    if let Some(until) = message.until.filter(|&until| until > now) {
+        return Err(match message.slot {
+            Some(slot) => Turn::At { wait: until.wait_from(now), slot },
+            None => Turn::Later { until },
+        });
+    }
+    let url = message.target();
+    let Manners { key, mut pace, robots } = shared.settings.politeness.manners(&url.host());
+    if robots {
+        match shared.robots.verdict(url) {
+            Verdict::Allowed(None) => {}
+            Verdict::Allowed(Some(delay)) => {
+                pace = pace.slowed(delay.min(shared.settings.politeness.max_crawl_delay));
+            }
+            Verdict::Forbidden => return Err(Turn::Never(Outcome::Skipped(Skip::Robots))),
+            Verdict::Unreadable(failure) => {
+                return Err(Turn::Never(job.failed(&shared.settings.retry, failure)));
+            }
+            Verdict::Unknown => return Err(Turn::Unknown(url.origin())),
+        }
+    }
+    let wish = Wish {
+        pace,
+        held: message.slot,
+        deadline: message.deadline,
+        token: ticket::token(&message.url),
+        lapse: ticket::lapse(shared),
+    };
+    Ok(Ask { key, wish })
+}
+
+fn turn(shared: &Shared, Ask { key, wish }: Ask, slot: Slot, now: UnixMs) -> Turn {
+    match slot {
+        Slot::Now => Turn::Now(Ticket::new(shared, key, &wish)),
+        Slot::Reserved { wait, at } => Turn::At { wait, slot: at },
+        Slot::Later { wait } => Turn::Later { until: now.plus(wait) },
+        Slot::TooLate => Turn::Never(Outcome::Expired),
+        Slot::Blocked => Turn::Never(Outcome::Skipped(Skip::Blocked)),
+    }
+}
