@@ -1,8 +1,10 @@
-//! For trawl's tests: real servers, a site that logs what it is asked, one conformance suite
-//! for each port, and the fault suite.
+//! For trawl's tests: real servers, a site and a web of many hosts that log what they are asked, one conformance
+//! suite for each port, and the fault suite.
 
 pub mod cluster;
 pub mod conformance;
 pub mod faults;
+pub mod politeness;
 pub mod servers;
 pub mod site;
+pub mod world;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use trawl_backends::embedded::Embedded;
 use trawl_backends::rabbitmq::RabbitMq;
-use trawl_backends::redis::{self, RedisFrontier};
+use trawl_backends::redis::{self, RedisFrontier, RedisHosts};
 use trawl_cli::{Fail, Global};
 use trawl_common::crawl::Books;
 use trawl_common::names::CrawlId;
-use trawl_common::ports::{Control, Frontier, Queue};
+use trawl_common::ports::{Control, Frontier, HostControl, Queue};
 use trawl_common::settings::Settings;
 
 /// Which crawls a command is about.
@@ -20,10 +20,11 @@ pub(crate) struct Where {
     state: Option<PathBuf>,
 }
 
-/// The books of crawls, and what can be done to them.
+/// The books of crawls, the hosts, and what can be done to them.
 pub(crate) struct Desk {
     pub(crate) frontier: Arc<dyn Frontier>,
     pub(crate) control: Arc<dyn Control>,
+    pub(crate) hosts: Arc<dyn HostControl>,
     pub(crate) settings: Settings,
     embedded: Option<Embedded>,
 }
@@ -39,8 +40,9 @@ impl Desk {
 
     async fn of_fleet(settings: Settings) -> Result<Self, Fail> {
         let redis = redis::connect(&settings.redis).await?;
+        let hosts = Arc::new(RedisHosts::new(redis.clone()));
         let redis = Arc::new(RedisFrontier::new(redis, settings.recovery.patience));
-        Ok(Self { frontier: redis.clone(), control: redis, settings, embedded: None })
+        Ok(Self { frontier: redis.clone(), control: redis, hosts, settings, embedded: None })
     }
 
     fn of_file(file: &Path, settings: Settings) -> Result<Self, Fail> {
@@ -48,7 +50,13 @@ impl Desk {
             return Err(Fail::usage(format!("{}: there is no such state file", file.display())));
         }
         let store = Embedded::open(file, settings.recovery.patience).map_err(Fail::usage)?;
-        Ok(Self { frontier: store.frontier(), control: store.control(), settings, embedded: Some(store) })
+        Ok(Self {
+            frontier: store.frontier(),
+            control: store.control(),
+            hosts: store.host_control(),
+            settings,
+            embedded: Some(store),
+        })
     }
 
     /// Where messages go.

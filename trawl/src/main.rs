@@ -6,6 +6,7 @@ mod crawl;
 mod demo;
 mod desk;
 mod dlq;
+mod hosts;
 mod settings;
 mod status;
 
@@ -43,6 +44,8 @@ enum Command {
     Cancel(control::Args),
     /// List, show, send again or purge URLs that failed
     Dlq(dlq::Args),
+    /// List and show hosts, block those that must not be asked
+    Hosts(hosts::Args),
     /// Show or check the settings
     Config(settings::Args),
     /// Read sitemaps into the fleet's queues (the program `producer`)
@@ -66,6 +69,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Resume(args) => args.run(Verb::Resume, global).await,
         Command::Cancel(args) => args.run(Verb::Cancel, global).await,
         Command::Dlq(args) => args.run(global).await,
+        Command::Hosts(args) => args.run(global).await,
         Command::Config(args) => args.run(&global),
         Command::Producer(args) => args.run(global).await,
         Command::Worker(args) => args.run(global).await,

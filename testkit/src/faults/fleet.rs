@@ -146,6 +146,11 @@ impl Fleet {
         self.producer.lock().first().copied().flatten()
     }
 
+    /// Whether a run of the producer has read all.
+    pub fn has_produced(&self) -> bool {
+        !*self.producing.borrow()
+    }
+
     /// Runs the producer once more, as cron would.
     pub fn produce_again(&self) {
         self.producing.send_replace(true);

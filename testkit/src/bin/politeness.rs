@@ -1,0 +1,212 @@
+//! How politely a fleet of real processes crawls, judged by the log of the hosts that it asks.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep, timeout};
+use trawl_testkit::faults::fleet::{Fleet, Programs};
+use trawl_testkit::faults::signal::Signal;
+use trawl_testkit::faults::story::Story;
+use trawl_testkit::politeness::pacing;
+use trawl_testkit::servers::{self, VirtualHost};
+use trawl_testkit::world::{Plan, World};
+
+/// Crawl a synthetic web of many hosts with real workers, and judge by the hosts' log how they were asked
+#[derive(Parser)]
+#[command(name = "politeness")]
+struct Args {
+    /// The program under test
+    #[arg(long, value_name = "FILE", default_value = "target/release/trawl")]
+    trawl: PathBuf,
+    #[command(subcommand)]
+    measure: Measure,
+}
+
+#[derive(Subcommand)]
+enum Measure {
+    /// Many hosts, each at its pace
+    Pace {
+        #[arg(long, default_value_t = 50)]
+        hosts: usize,
+        #[arg(long, default_value_t = 150)]
+        pages: usize,
+        #[arg(long, default_value_t = 4)]
+        workers: usize,
+        /// Kill a worker each two seconds
+        #[arg(long)]
+        kill: bool,
+    },
+    /// One slow host with half of the backlog beside many quick ones: how long those take, alone and beside it
+    Slow {
+        #[arg(long, default_value_t = 20_000)]
+        urls: usize,
+        /// Watch the slow host for so many seconds once the others are done
+        #[arg(long, default_value_t = 60)]
+        watch: u64,
+    },
+}
+
+/// A pace of five a second.
+const INTERVAL: Duration = Duration::from_millis(200);
+
+/// No measure takes so long.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// A fleet on a virtual host and a database of its own.
+struct Rig {
+    fleet: Fleet,
+    folder: TempDir,
+    _broker: VirtualHost,
+}
+
+impl Rig {
+    async fn start(trawl: &Path, workers: usize, settings: &[(&str, &str)]) -> io::Result<Self> {
+        let folder = TempDir::with_prefix("trawl-politeness-")?;
+        let broker = VirtualHost::new().await;
+        let store = servers::own_database().await;
+        let mut env = vec![
+            ("RABBITMQ_URL".to_owned(), broker.url.reveal().to_string()),
+            ("REDIS_URL".to_owned(), store.reveal().to_string()),
+            ("TRAWL__FETCH__ALLOW_PRIVATE".to_owned(), "true".to_owned()),
+            ("TRAWL__CACHE__TTL".to_owned(), "0s".to_owned()),
+            ("TRAWL__QUEUES__BULK__TTL".to_owned(), "6h".to_owned()),
+        ];
+        env.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let programs = Programs { trawl: trawl.canonicalize()?, folder: folder.path().to_owned(), env };
+        let fleet = Fleet::start(programs, workers, Story::new(Instant::now(), false))?;
+        Ok(Self { fleet, folder, _broker: broker })
+    }
+
+    /// Has the producer read a list of URLs.
+    fn produce(&mut self, urls: &[String]) -> io::Result<()> {
+        let list = self.folder.path().join("urls.txt");
+        std::fs::write(&list, urls.join("\n"))?;
+        self.fleet.produce(&list.display().to_string());
+        Ok(())
+    }
+}
+
+fn told(what: &str, value: &str, bar: &str, holds: bool) -> bool {
+    anstream::println!("{what:<58} {value:>12}   {bar:<16} {}", if holds { "ok" } else { "MISSED" });
+    holds
+}
+
+async fn pace(trawl: &Path, hosts: usize, pages: usize, workers: usize, kill: bool) -> io::Result<bool> {
+    let world =
+        World::serve(&vec![Plan { pages, latency: Duration::from_millis(20), ..Plan::default() }; hosts])
+            .await?;
+    let settings = [("TRAWL__POLITENESS__RATE", "5/s"), ("TRAWL__RECOVERY__PATIENCE", "4s")];
+    let mut rig = Rig::start(trawl, workers, &settings).await?;
+    rig.produce(&world.pages())?;
+    let killing = async {
+        for pick in 0.. {
+            sleep(Duration::from_secs(2)).await;
+            if kill && let Some(worker) = rig.fleet.worker(pick) {
+                worker.signal(Signal::Kill).await?;
+            }
+        }
+        io::Result::Ok(())
+    };
+    tokio::select! {
+        // Every page, and the robots.txt of each host.
+        () = world.asked_for(hosts * (pages + 1)) => {}
+        killed = killing => killed?,
+        () = sleep(LIMIT) => return Err(io::Error::other("the crawl takes too long")),
+    }
+    let pacing = pacing(&world.log(), INTERVAL);
+    let short = 100.0 * pacing.short_share();
+    anstream::println!(
+        "{hosts} hosts at 5/s, {workers} workers{}:",
+        if kill { ", one killed each 2 s" } else { "" }
+    );
+    let polite =
+        told("gaps shorter than 85 % of the interval", &format!("{short:.2} %"), "< 1 %", short < 1.0);
+    let used = 100.0 * pacing.used;
+    anstream::println!("  shortest gap {:?}, {} requests", pacing.shortest, pacing.requests);
+    Ok(told("of the possible throughput", &format!("{used:.1} %"), "> 90 %", used > 90.0) && polite)
+}
+
+/// How long the quick hosts' pages take, with a slow host's among them or without. The rest of the watch shows the
+/// pace of the slow one.
+async fn quick(trawl: &Path, urls: usize, slow: usize, watch: Duration) -> io::Result<(Duration, f64)> {
+    let latency = Duration::from_millis(20);
+    let quick = 20;
+    let mut plans = vec![Plan { pages: urls / quick, latency, ..Plan::default() }; quick];
+    plans.push(Plan { pages: slow, latency, ..Plan::default() });
+    let world = Arc::new(World::serve(&plans).await?);
+    let rule = format!(
+        "[politeness]\nrate = \"unlimited\"\nconcurrency = 0\n[[politeness.host]]\nhost = [\"{}\"]\nrate = \"1/s\"\n",
+        world.host(quick)
+    );
+    let mut rig = Rig::start(trawl, 0, &[]).await?;
+    std::fs::write(rig.folder.path().join("trawl.toml"), rule)?;
+    rig.produce(&world.pages())?;
+    // All is queued before the first worker starts.
+    while rig.fleet.producer().is_some() || !rig.fleet.has_produced() {
+        sleep(Duration::from_millis(20)).await;
+    }
+    let programs = rig.fleet.programs().clone();
+    let workers = Fleet::start(programs, 1, Story::new(Instant::now(), false))?;
+    let of_quick = |log: &[_]| log.iter().filter(|a: &&trawl_testkit::world::Arrival| a.host < quick).count();
+    let done = async {
+        loop {
+            let log = world.log();
+            if of_quick(&log) >= urls + quick {
+                return log;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let log = timeout(LIMIT, done).await.map_err(|_| io::Error::other("the crawl takes too long"))?;
+    let times: Vec<Duration> = log.iter().filter(|a| a.host < quick).map(|a| a.at).collect();
+    let took =
+        times.iter().max().copied().unwrap_or_default() - times.iter().min().copied().unwrap_or_default();
+    if slow > 0 {
+        sleep(watch).await;
+    }
+    drop(workers);
+    let of_slow: Vec<_> = world.log().into_iter().filter(|a| a.host == quick).collect();
+    Ok((took, pacing(&of_slow, Duration::from_secs(1)).used))
+}
+
+async fn slow(trawl: &Path, urls: usize, watch: u64) -> io::Result<bool> {
+    let watch = Duration::from_secs(watch);
+    let (alone, _) = quick(trawl, urls / 2, 0, watch).await?;
+    let (beside, used) = quick(trawl, urls / 2, urls / 2, watch).await?;
+    anstream::println!(
+        "{} pages of 20 hosts at 20 ms, one worker with 64 slots: {alone:.2?} alone",
+        urls / 2
+    );
+    let ratio = beside.as_secs_f64() / alone.as_secs_f64();
+    let quick =
+        told("beside as many of one host at 1/s", &format!("{ratio:.2} times"), "<= 1.3 times", ratio <= 1.3);
+    let share = 100.0 * used;
+    Ok(told(
+        "of its own pace the slow host keeps",
+        &format!("{share:.1} %"),
+        "95 to 105 %",
+        (95.0..=105.0).contains(&share),
+    ) && quick)
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Args { trawl, measure } = Args::parse();
+    let result = match measure {
+        Measure::Pace { hosts, pages, workers, kill } => pace(&trawl, hosts, pages, workers, kill).await,
+        Measure::Slow { urls, watch } => slow(&trawl, urls, watch).await,
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            anstream::eprintln!("politeness: {error}");
+            ExitCode::from(2)
+        }
+    }
+}

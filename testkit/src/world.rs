@@ -1,0 +1,201 @@
+//! A synthetic web: many hosts, each at a loopback address of its own, and one log of every request that arrives.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+/// What a host is like.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// It has the pages `/page/0` and on. `/to/N` redirects to page N of the next host, and all else is not there.
+    pub pages: usize,
+    /// How long each page takes.
+    pub latency: Duration,
+    /// Its robots.txt; without one, 404.
+    pub robots: Option<Robots>,
+    /// So many requests for pages it refuses at first, with 429 and this `Retry-After` in seconds.
+    pub refuses: Option<(usize, u64)>,
+}
+
+/// How a host answers for its robots.txt.
+#[derive(Clone, Debug)]
+pub enum Robots {
+    /// With this text.
+    Text(String),
+    /// With this status so many times, then with a file that allows all.
+    Fails(u16, usize),
+}
+
+/// A request as it arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The number of the host.
+    pub host: usize,
+    /// What was asked for.
+    pub path: String,
+    /// When, since the web began.
+    pub at: Duration,
+}
+
+/// The running web. Ends when dropped.
+pub struct World {
+    hosts: Vec<Arc<Host>>,
+    log: Arc<Log>,
+    _serving: JoinSet<()>,
+}
+
+struct Host {
+    number: usize,
+    origin: String,
+    /// Where `/to/N` leads.
+    next: String,
+    plan: Plan,
+    robots_asked: AtomicUsize,
+    pages_asked: AtomicUsize,
+    log: Arc<Log>,
+}
+
+struct Log {
+    start: Instant,
+    arrivals: Mutex<Vec<Arrival>>,
+    count: watch::Sender<usize>,
+}
+
+impl Log {
+    fn arrivals(&self) -> MutexGuard<'_, Vec<Arrival>> {
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl World {
+    /// One host for each plan.
+    ///
+    /// # Errors
+    /// When an address or a port is not to be had.
+    pub async fn serve(plans: &[Plan]) -> io::Result<Self> {
+        let log =
+            Arc::new(Log { start: Instant::now(), arrivals: Mutex::default(), count: watch::Sender::new(0) });
+        let mut listeners = Vec::with_capacity(plans.len());
+        for number in 0..plans.len() {
+            listeners.push(TcpListener::bind((address(number), 0)).await?);
+        }
+        let origins: Vec<String> = listeners
+            .iter()
+            .map(|listener| Ok(format!("http://{}", listener.local_addr()?)))
+            .collect::<io::Result<_>>()?;
+        let mut serving = JoinSet::new();
+        let mut hosts = Vec::with_capacity(plans.len());
+        for ((number, plan), listener) in plans.iter().enumerate().zip(listeners) {
+            let host = Arc::new(Host {
+                number,
+                origin: origins[number].clone(),
+                next: origins[(number + 1) % origins.len()].clone(),
+                plan: plan.clone(),
+                robots_asked: AtomicUsize::new(0),
+                pages_asked: AtomicUsize::new(0),
+                log: Arc::clone(&log),
+            });
+            let router = Router::new().fallback(answer).with_state(Arc::clone(&host));
+            serving.spawn(async move {
+                let _ = axum::serve(listener, router).await;
+            });
+            hosts.push(host);
+        }
+        Ok(Self { hosts, log, _serving: serving })
+    }
+
+    /// The address of a path of a host: `http://127.1.0.1:port/path`.
+    pub fn url(&self, host: usize, path: &str) -> String {
+        format!("{}{path}", self.hosts[host].origin)
+    }
+
+    /// The name of a host, without its port.
+    pub fn host(&self, host: usize) -> String {
+        address(host).to_string()
+    }
+
+    /// Every page of every host: the first of each, the second of each, and so on.
+    pub fn pages(&self) -> Vec<String> {
+        let most = self.hosts.iter().map(|host| host.plan.pages).max().unwrap_or_default();
+        let of =
+            |page| self.hosts.iter().filter(move |host| page < host.plan.pages).map(move |host| (host, page));
+        (0..most).flat_map(of).map(|(host, page)| format!("{}/page/{page}", host.origin)).collect()
+    }
+
+    /// What has arrived so far, in order.
+    pub fn log(&self) -> Vec<Arrival> {
+        self.log.arrivals().clone()
+    }
+
+    /// Waits until so many requests have arrived.
+    pub async fn asked_for(&self, count: usize) {
+        // The sender lives as long as the web.
+        let _ = self.log.count.subscribe().wait_for(|asked| *asked >= count).await;
+    }
+}
+
+/// Of the loopback network, beside what others use.
+fn address(number: usize) -> Ipv4Addr {
+    let [high, low] = u16::try_from(number + 1).expect("a few thousand hosts").to_be_bytes();
+    Ipv4Addr::new(127, 1, high, low)
+}
+
+async fn answer(State(host): State<Arc<Host>>, request: Request) -> Response {
+    let path = request.uri().path().to_owned();
+    {
+        let mut arrivals = host.log.arrivals();
+        arrivals.push(Arrival { host: host.number, path: path.clone(), at: host.log.start.elapsed() });
+        host.log.count.send_replace(arrivals.len());
+    }
+    if path == "/robots.txt" {
+        return host.robots();
+    }
+    let number = |before: &str| path.strip_prefix(before).and_then(|number| number.parse::<usize>().ok());
+    if let Some(page) = number("/to/") {
+        return (StatusCode::FOUND, [(header::LOCATION, format!("{}/page/{page}", host.next))])
+            .into_response();
+    }
+    match number("/page/") {
+        Some(page) if page < host.plan.pages => host.page(page).await,
+        _ => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+impl Host {
+    fn robots(&self) -> Response {
+        let asked = self.robots_asked.fetch_add(1, Ordering::Relaxed);
+        match &self.plan.robots {
+            None => StatusCode::NOT_FOUND.into_response(),
+            Some(Robots::Text(text)) => text.clone().into_response(),
+            Some(Robots::Fails(status, times)) if asked < *times => {
+                StatusCode::from_u16(*status).unwrap_or(StatusCode::IM_A_TEAPOT).into_response()
+            }
+            Some(Robots::Fails(..)) => "User-agent: *\nAllow: /\n".into_response(),
+        }
+    }
+
+    async fn page(&self, page: usize) -> Response {
+        let asked = self.pages_asked.fetch_add(1, Ordering::Relaxed);
+        if let Some((times, after)) = self.plan.refuses
+            && asked < times
+        {
+            return (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, after.to_string())])
+                .into_response();
+        }
+        if !self.plan.latency.is_zero() {
+            sleep(self.plan.latency).await;
+        }
+        Html(format!("<!doctype html><html lang=\"en\"><title>Page {page}</title></html>\n")).into_response()
+    }
+}

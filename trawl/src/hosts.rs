@@ -1,0 +1,237 @@
+//! `trawl hosts`: what the fleet knows of hosts, and which it must not ask.
+
+use std::time::Duration;
+
+use anstream::println;
+use anstyle::{AnsiColor, Style};
+use clap::Subcommand;
+use serde_json::{Value, json};
+use trawl_cli::{Fail, Global, Outcome};
+use trawl_common::exit::Exit;
+use trawl_common::host::HostKey;
+use trawl_common::ports::{HostBackoff, HostState};
+use trawl_common::settings::Politeness;
+use trawl_common::text::printable;
+use trawl_common::time::UnixMs;
+use trawl_common::url::CanonicalUrl;
+
+use crate::desk::{Desk, Where};
+
+/// What to do with hosts.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    place: Where,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the hosts that were asked lately, that want to be left alone, or that are blocked
+    List {
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show all that is known of one host
+    Show {
+        /// The host, any URL of it, or @NAME for a group of `[[politeness.host]]`
+        host: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ask a host no more, from now on; what waits for it is skipped when its turn comes
+    Block {
+        /// The host, any URL of it, or @NAME for a group
+        host: String,
+    },
+    /// Lift a block, or a back-off that a host asked for
+    Unblock {
+        /// The host, any URL of it, or @NAME for a group
+        host: String,
+    },
+}
+
+impl Args {
+    pub(crate) async fn run(self, global: Global) -> Outcome {
+        let desk = Desk::open(&global, &self.place).await?;
+        let key = |host: &str| key(host, &desk.settings.politeness);
+        match &self.command {
+            Command::List { json } => list(&desk, *json).await,
+            Command::Show { host, json } => show(&desk, &key(host)?, *json).await,
+            Command::Block { host } => block(&desk, &key(host)?).await,
+            Command::Unblock { host } => unblock(&desk, &key(host)?).await,
+        }
+    }
+}
+
+/// The schedule that a host has by the settings.
+fn key(text: &str, politeness: &Politeness) -> Result<HostKey, Fail> {
+    if let Some(group) = text.strip_prefix('@') {
+        return Ok(HostKey::group(group));
+    }
+    let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}/") };
+    match CanonicalUrl::parse(&url) {
+        Ok(url) => Ok(politeness.manners(&url.host()).key),
+        Err(reason) => Err(Fail::usage(format!("`{}` is no host: {reason}", printable(text, 200)))),
+    }
+}
+
+async fn list(desk: &Desk, json: bool) -> Outcome {
+    let hosts = desk.hosts.hosts().await?;
+    if json {
+        hosts.iter().for_each(|host| println!("{}", as_json(host)));
+    } else if hosts.is_empty() {
+        anstream::eprintln!("no host was asked lately");
+    } else {
+        let dim = Style::new().dimmed();
+        println!(
+            "{dim}{:<40} {:>12} {:>10} {:>10} {:>9} {:>9}  state{dim:#}",
+            "host", "rate", "next slot", "line", "under way", "latency"
+        );
+        let now = UnixMs::now();
+        hosts.iter().for_each(|host| print_row(host, now));
+    }
+    Ok(Exit::Ok)
+}
+
+async fn show(desk: &Desk, key: &HostKey, json: bool) -> Outcome {
+    let Some(host) = desk.hosts.host(key).await? else {
+        return Err(Fail::usage(format!("nothing is known of {key}: it was not asked lately")));
+    };
+    if json {
+        println!("{}", as_json(&host));
+        return Ok(Exit::Ok);
+    }
+    let now = UnixMs::now();
+    let backoff = |text: fn(&HostBackoff) -> String| host.backoff.as_ref().map_or_else(nothing, text);
+    let lines = [
+        ("host", host.key.to_string()),
+        ("state", state(&host, now).0),
+        ("rate", rate(host.interval)),
+        ("next slot", wait(host.next, now)),
+        ("line", wait(host.line, now)),
+        ("under way", host.under_way.to_string()),
+        ("latency", host.latency.map_or_else(nothing, time)),
+        ("back-off since", backoff(|backoff| backoff.since.to_string())),
+        ("back-off until", backoff(|backoff| backoff.until.to_string())),
+        ("status", backoff(|backoff| backoff.status.to_string())),
+        ("times in a row", backoff(|backoff| backoff.strikes.to_string())),
+        ("blocked since", host.blocked.map_or_else(nothing, |since| since.to_string())),
+    ];
+    for (name, value) in lines {
+        println!("{name:<15} {value}");
+    }
+    Ok(Exit::Ok)
+}
+
+async fn block(desk: &Desk, key: &HostKey) -> Outcome {
+    desk.hosts.block(key).await?;
+    anstream::eprintln!("{key} is blocked: nobody asks it until `trawl hosts unblock {key}`");
+    Ok(Exit::Ok)
+}
+
+async fn unblock(desk: &Desk, key: &HostKey) -> Outcome {
+    match desk.hosts.unblock(key).await? {
+        true => anstream::eprintln!("{key} may be asked again"),
+        false => anstream::eprintln!("{key} was not blocked, and did not ask to be left alone"),
+    }
+    Ok(Exit::Ok)
+}
+
+fn as_json(host: &HostState) -> Value {
+    let HostState { key, interval, next, line, under_way, latency, backoff, blocked } = host;
+    json!({
+        "host": key.as_str(),
+        "interval_ms": interval.as_secs_f64() * 1_000.0,
+        "next": next,
+        "line": line,
+        "under_way": under_way,
+        "latency_ms": latency.map(|latency| latency.as_millis() as u64),
+        "backoff": backoff.as_ref().map(|backoff| json!({
+            "since": backoff.since, "until": backoff.until, "status": backoff.status, "strikes": backoff.strikes,
+        })),
+        "blocked": blocked,
+    })
+}
+
+fn print_row(host: &HostState, now: UnixMs) {
+    let (text, colour) = state(host, now);
+    let style = Style::new().fg_color(Some(colour.into()));
+    println!(
+        "{:<40} {:>12} {:>10} {:>10} {:>9} {:>9}  {style}{text}{style:#}",
+        host.key.as_str(),
+        rate(host.interval),
+        wait(host.next, now),
+        wait(host.line, now),
+        host.under_way,
+        host.latency.map_or_else(nothing, time),
+    );
+}
+
+fn state(host: &HostState, now: UnixMs) -> (String, AnsiColor) {
+    match (host.blocked, &host.backoff) {
+        (Some(_), _) => ("blocked".to_owned(), AnsiColor::Red),
+        (None, Some(HostBackoff { until, status, .. })) if *until > now => {
+            (format!("left alone for {}: answered {status}", wait(*until, now)), AnsiColor::Yellow)
+        }
+        _ => ("ok".to_owned(), AnsiColor::Green),
+    }
+}
+
+/// As settings write it, where that is a whole number.
+fn rate(interval: Duration) -> String {
+    let micros = interval.as_micros();
+    match [(1_000_000, 's'), (60_000_000, 'm'), (3_600_000_000, 'h')] {
+        _ if micros == 0 => "unlimited".to_owned(),
+        units => {
+            units.iter().find(|(unit, _)| unit / micros > 0 && unit % micros < micros / 100 + 1).map_or_else(
+                || format!("1 each {}", time(interval)),
+                |(unit, name)| format!("{}/{name}", unit / micros),
+            )
+        }
+    }
+}
+
+fn wait(until: UnixMs, now: UnixMs) -> String {
+    if until > now { time(until.wait_from(now)) } else { nothing() }
+}
+
+/// Two parts are enough for people.
+fn time(time: Duration) -> String {
+    let time = if time > Duration::from_secs(10) { Duration::from_secs(time.as_secs()) } else { time };
+    let time = Duration::from_millis(time.as_millis() as u64);
+    let shown = humantime::format_duration(time).to_string();
+    shown.split(' ').take(2).collect::<Vec<_>>().join(" ")
+}
+
+fn nothing() -> String {
+    "-".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_shown_as_it_is_set() {
+        for text in ["5/s", "1/s", "30/m", "100/h", "unlimited", "7/s"] {
+            let set: trawl_common::rate::Rate = text.parse().unwrap();
+            assert_eq!(rate(set.interval().unwrap_or_default()), text);
+        }
+        assert_eq!(rate(Duration::from_secs(7 * 3600)), "1 each 7h");
+    }
+
+    #[test]
+    fn a_host_is_named_by_itself_or_by_a_url() {
+        let key = |text| key(text, &Politeness::default()).unwrap().to_string();
+        for text in ["Example.com", "https://example.com:8443/a?b", "example.com:80"] {
+            assert_eq!(key(text), "example.com");
+        }
+        assert_eq!(key("@cdn"), "@cdn");
+        assert_eq!(key("[::1]"), "[::1]");
+        assert!(super::key("no host", &Politeness::default()).is_err());
+    }
+}
