@@ -1,42 +1,112 @@
-//! Reading a body up to a limit.
+//! Reading a body: whole, in parts, or its start.
 
 use bytes::{Bytes, BytesMut};
+use futures::TryStreamExt;
 use reqwest::Response;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt};
+use tokio_util::io::StreamReader;
 use trawl_common::outcome::{Class, Failure};
 
+use super::coding::{self, Reader, TooLarge};
 use super::failure;
 
-/// The body of `response`, decoded, if it has at most `limit` bytes. What lies beyond is not read, and a
-/// body that comes in one piece is not copied.
-pub(super) async fn read(response: Response, limit: u64) -> Result<Bytes, Failure> {
-    if response.content_length().is_some_and(|length| length > limit) {
-        return Err(too_large(limit));
-    }
-    let mut chunks = Chunks { response, limit, read: 0 };
-    let Some(first) = chunks.next().await? else { return Ok(Bytes::new()) };
-    let Some(second) = chunks.next().await? else { return Ok(first) };
-    let mut body = BytesMut::from(first);
-    body.extend_from_slice(&second);
-    while let Some(chunk) = chunks.next().await? {
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body.freeze())
+/// How much of an unpacked body is handed on at once.
+const PART: usize = 32 * 1024;
+
+/// The limit of a body whose reader has limits of its own. Nested codings could make it busy with nothing.
+const MAX_STREAM: u64 = 2 << 30;
+
+/// A body that is being read, at most to a limit: of bytes as sent, unpacked, and in between.
+pub(super) struct Body {
+    source: Source,
+    /// `fetch.max_body`, or else [`MAX_STREAM`].
+    limit: Option<u64>,
 }
 
-struct Chunks {
-    response: Response,
-    limit: u64,
-    read: u64,
+enum Source {
+    /// As it was sent, and how much of it was read.
+    Plain(Response, u64),
+    Packed(Reader),
 }
 
-impl Chunks {
-    async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
-        let chunk = self.response.chunk().await.map_err(|error| failure::broken_body(&error))?;
-        self.read += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
-        if self.read > self.limit { Err(too_large(self.limit)) } else { Ok(chunk) }
+impl Body {
+    /// The body of `response`, out of its content codings. Without a limit the caller has its own.
+    pub(super) async fn open(response: Response, limit: Option<u64>) -> Result<Self, Failure> {
+        let codings = coding::codings(response.headers())?;
+        if codings.is_empty() {
+            return Ok(Self { source: Source::Plain(response, 0), limit });
+        }
+        let length = response.content_length();
+        let mut packed = StreamReader::new(Box::pin(response.bytes_stream().map_err(std::io::Error::other)));
+        let fault = |error| fault(error, limit);
+        // Nothing is nothing in any coding, although no coding says so.
+        let is_empty = length == Some(0) || packed.fill_buf().await.map_err(fault)?.is_empty();
+        let codings = if is_empty { &[] } else { codings.as_slice() };
+        let reader = coding::unpacked(packed, codings, limit.unwrap_or(MAX_STREAM)).await.map_err(fault)?;
+        Ok(Self { source: Source::Packed(reader), limit })
+    }
+
+    /// The next part; none at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        match &mut self.source {
+            Source::Plain(response, read) => {
+                let chunk = response.chunk().await.map_err(|error| failure::broken_body(&error))?;
+                *read += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
+                if *read > self.limit.unwrap_or(MAX_STREAM) { Err(too_large(self.limit)) } else { Ok(chunk) }
+            }
+            Source::Packed(reader) => {
+                let mut part = BytesMut::with_capacity(PART);
+                let read = reader.read_buf(&mut part).await.map_err(|error| fault(error, self.limit))?;
+                Ok(if read == 0 { None } else { Some(part.freeze()) })
+            }
+        }
+    }
+
+    /// All of it. What comes in one piece is not copied, and what says that it is too large is not read.
+    pub(super) async fn read(mut self) -> Result<Bytes, Failure> {
+        if let Source::Plain(response, _) = &self.source
+            && response.content_length() > self.limit.or(Some(MAX_STREAM))
+        {
+            return Err(too_large(self.limit));
+        }
+        let Some(first) = self.next().await? else { return Ok(Bytes::new()) };
+        let Some(second) = self.next().await? else { return Ok(first) };
+        let mut body = BytesMut::from(first);
+        body.extend_from_slice(&second);
+        while let Some(part) = self.next().await? {
+            body.extend_from_slice(&part);
+        }
+        Ok(body.freeze())
+    }
+
+    /// Its first `most` bytes; the rest is not read.
+    pub(super) async fn read_start(mut self, most: usize) -> Result<Bytes, Failure> {
+        let mut start = BytesMut::new();
+        while start.len() < most {
+            let Some(part) = self.next().await? else { break };
+            start.extend_from_slice(&part[..part.len().min(most - start.len())]);
+        }
+        Ok(start.freeze())
     }
 }
 
-fn too_large(limit: u64) -> Failure {
-    Failure::new(Class::Size, format_args!("larger than {limit} bytes (`fetch.max_body`)"))
+/// What an error while unpacking means: it comes from the network, from the limit, or from a decoder.
+fn fault(error: std::io::Error, limit: Option<u64>) -> Failure {
+    let cause = error.get_ref();
+    if cause.is_some_and(|cause| cause.is::<TooLarge>()) {
+        return too_large(limit);
+    }
+    match cause.and_then(|cause| cause.downcast_ref()) {
+        Some(cause) => failure::broken_body(cause),
+        None => Failure::new(Class::Body, format_args!("broken content coding: {error}")),
+    }
+}
+
+fn too_large(limit: Option<u64>) -> Failure {
+    match limit {
+        Some(limit) => {
+            Failure::new(Class::Size, format_args!("larger than {limit} bytes (`fetch.max_body`)"))
+        }
+        None => Failure::new(Class::Size, format_args!("larger than {MAX_STREAM} bytes")),
+    }
 }

@@ -17,6 +17,11 @@ pub(super) fn no_answer(error: &reqwest::Error) -> Failure {
     Failure::new(classify(error, Class::Connect), innermost(error))
 }
 
+/// A name without an address.
+pub(super) fn no_name(error: &dyn Error) -> Failure {
+    Failure::new(Class::Dns, error)
+}
+
 /// An answer that ended before its body was complete, or whose content coding is broken.
 pub(super) fn broken_body(error: &reqwest::Error) -> Failure {
     Failure::new(classify(error, Class::Body), innermost(error))
@@ -25,12 +30,17 @@ pub(super) fn broken_body(error: &reqwest::Error) -> Failure {
 /// An answer whose status is not a success.
 pub(super) fn status(response: &Response) -> Failure {
     let status = response.status();
-    let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
     Failure {
         status: Some(status.as_u16()),
-        retry_after: retry_after.and_then(|value| wait(value, Timestamp::now())),
+        retry_after: retry_after(response),
         ..Failure::new(Class::Http, status)
     }
+}
+
+/// The wait that `response` asks for.
+pub(super) fn retry_after(response: &Response) -> Option<Duration> {
+    let value = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
+    wait(value, Timestamp::now())
 }
 
 /// The wait that a `Retry-After` asks for, in seconds or until a date (RFC 9110 10.2.3).
@@ -52,11 +62,18 @@ fn classify(error: &reqwest::Error, otherwise: Class) -> Class {
         Class::Dns
     } else if causes(error).any(|cause| cause.is::<rustls::Error>()) {
         Class::Tls
+    } else if causes(error).any(is_head_too_large) {
+        Class::Size
     } else if causes(error).any(is_broken_connection) {
         Class::Connect
     } else {
         otherwise
     }
+}
+
+/// Whether the answer had too many headers, or too long ones.
+fn is_head_too_large(cause: &(dyn Error + 'static)) -> bool {
+    cause.downcast_ref().is_some_and(hyper::Error::is_parse_too_large)
 }
 
 fn is_broken_connection(cause: &(dyn Error + 'static)) -> bool {

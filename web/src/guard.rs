@@ -1,107 +1,134 @@
-//! Which addresses may be asked: without leave, only those of the public internet.
+//! What may be asked: without leave, only the usual ports of the public internet.
 //!
-//! A page or a name server can point a crawler at its own network. So every address is checked where it
-//! is used: names when they are resolved, by [`Guard`] as the client's resolver, and addresses written in
-//! a URL, which no resolver sees, before each request.
+//! A page or a name server can point a crawler at its own network. So every hop is checked: ports, and addresses
+//! written in a URL, which no resolver sees, before each request; names when they are resolved, by [`Guard`]
+//! as the client's resolver. A proxy resolves names itself, so they are resolved here before it is asked.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use trawl_common::outcome::{Class, Failure};
+use trawl_common::settings;
+use trawl_common::url::literal_address;
+use url::Url;
 
-/// Lets through public addresses, or all of them.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Guard {
-    /// `fetch.allow_private`
-    pub(super) allow_private: bool,
+use super::address::is_public;
+use super::failure;
+
+/// Finds the addresses of a name.
+pub(super) type Lookup = fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
+
+/// Asks the system's resolver.
+pub(super) fn system_lookup(name: String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
+    async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) }.boxed()
 }
 
-/// An address that settings do not allow.
+/// Lets through what settings allow.
+#[derive(Clone, Debug)]
+pub(super) struct Guard {
+    settings: Arc<settings::Fetch>,
+    lookup: Lookup,
+}
+
+/// What settings do not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is not a public address, and `fetch.allow_private` is false")]
-pub(super) struct Refused(IpAddr);
+pub(super) enum Refused {
+    #[error(
+        "{0} is not a public address, and neither `fetch.allow_private` nor `fetch.allow_networks` allows it"
+    )]
+    Address(IpAddr),
+    #[error("port {0} is not among `fetch.ports`")]
+    Port(u16),
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        Self::new(Class::Forbidden, refused)
+    }
+}
 
 /// A name that has no address at all.
 #[derive(Debug, thiserror::Error)]
 #[error("no address")]
-struct NoAddress;
+pub(super) struct NoAddress;
 
 impl Guard {
-    /// Whether `address` may be asked.
-    pub(super) fn check(self, address: IpAddr) -> Result<(), Refused> {
-        if self.allow_private || is_public(address) { Ok(()) } else { Err(Refused(address)) }
+    pub(super) fn new(settings: settings::Fetch, lookup: Lookup) -> Self {
+        Self { settings: Arc::new(settings), lookup }
+    }
+
+    /// Whether `url` may be asked, as far as it shows without asking a resolver.
+    pub(super) fn check(&self, url: &Url) -> Result<(), Refused> {
+        let port = url.port_or_known_default().unwrap_or_default();
+        if !self.settings.ports.iter().any(|ports| ports.contains(port)) {
+            return Err(Refused::Port(port));
+        }
+        literal_address(url).map_or(Ok(()), |address| self.check_address(address))
+    }
+
+    /// Whether every address of `url`'s host may be asked: for a proxy, which may choose any.
+    pub(super) async fn check_name(&self, url: &Url) -> Result<(), Failure> {
+        let Some(name) = url.domain() else { return Ok(()) };
+        let found = (self.lookup)(name.to_owned()).await.map_err(|error| failure::no_name(&error))?;
+        if found.is_empty() {
+            return Err(failure::no_name(&NoAddress));
+        }
+        Ok(found.iter().try_for_each(|address| self.check_address(address.ip()))?)
+    }
+
+    fn check_address(&self, address: IpAddr) -> Result<(), Refused> {
+        let allowed = self.settings.allow_private
+            || is_public(address)
+            || self.settings.allow_networks.iter().any(|network| network.contains(address));
+        if allowed { Ok(()) } else { Err(Refused::Address(address)) }
     }
 
     /// The addresses among `found` that may be asked; an error when there are none.
     fn filter(
-        self,
+        &self,
         found: Vec<SocketAddr>,
     ) -> Result<Vec<SocketAddr>, Box<dyn std::error::Error + Send + Sync>> {
-        let allowed: Vec<_> = found.iter().copied().filter(|a| self.check(a.ip()).is_ok()).collect();
+        let allowed: Vec<_> =
+            found.iter().copied().filter(|found| self.check_address(found.ip()).is_ok()).collect();
         match (allowed.is_empty(), found.first()) {
             (false, _) => Ok(allowed),
-            (true, Some(refused)) => Err(Refused(refused.ip()).into()),
+            (true, Some(refused)) => Err(Refused::Address(refused.ip()).into()),
             (true, None) => Err(NoAddress.into()),
         }
     }
 }
 
 impl Resolve for Guard {
-    /// Asks the system's resolver and passes on what is allowed. The client connects to these very
-    /// addresses, so a second, different answer of the name server changes nothing.
+    /// Passes on of a name's addresses what is allowed. The client connects to these very addresses, so a second,
+    /// different answer of the name server changes nothing.
     fn resolve(&self, name: Name) -> Resolving {
-        let guard = *self;
+        let guard = self.clone();
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let found = (guard.lookup)(name.as_str().to_owned()).await?;
             Ok(Box::new(guard.filter(found)?.into_iter()) as Addrs)
         })
     }
 }
 
-fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => is_public_v6(address),
-    }
+/// The resolver of a client with a proxy, whose own name may lead anywhere: whoever runs the crawl chose it. A page
+/// on that name does not get so far: [`Guard::check_name`] comes before.
+pub(super) struct BehindProxy {
+    pub(super) guard: Guard,
+    /// The proxy's host.
+    pub(super) proxy: String,
 }
 
-/// By the IANA registry of special-purpose IPv4 addresses (RFC 6890).
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let special = address.is_private()
-        || address.is_loopback()
-        || address.is_link_local()
-        || address.is_multicast()
-        || address.is_documentation();
-    let reserved = match address.octets() {
-        // "This network", unspecified.
-        [0, ..] => true,
-        // Carrier-grade NAT (RFC 6598).
-        [100, second, ..] => second & 0xc0 == 64,
-        // IETF protocol assignments.
-        [192, 0, 0, _] => true,
-        // Benchmarking (RFC 2544).
-        [198, 18 | 19, ..] => true,
-        // Reserved, and broadcast.
-        [240..=255, ..] => true,
-        _ => false,
-    };
-    !special && !reserved
-}
-
-/// Global unicast is 2000::/3 (RFC 4291), so loopback, unique-local, link-local, site-local, multicast,
-/// and IPv4-mapped and IPv4-compatible addresses are all outside. A few blocks inside are special too.
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    match address.segments() {
-        // NAT64 (RFC 6052): what answers is the IPv4 address in the last 32 bits.
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-            is_public_v4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
+impl Resolve for BehindProxy {
+    fn resolve(&self, name: Name) -> Resolving {
+        if name.as_str() != self.proxy {
+            return self.guard.resolve(name);
         }
-        // IETF protocol assignments, Teredo among them.
-        [0x2001, 0..0x200, ..] => false,
-        // Documentation.
-        [0x2001, 0xdb8, ..] | [0x3fff, 0..0x1000, ..] => false,
-        // 6to4.
-        [0x2002, ..] => false,
-        [first, ..] => first & 0xe000 == 0x2000,
+        let found = (self.guard.lookup)(name.as_str().to_owned());
+        Box::pin(async move { Ok(Box::new(found.await?.into_iter()) as Addrs) })
     }
 }
 
@@ -109,102 +136,31 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 mod tests {
     use super::*;
 
-    fn refused(text: &str) -> bool {
-        Guard { allow_private: false }.check(text.parse().unwrap()).is_err()
+    fn guard(settings: settings::Fetch) -> Guard {
+        Guard::new(settings, system_lookup)
     }
 
     #[test]
-    fn addresses_off_the_public_internet_are_refused() {
-        for address in [
-            "0.0.0.0",
-            "0.1.2.3",
-            "10.0.0.1",
-            "100.64.0.1",
-            "100.127.255.255",
-            "127.0.0.1",
-            "127.9.9.9",
-            "169.254.169.254",
-            "172.16.0.1",
-            "172.31.255.255",
-            "192.0.0.1",
-            "192.0.2.1",
-            "192.168.1.1",
-            "198.18.0.1",
-            "198.19.255.255",
-            "198.51.100.1",
-            "203.0.113.1",
-            "224.0.0.1",
-            "239.255.255.255",
-            "240.0.0.1",
-            "255.255.255.255",
-        ] {
-            assert!(refused(address), "{address}");
-        }
-        for address in [
-            "::",
-            "::1",
-            "::7f00:1",
-            "::808:808",
-            "::ffff:127.0.0.1",
-            "::ffff:8.8.8.8",
-            "64:ff9b::7f00:1",
-            "64:ff9b::a9fe:a9fe",
-            "64:ff9b:1::808:808",
-            "100::1",
-            "2001::1",
-            "2001:2::1",
-            "2001:10::1",
-            "2001:20::1",
-            "2001:db8::1",
-            "2002:7f00:1::",
-            "2002:808:808::1",
-            "3fff::1",
-            "fc00::1",
-            "fd12::1",
-            "fe80::1",
-            "fec0::1",
-            "ff02::1",
-        ] {
-            assert!(refused(address), "{address}");
-        }
-    }
-
-    #[test]
-    fn public_addresses_and_their_nat64_form_are_allowed() {
-        for address in [
-            "1.1.1.1",
-            "8.8.8.8",
-            "100.63.255.255",
-            "100.128.0.1",
-            "172.15.0.1",
-            "172.32.0.1",
-            "192.0.1.1",
-            "198.17.0.1",
-            "198.20.0.1",
-            "223.255.255.255",
-            "2001:4860:4860::8888",
-            "2606:4700::1111",
-            "2a00:1450:4001::1",
-            "64:ff9b::808:808",
-        ] {
-            assert!(!refused(address), "{address}");
-        }
-    }
-
-    #[test]
-    fn a_setting_allows_everything() {
-        let guard = Guard { allow_private: true };
-        assert_eq!(guard.check("127.0.0.1".parse().unwrap()), Ok(()));
+    fn a_setting_allows_all_addresses_and_another_some() {
+        let check = |settings, address: &str| guard(settings).check_address(address.parse().unwrap()).is_ok();
+        let all = settings::Fetch { allow_private: true, ..settings::Fetch::default() };
+        let some = || settings::Fetch {
+            allow_networks: vec!["10.1.0.0/16".parse().unwrap()],
+            ..settings::Fetch::default()
+        };
+        assert!(check(all, "127.0.0.1"));
+        assert!(check(some(), "10.1.2.3") && check(some(), "8.8.8.8"));
+        assert!(!check(some(), "10.2.0.1") && !check(some(), "::ffff:10.1.2.3"));
     }
 
     #[test]
     fn of_a_names_addresses_the_public_ones_remain() {
-        let guard = Guard { allow_private: false };
+        let guard = guard(settings::Fetch::default());
         let address = |text: &str| SocketAddr::new(text.parse().unwrap(), 0);
         let mixed = vec![address("10.0.0.1"), address("8.8.8.8")];
         assert_eq!(guard.filter(mixed).unwrap(), [address("8.8.8.8")]);
         let reason = guard.filter(vec![address("10.0.0.1")]).unwrap_err().to_string();
-        assert_eq!(reason, "10.0.0.1 is not a public address, and `fetch.allow_private` is false");
+        assert!(reason.starts_with("10.0.0.1 is not a public address"), "{reason}");
         assert!(guard.filter(vec![]).is_err());
     }
 }

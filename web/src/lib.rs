@@ -1,9 +1,12 @@
-//! trawl's HTTP client, the same for pages and for sitemaps: fetching one URL within limits of time, size
-//! and address.
+//! trawl's HTTP client, the same for pages, sitemaps and `robots.txt`: one request within limits of time, size,
+//! address and port, whatever the other side sends. `docs/attacks.md` lists what was tried on it.
 
+mod address;
 mod body;
+mod coding;
 mod failure;
 mod guard;
+mod kind;
 mod redirect;
 #[cfg(test)]
 mod tests;
@@ -13,169 +16,217 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{Stream, stream};
-use reqwest::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderValue};
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
 use trawl_common::settings;
-use trawl_common::url::{CanonicalUrl, literal_address};
+use trawl_common::url::CanonicalUrl;
 
-use self::guard::Guard;
+use self::body::Body;
+use self::guard::{BehindProxy, Guard, Lookup};
 use self::redirect::Trail;
 /// Settings that no client can be made of, such as a user agent with a line break.
 pub use reqwest::Error as Unusable;
 
+/// How many redirects in a row lead to a page; more lead nowhere.
+pub const MAX_REDIRECTS: usize = 10;
+
 /// How long an idle connection is kept. There is no limit over all hosts, so time must be one.
 const IDLE_TIME: Duration = Duration::from_secs(5);
+
+/// How many headers an answer may have. Honest sites stay below; together they may have some 400 KB, by hyper.
+const MAX_HEADERS: usize = 256;
+
+/// How large all headers of an answer may be by HTTP/2, unpacked.
+const MAX_HTTP2_HEADERS: u32 = 64 * 1024;
+
+/// What came of one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A success, with its body.
+    Page(Response),
+    /// Elsewhere: a URL that may be asked, as far as it shows without asking a resolver.
+    Redirect(CanonicalUrl),
+    /// A success of a kind that nobody here reads, so its body was not downloaded.
+    Unread {
+        /// The HTTP status.
+        status: u16,
+        /// The kind: the `Content-Type` as sent.
+        content_type: String,
+    },
+}
+
+/// The start of an answer, whatever its status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The HTTP status.
+    pub status: u16,
+    /// The first bytes of the decoded body of a success; of nothing else is it read.
+    pub body: Bytes,
+    /// The wait that the server asked for (`Retry-After`, RFC 9110 10.2.3).
+    pub retry_after: Option<Duration>,
+}
 
 /// Fetches pages, and keeps the connections that the next ones can use.
 #[derive(Debug)]
 pub struct Fetcher {
     client: reqwest::Client,
     guard: Guard,
+    has_proxy: bool,
     timeout: Duration,
     max_body: u64,
 }
 
-/// INTERIM
-pub const MAX_REDIRECTS: usize = 10;
-/// INTERIM
-#[derive(Debug)]
-pub enum Answer {
-    /// INTERIM
-    Page(Response),
-    /// INTERIM
-    Redirect(CanonicalUrl),
-    /// INTERIM
-    Unread {
-        /// INTERIM
-        content_type: String,
-    },
-}
-/// INTERIM
-pub struct Start {
-    /// INTERIM
-    pub status: u16,
-    /// INTERIM
-    pub body: Bytes,
-    /// INTERIM
-    pub retry_after: Option<Duration>,
-}
-
 impl Fetcher {
-    /// INTERIM
-    pub async fn ask(&self, url: &CanonicalUrl) -> Result<Answer, Failure> {
-        within(self.timeout, async {
-            let mut trail = Trail::new(url.clone());
-            let response = self.request(url).await?;
-            if trail.follow(&response)? {
-                return Ok(Answer::Redirect(trail.last().clone()));
-            }
-            if !response.status().is_success() {
-                return Err(failure::status(&response));
-            }
-            Ok(Answer::Page(self.read(response, None).await?))
-        })
-        .await
-    }
-
-    /// INTERIM
-    pub async fn read_start(
-        &self,
-        url: &CanonicalUrl,
-        most: usize,
-        _redirects: usize,
-    ) -> Result<Start, Failure> {
-        let mut trail = Trail::new(url.clone());
-        loop {
-            let response = self.request(trail.last()).await?;
-            if trail.follow(&response)? {
-                continue;
-            }
-            let failure = failure::status(&response);
-            let status = response.status().as_u16();
-            let body = self.read(response, None).await?.body;
-            let body = body.slice(..body.len().min(most));
-            return Ok(Start { status, body, retry_after: failure.retry_after });
-        }
-    }
-
     /// A fetcher with these settings. The process must have a default rustls crypto provider.
     pub fn new(settings: &settings::Fetch) -> Result<Self, Unusable> {
-        let guard = Guard { allow_private: settings.allow_private };
+        Self::with_lookup(settings, guard::system_lookup)
+    }
+
+    fn with_lookup(settings: &settings::Fetch, lookup: Lookup) -> Result<Self, Unusable> {
+        let guard = Guard::new(settings.clone(), lookup);
         let client = reqwest::Client::builder()
             .user_agent(settings.user_agent_line())
             .default_headers(preferences())
             .connect_timeout(settings.connect_timeout)
             .pool_idle_timeout(IDLE_TIME)
+            .http1_max_headers(MAX_HEADERS)
+            .http2_max_header_list_size(MAX_HTTP2_HEADERS)
             .tcp_nodelay(true)
             .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .dns_resolver(Arc::new(guard))
-            .build()?;
-        let max_body = settings.max_body.as_u64();
-        Ok(Self { client, guard, timeout: settings.timeout, max_body })
+            .redirect(reqwest::redirect::Policy::none());
+        let client = match &settings.proxy {
+            None => client.dns_resolver(Arc::new(guard.clone())),
+            Some(proxy) => {
+                let url = reqwest::Url::parse(proxy.reveal()).ok();
+                let proxy_host = url.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+                client
+                    .proxy(reqwest::Proxy::all(proxy.reveal())?)
+                    .dns_resolver(Arc::new(BehindProxy { guard: guard.clone(), proxy: proxy_host }))
+            }
+        };
+        Ok(Self {
+            client: client.build()?,
+            guard,
+            has_proxy: settings.proxy.is_some(),
+            timeout: settings.timeout,
+            max_body: settings.max_body.as_u64(),
+        })
     }
 
-    /// Asks for `url` and reads the answer, following redirects. An answer whose status is not a success
-    /// is a [`Failure`], as is one that takes longer, or has a larger body, than settings allow.
+    /// Asks for `url`: one request, answered whole within `fetch.timeout`. A status that is neither a success nor a
+    /// redirect is a [`Failure`], as is whatever settings do not allow. Who follows redirects counts them:
+    /// [`MAX_REDIRECTS`].
+    pub async fn ask(&self, url: &CanonicalUrl) -> Result<Answer, Failure> {
+        within(self.timeout, async {
+            let response = self.request(url).await?;
+            match redirect::target(&self.guard, url, &response)? {
+                Some(target) => Ok(Answer::Redirect(target)),
+                None => self.answer(response).await,
+            }
+        })
+        .await
+    }
+
+    /// Asks for `url` and follows its redirects, all within `fetch.timeout`. Of what nobody reads, the body is empty.
     pub async fn fetch(&self, url: &CanonicalUrl) -> Result<Response, Failure> {
-        within(self.timeout, self.follow(url)).await
+        within(self.timeout, async {
+            let mut trail = Trail::new(url.clone(), MAX_REDIRECTS);
+            let page = loop {
+                match self.ask(trail.last()).await? {
+                    Answer::Redirect(target) => trail.go(target)?,
+                    Answer::Page(page) => break page,
+                    Answer::Unread { status, content_type } => {
+                        let content_type = Some(content_type);
+                        break Response { status, content_type, redirected_to: None, body: Bytes::new() };
+                    }
+                }
+            };
+            Ok(Response { redirected_to: trail.into_target(), ..page })
+        })
+        .await
     }
 
-    /// Asks for `url` and hands on its body as it comes, however large: for sitemaps, whose reader has limits of
-    /// its own. The time limit holds for the answer, and anew for each part of the body.
+    /// Asks for `url`, follows its redirects, and hands on the body as it comes, of any kind and however large: for
+    /// sitemaps, whose reader has limits of its own. The time limit holds for the answer, and anew for each part
+    /// of the body.
     pub async fn open(
         &self,
         url: &CanonicalUrl,
     ) -> Result<impl Stream<Item = Result<Bytes, Failure>> + Send + use<>, Failure> {
-        let (response, _) = within(self.timeout, self.answer(url)).await?;
-        let timeout = self.timeout;
-        Ok(stream::try_unfold(response, move |mut response| async move {
-            let next = async { response.chunk().await.map_err(|error| failure::broken_body(&error)) };
-            let chunk = within(timeout, next).await?;
-            Ok(chunk.map(|chunk| (chunk, response)))
-        }))
-    }
-
-    async fn follow(&self, url: &CanonicalUrl) -> Result<Response, Failure> {
-        let (response, redirected_to) = self.answer(url).await?;
-        self.read(response, redirected_to).await
-    }
-
-    /// The answer at the end of the redirects, if its status is a success, and where it came from if
-    /// that is another URL.
-    async fn answer(&self, url: &CanonicalUrl) -> Result<(reqwest::Response, Option<CanonicalUrl>), Failure> {
-        let mut trail = Trail::new(url.clone());
-        loop {
-            let response = self.request(trail.last()).await?;
-            if trail.follow(&response)? {
-                continue;
-            }
+        let opening = async {
+            let response = self.follow(url, MAX_REDIRECTS).await?;
             if !response.status().is_success() {
                 return Err(failure::status(&response));
             }
-            return Ok((response, trail.into_target()));
+            Body::open(response, None).await
+        };
+        let timeout = self.timeout;
+        let body = within(timeout, opening).await?;
+        Ok(stream::try_unfold(body, move |mut body| async move {
+            let part = within(timeout, body.next()).await?;
+            Ok(part.map(|part| (part, body)))
+        }))
+    }
+
+    /// Asks for `url`, follows up to `redirects` redirects, and reads the first `most` bytes, all within
+    /// `fetch.timeout`: for `robots.txt` (RFC 9309 2.3.1), where every status means something. More redirects are a
+    /// [`Failure`] of class `redirect`, and one to what settings do not allow is one of class `forbidden`.
+    pub async fn read_start(
+        &self,
+        url: &CanonicalUrl,
+        most: usize,
+        redirects: usize,
+    ) -> Result<Start, Failure> {
+        within(self.timeout, async {
+            let response = self.follow(url, redirects).await?;
+            let status = response.status();
+            let retry_after = failure::retry_after(&response);
+            let body = if status.is_success() {
+                Body::open(response, None).await?.read_start(most).await?
+            } else {
+                Bytes::new()
+            };
+            Ok(Start { status: status.as_u16(), body, retry_after })
+        })
+        .await
+    }
+
+    /// The answer at the end of the redirects.
+    async fn follow(&self, url: &CanonicalUrl, most: usize) -> Result<reqwest::Response, Failure> {
+        let mut trail = Trail::new(url.clone(), most);
+        loop {
+            let response = self.request(trail.last()).await?;
+            match redirect::target(&self.guard, trail.last(), &response)? {
+                Some(target) => trail.go(target)?,
+                None => return Ok(response),
+            }
         }
     }
 
     async fn request(&self, url: &CanonicalUrl) -> Result<reqwest::Response, Failure> {
         let url = url.to_url();
-        if let Some(address) = literal_address(&url) {
-            self.guard.check(address).map_err(|refused| Failure::new(Class::Forbidden, refused))?;
+        self.guard.check(&url)?;
+        if self.has_proxy {
+            self.guard.check_name(&url).await?;
         }
         self.client.get(url).send().await.map_err(|error| failure::no_answer(&error))
     }
 
-    async fn read(
-        &self,
-        response: reqwest::Response,
-        redirected_to: Option<CanonicalUrl>,
-    ) -> Result<Response, Failure> {
+    async fn answer(&self, response: reqwest::Response) -> Result<Answer, Failure> {
+        if !response.status().is_success() {
+            return Err(failure::status(&response));
+        }
         let status = response.status().as_u16();
-        let content_type = response.headers().get(CONTENT_TYPE);
-        let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-        let body = body::read(response, self.max_body).await?;
-        Ok(Response { status, content_type, redirected_to, body })
+        match kind::content_type(response.headers()) {
+            Some(content_type) if !kind::is_read(&content_type) => {
+                Ok(Answer::Unread { status, content_type })
+            }
+            content_type => {
+                let body = Body::open(response, Some(self.max_body)).await?.read().await?;
+                Ok(Answer::Page(Response { status, content_type, redirected_to: None, body }))
+            }
+        }
     }
 }
 
@@ -187,10 +238,11 @@ async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, Failure
     })
 }
 
-/// Pages rather than data, in English where there is a choice, and anything rather than nothing.
+/// Pages rather than data, in English where there is a choice, anything rather than nothing, and packed.
 fn preferences() -> HeaderMap {
     HeaderMap::from_iter([
         (ACCEPT, HeaderValue::from_static("text/html,application/xhtml+xml,*/*;q=0.8")),
         (ACCEPT_LANGUAGE, HeaderValue::from_static("en,*;q=0.5")),
+        (ACCEPT_ENCODING, HeaderValue::from_static(coding::ACCEPTED)),
     ])
 }

@@ -3,51 +3,61 @@
 use reqwest::header::LOCATION;
 use reqwest::{Response, StatusCode};
 use trawl_common::outcome::{Class, Failure};
-use trawl_common::url::CanonicalUrl;
+use trawl_common::url::{CanonicalUrl, InvalidUrl, MAX_URL_BYTES};
 
-/// How many redirects in a row are followed.
-const MAX_HOPS: usize = 10;
+use super::guard::Guard;
 
 /// The URLs asked so far, the latest last.
-pub(super) struct Trail(Vec<CanonicalUrl>);
+pub(super) struct Trail {
+    urls: Vec<CanonicalUrl>,
+    most: usize,
+}
 
 impl Trail {
-    /// A trail that starts with `url`.
-    pub(super) fn new(url: CanonicalUrl) -> Self {
-        Self(vec![url])
+    /// A trail that starts with `url` and goes on by at most `most` redirects.
+    pub(super) fn new(url: CanonicalUrl, most: usize) -> Self {
+        Self { urls: vec![url], most }
     }
 
     /// The URL to ask now.
     pub(super) fn last(&self) -> &CanonicalUrl {
-        &self.0[self.0.len() - 1]
+        &self.urls[self.urls.len() - 1]
     }
 
     /// The URL that a redirect led to, if any did.
     pub(super) fn into_target(mut self) -> Option<CanonicalUrl> {
-        let last = self.0.pop();
-        if self.0.is_empty() { None } else { last }
+        let last = self.urls.pop();
+        if self.urls.is_empty() { None } else { last }
     }
 
-    /// Goes on to where `response` redirects; `false` when it doesn't.
-    pub(super) fn follow(&mut self, response: &Response) -> Result<bool, Failure> {
-        let Some(location) = location(response) else { return Ok(false) };
-        let failure = |detail: &str| Failure {
-            status: Some(response.status().as_u16()),
-            ..Failure::new(Class::Redirect, detail)
-        };
-        let next = resolve(self.last(), location).map_err(|reason| failure(&reason))?;
-        if self.0.contains(&next) {
-            return Err(failure(&format!("redirected in a circle, to {next}")));
+    /// Goes on to `target`.
+    pub(super) fn go(&mut self, target: CanonicalUrl) -> Result<(), Failure> {
+        if self.urls.contains(&target) {
+            return Err(Failure::new(Class::Redirect, format_args!("redirected in a circle, to {target}")));
         }
-        if self.0.len() > MAX_HOPS {
-            return Err(failure(&format!("more than {MAX_HOPS} redirects")));
+        if self.urls.len() > self.most {
+            return Err(Failure::new(Class::Redirect, format_args!("more than {} redirects", self.most)));
         }
-        self.0.push(next);
-        Ok(true)
+        self.urls.push(target);
+        Ok(())
     }
 }
 
-/// The target that a redirect names (RFC 9110 15.4). Without one it is an answer like any other.
+/// The target of `response`, the answer to `from`, if it redirects (RFC 9110 15.4) to what may be asked. Without
+/// a `Location` it is an answer like any other.
+pub(super) fn target(
+    guard: &Guard,
+    from: &CanonicalUrl,
+    response: &Response,
+) -> Result<Option<CanonicalUrl>, Failure> {
+    let Some(location) = location(response) else { return Ok(None) };
+    let status = Some(response.status().as_u16());
+    let target = resolve(from, location)
+        .map_err(|reason| Failure { status, ..Failure::new(Class::Redirect, reason) })?;
+    guard.check(&target.to_url()).map_err(|refused| Failure { status, ..refused.into() })?;
+    Ok(Some(target))
+}
+
 fn location(response: &Response) -> Option<&[u8]> {
     let redirects = matches!(
         response.status(),
@@ -61,6 +71,10 @@ fn location(response: &Response) -> Option<&[u8]> {
 }
 
 fn resolve(from: &CanonicalUrl, location: &[u8]) -> Result<CanonicalUrl, String> {
+    // Refused before it is parsed: parsing may grow a text threefold.
+    if location.len() > MAX_URL_BYTES {
+        return Err(format!("redirected to a URL {}", InvalidUrl::TooLong));
+    }
     // Servers send paths in raw UTF-8; the parser percent-encodes them.
     let location = String::from_utf8_lossy(location);
     let refused = |reason: &dyn std::fmt::Display| format!("redirected to `{location}`: {reason}");

@@ -122,7 +122,7 @@ async fn a_circle_of_redirects_is_left_at_once() {
         .route("/a", get(|| async { Redirect::to("/b") }))
         .route("/b", get(|| async { Redirect::to("/a") }));
     let failure = fetch(&format!("{}/a", serve(site).await)).await.unwrap_err();
-    assert_eq!((failure.class, failure.status), (Class::Redirect, Some(303)));
+    assert_eq!(failure.class, Class::Redirect);
     assert!(failure.detail.starts_with("redirected in a circle"), "{failure}");
 }
 
@@ -172,14 +172,13 @@ async fn a_redirect_is_guarded_like_the_first_request() {
     let site =
         Router::new().route("/", get(|| async { Redirect::to("http://169.254.169.254/latest/meta-data/") }));
     let origin: CanonicalUrl = serve(site).await.parse().unwrap();
-    // The first hop is let through, as if the server were a public one.
-    let mut fetcher = fetcher(&settings());
-    fetcher.guard = Guard { allow_private: false };
-    let mut trail = Trail::new(origin.clone());
-    let first = fetcher.client.get(origin.to_url()).send().await.unwrap();
-    assert_eq!(trail.follow(&first), Ok(true));
-    let failure = fetcher.ask(trail.last()).await.unwrap_err();
-    assert_eq!(failure.class, Class::Forbidden);
+    let settings = settings::Fetch {
+        allow_private: false,
+        allow_networks: vec!["127.0.0.1".parse().unwrap()],
+        ..settings()
+    };
+    let failure = fetcher(&settings).fetch(&origin).await.unwrap_err();
+    assert_eq!((failure.class, failure.status), (Class::Forbidden, Some(303)));
     assert!(failure.detail.starts_with("169.254.169.254 is not"), "{failure}");
 }
 
@@ -238,9 +237,9 @@ async fn a_connection_closed_without_an_answer_is_a_broken_connection() {
 
 #[tokio::test]
 async fn a_body_may_be_as_large_as_the_limit_and_no_larger() {
-    let exact = fetch_page(|| vec![b'x'; LIMIT]).await.unwrap();
+    let exact = fetch_page(|| "x".repeat(LIMIT)).await.unwrap();
     assert_eq!(exact.body.len(), LIMIT);
-    assert_eq!(class(fetch_page(|| vec![b'x'; LIMIT + 1]).await), Class::Size);
+    assert_eq!(class(fetch_page(|| "x".repeat(LIMIT + 1)).await), Class::Size);
     // Without a length, it shows only while reading.
     let endless = || Body::from_stream(stream::repeat(Ok::<_, Infallible>("x".repeat(1000))));
     assert_eq!(class(fetch_page(endless).await), Class::Size);
@@ -259,7 +258,8 @@ fn zlib(data: &[u8]) -> Vec<u8> {
 }
 
 async fn fetch_encoded(coding: &'static str, body: Vec<u8>) -> Result<Response, Failure> {
-    let answer = move || async move { ([("content-encoding", coding)], body.clone()) };
+    let answer =
+        move || async move { ([("content-type", "text/html"), ("content-encoding", coding)], body.clone()) };
     fetch(&serve(Router::new().route("/", get(answer))).await).await
 }
 

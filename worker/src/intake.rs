@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use trawl_common::backoff::Backoff;
@@ -25,12 +27,21 @@ use crate::turn::{NEAR, Turn, turns};
 /// What fails while the queue is away.
 const TAKING: &str = "taking messages";
 
+/// How soon a job comes back for which there was no room.
+const SOON: Duration = Duration::from_secs(1);
+
 /// Where jobs go from here.
 pub(crate) struct Exits {
     pub(crate) ready: mpsc::Sender<Ready>,
     /// Jobs that run one at a time.
     pub(crate) suspects: mpsc::Sender<Ready>,
     pub(crate) settle: mpsc::Sender<Settlement>,
+}
+
+/// Jobs that wait for a robots.txt, and since when it is being found out about.
+struct Unclear {
+    since: Instant,
+    jobs: Vec<Job>,
 }
 
 /// Takes messages and hands their jobs on when their turn comes.
@@ -41,8 +52,8 @@ pub(crate) struct Intake {
     missed: mpsc::UnboundedReceiver<Job>,
     /// Jobs whose slot is near. They occupy no fetch slot.
     aside: DelayQueue<Job>,
-    /// Jobs that wait for the robots.txt of an origin.
-    unclear: HashMap<Origin, Vec<Job>>,
+    /// What waits for the robots.txt of an origin.
+    unclear: HashMap<Origin, Unclear>,
     /// What finds out about these.
     learning: JoinSet<(Origin, Learnt)>,
 }
@@ -83,7 +94,7 @@ impl Intake {
             self.settle(job, Outcome::Released).await;
         }
         let mut held: Vec<Job> = std::iter::from_fn(|| self.take_any_aside()).collect();
-        held.extend(self.unclear.drain().flat_map(|(_, jobs)| jobs));
+        held.extend(self.unclear.drain().flat_map(|(_, unclear)| unclear.jobs));
         for job in held {
             self.settle(job, Outcome::Released).await;
         }
@@ -184,10 +195,7 @@ impl Intake {
                     job.message.slot = None;
                     self.settle(job, Outcome::Deferred { until }).await;
                 }
-                Turn::Unknown(origin) if self.has_room() => self.find_out(origin, job),
-                Turn::Unknown(_) => {
-                    self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(NEAR) }).await;
-                }
+                Turn::Unknown(origin) => self.find_out(origin, job).await,
                 Turn::Never(outcome) => self.settle(job, outcome).await,
             }
         }
@@ -195,25 +203,34 @@ impl Intake {
 
     /// Whether another job can wait here: half of what the broker sends ahead may.
     fn has_room(&self) -> bool {
-        let unclear: usize = self.unclear.values().map(Vec::len).sum();
+        let unclear: usize = self.unclear.values().map(|unclear| unclear.jobs.len()).sum();
         self.aside.len() + unclear < usize::from(self.shared.settings.worker.prefetch) / 2
     }
 
-    fn find_out(&mut self, origin: Origin, job: Job) {
-        let waiting = self.unclear.entry(origin.clone()).or_default();
-        waiting.push(job);
-        if waiting.len() == 1 {
-            let shared = Arc::clone(&self.shared);
-            self.learning.spawn(async move {
+    /// Lets a job wait for a robots.txt. Where there is no room it comes back after as long again as the others have
+    /// waited, so that a slow file costs it few ways round.
+    async fn find_out(&mut self, origin: Origin, job: Job) {
+        let has_room = self.has_room();
+        let (shared, learning) = (&self.shared, &mut self.learning);
+        let unclear = self.unclear.entry(origin.clone()).or_insert_with(|| {
+            let shared = Arc::clone(shared);
+            learning.spawn(async move {
                 let learnt = robots::learn(&shared, &origin).await;
                 (origin, learnt)
             });
+            Unclear { since: Instant::now(), jobs: Vec::new() }
+        });
+        if has_room {
+            unclear.jobs.push(job);
+        } else {
+            let until = UnixMs::now().plus(unclear.since.elapsed().max(SOON));
+            self.settle(job, Outcome::Deferred { until }).await;
         }
     }
 
     /// What waited for a robots.txt goes on.
     async fn go_on(&mut self, origin: &Origin, learnt: Learnt) {
-        let jobs = self.unclear.remove(origin).unwrap_or_default();
+        let jobs = self.unclear.remove(origin).map_or_else(Vec::new, |unclear| unclear.jobs);
         let refused = match learnt {
             Learnt::Known => return self.queue_up(jobs).await,
             Learnt::Later(until) => Err(Outcome::Deferred { until }),

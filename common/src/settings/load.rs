@@ -60,6 +60,8 @@ impl Source {
             .with_list_parse_key("retry.errors")
             .with_list_parse_key("rabbitmq.nodes")
             .with_list_parse_key("redis.nodes")
+            .with_list_parse_key("fetch.allow_networks")
+            .with_list_parse_key("fetch.ports")
             .list_separator(",")
             .source(Some(env));
         builder = builder.add_source(environment);
@@ -141,6 +143,12 @@ fn check(settings: &Settings) -> Result<(), Invalid> {
     if settings.cache.url.as_ref().is_some_and(|url| !server(url, &redis)) {
         return wrong("cache.url", "write redis://user:password@host:port/database");
     }
+    if settings.fetch.proxy.as_ref().is_some_and(|url| !server(url, &["http", "socks5"])) {
+        return wrong("fetch.proxy", "write http://user:password@host:port, or socks5://");
+    }
+    if settings.fetch.ports.is_empty() {
+        return wrong("fetch.ports", "without a port nothing can be fetched");
+    }
     check_links(settings)?;
     if settings.worker.concurrency == 0 || settings.worker.prefetch == 0 {
         return wrong("worker", "concurrency and prefetch must be at least 1");
@@ -204,6 +212,9 @@ mod tests {
                 ("TRAWL__FETCH__ALLOW_PRIVATE", "true"),
                 ("TRAWL__FETCH__MAX_BODY", "2MB"),
                 ("TRAWL__FETCH__CONTACT", "https://example.com/bot"),
+                ("TRAWL__FETCH__ALLOW_NETWORKS", "10.1.0.0/16,127.0.0.1"),
+                ("TRAWL__FETCH__PORTS", "80,8000-8999"),
+                ("TRAWL__FETCH__PROXY", "socks5://proxy:1080"),
                 ("TRAWL__RETRY__STATUSES", "500,503"),
                 ("TRAWL__WORKER__CONCURRENCY", "7"),
                 ("TRAWL__QUEUES__BULK__TTL", "6h"),
@@ -216,6 +227,9 @@ mod tests {
         .unwrap();
         assert!(settings.fetch.allow_private);
         assert_eq!(settings.fetch.max_body.as_u64(), 2_000_000);
+        assert_eq!(settings.fetch.allow_networks, ["10.1.0.0/16", "127.0.0.1"].map(|n| n.parse().unwrap()));
+        assert_eq!(settings.fetch.ports, ["80", "8000-8999"].map(|ports| ports.parse().unwrap()));
+        assert_eq!(settings.fetch.proxy.unwrap().reveal(), "socks5://proxy:1080");
         assert_eq!(settings.retry.statuses, [500, 503]);
         assert_eq!(settings.worker.concurrency, 7);
         assert_eq!(settings.queues.bulk.ttl.as_secs(), 6 * 3600);
@@ -242,6 +256,10 @@ mod tests {
         assert!(complaint("[fetch]\ntimeout = \"soon\"", &[]).contains("fetch.timeout"));
         assert!(complaint("[redis]\nurl = \"localhost\"", &[]).contains("redis.url"));
         assert!(complaint("fetch = 3\n", &[]).contains("fetch"));
+        assert!(complaint("[fetch]\nports = [\"http\"]", &[]).contains("write `443`"));
+        assert!(complaint("[fetch]\nports = []", &[]).contains("fetch.ports"));
+        assert!(complaint("[fetch]\nallow_networks = [\"intranet\"]", &[]).contains("write `10.1.0.0/16`"));
+        assert!(complaint("[fetch]\nproxy = \"ftp://proxy\"", &[]).contains("fetch.proxy"));
         assert!(complaint("not toml", &[]).contains("line 1"));
     }
 
@@ -258,8 +276,14 @@ mod tests {
 
     #[test]
     fn a_complaint_holds_no_password() {
-        let text = complaint("[rabbitmq]\nurl = \"http://trawl:s3cret@mq\"", &[]);
-        assert!(!text.contains("s3cret"), "{text}");
+        for setting in [
+            "[rabbitmq]\nurl = \"http://trawl:s3cret@mq\"",
+            "[fetch]\nproxy = \"trawl:s3cret@proxy:3128\"",
+            "[fetch]\nproxy = \"https://trawl:s3cret@proxy:3128\"",
+        ] {
+            let text = complaint(setting, &[]);
+            assert!(!text.contains("s3cret"), "{text}");
+        }
     }
 
     #[test]

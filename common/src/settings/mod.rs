@@ -1,8 +1,10 @@
 //! Settings: defaults <- `trawl.toml` <- environment <- flags, each key checked.
 
 mod load;
+mod network;
 mod node;
 mod politeness;
+mod ports;
 mod secret;
 
 pub mod duration;
@@ -12,8 +14,10 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 pub use load::{Invalid, Source};
+pub use network::{Network, NoNetwork};
 pub use node::{NoNode, Node};
 pub use politeness::{HostRule, Manners, Politeness, Share};
+pub use ports::{NoPorts, Ports};
 pub use secret::ServerUrl;
 use serde::{Deserialize, Serialize};
 
@@ -158,7 +162,14 @@ pub enum Acks {
 pub struct Fetch {
     /// Whether loopback, private and link-local addresses may be asked.
     pub allow_private: bool,
-    /// For the whole of one request, redirects and body included.
+    /// Networks that may be asked although they are not public.
+    #[serde(default)]
+    pub allow_networks: Vec<Network>,
+    /// The ports that may be asked.
+    pub ports: Vec<Ports>,
+    /// A proxy to ask through, `http://user:password@host:port` or `socks5://`.
+    pub proxy: Option<ServerUrl>,
+    /// For the whole of one request, body included.
     #[serde(with = "duration")]
     pub timeout: Duration,
     /// For the connection alone.
@@ -340,6 +351,9 @@ impl Default for Fetch {
     fn default() -> Self {
         Self {
             allow_private: false,
+            allow_networks: Vec::new(),
+            ports: vec![Ports::range(80, 80), Ports::range(443, 443), Ports::range(1024, u16::MAX)],
+            proxy: None,
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(10),
             max_body: ByteSize::mb(10),

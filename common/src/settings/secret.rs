@@ -50,7 +50,7 @@ impl ServerUrl {
 impl fmt::Display for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Url::parse(&self.0) {
-            Ok(mut url) => {
+            Ok(mut url) if url.has_host() => {
                 if url.password().is_some() {
                     // Fails only for a URL that cannot hold a password, and this one does.
                     let _ = url.set_password(Some("***"));
@@ -58,7 +58,8 @@ impl fmt::Display for ServerUrl {
                 url.set_query(None);
                 f.write_str(url.as_str())
             }
-            Err(_) => f.write_str("(not a URL)"),
+            // `user:password@host` is one too, whose scheme is the user.
+            _ => f.write_str("(not the URL of a server)"),
         }
     }
 }
@@ -93,6 +94,8 @@ mod tests {
         let shown = format!("{url} {url:?} {}", serde_json::to_string(&url).unwrap());
         assert!(!shown.contains("s3cret"), "{shown}");
         assert!(shown.contains("amqp://trawl:***@mq:5672"), "{shown}");
-        assert!(!format!("{}", ServerUrl::new("s3cret")).contains("s3cret"));
+        for no_server in ["s3cret", "trawl:s3cret@mq:5672"] {
+            assert!(!ServerUrl::new(no_server).to_string().contains("s3cret"));
+        }
     }
 }

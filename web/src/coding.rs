@@ -1,0 +1,157 @@
+//! Content codings (RFC 9110 8.4), undone one after the other, each within a limit.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use async_compression::tokio::bufread;
+use async_compression::zstd::DParameter;
+use reqwest::header::{CONTENT_ENCODING, HeaderMap};
+use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, BufReader, ReadBuf};
+use trawl_common::outcome::{Class, Failure};
+
+/// The codings that are undone, as `Accept-Encoding` says.
+pub(super) const ACCEPTED: &str = "gzip, deflate, br, zstd";
+
+/// How many codings may lie over each other. Two are seen where a proxy packs what was packed before.
+const MAX_DEPTH: usize = 3;
+
+/// The largest window that a zstd body may ask for: 8 MiB, what RFC 9659 allows on the web.
+const ZSTD_WINDOW_LOG: u32 = 23;
+
+/// A body on its way out of its codings.
+pub(super) type Reader = Pin<Box<dyn AsyncRead + Send>>;
+
+/// A content coding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coding {
+    Gzip,
+    Deflate,
+    Brotli,
+    Zstd,
+}
+
+/// The codings of a body with these headers, in the order in which they were applied.
+pub(super) fn codings(headers: &HeaderMap) -> Result<Vec<Coding>, Failure> {
+    let mut codings = Vec::new();
+    for value in headers.get_all(CONTENT_ENCODING) {
+        for name in value.as_bytes().split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+            codings.push(match name.to_ascii_lowercase().as_slice() {
+                b"" | b"identity" => continue,
+                b"gzip" | b"x-gzip" => Coding::Gzip,
+                b"deflate" => Coding::Deflate,
+                b"br" => Coding::Brotli,
+                b"zstd" => Coding::Zstd,
+                _ => {
+                    let name = String::from_utf8_lossy(name);
+                    return Err(Failure::new(Class::Body, format!("unknown content coding `{name}`")));
+                }
+            });
+            if codings.len() > MAX_DEPTH {
+                let detail = format!("more than {MAX_DEPTH} content codings over each other");
+                return Err(Failure::new(Class::Body, detail));
+            }
+        }
+    }
+    Ok(codings)
+}
+
+/// What `packed` holds once `codings` are undone. More than `limit` bytes, packed, unpacked or in between, are an
+/// error that holds a [`TooLarge`].
+pub(super) async fn unpacked(
+    packed: impl AsyncRead + Send + Unpin + 'static,
+    codings: &[Coding],
+    limit: u64,
+) -> io::Result<Reader> {
+    let mut reader: Reader = Box::pin(Limited::new(packed, limit));
+    for coding in codings.iter().rev() {
+        let layer = BufReader::new(reader);
+        reader = match coding {
+            Coding::Gzip => {
+                let mut gzip = bufread::GzipDecoder::new(layer);
+                gzip.multiple_members(true);
+                Box::pin(Limited::new(gzip, limit))
+            }
+            Coding::Deflate => Box::pin(Limited::new(inflated(layer).await?, limit)),
+            Coding::Brotli => Box::pin(Limited::new(bufread::BrotliDecoder::new(layer), limit)),
+            Coding::Zstd => {
+                let window = [DParameter::window_log_max(ZSTD_WINDOW_LOG)];
+                let mut zstd = bufread::ZstdDecoder::with_params(layer, &window);
+                zstd.multiple_members(true);
+                Box::pin(Limited::new(zstd, limit))
+            }
+        };
+    }
+    Ok(reader)
+}
+
+/// `deflate` is the zlib format by RFC 9110, and bare deflate by some servers: the first two bytes tell.
+async fn inflated(mut packed: impl AsyncBufRead + Send + Unpin + 'static) -> io::Result<Reader> {
+    let mut start = Vec::with_capacity(2);
+    (&mut packed).take(2).read_to_end(&mut start).await?;
+    let is_zlib =
+        start.len() == 2 && start[0] & 0x0f == 8 && u16::from_be_bytes([start[0], start[1]]) % 31 == 0;
+    let whole = io::Cursor::new(start).chain(packed);
+    Ok(if is_zlib {
+        Box::pin(bufread::ZlibDecoder::new(whole))
+    } else {
+        Box::pin(bufread::DeflateDecoder::new(whole))
+    })
+}
+
+/// More bytes than allowed.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("larger than allowed")]
+pub(super) struct TooLarge;
+
+/// A reader that fails once it has given more than its limit. Unpacking may go on for long without waiting for
+/// anything, so each call counts against the task's budget, and time limits hold.
+struct Limited<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R> Limited<R> {
+    fn new(inner: R, limit: u64) -> Self {
+        Self { inner, left: limit }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Limited<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let budget = ready!(tokio::task::coop::poll_proceed(cx));
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
+        budget.made_progress();
+        let read = (buf.filled().len() - before) as u64;
+        self.left = self.left.checked_sub(read).ok_or_else(|| io::Error::other(TooLarge))?;
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[&str]) -> Result<Vec<Coding>, Failure> {
+        codings(&values.iter().map(|value| (CONTENT_ENCODING, value.parse().unwrap())).collect())
+    }
+
+    #[test]
+    fn codings_come_in_lists_in_several_headers_and_in_any_case() {
+        assert_eq!(of(&[]), Ok(vec![]));
+        assert_eq!(of(&["identity", ""]), Ok(vec![]));
+        assert_eq!(of(&["GZip , br", "x-gzip"]), Ok(vec![Coding::Gzip, Coding::Brotli, Coding::Gzip]));
+    }
+
+    #[test]
+    fn what_cannot_be_undone_is_a_broken_body_that_says_why() {
+        let unknown = of(&["gzip, rot13"]).unwrap_err();
+        assert_eq!((unknown.class, unknown.detail.as_str()), (Class::Body, "unknown content coding `rot13`"));
+        assert_eq!(of(&["gzip, gzip", "gzip, gzip"]).unwrap_err().class, Class::Body);
+    }
+}
