@@ -67,12 +67,14 @@ async fn item(shared: &Shared, job: &Job, response: Response) -> Result<Option<I
     let base = response.redirected_to.clone().unwrap_or_else(|| message.url.clone());
     let fields = if response.body.len() > PARSE_IN_PLACE || shared.extractor.needs_tree() {
         let extractor = shared.extractor.clone();
-        let parsing = tokio::task::spawn_blocking(move || extractor.extract(&base, &response));
+        let parsing = tokio::task::spawn_blocking(move || {
+            extractor.extract(&base, &response, &std::sync::atomic::AtomicBool::new(false))
+        });
         parsing.await.unwrap_or_else(|panic| {
             Err(Failure::new(trawl_common::outcome::Class::Parse, format!("the parser panicked: {panic}")))
         })?
     } else {
-        shared.extractor.extract(&base, &response)?
+        shared.extractor.extract(&base, &response, &std::sync::atomic::AtomicBool::new(false))?
     };
     Ok(Some(Item::new(&message.url, &message.crawl, status, message.depth, fields)))
 }

@@ -25,7 +25,11 @@ fn response(body: impl AsRef<[u8]>) -> Response {
 }
 
 fn extract_with(extractor: &Extractor, body: impl AsRef<[u8]>) -> Result<Map<String, Value>, Failure> {
-    extractor.extract(&"https://example.com/dir/page".parse().unwrap(), &response(body))
+    extractor.extract(
+        &"https://example.com/dir/page".parse().unwrap(),
+        &response(body),
+        &AtomicBool::new(false),
+    )
 }
 
 fn extract(body: impl AsRef<[u8]>) -> Map<String, Value> {
@@ -143,7 +147,9 @@ fn links_are_relative_to_the_first_base() {
 fn after_a_redirect_links_are_relative_to_what_answered() {
     let redirected_to = Some("https://other.example/a/".parse().unwrap());
     let response = Response { redirected_to, ..response("<a href=b>") };
-    let fields = extractor(&[]).extract(&"https://example.com/".parse().unwrap(), &response).unwrap();
+    let fields = extractor(&[])
+        .extract(&"https://example.com/".parse().unwrap(), &response, &AtomicBool::new(false))
+        .unwrap();
     assert_eq!(fields["links"], json!(["https://other.example/a/b"]));
 }
 
