@@ -4,7 +4,7 @@
 //!
 //! 1. `intake`: takes messages, hears which are this worker's, and finds each one's turn with its host;
 //! 2. `launch`: counts the start, acknowledges early where the lane says so, and runs in a free slot
-//! 3. `process`: response cache or fetch ([`trawl_web`]), then [`extract`];
+//! 3. `process`: response cache or fetch ([`trawl_web`]), then `parse` calls [`extract`];
 //! 4. `settle`: stores the item, ends or parks the record, and acknowledges.
 //!
 //! Beside them, `pulse` shows that the worker lives, keeps what it holds, and sends lost URLs on their way again.
@@ -14,6 +14,7 @@ pub mod cli;
 mod intake;
 mod job;
 mod launch;
+mod parse;
 mod process;
 mod pulse;
 mod settle;
@@ -27,6 +28,7 @@ use std::time::Duration;
 use extract::{BadSelector, Extractor};
 use intake::Intake;
 use job::Hands;
+use parse::Parser;
 use tally::Tally;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -48,6 +50,9 @@ pub enum StartError {
     /// The HTTP client refused its settings.
     #[error("[fetch]: {0}")]
     Fetch(#[from] trawl_web::Unusable),
+    /// The system gives no threads.
+    #[error("cannot start threads that parse: {0}")]
+    Threads(#[source] std::io::Error),
     /// A server answered the first call with an error.
     #[error(transparent)]
     Port(#[from] ports::Error),
@@ -65,7 +70,7 @@ pub(crate) struct Shared {
     pub(crate) ports: Ports,
     pub(crate) settings: Settings,
     pub(crate) fetcher: Fetcher,
-    pub(crate) extractor: Arc<Extractor>,
+    pub(crate) parser: Parser,
     pub(crate) hands: Hands,
     pub(crate) health: Health,
     pub(crate) tally: Tally,
@@ -80,7 +85,7 @@ pub async fn run(
 ) -> Result<(), StartError> {
     let shared = Arc::new(Shared {
         fetcher: Fetcher::new(&settings.fetch)?,
-        extractor: Arc::new(Extractor::new(&settings.items)?),
+        parser: Parser::start(Extractor::new(&settings.items)?).map_err(StartError::Threads)?,
         hands: Hands::default(),
         health: Health::default(),
         tally: Tally::default(),

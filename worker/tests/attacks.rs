@@ -14,7 +14,6 @@ use trawl_common::names::CrawlRef;
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
 use trawl_common::settings;
-use trawl_common::text::json;
 use trawl_common::url::CanonicalUrl;
 use trawl_worker::extract::{Extractor, MAX_TEXT};
 
@@ -330,7 +329,7 @@ fn judge(verdict: &Verdict, result: &Result<Map<String, Value>, Failure>, took: 
         (Refused(why), Err(failure)) if failure.class == Class::Parse && failure.detail == *why => None,
         (Read(field, value), Ok(fields)) => {
             let item = Item::new(&url(), &CrawlRef::adhoc(), 200, 0, fields.clone());
-            let line = json(&item).unwrap();
+            let line = serde_json::to_string(&item).unwrap();
             if line.len() > MAX_ITEM {
                 return Some(format!("an item of {} bytes", line.len()));
             }
