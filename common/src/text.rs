@@ -3,12 +3,9 @@
 //! What a server or a page sends may hold escape sequences for a terminal, characters that turn the reading direction or
 //! that nobody sees, or megabytes. What is for people ([`printable`]) loses all of it. What is data ([`legible`]) keeps
 //! every character that text can have a use for, such as the joiners of Persian and of emoji, and loses control
-//! characters only; when data is written as JSON, [`json`] escapes what [`printable`] drops.
+//! characters only; when data is shown as JSON, [`escape_json`] escapes what [`printable`] drops.
 
-use std::io;
-
-use serde::Serialize;
-use serde_json::ser::{CompactFormatter, Formatter};
+use std::fmt::Write;
 
 /// `text` on one line without control characters and without what nobody sees, each replaced by a space, cut to at
 /// most `max` bytes at a character's border.
@@ -45,34 +42,20 @@ pub fn legible(text: &str, max: usize) -> String {
     out
 }
 
-/// `value` as JSON on one line in which everything that could harm a reader is an escape sequence: to a program it is
-/// the same JSON.
-pub fn json(value: &impl Serialize) -> serde_json::Result<String> {
-    let mut bytes = Vec::with_capacity(128);
-    value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Escaping))?;
-    String::from_utf8(bytes).map_err(serde::ser::Error::custom)
-}
-
-struct Escaping;
-
-impl Formatter for Escaping {
-    fn write_string_fragment<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        fragment: &str,
-    ) -> io::Result<()> {
-        let mut rest = fragment;
-        while let Some(at) = rest.find(is_harmful) {
-            let (safe, from) = rest.split_at(at);
-            CompactFormatter.write_string_fragment(writer, safe)?;
-            let mut characters = from.chars();
-            for unit in characters.next().into_iter().flat_map(|c| c.encode_utf16(&mut [0; 2]).to_vec()) {
-                write!(writer, "\\u{unit:04x}")?;
+/// A line of JSON with everything that could harm a reader as an escape sequence: to a program it is the same JSON.
+pub fn escape_json(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    for c in line.chars() {
+        if is_harmful(c) {
+            // On a line of JSON these can only stand in strings.
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
             }
-            rest = characters.as_str();
+        } else {
+            out.push(c);
         }
-        CompactFormatter.write_string_fragment(writer, rest)
     }
+    out
 }
 
 /// Whether `c` does something to a terminal or a reader instead of showing something: control characters, line
@@ -122,7 +105,7 @@ mod tests {
     #[test]
     fn json_is_the_same_to_a_program_and_harmless_to_a_reader() {
         let value = serde_json::json!({ HARMFUL: [HARMFUL, "größe \"x\" \\ 👩"] });
-        let text = json(&value).unwrap();
+        let text = escape_json(&value.to_string());
         assert!(!text.contains(is_harmful), "{text:?}");
         assert!(
             text.contains(r#""größe \"x\" \\ 👩""#)
