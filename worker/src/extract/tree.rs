@@ -19,16 +19,20 @@ use trawl_common::outcome::{Class, Failure};
 use super::unfinished::UnfinishedTag;
 
 /// The most elements that the builder may hold: those that are open, and formatting elements (`<b>`, `<font>`) that
-/// it would open again. One that is both counts twice. Browsers stop nesting at the same depth.
-pub(super) const MAX_OPEN: usize = 512;
+/// it would open again. One that is both counts twice, and the document and its head count as well. Browsers stop
+/// nesting at the same depth.
+const MAX_OPEN: usize = 512;
 /// The most attributes that one tag may have.
-pub(super) const MAX_ATTRIBUTES: usize = 256;
+const MAX_ATTRIBUTES: usize = 256;
 /// The same for a tag that has not ended yet: about what a piece can hold, and a guess from above.
-pub(super) const MAX_UNFINISHED_ATTRIBUTES: usize = 1024;
+const MAX_UNFINISHED_ATTRIBUTES: usize = 1024;
 /// The most nodes of a tree: elements, texts and comments. A million take some 200 MB.
-pub(super) const MAX_NODES: usize = 500_000;
-/// The most different names of elements and attributes. The builder keeps names in a table of fixed size.
-pub(super) const MAX_NAMES: usize = 4096;
+const MAX_NODES: usize = 500_000;
+/// The most different names of elements and attributes. The builder keeps names in a table of fixed size, in which whoever
+/// knows its hash can have them all meet.
+const MAX_NAMES: usize = 4096;
+/// Names as short as these, and those of HTML, have no place in that table.
+const SHORT_NAME: usize = 7;
 
 /// How much the tokenizer gets at once.
 const PIECE: usize = 4096;
@@ -111,12 +115,12 @@ impl Guard {
         }
         let mut names = self.names.borrow_mut();
         for name in tag.attrs.iter().map(|attribute| &attribute.name.local).chain([&tag.name]) {
-            if !names.contains(name) {
+            if name.len() > SHORT_NAME && !names.contains(name) {
                 names.insert(name.clone());
             }
         }
         if names.len() > MAX_NAMES {
-            self.refuse(MAX_NAMES, "names of elements and attributes");
+            self.refuse(MAX_NAMES, "long names of elements and attributes");
         }
     }
 
@@ -176,5 +180,86 @@ impl Tracer for Count {
 
     fn trace_handle(&self, _: &Handle) {
         self.0.set(self.0.get() + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(html: &str) -> String {
+        build(html, &AtomicBool::new(false)).map_or_else(|failure| failure.to_string(), |_| "fine".to_owned())
+    }
+
+    #[test]
+    fn nesting_is_counted_exactly_and_wherever_pieces_end() {
+        // Beside them: the document, its head, `<html>` and `<body>`.
+        let most = MAX_OPEN - 4;
+        for filler in [0, 1, 7, PIECE - 9, PIECE] {
+            let nested = |depth| format!("{}{}", " ".repeat(filler), "<div>".repeat(depth));
+            assert_eq!(verdict(&nested(most)), "fine");
+            assert_eq!(verdict(&nested(most + 1)), "parse: more than 512 open elements");
+            assert_eq!(verdict(&(nested(most) + "</div>".repeat(most).as_str()).repeat(20)), "fine");
+            assert_eq!(
+                verdict(&nested(most + 1).replace("div", "svg><g/")),
+                "parse: more than 512 open elements"
+            );
+        }
+    }
+
+    #[test]
+    fn attributes_are_counted_exactly() {
+        let tag = |attributes: usize| {
+            format!("<p{}>", (0..attributes).map(|n| format!(" a{n}=b")).collect::<String>())
+        };
+        assert_eq!(verdict(&tag(MAX_ATTRIBUTES)), "fine");
+        assert_eq!(verdict(&tag(MAX_ATTRIBUTES + 1)), "parse: more than 256 attributes in one tag");
+    }
+
+    #[test]
+    fn long_pages_that_leave_out_end_tags_are_fine() {
+        for part in [
+            "<p>text",
+            "<a name=x>",
+            "<p><b>a</p></b>",
+            "<br>",
+            "<p>a<ul><li>b<li>c</ul>",
+            "<dl><dt>a<dd>b</dl>",
+            "<select><option>a<option>b</select>",
+            "<table><tr><td>a<td>b<tr><td><p>c</table>",
+            "<svg><path d='x'/></svg>",
+            "<DIV></div>",
+            "</b>",
+            "<script>'<div>' a <b c d e</script>",
+            "<!-- <div> a <b c d e -->",
+            "<img src='data:,a b c' alt=\"<a b c d\">",
+        ] {
+            assert_eq!(verdict(&part.repeat(2000)), "fine", "{part}");
+        }
+    }
+
+    #[test]
+    fn long_values_scripts_and_comments_are_no_attributes() {
+        let words = " word".repeat(20_000);
+        for page in [
+            format!("<p title='{words}'>"),
+            format!("<script>if (a <b {words}</script>"),
+            format!("<!-- {words} -->"),
+            format!("<title>a <b {words}</title>"),
+        ] {
+            assert_eq!(verdict(&page), "fine", "{}", &page[..20]);
+        }
+    }
+
+    #[test]
+    fn the_tree_is_the_one_that_the_parser_builds_alone() {
+        let page = "<!doctype html><title>ä</title><p>ö<table>x<b>y</table><svg><a/></svg>&amp;\r\n<script>1<2</script>";
+        let page = page.repeat(300);
+        assert_eq!(build(&page, &AtomicBool::new(false)).unwrap().html(), Html::parse_document(&page).html());
+    }
+
+    #[test]
+    fn it_stops_when_it_is_given_up() {
+        assert!(build("<p>", &AtomicBool::new(true)).is_err());
     }
 }
