@@ -8,6 +8,7 @@ use clap::Args;
 use tokio::runtime;
 use trawl_common::settings::{Settings, Source};
 use trawl_common::telemetry;
+use trawl_common::text::is_harmful;
 
 use crate::{Fail, Outcome};
 
@@ -68,6 +69,8 @@ pub fn main(name: &str, program: impl Future<Output = Outcome>) -> ExitCode {
 }
 
 fn tell(name: &str, Fail { message, .. }: &Fail) {
+    let harmful = |c| is_harmful(c) && c != '\n';
+    let message = message.replace(harmful, " ");
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
     anstream::eprintln!("{red}{name}:{red:#} {message}");
 }

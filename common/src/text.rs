@@ -1,12 +1,18 @@
 //! Making foreign text safe to log, to store and to show.
+//!
+//! What a server or a page sends may hold escape sequences for a terminal, characters that turn the reading direction or
+//! that nobody sees, or megabytes. What is for people ([`printable`]) loses all of it. What is data ([`legible`]) keeps
+//! every character that text can have a use for, such as the joiners of Persian and of emoji, and loses control
+//! characters only; when data is shown as JSON, [`escape_json`] escapes what [`printable`] drops.
 
-/// `text` on one line without control characters, cut to at most `max` bytes at a character's border.
-///
-/// What a server or a page sends may hold escape sequences for a terminal, or megabytes.
+use std::fmt::Write;
+
+/// `text` on one line without control characters and without what nobody sees, each replaced by a space, cut to at
+/// most `max` bytes at a character's border.
 pub fn printable(text: &str, max: usize) -> String {
     let mut out = String::with_capacity(text.len().min(max));
     for c in text.chars() {
-        let c = if c.is_control() || is_bidi_control(c) { ' ' } else { c };
+        let c = if is_harmful(c) { ' ' } else { c };
         if out.len() + c.len_utf8() > max {
             break;
         }
@@ -15,35 +21,97 @@ pub fn printable(text: &str, max: usize) -> String {
     out
 }
 
-fn is_bidi_control(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// `text` with every run of white space folded to one space, and none at its ends.
-pub fn squeeze(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
-        if !out.is_empty() {
-            out.push(' ');
+/// `text` without control characters, with every run of white space folded to one space and none at its ends, cut to
+/// at most `max` bytes at a character's border.
+pub fn legible(text: &str, max: usize) -> String {
+    let mut out = String::with_capacity(text.len().min(max));
+    let mut gap = false;
+    for c in text.chars() {
+        if c.is_whitespace() {
+            gap = !out.is_empty();
+        } else if !c.is_control() {
+            if out.len() + usize::from(gap) + c.len_utf8() > max {
+                break;
+            }
+            if std::mem::take(&mut gap) {
+                out.push(' ');
+            }
+            out.push(c);
         }
-        out.push_str(word);
     }
     out
+}
+
+/// A line of JSON with everything that could harm a reader as an escape sequence: to a program it is the same JSON.
+pub fn escape_json(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    for c in line.chars() {
+        if is_harmful(c) {
+            // On a line of JSON these can only stand in strings.
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Whether `c` does something to a terminal or a reader instead of showing something: control characters, line
+/// separators, direction marks and overrides, characters without width, and tags.
+pub fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// One of each kind.
+    const HARMFUL: &str = "\0\u{7}\u{1b}\n\u{7f}\u{85}\u{9b}\u{ad}\u{61c}\u{200b}\u{200d}\u{200f}\u{2028}\u{2029}\
+        \u{202a}\u{202e}\u{2060}\u{2066}\u{2069}\u{feff}\u{fff9}\u{e0041}";
+
     #[test]
     fn printable_text_has_no_escape_sequences_and_no_half_character() {
         assert_eq!(printable("a\u{1b}[31mb\nc", 99), "a [31mb c");
         assert_eq!(printable("äöü", 3), "ä");
         assert_eq!(printable("x\u{202e}y", 99), "x y");
+        assert_eq!(printable(HARMFUL, 99).trim(), "");
     }
 
     #[test]
-    fn squeezed_text_has_single_spaces() {
-        assert_eq!(squeeze("  a \n\t b  "), "a b");
+    fn legible_text_has_single_spaces_and_no_control_characters() {
+        for (text, legible_text) in [
+            ("  a \n\t b  ", "a b"),
+            (" a\u{0}b \u{7f} \u{1b}[1m\r\n c\u{85}d\u{2028}e ", "ab [1m c d e"),
+            ("\u{7}\u{0}", ""),
+            ("می\u{200c}خواهم 👩\u{200d}🚀", "می\u{200c}خواهم 👩\u{200d}🚀"),
+        ] {
+            assert_eq!(legible(text, 99), legible_text);
+        }
+    }
+
+    #[test]
+    fn legible_text_is_cut_between_characters_and_ends_in_none_that_is_white() {
+        for (max, cut) in [(0, ""), (1, "a"), (2, "a"), (3, "a"), (4, "a ö"), (5, "a öb")] {
+            assert_eq!(legible("a öb", max), cut, "{max}");
+        }
+    }
+
+    #[test]
+    fn json_is_the_same_to_a_program_and_harmless_to_a_reader() {
+        let value = serde_json::json!({ HARMFUL: [HARMFUL, "größe \"x\" \\ 👩"] });
+        let text = escape_json(&value.to_string());
+        assert!(!text.contains(is_harmful), "{text:?}");
+        assert!(
+            text.contains(r#""größe \"x\" \\ 👩""#)
+                && text.contains(r"\u202e")
+                && text.contains(r"\udb40\udc41")
+        );
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
     }
 }

@@ -115,6 +115,6 @@ impl Discovery {
 
     fn problem(&mut self, source: &Source, problem: &dyn std::fmt::Display) {
         debug!(%source, problem = %problem, "not read to its end; going on with the others");
-        self.problems.push(format!("{source}: {problem}"));
+        self.problems.push(printable(&format!("{source}: {problem}"), 2048));
     }
 }

@@ -42,5 +42,6 @@ fn fail(error: StartError) -> Fail {
     match error {
         StartError::Port(error) => error.into(),
         StartError::Selector(_) | StartError::Fetch(_) => Fail::usage(error),
+        StartError::Threads(_) => Fail::run(error),
     }
 }

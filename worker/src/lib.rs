@@ -5,7 +5,7 @@
 //! 1. `intake`: takes messages, hears which are this worker's, and finds each one's `turn` with its host: what
 //!    `robots` says, then a slot, which comes as a `ticket`;
 //! 2. `launch`: counts the start, acknowledges early where the lane says so, and runs in a free slot
-//! 3. `process`: response cache or fetch ([`trawl_web`]), then [`extract`];
+//! 3. `process`: response cache or fetch ([`trawl_web`]), then `parse` calls [`extract`];
 //! 4. `settle`: stores the item, ends or parks the record, and acknowledges.
 //!
 //! Beside them, `pulse` shows that the worker lives, keeps what it holds, and sends lost URLs on their way again.
@@ -15,6 +15,7 @@ pub mod cli;
 mod intake;
 mod job;
 mod launch;
+mod parse;
 mod process;
 mod pulse;
 mod refusal;
@@ -32,6 +33,7 @@ use std::time::Duration;
 use extract::{BadSelector, Extractor};
 use intake::Intake;
 use job::Hands;
+use parse::Parser;
 use robots::RobotsBook;
 use tally::Tally;
 use ticket::Places;
@@ -55,6 +57,9 @@ pub enum StartError {
     /// The HTTP client refused its settings.
     #[error("[fetch]: {0}")]
     Fetch(#[from] trawl_web::Unusable),
+    /// The system gives no threads.
+    #[error("cannot start threads that parse: {0}")]
+    Threads(#[source] std::io::Error),
     /// A server answered the first call with an error.
     #[error(transparent)]
     Port(#[from] ports::Error),
@@ -72,7 +77,7 @@ pub(crate) struct Shared {
     pub(crate) ports: Ports,
     pub(crate) settings: Settings,
     pub(crate) fetcher: Fetcher,
-    pub(crate) extractor: Arc<Extractor>,
+    pub(crate) parser: Parser,
     pub(crate) hands: Hands,
     pub(crate) robots: RobotsBook,
     pub(crate) places: Arc<Places>,
@@ -89,7 +94,7 @@ pub async fn run(
 ) -> Result<(), StartError> {
     let shared = Arc::new(Shared {
         fetcher: Fetcher::new(&settings.fetch)?,
-        extractor: Arc::new(Extractor::new(&settings.items)?),
+        parser: Parser::start(Extractor::new(&settings.items)?).map_err(StartError::Threads)?,
         hands: Hands::default(),
         robots: RobotsBook::default(),
         places: Arc::default(),

@@ -17,9 +17,6 @@ use crate::settle::{Settlement, Yield};
 use crate::ticket::Ticket;
 use crate::turn::{Turn, turns};
 
-/// What a page larger than this costs to parse is no longer small next to a task switch.
-const PARSE_IN_PLACE: usize = 256 * 1024;
-
 /// 1. Looks into the response cache.
 /// 2. Fetches, one redirect after another.
 /// 3. Keeps the response.
@@ -127,14 +124,6 @@ async fn item(shared: &Shared, job: &Job, response: Response) -> Result<Option<I
     let message = &job.message;
     let status = response.status;
     let base = response.redirected_to.clone().unwrap_or_else(|| message.url.clone());
-    let fields = if response.body.len() > PARSE_IN_PLACE || shared.extractor.needs_tree() {
-        let extractor = shared.extractor.clone();
-        let parsing = tokio::task::spawn_blocking(move || extractor.extract(&base, &response));
-        parsing.await.unwrap_or_else(|panic| {
-            Err(Failure::new(Class::Parse, format!("the parser panicked: {panic}")))
-        })?
-    } else {
-        shared.extractor.extract(&base, &response)?
-    };
+    let fields = shared.parser.fields(base, response).await?;
     Ok(Some(Item::new(&message.url, &message.crawl, status, message.depth, fields)))
 }

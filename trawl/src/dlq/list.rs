@@ -8,6 +8,7 @@ use serde_json::json;
 use trawl_cli::{Outcome, count};
 use trawl_common::exit::Exit;
 use trawl_common::outcome::Reason;
+use trawl_common::text::{escape_json, printable};
 use trawl_common::url::Host;
 
 use super::filter::{Filter, Walk};
@@ -79,7 +80,7 @@ pub(super) fn as_json(failed: &Failed) -> String {
     {
         object.extend(note);
     }
-    object.to_string()
+    escape_json(&object.to_string())
 }
 
 fn print_line(failed: &Failed) {
@@ -90,7 +91,8 @@ fn print_line(failed: &Failed) {
         cause.failed_at,
         cause.reason.as_str(),
         failed.url,
-        cause.error,
+        // A store can be written by others.
+        printable(&cause.error, 1024),
         failed.crawl.id,
     );
 }

@@ -3,6 +3,7 @@
 use anstream::println;
 use trawl_cli::{Fail, Outcome};
 use trawl_common::exit::Exit;
+use trawl_common::text::printable;
 use trawl_common::url::CanonicalUrl;
 
 use super::Failed;
@@ -47,7 +48,7 @@ fn print(Failed { crawl, url, note }: &Failed) {
         ("reason", cause.reason.to_string()),
         ("class", optional(cause.class.map(|class| class.to_string()))),
         ("status", optional(cause.status.map(|status| status.to_string()))),
-        ("error", cause.error.clone()),
+        ("error", printable(&cause.error, 1024)),
         ("attempts", cause.attempts.to_string()),
         ("worker", optional(cause.worker.as_ref().map(ToString::to_string))),
         ("failed at", cause.failed_at.to_string()),

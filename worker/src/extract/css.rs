@@ -29,12 +29,12 @@ impl Query {
     }
 
     /// The value of the first match: its text with that of all elements in it, or its attribute. Null
-    /// without a match, and for one without content.
-    pub(super) fn first(&self, document: &Html) -> Value {
+    /// without a match, and for one without content; cut to `max` bytes.
+    pub(super) fn first(&self, document: &Html, max: usize) -> Value {
         let Some(element) = document.select(&self.selector).next() else { return Value::Null };
         match &self.take {
-            Take::Text => text::value(&text_of(element)),
-            Take::Attribute(name) => element.attr(name).map_or(Value::Null, text::value),
+            Take::Text => text::value(&text_of(element), max),
+            Take::Attribute(name) => element.attr(name).map_or(Value::Null, |value| text::value(value, max)),
         }
     }
 }
@@ -84,7 +84,7 @@ mod tests {
     const PAGE: &str = "<div class=p>1 <b>2</b><script>x()</script> 3</div><div class=p>4</div><a HREF='/x?a&amp;b'>y</a><i> </i>";
 
     fn first(notation: &str) -> Value {
-        Query::parse(notation).unwrap().first(&Html::parse_document(PAGE))
+        Query::parse(notation).unwrap().first(&Html::parse_document(PAGE), 99)
     }
 
     #[test]
