@@ -17,6 +17,7 @@ pub mod names;
 pub mod outcome;
 pub mod ports;
 pub mod retry;
+pub mod robots;
 pub mod route;
 pub mod settings;
 pub mod telemetry;

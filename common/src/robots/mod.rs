@@ -1,0 +1,131 @@
+//! What a site's `robots.txt` asks of this crawler, by RFC 9309.
+//!
+//! Pure: it is for the caller to fetch the file, and to know what a missing one means. Where the RFC leaves room, a
+//! file means what its author will have tested it with, Google's parser: keys in usual misspellings are taken, as is
+//! `disallow /` without its colon, and a rule that allows `/dir/index.html` allows `/dir/`.
+
+mod pattern;
+mod record;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use self::pattern::{Path, Pattern};
+use self::record::Record;
+use crate::url::CanonicalUrl;
+
+/// How much of a file is read, in bytes; what follows the last whole line within is ignored. RFC 9309 (2.5) asks for
+/// this much at least.
+pub const MAX_BYTES: usize = 500 * 1024;
+
+/// The rules of one `robots.txt` that apply to one crawler, and no others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Robots {
+    /// The most specific first, so that the first that fits decides.
+    rules: Box<[Rule]>,
+    crawl_delay: Option<Duration>,
+}
+
+impl Robots {
+    /// Reads a file. `agent` is the crawler's product token, the part of its `User-Agent` before the slash.
+    ///
+    /// Any bytes are a file: what says nothing is ignored. All groups that name `agent`, in any case, are taken
+    /// together; if there is none, all groups for `*`.
+    pub fn parse(body: &[u8], agent: &str) -> Self {
+        let mut own = Group::default();
+        let mut everyone = Group::default();
+        let mut has_rules = false;
+        for record in record::records(body) {
+            match record {
+                Record::Agent(name) => {
+                    // A user agent after a rule starts another group; after anything else it joins the one before.
+                    let goes_on = !std::mem::take(&mut has_rules);
+                    own.name(goes_on, name.eq_ignore_ascii_case(agent.as_bytes()));
+                    everyone.name(goes_on, name == b"*");
+                }
+                Record::Rule { allow, path } => {
+                    has_rules = true;
+                    own.rule(allow, path);
+                    everyone.rule(allow, path);
+                }
+                Record::CrawlDelay(delay) => {
+                    own.delay(delay);
+                    everyone.delay(delay);
+                }
+            }
+        }
+        if own.exists { own.into_robots() } else { everyone.into_robots() }
+    }
+
+    /// The rules of a site that has none.
+    pub fn allow_all() -> Self {
+        Self::default()
+    }
+
+    /// Whether the crawler may ask for `url`, of whose host this is the file.
+    ///
+    /// The longest pattern that fits the path and the query decides, and `allow` where two are as long.
+    pub fn allows(&self, url: &CanonicalUrl) -> bool {
+        let path = Path::of(url);
+        path.is_robots_txt()
+            || self.rules.iter().find(|rule| rule.pattern.fits(&path)).is_none_or(|rule| rule.allow)
+    }
+
+    /// The time between two requests that the site asks for; the longest, if it asks for several.
+    ///
+    /// Not in the RFC. A delay is that of the agents named above it in its group.
+    pub fn crawl_delay(&self) -> Option<Duration> {
+        self.crawl_delay
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    pattern: Pattern,
+    allow: bool,
+}
+
+/// All groups of one name, as they are read.
+#[derive(Default)]
+struct Group {
+    exists: bool,
+    /// Whether the line being read belongs to it.
+    is_open: bool,
+    rules: Vec<Rule>,
+    crawl_delay: Option<Duration>,
+}
+
+impl Group {
+    /// Takes a `user-agent` line, which names this group or not, and which may go on with the group before it.
+    fn name(&mut self, goes_on: bool, is_named: bool) {
+        self.exists |= is_named;
+        self.is_open = is_named || goes_on && self.is_open;
+    }
+
+    fn rule(&mut self, allow: bool, path: &[u8]) {
+        if !self.is_open {
+            return;
+        }
+        let mut add =
+            |path: &[u8]| self.rules.extend(Pattern::parse(path).map(|pattern| Rule { pattern, allow }));
+        add(path);
+        if allow
+            && let Some(folder) = path.strip_suffix(b"index.html").filter(|folder| folder.ends_with(b"/"))
+        {
+            add(&[folder, b"$"].concat());
+        }
+    }
+
+    fn delay(&mut self, delay: Duration) {
+        if self.is_open {
+            self.crawl_delay = self.crawl_delay.max(Some(delay));
+        }
+    }
+
+    fn into_robots(mut self) -> Robots {
+        self.rules.sort_by_key(|rule| (Reverse(rule.pattern.octets()), !rule.allow));
+        Robots { rules: self.rules.into(), crawl_delay: self.crawl_delay }
+    }
+}

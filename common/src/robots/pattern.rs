@@ -1,0 +1,196 @@
+//! Patterns, and the paths that they fit, in one spelling (RFC 9309, 2.2.2 and 2.2.3).
+
+use memchr::memmem;
+
+use crate::url::CanonicalUrl;
+
+/// What a rule says of paths: `*` stands for anything, `$` at its end for the end of the path.
+///
+/// Everything else is normalised, so that neither character occurs in it as itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pattern(Box<[u8]>);
+
+impl Pattern {
+    /// Reads a pattern as written; an empty one says nothing.
+    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+        if text.is_empty() {
+            return None;
+        }
+        let (text, end) = text.strip_suffix(b"$").map_or((text, &b""[..]), |text| (text, b"$"));
+        let mut pattern = Vec::with_capacity(text.len() + end.len());
+        for (index, piece) in text.split(is_star).enumerate() {
+            if index > 0 {
+                pattern.push(b'*');
+            }
+            normalise(piece, &mut pattern);
+        }
+        pattern.extend_from_slice(end);
+        Some(Self(pattern.into()))
+    }
+
+    /// How specific it is.
+    pub(super) fn octets(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it fits the start of `path`, in time proportional to the sum of their lengths: each piece is looked
+    /// for where the one before it was first found, and an earlier place never leaves less for the others.
+    pub(super) fn fits(&self, path: &Path) -> bool {
+        let (pattern, is_anchored) = match self.0.strip_suffix(b"$") {
+            Some(pattern) => (pattern, true),
+            None => (&*self.0, false),
+        };
+        let mut pieces = pattern.split(is_star);
+        let Some(mut rest) = pieces.next().and_then(|first| path.0.strip_prefix(first)) else { return false };
+        let Some(last) = pieces.next_back() else { return !is_anchored || rest.is_empty() };
+        for piece in pieces {
+            let Some(at) = memmem::find(rest, piece) else { return false };
+            rest = &rest[at + piece.len()..];
+        }
+        if is_anchored { rest.ends_with(last) } else { memmem::find(rest, last).is_some() }
+    }
+}
+
+fn is_star(byte: &u8) -> bool {
+    *byte == b'*'
+}
+
+/// The path and the query of a URL, normalised.
+pub(super) struct Path(Vec<u8>);
+
+impl Path {
+    pub(super) fn of(url: &CanonicalUrl) -> Self {
+        let rest = url.as_str().split_once("://").map_or("", |(_, rest)| rest);
+        let start = rest.find('/').unwrap_or(rest.len());
+        Self::parse(&rest.as_bytes()[start..])
+    }
+
+    fn parse(text: &[u8]) -> Self {
+        let mut path = Vec::with_capacity(text.len());
+        normalise(text, &mut path);
+        Self(path)
+    }
+
+    /// Whether it is that of the file itself.
+    pub(super) fn is_robots_txt(&self) -> bool {
+        self.0 == b"/robots.txt"
+    }
+}
+
+/// Appends `text` with every octet in the one spelling that it is compared in: unreserved characters (RFC 3986, 2.3)
+/// as they are, those reserved as they were written, and all others percent-encoded in capitals.
+///
+/// `*` and `$` mean something in a pattern, so as text they are encoded. So is `'`, because a canonical URL has it
+/// encoded in its query.
+fn normalise(text: &[u8], out: &mut Vec<u8>) {
+    let mut rest = text;
+    while let [first, after @ ..] = rest {
+        let escaped = escaped(rest);
+        let octet = escaped.unwrap_or(*first);
+        if is_unreserved(octet) || escaped.is_none() && b":/?#[]@!&()+,;=".contains(&octet) {
+            out.push(octet);
+        } else {
+            const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+            out.extend([b'%', DIGITS[usize::from(octet >> 4)], DIGITS[usize::from(octet & 15)]]);
+        }
+        rest = if escaped.is_some() { &rest[3..] } else { after };
+    }
+}
+
+/// The octet that `text` starts with as `%` and two hexadecimal digits.
+fn escaped(text: &[u8]) -> Option<u8> {
+    let [b'%', high, low, ..] = *text else { return None };
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    u8::try_from(digit(high)? << 4 | digit(low)?).ok()
+}
+
+fn is_unreserved(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric() || b"-._~".contains(&octet)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fits(pattern: &str, path: &str) -> bool {
+        Pattern::parse(pattern.as_bytes()).unwrap().fits(&Path::parse(path.as_bytes()))
+    }
+
+    fn normalised(text: &str) -> String {
+        String::from_utf8(Path::parse(text.as_bytes()).0).unwrap()
+    }
+
+    #[test]
+    fn every_octet_has_one_spelling() {
+        for (text, expected) in [
+            ("/a-._~9Z", "/a-._~9Z"),
+            ("/%61%2d%2E%5f%7E%39%5A", "/a-._~9Z"),
+            ("/\u{30c4}", "/%E3%83%84"),
+            ("/%e3%83%84", "/%E3%83%84"),
+            ("/a b\"<>\\^`{|}", "/a%20b%22%3C%3E%5C%5E%60%7B%7C%7D"),
+            ("/?a=b&c=d;e,f:g@h!(i)+[j]", "/?a=b&c=d;e,f:g@h!(i)+[j]"),
+            ("/%2f%3F%26", "/%2F%3F%26"),
+            ("/'%27", "/%27%27"),
+            ("/*$%2a%24", "/%2A%24%2A%24"),
+            ("/%", "/%25"),
+            ("/%4", "/%254"),
+            ("/%zz%%41", "/%25zz%25A"),
+        ] {
+            assert_eq!(normalised(text), expected);
+            assert_eq!(normalised(expected), expected);
+        }
+    }
+
+    #[test]
+    fn hostile_patterns_cost_time_in_proportion_to_their_length_and_the_paths() {
+        for hostile in [
+            |len| format!("/{}b", "*a".repeat(len / 2)),
+            |len| format!("/*{}b", "a".repeat(len / 2)),
+            |len| format!("/{}", "*aab".repeat(len / 4)),
+        ] {
+            let (short, long) = (least_time(hostile, 1 << 12), least_time(hostile, 1 << 16));
+            // Sixteen times the work; a matcher that tries again would take the square of that.
+            assert!(long < short * 100, "{short:?} and {long:?} for {}...", &hostile(12));
+        }
+    }
+
+    /// The least of many, as the machine may be busy with other things.
+    fn least_time(hostile: fn(usize) -> String, len: usize) -> Duration {
+        let pattern = Pattern::parse(hostile(len).as_bytes()).unwrap();
+        let path = Path::parse(format!("/{}", "a".repeat(len)).as_bytes());
+        let run = || {
+            let start = Instant::now();
+            assert!(!pattern.fits(&path));
+            start.elapsed()
+        };
+        std::iter::repeat_with(run).take(20).min().unwrap()
+    }
+
+    /// Tries everything.
+    fn fits_naively(pattern: &[u8], path: &[u8]) -> bool {
+        match (pattern, path) {
+            ([], _) => true,
+            ([b'$'], path) => path.is_empty(),
+            ([b'*', pattern @ ..], path) => (0..=path.len()).any(|skip| fits_naively(pattern, &path[skip..])),
+            ([wanted, pattern @ ..], [found, path @ ..]) => wanted == found && fits_naively(pattern, path),
+            ([_, ..], []) => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_pattern_fits_what_trying_everything_finds(pattern in "/[ab*]{0,8}[$]?", path in "/[ab]{0,12}") {
+            prop_assert_eq!(fits(&pattern, &path), fits_naively(pattern.as_bytes(), path.as_bytes()));
+        }
+
+        #[test]
+        fn normalised_text_is_a_fixed_point(text in "[%a-f0-9A-F*$ '\u{30c4}]{0,20}") {
+            let once = normalised(&text);
+            prop_assert_eq!(normalised(&once), once);
+        }
+    }
+}

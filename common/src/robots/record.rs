@@ -1,0 +1,90 @@
+//! The lines of a `robots.txt`.
+
+use std::time::Duration;
+
+use super::MAX_BYTES;
+
+/// A line that says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Record<'a> {
+    /// A product token, or `*`; empty if what stands there is neither.
+    Agent(&'a [u8]),
+    /// A pattern as written, which may be empty.
+    Rule {
+        allow: bool,
+        path: &'a [u8],
+    },
+    CrawlDelay(Duration),
+}
+
+const AGENT: &[&str] = &["user-agent", "useragent", "user agent"];
+const ALLOW: &[&str] = &["allow"];
+const DISALLOW: &[&str] = &["disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"];
+const CRAWL_DELAY: &[&str] = &["crawl-delay", "crawldelay", "crawl delay"];
+
+/// The records of a file. Lines end as on Unix, on Windows, or on old Macs, and are of any length.
+pub(super) fn records(body: &[u8]) -> impl Iterator<Item = Record<'_>> {
+    without_mark(within_limit(body)).split(is_line_end).filter_map(record)
+}
+
+fn is_line_end(byte: &u8) -> bool {
+    matches!(byte, b'\r' | b'\n')
+}
+
+/// The whole lines that the limit leaves: half a rule would say something else.
+fn within_limit(body: &[u8]) -> &[u8] {
+    let Some(start) = body.get(..=MAX_BYTES) else { return body };
+    let end = start.iter().rposition(is_line_end).unwrap_or(0);
+    &start[..end]
+}
+
+/// `body` without a byte order mark, or what careless programs have left of one.
+fn without_mark(body: &[u8]) -> &[u8] {
+    let marks: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xef\xbb", b"\xef"];
+    marks.into_iter().find_map(|mark| body.strip_prefix(mark)).unwrap_or(body)
+}
+
+fn record(line: &[u8]) -> Option<Record<'_>> {
+    let line = line.split(|byte| *byte == b'#').next()?.trim_ascii();
+    let (key, value) = at_colon(line).or_else(|| two_words(line))?;
+    let is = |keys: &[&str]| keys.iter().any(|known| key.eq_ignore_ascii_case(known.as_bytes()));
+    if is(DISALLOW) {
+        Some(Record::Rule { allow: false, path: value })
+    } else if is(ALLOW) {
+        Some(Record::Rule { allow: true, path: value })
+    } else if is(AGENT) {
+        Some(Record::Agent(product(value)))
+    } else if is(CRAWL_DELAY) {
+        seconds(value).map(Record::CrawlDelay)
+    } else {
+        None
+    }
+}
+
+fn at_colon(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = line.iter().position(|byte| *byte == b':')?;
+    Some((line[..colon].trim_ascii(), line[colon + 1..].trim_ascii()))
+}
+
+/// A line whose colon was forgotten, which only two words can be.
+fn two_words(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let space = line.iter().position(u8::is_ascii_whitespace)?;
+    let (key, value) = (&line[..space], line[space..].trim_ascii());
+    (!value.iter().any(u8::is_ascii_whitespace)).then_some((key, value))
+}
+
+/// The product token at the start of what a `user-agent` line names: people write versions and more after it.
+fn product(value: &[u8]) -> &[u8] {
+    if let [b'*'] | [b'*', b' ' | b'\t', ..] = value {
+        return &value[..1];
+    }
+    let is_token = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_');
+    let end = value.iter().position(|byte| !is_token(byte)).unwrap_or(value.len());
+    &value[..end]
+}
+
+/// A number of seconds, unless it is below zero, endless, or none.
+fn seconds(value: &[u8]) -> Option<Duration> {
+    let seconds = str::from_utf8(value).ok()?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
