@@ -20,7 +20,7 @@ const PROBE: &str = "probe";
 const BEFORE: &str = "before";
 
 /// The properties and headers of a message.
-pub(super) fn properties(message: &Message) -> BasicProperties {
+pub fn properties(message: &Message) -> BasicProperties {
     let mut headers = crawl_headers(&message.crawl);
     put_text(&mut headers, "lane", message.lane.as_str());
     put_number(&mut headers, "depth", message.depth.into());
@@ -98,7 +98,7 @@ pub(super) fn probe_properties(probe: Probe) -> BasicProperties {
 }
 
 /// Reads what arrived from the queue of `line`.
-pub(super) fn content(delivery: &Delivery, line: Line) -> Content {
+pub fn content(delivery: &Delivery, line: Line) -> Content {
     let none = FieldTable::default();
     let headers = Headers(delivery.properties.headers().as_ref().unwrap_or(&none));
     let number = |name| headers.number(name).ok().flatten().map(UnixMs);

@@ -5,7 +5,9 @@
 //! next needs it; the supervision and its back-off belong to the callers.
 
 mod acks;
-mod codec;
+/// Public for the fuzzer only.
+#[doc(hidden)]
+pub mod codec;
 mod connection;
 mod consumer;
 mod event;

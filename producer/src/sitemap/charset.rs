@@ -67,6 +67,8 @@ fn encoding_of(head: &[u8]) -> (&'static Encoding, usize) {
 fn declared(head: &[u8]) -> Option<&'static Encoding> {
     let declaration = head.strip_prefix(b"<?")?.split(|byte| *byte == b'?').next()?;
     let declaration = str::from_utf8(declaration).ok()?;
+    // Another instruction has a name of another length, which the parser would cut within a character.
+    declaration.strip_prefix("xml")?.strip_prefix(|c: char| c.is_ascii_whitespace())?;
     BytesDecl::from_start(BytesStart::from_content(declaration, "xml".len()))
         .encoder()
         .filter(|encoding| encoding.is_ascii_compatible())
@@ -142,6 +144,16 @@ mod tests {
             <urlset><url><loc>http://a.example/\xe4</loc></url></urlset>";
         assert_eq!(locs(latin), ["http://a.example/\u{e4}"]);
         assert_eq!(locs(URLSET.as_bytes()), ["http://a.example/\u{e4}"]);
+    }
+
+    #[test]
+    fn only_a_declaration_declares_an_encoding() {
+        for start in ["<?xm\u{feff}='1'", "<?xm='1'", "<?xml-stylesheet='1'", "<?xm x='1'"] {
+            let source = format!(
+                "{start} encoding='ISO-8859-1'?><urlset><url><loc>http://a.example/\u{e4}</loc></url></urlset>"
+            );
+            assert_eq!(locs(source.as_bytes()), ["http://a.example/\u{e4}"], "{start}");
+        }
     }
 
     #[test]

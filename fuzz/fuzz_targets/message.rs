@@ -1,0 +1,93 @@
+//! Messages as anyone may publish them: what is understood survives the wire, what is not is safe to show.
+//!
+//! The input reads like a message on a management page: the line that it came by, headers as `name=`, a letter for
+//! the type, the value; a blank line; the body.
+#![no_main]
+
+use lapin::BasicProperties;
+use lapin::message::Delivery;
+use lapin::types::{AMQPValue, FieldArray, FieldTable, ShortString};
+use libfuzzer_sys::fuzz_target;
+use trawl_backends::rabbitmq::codec;
+use trawl_common::line::Line;
+use trawl_common::ports::Content;
+use trawl_common::url::MAX_URL_BYTES;
+
+fuzz_target!(|input: &[u8]| {
+    let (head, body) = split_at_blank_line(input);
+    let head = String::from_utf8_lossy(head);
+    let mut lines = head.lines();
+    let line = lines.next().and_then(line_by_name).unwrap_or(Line::Bulk);
+    let mut headers = FieldTable::default();
+    for (name, value) in lines.filter_map(header) {
+        headers.insert(name, value);
+    }
+    let properties = BasicProperties::default().with_headers(headers);
+    match codec::content(&delivery(body, properties), line) {
+        Content::Message(message) => {
+            let properties = codec::properties(&message);
+            let again = codec::content(&delivery(message.url.as_str().as_bytes(), properties), line);
+            assert_eq!(again, Content::Message(message));
+        }
+        Content::Probe(probe) => assert_eq!(probe.line, line),
+        Content::Malformed(malformed) => {
+            assert!(malformed.text.len() <= MAX_URL_BYTES);
+            assert!(malformed.reason.len() <= 1024, "{} bytes of reason", malformed.reason.len());
+            for text in [malformed.text, malformed.reason] {
+                assert!(!text.contains(char::is_control), "{text:?}");
+            }
+        }
+    }
+});
+
+fn split_at_blank_line(input: &[u8]) -> (&[u8], &[u8]) {
+    match input.windows(2).position(|pair| pair == b"\n\n") {
+        Some(at) => (&input[..at], &input[at + 2..]),
+        None => (&[], input),
+    }
+}
+
+fn line_by_name(name: &str) -> Option<Line> {
+    Line::ALL.into_iter().find(|line| line.as_str() == name)
+}
+
+fn delivery(body: &[u8], properties: BasicProperties) -> Delivery {
+    let mut delivery = Delivery::mock(1, "".into(), "url_queue_ttl".into(), false, body.to_vec());
+    delivery.properties = properties;
+    delivery
+}
+
+fn header(line: &str) -> Option<(ShortString, AMQPValue)> {
+    let (name, typed) = line.split_once('=')?;
+    let mut value = typed.chars();
+    let letter = value.next()?;
+    Some((short(name)?, value_of(letter, value.as_str())?))
+}
+
+fn value_of(letter: char, text: &str) -> Option<AMQPValue> {
+    Some(match letter {
+        'S' => AMQPValue::LongString(text.into()),
+        // Text in no encoding: each character's number as a byte.
+        'X' => AMQPValue::LongString(text.chars().map(|c| c as u8).collect::<Vec<_>>().into()),
+        's' => AMQPValue::ShortString(short(text)?),
+        't' => AMQPValue::Boolean(text == "true"),
+        'l' => AMQPValue::LongLongInt(text.parse().ok()?),
+        'I' => AMQPValue::LongInt(text.parse().ok()?),
+        'i' => AMQPValue::LongUInt(text.parse().ok()?),
+        'U' => AMQPValue::ShortInt(text.parse().ok()?),
+        'u' => AMQPValue::ShortUInt(text.parse().ok()?),
+        'b' => AMQPValue::ShortShortInt(text.parse().ok()?),
+        'B' => AMQPValue::ShortShortUInt(text.parse().ok()?),
+        'T' => AMQPValue::Timestamp(text.parse().ok()?),
+        'd' => AMQPValue::Double(text.parse().ok()?),
+        'A' => AMQPValue::FieldArray(FieldArray::default()),
+        'F' => AMQPValue::FieldTable(FieldTable::default()),
+        'V' => AMQPValue::Void,
+        _ => return None,
+    })
+}
+
+/// AMQP's short strings have at most 255 bytes.
+fn short(text: &str) -> Option<ShortString> {
+    (text.len() <= 255).then(|| text.into())
+}
