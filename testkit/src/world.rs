@@ -63,6 +63,8 @@ struct Host {
     plan: Plan,
     robots_asked: AtomicUsize,
     pages_asked: AtomicUsize,
+    under_way: AtomicUsize,
+    most_under_way: AtomicUsize,
     log: Arc<Log>,
 }
 
@@ -104,6 +106,8 @@ impl World {
                 plan: plan.clone(),
                 robots_asked: AtomicUsize::new(0),
                 pages_asked: AtomicUsize::new(0),
+                under_way: AtomicUsize::new(0),
+                most_under_way: AtomicUsize::new(0),
                 log: Arc::clone(&log),
             });
             let router = Router::new().fallback(answer).with_state(Arc::clone(&host));
@@ -136,6 +140,11 @@ impl World {
     /// What has arrived so far, in order.
     pub fn log(&self) -> Vec<Arrival> {
         self.log.arrivals().clone()
+    }
+
+    /// The most requests for pages that a host had under way at once.
+    pub fn most_under_way(&self, host: usize) -> usize {
+        self.hosts[host].most_under_way.load(Ordering::Relaxed)
     }
 
     /// Waits until so many requests have arrived.
@@ -193,9 +202,12 @@ impl Host {
             return (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, after.to_string())])
                 .into_response();
         }
+        let under_way = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most_under_way.fetch_max(under_way, Ordering::Relaxed);
         if !self.plan.latency.is_zero() {
             sleep(self.plan.latency).await;
         }
+        self.under_way.fetch_sub(1, Ordering::Relaxed);
         Html(format!("<!doctype html><html lang=\"en\"><title>Page {page}</title></html>\n")).into_response()
     }
 }

@@ -37,7 +37,7 @@ async fn says(fleet: &Fleet, words: &[&str]) -> String {
 async fn half_way(fleet: &Fleet) -> (Site, Child, Child) {
     let site = Site::serve(PAGES).await;
     site.hold_after(ANSWERED);
-    let worker = fleet.worker();
+    let worker = fleet.worker(&[]);
     let producer = fleet.producer(&format!("{}/sitemap.xml", site.origin)).spawn().unwrap();
     timeout(LIMIT, site.asked_for(ANSWERED + AT_ONCE)).await.unwrap();
     (site, worker, producer)
@@ -97,7 +97,7 @@ async fn a_cancelled_crawl_is_over_and_a_later_one_finds_its_urls_again() {
 async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
     let fleet = Fleet::new().await;
     let site = Site::serve(1).await;
-    let worker = fleet.worker();
+    let worker = fleet.worker(&[]);
     fs::write(fleet.folder.path().join("list.txt"), [1, 2, 3].map(|page| site.page(page) + "\n").concat())
         .unwrap();
     let produced = timeout(LIMIT, fleet.producer("list.txt").output()).await.unwrap().unwrap();

@@ -51,7 +51,7 @@ fn shown(value: &AMQPValue) -> String {
 async fn two_workers_fetch_every_page_once_and_a_missing_page_is_a_dead_letter() {
     let fleet = Fleet::new().await;
     let site = Site::serve(120).await;
-    let workers = [fleet.worker(), fleet.worker()];
+    let workers = [fleet.worker(&[]), fleet.worker(&[])];
     let list: String = (0..=120).map(|number| format!("{}\n", site.page(number))).collect();
     fs::write(fleet.folder.path().join("list.txt"), list + "not a URL\n").unwrap();
     let produced = timeout(LIMIT, fleet.producer("list.txt").output()).await.unwrap().unwrap();
@@ -150,7 +150,7 @@ async fn a_page_that_kills_its_worker_three_times_is_poison_on_classic_queues() 
 async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter() {
     let fleet = Fleet::new().await;
     let site = Site::serve(1).await;
-    let worker = fleet.worker();
+    let worker = fleet.worker(&[]);
     let channel = channel_of(&fleet).await;
     for queue in ["url_queue_ttl", "priority_queue"] {
         // The worker declares the queues when it starts.

@@ -23,11 +23,8 @@ use crate::turn::NEAR;
 const KEPT_FOR: Duration = Duration::from_secs(24 * 3600 - REMEMBERED_FOR.as_secs());
 const REMEMBERED_FOR: Duration = Duration::from_secs(300);
 
-/// How soon a file is asked for again that could not be read: until then nothing is asked of its origin.
-const UNREADABLE_FOR: Duration = Duration::from_secs(30);
-
-/// How long a worker takes the store's word for that.
-const UNREADABLE_REMEMBERED_FOR: Duration = Duration::from_secs(5);
+/// How long a worker takes the store's word that a file cannot be read.
+const UNREADABLE_REMEMBERED_FOR: Duration = Duration::from_secs(2);
 
 /// How many redirects are followed (RFC 9309 2.3.1.2).
 const REDIRECTS: usize = 5;
@@ -159,6 +156,8 @@ pub(crate) async fn learn(shared: &Shared, origin: &Origin) -> Learnt {
 async fn fetch(shared: &Shared, origin: &Origin) -> Result<(RobotsFile, Duration), Learnt> {
     let url = origin.robots_txt();
     let ticket = turn(shared, &url).await?;
+    // A file that could not be read is asked for again when its pages are; until then nothing is asked of its origin.
+    let again = shared.settings.retry.backoff;
     let answer = shared.fetcher.read_start(&url, MAX_BYTES, REDIRECTS).await;
     drop(ticket);
     match answer {
@@ -172,16 +171,16 @@ async fn fetch(shared: &Shared, origin: &Origin) -> Result<(RobotsFile, Duration
             let is_readable = answer.status < 500;
             let body =
                 if is_readable { answer.body } else { Bytes::from(format!("status {}", answer.status)) };
-            let ttl = if is_readable { KEPT_FOR } else { UNREADABLE_FOR };
+            let ttl = if is_readable { KEPT_FOR } else { again };
             Ok((RobotsFile { status: answer.status, body }, ttl))
         }
         // What the pages meet as well, each with its own failure; too many redirects lead to no file.
         Err(failure) if matches!(failure.class, Class::Forbidden | Class::Redirect) => {
-            Ok((RobotsFile { status: 404, body: Bytes::new() }, UNREADABLE_FOR))
+            Ok((RobotsFile { status: 404, body: Bytes::new() }, again))
         }
         Err(failure) => {
             debug!(%origin, %failure, "no robots.txt");
-            Ok((RobotsFile { status: 0, body: Bytes::from(failure.to_string()) }, UNREADABLE_FOR))
+            Ok((RobotsFile { status: 0, body: Bytes::from(failure.to_string()) }, again))
         }
     }
 }

@@ -50,8 +50,9 @@ impl Fleet {
         command
     }
 
-    pub(crate) fn worker(&self) -> Child {
-        self.command(&["worker", "--concurrency", "4", "-q"]).spawn().unwrap()
+    pub(crate) fn worker(&self, settings: &[(&str, &str)]) -> Child {
+        let mut command = self.command(&["worker", "--concurrency", "4", "-q"]);
+        command.envs(settings.iter().copied()).spawn().unwrap()
     }
 
     pub(crate) fn producer(&self, source: &str) -> Command {

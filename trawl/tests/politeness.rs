@@ -1,0 +1,262 @@
+//! Hosts are asked as they want to be, by one process and by a fleet: judged by what the hosts saw.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::{Fleet, LIMIT, ends_well, items};
+use tokio::time::timeout;
+use trawl_testkit::world::{Arrival, Plan, Robots, World};
+
+/// What crawls.
+#[derive(Clone, Copy)]
+enum Engine {
+    Embedded,
+    Fleet,
+}
+
+/// Makes two tests of each function: one process crawls, and a fleet does.
+macro_rules! on_both_engines {
+    ($($test:ident)*) => {
+        mod embedded { $(
+            #[tokio::test]
+            async fn $test() { super::$test(super::Engine::Embedded).await }
+        )* }
+        mod fleet { $(
+            #[tokio::test]
+            async fn $test() { super::$test(super::Engine::Fleet).await }
+        )* }
+    };
+}
+
+on_both_engines! {
+    what_robots_txt_forbids_is_skipped_and_never_asked_for
+    robots_txt_is_asked_for_once_and_comes_first
+    while_robots_txt_cannot_be_read_nothing_is_asked_of_its_host
+    a_host_that_refuses_is_left_alone_and_no_url_fails
+    a_redirect_is_asked_for_like_any_url
+    a_redirect_to_what_was_seen_is_skipped
+    no_more_requests_are_under_way_than_settings_allow
+    a_host_is_never_asked_more_often_than_its_rate
+    hosts_of_a_group_share_a_rate
+    a_crawl_delay_slows_and_is_bounded
+}
+
+/// Crawls a list of URLs to its end; returns the books.
+async fn crawl(engine: Engine, urls: &[String], settings: &[(&str, &str)]) -> Value {
+    crawl_with(engine, urls, settings, "").await
+}
+
+/// The same with a settings file.
+async fn crawl_with(engine: Engine, urls: &[String], settings: &[(&str, &str)], file: &str) -> Value {
+    let fleet = Fleet::new().await;
+    fs::write(fleet.folder.path().join("trawl.toml"), file).unwrap();
+    match engine {
+        Engine::Embedded => {
+            fs::write(fleet.folder.path().join("list.txt"), urls.join("\n")).unwrap();
+            let mut command = fleet.command(&["crawl", "list.txt", "--json", "-q"]);
+            command.env_remove("RABBITMQ_URL").env_remove("REDIS_URL").envs(settings.iter().copied());
+            let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+        }
+        Engine::Fleet => {
+            let (books, worker) = crawl_by(&fleet, urls, settings).await;
+            ends_well(worker).await;
+            books
+        }
+    }
+}
+
+/// Crawls a list of URLs by a fleet of one worker, which goes on.
+async fn crawl_by(
+    fleet: &Fleet,
+    urls: &[String],
+    settings: &[(&str, &str)],
+) -> (Value, tokio::process::Child) {
+    fs::write(fleet.folder.path().join("list.txt"), urls.join("\n")).unwrap();
+    let worker = fleet.worker(settings);
+    let mut producer = fleet.producer("list.txt");
+    timeout(LIMIT, producer.envs(settings.iter().copied()).status()).await.unwrap().unwrap();
+    let told = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
+    let books: Value = serde_json::from_slice(&told.stdout).unwrap();
+    assert_eq!(books["done"], items(fleet.folder.path()).len());
+    (books, worker)
+}
+
+fn paths(log: &[Arrival], host: usize) -> Vec<&str> {
+    log.iter().filter(|arrival| arrival.host == host).map(|arrival| arrival.path.as_str()).collect()
+}
+
+fn times(log: &[Arrival]) -> Vec<Duration> {
+    log.iter().map(|arrival| arrival.at).collect()
+}
+
+async fn what_robots_txt_forbids_is_skipped_and_never_asked_for(engine: Engine) {
+    let text = "User-agent: other\nDisallow: /\n\nUser-agent: trawl\nDisallow: /page/1\nAllow: /page/12$\n";
+    let robots = Some(Robots::Text(text.to_owned()));
+    let world = World::serve(&[Plan { pages: 20, robots, ..Plan::default() }]).await.unwrap();
+    let books = crawl(engine, &world.pages(), &[]).await;
+    // 1, and 10 to 19 but for 12.
+    assert_eq!((&books["done"], &books["skipped"]), (&10.into(), &10.into()), "{books}");
+    let log = world.log();
+    let asked = paths(&log, 0);
+    assert!(asked.contains(&"/page/12") && asked.contains(&"/page/2") && asked.len() == 11, "{asked:?}");
+}
+
+async fn robots_txt_is_asked_for_once_and_comes_first(engine: Engine) {
+    let world = World::serve(&vec![Plan { pages: 10, ..Plan::default() }; 5]).await.unwrap();
+    let books = crawl(engine, &world.pages(), &[]).await;
+    assert_eq!(&books["done"], 50, "{books}");
+    let log = world.log();
+    for host in 0..5 {
+        let asked = paths(&log, host);
+        assert_eq!((asked[0], asked.len()), ("/robots.txt", 11), "{asked:?}");
+        assert!(!asked[1..].contains(&"/robots.txt"), "{asked:?}");
+    }
+}
+
+async fn while_robots_txt_cannot_be_read_nothing_is_asked_of_its_host(engine: Engine) {
+    let robots = Some(Robots::Fails(500, 2));
+    let world = World::serve(&[Plan { pages: 5, robots, ..Plan::default() }]).await.unwrap();
+    let books = crawl(engine, &world.pages(), &[("TRAWL__RETRY__BACKOFF", "1s")]).await;
+    assert_eq!((&books["done"], &books["failed"]), (&5.into(), &0.into()), "{books}");
+    let log = world.log();
+    let asked = paths(&log, 0);
+    assert_eq!(asked[..3], ["/robots.txt"; 3]);
+    assert_eq!(asked.len(), 8, "{asked:?}");
+}
+
+async fn a_host_that_refuses_is_left_alone_and_no_url_fails(engine: Engine) {
+    let world = World::serve(&[Plan { pages: 6, refuses: Some((2, 2)), ..Plan::default() }]).await.unwrap();
+    let books = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__CONCURRENCY", "1")]).await;
+    assert_eq!((&books["done"], &books["failed"]), (&6.into(), &0.into()), "{books}");
+    // robots.txt, a refusal, a refusal, pages.
+    let times = times(&world.log());
+    assert_eq!(times.len(), 1 + 2 + 6);
+    for refusal in [1, 2] {
+        let left_alone = times[refusal + 1] - times[refusal];
+        assert!(left_alone >= Duration::from_millis(1_990), "{left_alone:?}");
+    }
+}
+
+async fn a_redirect_is_asked_for_like_any_url(engine: Engine) {
+    let robots = Some(Robots::Text("User-agent: *\nDisallow: /page/1\n".to_owned()));
+    let world = World::serve(&[Plan::default(), Plan { pages: 4, robots, ..Plan::default() }]).await.unwrap();
+    let urls: Vec<String> = (0..4).map(|page| world.url(0, &format!("/to/{page}"))).collect();
+    let books = crawl(engine, &urls, &[]).await;
+    assert_eq!(
+        (&books["done"], &books["skipped"], &books["admitted"]),
+        (&3.into(), &1.into(), &4.into()),
+        "{books}"
+    );
+    let log = world.log();
+    let mut asked = paths(&log, 1);
+    assert_eq!(asked.remove(0), "/robots.txt");
+    asked.sort_unstable();
+    assert_eq!(asked, ["/page/0", "/page/2", "/page/3"]);
+    assert_eq!(paths(&log, 0).len(), 5, "its robots.txt, and each URL once");
+}
+
+async fn a_redirect_to_what_was_seen_is_skipped(engine: Engine) {
+    let world = World::serve(&[Plan::default(), Plan { pages: 2, ..Plan::default() }]).await.unwrap();
+    let urls = [world.url(0, "/to/1"), world.url(1, "/page/1"), world.url(0, "/to/0")];
+    let books = crawl(engine, &urls, &[]).await;
+    assert_eq!((&books["done"], &books["skipped"]), (&2.into(), &1.into()), "{books}");
+    let log = world.log();
+    let mut asked = paths(&log, 1);
+    asked.sort_unstable();
+    assert_eq!(asked, ["/page/0", "/page/1", "/robots.txt"]);
+}
+
+async fn no_more_requests_are_under_way_than_settings_allow(engine: Engine) {
+    let plan = Plan { pages: 40, latency: Duration::from_millis(20), ..Plan::default() };
+    let world = World::serve(&[plan.clone(), plan]).await.unwrap();
+    let books = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__CONCURRENCY", "3")]).await;
+    assert_eq!(&books["done"], 80, "{books}");
+    for host in 0..2 {
+        assert!((2..=3).contains(&world.most_under_way(host)), "{}", world.most_under_way(host));
+    }
+}
+
+async fn a_host_is_never_asked_more_often_than_its_rate(engine: Engine) {
+    let world = World::serve(&vec![Plan { pages: 12, ..Plan::default() }; 4]).await.unwrap();
+    let books = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__RATE", "5/s")]).await;
+    assert_eq!(&books["done"], 48, "{books}");
+    for host in 0..4 {
+        let log: Vec<Arrival> = world.log().into_iter().filter(|arrival| arrival.host == host).collect();
+        let times = times(&log);
+        // 13 requests, robots.txt among them: a slot may be used up to a quarter of the interval late.
+        let took = times[12] - times[0];
+        assert!(took >= Duration::from_millis(12 * 200 - 50), "{took:?}");
+    }
+}
+
+async fn hosts_of_a_group_share_a_rate(engine: Engine) {
+    let world = World::serve(&vec![Plan { pages: 5, ..Plan::default() }; 2]).await.unwrap();
+    let hosts = [world.host(0), world.host(1)];
+    let file = format!("[[politeness.host]]\nhost = {hosts:?}\nrate = \"5/s\"\ngroup = \"one\"\n");
+    let books = crawl_with(engine, &world.pages(), &[], &file).await;
+    assert_eq!(&books["done"], 10, "{books}");
+    let times = times(&world.log());
+    let took = times[11] - times[0];
+    assert!(took >= Duration::from_millis(11 * 200 - 50), "{took:?}");
+}
+
+async fn a_crawl_delay_slows_and_is_bounded(engine: Engine) {
+    let plan = |delay: &str| Plan {
+        pages: 3,
+        robots: Some(Robots::Text(format!("User-agent: *\nCrawl-delay: {delay}\nDisallow:\n"))),
+        ..Plan::default()
+    };
+    let world = World::serve(&[plan("0.5"), plan("86400")]).await.unwrap();
+    let books = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__MAX_CRAWL_DELAY", "1s")]).await;
+    assert_eq!(&books["done"], 6, "{books}");
+    for (host, delay) in [(0, 500), (1, 1_000)] {
+        let log: Vec<Arrival> = world.log().into_iter().filter(|arrival| arrival.host == host).collect();
+        let times = times(&log);
+        // Before the file was read its delay was not known.
+        let took = (times[3] - times[1]).as_millis();
+        assert!(took >= 2 * delay - delay / 4, "{took} ms");
+    }
+}
+
+#[tokio::test]
+async fn a_blocked_host_is_not_asked_and_its_urls_are_skipped() {
+    let fleet = Fleet::new().await;
+    let world = World::serve(&vec![Plan { pages: 5, ..Plan::default() }; 2]).await.unwrap();
+    let host = world.host(1);
+    assert!(fleet.command(&["hosts", "block", &host]).status().await.unwrap().success());
+    let (books, worker) = crawl_by(&fleet, &world.pages(), &[]).await;
+    assert_eq!((&books["done"], &books["skipped"]), (&5.into(), &5.into()), "{books}");
+    assert_eq!(paths(&world.log(), 1), [""; 0]);
+    let listed = fleet.command(&["hosts", "list", "--json"]).output().await.unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let hosts: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let blocked = hosts.iter().find(|state| state["host"] == host.as_str()).unwrap();
+    assert!(blocked["blocked"].is_u64() && hosts.len() == 2, "{listed}");
+    assert!(fleet.command(&["hosts", "unblock", &host]).status().await.unwrap().success());
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn what_cannot_have_its_turn_in_time_expires_at_once() {
+    let fleet = Fleet::new().await;
+    let world = World::serve(&[Plan { pages: 4, ..Plan::default() }]).await.unwrap();
+    let settings = [
+        ("TRAWL__POLITENESS__RATE", "1/h"),
+        ("TRAWL__POLITENESS__BURST", "3"),
+        ("TRAWL__QUEUES__BULK__TTL", "30m"),
+    ];
+    let (books, worker) = crawl_by(&fleet, &world.pages(), &settings).await;
+    // One of the burst is for robots.txt.
+    assert_eq!(
+        (&books["status"], &books["done"], &books["expired"]),
+        (&"finished".into(), &2.into(), &2.into()),
+        "{books}"
+    );
+    ends_well(worker).await;
+}
