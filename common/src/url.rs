@@ -345,6 +345,13 @@ mod tests {
         }
 
         #[test]
+        fn what_is_admitted_is_visible_ascii(host in "(.|[a-z]){0,6}", rest in "(?s:.){0,40}") {
+            if let Ok(url) = CanonicalUrl::parse(&format!("http://{host}example.com/{rest}")) {
+                prop_assert!(url.as_str().bytes().all(|byte| byte.is_ascii_graphic()), "{url:?}");
+            }
+        }
+
+        #[test]
         fn no_text_makes_the_parser_panic(text in "\\PC{0,200}") {
             let _ = CanonicalUrl::parse(&text);
         }

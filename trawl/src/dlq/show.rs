@@ -38,10 +38,17 @@ impl Args {
     }
 }
 
-fn print(Failed { crawl, url, note }: &Failed) {
+fn print(failed: &Failed) {
+    for (name, value) in lines(failed) {
+        println!("{name:<10} {value}");
+    }
+    println!();
+}
+
+fn lines(Failed { crawl, url, note }: &Failed) -> [(&'static str, String); 13] {
     let cause = &note.cause;
     let optional = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-    let lines = [
+    [
         ("url", url.to_string()),
         ("crawl", crawl.id.to_string()),
         ("spider", crawl.spider.to_string()),
@@ -55,9 +62,40 @@ fn print(Failed { crawl, url, note }: &Failed) {
         ("lane", note.lane.to_string()),
         ("depth", note.depth.to_string()),
         ("referrer", optional(note.referrer.as_ref().map(ToString::to_string))),
-    ];
-    for (name, value) in lines {
-        println!("{name:<10} {value}");
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_common::lane::Lane;
+    use trawl_common::letter::{Cause, Note};
+    use trawl_common::names::CrawlRef;
+    use trawl_common::outcome::Reason;
+    use trawl_common::text::is_harmful;
+    use trawl_common::time::UnixMs;
+
+    use super::*;
+
+    #[test]
+    fn a_letter_that_another_program_wrote_is_shown_harmlessly() {
+        let cause = Cause {
+            reason: Reason::Final,
+            class: None,
+            status: None,
+            error: "a\u{1b}[31m\u{9b}\n\u{202e}b".to_owned(),
+            attempts: 1,
+            worker: None,
+            failed_at: UnixMs::now(),
+        };
+        let note = Note { cause, lane: Lane::Bulk, depth: 0, referrer: None };
+        let url = "https://example.com/\u{202e}\u{1b}\u{85}?\u{7f}\u{2028}".parse().unwrap();
+        let failed = Failed { crawl: CrawlRef::adhoc(), url, note };
+        for (name, value) in lines(&failed) {
+            assert!(!value.contains(is_harmful), "{name} {value:?}");
+        }
+        let json = as_json(&failed);
+        assert!(!json.contains(is_harmful), "{json:?}");
+        let read: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(read["error"], failed.note.cause.error.as_str());
     }
-    println!();
 }

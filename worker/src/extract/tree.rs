@@ -26,7 +26,7 @@ const MAX_OPEN: usize = 512;
 const MAX_ATTRIBUTES: usize = 256;
 /// The same for a tag that has not ended yet: about what a piece can hold, and a guess from above.
 const MAX_UNFINISHED_ATTRIBUTES: usize = 1024;
-/// The most nodes of a tree: elements, texts and comments. A million take some 200 MB.
+/// The most nodes of a tree: elements, texts and comments. So many take some 100 MB.
 const MAX_NODES: usize = 500_000;
 /// The most different names of elements and attributes. The builder keeps names in a table of fixed size, in which whoever
 /// knows its hash can have them all meet.
