@@ -1,10 +1,10 @@
 //! Pages made to keep a parser busy, to fill its memory, or to hurt whoever reads what it yields: each row is an attack
 //! of some hundred KB at least, and what becomes of it.
 //!
-//! `cargo test --release -p trawl-worker --test attacks -- --nocapture` prints the table with the time that each took.
+//! `docs/attacks.md` lists the same rows; `cargo test --release -p trawl-worker --test attacks -- --nocapture` prints the
+//! time that each takes.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
 use trawl_common::settings;
 use trawl_common::url::CanonicalUrl;
+use trawl_testkit::attacks::Section;
 use trawl_worker::extract::{Extractor, MAX_TEXT};
 
 /// How large a page is: less where every byte takes ten times as long.
@@ -312,24 +313,21 @@ fn url() -> CanonicalUrl {
 
 #[test]
 fn every_attack_ends_soon_in_an_item_or_a_failure_that_hurts_nobody() {
-    let mut table = String::from("| attack | what becomes of it | KB | ms |\n|---|---|---|---|\n");
+    let mut section = Section::new("Parsing");
     let mut wrong = Vec::new();
     for attack in attacks() {
         let start = Instant::now();
         let result = extract(&attack);
         let took = start.elapsed();
-        let became = match &result {
-            Ok(_) => "read".to_owned(),
-            Err(failure) => failure.to_string(),
-        };
         let (name, kilobytes) = (attack.name, attack.page.len() / 1024);
-        let _ = writeln!(table, "| {name} | {became} | {kilobytes} | {} |", took.as_millis());
+        eprintln!("{:8} ms, {kilobytes:8} KB: {name}", took.as_millis());
+        section.row(name, &result.as_ref().map_or_else(ToString::to_string, |_| "read".to_owned()));
         if let Some(trouble) = judge(&attack.verdict, &result, took) {
             wrong.push(format!("{name}: {trouble}"));
         }
     }
-    eprintln!("{table}");
     assert!(wrong.is_empty(), "{wrong:#?}");
+    section.check();
 }
 
 /// What is wrong with the result of an attack.
