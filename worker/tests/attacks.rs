@@ -5,6 +5,7 @@
 //! time that each takes.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
