@@ -37,9 +37,9 @@ enum Measure {
         pages: usize,
         #[arg(long, default_value_t = 4)]
         workers: usize,
-        /// Kill a worker each two seconds
-        #[arg(long)]
-        kill: bool,
+        /// Kill a worker each so many seconds
+        #[arg(long, value_name = "SECONDS")]
+        kill: Option<u64>,
     },
     /// One slow host with half of the backlog beside many quick ones: how long those take, alone and beside it
     Slow {
@@ -96,7 +96,13 @@ fn told(what: &str, value: &str, bar: &str, holds: bool) -> bool {
     holds
 }
 
-async fn pace(trawl: &Path, hosts: usize, pages: usize, workers: usize, kill: bool) -> io::Result<bool> {
+async fn pace(
+    trawl: &Path,
+    hosts: usize,
+    pages: usize,
+    workers: usize,
+    kill: Option<u64>,
+) -> io::Result<bool> {
     let world =
         World::serve(&vec![Plan { pages, latency: Duration::from_millis(20), ..Plan::default() }; hosts])
             .await?;
@@ -104,9 +110,10 @@ async fn pace(trawl: &Path, hosts: usize, pages: usize, workers: usize, kill: bo
     let mut rig = Rig::start(trawl, workers, &settings).await?;
     rig.produce(&world.pages())?;
     let killing = async {
+        let Some(pause) = kill else { return std::future::pending().await };
         for pick in 0.. {
-            sleep(Duration::from_secs(2)).await;
-            if kill && let Some(worker) = rig.fleet.worker(pick) {
+            sleep(Duration::from_secs(pause)).await;
+            if let Some(worker) = rig.fleet.worker(pick) {
                 worker.signal(Signal::Kill).await?;
             }
         }
@@ -122,7 +129,7 @@ async fn pace(trawl: &Path, hosts: usize, pages: usize, workers: usize, kill: bo
     let short = 100.0 * pacing.short_share();
     anstream::println!(
         "{hosts} hosts at 5/s, {workers} workers{}:",
-        if kill { ", one killed each 2 s" } else { "" }
+        kill.map_or(String::new(), |pause| format!(", one killed each {pause} s"))
     );
     let polite =
         told("gaps shorter than 85 % of the interval", &format!("{short:.2} %"), "< 1 %", short < 1.0);
