@@ -183,7 +183,8 @@ pub struct Fetch {
     pub allow_networks: Vec<Network>,
     /// The ports that may be asked.
     pub ports: Vec<Ports>,
-    /// A proxy to ask through, `http://user:password@host:port` or `socks5://`.
+    /// A proxy to ask through, `http://user:password@host:port` or `socks5://`. It may be anywhere; what it is asked for
+    /// may not.
     pub proxy: Option<ServerUrl>,
     /// For the whole of one request, body included.
     #[serde(with = "duration")]

@@ -1,0 +1,109 @@
+//! What an attacker may serve, and what it must get. `docs/attacks.md` lists the same rows.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod addresses;
+mod bodies;
+mod heads;
+mod proxy;
+mod redirects;
+mod server;
+mod time;
+
+use std::time::{Duration, Instant};
+
+use bytesize::ByteSize;
+use trawl_common::outcome::Failure;
+use trawl_common::ports::Response;
+use trawl_common::settings::Fetch;
+use trawl_testkit::attacks::Section;
+use trawl_web::Fetcher;
+
+use crate::server::{Script, Server};
+
+/// `fetch.max_body` of all attacks.
+const LIMIT: usize = 64 * 1024;
+
+/// What a server can have sent before it notices that nobody reads: mostly the kernel's buffers. What only the
+/// clock ends has no such bound.
+const MOST_SENT: u64 = 16 << 20;
+
+/// How long an attack may take of the real time, however busy the machine is.
+const MOST_TIME: Duration = Duration::from_secs(20);
+
+/// What an attacker serves, and what it must get: a class of failure, or `page`, and a part of the message or
+/// the page.
+struct Attack {
+    name: &'static str,
+    script: Script,
+    gets: &'static str,
+}
+
+fn attack(name: &'static str, script: Script, gets: &'static str) -> Attack {
+    Attack { name, script, gets }
+}
+
+/// The attacker's server may be asked although it is not public; nothing else on this machine may.
+fn settings() -> Fetch {
+    Fetch {
+        allow_networks: vec!["127.0.0.1".parse().unwrap()],
+        max_body: ByteSize(LIMIT as u64),
+        ..Fetch::default()
+    }
+}
+
+fn fetcher(settings: &Fetch) -> Fetcher {
+    // Every test of the process installs it; the first succeeds.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Fetcher::new(settings).unwrap()
+}
+
+/// Tries `attacks`, one after the other, and holds the document against them.
+async fn try_all(title: &'static str, settings: &Fetch, attacks: Vec<Attack>) {
+    let fetcher = fetcher(settings);
+    let mut table = Table::new(title);
+    for Attack { name, script, gets } in attacks {
+        let server = Server::start(script).await;
+        let start = Instant::now();
+        let got = fetcher.fetch(&server.url()).await;
+        assert!(start.elapsed() < MOST_TIME, "{name}: took {:?}", start.elapsed());
+        let sent = server.sent();
+        assert!(sent < MOST_SENT || gets.starts_with("timeout"), "{name}: {sent} bytes were taken");
+        table.row(name, gets, shown(got));
+    }
+    table.check();
+}
+
+/// A result as rows write it.
+fn shown(got: Result<Response, Failure>) -> String {
+    match got {
+        Ok(page) => format!("page: {}", String::from_utf8_lossy(&page.body)),
+        Err(failure) => failure.to_string(),
+    }
+}
+
+/// What attacks must get, and did.
+struct Table {
+    section: Section,
+    wrong: String,
+}
+
+impl Table {
+    fn new(title: &'static str) -> Self {
+        Self { section: Section::new(title), wrong: String::new() }
+    }
+
+    fn row(&mut self, attack: &str, gets: &str, got: String) {
+        let (class, words) = gets.split_once(": ").unwrap();
+        if !got.starts_with(class) || !got.contains(words) {
+            self.wrong += &format!("{attack}: must get `{gets}`, got `{got}`\n");
+        }
+        self.section.row(attack, gets);
+    }
+
+    /// Panics when a row was wrong, or the document has others.
+    fn check(self) {
+        assert!(self.wrong.is_empty(), "{}", self.wrong);
+        self.section.check();
+    }
+}

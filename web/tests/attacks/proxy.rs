@@ -1,0 +1,151 @@
+//! Asking through a proxy: it may be anywhere, what it is asked for may not.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use trawl_common::settings::{Fetch, ServerUrl};
+use trawl_web::Fetcher;
+
+use crate::{Table, fetcher, server, shown};
+
+const PRIVATE: &str = "forbidden: is not a public address";
+
+/// A proxy that fetches nothing: it notes the request line and the credentials, and answers itself.
+struct Proxy {
+    port: u16,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Proxy {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&asked);
+        tokio::spawn(async move {
+            while let Ok((connection, _)) = listener.accept().await {
+                let log = Arc::clone(&log);
+                // A client that goes away ends it.
+                tokio::spawn(async move { serve(connection, &log).await });
+            }
+        });
+        Self { port, asked }
+    }
+
+    fn fetcher(&self, scheme: &str, host: &str) -> Fetcher {
+        let url = format!("{scheme}://trawl:s3cret@{host}:{}", self.port);
+        fetcher(&Fetch { proxy: Some(ServerUrl::new(url)), ..Fetch::default() })
+    }
+
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+}
+
+async fn serve(connection: TcpStream, log: &Mutex<Vec<String>>) -> std::io::Result<()> {
+    let mut connection = BufReader::new(connection);
+    if connection.fill_buf().await?.first() == Some(&5) {
+        let target = socks5(&mut connection).await?;
+        log.lock().unwrap().push(target);
+    }
+    let (mut request, mut credentials) = (String::new(), String::new());
+    connection.read_line(&mut request).await?;
+    loop {
+        let mut line = String::new();
+        connection.read_line(&mut line).await?;
+        if line.to_ascii_lowercase().starts_with("proxy-authorization") {
+            credentials = line.split_once(':').unwrap().1.trim().to_owned();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let asked = format!("{} {credentials}", request.trim());
+    log.lock().unwrap().push(asked.trim().to_owned());
+    let answer = if request.starts_with("CONNECT") {
+        server::head(403, "")
+    } else if request.contains("/redirect") {
+        server::head(302, "location: http://10.0.0.1/")
+    } else {
+        server::head(200, "") + "through the proxy"
+    };
+    connection.write_all(answer.as_bytes()).await
+}
+
+/// The handshake of RFC 1928 and RFC 1929; gives the target.
+async fn socks5(connection: &mut BufReader<TcpStream>) -> std::io::Result<String> {
+    let mut greeting = [0; 2];
+    connection.read_exact(&mut greeting).await?;
+    let mut methods = vec![0; greeting[1].into()];
+    connection.read_exact(&mut methods).await?;
+    connection.write_all(&[5, 2]).await?;
+    let mut login = [0; 1 + 1 + "trawl".len() + 1 + "s3cret".len()];
+    connection.read_exact(&mut login).await?;
+    connection.write_all(&[1, 0]).await?;
+    let mut target = [0; 10];
+    connection.read_exact(&mut target).await?;
+    connection.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
+    let [_, _, _, _, a, b, c, d, high, low] = target;
+    Ok(format!("{a}.{b}.{c}.{d}:{}", u16::from_be_bytes([high, low])))
+}
+
+#[tokio::test]
+async fn a_proxy_is_asked_for_what_may_be_asked_and_nothing_else() {
+    let proxy = Proxy::start().await;
+    let mut table = Table::new("Proxies");
+    let own = format!("http://localhost:{}/", proxy.port);
+    let (http, socks) = (proxy.fetcher("http", "localhost"), proxy.fetcher("socks5", "localhost"));
+    for (fetcher, attack, url, gets, asks) in [
+        (
+            &http,
+            "a page: honest",
+            "http://8.8.8.8/",
+            "page: through the proxy",
+            &["GET http://8.8.8.8/ HTTP/1.1 Basic dHJhd2w6czNjcmV0"][..],
+        ),
+        (
+            &http,
+            "a page by TLS, which the proxy refuses",
+            "https://8.8.8.8/",
+            "connect: unsuccessful",
+            &["CONNECT 8.8.8.8:443 HTTP/1.1 Basic dHJhd2w6czNjcmV0"],
+        ),
+        (&http, "a private address", "http://10.0.0.1/", PRIVATE, &[]),
+        (&http, "a private address by TLS", "https://[::1]/", PRIVATE, &[]),
+        (&http, "a name with a private address", "http://localhost/", PRIVATE, &[]),
+        (&http, "the proxy itself", &own, PRIVATE, &[]),
+        (&http, "a port that may not be asked", "http://8.8.8.8:22/", "forbidden: port 22", &[]),
+        (
+            &http,
+            "a redirect to a private address",
+            "http://8.8.8.8/redirect",
+            PRIVATE,
+            &["GET http://8.8.8.8/redirect HTTP/1.1 Basic dHJhd2w6czNjcmV0"],
+        ),
+        (
+            &socks,
+            "a page by SOCKS: honest",
+            "http://8.8.8.8/",
+            "page: through the proxy",
+            &["8.8.8.8:80", "GET / HTTP/1.1"],
+        ),
+        (&socks, "a private address by SOCKS", "http://10.0.0.1/", PRIVATE, &[]),
+        (&socks, "the proxy itself by SOCKS", &own, PRIVATE, &[]),
+    ] {
+        let got = fetcher.fetch(&url.parse().unwrap()).await;
+        assert!(!format!("{got:?}").contains("s3cret"), "{attack}: {got:?}");
+        assert_eq!(proxy.asked(), asks, "{attack}");
+        table.row(attack, gets, shown(got));
+    }
+    table.check();
+}
+
+#[tokio::test]
+async fn the_password_of_a_proxy_shows_nowhere() {
+    let proxy = Proxy::start().await;
+    for scheme in ["http", "socks5"] {
+        let shown = format!("{:?}", proxy.fetcher(scheme, "127.0.0.1"));
+        assert!(!shown.contains("s3cret") && !shown.contains("dHJhd2w6czNjcmV0"), "{shown}");
+    }
+}
