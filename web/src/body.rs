@@ -64,10 +64,17 @@ impl Body {
 
     /// All of it. What comes in one piece is not copied, and what says that it is too large is not read.
     pub(super) async fn read(mut self) -> Result<Bytes, Failure> {
-        if let Source::Plain(response, _) = &self.source
-            && response.content_length() > self.limit.or(Some(MAX_STREAM))
-        {
-            return Err(too_large(self.limit));
+        match &mut self.source {
+            Source::Packed(reader) => {
+                let mut body = BytesMut::with_capacity(PART);
+                while reader.read_buf(&mut body).await.map_err(|error| fault(error, self.limit))? > 0 {}
+                return Ok(body.freeze());
+            }
+            Source::Plain(response, _) => {
+                if response.content_length() > self.limit.or(Some(MAX_STREAM)) {
+                    return Err(too_large(self.limit));
+                }
+            }
         }
         let Some(first) = self.next().await? else { return Ok(Bytes::new()) };
         let Some(second) = self.next().await? else { return Ok(first) };
