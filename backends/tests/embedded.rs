@@ -13,11 +13,14 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 use trawl_backends::embedded::Embedded;
 use trawl_common::crawl::CrawlState;
+use trawl_common::gcra::{Pace, Slot, Wish};
+use trawl_common::host::HostKey;
 use trawl_common::lane::Lane;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::outcome::{Class, Reason, Terminal};
 use trawl_common::ports::{
-    Cache, Claim, Content, Delivery, Discovery, ErrorKind, Finish, Frontier, Heard, NewUrl, Parking, Start,
+    Ask, Cache, Claim, Content, Delivery, Discovery, ErrorKind, Finish, Frontier, Heard, NewUrl, Parking,
+    Refusal, Start,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint};
@@ -265,6 +268,30 @@ async fn a_file_of_another_program_or_of_a_newer_one_is_refused_by_name() {
     drop(newer);
     let told = refusal(&path);
     assert!(told.ends_with("crawl.db has schema version 99, and this program knows 3"), "{told}");
+}
+
+#[tokio::test]
+async fn what_hosts_and_people_said_outlasts_the_process() {
+    let (directory, engine) = state_file();
+    let key = |name: &str| HostKey::from_text(name);
+    let refusal = Refusal { status: 503, asked: Some(Duration::from_secs(3_600)), base: LONG, jitter: 0.0 };
+    let until = engine.hosts().push_back(&key("slow.example"), &refusal).await.unwrap();
+    engine.host_control().block(&key("blocked.example")).await.unwrap();
+    drop(engine);
+    let engine = Embedded::open(&directory.path().join("crawl.db"), LONG).unwrap();
+    let host = engine.host_control().host(&key("slow.example")).await.unwrap().unwrap();
+    assert_eq!(
+        host.backoff.map(|backoff| (backoff.until, backoff.status, backoff.strikes)),
+        Some((until, 503, 1))
+    );
+    let wish = Wish { pace: Pace::UNLIMITED, held: None, deadline: None, token: 0, lapse: LONG };
+    let ask = |name: &str| Ask { key: key(name), wish };
+    let slots = engine.hosts().reserve(&[ask("slow.example"), ask("blocked.example")]).await.unwrap();
+    assert!(matches!(slots[..], [Slot::Later { .. }, Slot::Blocked]), "{slots:?}");
+    assert!(engine.host_control().unblock(&key("blocked.example")).await.unwrap());
+    drop(engine);
+    let engine = Embedded::open(&directory.path().join("crawl.db"), LONG).unwrap();
+    assert_eq!(engine.hosts().reserve(&[ask("blocked.example")]).await.unwrap(), [Slot::Now]);
 }
 
 #[tokio::test]

@@ -45,6 +45,10 @@ pub const EARLY: Duration = Duration::from_millis(2);
 /// How soon to look for a place again, at the least, where all are taken.
 pub const MIN_STEP: Duration = Duration::from_millis(5);
 
+/// A slot is honoured for this part of the interval, a tenth, and once granted used within half as much: so two
+/// requests are never closer than 85 % of the interval.
+pub const HONOURED: u64 = 10;
+
 /// No host is backed off from for longer at a time.
 pub const MAX_BACKOFF: Duration = Duration::from_secs(24 * 3600);
 
@@ -131,7 +135,7 @@ pub struct Backoff {
 impl Schedule {
     /// Reserves a slot at `now` for one URL, or uses the one that it holds.
     ///
-    /// A held slot is honoured until a quarter of the interval has passed, unless the host backed off from it; after
+    /// A held slot is honoured until a tenth of the interval has passed ([`HONOURED`]), unless the host backed off from it; after
     /// that it is void, and the URL asks like any other.
     pub fn reserve(&mut self, wish: &Wish, now: u64) -> Slot {
         if self.is_blocked {
@@ -221,7 +225,7 @@ impl Schedule {
     }
 
     fn honours(&self, held: u64, interval: u64, now: u64) -> bool {
-        now <= held.saturating_add(interval / 4) && held >= self.backoff.until
+        now <= held.saturating_add(interval / HONOURED) && held >= self.backoff.until
     }
 
     /// Takes a place; where all are taken, reserves a slot for when one should be free.

@@ -31,6 +31,8 @@ pub struct Message {
     pub hop: Option<Hop>,
     /// How often its host answered that it wants to be left alone.
     pub refusals: u16,
+    /// Whether a program of trawl's sent it: then its crawl is or was one, known or forgotten.
+    pub is_ours: bool,
 }
 
 /// A redirect on the way from a URL to its page.
@@ -56,6 +58,7 @@ impl Message {
             referrer: None,
             hop: None,
             refusals: 0,
+            is_ours: true,
         }
     }
 

@@ -9,7 +9,7 @@ use std::fs;
 use std::process::Stdio;
 
 use lapin::options::{BasicGetOptions, BasicPublishOptions};
-use lapin::types::AMQPValue;
+use lapin::types::{AMQPValue, FieldTable};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use serde_json::Value;
 use support::{Fleet, LIMIT, ends_well, items};
@@ -165,19 +165,39 @@ async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter()
         };
         timeout(LIMIT, declared).await.unwrap();
     }
-    for body in [&b"\xff\xfe"[..], b"javascript:alert(1)", site.page(0).as_bytes()] {
+    let with = |name: &str, value: &str| {
+        let mut headers = FieldTable::default();
+        headers.insert(name.into(), AMQPValue::LongString(value.into()));
+        BasicProperties::default().with_headers(headers)
+    };
+    let (none, page, long) =
+        (BasicProperties::default(), site.page(0), format!("http://h/{}", "x".repeat(100_000)));
+    let sent = [
+        (&b"\xff\xfe"[..], none.clone(), "not UTF-8"),
+        (b"javascript:alert(1)", none.clone(), "javascript"),
+        (long.as_bytes(), none.clone(), "longer than 8192 bytes"),
+        (page.as_bytes(), with("depth", "deep"), "depth"),
+        (page.as_bytes(), with("crawl", "no crawl"), "crawl"),
+        (page.as_bytes(), with("crawl", "never-was"), "there is no crawl never-was"),
+        (page.as_bytes(), none, ""),
+    ];
+    for (body, properties, _) in &sent {
         let options = BasicPublishOptions::default();
-        let sent = channel.basic_publish(
-            "".into(),
-            "url_queue_ttl".into(),
-            options,
-            body,
-            BasicProperties::default(),
-        );
-        sent.await.unwrap();
+        channel
+            .basic_publish("".into(), "url_queue_ttl".into(), options, body, properties.clone())
+            .await
+            .unwrap();
     }
-    let letters = [letter(&channel).await.1, letter(&channel).await.1];
-    assert!(letters[0].contains("not UTF-8") && letters[1].contains("javascript"), "{letters:?}");
+    let mut told = Vec::new();
+    for _ in 1..sent.len() {
+        told.push(letter(&channel).await.1);
+    }
+    for (_, _, reason) in &sent {
+        assert!(
+            told.iter().any(|letter| letter.contains("reason=invalid") && letter.contains(reason)),
+            "{reason}: {told:?}"
+        );
+    }
     timeout(LIMIT, site.asked_for(1)).await.unwrap();
     ends_well(worker).await;
     assert_eq!(items(fleet.folder.path())[0]["crawl"], "adhoc");

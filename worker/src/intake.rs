@@ -11,14 +11,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use trawl_common::backoff::Backoff;
-use trawl_common::message::Message;
+use trawl_common::message::{Malformed, Message};
 use trawl_common::outcome::{Outcome, Skip};
 use trawl_common::ports::{Consumer, Content, Delivery, Heard};
 use trawl_common::time::UnixMs;
 use trawl_common::url::Origin;
 
 use crate::Shared;
-use crate::job::{Job, Ready};
+use crate::job::{Job, Ready, claim};
 use crate::refusal;
 use crate::robots::{self, Learnt};
 use crate::settle::Settlement;
@@ -172,6 +172,7 @@ impl Intake {
                 Heard::SendAgain => self.settle(Job::untouched(message), Outcome::SentAgain).await,
                 Heard::Wait { until } => self.settle(Job::untouched(message), Outcome::Waits { until }).await,
                 Heard::Drop => self.settle(Job::untouched(message), Outcome::Dropped).await,
+                Heard::Unknown => self.refuse(&message).await,
             }
         }
         self.queue_up(jobs).await;
@@ -250,6 +251,15 @@ impl Intake {
         let line = if ready.job.is_suspect() { &self.exits.suspects } else { &self.exits.ready };
         // Closed only when the launcher is gone, which ends after this.
         let _ = line.send(ready).await;
+    }
+
+    /// Has no record to settle.
+    async fn refuse(&self, message: &Message) {
+        for receipt in self.shared.hands.let_go(&claim(message)) {
+            let reason = format!("there is no crawl {}", message.crawl.id);
+            let malformed = Malformed { text: message.url.to_string(), reason };
+            self.pass_on(Settlement::Malformed(malformed, receipt)).await;
+        }
     }
 
     async fn settle(&self, job: Job, outcome: Outcome) {

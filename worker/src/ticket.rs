@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::debug;
-use trawl_common::gcra::Wish;
+use trawl_common::gcra::{HONOURED, Wish};
 use trawl_common::host::HostKey;
 use trawl_common::ports::{Hosts, Visit};
 use trawl_common::url::CanonicalUrl;
@@ -30,7 +30,8 @@ impl Ticket {
             shared.places.enter(Visit { key, token });
             (token, Arc::clone(&shared.places))
         });
-        let void_after = (!pace.interval.is_zero()).then(|| Instant::now() + pace.interval / 4);
+        let void_after =
+            (!pace.interval.is_zero()).then(|| Instant::now() + pace.interval / (2 * HONOURED as u32));
         Self { void_after, place }
     }
 

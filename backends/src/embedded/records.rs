@@ -265,6 +265,7 @@ impl Stored {
             referrer: url(self.referrer)?,
             hop: url(self.hop)?.map(|url| Hop { url, count: self.hops }),
             refusals: self.refusals,
+            is_ours: true,
         })
     }
 }

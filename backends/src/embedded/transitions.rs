@@ -101,6 +101,10 @@ pub(super) fn hear(
     message: &Addressed<Message>,
 ) -> Result<Heard> {
     let mut sight = records::sight(db, &mut memory.seen, &message.0)?;
+    let Message { crawl, is_ours, .. } = &message.1;
+    if !is_ours && !crawl.is_adhoc() && crawls::find(db, crawl)?.is_none() {
+        return Ok(Heard::Unknown);
+    }
     if matches!(sight, Sight::Unseen) && admit_on_the_spot(db, memory, message)?.is_some() {
         sight = records::sight(db, &mut memory.seen, &message.0)?;
     }

@@ -127,6 +127,8 @@ fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Mess
             },
         };
         let hops = headers.number("hops")?.unwrap_or(0);
+        let id = delivery.properties.message_id().as_ref();
+        let is_ours = id.is_some_and(|id| id.as_str() == url.fingerprint().to_string());
         Ok(Message {
             url,
             crawl,
@@ -137,6 +139,7 @@ fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Mess
             slot: headers.number("slot")?.map(UnixMs),
             referrer: headers.parsed("referrer")?,
             hop: headers.parsed("hop")?.map(|url| Hop { url, count: hops.try_into().unwrap_or(u8::MAX) }),
+            is_ours,
             refusals: headers.number("refusals")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
         })
     };
@@ -215,6 +218,7 @@ mod tests {
             referrer: Some("https://example.com/".parse().unwrap()),
             hop: Some(Hop { url: "https://example.com/b".parse().unwrap(), count: 2 }),
             refusals: 3,
+            is_ours: true,
         }
     }
 

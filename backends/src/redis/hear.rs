@@ -13,6 +13,8 @@ use super::keys::CrawlKeys;
 const SEND_AGAIN: i64 = -2;
 /// What it says of one whose URL is in other hands, or whose crawl is paused.
 const PUT_ASIDE: i64 = -3;
+/// What it says of one whose crawl there never was.
+const UNKNOWN: i64 = -4;
 
 /// Why messages are heard.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,7 +61,7 @@ impl RedisFrontier {
         for message in messages {
             call.arg(message.url.as_str()).arg(message.lane.as_str()).arg(message.depth);
             call.arg(optional(message.deadline.map(|deadline| deadline.0)));
-            call.arg(optional(message.referrer.as_ref()));
+            call.arg(optional(message.referrer.as_ref())).arg(u8::from(message.is_ours));
         }
         let (created, told) = split(self.run(&call).await?)?;
         if told.len() != messages.len() {
@@ -91,6 +93,7 @@ fn heard((attempts, starts, deadline): Told) -> Heard {
         Ok(attempts) => Heard::Take { attempts, starts, deadline: deadline.parse().ok().map(UnixMs) },
         Err(_) => match attempts {
             SEND_AGAIN => Heard::SendAgain,
+            UNKNOWN => Heard::Unknown,
             PUT_ASIDE => Heard::Wait { until: UnixMs(deadline.parse().unwrap_or_default()) },
             _ => Heard::Drop,
         },

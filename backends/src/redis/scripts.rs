@@ -89,9 +89,9 @@ impl HostScripts {
     }
 }
 
-/// The times that both engines share, in microseconds.
+/// The constants that both engines share; times are in microseconds.
 fn host_constants() -> String {
-    use trawl_common::gcra::{EARLY, FORGIVEN_AFTER, HORIZON, LEAD, MAX_BACKOFF, MIN_STEP, REACH};
+    use trawl_common::gcra::{EARLY, FORGIVEN_AFTER, HONOURED, HORIZON, LEAD, MAX_BACKOFF, MIN_STEP, REACH};
     let constants = [
         ("EARLY", EARLY),
         ("FORGIVEN_AFTER", FORGIVEN_AFTER),
@@ -101,5 +101,7 @@ fn host_constants() -> String {
         ("MIN_STEP", MIN_STEP),
         ("REACH", REACH),
     ];
-    constants.iter().map(|(name, time)| format!("local {name} = {}\n", time.as_micros())).collect()
+    let times: String =
+        constants.iter().map(|(name, time)| format!("local {name} = {}\n", time.as_micros())).collect();
+    format!("{times}local HONOURED = {HONOURED}\n")
 }

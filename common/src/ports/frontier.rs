@@ -53,7 +53,8 @@ pub trait Frontier: Send + Sync {
     /// it has neither kept nor settled them for a quarter of the patience that the frontier was made with.
     ///
     /// A message without a record whose URL was never seen is admitted on the spot: a person or another
-    /// program published it, or the store has forgotten it.
+    /// program published it, or the store has forgotten it. What names a crawl that the store does not know begins that
+    /// anew, if a program of trawl's sent it.
     async fn hear(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<Heard>>;
 
     /// Goes on holding what is in this worker's hands. What another took over meanwhile stays theirs; what the
@@ -154,6 +155,8 @@ pub enum Heard {
     },
     /// Settle it and forget it: the URL is finished, or parked and has a message of its own.
     Drop,
+    /// Refuse it: it names a crawl that the store does not know, and nothing shows that there ever was one.
+    Unknown,
 }
 
 /// Names the record of one URL.

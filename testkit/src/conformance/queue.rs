@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use trawl_common::lane::Lane;
 use trawl_common::letter::{Cause, DeadLetter};
-use trawl_common::message::Message;
+use trawl_common::message::{Hop, Message};
 use trawl_common::names::CrawlRef;
 use trawl_common::outcome::{Class, Reason, Terminal};
 use trawl_common::ports::{Heard, NewUrl, Parked, Receipt, Result};
@@ -199,7 +199,7 @@ pub async fn two_consumers_share_the_work(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Not before its wake-up, with its lane, its slot and all else.
+/// Not before its wake-up, with its lane, its slot, where a redirect led, and all else.
 pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine: &Engine) -> Result<()> {
     let (scene, lease) = engine.begin(0).await?;
     let url = NewUrl { lane: Lane::Priority, deadline: Some(much_later()), ..scene.new_url(0) };
@@ -210,7 +210,8 @@ pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine
     scene.hear(&scene.worker, 0).await?;
     let turn = UnixMs::now().plus(Duration::from_millis(1_200));
     let until = engine.queue.wake(turn);
-    let message = Message { until: Some(turn), slot: Some(turn), ..message };
+    let hop = Some(Hop { url: scene.url(1), count: 2 });
+    let message = Message { until: Some(turn), slot: Some(turn), hop, refusals: 3, ..message };
     assert!(scene.park(&scene.worker, 0, until, false).await?);
     engine.queue.park(&[Parked { message: message.clone(), until }]).await?;
     engine.frontier.confirm(&scene.crawl, std::slice::from_ref(&message.url)).await?;

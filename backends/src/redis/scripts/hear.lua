@@ -1,13 +1,26 @@
 -- KEYS: crawl, seen, pending. ARGV: worker, spider, whether the crawl is the one that never ends (1 or 0), whether
 -- the worker only keeps what it has (1 or 0), how long it may hold a record in ms, then
--- url, lane, depth, deadline, referrer for each message.
+-- url, lane, depth, deadline, referrer, whether a program of trawl's sent it (1 or 0) for each message.
 -- Returns whether the crawl is new, then for each message: attempts so far (-1: drop it, -2: send it again, -3: put it
--- aside), starts without an end, deadline (or until when it is put aside).
+-- aside, -4: there never was such a crawl), starts without an end, deadline (or until when it is put aside).
 local now = now_ms()
 local worker, keeps, possession = ARGV[1], ARGV[4] == '1', tonumber(ARGV[5])
 local state = redis.call('HMGET', KEYS[1], 'status', 'idle', 'barrier')
 local status, idle, recovers = state[1], tonumber(state[2] or 0), state[3]
 local created = not status
+local strangers = created and ARGV[3] == '0'
+for at = 6, #ARGV, 6 do
+  strangers = strangers and ARGV[at + 5] == '0'
+end
+if strangers then
+  local answer = {0}
+  for at = 6, #ARGV, 6 do
+    answer[#answer + 1] = -4
+    answer[#answer + 1] = 0
+    answer[#answer + 1] = '-'
+  end
+  return answer
+end
 if created then
   -- Known only from its messages: a program of someone's sends them, or this server has forgotten the crawl.
   status = 'running'
@@ -75,7 +88,7 @@ local function keep(record, is_new)
 end
 
 local answer = {created and 1 or 0}
-for at = 6, #ARGV, 5 do
+for at = 6, #ARGV, 6 do
   local record, is_new
   if not is_over(status) then
     record, is_new = record_of(ARGV[at], at)

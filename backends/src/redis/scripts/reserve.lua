@@ -72,7 +72,7 @@ local function reserve(wish)
     forget(wish.token)
   end
   local interval = effective(wish.interval, wish.concurrency)
-  if wish.held and now <= wish.held + math.floor(interval / 4) and wish.held >= host['until'] then
+  if wish.held and now <= wish.held + math.floor(interval / HONOURED) and wish.held >= host['until'] then
     return wish.held > now + EARLY and reserved(wish.held) or enter(wish, interval)
   end
   local free = wish.interval > 0 and host.next - interval * (wish.burst - 1) or 0

@@ -112,6 +112,17 @@ pub async fn a_message_of_an_unknown_crawl_begins_its_books(frontier: &Arc<dyn F
     Ok(())
 }
 
+/// A name that nobody gave is a mistake, and leaves no crawl behind that never ends.
+pub async fn a_strangers_message_of_an_unknown_crawl_is_refused(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let stranger = |number| Message { is_ours: false, ..scene.message(number) };
+    assert_eq!(frontier.hear(&scene.worker, &[stranger(0), stranger(1)]).await?, [Heard::Unknown; 2]);
+    assert_eq!(frontier.books(&scene.crawl.id).await?, None);
+    scene.begin(1).await?;
+    assert_eq!(frontier.hear(&scene.worker, &[stranger(1)]).await?, [TAKE], "of a known one it is by hand");
+    Ok(())
+}
+
 /// What comes late does not revive a crawl.
 pub async fn a_message_for_a_crawl_that_is_over_is_dropped(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier);

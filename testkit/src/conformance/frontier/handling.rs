@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trawl_common::message::Message;
 use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Frontier, Heard, MAX_STARTS, NewUrl, Result, Start};
+use trawl_common::ports::{Finish, Frontier, Heard, MAX_STARTS, NewUrl, Result, Start};
 
 use crate::conformance::scene::{Scene, TAKE, long_ago, much_later, took};
 
@@ -44,6 +44,38 @@ pub async fn a_url_that_ended_is_heard_and_dropped(frontier: &Arc<dyn Frontier>)
     scene.finish(0, Terminal::Failed).await?;
     assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
     assert_eq!(scene.books().await?.counts.admitted, 2);
+    Ok(())
+}
+
+/// By its own spider.
+pub async fn a_url_is_seen_while_it_is_pending_and_when_it_has_ended(
+    frontier: &Arc<dyn Frontier>,
+) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let other = scene.other_spider();
+    scene.begin(2).await?;
+    other.begin(0).await?;
+    scene.finish(0, Terminal::Done).await?;
+    for number in [0, 1] {
+        assert!(frontier.has_seen(&scene.crawl, &scene.url(number)).await?);
+        assert!(!frontier.has_seen(&other.crawl, &scene.url(number)).await?);
+    }
+    assert!(!frontier.has_seen(&scene.crawl, &scene.url(2)).await?);
+    Ok(())
+}
+
+/// From the moment its page is stored, and without being counted.
+pub async fn where_redirects_led_counts_as_seen(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.begin(1).await?;
+    scene.hear(&scene.worker, 0).await?;
+    let landed = Some(scene.url(7));
+    let finish = Finish { landed, ..scene.ending(0, Terminal::Done) };
+    assert_eq!(frontier.finish(&[finish.clone(), finish]).await?, [true, false]);
+    assert!(frontier.has_seen(&scene.crawl, &scene.url(7)).await?);
+    assert_eq!(frontier.admit(&lease, &[scene.new_url(7), scene.new_url(8)]).await?, [false, true]);
+    let books = scene.books().await?;
+    assert_eq!((books.counts.admitted, books.counts.done, books.pending), (2, 1, 1));
     Ok(())
 }
 

@@ -30,6 +30,7 @@ macro_rules! frontier_conformance {
             confirming_again_or_too_much_changes_nothing
             a_url_published_by_hand_is_taken_once
             a_message_of_an_unknown_crawl_begins_its_books
+            a_strangers_message_of_an_unknown_crawl_is_refused
             a_message_for_a_crawl_that_is_over_is_dropped
             a_message_of_another_crawl_of_the_spider_is_dropped
             a_second_producer_is_told_who_reads_the_sources
@@ -52,6 +53,8 @@ macro_rules! frontier_conformance {
             a_url_is_taken_by_one_worker
             a_deadline_is_told_with_the_url
             a_url_that_ended_is_heard_and_dropped
+            a_url_is_seen_while_it_is_pending_and_when_it_has_ended
+            where_redirects_led_counts_as_seen
             messages_of_several_crawls_are_answered_in_order
             the_fourth_start_without_an_end_is_poison
             a_start_that_is_asked_for_again_counts_once
