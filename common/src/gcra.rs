@@ -45,9 +45,9 @@ pub const EARLY: Duration = Duration::from_millis(2);
 /// How soon to look for a place again, at the least, where all are taken.
 pub const MIN_STEP: Duration = Duration::from_millis(5);
 
-/// A slot is honoured for this part of the interval, a tenth, and once granted used within half as much: so two
-/// requests are never closer than 85 % of the interval.
-pub const HONOURED: u64 = 10;
+/// A slot is honoured for this part of the interval, an eighth, and once granted used within half as much: so two
+/// requests are hardly ever closer than 85 % of the interval, and never than 80 %.
+pub const HONOURED: u64 = 8;
 
 /// No host is backed off from for longer at a time.
 pub const MAX_BACKOFF: Duration = Duration::from_secs(24 * 3600);
@@ -135,7 +135,7 @@ pub struct Backoff {
 impl Schedule {
     /// Reserves a slot at `now` for one URL, or uses the one that it holds.
     ///
-    /// A held slot is honoured until a tenth of the interval has passed ([`HONOURED`]), unless the host backed off from it; after
+    /// A held slot is honoured until an eighth of the interval has passed ([`HONOURED`]), unless the host backed off from it; after
     /// that it is void, and the URL asks like any other.
     pub fn reserve(&mut self, wish: &Wish, now: u64) -> Slot {
         if self.is_blocked {

@@ -121,7 +121,10 @@ impl Plan {
             Outcome::Deferred { until } => self.park(shared, claim, job.message, until, false),
             Outcome::Waits { until } => {
                 self.receipts.extend(shared.hands.let_go(&claim));
-                let message = Message { until: Some(until), slot: None, ..job.message };
+                // A slot that is still to come then is good: whoever holds the URL now, and keeps it no more, has not
+                // used it.
+                let slot = job.message.slot.filter(|&slot| slot > until);
+                let message = Message { until: Some(until), slot, ..job.message };
                 self.waiting.push(Parked { message, until });
             }
             Outcome::SentAgain => {

@@ -118,9 +118,9 @@ fn a_held_slot_is_honoured_in_time_and_void_after() {
     let before = schedule.clone();
     assert_eq!(wait(schedule.reserve(&held, START + SECOND / 2)), 500);
     assert_eq!(schedule.reserve(&held, START + 998_500), Slot::Now, "a timer is no finer than this");
-    assert_eq!(schedule.reserve(&held, START + 1_100_000), Slot::Now);
+    assert_eq!(schedule.reserve(&held, START + 1_125_000), Slot::Now);
     assert_eq!(schedule, before, "an honoured slot reserves nothing anew");
-    assert_eq!(wait(schedule.reserve(&held, START + 1_101_000)), 899);
+    assert_eq!(wait(schedule.reserve(&held, START + 1_126_000)), 874);
 }
 
 #[test]

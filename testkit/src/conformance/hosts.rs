@@ -186,7 +186,7 @@ pub async fn a_held_slot_is_honoured_and_reserves_nothing(doors: &Doors) -> Resu
     Ok(())
 }
 
-/// Whoever comes more than a tenth of the interval late asks like anyone else.
+/// Whoever comes more than an eighth of the interval late asks like anyone else.
 pub async fn a_missed_slot_is_void(doors: &Doors) -> Result<()> {
     let fresh = ask(&unique("host"), 10, 1);
     assert_eq!(one(doors, &fresh).await?, Slot::Now);
