@@ -137,7 +137,6 @@ async fn try_all(settings: Settings, attacks: Vec<Attack>) {
         let server = Server::start(std::mem::replace(&mut attack.answers, Box::new(|_| body("")))).await;
         let start = Instant::now();
         let got = read_beside_an_honest_source(settings.clone(), &server).await;
-        println!("{name}: {:?}", start.elapsed());
         assert!(start.elapsed() < MOST_TIME, "{name}: took {:?}", start.elapsed());
         assert!(server.asked() <= attack.asked, "{name}: asked {} times", server.asked());
         let said = &got.report.problems;
