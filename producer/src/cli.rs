@@ -111,11 +111,15 @@ fn show(finding: &Finding) {
 async fn draw(line: Line, progress: Arc<Progress>) {
     loop {
         let now = progress.snapshot();
+        let waits = progress.backlog().map(|pending| {
+            format!("; waiting: {} URLs are still to be fetched (producer.max_backlog)", count(pending))
+        });
         line.say(format!(
-            "{} sources read, {} URLs found, {} new",
+            "{} sources read, {} URLs found, {} new{}",
             now.sources,
             count(now.found),
-            count(now.new)
+            count(now.new),
+            waits.unwrap_or_default(),
         ));
         tokio::time::sleep(LOOK).await;
     }

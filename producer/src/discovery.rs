@@ -1,6 +1,5 @@
 //! From the named sources to every URL that they and their sitemaps list.
 
-use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
@@ -11,16 +10,15 @@ use trawl_common::url::CanonicalUrl;
 use trawl_web::Fetcher;
 
 use crate::gait::Gait;
-use crate::read::{self, ReadError, Sorter};
+use crate::itinerary::{Itinerary, MAX_DEPTH, MAX_SITEMAPS};
+use crate::read::{self, MAX_INVALID, Sorter, Yield};
 use crate::report::Progress;
+use crate::sitemap::Summary;
 use crate::source::Source;
 use crate::{Finding, Html};
 
-/// How deep indexes may be nested; sitemaps.org allows one level.
-const MAX_DEPTH: u8 = 5;
-
-/// How many sitemaps one run reads: an index of indexes can name millions.
-const MAX_SITEMAPS: usize = 100_000;
+/// Lines that a report has of each kind: an index can name a hundred thousand sitemaps that cannot be read.
+const MAX_LINES: usize = 1_000;
 
 /// Reads sources one after another, the sitemaps that they name after them.
 pub(crate) struct Discovery {
@@ -29,8 +27,8 @@ pub(crate) struct Discovery {
     pub(crate) html: Html,
     pub(crate) progress: Arc<Progress>,
     pub(crate) gait: Gait,
-    pub(crate) problems: Vec<String>,
-    pub(crate) empty: Vec<String>,
+    pub(crate) problems: Lines,
+    pub(crate) empty: Lines,
 }
 
 impl Discovery {
@@ -40,81 +38,123 @@ impl Discovery {
         sources: Vec<Source>,
         findings: mpsc::Sender<Vec<Finding>>,
     ) -> (Vec<String>, Vec<String>) {
-        let mut known: HashSet<Source> = sources.iter().cloned().collect();
-        let mut waiting: VecDeque<(Source, u8)> = sources.into_iter().map(|source| (source, 0)).collect();
-        while let Some((source, depth)) = waiting.pop_front() {
+        let mut itinerary = Itinerary::new(sources);
+        while let Some((source, depth)) = itinerary.next() {
             if findings.is_closed() {
                 break;
             }
-            for location in self.read(&source, &findings).await {
-                match self.follow(&source, &location, depth) {
-                    Ok(sitemap) if known.len() >= MAX_SITEMAPS => {
-                        self.problem(&sitemap, &format!("left out: more than {MAX_SITEMAPS} sitemaps"));
-                    }
-                    Ok(sitemap) if known.insert(sitemap.clone()) => waiting.push_back((sitemap, depth + 1)),
-                    Ok(sitemap) => debug!(%sitemap, "named again"),
-                    Err(problem) => self.problem(&source, &problem),
-                }
+            let read = self.read(&source, &findings).await;
+            // What the end of the run cut short is no problem of the source.
+            if findings.is_closed() && read.end.is_err() {
+                break;
             }
+            self.follow(&source, &read, depth, &mut itinerary);
+            self.conclude(&source, read, &findings).await;
         }
-        (self.problems, self.empty)
+        (self.problems.into_vec(), self.empty.into_vec())
     }
 
-    /// Reads one source and returns the sitemaps that it names.
-    async fn read(&mut self, source: &Source, findings: &mpsc::Sender<Vec<Finding>>) -> Vec<String> {
+    async fn read(&mut self, source: &Source, findings: &mpsc::Sender<Vec<Finding>>) -> Yield {
         if let Source::Web(url) = source {
-            self.gait.wait(&url.host()).await;
+            let host = url.host();
+            tokio::select! {
+                () = self.gait.wait(&host) => {}
+                () = findings.closed() => {}
+            }
         }
-        match read::read(source, &self.fetcher, &self.sorter, findings).await {
-            Ok(read) => {
-                let (urls, broken) = (read.summary.urls, read.summary.broken);
-                info!(%source, urls, sitemaps = read.summary.sitemaps, broken, "read");
-                self.progress.source();
-                if read.summary.entries() == 0 {
-                    self.empty.push(source.to_string());
-                }
-                read.sitemaps
+        read::read(source, &self.fetcher, &self.sorter, findings).await
+    }
+
+    /// Adds the sitemaps that `source` names, whether or not it could be read to its end.
+    fn follow(&mut self, source: &Source, read: &Yield, depth: u8, itinerary: &mut Itinerary) {
+        let named = read.sitemaps.len() as u64 + read.left_out;
+        if depth >= MAX_DEPTH && named > 0 {
+            let deep =
+                format!("names {named} sitemaps, left out: indexes are nested deeper than {MAX_DEPTH}");
+            return self.problem(source, &deep);
+        }
+        let (mut left_out, mut strange) = (read.left_out, Vec::new());
+        for location in &read.sitemaps {
+            match resolve(source, location) {
+                Some(sitemap) => left_out += u64::from(!itinerary.add(sitemap, depth + 1)),
+                None => strange.push(location),
             }
-            Err(error) => {
-                self.cannot_read(source, &error, findings).await;
-                Vec::new()
-            }
+        }
+        if let Some(first) = strange.first() {
+            let (count, first) = (strange.len(), printable(first, 200));
+            self.problem(source, &format!("names {count} sitemaps that are no URLs, the first `{first}`"));
+        }
+        if left_out > 0 {
+            let many = format!(
+                "names {left_out} sitemaps too many, left out: {MAX_SITEMAPS} are read at most, with 32 MB of names"
+            );
+            self.problem(source, &many);
         }
     }
 
-    async fn cannot_read(
-        &mut self,
-        source: &Source,
-        error: &ReadError,
-        findings: &mpsc::Sender<Vec<Finding>>,
-    ) {
-        match source {
-            Source::Web(url) if self.html == Html::IsThePage && error.is_page() => {
+    /// Notes how the reading of `source` ended.
+    async fn conclude(&mut self, source: &Source, read: Yield, findings: &mpsc::Sender<Vec<Finding>>) {
+        if read.invalid > MAX_INVALID {
+            let invalid = read.invalid;
+            let many = format!("{invalid} entries are no URLs, of which {MAX_INVALID} became dead letters");
+            self.problem(source, &many);
+        }
+        match (read.end, source) {
+            (Ok(summary), _) => {
+                let Summary { urls, sitemaps, broken, .. } = summary;
+                info!(%source, urls, sitemaps, broken, "read");
+                self.progress.source();
+                if summary.entries() == 0 {
+                    self.empty.push(|| source.to_string());
+                }
+            }
+            (Err(error), Source::Web(url)) if self.html == Html::IsThePage && error.is_page() => {
                 let page = self.sorter.page(url.clone(), Hints::default());
                 self.progress.source();
                 let _ = findings.send(vec![page]).await;
             }
-            _ => self.problem(source, error),
+            (Err(error), _) => self.problem(source, &error),
         }
-    }
-
-    /// The source that `location`, written in `from`, names.
-    fn follow(&self, from: &Source, location: &str, depth: u8) -> Result<Source, String> {
-        let shown = printable(location, 200);
-        if depth >= MAX_DEPTH {
-            return Err(format!("names `{shown}`, left out: indexes are nested deeper than {MAX_DEPTH}"));
-        }
-        let relative = match from {
-            Source::Web(base) => {
-                base.to_url().join(location).ok().and_then(|url| CanonicalUrl::from_url(url).ok())
-            }
-            Source::File(_) | Source::Stdin => CanonicalUrl::parse(location).ok(),
-        };
-        relative.map(Source::Web).ok_or_else(|| format!("names a sitemap that is no URL: `{shown}`"))
     }
 
     fn problem(&mut self, source: &Source, problem: &dyn std::fmt::Display) {
         debug!(%source, problem = %problem, "not read to its end; going on with the others");
-        self.problems.push(printable(&format!("{source}: {problem}"), 2048));
+        let name = || printable(&source.to_string(), 500);
+        self.problems.push(|| format!("{}: {}", name(), printable(&problem.to_string(), 1500)));
+    }
+}
+
+/// The source that `location`, written in `from`, names.
+fn resolve(from: &Source, location: &str) -> Option<Source> {
+    let url = match from {
+        Source::Web(base) => {
+            base.to_url().join(location).ok().and_then(|url| CanonicalUrl::from_url(url).ok())
+        }
+        Source::File(_) | Source::Stdin => CanonicalUrl::parse(location).ok(),
+    };
+    url.map(Source::Web)
+}
+
+/// The first of many lines, and how many more there were.
+#[derive(Default)]
+pub(crate) struct Lines {
+    lines: Vec<String>,
+    more: u64,
+}
+
+impl Lines {
+    fn push(&mut self, line: impl FnOnce() -> String) {
+        if self.lines.len() < MAX_LINES {
+            self.lines.push(line());
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn into_vec(mut self) -> Vec<String> {
+        if self.more > 0 {
+            self.lines.push(format!("and {} more sources", self.more));
+        }
+        self.lines
     }
 }

@@ -5,14 +5,17 @@
 //! 1. [`run`] opens the crawl and takes its spider's lease, so that two runs never overlap;
 //! 2. `discovery` reads the sources, and the sitemaps that they name, with [`sitemap`];
 //! 3. `read` makes each entry a canonical URL and routes it;
-//! 4. `admission` admits them in bundles, publishes what is new, and confirms it;
+//! 4. `admission` admits them in bundles, as long as the `backlog` has room, publishes what is new, and confirms it;
 //! 5. discovery ends and the lease is given back.
 
 mod admission;
+mod backlog;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod discovery;
+mod download;
 mod gait;
+mod itinerary;
 mod lease;
 mod read;
 mod report;
@@ -24,7 +27,8 @@ pub mod sitemap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use discovery::Discovery;
+use backlog::Backlog;
+use discovery::{Discovery, Lines};
 use gait::Gait;
 use read::Sorter;
 pub use report::{Counters, Progress, Report};
@@ -112,7 +116,15 @@ pub async fn run(
     let (findings, discovered) = discover(Arc::clone(&settings), job, &progress, stop)?;
     let health = Arc::new(Health::default());
     let lease = lease::Lease::take(Arc::clone(&ports.frontier), Arc::clone(&health), crawl, ttl).await?;
-    admission::run(ports, &health, &lease, findings, &progress).await?;
+    let max_backlog = settings.producer.max_backlog.get();
+    let backlog = Backlog::of(
+        crawl,
+        max_backlog,
+        Arc::clone(&ports.frontier),
+        Arc::clone(&health),
+        Arc::clone(&progress),
+    );
+    admission::run(ports, &health, &lease, findings, backlog.await?, &progress, stop).await?;
     let (problems, empty) = discovered.await.unwrap_or_default();
     let stopped = stop.is_cancelled();
     if stopped {
@@ -165,8 +177,8 @@ fn discover(
         sorter: Sorter { settings, lifetime: job.lifetime },
         html: job.html,
         progress: Arc::clone(progress),
-        problems: Vec::new(),
-        empty: Vec::new(),
+        problems: Lines::default(),
+        empty: Lines::default(),
     };
     let (send, read) = mpsc::channel(BUNDLES_AHEAD);
     let (pass, findings) = mpsc::channel(1);

@@ -4,34 +4,39 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 
-use futures::TryStreamExt;
 use tokio::sync::mpsc;
-use tokio_util::io::{StreamReader, SyncIoBridge};
+use trawl_common::ports::NewUrl;
 use trawl_common::route::{self, Hints};
 use trawl_common::settings::Settings;
 use trawl_common::text::printable;
-use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, MAX_URL_BYTES};
 use trawl_web::Fetcher;
 
+use crate::download;
+use crate::itinerary::Budget;
 use crate::sitemap::{self, Entry, Fault, Found, Limits, SitemapError, Summary};
 use crate::source::Source;
 use crate::{Finding, Lifetime};
 
 /// Findings are handed on in bundles of this size: one call of the frontier.
-pub(crate) const BUNDLE: usize = 500;
+const BUNDLE: usize = 500;
+
+/// The most entries of one source that become dead letters because they are no URLs; the others are counted.
+pub(crate) const MAX_INVALID: u64 = 10_000;
 
 /// Why a source could not be read to its end. What came before is kept.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     #[error("cannot be opened: {0}")]
-    Open(#[from] io::Error),
+    Open(io::Error),
     #[error("cannot be fetched: {0}")]
-    Fetch(#[from] trawl_common::outcome::Failure),
+    Fetch(trawl_common::outcome::Failure),
     #[error(transparent)]
-    Content(#[from] SitemapError),
+    Content(SitemapError),
     #[error("its reader panicked")]
     Panic,
+    #[error("not asked for: the run has ended")]
+    Stopped,
 }
 
 impl ReadError {
@@ -49,12 +54,17 @@ impl ReadError {
 
 /// What a source yielded.
 pub(crate) struct Yield {
-    pub(crate) summary: Summary,
-    /// Further sitemaps that it names.
+    /// The further sitemaps that it names, as far as there is room for them.
     pub(crate) sitemaps: Vec<String>,
+    /// How many more it names.
+    pub(crate) left_out: u64,
+    /// How many of its entries are no URLs.
+    pub(crate) invalid: u64,
+    /// How the reading ended.
+    pub(crate) end: Result<Summary, ReadError>,
 }
 
-/// Turns entries into findings: canonical, routed, with a deadline.
+/// Turns entries into findings: canonical and routed.
 #[derive(Clone)]
 pub(crate) struct Sorter {
     pub(crate) settings: std::sync::Arc<Settings>,
@@ -67,50 +77,102 @@ pub(crate) async fn read(
     fetcher: &Fetcher,
     sorter: &Sorter,
     findings: &mpsc::Sender<Vec<Finding>>,
-) -> Result<Yield, ReadError> {
-    let reader: Box<dyn Read + Send> = match source {
-        Source::Stdin => Box::new(io::stdin()),
-        Source::File(path) => Box::new(File::open(path)?),
+) -> Yield {
+    let mut reading = Reading::new(sorter.clone(), findings.clone());
+    let settings = &sorter.settings.producer;
+    let reader: Result<Box<dyn Read + Send>, ReadError> = match source {
+        Source::Stdin => Ok(Box::new(io::stdin())),
+        Source::File(path) => File::open(path).map(|file| Box::new(file) as _).map_err(ReadError::Open),
         Source::Web(url) => {
-            let stream = fetcher.open(url).await?.map_err(io::Error::other);
-            Box::new(SyncIoBridge::new(StreamReader::new(Box::pin(stream))))
+            tokio::select! {
+                biased;
+                () = findings.closed() => Err(ReadError::Stopped),
+                opened = download::open(url, fetcher, settings.timeout, findings.clone()) => {
+                    opened.map(|body| Box::new(body) as _).map_err(ReadError::Fetch)
+                }
+            }
         }
     };
-    let (sorter, findings) = (sorter.clone(), findings.clone());
-    let parsing = tokio::task::spawn_blocking(move || parse(reader, &sorter, &findings));
-    parsing.await.unwrap_or(Err(ReadError::Panic))
+    let reader = match reader {
+        Ok(reader) => reader,
+        Err(error) => return reading.end(Err(error)),
+    };
+    let max_bytes = settings.max_bytes.as_u64();
+    let limits = Limits { max_bytes, max_entries: settings.max_urls, ..Limits::default() };
+    let parsing = tokio::task::spawn_blocking(move || {
+        let read = sitemap::read(reader, &limits, &mut |found| reading.take(found));
+        reading.end(read.map_err(ReadError::Content))
+    });
+    parsing.await.unwrap_or(Yield {
+        sitemaps: Vec::new(),
+        left_out: 0,
+        invalid: 0,
+        end: Err(ReadError::Panic),
+    })
 }
 
-fn parse(
-    reader: Box<dyn Read + Send>,
-    sorter: &Sorter,
-    findings: &mpsc::Sender<Vec<Finding>>,
-) -> Result<Yield, ReadError> {
-    let mut bundle = Vec::with_capacity(BUNDLE);
-    let mut sitemaps = Vec::new();
-    let mut emit = |found| {
-        match found {
-            Found::Url(entry) => bundle.push(sorter.sort(&entry)),
-            Found::Broken(broken) => {
-                bundle.push(Finding::Invalid { text: broken.text, reason: broken.flaw.to_string() });
+/// One source while it is read: what it says leaves in bundles, or is kept within limits.
+struct Reading {
+    sorter: Sorter,
+    findings: mpsc::Sender<Vec<Finding>>,
+    bundle: Vec<Finding>,
+    sitemaps: Vec<String>,
+    budget: Budget,
+    left_out: u64,
+    invalid: u64,
+}
+
+impl Reading {
+    fn new(sorter: Sorter, findings: mpsc::Sender<Vec<Finding>>) -> Self {
+        Self {
+            sorter,
+            findings,
+            bundle: Vec::with_capacity(BUNDLE),
+            sitemaps: Vec::new(),
+            budget: Budget::default(),
+            left_out: 0,
+            invalid: 0,
+        }
+    }
+
+    fn take(&mut self, found: Found) -> ControlFlow<()> {
+        let finding = match found {
+            Found::Url(entry) => self.sorter.sort(&entry),
+            Found::Broken(broken) => Finding::Invalid { text: broken.text, reason: broken.flaw.to_string() },
+            Found::Sitemap(location) => {
+                if self.budget.take(&location) {
+                    self.sitemaps.push(location);
+                } else {
+                    self.left_out += 1;
+                }
+                return ControlFlow::Continue(());
             }
-            Found::Sitemap(location) => sitemaps.push(location),
+        };
+        if matches!(finding, Finding::Invalid { .. }) {
+            self.invalid += 1;
+            if self.invalid > MAX_INVALID {
+                return ControlFlow::Continue(());
+            }
         }
-        if bundle.len() < BUNDLE {
-            return ControlFlow::Continue(());
-        }
-        let full = std::mem::replace(&mut bundle, Vec::with_capacity(BUNDLE));
-        match findings.blocking_send(full) {
+        self.bundle.push(finding);
+        if self.bundle.len() < BUNDLE { ControlFlow::Continue(()) } else { self.flush() }
+    }
+
+    /// Hands on what was found. Nobody takes it any more when the run is being stopped.
+    fn flush(&mut self) -> ControlFlow<()> {
+        let full = std::mem::replace(&mut self.bundle, Vec::with_capacity(BUNDLE));
+        match self.findings.blocking_send(full) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         }
-    };
-    let read = sitemap::read(reader, &Limits::default(), &mut emit);
-    if !bundle.is_empty() {
-        // Nobody listens any more only when the run is being stopped.
-        let _ = findings.blocking_send(bundle);
     }
-    Ok(Yield { summary: read?, sitemaps })
+
+    fn end(mut self, end: Result<Summary, ReadError>) -> Yield {
+        if !self.bundle.is_empty() {
+            let _ = self.flush();
+        }
+        Yield { sitemaps: self.sitemaps, left_out: self.left_out, invalid: self.invalid, end }
+    }
 }
 
 impl Sorter {
@@ -134,7 +196,6 @@ impl Sorter {
             Lifetime::Rule => None,
         };
         let ttl = routed.ttl.into_iter().chain(of_lane).min();
-        let deadline = ttl.map(|ttl| UnixMs::now().plus(ttl));
-        Finding::Page(trawl_common::ports::NewUrl { url, lane: routed.lane, deadline }, ttl)
+        Finding::Page(NewUrl { url, lane: routed.lane, deadline: None }, ttl)
     }
 }

@@ -16,6 +16,8 @@ pub struct Progress {
     found: AtomicU64,
     new: AtomicU64,
     invalid: AtomicU64,
+    /// Zero while the run does not wait.
+    backlog: AtomicU64,
     workload: Mutex<Workload>,
 }
 
@@ -50,6 +52,15 @@ impl Progress {
 
     pub(crate) fn invalid(&self, count: usize) {
         self.invalid.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn waits_for_backlog(&self, pending: Option<u64>) {
+        self.backlog.store(pending.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// What the run waits for: how many URLs have no final state, if these are too many (`producer.max_backlog`).
+    pub fn backlog(&self) -> Option<u64> {
+        Some(self.backlog.load(Ordering::Relaxed)).filter(|pending| *pending > 0)
     }
 
     /// The counters now.

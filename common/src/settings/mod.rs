@@ -5,6 +5,7 @@ mod network;
 mod node;
 mod politeness;
 mod ports;
+mod producer;
 mod secret;
 
 pub mod duration;
@@ -18,6 +19,7 @@ pub use network::{Network, NoNetwork};
 pub use node::{NoNode, Node};
 pub use politeness::{HostRule, Manners, Politeness, Share};
 pub use ports::{NoPorts, Ports};
+pub use producer::Producer;
 pub use secret::ServerUrl;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +43,8 @@ pub struct Settings {
     pub politeness: Politeness,
     /// How pages are fetched.
     pub fetch: Fetch,
+    /// How much sources may ask for.
+    pub producer: Producer,
     /// What is tried again.
     pub retry: Retry,
     /// The worker's own limits.
@@ -284,6 +288,7 @@ impl Default for Settings {
             queues: Queues::default(),
             politeness: Politeness::default(),
             fetch: Fetch::default(),
+            producer: Producer::default(),
             retry: Retry::default(),
             worker: Worker::default(),
             recovery: Recovery::default(),

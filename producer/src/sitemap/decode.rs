@@ -11,9 +11,9 @@ const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 /// Bytes that hold a byte order mark and an XML declaration.
 const HEAD_BYTES: usize = 1024;
 
-/// `source` without its gzip compression, if it has one.
-pub(super) fn inflate<R: Read>(source: R) -> Result<Head<Inflated<R>>, Fault> {
-    let source = Head::of(source, GZIP_MAGIC.len());
+/// `source`, at most `max_bytes` of it, without its gzip compression, if it has one.
+pub(super) fn inflate<R: Read>(source: R, max_bytes: u64) -> Result<Head<Inflated<R>>, Fault> {
+    let source = Head::of(Limited { source, left: max_bytes, max_bytes }, GZIP_MAGIC.len());
     let inflated = match source.peek() == GZIP_MAGIC {
         true => Inflated::Gzip(Box::new(MultiGzDecoder::new(source))),
         false => Inflated::Plain(source),
@@ -27,8 +27,8 @@ pub(super) fn inflate<R: Read>(source: R) -> Result<Head<Inflated<R>>, Fault> {
 
 /// A source after decompression. Its own errors are [`Fault`]s within [`io::Error`].
 pub(super) enum Inflated<R> {
-    Plain(Head<R>),
-    Gzip(Box<MultiGzDecoder<Head<R>>>),
+    Plain(Head<Limited<R>>),
+    Gzip(Box<MultiGzDecoder<Head<Limited<R>>>>),
 }
 
 impl<R: Read> Read for Inflated<R> {
@@ -47,6 +47,24 @@ fn gzip_fault(error: io::Error) -> io::Error {
             Fault::GzipCorrupt(error.to_string()).into()
         }
         _ => error,
+    }
+}
+
+/// A source that fails beyond so many bytes: gzip can be long and hold nothing, so that what it holds is no measure.
+pub(super) struct Limited<R> {
+    source: R,
+    left: u64,
+    max_bytes: u64,
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(out)?;
+        match self.left.checked_sub(read as u64) {
+            Some(left) => self.left = left,
+            None => return Err(Fault::TooLarge(self.max_bytes).into()),
+        }
+        Ok(read)
     }
 }
 
@@ -88,12 +106,13 @@ impl<R: Read> Read for Head<R> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Read, Write};
 
     use flate2::Compression;
     use flate2::write::GzEncoder;
 
-    use super::super::tests::{locs, outcome, report};
+    use super::super::Limits;
+    use super::super::tests::{locs, outcome, report, with_limits};
 
     fn gzip(plain: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -108,6 +127,21 @@ mod tests {
     #[test]
     fn gzip_is_known_by_its_content() {
         assert_eq!(locs(&gzip(b"http://a.example/\n")), ["http://a.example/"]);
+    }
+
+    #[test]
+    fn gzip_files_without_end_that_hold_nothing_are_too_large() {
+        struct Endless(Vec<u8>, usize);
+        impl Read for Endless {
+            fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+                let read = (&self.0[self.1..]).read(out)?;
+                self.1 = (self.1 + read) % self.0.len();
+                Ok(read)
+            }
+        }
+        let limits = Limits { max_bytes: 100_000, ..Limits::default() };
+        let (_, result) = with_limits(Endless(gzip(b""), 0), &limits);
+        assert_eq!(result.unwrap_err().to_string(), "more than 100000 bytes, after 0 entries");
     }
 
     #[test]

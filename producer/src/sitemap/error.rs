@@ -30,7 +30,7 @@ pub enum Fault {
     /// Gzip inside gzip.
     #[error("compressed twice")]
     GzipTwice,
-    /// More than [`Limits::max_bytes`](super::Limits::max_bytes).
+    /// More than [`Limits::max_bytes`](super::Limits::max_bytes), as sent or unpacked.
     #[error("more than {0} bytes")]
     TooLarge(u64),
     /// More than [`Limits::max_entries`](super::Limits::max_entries).
@@ -56,6 +56,9 @@ pub enum Fault {
     /// Elements within elements beyond all reason.
     #[error("elements nested deeper than {0}")]
     TooDeep(usize),
+    /// The name of an element beyond all reason.
+    #[error("a name longer than {0} bytes")]
+    LongName(usize),
     /// One tag, comment, CDATA section or document type beyond all reason.
     #[error("markup longer than {0} bytes")]
     LongMarkup(usize),

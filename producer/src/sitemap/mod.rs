@@ -54,7 +54,7 @@ pub enum Format {
 /// How much a source may ask for before it is taken for an attack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes after decompression.
+    /// Bytes, as sent and after decompression.
     pub max_bytes: u64,
     /// Things found, of any kind.
     pub max_entries: u64,
@@ -101,7 +101,7 @@ pub fn read(
     emit: &mut dyn FnMut(Found) -> ControlFlow<()>,
 ) -> Result<Summary, SitemapError> {
     let mut emitter = Emitter { emit, limits, summary: Summary::default() };
-    let inflated = match decode::inflate(source) {
+    let inflated = match decode::inflate(source, limits.max_bytes) {
         Ok(inflated) => inflated,
         Err(fault) => return Err(SitemapError { fault, before: emitter.summary }),
     };

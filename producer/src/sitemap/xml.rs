@@ -16,6 +16,9 @@ use super::{Emitter, Found};
 /// Open elements at most: the parser remembers the name of each.
 const MAX_DEPTH: usize = 256;
 
+/// The longest name of an element, in bytes.
+const MAX_NAME_BYTES: usize = 1024;
+
 /// Reads one XML document.
 ///
 /// Elements are known by their local names, as sites get their namespaces wrong. A lone `&`, which
@@ -72,6 +75,9 @@ impl Walker {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(Fault::TooDeep(MAX_DEPTH));
+        }
+        if tag.name().as_ref().len() > MAX_NAME_BYTES {
+            return Err(Fault::LongName(MAX_NAME_BYTES));
         }
         let (name, prefix) = tag.name().decompose();
         let (name, prefix) = (name.into_inner(), prefix.map_or("", |prefix| prefix.into_inner()));
@@ -237,8 +243,10 @@ mod tests {
     }
 
     #[test]
-    fn nesting_has_an_end() {
+    fn nesting_has_an_end_and_so_have_names() {
         let error = report("<urlset>".repeat(100_000).as_bytes()).1;
         assert_eq!(error, "elements nested deeper than 256, after 0 entries");
+        let error = report(format!("<urlset><{}>", "x".repeat(1025)).as_bytes()).1;
+        assert_eq!(error, "a name longer than 1024 bytes, after 0 entries");
     }
 }

@@ -1,0 +1,98 @@
+//! The bound on what waits to be fetched: nothing is admitted while a spider has too many URLs without a final state.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tracing::info;
+use trawl_common::health::Health;
+use trawl_common::names::{CrawlId, CrawlRef};
+use trawl_common::ports::{Frontier, Result};
+
+use crate::report::Progress;
+
+/// After how many URLs the books are looked at again, although there was room for more.
+const LOOK_AFTER: u64 = 5_000;
+
+/// How often they are looked at while the run waits.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Lets URLs pass while there is room for them. Those that pass at once may be one bundle too many, never more.
+pub(crate) struct Backlog {
+    frontier: Arc<dyn Frontier>,
+    health: Arc<Health>,
+    progress: Arc<Progress>,
+    /// The spider's crawls that were not over when the run began. No other can begin while it holds the lease.
+    crawls: Vec<CrawlId>,
+    max: u64,
+    /// URLs that may pass before the books are looked at.
+    room: u64,
+    on_their_way: Arc<AtomicU64>,
+}
+
+impl Backlog {
+    /// The backlog of the spider of `crawl`, which is open.
+    pub(crate) async fn of(
+        crawl: &CrawlRef,
+        max: u64,
+        frontier: Arc<dyn Frontier>,
+        health: Arc<Health>,
+        progress: Arc<Progress>,
+    ) -> Result<Self> {
+        let books = health.patiently("listing the crawls", || frontier.crawls()).await?;
+        let open = books.into_iter().filter(|books| books.spider == crawl.spider && !books.status.is_over());
+        let mut crawls: Vec<CrawlId> = open.map(|books| books.crawl).collect();
+        if !crawls.contains(&crawl.id) {
+            crawls.push(crawl.id.clone());
+        }
+        Ok(Self { frontier, health, progress, crawls, max, room: 0, on_their_way: Arc::default() })
+    }
+
+    /// How many URLs have passed and are not in the books yet: to be lowered when they are.
+    pub(crate) fn on_their_way(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.on_their_way)
+    }
+
+    /// Lets so many URLs pass, as soon as there is room.
+    pub(crate) async fn pass(&mut self, urls: u64) -> Result<()> {
+        if self.room == 0 {
+            self.await_room().await?;
+        }
+        self.room = self.room.saturating_sub(urls);
+        self.on_their_way.fetch_add(urls, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn await_room(&mut self) -> Result<()> {
+        let max = self.max;
+        let mut waits = false;
+        loop {
+            let pending = self.pending().await?;
+            if pending < max {
+                if waits {
+                    info!(pending, max, "going on: there is room in the backlog");
+                }
+                self.progress.waits_for_backlog(None);
+                self.room = (max - pending).min(LOOK_AFTER);
+                return Ok(());
+            }
+            if !waits {
+                info!(pending, max, "waiting until fewer URLs wait to be fetched (`producer.max_backlog`)");
+                waits = true;
+            }
+            self.progress.waits_for_backlog(Some(pending));
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// URLs without a final state, or about to be. One that is admitted meanwhile may count twice, none is missed.
+    async fn pending(&self) -> Result<u64> {
+        let mut pending = self.on_their_way.load(Ordering::Relaxed);
+        for crawl in &self.crawls {
+            let books = || self.frontier.books(crawl);
+            let books = self.health.patiently("looking at the backlog", books).await?;
+            pending += books.map_or(0, |books| books.pending);
+        }
+        Ok(pending)
+    }
+}

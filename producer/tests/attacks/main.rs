@@ -1,0 +1,195 @@
+//! Sitemaps, indexes and lists made to keep the producer busy, to fill its memory, or to make it read what it must not.
+//! `docs/attacks.md` lists the same rows.
+//!
+//! An honest source is read beside each, and must come through; what is asserted is what was found, asked and said.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod indexes;
+mod server;
+mod sources;
+mod xml;
+
+use std::io::Write;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytesize::ByteSize;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tokio_util::sync::CancellationToken;
+use trawl_common::rate::Rate;
+use trawl_common::settings::Settings;
+use trawl_producer::{Finding, Html, Job, Lifetime, Report, Source, preview};
+use trawl_testkit::attacks::Section;
+
+use crate::server::{Answers, Server, body};
+
+/// `producer.max_bytes` of all attacks.
+const MAX_BYTES: usize = 4 << 20;
+
+/// How long an attack may take of the real time, however busy the machine is.
+const MOST_TIME: Duration = Duration::from_secs(60);
+
+/// What an attacker serves, and what must come of it.
+struct Attack {
+    name: &'static str,
+    answers: Answers,
+    /// URLs found.
+    urls: usize,
+    /// Dead letters for what is no URL.
+    invalid: usize,
+    /// What the lines of the report say, each one of these.
+    problems: &'static [&'static str],
+    /// How many lines it has.
+    lines: usize,
+    /// How often the attacker's server is asked at most.
+    asked: usize,
+}
+
+/// The same answer to everything that is asked.
+fn attack(
+    name: &'static str,
+    bytes: impl Into<Vec<u8>>,
+    urls: usize,
+    invalid: usize,
+    problems: &'static [&'static str],
+) -> Attack {
+    let bytes = bytes.into();
+    serving(name, Box::new(move |_| body(bytes.clone())), urls, invalid, problems)
+}
+
+fn serving(
+    name: &'static str,
+    answers: Answers,
+    urls: usize,
+    invalid: usize,
+    problems: &'static [&'static str],
+) -> Attack {
+    Attack { name, answers, urls, invalid, problems, lines: problems.len(), asked: 1 }
+}
+
+impl Attack {
+    fn asked(self, asked: usize) -> Self {
+        Self { asked, ..self }
+    }
+
+    fn lines(self, lines: usize) -> Self {
+        Self { lines, ..self }
+    }
+
+    /// Whether these lines say what is wrong, and with what.
+    fn is_told_by(&self, lines: &[String]) -> bool {
+        let is_clear = |line: &String| {
+            let names_it =
+                line.starts_with("http://") && line.len() < 3_000 && !line.contains(char::is_control);
+            names_it && self.problems.iter().any(|words| line.contains(words))
+        };
+        let all_said = self.problems.iter().all(|words| lines.iter().any(|line| line.contains(words)));
+        let clear = lines.iter().filter(|line| is_clear(line) || line.ends_with(" more sources")).count();
+        all_said && (lines.len(), clear) == (self.lines, self.lines)
+    }
+}
+
+fn settings() -> Settings {
+    let mut settings = Settings::default();
+    settings.fetch.allow_networks = vec!["127.0.0.1".parse().unwrap()];
+    settings.politeness.rate = Rate::Unlimited;
+    settings.producer.max_bytes = ByteSize(MAX_BYTES as u64);
+    settings.producer.max_urls = 50_000;
+    settings.producer.max_backlog = NonZeroU64::MIN;
+    settings
+}
+
+/// What was found of the attacker's, and said.
+struct Outcome {
+    urls: usize,
+    invalid: usize,
+    report: Report,
+}
+
+/// Reads the attacker's source and, after it, an honest one.
+async fn read_beside_an_honest_source(settings: Settings, attacker: &Server) -> Outcome {
+    // Every test of the process installs it; the first succeeds.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    const HONEST: &str = "http://honest.example/";
+    let honest = Server::start(Box::new(|_| body(HONEST))).await;
+    let sources =
+        [attacker, &honest].map(|server| format!("{}/map", server.origin).parse::<Source>().unwrap());
+    let job = Job { sources: sources.into(), limit: None, html: Html::IsAnError, lifetime: Lifetime::Lane };
+    let (mut urls, mut invalid, mut honest_urls) = (0, 0, 0);
+    let count = |finding: &Finding| match finding {
+        Finding::Page(page, _) if page.url.as_str() == HONEST => honest_urls += 1,
+        Finding::Page(..) => urls += 1,
+        Finding::Invalid { .. } => invalid += 1,
+    };
+    let report = preview(Arc::new(settings), job, &CancellationToken::new(), count).await.unwrap();
+    assert_eq!(honest_urls, 1, "the honest source was read");
+    Outcome { urls, invalid, report }
+}
+
+/// Tries `attacks`, one after the other.
+async fn try_all(settings: Settings, attacks: Vec<Attack>) {
+    let mut wrong = String::new();
+    for mut attack in attacks {
+        let name = attack.name;
+        let server = Server::start(std::mem::replace(&mut attack.answers, Box::new(|_| body("")))).await;
+        let start = Instant::now();
+        let got = read_beside_an_honest_source(settings.clone(), &server).await;
+        assert!(start.elapsed() < MOST_TIME, "{name}: took {:?}", start.elapsed());
+        assert!(server.asked() <= attack.asked, "{name}: asked {} times", server.asked());
+        let said = &got.report.problems;
+        if (got.urls, got.invalid) != (attack.urls, attack.invalid) || !attack.is_told_by(said) {
+            let said = &said[..said.len().min(5)];
+            wrong += &format!("{name}: {} URLs, {} invalid, {said:#?}\n", got.urls, got.invalid);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// What a row says of an attack.
+fn gets(attack: &Attack) -> String {
+    let mut gets = match attack.urls {
+        1 => "1 URL".to_owned(),
+        urls => format!("{urls} URLs"),
+    };
+    if attack.invalid > 0 {
+        gets += &format!(", {} invalid", attack.invalid);
+    }
+    for problem in attack.problems {
+        gets += &format!("; {problem}");
+    }
+    gets
+}
+
+#[test]
+fn the_document_lists_every_attack() {
+    let mut section = Section::new("Sitemaps");
+    for attack in
+        [sources::attacks(), sources::drips(), xml::attacks(), indexes::attacks()].into_iter().flatten()
+    {
+        section.row(attack.name, &gets(&attack));
+    }
+    section.check();
+}
+
+/// `plain`, packed.
+fn gzip(plain: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(plain.as_ref()).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A sitemap with one page before `middle` and one after it.
+fn around(middle: &str) -> String {
+    format!(
+        "<urlset><url><loc>http://a.example/1</loc></url>{middle}\
+         <url><loc>http://a.example/2</loc></url></urlset>"
+    )
+}
+
+/// A sitemap of one page between two others, whose entry holds this.
+fn entry(content: &str) -> String {
+    around(&format!("<url>{content}</url>"))
+}

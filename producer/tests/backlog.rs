@@ -1,0 +1,138 @@
+//! The producer holds back while too many URLs wait to be fetched.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::fmt::Write;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use trawl_backends::embedded::Embedded;
+use trawl_backends::sinks::NoItems;
+use trawl_common::crawl::{Books, CrawlState};
+use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{Claim, ErrorKind, Finish, Ports};
+use trawl_common::settings::Settings;
+use trawl_common::time::UnixMs;
+use trawl_producer::{Html, Job, Lifetime, Progress, Report, RunError, Source, run};
+
+const MAX_BACKLOG: u64 = 1_000;
+/// URLs that are admitted at once.
+const BUNDLE: u64 = 500;
+const URLS: u64 = 6_000;
+const PATIENCE: Duration = Duration::from_millis(400);
+
+/// A run with [`URLS`] to read, and nobody who fetches them.
+struct Case {
+    ports: Ports,
+    crawl: CrawlRef,
+    progress: Arc<Progress>,
+    stop: CancellationToken,
+    running: JoinHandle<Result<Report, RunError>>,
+    _folder: tempfile::TempDir,
+}
+
+fn url(number: u64) -> String {
+    format!("http://a.example/{number}")
+}
+
+impl Case {
+    fn start() -> Self {
+        // Every test of the process installs it; the first succeeds.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let mut list = String::new();
+        (0..URLS).for_each(|number| writeln!(list, "{}", url(number)).unwrap());
+        let source = folder.path().join("list.txt");
+        std::fs::write(&source, list).unwrap();
+        let store = Embedded::open(&folder.path().join("crawl.db"), PATIENCE).unwrap();
+        let ports = Ports {
+            queue: store.queue(),
+            frontier: store.frontier(),
+            hosts: store.hosts(),
+            cache: store.cache(),
+            sink: Arc::new(NoItems),
+        };
+        let crawl = CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: SpiderName::default() };
+        let mut settings = Settings::default();
+        settings.producer.max_backlog = NonZeroU64::new(MAX_BACKLOG).unwrap();
+        settings.recovery.patience = PATIENCE;
+        let (progress, stop) = (Arc::new(Progress::default()), CancellationToken::new());
+        let job = Job {
+            sources: vec![Source::File(source)],
+            limit: None,
+            html: Html::IsAnError,
+            lifetime: Lifetime::Rule,
+        };
+        let running = tokio::spawn({
+            let (ports, crawl) = (ports.clone(), crawl.clone());
+            let (progress, stop) = (Arc::clone(&progress), stop.clone());
+            async move { run(&ports, Arc::new(settings), job, &crawl, progress, &stop).await }
+        });
+        Self { ports, crawl, progress, stop, running, _folder: folder }
+    }
+
+    async fn books(&self) -> Books {
+        self.ports.frontier.books(&self.crawl.id).await.unwrap().unwrap()
+    }
+
+    /// Returns once the run waits, or has ended.
+    async fn waits(&self) {
+        while self.progress.backlog().is_none() && !self.running.is_finished() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Ends the URLs with these numbers, as a worker would.
+    async fn finish(&self, numbers: std::ops::Range<u64>) {
+        let finish = |number| Finish {
+            claim: Claim { crawl: self.crawl.clone(), url: url(number).parse().unwrap() },
+            terminal: Terminal::Done,
+            note: None,
+            landed: None,
+        };
+        let finishes: Vec<Finish> = numbers.map(finish).collect();
+        self.ports.frontier.finish(&finishes).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_crawl_with_a_small_backlog_takes_in_all_and_never_more_than_a_bundle_too_much_at_once() {
+    let case = Case::start();
+    let (mut ended, mut waits) = (0, 0);
+    while !case.running.is_finished() {
+        case.waits().await;
+        let books = case.books().await;
+        assert!(books.pending < MAX_BACKLOG + BUNDLE, "{}", books.pending);
+        waits += u64::from(case.progress.backlog().is_some());
+        case.finish(ended..books.counts.admitted).await;
+        ended = books.counts.admitted;
+    }
+    let books = case.books().await;
+    case.finish(ended..books.counts.admitted).await;
+    assert_eq!(case.progress.backlog(), None);
+    let books = case.books().await;
+    assert_eq!((books.status, books.counts.done, books.pending), (CrawlState::Finished, URLS, 0));
+    assert!(waits >= URLS / (MAX_BACKLOG + BUNDLE) - 1, "waited {waits} times");
+}
+
+#[tokio::test]
+async fn a_run_that_waits_keeps_its_lease_and_a_stop_ends_it() {
+    let case = Case::start();
+    case.waits().await;
+    let frontier = Arc::clone(&case.ports.frontier);
+    let another = || frontier.open(&case.crawl, "another", PATIENCE);
+    tokio::time::sleep(3 * PATIENCE).await;
+    assert_eq!(another().await.unwrap_err().kind, ErrorKind::Busy, "after three times its length");
+    assert!(case.progress.backlog().is_some_and(|pending| pending >= MAX_BACKLOG));
+
+    case.stop.cancel();
+    let report = case.running.await.unwrap().unwrap();
+    assert!(report.stopped);
+    assert!(another().await.is_ok(), "the lease was given back");
+    let books = frontier.books(&case.crawl.id).await.unwrap().unwrap();
+    assert!(books.pending >= MAX_BACKLOG && !books.discovered);
+}
