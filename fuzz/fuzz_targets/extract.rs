@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+use std::sync::atomic::AtomicBool;
 
 use libfuzzer_sys::fuzz_target;
 use trawl_common::ports::Response;
@@ -36,7 +37,7 @@ fuzz_target!(|input: &[u8]| {
     let url: CanonicalUrl = URL.parse().expect("a URL");
     let _ = is_html(response.content_type.as_deref(), &response.body);
     for extractor in [&*DEFAULT_FIELDS, &*WITH_SELECTORS] {
-        let Ok(fields) = extractor.extract(&url, &response) else { continue };
+        let Ok(fields) = extractor.extract(&url, &response, &AtomicBool::new(false)) else { continue };
         for text in fields.values().filter_map(|value| value.as_str()) {
             assert!(!text.is_empty() && !text.contains(char::is_control), "{text:?}");
         }

@@ -33,6 +33,11 @@ impl Pattern {
         self.0.len()
     }
 
+    /// How many bytes of `path` have to be looked at, at most, to know whether it fits.
+    pub(super) fn work(&self, path: &Path) -> usize {
+        if self.0.iter().any(is_star) { path.0.len() } else { self.0.len().min(path.0.len()) }
+    }
+
     /// Whether it fits the start of `path`, in time proportional to the sum of their lengths: each piece is looked
     /// for where the one before it was first found, and an earlier place never leaves less for the others.
     pub(super) fn fits(&self, path: &Path) -> bool {

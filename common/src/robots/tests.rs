@@ -340,6 +340,15 @@ fn what_exceeds_the_limit_is_ignored_from_the_last_whole_line() {
 }
 
 #[test]
+fn what_is_made_to_take_long_is_forbidden_and_a_full_file_of_honest_rules_is_not() {
+    let file = |rule: &str| format!("user-agent: *\n{}", rule.repeat(419_000 / rule.len()));
+    let hostile = Robots::parse(file("disallow: /*a*babaa\n").as_bytes(), "trawl");
+    assert!(!hostile.allows(&url(&format!("/{}", "ab".repeat(4_000)))));
+    let honest = Robots::parse(file("disallow: /*?sort=*&\n").as_bytes(), "trawl");
+    assert!(honest.allows(&url(&format!("/{}", "ab".repeat(500)))));
+}
+
+#[test]
 fn a_crawl_delay_is_that_of_the_agents_above_it() {
     let delay =
         |file: &str| Robots::parse(file.as_bytes(), "trawl").crawl_delay().map(|delay| delay.as_millis());
