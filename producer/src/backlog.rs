@@ -65,22 +65,25 @@ impl Backlog {
 
     async fn await_room(&mut self) -> Result<()> {
         let max = self.max;
-        let mut waits = false;
+        let mut looks = 0_u64;
         loop {
             let pending = self.pending().await?;
             if pending < max {
-                if waits {
+                if looks > 1 {
                     info!(pending, max, "going on: there is room in the backlog");
                 }
                 self.progress.waits_for_backlog(None);
                 self.room = (max - pending).min(LOOK_AFTER);
                 return Ok(());
             }
-            if !waits {
-                info!(pending, max, "waiting until fewer URLs wait to be fetched (`producer.max_backlog`)");
-                waits = true;
+            looks += 1;
+            // At the first look, what was just admitted may count twice.
+            if looks > 1 {
+                self.progress.waits_for_backlog(Some(pending));
             }
-            self.progress.waits_for_backlog(Some(pending));
+            if looks == 2 {
+                info!(pending, max, "waiting until fewer URLs wait to be fetched (`producer.max_backlog`)");
+            }
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }

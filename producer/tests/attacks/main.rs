@@ -109,22 +109,28 @@ struct Outcome {
     report: Report,
 }
 
-/// Reads the attacker's source and, after it, an honest one.
-async fn read_beside_an_honest_source(settings: Settings, attacker: &Server) -> Outcome {
+/// To read `/map` of these servers.
+fn job<'a>(servers: impl IntoIterator<Item = &'a Server>) -> Job {
     // Every test of the process installs it; the first succeeds.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    let source = |server: &Server| format!("{}/map", server.origin).parse::<Source>().unwrap();
+    let sources = servers.into_iter().map(source).collect();
+    Job { sources, limit: None, html: Html::IsAnError, lifetime: Lifetime::Lane }
+}
+
+/// Reads the attacker's source and, after it, an honest one.
+async fn read_beside_an_honest_source(settings: Settings, attacker: &Server) -> Outcome {
     const HONEST: &str = "http://honest.example/";
     let honest = Server::start(Box::new(|_| body(HONEST))).await;
-    let sources =
-        [attacker, &honest].map(|server| format!("{}/map", server.origin).parse::<Source>().unwrap());
-    let job = Job { sources: sources.into(), limit: None, html: Html::IsAnError, lifetime: Lifetime::Lane };
     let (mut urls, mut invalid, mut honest_urls) = (0, 0, 0);
     let count = |finding: &Finding| match finding {
         Finding::Page(page, _) if page.url.as_str() == HONEST => honest_urls += 1,
         Finding::Page(..) => urls += 1,
         Finding::Invalid { .. } => invalid += 1,
     };
-    let report = preview(Arc::new(settings), job, &CancellationToken::new(), count).await.unwrap();
+    let report = preview(Arc::new(settings), job([attacker, &honest]), &CancellationToken::new(), count)
+        .await
+        .unwrap();
     assert_eq!(honest_urls, 1, "the honest source was read");
     Outcome { urls, invalid, report }
 }

@@ -1,9 +1,13 @@
 //! Sources that are no XML, or not yet: bombs, floods, drips, redirects, lies.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::server::{body, endless, redirect, with};
-use crate::{Attack, MAX_BYTES, around, attack, gzip, serving, settings, try_all};
+use tokio_util::sync::CancellationToken;
+use trawl_producer::preview;
+
+use crate::server::{Server, body, endless, redirect, with};
+use crate::{Attack, MAX_BYTES, MOST_TIME, around, attack, gzip, job, serving, settings, try_all};
 
 const TOO_LARGE: &[&str] = &["more than 4194304 bytes, after 0 entries"];
 const PRIVATE: &[&str] = &["is not a public address"];
@@ -160,4 +164,21 @@ async fn a_drip_ends_when_its_time_is_up() {
     let mut settings = settings();
     settings.producer.timeout = Duration::from_millis(500);
     try_all(settings, drips()).await;
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_a_drip() {
+    let drip = |_: &str| endless("http://a.example/\n#", "x", Duration::from_millis(20));
+    let server = Server::start(Box::new(drip)).await;
+    let stop = CancellationToken::new();
+    let reading = preview(Arc::new(settings()), job([&server]), &stop, |_| {});
+    let stopping = async {
+        while server.asked() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        stop.cancel();
+    };
+    let both = async { tokio::join!(reading, stopping).0.unwrap() };
+    let report = tokio::time::timeout(MOST_TIME, both).await.expect("it ends long before `producer.timeout`");
+    assert!(report.stopped && report.problems.is_empty(), "{:?}", report.problems);
 }
