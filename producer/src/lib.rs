@@ -125,7 +125,7 @@ pub async fn run(
         Arc::clone(&progress),
     );
     admission::run(ports, &health, &lease, findings, backlog.await?, &progress, stop).await?;
-    let (problems, empty) = discovered.await.unwrap_or_default();
+    let (problems, empty) = discovered.await.unwrap_or_else(broken_off);
     let stopped = stop.is_cancelled();
     if stopped {
         lease.abandon().await?;
@@ -157,12 +157,17 @@ pub async fn preview(
             }
         }
     }
-    let (problems, empty) = discovered.await.unwrap_or_default();
+    let (problems, empty) = discovered.await.unwrap_or_else(broken_off);
     let (overloads, stopped) = (progress.overloads(&settings.politeness), stop.is_cancelled());
     Ok(Report { counters: progress.snapshot(), problems, empty, overloads, stopped })
 }
 
 type Discovered = tokio::task::JoinHandle<(Vec<String>, Vec<String>)>;
+
+/// What is reported when the reader itself has failed: nobody may take the sources for read.
+fn broken_off(error: tokio::task::JoinError) -> (Vec<String>, Vec<String>) {
+    (vec![format!("reading broke off, by a fault of this program: {error}")], Vec::new())
+}
 
 /// Starts to read; the findings come in bundles, at most `job.limit` of them.
 fn discover(

@@ -63,7 +63,7 @@ mod tests {
         let log = log(&[(0, 0), (1, 10), (0, 200), (1, 210), (0, 360), (0, 600)]);
         let pacing = pacing(&log, Duration::from_millis(200));
         assert_eq!((pacing.requests, pacing.gaps, pacing.short), (6, 4, 1));
-        assert_eq!(pacing.shortest, Duration::from_millis(150));
+        assert_eq!(pacing.shortest, Duration::from_millis(160));
         assert!((pacing.used - 1.0).abs() < 1e-9, "{pacing:?}");
         assert!((pacing.short_share() - 0.25).abs() < 1e-9);
     }

@@ -213,8 +213,10 @@ impl Run {
                 line.say(progress_line(&books));
             } else {
                 let now = progress.snapshot();
+                let waits =
+                    if progress.backlog().is_some() { ", waiting for URLs to be fetched" } else { "" };
                 line.say(format!(
-                    "reading: {} sources, {} URLs, {} new",
+                    "reading: {} sources, {} URLs, {} new{waits}",
                     now.sources,
                     count(now.found),
                     count(now.new)

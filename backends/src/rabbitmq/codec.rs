@@ -232,7 +232,8 @@ mod tests {
     fn a_bare_url_from_any_client_is_a_message_of_the_adhoc_crawl() {
         let delivery = delivery(b" https://example.com/a\n", BasicProperties::default());
         let seed = Message::seed("https://example.com/a".parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
-        assert_eq!(content(&delivery, Line::Bulk), Content::Message(seed));
+        let strangers = Message { is_ours: false, ..seed };
+        assert_eq!(content(&delivery, Line::Bulk), Content::Message(strangers));
     }
 
     #[test]
