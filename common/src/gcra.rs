@@ -232,9 +232,9 @@ impl Schedule {
     fn enter(&mut self, wish: &Wish, now: u64) -> Slot {
         let concurrency = wish.pace.concurrency as usize;
         if concurrency > 0 && self.places.len() >= concurrency {
-            let step = self.interval(wish.pace).max(micros(MIN_STEP));
-            let slot = self.next.max(now + step);
-            self.next = slot + step;
+            let interval = self.interval(wish.pace);
+            let slot = self.next.max(now + interval.max(micros(MIN_STEP)));
+            self.next = slot + interval;
             return reserved(slot, now);
         }
         if concurrency > 0 {

@@ -10,6 +10,9 @@ use crate::host::HostKey;
 use crate::rate::{Rate, Unit};
 use crate::url::Host;
 
+/// How many requests are under way to a host with a rate, unless settings say otherwise.
+pub const PLACES: u32 = 8;
+
 /// `[politeness]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,8 +21,9 @@ pub struct Politeness {
     pub rate: Rate,
     /// How many requests may follow each other without a gap after a quiet time.
     pub burst: u32,
-    /// How many requests to one host may be under way at once, from all workers together; 0 for any number.
-    pub concurrency: u32,
+    /// How many requests to one host may be under way at once, from all workers together; 0 for any number. Unless it
+    /// is set, a host with a rate has [`PLACES`], and one without has any number.
+    pub concurrency: Option<u32>,
     /// Whether robots.txt is obeyed.
     pub robots: bool,
     /// The longest delay between two requests that a robots.txt can ask for.
@@ -81,7 +85,8 @@ impl Politeness {
         let rule = self.host.iter().find(fits);
         let rate = rule.and_then(|rule| rule.rate).unwrap_or(self.rate);
         let burst = rule.and_then(|rule| rule.burst).unwrap_or(self.burst);
-        let concurrency = rule.and_then(|rule| rule.concurrency).unwrap_or(self.concurrency);
+        let concurrency = rule.and_then(|rule| rule.concurrency).or(self.concurrency);
+        let concurrency = concurrency.unwrap_or(if rate == Rate::Unlimited { 0 } else { PLACES });
         let key = match (rule.and_then(|rule| rule.group.as_deref()), self.share) {
             (Some(group), _) => HostKey::group(group),
             (None, Share::Host) => HostKey::host(host),
@@ -100,7 +105,7 @@ impl Default for Politeness {
         Self {
             rate: Rate::Limited { count: 60, per: Unit::Minute },
             burst: 1,
-            concurrency: 8,
+            concurrency: None,
             robots: true,
             max_crawl_delay: Duration::from_secs(60),
             backoff: Duration::from_secs(30),
@@ -131,6 +136,17 @@ mod tests {
         let burst = |host| manners(&politeness, host).pace.burst;
         assert_eq!(["a.slow.example.com", "www.example.com", "example.org"].map(burst), [2, 3, 1]);
         assert_eq!(manners(&politeness, "slow.example.com").pace.interval, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_host_without_a_rate_has_any_number_of_places_unless_settings_say_otherwise() {
+        let places = |politeness: &Politeness| manners(politeness, "example.com").pace.concurrency;
+        let unlimited = Politeness { rate: Rate::Unlimited, ..Politeness::default() };
+        let few = Politeness { concurrency: Some(3), ..unlimited.clone() };
+        assert_eq!(
+            [Politeness::default(), unlimited, few].map(|politeness| places(&politeness)),
+            [PLACES, 0, 3]
+        );
     }
 
     #[test]

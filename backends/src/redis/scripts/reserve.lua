@@ -41,9 +41,8 @@ end
 -- Takes a place; where all are taken, reserves a slot for when one should be free.
 local function enter(wish, interval)
   if wish.concurrency > 0 and host.under_way >= wish.concurrency then
-    local step = math.max(interval, MIN_STEP)
-    local slot = math.max(host.next, now + step)
-    set('next', slot + step)
+    local slot = math.max(host.next, now + math.max(interval, MIN_STEP))
+    set('next', slot + interval)
     return reserved(slot)
   end
   if wish.concurrency > 0 then
