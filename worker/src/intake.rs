@@ -1,6 +1,7 @@
 //! From the queue to a free fetch slot: which messages are this worker's to handle, and when.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -115,12 +116,7 @@ impl Intake {
                     self.queue_up(jobs).await;
                 }
                 Some(job) = self.missed.recv() => self.queue_up(vec![job]).await,
-                Some(learnt) = self.learning.join_next() => {
-                    // A task that panicked has learnt nothing; its jobs stay, and are lost with this worker.
-                    if let Ok((origin, learnt)) = learnt {
-                        self.go_on(&origin, learnt).await;
-                    }
-                }
+                Some(Ok((origin, learnt))) = self.learning.join_next() => self.go_on(&origin, learnt).await,
                 taken = consumer.next(most) => match taken {
                     Ok(deliveries) => self.receive(deliveries).await,
                     Err(error) => {
@@ -163,7 +159,7 @@ impl Intake {
                 Heard::Take { attempts, starts, deadline } => {
                     let message = Message { deadline: deadline.or(message.deadline), ..message };
                     let is_expired = message.is_expired(now);
-                    let job = Job { message, attempts, starts };
+                    let job = Job { message, attempts, starts, misses: 0 };
                     match is_expired {
                         true => self.settle(job, Outcome::Expired).await,
                         false => jobs.push(job),
@@ -216,7 +212,8 @@ impl Intake {
         let unclear = self.unclear.entry(origin.clone()).or_insert_with(|| {
             let shared = Arc::clone(shared);
             learning.spawn(async move {
-                let learnt = robots::learn(&shared, &origin).await;
+                let learning = AssertUnwindSafe(robots::learn(&shared, &origin)).catch_unwind();
+                let learnt = learning.await.unwrap_or_else(|_| Learnt::Later(UnixMs::now().plus(NEAR)));
                 (origin, learnt)
             });
             Unclear { since: Instant::now(), jobs: Vec::new() }

@@ -21,12 +21,14 @@ pub(crate) struct Job {
     pub(crate) message: Message,
     pub(crate) attempts: u32,
     pub(crate) starts: u32,
+    /// How often its slot had passed when it could start.
+    pub(crate) misses: u32,
 }
 
 impl Job {
     /// A job about which nothing is to be done but to let it go.
     pub(crate) fn untouched(message: Message) -> Self {
-        Self { message, attempts: 0, starts: 0 }
+        Self { message, attempts: 0, starts: 0, misses: 0 }
     }
 
     /// Whether it may start once more and no more: it was in flight each time when its worker died.

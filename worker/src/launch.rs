@@ -62,8 +62,9 @@ pub(crate) async fn run(
 }
 
 impl Exits {
-    /// Sends back for another slot what missed its own.
-    async fn miss(&self, job: Job) {
+    /// Sends back for another slot what missed its own. That it has started counts once.
+    async fn miss(&self, mut job: Job) {
+        job.misses += 1;
         // Closed when the worker is stopping.
         if let Err(mpsc::error::SendError(job)) = self.missed.send(job) {
             self.settle(job, Outcome::Released).await;
@@ -76,31 +77,25 @@ impl Exits {
     }
 }
 
-/// Counts the starts, acknowledges early where the lane says so, and returns the jobs that may begin.
+/// Counts the starts, acknowledges early where the lane says so, and returns the jobs that may begin: those whose slot
+/// has not passed meanwhile.
 async fn start(shared: &Shared, jobs: &mut Vec<Ready>, exits: &Exits) -> Vec<Ready> {
-    let mut in_time = Vec::with_capacity(jobs.len());
-    for ready in jobs.drain(..) {
-        if ready.ticket.is_void() {
-            exits.miss(ready.job).await;
-        } else {
-            in_time.push(ready);
-        }
-    }
-    if in_time.is_empty() {
-        return in_time;
-    }
-    let claims: Vec<Claim> = in_time.iter().map(|ready| ready.job.claim()).collect();
+    let claims: Vec<Claim> = jobs.iter().map(|ready| ready.job.claim()).collect();
     let counting = || shared.ports.frontier.start(&shared.id, &claims);
     let starts = shared.health.until_done("counting starts", counting).await;
-    let mut go = Vec::with_capacity(in_time.len());
+    let mut go = Vec::with_capacity(jobs.len());
     let mut early = Vec::new();
-    for (ready, (start, claim)) in in_time.into_iter().zip(starts.into_iter().zip(&claims)) {
+    for (ready, (start, claim)) in jobs.drain(..).zip(starts.into_iter().zip(&claims)) {
         let outcome = match start {
             Start::Go => {
                 if shared.settings.queues.lane(ready.job.message.lane).acks == Acks::Early {
                     early.extend(shared.hands.receipts(claim));
                 }
-                go.push(ready);
+                if ready.ticket.is_void() {
+                    exits.miss(ready.job).await;
+                } else {
+                    go.push(ready);
+                }
                 continue;
             }
             Start::Poison => {

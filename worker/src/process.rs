@@ -57,14 +57,9 @@ async fn response(shared: &Shared, job: &mut Job, ticket: Ticket) -> Result<Resp
     Ok(response)
 }
 
-/// Asks, and goes on where redirects lead for as long as each one's turn is at once. A slot that has passed meanwhile
-/// is not used.
+/// Asks, and goes on where redirects lead for as long as each one's turn is at once.
 async fn fetch(shared: &Shared, job: &mut Job, mut ticket: Ticket) -> Result<Response, Outcome> {
     loop {
-        if ticket.is_void() {
-            // Counting its start, or the cache, took too long.
-            return Err(Outcome::Deferred { until: UnixMs::now() });
-        }
         let answer = shared.fetcher.ask(job.message.target()).await;
         drop(ticket);
         match answer {

@@ -194,7 +194,7 @@ async fn turn(shared: &Shared, url: &CanonicalUrl) -> Result<Ticket, Learnt> {
             pace: manners.pace,
             held,
             deadline: None,
-            token: ticket::token(url),
+            token: rand::random(),
             lapse: ticket::lapse(shared),
         };
         let ask = [Ask { key: manners.key.clone(), wish }];
@@ -211,7 +211,7 @@ async fn turn(shared: &Shared, url: &CanonicalUrl) -> Result<Ticket, Learnt> {
             Some(Slot::Blocked) => return Err(Learnt::Blocked),
             Some(Slot::Now | Slot::TooLate) | None => {
                 let [Ask { key, wish }] = ask;
-                return Ok(Ticket::new(shared, key, &wish));
+                return Ok(Ticket::new(shared, key, &wish, 0));
             }
         }
     }

@@ -10,9 +10,12 @@ use tracing::debug;
 use trawl_common::gcra::{HONOURED, Wish};
 use trawl_common::host::HostKey;
 use trawl_common::ports::{Hosts, Visit};
-use trawl_common::url::CanonicalUrl;
 
 use crate::Shared;
+
+/// A slot is good for so long after it was granted, however short the interval. It doubles with every slot that the job
+/// has missed: where the servers are slow to answer, every job still has its turn.
+const GRACE: Duration = Duration::from_millis(15);
 
 /// Leave to ask a host now. Dropped, it frees the place among the requests under way.
 pub(crate) struct Ticket {
@@ -23,15 +26,15 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    /// For a wish that was granted at this moment.
-    pub(crate) fn new(shared: &Shared, key: HostKey, wish: &Wish) -> Self {
+    /// For a wish that was granted at this moment, to a job that missed its slot so many times before.
+    pub(crate) fn new(shared: &Shared, key: HostKey, wish: &Wish, misses: u32) -> Self {
         let Wish { pace, token, .. } = *wish;
         let place = (pace.concurrency > 0).then(|| {
             shared.places.enter(Visit { key, token });
             (token, Arc::clone(&shared.places))
         });
-        let void_after =
-            (!pace.interval.is_zero()).then(|| Instant::now() + pace.interval / (2 * HONOURED as u32));
+        let grace = (pace.interval / (2 * HONOURED as u32)).max(GRACE) * (1 << misses.min(10));
+        let void_after = (!pace.interval.is_zero()).then(|| Instant::now() + grace);
         Self { void_after, place }
     }
 
@@ -47,12 +50,6 @@ impl Drop for Ticket {
             places.leave(token);
         }
     }
-}
-
-/// The name of a URL's place.
-pub(crate) fn token(url: &CanonicalUrl) -> u64 {
-    let [a, b, c, d, e, f, g, h, ..] = url.fingerprint().0;
-    u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
 /// After how long a place is free that its worker neither leaves nor keeps: as a URL that it holds.

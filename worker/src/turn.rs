@@ -43,10 +43,10 @@ pub(crate) async fn turns(shared: &Shared, jobs: &[Job]) -> Vec<Turn> {
         shared.health.until_done("reserving slots", reserving).await
     }
     .into_iter();
-    prepared
-        .into_iter()
-        .map(|ask| match ask {
-            Ok(ask) => turn(shared, ask, slots.next().unwrap_or(Slot::Now), now),
+    jobs.iter()
+        .zip(prepared)
+        .map(|(job, ask)| match ask {
+            Ok(ask) => turn(shared, job, ask, slots.next().unwrap_or(Slot::Now), now),
             Err(turn) => turn,
         })
         .collect()
@@ -80,15 +80,15 @@ fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> Result<Ask, Turn> {
         pace,
         held: message.slot,
         deadline: message.deadline,
-        token: ticket::token(&message.url),
+        token: rand::random(),
         lapse: ticket::lapse(shared),
     };
     Ok(Ask { key, wish })
 }
 
-fn turn(shared: &Shared, Ask { key, wish }: Ask, slot: Slot, now: UnixMs) -> Turn {
+fn turn(shared: &Shared, job: &Job, Ask { key, wish }: Ask, slot: Slot, now: UnixMs) -> Turn {
     match slot {
-        Slot::Now => Turn::Now(Ticket::new(shared, key, &wish)),
+        Slot::Now => Turn::Now(Ticket::new(shared, key, &wish, job.misses)),
         Slot::Reserved { wait, at } => Turn::At { wait, slot: at },
         Slot::Later { wait } => Turn::Later { until: now.plus(wait) },
         Slot::TooLate => Turn::Never(Outcome::Expired),

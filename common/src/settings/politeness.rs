@@ -11,7 +11,7 @@ use crate::rate::{Rate, Unit};
 use crate::url::Host;
 
 /// How many requests are under way to a host with a rate, unless settings say otherwise.
-pub const PLACES: u32 = 8;
+const PLACES: u32 = 8;
 
 /// `[politeness]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Politeness {
     /// How many requests may follow each other without a gap after a quiet time.
     pub burst: u32,
     /// How many requests to one host may be under way at once, from all workers together; 0 for any number. Unless it
-    /// is set, a host with a rate has [`PLACES`], and one without has any number.
+    /// is set, a host with a rate has eight, and one without has any number.
     pub concurrency: Option<u32>,
     /// Whether robots.txt is obeyed.
     pub robots: bool,
