@@ -110,7 +110,7 @@ async fn show(desk: &Desk, key: &HostKey, json: bool) -> Outcome {
     let lines = [
         ("host", host.key.to_string()),
         ("state", state(&host, now).0),
-        ("rate", rate(host.interval)),
+        ("rate", host.interval.map_or_else(nothing, rate)),
         ("next slot", wait(host.next, now)),
         ("line", wait(host.line, now)),
         ("under way", host.under_way.to_string()),
@@ -145,7 +145,7 @@ fn as_json(host: &HostState) -> Value {
     let HostState { key, interval, next, line, under_way, latency, backoff, blocked } = host;
     json!({
         "host": key.as_str(),
-        "interval_ms": interval.as_secs_f64() * 1_000.0,
+        "interval_ms": interval.map(|interval| interval.as_secs_f64() * 1_000.0),
         "next": next,
         "line": line,
         "under_way": under_way,
@@ -163,7 +163,7 @@ fn print_row(host: &HostState, now: UnixMs) {
     println!(
         "{:<40} {:>12} {:>10} {:>10} {:>9} {:>9}  {style}{text}{style:#}",
         host.key.as_str(),
-        rate(host.interval),
+        host.interval.map_or_else(nothing, rate),
         wait(host.next, now),
         wait(host.line, now),
         host.under_way,

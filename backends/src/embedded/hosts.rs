@@ -37,7 +37,7 @@ pub(super) struct MemoryHosts {
 #[derive(Clone, Debug, Default)]
 struct Host {
     schedule: Schedule,
-    interval: Duration,
+    interval: Option<Duration>,
     /// What the host answered when it last backed off.
     status: u16,
     /// Since when a person has forbidden to ask it.
@@ -100,7 +100,7 @@ impl Schedules {
             self.full = FEW.max(2 * self.by_key.len());
         }
         let host = self.by_key.entry(ask.key.clone()).or_default();
-        host.interval = ask.wish.pace.interval;
+        host.interval = Some(ask.wish.pace.interval);
         host.schedule.reserve(&ask.wish, now)
     }
 }

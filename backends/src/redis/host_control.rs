@@ -57,7 +57,7 @@ fn state(key: &HostKey, fields: &HashMap<String, String>) -> HostState {
     };
     HostState {
         key: key.clone(),
-        interval: Duration::from_micros(micros("interval")),
+        interval: number("interval").map(Duration::from_micros),
         next: instant("next"),
         line: instant("line"),
         under_way: fields.iter().filter(is_under_way).count() as u64,

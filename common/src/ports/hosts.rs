@@ -110,8 +110,8 @@ pub struct RobotsFile {
 pub struct HostState {
     /// Under which name.
     pub key: HostKey,
-    /// The time between two requests, as last asked for.
-    pub interval: Duration,
+    /// The time between two requests, as last asked for; zero for no limit.
+    pub interval: Option<Duration>,
     /// The next free slot.
     pub next: UnixMs,
     /// The turn of the last one in line; in the past if there is no line.

@@ -337,7 +337,7 @@ pub async fn people_see_what_is_known_of_a_host(doors: &Doors) -> Result<()> {
     doors.hosts.push_back(&key(&host), &refusal(Some(100))).await?;
     doors.control.block(&key(&blocked)).await?;
     let state = doors.control.host(&key(&host)).await?.expect("it was asked");
-    assert_eq!((state.interval, state.under_way, state.blocked), (Duration::from_secs(8), 1, None));
+    assert_eq!((state.interval, state.under_way, state.blocked), (Some(Duration::from_secs(8)), 1, None));
     let backoff = state.backoff.expect("it backs off");
     assert_eq!((backoff.status, backoff.strikes), (429, 1));
     assert!(state.next >= backoff.until);
@@ -345,7 +345,7 @@ pub async fn people_see_what_is_known_of_a_host(doors: &Doors) -> Result<()> {
     assert!(listed.is_sorted_by_key(|host| host.key.clone()));
     assert!(listed.contains(&state));
     let blocked = listed.iter().find(|state| state.key == key(&blocked)).expect("it is listed");
-    assert!(blocked.blocked.is_some());
+    assert!(blocked.blocked.is_some() && blocked.interval.is_none());
     Ok(())
 }
 
