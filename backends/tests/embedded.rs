@@ -284,7 +284,7 @@ async fn what_hosts_and_people_said_outlasts_the_process() {
         host.backoff.map(|backoff| (backoff.until, backoff.status, backoff.strikes)),
         Some((until, 503, 1))
     );
-    let wish = Wish { pace: Pace::UNLIMITED, held: None, deadline: None, token: 0, lapse: LONG };
+    let wish = Wish { pace: Pace::UNLIMITED, held: None, turn: None, deadline: None, token: 0, lapse: LONG };
     let ask = |name: &str| Ask { key: key(name), wish };
     let slots = engine.hosts().reserve(&[ask("slow.example"), ask("blocked.example")]).await.unwrap();
     assert!(matches!(slots[..], [Slot::Later { .. }, Slot::Blocked]), "{slots:?}");

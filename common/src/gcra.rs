@@ -62,6 +62,8 @@ pub struct Wish {
     pub pace: Pace,
     /// The slot that was reserved for this URL earlier, if one was.
     pub held: Option<UnixMs>,
+    /// Its turn in the line, if it has joined that.
+    pub turn: Option<UnixMs>,
     /// When it is no longer worth fetching.
     pub deadline: Option<UnixMs>,
     /// Names its place among the requests under way.
@@ -82,10 +84,12 @@ pub enum Slot {
         /// The instant itself, to carry along.
         at: UnixMs,
     },
-    /// Too far ahead to reserve: come back after this wait.
+    /// Too far ahead to reserve: come back after this wait, or earlier to see whether the line is still there.
     Later {
         /// How long from now.
         wait: Duration,
+        /// Its turn in the line, to carry along.
+        turn: UnixMs,
     },
     /// Its turn would come after its deadline. Nothing is reserved.
     TooLate,
@@ -153,8 +157,9 @@ impl Schedule {
         if wish.deadline.is_some_and(|deadline| from_ms(deadline) < slot) {
             return Slot::TooLate;
         }
-        if slot > now + micros(HORIZON) {
-            return self.line_up(wish, slot, interval, now);
+        let turn = wish.turn.map(from_ms).filter(|&turn| turn > slot && turn <= self.line);
+        if slot > now + micros(HORIZON) || turn.is_some_and(|turn| turn > now + micros(LEAD + REACH)) {
+            return self.wait_in_line(wish, turn, slot, interval, now);
         }
         let answer = if slot > now { reserved(slot, now) } else { self.enter(wish, now) };
         if slot > now || answer == Slot::Now {
@@ -225,7 +230,9 @@ impl Schedule {
     }
 
     fn honours(&self, held: u64, interval: u64, now: u64) -> bool {
-        now <= held.saturating_add(interval / HONOURED) && held >= self.backoff.until
+        now <= held.saturating_add(interval / HONOURED)
+            && held >= self.backoff.until
+            && held <= now + 2 * micros(HORIZON)
     }
 
     /// Takes a place; where all are taken, reserves a slot for when one should be free.
@@ -233,8 +240,9 @@ impl Schedule {
         let concurrency = wish.pace.concurrency as usize;
         if concurrency > 0 && self.places.len() >= concurrency {
             let interval = self.interval(wish.pace);
-            let slot = self.next.max(now + interval.max(micros(MIN_STEP)));
-            self.next = slot + interval;
+            let slot = self.next.max(now + interval.max(micros(MIN_STEP))).min(now + micros(HORIZON));
+            self.next =
+                self.next.max(slot + interval.max(micros(MIN_STEP) / u64::from(wish.pace.concurrency)));
             return reserved(slot, now);
         }
         if concurrency > 0 {
@@ -243,14 +251,18 @@ impl Schedule {
         Slot::Now
     }
 
-    /// Joins the end of the line.
-    fn line_up(&mut self, wish: &Wish, slot: u64, interval: u64, now: u64) -> Slot {
-        let turn = self.line.max(slot);
-        if wish.deadline.is_some_and(|deadline| from_ms(deadline) < turn) {
-            return Slot::TooLate;
+    /// Stays in the line at its `turn`, or joins the end. A turn after the deadline is only believed of a line that was
+    /// still there when the URL came back.
+    fn wait_in_line(&mut self, wish: &Wish, turn: Option<u64>, slot: u64, interval: u64, now: u64) -> Slot {
+        let known = turn.is_some();
+        let turn = turn.unwrap_or(self.line.max(slot));
+        match wish.deadline.is_some_and(|deadline| from_ms(deadline) < turn) {
+            true if known => return Slot::TooLate,
+            false if !known => self.line = turn + interval,
+            _ => {}
         }
-        self.line = turn + interval;
-        Slot::Later { wait: Duration::from_micros(turn - now) - LEAD }
+        let wait = Duration::from_micros(turn - now).saturating_sub(LEAD);
+        Slot::Later { wait, turn: UnixMs(turn / 1_000) }
     }
 
     /// From one request to the next: as the pace says, and no less than keeps its places busy (Little's law).

@@ -25,6 +25,8 @@ pub struct Message {
     pub until: Option<UnixMs>,
     /// The instant that is reserved with its host, if one is.
     pub slot: Option<UnixMs>,
+    /// Its turn in its host's line, if it waits in that, and how often it has come back to look.
+    pub turn: Option<(UnixMs, u8)>,
     /// The page that linked to it.
     pub referrer: Option<CanonicalUrl>,
     /// Where a redirect led, if that is to be asked next.
@@ -55,6 +57,7 @@ impl Message {
             deadline: None,
             until: None,
             slot: None,
+            turn: None,
             referrer: None,
             hop: None,
             refusals: 0,

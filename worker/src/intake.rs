@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use trawl_common::backoff::Backoff;
 use trawl_common::message::{Malformed, Message};
-use trawl_common::outcome::{Outcome, Skip};
+use trawl_common::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::ports::{Consumer, Content, Delivery, Heard};
 use trawl_common::time::UnixMs;
 use trawl_common::url::Origin;
@@ -28,7 +28,10 @@ use crate::turn::{NEAR, Turn, turns};
 /// What fails while the queue is away.
 const TAKING: &str = "taking messages";
 
-/// How soon a job comes back for which there was no room.
+/// So many jobs wait for one robots.txt: the others would keep out those of other hosts.
+const UNCLEAR_OF_ONE: usize = 16;
+
+/// How soon a job comes back for which there was no room. The ladder is no finer.
 const SOON: Duration = Duration::from_secs(1);
 
 /// Where jobs go from here.
@@ -55,14 +58,16 @@ pub(crate) struct Intake {
     aside: DelayQueue<Job>,
     /// What waits for the robots.txt of an origin.
     unclear: HashMap<Origin, Unclear>,
+    /// How many jobs these are.
+    unclear_jobs: usize,
     /// What finds out about these.
     learning: JoinSet<(Origin, Learnt)>,
 }
 
 impl Intake {
     pub(crate) fn new(shared: Arc<Shared>, exits: Exits, missed: mpsc::UnboundedReceiver<Job>) -> Self {
-        let (aside, unclear, learning) = Default::default();
-        Self { shared, exits, missed, aside, unclear, learning }
+        let (aside, unclear, unclear_jobs, learning) = Default::default();
+        Self { shared, exits, missed, aside, unclear, unclear_jobs, learning }
     }
 
     /// Consumes until `stop`, then gives back what it holds aside. A broken consumer is replaced.
@@ -181,15 +186,15 @@ impl Intake {
             match turn {
                 Turn::Now(ticket) => self.hand_on(Ready { job, ticket }).await,
                 Turn::At { wait, slot } => {
-                    job.message.slot = Some(slot);
-                    if wait <= NEAR && self.has_room() {
+                    (job.message.slot, job.message.turn) = (Some(slot), None);
+                    if wait <= NEAR && (self.has_room() || wait < SOON) {
                         self.aside.insert(job, wait);
                     } else {
                         self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(wait) }).await;
                     }
                 }
-                Turn::Later { until } => {
-                    job.message.slot = None;
+                Turn::Later { until, turn } => {
+                    (job.message.slot, job.message.turn) = (None, turn);
                     self.settle(job, Outcome::Deferred { until }).await;
                 }
                 Turn::Unknown(origin) => self.find_out(origin, job).await,
@@ -200,45 +205,55 @@ impl Intake {
 
     /// Whether another job can wait here: half of what the broker sends ahead may.
     fn has_room(&self) -> bool {
-        let unclear: usize = self.unclear.values().map(|unclear| unclear.jobs.len()).sum();
-        self.aside.len() + unclear < usize::from(self.shared.settings.worker.prefetch) / 2
+        let room = usize::from(self.shared.settings.worker.prefetch / 2).max(1);
+        self.aside.len() + self.unclear_jobs < room
     }
 
-    /// Lets a job wait for a robots.txt. Where there is no room it comes back after as long again as the others have
-    /// waited, so that a slow file costs it few ways round.
+    /// Lets a job wait for a robots.txt, of each origin a few. Where there is no room it comes back after as long again as
+    /// the others have waited, so that a slow file costs it few ways round; and no more files are asked for at once than
+    /// jobs can wait.
     async fn find_out(&mut self, origin: Origin, job: Job) {
         let has_room = self.has_room();
-        let (shared, learning) = (&self.shared, &mut self.learning);
-        let unclear = self.unclear.entry(origin.clone()).or_insert_with(|| {
-            let shared = Arc::clone(shared);
-            learning.spawn(async move {
-                let learning = AssertUnwindSafe(robots::learn(&shared, &origin)).catch_unwind();
-                let learnt = learning.await.unwrap_or_else(|_| Learnt::Later(UnixMs::now().plus(NEAR)));
-                (origin, learnt)
-            });
-            Unclear { since: Instant::now(), jobs: Vec::new() }
-        });
-        if has_room {
-            unclear.jobs.push(job);
-        } else {
-            let until = UnixMs::now().plus(unclear.since.elapsed().max(SOON));
-            self.settle(job, Outcome::Deferred { until }).await;
-        }
+        let waited = match self.unclear.get_mut(&origin) {
+            Some(unclear) if has_room && unclear.jobs.len() < UNCLEAR_OF_ONE => {
+                self.unclear_jobs += 1;
+                return unclear.jobs.push(job);
+            }
+            Some(unclear) => unclear.since.elapsed(),
+            None if has_room => {
+                self.unclear_jobs += 1;
+                self.unclear.insert(origin.clone(), Unclear { since: Instant::now(), jobs: vec![job] });
+                let shared = Arc::clone(&self.shared);
+                self.learning.spawn(async move {
+                    let learning = AssertUnwindSafe(robots::learn(&shared, &origin)).catch_unwind();
+                    let learnt = learning.await.unwrap_or(Learnt::Panicked);
+                    (origin, learnt)
+                });
+                return;
+            }
+            None => Duration::ZERO,
+        };
+        self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(waited.max(SOON)) }).await;
     }
 
     /// What waited for a robots.txt goes on.
     async fn go_on(&mut self, origin: &Origin, learnt: Learnt) {
         let jobs = self.unclear.remove(origin).map_or_else(Vec::new, |unclear| unclear.jobs);
-        let refused = match learnt {
-            Learnt::Known => return self.queue_up(jobs).await,
-            Learnt::Later(until) => Err(Outcome::Deferred { until }),
-            Learnt::Blocked => Err(Outcome::Skipped(Skip::Blocked)),
-            Learnt::Refused(failure, until) => Ok((failure, until)),
-        };
+        self.unclear_jobs -= jobs.len();
+        if let Learnt::Known = learnt {
+            return self.queue_up(jobs).await;
+        }
         for mut job in jobs {
-            let outcome = match &refused {
-                Ok((failure, until)) => refusal::refused(&self.shared, &mut job, failure.clone(), *until),
-                Err(outcome) => outcome.clone(),
+            let outcome = match &learnt {
+                Learnt::Refused(failure, until) => {
+                    refusal::refused(&self.shared, &mut job, failure.clone(), *until)
+                }
+                Learnt::Later(until) => Outcome::Deferred { until: *until },
+                Learnt::Blocked => Outcome::Skipped(Skip::Blocked),
+                Learnt::Known | Learnt::Panicked => {
+                    let failure = Failure::new(Class::Robots, "robots.txt: reading it made the worker panic");
+                    job.failed(&self.shared.settings.retry, failure)
+                }
             };
             self.settle(job, outcome).await;
         }

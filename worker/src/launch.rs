@@ -1,7 +1,9 @@
 //! From a turn to a running fetch.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures::FutureExt;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -52,7 +54,8 @@ pub(crate) async fn run(
             let slot = Arc::clone(&slots).acquire_owned().await;
             let (shared, settle) = (Arc::clone(&shared), exits.settle.clone());
             running.spawn(async move {
-                let settlement = process(&shared, job, ticket).await;
+                let working = AssertUnwindSafe(process(&shared, job.clone(), ticket)).catch_unwind();
+                let settlement = working.await.unwrap_or_else(|_| Settlement::of(job, panicked()));
                 let _ = settle.send(settlement).await;
                 drop(slot);
             });
@@ -61,10 +64,17 @@ pub(crate) async fn run(
     while running.join_next().await.is_some() {}
 }
 
+/// The page is not tried again: what it has done to this worker it would do to others.
+fn panicked() -> Outcome {
+    Outcome::Failed(Failure::new(Class::Parse, "handling it made the worker panic"), Reason::Final)
+}
+
 impl Exits {
-    /// Sends back for another slot what missed its own. That it has started counts once.
+    /// Sends back for another slot what missed its own. It has not started: a start that never ends counts towards
+    /// poison.
     async fn miss(&self, mut job: Job) {
         job.misses += 1;
+        job.message.slot = None;
         // Closed when the worker is stopping.
         if let Err(mpsc::error::SendError(job)) = self.missed.send(job) {
             self.settle(job, Outcome::Released).await;
@@ -77,9 +87,15 @@ impl Exits {
     }
 }
 
-/// Counts the starts, acknowledges early where the lane says so, and returns the jobs that may begin: those whose slot
-/// has not passed meanwhile.
+/// Counts the starts, acknowledges early where the lane says so, and returns the jobs that may begin; those whose slot has
+/// passed while they waited for a fetch slot need another.
 async fn start(shared: &Shared, jobs: &mut Vec<Ready>, exits: &Exits) -> Vec<Ready> {
+    for Ready { job, .. } in jobs.extract_if(.., |ready| ready.ticket.is_void()) {
+        exits.miss(job).await;
+    }
+    if jobs.is_empty() {
+        return Vec::new();
+    }
     let claims: Vec<Claim> = jobs.iter().map(|ready| ready.job.claim()).collect();
     let counting = || shared.ports.frontier.start(&shared.id, &claims);
     let starts = shared.health.until_done("counting starts", counting).await;
@@ -91,11 +107,7 @@ async fn start(shared: &Shared, jobs: &mut Vec<Ready>, exits: &Exits) -> Vec<Rea
                 if shared.settings.queues.lane(ready.job.message.lane).acks == Acks::Early {
                     early.extend(shared.hands.receipts(claim));
                 }
-                if ready.ticket.is_void() {
-                    exits.miss(ready.job).await;
-                } else {
-                    go.push(ready);
-                }
+                go.push(ready);
                 continue;
             }
             Start::Poison => {

@@ -97,14 +97,17 @@ async fn follow(shared: &Shared, job: &mut Job, next: CanonicalUrl) -> Result<Ti
         return Err(Outcome::Skipped(Skip::Duplicate));
     }
     message.hop = Some(Hop { url: next, count });
-    (message.slot, message.until) = (None, None);
+    (message.slot, message.turn, message.until) = (None, None, None);
     match turns(shared, std::slice::from_ref(job)).await.pop() {
         Some(Turn::Now(ticket)) => Ok(ticket),
         Some(Turn::At { wait, slot }) => {
             job.message.slot = Some(slot);
             Err(Outcome::Deferred { until: UnixMs::now().plus(wait) })
         }
-        Some(Turn::Later { until }) => Err(Outcome::Deferred { until }),
+        Some(Turn::Later { until, turn }) => {
+            job.message.turn = turn;
+            Err(Outcome::Deferred { until })
+        }
         Some(Turn::Never(outcome)) => Err(outcome),
         // Its robots.txt is found out about without a fetch slot.
         Some(Turn::Unknown(_)) | None => Err(Outcome::Deferred { until: UnixMs::now() }),

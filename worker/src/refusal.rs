@@ -7,6 +7,7 @@ use trawl_common::url::CanonicalUrl;
 
 use crate::Shared;
 use crate::job::Job;
+use crate::turn::FIRST_LOOK;
 
 /// After so many refusals a URL's next ones count as failures: it may be the URL that the host cannot serve.
 const MOST: u16 = 10;
@@ -36,12 +37,11 @@ pub(crate) async fn push_back(shared: &Shared, url: &CanonicalUrl, failure: &Fai
     until
 }
 
-/// What becomes of a URL whose host is left alone until `until`.
+/// What becomes of a URL whose host is left alone until `until`. It comes back earlier to look, in case a person lifts that.
 pub(crate) fn refused(shared: &Shared, job: &mut Job, failure: Failure, until: UnixMs) -> Outcome {
     job.message.refusals = job.message.refusals.saturating_add(1);
     if job.message.refusals > MOST {
-        job.failed(&shared.settings.retry, failure)
-    } else {
-        Outcome::Deferred { until }
+        return job.failed(&shared.settings.retry, failure);
     }
+    Outcome::Deferred { until: until.min(UnixMs::now().plus(FIRST_LOOK)) }
 }

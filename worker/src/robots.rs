@@ -7,7 +7,7 @@ use bytes::Bytes;
 use moka::sync::Cache;
 use tokio::time::{Instant, sleep};
 use tracing::debug;
-use trawl_common::gcra::{Slot, Wish};
+use trawl_common::gcra::{HORIZON, Slot, Wish};
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::{Ask, RobotsEntry, RobotsFile};
 use trawl_common::robots::{MAX_BYTES, Robots};
@@ -17,7 +17,7 @@ use trawl_common::url::{CanonicalUrl, Origin};
 use crate::Shared;
 use crate::refusal;
 use crate::ticket::{self, Ticket};
-use crate::turn::NEAR;
+use crate::turn::{FIRST_LOOK, NEAR};
 
 /// A file is used for no longer than a day (RFC 9309 2.4): so long in the store, and then in a worker's memory.
 const KEPT_FOR: Duration = Duration::from_secs(24 * 3600 - REMEMBERED_FOR.as_secs());
@@ -63,6 +63,8 @@ pub(crate) enum Learnt {
     Refused(Failure, UnixMs),
     /// A person forbade to ask the host.
     Blocked,
+    /// Reading the file made the worker panic.
+    Panicked,
 }
 
 /// What this worker remembers of origins.
@@ -125,7 +127,7 @@ fn agent(shared: &Shared) -> &str {
 /// Finds out what an origin's robots.txt says: of all workers one fetches it, and the others wait for that.
 pub(crate) async fn learn(shared: &Shared, origin: &Origin) -> Learnt {
     let Shared { ports, health, settings, .. } = shared;
-    let lease = settings.fetch.timeout + NEAR + Duration::from_secs(5);
+    let lease = settings.fetch.timeout + HORIZON + NEAR;
     loop {
         let looking = || ports.hosts.robots(origin, lease);
         match health.until_done("looking for robots.txt", looking).await {
@@ -157,7 +159,7 @@ async fn fetch(shared: &Shared, origin: &Origin) -> Result<(RobotsFile, Duration
     let url = origin.robots_txt();
     let ticket = turn(shared, &url).await?;
     // A file that could not be read is asked for again when its pages are; until then nothing is asked of its origin.
-    let again = shared.settings.retry.backoff;
+    let again = shared.settings.retry.backoff.max(Duration::from_secs(1));
     let answer = shared.fetcher.read_start(&url, MAX_BYTES, REDIRECTS).await;
     drop(ticket);
     match answer {
@@ -185,7 +187,7 @@ async fn fetch(shared: &Shared, origin: &Origin) -> Result<(RobotsFile, Duration
     }
 }
 
-/// Waits for a near turn with the host.
+/// Waits for its turn with the host, unless that is beyond the horizon.
 async fn turn(shared: &Shared, url: &CanonicalUrl) -> Result<Ticket, Learnt> {
     let manners = shared.settings.politeness.manners(&url.host());
     let mut held = None;
@@ -193,6 +195,7 @@ async fn turn(shared: &Shared, url: &CanonicalUrl) -> Result<Ticket, Learnt> {
         let wish = Wish {
             pace: manners.pace,
             held,
+            turn: None,
             deadline: None,
             token: rand::random(),
             lapse: ticket::lapse(shared),
@@ -201,12 +204,12 @@ async fn turn(shared: &Shared, url: &CanonicalUrl) -> Result<Ticket, Learnt> {
         let reserving = || shared.ports.hosts.reserve(&ask);
         let slot = shared.health.until_done("reserving slots", reserving).await.pop();
         match slot {
-            Some(Slot::Reserved { wait, at }) if wait <= NEAR => {
+            Some(Slot::Reserved { wait, at }) => {
                 held = Some(at);
                 sleep(wait).await;
             }
-            Some(Slot::Reserved { wait, .. } | Slot::Later { wait }) => {
-                return Err(Learnt::Later(UnixMs::now().plus(wait)));
+            Some(Slot::Later { wait, .. }) => {
+                return Err(Learnt::Later(UnixMs::now().plus(wait.min(FIRST_LOOK))));
             }
             Some(Slot::Blocked) => return Err(Learnt::Blocked),
             Some(Slot::Now | Slot::TooLate) | None => {

@@ -179,7 +179,7 @@ impl Plan {
         let mut message = Message { until: Some(until), ..message };
         if failed {
             // It starts afresh, while a deferred one keeps its slot and how far redirects have led it.
-            (message.slot, message.hop) = (None, None);
+            (message.slot, message.turn, message.hop) = (None, None, None);
         }
         let wake = shared.ports.queue.wake(until);
         self.parkings.push((Parking { claim, until: wake, failed }, message, until));

@@ -14,7 +14,7 @@ use trawl_common::ports::{Hosts, Visit};
 use crate::Shared;
 
 /// A slot is good for so long after it was granted, however short the interval. It doubles with every slot that the job
-/// has missed: where the servers are slow to answer, every job still has its turn.
+/// has missed, up to a second: where the servers are slow to answer, every job still has its turn.
 const GRACE: Duration = Duration::from_millis(15);
 
 /// Leave to ask a host now. Dropped, it frees the place among the requests under way.
@@ -33,7 +33,7 @@ impl Ticket {
             shared.places.enter(Visit { key, token });
             (token, Arc::clone(&shared.places))
         });
-        let grace = (pace.interval / (2 * HONOURED as u32)).max(GRACE) * (1 << misses.min(10));
+        let grace = (pace.interval / (2 * HONOURED as u32)).max(GRACE * (1 << misses.min(6)));
         let void_after = (!pace.interval.is_zero()).then(|| Instant::now() + grace);
         Self { void_after, place }
     }

@@ -17,14 +17,17 @@ use crate::ticket::{self, Ticket};
 /// A slot nearer than this waits in the worker; a farther one goes back to the queue's ladder.
 pub(crate) const NEAR: Duration = Duration::from_secs(5);
 
+/// Whoever waits in line comes back to look after this time, then after twice that, and so on: the line may be no more.
+pub(crate) const FIRST_LOOK: Duration = Duration::from_secs(60);
+
 /// When a job's turn is.
 pub(crate) enum Turn {
     /// Now.
     Now(Ticket),
     /// At a reserved instant.
     At { wait: Duration, slot: UnixMs },
-    /// To be asked for again then.
-    Later { until: UnixMs },
+    /// To be asked for again then. In line, it has a turn, and has looked so often whether the line is still there.
+    Later { until: UnixMs, turn: Option<(UnixMs, u8)> },
     /// When the origin's robots.txt is known.
     Unknown(Origin),
     /// Never.
@@ -58,7 +61,7 @@ fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> Result<Ask, Turn> {
     if let Some(until) = message.until.filter(|&until| until > now) {
         return Err(match message.slot {
             Some(slot) => Turn::At { wait: until.wait_from(now), slot },
-            None => Turn::Later { until },
+            None => Turn::Later { until, turn: message.turn },
         });
     }
     let url = message.target();
@@ -79,6 +82,7 @@ fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> Result<Ask, Turn> {
     let wish = Wish {
         pace,
         held: message.slot,
+        turn: message.turn.map(|(turn, _)| turn),
         deadline: message.deadline,
         token: rand::random(),
         lapse: ticket::lapse(shared),
@@ -90,7 +94,11 @@ fn turn(shared: &Shared, job: &Job, Ask { key, wish }: Ask, slot: Slot, now: Uni
     match slot {
         Slot::Now => Turn::Now(Ticket::new(shared, key, &wish, job.misses)),
         Slot::Reserved { wait, at } => Turn::At { wait, slot: at },
-        Slot::Later { wait } => Turn::Later { until: now.plus(wait) },
+        Slot::Later { wait, turn } => {
+            let looks = job.message.turn.filter(|(before, _)| *before == turn).map_or(0, |(_, looks)| looks);
+            let look = FIRST_LOOK.mul_f64(f64::from(1u32 << looks.min(16)) * rand::random_range(1.0..1.5));
+            Turn::Later { until: now.plus(wait.min(look)), turn: Some((turn, looks.saturating_add(1))) }
+        }
         Slot::TooLate => Turn::Never(Outcome::Expired),
         Slot::Blocked => Turn::Never(Outcome::Skipped(Skip::Blocked)),
     }

@@ -162,17 +162,20 @@ pub(super) fn park(db: &Connection, id: i64, parking: &Parking) -> Result<()> {
     Ok(())
 }
 
-/// Notes what a parked message carries besides its record: its slot, its way so far, how often it was refused.
+/// Notes what a parked message carries besides its record: its slot or its turn in line, its way so far, how often it was
+/// refused.
 pub(super) fn set_luggage(db: &Connection, id: i64, message: &Message) -> Result<()> {
     let hop = message.hop.as_ref();
-    db.prepare_cached("UPDATE records SET slot = ?2, hop = ?3, hops = ?4, refusals = ?5 WHERE id = ?1")?
-        .execute(params![
-            id,
-            message.slot.map(sql_ms),
-            hop.map(|hop| hop.url.as_str()),
-            hop.map_or(0, |hop| hop.count),
-            message.refusals,
-        ])?;
+    let sql = "UPDATE records SET slot = ?2, hop = ?3, hops = ?4, refusals = ?5, turn = ?6, looks = ?7 WHERE id = ?1";
+    db.prepare_cached(sql)?.execute(params![
+        id,
+        message.slot.map(sql_ms),
+        hop.map(|hop| hop.url.as_str()),
+        hop.map_or(0, |hop| hop.count),
+        message.refusals,
+        message.turn.map(|(turn, _)| sql_ms(turn)),
+        message.turn.map_or(0, |(_, looks)| looks),
+    ])?;
     Ok(())
 }
 
@@ -222,11 +225,13 @@ pub(super) struct Stored {
     hop: Option<String>,
     hops: u8,
     refusals: u16,
+    turn: Option<i64>,
+    looks: u8,
 }
 
 /// The start of every query that [`Stored::read`] reads.
 pub(super) const STORED: &str = "SELECT r.id, r.lane, r.url, c.id, c.spider, r.depth, r.deadline, r.due, \
-                                 r.slot, r.referrer, c.idle, r.hop, r.hops, r.refusals FROM records r JOIN crawls c ON c.key = r.crawl";
+                                 r.slot, r.referrer, c.idle, r.hop, r.hops, r.refusals, r.turn, r.looks FROM records r JOIN crawls c ON c.key = r.crawl";
 
 impl Stored {
     /// Reads a row of a query that begins with [`STORED`].
@@ -245,6 +250,8 @@ impl Stored {
             hop: row.get(11)?,
             hops: row.get(12)?,
             refusals: row.get(13)?,
+            turn: row.get(14)?,
+            looks: row.get(15)?,
         })
     }
 
@@ -262,6 +269,7 @@ impl Stored {
             deadline: self.deadline,
             until: self.due.map(unix_ms),
             slot: self.slot.map(unix_ms),
+            turn: self.turn.map(|turn| (unix_ms(turn), self.looks)),
             referrer: url(self.referrer)?,
             hop: url(self.hop)?.map(|url| Hop { url, count: self.hops }),
             refusals: self.refusals,

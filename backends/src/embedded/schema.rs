@@ -79,11 +79,14 @@ const TABLES_OF_2: &str = "
     ) STRICT;
 ";
 
-/// What version 3 has more: where a redirect led, how often its host refused, and what hosts asked for.
+/// What version 3 has more: where a redirect led, how often its host refused, its turn in the host's line, and
+/// what hosts asked for.
 const OUT_OF_2: &str = "
     ALTER TABLE records ADD COLUMN hop TEXT;
     ALTER TABLE records ADD COLUMN hops INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE records ADD COLUMN refusals INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE records ADD COLUMN turn INTEGER;
+    ALTER TABLE records ADD COLUMN looks INTEGER NOT NULL DEFAULT 0;
     CREATE TABLE hosts (
         key     TEXT PRIMARY KEY,
         since   INTEGER NOT NULL,

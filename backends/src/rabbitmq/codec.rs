@@ -33,6 +33,10 @@ pub fn properties(message: &Message) -> BasicProperties {
     if let Some(slot) = message.slot {
         put_number(&mut headers, "slot", slot.0);
     }
+    if let Some((turn, looks)) = message.turn {
+        put_number(&mut headers, "turn", turn.0);
+        put_number(&mut headers, "looks", looks.into());
+    }
     if let Some(referrer) = &message.referrer {
         put_text(&mut headers, "referrer", referrer.as_str());
     }
@@ -127,6 +131,7 @@ fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Mess
             },
         };
         let hops = headers.number("hops")?.unwrap_or(0);
+        let looks = headers.number("looks")?.unwrap_or(0).try_into().unwrap_or(u8::MAX);
         let id = delivery.properties.message_id().as_ref();
         let is_ours = id.is_some_and(|id| id.as_str() == url.fingerprint().to_string());
         Ok(Message {
@@ -137,6 +142,7 @@ fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Mess
             deadline: headers.number("deadline")?.map(UnixMs).or(expired),
             until: headers.number("until")?.map(UnixMs),
             slot: headers.number("slot")?.map(UnixMs),
+            turn: headers.number("turn")?.map(|turn| (UnixMs(turn), looks)),
             referrer: headers.parsed("referrer")?,
             hop: headers.parsed("hop")?.map(|url| Hop { url, count: hops.try_into().unwrap_or(u8::MAX) }),
             is_ours,
@@ -215,6 +221,7 @@ mod tests {
             deadline: Some(UnixMs(1_700_000_000_123)),
             until: Some(UnixMs(1_700_000_000_456)),
             slot: Some(UnixMs(1_700_000_000_456)),
+            turn: Some((UnixMs(1_700_000_000_789), 3)),
             referrer: Some("https://example.com/".parse().unwrap()),
             hop: Some(Hop { url: "https://example.com/b".parse().unwrap(), count: 2 }),
             refusals: 3,

@@ -58,6 +58,7 @@ impl RedisHosts {
                 .arg(wish.pace.concurrency)
                 .arg(ms(wish.held))
                 .arg(ms(wish.deadline))
+                .arg(ms(wish.turn))
                 .arg(token(wish.token))
                 .arg(wish.lapse.as_micros() as u64);
         }
@@ -190,7 +191,7 @@ fn slot(kind: u64, wait: u64, at: u64) -> Option<Slot> {
     Some(match kind {
         0 => Slot::Now,
         1 => Slot::Reserved { wait, at: UnixMs(at) },
-        2 => Slot::Later { wait },
+        2 => Slot::Later { wait, turn: UnixMs(at) },
         3 => Slot::TooLate,
         4 => Slot::Blocked,
         _ => return None,

@@ -16,7 +16,7 @@ fn at_once(concurrency: u32) -> Pace {
 }
 
 fn wish(pace: Pace) -> Wish {
-    Wish { pace, held: None, deadline: None, token: 0, lapse: Duration::from_secs(30) }
+    Wish { pace, held: None, turn: None, deadline: None, token: 0, lapse: Duration::from_secs(30) }
 }
 
 fn seconds(count: u64) -> u64 {
@@ -25,6 +25,11 @@ fn seconds(count: u64) -> u64 {
 
 fn ms(instant: u64) -> UnixMs {
     UnixMs(instant.div_ceil(1_000))
+}
+
+/// A turn in line so many seconds after `now`.
+fn in_line(now: u64, after: u64) -> Slot {
+    Slot::Later { wait: Duration::from_secs(after) - LEAD, turn: ms(now + after * SECOND) }
 }
 
 /// Milliseconds until the slot.
@@ -65,8 +70,7 @@ fn those_beyond_the_horizon_line_up_and_come_back_a_little_before_their_turn() {
     waits(&mut schedule, per_second(1), 31);
     let before = schedule.next;
     for turn in 31..40 {
-        let later = schedule.reserve(&wish(per_second(1)), START);
-        assert_eq!(later, Slot::Later { wait: Duration::from_secs(turn) - LEAD });
+        assert_eq!(schedule.reserve(&wish(per_second(1)), START), in_line(START, turn));
     }
     assert_eq!(schedule.next, before, "a backlog that vanishes must block nobody");
 }
@@ -82,8 +86,22 @@ fn a_line_whose_urls_stay_away_is_forgotten() {
     for _ in 0..30 {
         wait(schedule.reserve(&wish(per_second(1)), seconds(60)));
     }
-    let later = schedule.reserve(&wish(per_second(1)), seconds(60));
-    assert_eq!(later, Slot::Later { wait: Duration::from_secs(31) - LEAD });
+    assert_eq!(schedule.reserve(&wish(per_second(1)), seconds(60)), in_line(seconds(60), 31));
+}
+
+#[test]
+fn whoever_comes_back_early_keeps_its_turn_in_a_line_that_is_still_there() {
+    let mut schedule = Schedule::default();
+    let later: Vec<Slot> = (0..200).map(|_| schedule.reserve(&wish(per_second(1)), START)).collect();
+    let Slot::Later { turn, .. } = later[150] else { panic!("{:?}", later[150]) };
+    let back = Wish { turn: Some(turn), ..wish(per_second(1)) };
+    let before = schedule.clone();
+    assert_eq!(schedule.reserve(&back, seconds(10)), in_line(seconds(10), 140));
+    let hopeless = Wish { deadline: Some(ms(seconds(100))), ..back };
+    assert_eq!(schedule.reserve(&hopeless, seconds(10)), Slot::TooLate);
+    assert_eq!(schedule, before);
+    // All others were cancelled, those with a slot as well.
+    assert_eq!(schedule.reserve(&back, seconds(60)), Slot::Now);
 }
 
 #[test]
@@ -100,7 +118,7 @@ fn a_host_whose_urls_come_back_in_time_is_never_idle_and_each_comes_back_once() 
         match schedule.reserve(&wish(pace), now) {
             Slot::Now => asked.push(now),
             Slot::Reserved { wait, .. } => asked.push(now + micros(wait)),
-            Slot::Later { wait } => drop(asks.insert((now + micros(wait), count + 1, url))),
+            Slot::Later { wait, .. } => drop(asks.insert((now + micros(wait), count + 1, url))),
             other => panic!("{other:?}"),
         }
     }
@@ -146,7 +164,8 @@ fn what_cannot_have_its_turn_in_time_reserves_nothing() {
     waits(&mut schedule, per_second(1), 20);
     schedule.reserve(&wish(per_second(1)), START);
     let before = schedule.clone();
-    assert_eq!(schedule.reserve(&until(seconds(31)), START), Slot::TooLate, "the line is too long");
+    let later = schedule.reserve(&until(seconds(31)), START);
+    assert_eq!(later, in_line(START, 32), "the line may be no more");
     assert_eq!(schedule, before);
 }
 

@@ -211,7 +211,8 @@ pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine
     let turn = UnixMs::now().plus(Duration::from_millis(1_200));
     let until = engine.queue.wake(turn);
     let hop = Some(Hop { url: scene.url(1), count: 2 });
-    let message = Message { until: Some(turn), slot: Some(turn), hop, refusals: 3, ..message };
+    let message =
+        Message { until: Some(turn), slot: Some(turn), turn: Some((turn, 2)), hop, refusals: 3, ..message };
     assert!(scene.park(&scene.worker, 0, until, false).await?);
     engine.queue.park(&[Parked { message: message.clone(), until }]).await?;
     engine.frontier.confirm(&scene.crawl, std::slice::from_ref(&message.url)).await?;

@@ -1,5 +1,6 @@
--- KEYS: ratelimit:<host>. ARGV for each URL: interval, burst, concurrency, held slot in ms (or -1), deadline in ms (or
--- -1), token, lapse. Returns for each: 0 now, 1 reserved, 2 later, 3 too late, 4 blocked; the wait; the slot in ms.
+-- KEYS: ratelimit:<host>. ARGV for each URL: interval, burst, concurrency, held slot, deadline and turn in the line in ms
+-- (or -1), token, lapse. Returns for each: 0 now, 1 reserved, 2 later, 3 too late, 4 blocked; the wait; the slot or the
+-- turn in ms.
 local now = now_us()
 local key = KEYS[1]
 local host = load(key)
@@ -41,8 +42,8 @@ end
 -- Takes a place; where all are taken, reserves a slot for when one should be free.
 local function enter(wish, interval)
   if wish.concurrency > 0 and host.under_way >= wish.concurrency then
-    local slot = math.max(host.next, now + math.max(interval, MIN_STEP))
-    set('next', slot + interval)
+    local slot = math.min(math.max(host.next, now + math.max(interval, MIN_STEP)), now + HORIZON)
+    set('next', math.max(host.next, slot + math.max(interval, math.floor(MIN_STEP / wish.concurrency))))
     return reserved(slot)
   end
   if wish.concurrency > 0 then
@@ -54,13 +55,19 @@ local function enter(wish, interval)
   return {0, '0', '0'}
 end
 
-local function line_up(wish, slot, interval)
-  local turn = math.max(host.line, slot)
+-- Stays in the line at its turn, or joins the end. A turn after the deadline is only believed of a line that was still
+-- there when the URL came back.
+local function wait_in_line(wish, turn, slot, interval)
+  local known = turn
+  turn = turn or math.max(host.line, slot)
   if wish.deadline < turn then
-    return {3, '0', '0'}
+    if known then
+      return {3, '0', '0'}
+    end
+  elseif not known then
+    set('line', turn + interval)
   end
-  set('line', turn + interval)
-  return {2, int(turn - now - LEAD), '0'}
+  return {2, int(math.max(turn - now - LEAD, 0)), int(math.floor(turn / 1000))}
 end
 
 local function reserve(wish)
@@ -71,7 +78,8 @@ local function reserve(wish)
     forget(wish.token)
   end
   local interval = effective(wish.interval, wish.concurrency)
-  if wish.held and now <= wish.held + math.floor(interval / HONOURED) and wish.held >= host['until'] then
+  if wish.held and now <= wish.held + math.floor(interval / HONOURED) and wish.held >= host['until']
+      and wish.held <= now + 2 * HORIZON then
     return wish.held > now + EARLY and reserved(wish.held) or enter(wish, interval)
   end
   local free = wish.interval > 0 and host.next - interval * (wish.burst - 1) or 0
@@ -81,8 +89,10 @@ local function reserve(wish)
   end
   if wish.deadline < slot then
     return {3, '0', '0'}
-  elseif slot > now + HORIZON then
-    return line_up(wish, slot, interval)
+  end
+  local turn = wish.turn and wish.turn > slot and wish.turn <= host.line and wish.turn or nil
+  if slot > now + HORIZON or turn and turn > now + LEAD + REACH then
+    return wait_in_line(wish, turn, slot, interval)
   end
   local answer = slot > now and reserved(slot) or enter(wish, interval)
   if slot > now or answer[1] == 0 then
@@ -93,12 +103,12 @@ end
 
 local answers = {}
 local interval
-for i = 1, #ARGV, 7 do
-  local held, deadline = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
+for i = 1, #ARGV, 8 do
+  local held, deadline, turn = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), tonumber(ARGV[i + 5])
   local wish = {
     interval = tonumber(ARGV[i]), burst = tonumber(ARGV[i + 1]), concurrency = tonumber(ARGV[i + 2]),
     held = held >= 0 and held * 1000, deadline = deadline >= 0 and deadline * 1000 or math.huge,
-    token = ARGV[i + 5], lapse = tonumber(ARGV[i + 6]),
+    turn = turn >= 0 and turn * 1000, token = ARGV[i + 6], lapse = tonumber(ARGV[i + 7]),
   }
   interval = wish.interval
   for _, part in ipairs(reserve(wish)) do
