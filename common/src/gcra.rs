@@ -195,8 +195,8 @@ impl Schedule {
         } else {
             let calm = (until - since).max(micros(FORGIVEN_AFTER));
             let strikes = if now > until + calm { 0 } else { strikes };
-            let doubled =
-                base.saturating_mul(1 << strikes.min(16)).mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 2.0);
+            let doubled = base.min(MAX_BACKOFF) * (1 << strikes.min(16));
+            let doubled = doubled.mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 2.0);
             let wait = asked.unwrap_or_else(|| micros(doubled.min(MAX_BACKOFF)));
             self.backoff = Backoff { since: now, until: now + wait, strikes: strikes.saturating_add(1) };
         }

@@ -120,7 +120,11 @@ impl Intake {
                     }
                     self.queue_up(jobs).await;
                 }
-                Some(job) = self.missed.recv() => self.queue_up(vec![job]).await,
+                Some(job) = self.missed.recv() => {
+                    let mut jobs = vec![job];
+                    jobs.extend(std::iter::from_fn(|| self.missed.try_recv().ok()));
+                    self.queue_up(jobs).await;
+                }
                 Some(Ok((origin, learnt))) = self.learning.join_next() => self.go_on(&origin, learnt).await,
                 taken = consumer.next(most) => match taken {
                     Ok(deliveries) => self.receive(deliveries).await,

@@ -95,8 +95,9 @@ impl RedisHosts {
         if self.noted.contains_key(key) {
             return Ok(());
         }
+        self.list_until(key, UnixMs::now().plus(LISTED_FOR)).await?;
         self.noted.insert(key.clone(), ());
-        self.list_until(key, UnixMs::now().plus(LISTED_FOR)).await
+        Ok(())
     }
 }
 
@@ -160,7 +161,13 @@ impl Hosts for RedisHosts {
     }
 
     async fn give_up_robots(&self, origin: &Origin) -> Result<()> {
-        self.query(redis::cmd("DEL").arg(keys::robots(origin))).await
+        let key = keys::robots(origin);
+        let kept: Option<Vec<u8>> = self.query(redis::cmd("GET").arg(&key)).await?;
+        // What another has fetched meanwhile stays.
+        if kept.is_none_or(|kept| kept != super::robots::AWAITED.as_bytes()) {
+            return Ok(());
+        }
+        self.query(redis::cmd("DEL").arg(&key)).await
     }
 }
 
