@@ -40,6 +40,8 @@ async fn half_way(fleet: &Fleet) -> (Site, Child, Child) {
     let worker = fleet.worker(&[]);
     let producer = fleet.producer(&format!("{}/sitemap.xml", site.origin)).spawn().unwrap();
     timeout(LIMIT, site.asked_for(ANSWERED + AT_ONCE)).await.unwrap();
+    // What was answered is settled a moment after the next is asked for.
+    until(fleet, |books| books["done"] == ANSWERED).await;
     (site, worker, producer)
 }
 
