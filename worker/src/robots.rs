@@ -23,8 +23,11 @@ use crate::turn::{FIRST_LOOK, NEAR};
 const KEPT_FOR: Duration = Duration::from_secs(24 * 3600 - REMEMBERED_FOR.as_secs());
 const REMEMBERED_FOR: Duration = Duration::from_secs(300);
 
-/// How long a worker takes the store's word that a file cannot be read.
-const UNREADABLE_REMEMBERED_FOR: Duration = Duration::from_secs(2);
+/// How long it is kept that a file cannot be read, in the store and once more in a worker's memory: together less than a
+/// URL waits for its next attempt, so that each attempt has a new answer.
+fn unreadable_for(shared: &Shared) -> Duration {
+    (shared.settings.retry.backoff / 5).max(Duration::from_millis(50))
+}
 
 /// How many redirects are followed (RFC 9309 2.3.1.2).
 const REDIRECTS: usize = 5;
@@ -98,9 +101,9 @@ impl RobotsBook {
         }
     }
 
-    fn remember(&self, origin: Origin, file: &RobotsFile, agent: &str) {
-        let known = read(file, agent);
-        let time = if let Known::Rules(_) = known { REMEMBERED_FOR } else { UNREADABLE_REMEMBERED_FOR };
+    fn remember(&self, shared: &Shared, origin: Origin, file: &RobotsFile) {
+        let known = read(file, agent(shared));
+        let time = if let Known::Rules(_) = known { REMEMBERED_FOR } else { unreadable_for(shared) };
         let remembered = Remembered { known, until: Instant::now() + time, bytes: file.body.len() };
         self.0.insert(origin, remembered);
     }
@@ -132,7 +135,7 @@ pub(crate) async fn learn(shared: &Shared, origin: &Origin) -> Learnt {
         let looking = || ports.hosts.robots(origin, lease);
         match health.until_done("looking for robots.txt", looking).await {
             RobotsEntry::Known(file) => {
-                shared.robots.remember(origin.clone(), &file, agent(shared));
+                shared.robots.remember(shared, origin.clone(), &file);
                 return Learnt::Known;
             }
             RobotsEntry::Awaited => sleep(LOOK).await,
@@ -141,7 +144,7 @@ pub(crate) async fn learn(shared: &Shared, origin: &Origin) -> Learnt {
     }
     match fetch(shared, origin).await {
         Ok((file, ttl)) => {
-            shared.robots.remember(origin.clone(), &file, agent(shared));
+            shared.robots.remember(shared, origin.clone(), &file);
             let keeping = || ports.hosts.keep_robots(origin, &file, ttl);
             health.until_done("keeping robots.txt", keeping).await;
             Learnt::Known
@@ -158,8 +161,7 @@ pub(crate) async fn learn(shared: &Shared, origin: &Origin) -> Learnt {
 async fn fetch(shared: &Shared, origin: &Origin) -> Result<(RobotsFile, Duration), Learnt> {
     let url = origin.robots_txt();
     let ticket = turn(shared, &url).await?;
-    // A file that could not be read is asked for again when its pages are; until then nothing is asked of its origin.
-    let again = shared.settings.retry.backoff.max(Duration::from_secs(1));
+    let again = unreadable_for(shared);
     let answer = shared.fetcher.read_start(&url, MAX_BYTES, REDIRECTS).await;
     drop(ticket);
     match answer {
