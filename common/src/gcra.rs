@@ -45,8 +45,8 @@ pub const EARLY: Duration = Duration::from_millis(2);
 /// How soon to look for a place again, at the least, where all are taken.
 pub const MIN_STEP: Duration = Duration::from_millis(5);
 
-/// A slot is honoured for this part of the interval, an eighth, and once granted used within half as much: so two
-/// requests are hardly ever closer than 85 % of the interval, and never than 80 %.
+/// A slot is honoured for this part of the interval, an eighth, and once granted used within half as much, or a few
+/// milliseconds where that is less: so two requests are hardly ever closer than 85 % of the interval.
 pub const HONOURED: u64 = 8;
 
 /// No host is backed off from for longer at a time.
@@ -136,11 +136,18 @@ pub struct Backoff {
     pub strikes: u32,
 }
 
+impl Backoff {
+    /// When it is forgotten: after as long a calm as it lasted, or [`FORGIVEN_AFTER`].
+    fn forgiven(&self) -> u64 {
+        self.until + (self.until - self.since).max(micros(FORGIVEN_AFTER))
+    }
+}
+
 impl Schedule {
     /// Reserves a slot at `now` for one URL, or uses the one that it holds.
     ///
-    /// A held slot is honoured until an eighth of the interval has passed ([`HONOURED`]), unless the host backed off from it; after
-    /// that it is void, and the URL asks like any other.
+    /// A held slot is honoured until an eighth of the interval has passed ([`HONOURED`]), unless the host backed off from
+    /// it; after that it is void, and the URL asks like any other.
     pub fn reserve(&mut self, wish: &Wish, now: u64) -> Slot {
         if self.is_blocked {
             return Slot::Blocked;
@@ -188,13 +195,12 @@ impl Schedule {
     /// in a row and stretched by up to half, as `jitter` (0 to 1) says. What it says while it is left alone already can
     /// only prolong that. Returns when it may be asked again.
     pub fn push_back(&mut self, asked: Option<Duration>, base: Duration, jitter: f64, now: u64) -> u64 {
-        let Backoff { since, until, strikes } = self.backoff;
+        let Backoff { until, strikes, .. } = self.backoff;
         let asked = asked.filter(|wait| !wait.is_zero()).map(|wait| micros(wait.min(MAX_BACKOFF)));
         if now < until {
             self.backoff.until = until.max(now + asked.unwrap_or_default());
         } else {
-            let calm = (until - since).max(micros(FORGIVEN_AFTER));
-            let strikes = if now > until + calm { 0 } else { strikes };
+            let strikes = if now > self.backoff.forgiven() { 0 } else { strikes };
             let doubled = base.min(MAX_BACKOFF) * (1 << strikes.min(16));
             let doubled = doubled.mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 2.0);
             let wait = asked.unwrap_or_else(|| micros(doubled.min(MAX_BACKOFF)));
@@ -215,8 +221,7 @@ impl Schedule {
 
     /// Whether nothing of this schedule matters any more at `now`.
     pub fn is_past(&self, now: u64) -> bool {
-        let Backoff { since, until, .. } = self.backoff;
-        let forgiven = if until == 0 { 0 } else { until + (until - since).max(micros(FORGIVEN_AFTER)) };
+        let forgiven = if self.backoff.strikes == 0 { 0 } else { self.backoff.forgiven() };
         !self.is_blocked
             && self.next.max(self.line).max(forgiven) <= now
             && self.places.iter().all(|place| place.until <= now)
