@@ -1,25 +1,24 @@
 //! The adapters of a fleet: RabbitMQ and Redis.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::{info, warn};
 use trawl_common::names::WorkerId;
-use trawl_common::ports::{Ports, Result, Sink};
+use trawl_common::ports::{Ports, Result};
 use trawl_common::settings::Settings;
 
 use crate::rabbitmq::RabbitMq;
 use crate::redis::{self, RedisCache, RedisFrontier, RedisHosts};
-use crate::sinks::JsonLines;
+use crate::sinks::Sinks;
 
 /// How long a program waits for servers that start at the same time as it does.
 const STARTUP: Duration = Duration::from_secs(90);
 
 /// Connects to both servers, trying again with back-off until they are up or a minute and a half has
 /// passed. What the servers refuse (a password, a queue with other arguments) fails at once.
-pub async fn connect(settings: &Settings, sink: Arc<dyn Sink>) -> Result<Ports> {
+pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     let store = patiently("redis", || redis::connect(&settings.redis)).await?;
     let cache = match settings.cache_server() {
         Some(server) => patiently("cache", || redis::connect(&server)).await?,
@@ -32,14 +31,8 @@ pub async fn connect(settings: &Settings, sink: Arc<dyn Sink>) -> Result<Ports> 
         frontier: Arc::new(RedisFrontier::new(store.clone(), settings.recovery.patience)),
         hosts: Arc::new(RedisHosts::new(store)),
         cache: Arc::new(RedisCache::new(cache)),
-        sink,
+        outlets: Arc::new(Sinks::new(worker.clone(), settings.sinks())),
     })
-}
-
-/// The sink that the settings name, for this worker.
-pub fn sink(settings: &Settings, worker: &WorkerId) -> Result<Arc<dyn Sink>> {
-    let path = settings.items.path.replace("{worker}", worker.as_str());
-    Ok(Arc::new(JsonLines::open(Path::new(&path))?))
 }
 
 async fn patiently<T, F: Future<Output = Result<T>>>(server: &str, connect: impl Fn() -> F) -> Result<T> {

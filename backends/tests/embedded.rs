@@ -112,7 +112,7 @@ fn worker() -> WorkerId {
 
 fn page(number: usize) -> NewUrl {
     let url = CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap();
-    NewUrl { url, lane: Lane::Bulk, deadline: None }
+    NewUrl::seed(url, Lane::Bulk)
 }
 
 fn claim(number: usize) -> Claim {

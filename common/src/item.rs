@@ -4,13 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::names::{CrawlId, CrawlRef, SpiderName};
-use crate::time::UnixMs;
 use crate::url::{CanonicalUrl, Fingerprint};
 
 /// The data of one page. Two items with one id are the same item, delivered again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Item {
-    /// [`item_id`] of the crawl and the URL.
+    /// [`item_id`].
     pub id: String,
     /// The URL as it was admitted.
     pub url: String,
@@ -24,33 +23,34 @@ pub struct Item {
     pub status: u16,
     /// Links away from the start.
     pub depth: u16,
+    /// What sets it apart from the spider's other items, if the spider has several kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<String>,
+    /// Whether it is news, where the crawl compares pages with what they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<Change>,
     /// What was extracted, by field.
     pub fields: Map<String, Value>,
 }
 
-impl Item {
-    /// The item of `url` in `crawl`.
-    pub fn new(
-        url: &CanonicalUrl,
-        crawl: &CrawlRef,
-        status: u16,
-        depth: u16,
-        fields: Map<String, Value>,
-    ) -> Self {
-        Self {
-            id: item_id(crawl, url),
-            url: url.to_string(),
-            crawl: crawl.id.clone(),
-            spider: crawl.spider.clone(),
-            fetched_at: UnixMs::now().to_string(),
-            status,
-            depth,
-            fields,
-        }
-    }
+/// What became of a page's content since it was last crawled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    /// It was not crawled before.
+    New,
+    /// It is another than it was.
+    Changed,
+    /// It is as it was.
+    Unchanged,
 }
 
-/// The id of the item that `url` yields in `crawl`: the same however often the page is fetched.
-pub fn item_id(crawl: &CrawlRef, url: &CanonicalUrl) -> String {
-    Fingerprint::of(&format!("{}\n{url}", crawl.id)).to_string()
+/// The id of an item: the same however often its page is fetched. `rule` is the name of its kind, if it has one, and
+/// `number` counts the items of that kind on the page, from 0.
+pub fn item_id(crawl: &CrawlRef, url: &CanonicalUrl, rule: Option<&str>, number: usize) -> String {
+    let which = match (rule, number) {
+        (None, 0) => String::new(),
+        (rule, number) => format!("\n{}\n{number}", rule.unwrap_or_default()),
+    };
+    Fingerprint::of(&format!("{}\n{url}{which}", crawl.id)).to_string()
 }

@@ -8,9 +8,12 @@ use std::sync::atomic::AtomicBool;
 
 use libfuzzer_sys::fuzz_target;
 use trawl_common::ports::Response;
+use trawl_common::names::SpiderName;
 use trawl_common::settings::Items;
+use trawl_common::spider::Spider;
+use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
-use trawl_worker::extract::{Extractor, is_html};
+use trawl_extract::Extractor;
 
 const URL: &str = "https://example.com/dir/page?x=1";
 
@@ -22,7 +25,8 @@ static WITH_SELECTORS: LazyLock<Extractor> = LazyLock::new(|| {
 fn extractor(fields: &[(&str, &str)]) -> Extractor {
     let fields: BTreeMap<_, _> =
         fields.iter().map(|(name, css)| (name.to_string(), css.to_string())).collect();
-    Extractor::new(&Items { links: true, fields, ..Items::default() }).expect("sound selectors")
+    let items = Items { links: true, fields, ..Items::default() };
+    Extractor::new(&Spider::without_file(SpiderName::default(), &items)).expect("sound selectors")
 }
 
 fuzz_target!(|input: &[u8]| {
@@ -30,14 +34,17 @@ fuzz_target!(|input: &[u8]| {
     let content_type = String::from_utf8_lossy(&input[..end]).into_owned();
     let response = Response {
         status: 200,
-        content_type: Some(content_type).filter(|text| !text.is_empty()),
+        headers: [content_type].into_iter().filter(|text| !text.is_empty()).map(|text| ("content-type", text)).collect(),
         redirected_to: None,
+        fetched_at: UnixMs(0),
+        address: None,
         body: input.get(end + 1..).unwrap_or_default().to_vec().into(),
     };
     let url: CanonicalUrl = URL.parse().expect("a URL");
-    let _ = is_html(response.content_type.as_deref(), &response.body);
     for extractor in [&*DEFAULT_FIELDS, &*WITH_SELECTORS] {
-        let Ok(fields) = extractor.extract(&url, &response, &AtomicBool::new(false)) else { continue };
+        let _ = extractor.reads(&response);
+        let Ok(extraction) = extractor.extract(&url, &response, &AtomicBool::new(false)) else { continue };
+        let fields = &extraction.items[0].fields;
         for text in fields.values().filter_map(|value| value.as_str()) {
             assert!(!text.is_empty() && !text.contains(char::is_control), "{text:?}");
         }

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use anstream::println;
 use trawl_backends::fleet;
-use trawl_backends::sinks::NoItems;
 use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, await_end, count};
 use trawl_common::crawl::{Books, CrawlState};
 use trawl_common::exit::Exit;
-use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
+use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::Frontier;
 use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
@@ -77,9 +76,10 @@ impl Args {
         crawl: &CrawlRef,
         signals: &Signals,
     ) -> Outcome {
+        let id = WorkerId::of_this_machine();
         let ports = tokio::select! {
             () = signals.stop().cancelled() => return Ok(signals.exit().unwrap_or(Exit::Failed)),
-            connected = fleet::connect(settings, Arc::new(NoItems)) => connected?,
+            connected = fleet::connect(settings, &id) => connected?,
         };
         let progress = Arc::new(Progress::default());
         let line = Line::new();

@@ -196,6 +196,6 @@ impl Sorter {
             Lifetime::Rule => None,
         };
         let ttl = routed.ttl.into_iter().chain(of_lane).min();
-        Finding::Page(NewUrl { url, lane: routed.lane, deadline: None }, ttl)
+        Finding::Page(NewUrl::seed(url, routed.lane), ttl)
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
-use trawl_backends::sinks::NoItems;
+use trawl_backends::sinks::Sinks;
 use trawl_common::crawl::{Books, CrawlState};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::outcome::Terminal;
@@ -54,7 +54,7 @@ impl Case {
             frontier: store.frontier(),
             hosts: store.hosts(),
             cache: store.cache(),
-            sink: Arc::new(NoItems),
+            outlets: Arc::new(Sinks::none()),
         };
         let crawl = CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: SpiderName::default() };
         let mut settings = Settings::default();

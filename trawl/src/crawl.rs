@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
-use trawl_backends::sinks::JsonLines;
+use trawl_backends::sinks::Sinks;
 use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, count};
 use trawl_common::crawl::Books;
 use trawl_common::exit::Exit;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Frontier, Ports};
 use trawl_common::rate::Rate;
-use trawl_common::settings::Settings;
+use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
 use trawl_common::time::UnixMs;
 use trawl_producer::{Html, Job, Lifetime, Progress, Report, Source};
 
@@ -75,13 +75,14 @@ impl Args {
     pub(crate) async fn crawl(self, settings: Settings) -> Outcome {
         let signals = Signals::listen().map_err(Fail::run)?;
         let store = Embedded::open(&self.state, settings.recovery.patience).map_err(Fail::usage)?;
-        let sink = Arc::new(JsonLines::open(&self.out).map_err(Fail::usage)?);
+        let out = Lines { path: self.out.clone(), rotate: None, compress: Compress::None };
+        let sinks = Sinks::new(WorkerId::of_this_machine(), vec![SinkSettings::Jsonl(out)]);
         let ports = Ports {
             queue: store.queue(),
             frontier: store.frontier(),
             hosts: store.hosts(),
             cache: store.cache(),
-            sink,
+            outlets: Arc::new(sinks),
         };
         let (crawl, left) = self.resume(&*ports.frontier).await?;
         if let Some(left) = left {

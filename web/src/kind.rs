@@ -1,10 +1,16 @@
 //! Which bodies are worth their download.
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use trawl_common::headers::Headers;
 
 /// The `Content-Type` of an answer, as sent.
 pub(super) fn content_type(headers: &HeaderMap) -> Option<String> {
     headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+}
+
+/// The header fields of an answer. Bytes that are no UTF-8 are replaced.
+pub(super) fn headers(headers: &HeaderMap) -> Headers {
+    headers.iter().map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes()))).collect()
 }
 
 /// Whether a body of this type can be text with links: text, HTML, XML, JSON, or of a type that says nothing.

@@ -17,9 +17,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{Stream, stream};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderValue};
+use trawl_common::headers::Headers;
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
 use trawl_common::settings;
+use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
 use self::body::Body;
@@ -137,8 +139,14 @@ impl Fetcher {
                     Answer::Redirect(target) => trail.go(target)?,
                     Answer::Page(page) => break page,
                     Answer::Unread { status, content_type } => {
-                        let content_type = Some(content_type);
-                        break Response { status, content_type, redirected_to: None, body: Bytes::new() };
+                        break Response {
+                            status,
+                            headers: Headers::from_iter([("content-type", content_type)]),
+                            redirected_to: None,
+                            fetched_at: UnixMs::now(),
+                            address: None,
+                            body: Bytes::new(),
+                        };
                     }
                 }
             };
@@ -222,9 +230,12 @@ impl Fetcher {
             Some(content_type) if !kind::is_read(&content_type) => {
                 Ok(Answer::Unread { status, content_type })
             }
-            content_type => {
+            _ => {
+                let headers = kind::headers(response.headers());
+                let address = response.remote_addr().filter(|_| !self.has_proxy).map(|address| address.ip());
                 let body = Body::open(response, Some(self.max_body)).await?.read().await?;
-                Ok(Answer::Page(Response { status, content_type, redirected_to: None, body }))
+                let fetched_at = UnixMs::now();
+                Ok(Answer::Page(Response { status, headers, redirected_to: None, fetched_at, address, body }))
             }
         }
     }

@@ -28,10 +28,9 @@ impl Args {
         }
         let signals = Signals::listen().map_err(Fail::run)?;
         let id = WorkerId::of_this_machine();
-        let sink = fleet::sink(&settings, &id)?;
         let ports = tokio::select! {
             () = signals.stop().cancelled() => return Ok(Exit::Ok),
-            connected = fleet::connect(&settings, sink) => connected?,
+            connected = fleet::connect(&settings, &id) => connected?,
         };
         run(ports, settings, id, signals.stop().clone()).await.map_err(fail)?;
         Ok(Exit::Ok)
@@ -41,7 +40,7 @@ impl Args {
 fn fail(error: StartError) -> Fail {
     match error {
         StartError::Port(error) => error.into(),
-        StartError::Selector(_) | StartError::Fetch(_) => Fail::usage(error),
+        StartError::Spider(_) => Fail::usage(error),
         StartError::Threads(_) => Fail::run(error),
     }
 }

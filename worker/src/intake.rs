@@ -31,6 +31,9 @@ const TAKING: &str = "taking messages";
 /// So many jobs wait for one robots.txt: the others would keep out those of other hosts.
 const UNCLEAR_OF_ONE: usize = 16;
 
+/// How long URLs wait whose spider's file cannot be used.
+const UNREADY: Duration = Duration::from_secs(30);
+
 /// How soon a job comes back for which there was no room. The ladder is no finer.
 const SOON: Duration = Duration::from_secs(1);
 
@@ -167,16 +170,21 @@ impl Intake {
             match heard {
                 Heard::Take { attempts, starts, deadline } => {
                     let message = Message { deadline: deadline.or(message.deadline), ..message };
+                    let Some(spider) = self.shared.spiders.get(&message.crawl.spider) else {
+                        let until = now.plus(UNREADY);
+                        self.let_be(message, Outcome::Deferred { until }).await;
+                        continue;
+                    };
                     let is_expired = message.is_expired(now);
-                    let job = Job { message, attempts, starts, misses: 0 };
+                    let job = Job { message, attempts, starts, misses: 0, spider };
                     match is_expired {
                         true => self.settle(job, Outcome::Expired).await,
                         false => jobs.push(job),
                     }
                 }
-                Heard::SendAgain => self.settle(Job::untouched(message), Outcome::SentAgain).await,
-                Heard::Wait { until } => self.settle(Job::untouched(message), Outcome::Waits { until }).await,
-                Heard::Drop => self.settle(Job::untouched(message), Outcome::Dropped).await,
+                Heard::SendAgain => self.let_be(message, Outcome::SentAgain).await,
+                Heard::Wait { until } => self.let_be(message, Outcome::Waits { until }).await,
+                Heard::Drop => self.let_be(message, Outcome::Dropped).await,
                 Heard::Unknown => self.refuse(&message).await,
             }
         }
@@ -225,11 +233,11 @@ impl Intake {
             }
             Some(unclear) => unclear.since.elapsed(),
             None if has_room => {
+                let (shared, spider) = (Arc::clone(&self.shared), Arc::clone(&job.spider));
                 self.unclear_jobs += 1;
                 self.unclear.insert(origin.clone(), Unclear { since: Instant::now(), jobs: vec![job] });
-                let shared = Arc::clone(&self.shared);
                 self.learning.spawn(async move {
-                    let learning = AssertUnwindSafe(robots::learn(&shared, &origin)).catch_unwind();
+                    let learning = AssertUnwindSafe(robots::learn(&shared, &spider, &origin)).catch_unwind();
                     let learnt = learning.await.unwrap_or(Learnt::Panicked);
                     (origin, learnt)
                 });
@@ -276,6 +284,10 @@ impl Intake {
             let malformed = Malformed { text: message.url.to_string(), reason };
             self.pass_on(Settlement::Malformed(malformed, receipt)).await;
         }
+    }
+
+    async fn let_be(&self, message: Message, outcome: Outcome) {
+        self.pass_on(Settlement::untouched(message, outcome)).await;
     }
 
     async fn settle(&self, job: Job, outcome: Outcome) {

@@ -1,7 +1,7 @@
 //! One URL in this worker's hands.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -13,24 +13,22 @@ use trawl_common::settings::Retry;
 use trawl_common::time::UnixMs;
 use trawl_common::url::Fingerprint;
 
+use crate::spiders::Loaded;
 use crate::ticket::Ticket;
 
 /// A URL to handle, how often it failed before, and how often it began and never ended.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Job {
     pub(crate) message: Message,
     pub(crate) attempts: u32,
     pub(crate) starts: u32,
     /// How often its slot had passed when it could start.
     pub(crate) misses: u32,
+    /// The spider that it is for.
+    pub(crate) spider: Arc<Loaded>,
 }
 
 impl Job {
-    /// A job about which nothing is to be done but to let it go.
-    pub(crate) fn untouched(message: Message) -> Self {
-        Self { message, attempts: 0, starts: 0, misses: 0 }
-    }
-
     /// Whether it may start once more and no more: it was in flight each time when its worker died.
     pub(crate) fn is_suspect(&self) -> bool {
         self.starts + 1 == MAX_STARTS

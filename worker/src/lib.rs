@@ -5,7 +5,7 @@
 //! 1. `intake`: takes messages, hears which are this worker's, and finds each one's `turn` with its host: what
 //!    `robots` says, then a slot, which comes as a `ticket`;
 //! 2. `launch`: counts the start, acknowledges early where the lane says so, and runs in a free slot
-//! 3. `process`: response cache or fetch ([`trawl_web`]), then `parse` calls [`extract`];
+//! 3. `process`: response cache or fetch ([`trawl_web`]), then `parse` calls [`trawl_extract`];
 //! 4. `settle`: stores the item, ends or parks the record, and acknowledges.
 //!
 //! Beside them, `pulse` shows that the worker lives, keeps what it holds, and sends lost URLs on their way again.
@@ -21,20 +21,20 @@ mod pulse;
 mod refusal;
 mod robots;
 mod settle;
+mod spiders;
 mod tally;
 mod ticket;
 mod turn;
 
-pub mod extract;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use extract::{BadSelector, Extractor};
 use intake::Intake;
 use job::Hands;
 use parse::Parser;
 use robots::RobotsBook;
+use spiders::Spiders;
+pub use spiders::Unready;
 use tally::Tally;
 use ticket::Places;
 use tokio::sync::mpsc;
@@ -46,17 +46,13 @@ use trawl_common::line::Line;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{self, Ports};
 use trawl_common::settings::Settings;
-use trawl_web::Fetcher;
 
 /// Why a worker could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A selector in `[items.fields]` is wrong.
+    /// The default spider cannot work.
     #[error(transparent)]
-    Selector(#[from] BadSelector),
-    /// The HTTP client refused its settings.
-    #[error("[fetch]: {0}")]
-    Fetch(#[from] trawl_web::Unusable),
+    Spider(#[from] Unready),
     /// The system gives no threads.
     #[error("cannot start threads that parse: {0}")]
     Threads(#[source] std::io::Error),
@@ -76,7 +72,7 @@ pub(crate) struct Shared {
     pub(crate) id: WorkerId,
     pub(crate) ports: Ports,
     pub(crate) settings: Settings,
-    pub(crate) fetcher: Fetcher,
+    pub(crate) spiders: Spiders,
     pub(crate) parser: Parser,
     pub(crate) hands: Hands,
     pub(crate) robots: RobotsBook,
@@ -93,8 +89,8 @@ pub async fn run(
     stop: CancellationToken,
 ) -> Result<(), StartError> {
     let shared = Arc::new(Shared {
-        fetcher: Fetcher::new(&settings.fetch)?,
-        parser: Parser::start(Extractor::new(&settings.items)?).map_err(StartError::Threads)?,
+        spiders: Spiders::new(&settings, Arc::clone(&ports.outlets))?,
+        parser: Parser::start().map_err(StartError::Threads)?,
         hands: Hands::default(),
         robots: RobotsBook::default(),
         places: Arc::default(),

@@ -1,16 +1,18 @@
 //! One URL from its turn to its outcome.
 
+use std::sync::Arc;
+
 use tracing::debug;
-use trawl_common::item::Item;
+use trawl_common::item::{Item, item_id};
 use trawl_common::message::Hop;
 use trawl_common::outcome::{Class, Failure, Outcome, Skip};
-use trawl_common::ports::Response;
+use trawl_common::ports::{Page, Response};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
+use trawl_extract::Extracted;
 use trawl_web::{Answer, MAX_REDIRECTS};
 
 use crate::Shared;
-use crate::extract::is_html;
 use crate::job::Job;
 use crate::refusal::{self, is_refused};
 use crate::settle::{Settlement, Yield};
@@ -29,8 +31,11 @@ pub(crate) async fn process(shared: &Shared, mut job: Job, ticket: Ticket) -> Se
         Err(outcome) => return Settlement::of(job, outcome),
     };
     let landed = response.redirected_to.clone();
-    match item(shared, &job, response).await {
-        Ok(Some(item)) => Settlement::done(job, Yield { item, landed }),
+    match page(shared, &job, response).await {
+        Ok(Some(page)) => {
+            let spider = Arc::clone(&job.spider);
+            Settlement::done(job, Yield { spider, page, landed })
+        }
         Ok(None) => Settlement::of(job, Outcome::Skipped(Skip::ContentType)),
         Err(failure) => {
             let outcome = failed(shared, &job, failure);
@@ -60,7 +65,7 @@ async fn response(shared: &Shared, job: &mut Job, ticket: Ticket) -> Result<Resp
 /// Asks, and goes on where redirects lead for as long as each one's turn is at once.
 async fn fetch(shared: &Shared, job: &mut Job, mut ticket: Ticket) -> Result<Response, Outcome> {
     loop {
-        let answer = shared.fetcher.ask(job.message.target()).await;
+        let answer = job.spider.fetcher.ask(job.message.target()).await;
         drop(ticket);
         match answer {
             Ok(Answer::Page(response)) => {
@@ -70,7 +75,7 @@ async fn fetch(shared: &Shared, job: &mut Job, mut ticket: Ticket) -> Result<Res
             Ok(Answer::Unread { .. }) => return Err(Outcome::Skipped(Skip::ContentType)),
             Ok(Answer::Redirect(next)) => ticket = follow(shared, job, next).await?,
             Err(failure) if is_refused(&failure) => {
-                let until = refusal::push_back(shared, job.message.target(), &failure).await;
+                let until = refusal::push_back(shared, &job.spider, job.message.target(), &failure).await;
                 return Err(refusal::refused(shared, job, failure, until));
             }
             Err(failure) => return Err(failed(shared, job, failure)),
@@ -119,14 +124,31 @@ fn failed(shared: &Shared, job: &Job, failure: Failure) -> Outcome {
     job.failed(&shared.settings.retry, failure)
 }
 
-/// The page's item; `None` if it is of a kind that no spider reads.
-async fn item(shared: &Shared, job: &Job, response: Response) -> Result<Option<Item>, Failure> {
-    if !is_html(response.content_type.as_deref(), &response.body) {
+/// What the page gives; `None` if it is of a kind that the spider does not read.
+async fn page(shared: &Shared, job: &Job, response: Response) -> Result<Option<Page>, Failure> {
+    let Job { message, spider, .. } = job;
+    if !spider.extractor.reads(&response) {
         return Ok(None);
     }
-    let message = &job.message;
-    let status = response.status;
     let base = response.redirected_to.clone().unwrap_or_else(|| message.url.clone());
-    let fields = shared.parser.fields(base, response).await?;
-    Ok(Some(Item::new(&message.url, &message.crawl, status, message.depth, fields)))
+    let extraction = shared.parser.read(Arc::clone(&spider.extractor), base, response.clone()).await?;
+    let item = |Extracted { rule, number, fields }| Item {
+        id: item_id(&message.crawl, &message.url, rule.as_deref(), number),
+        url: message.url.to_string(),
+        crawl: message.crawl.id.clone(),
+        spider: message.crawl.spider.clone(),
+        fetched_at: response.fetched_at.to_string(),
+        status: response.status,
+        depth: message.depth,
+        item: rule,
+        change: None,
+        fields,
+    };
+    Ok(Some(Page {
+        url: message.url.clone(),
+        crawl: message.crawl.clone(),
+        referrer: message.referrer.clone(),
+        items: extraction.items.into_iter().map(item).collect(),
+        exchange: None,
+    }))
 }

@@ -7,6 +7,7 @@ use trawl_common::url::CanonicalUrl;
 
 use crate::Shared;
 use crate::job::Job;
+use crate::spiders::Loaded;
 use crate::turn::FIRST_LOOK;
 
 /// After so many refusals a URL's next ones count as failures: it may be the URL that the host cannot serve.
@@ -23,13 +24,18 @@ pub(crate) fn is_refused(failure: &Failure) -> bool {
 }
 
 /// Has everyone leave the host of `url` alone. Returns until when.
-pub(crate) async fn push_back(shared: &Shared, url: &CanonicalUrl, failure: &Failure) -> UnixMs {
-    let Shared { ports, health, settings, .. } = shared;
-    let key = settings.politeness.manners(&url.host()).key;
+pub(crate) async fn push_back(
+    shared: &Shared,
+    spider: &Loaded,
+    url: &CanonicalUrl,
+    failure: &Failure,
+) -> UnixMs {
+    let Shared { ports, health, .. } = shared;
+    let key = spider.politeness.manners(&url.host()).key;
     let refusal = Refusal {
         status: failure.status.unwrap_or_default(),
         asked: failure.retry_after,
-        base: settings.politeness.backoff,
+        base: spider.politeness.backoff,
         jitter: rand::random(),
     };
     let until = health.until_done("pushing a host back", || ports.hosts.push_back(&key, &refusal)).await;

@@ -16,6 +16,7 @@ use trawl_common::url::{CanonicalUrl, Origin};
 
 use crate::Shared;
 use crate::refusal;
+use crate::spiders::Loaded;
 use crate::ticket::{self, Ticket};
 use crate::turn::{FIRST_LOOK, NEAR};
 
@@ -128,7 +129,7 @@ fn agent(shared: &Shared) -> &str {
 }
 
 /// Finds out what an origin's robots.txt says: of all workers one fetches it, and the others wait for that.
-pub(crate) async fn learn(shared: &Shared, origin: &Origin) -> Learnt {
+pub(crate) async fn learn(shared: &Shared, spider: &Loaded, origin: &Origin) -> Learnt {
     let Shared { ports, health, settings, .. } = shared;
     let lease = settings.fetch.timeout + HORIZON + NEAR;
     loop {
@@ -142,7 +143,7 @@ pub(crate) async fn learn(shared: &Shared, origin: &Origin) -> Learnt {
             RobotsEntry::Yours => break,
         }
     }
-    match fetch(shared, origin).await {
+    match fetch(shared, spider, origin).await {
         Ok((file, ttl)) => {
             shared.robots.remember(shared, origin.clone(), &file);
             let keeping = || ports.hosts.keep_robots(origin, &file, ttl);
@@ -158,18 +159,18 @@ pub(crate) async fn learn(shared: &Shared, origin: &Origin) -> Learnt {
 }
 
 /// The file, and for how long it is good.
-async fn fetch(shared: &Shared, origin: &Origin) -> Result<(RobotsFile, Duration), Learnt> {
+async fn fetch(shared: &Shared, spider: &Loaded, origin: &Origin) -> Result<(RobotsFile, Duration), Learnt> {
     let url = origin.robots_txt();
-    let ticket = turn(shared, &url).await?;
+    let ticket = turn(shared, spider, &url).await?;
     let again = unreadable_for(shared);
-    let answer = shared.fetcher.read_start(&url, MAX_BYTES, REDIRECTS).await;
+    let answer = spider.fetcher.read_start(&url, MAX_BYTES, REDIRECTS).await;
     drop(ticket);
     match answer {
         Ok(answer) => {
             let failure = Failure::new(Class::Robots, format_args!("robots.txt: status {}", answer.status));
             let failure = Failure { status: Some(answer.status), retry_after: answer.retry_after, ..failure };
             if refusal::is_refusal(answer.status) {
-                let until = refusal::push_back(shared, &url, &failure).await;
+                let until = refusal::push_back(shared, spider, &url, &failure).await;
                 return Err(Learnt::Refused(failure, until));
             }
             let is_readable = answer.status < 500;
@@ -190,8 +191,8 @@ async fn fetch(shared: &Shared, origin: &Origin) -> Result<(RobotsFile, Duration
 }
 
 /// Waits for its turn with the host, unless that is beyond the horizon.
-async fn turn(shared: &Shared, url: &CanonicalUrl) -> Result<Ticket, Learnt> {
-    let manners = shared.settings.politeness.manners(&url.host());
+async fn turn(shared: &Shared, spider: &Loaded, url: &CanonicalUrl) -> Result<Ticket, Learnt> {
+    let manners = spider.politeness.manners(&url.host());
     let mut held = None;
     loop {
         let wish = Wish {

@@ -6,47 +6,66 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use tokio::sync::mpsc;
 use tracing::{debug, info};
-use trawl_common::item::Item;
 use trawl_common::letter::{Cause, DeadLetter, Note};
 use trawl_common::message::{Malformed, Message};
 use trawl_common::names::CrawlRef;
 use trawl_common::outcome::{Failure, Outcome, Reason, Terminal};
-use trawl_common::ports::{Claim, Finish, Parked, Parking, Probe, Receipt};
+use trawl_common::ports::{Claim, Finish, Page, Parked, Parking, Probe, Receipt};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
 use crate::Shared;
 use crate::job::{Job, claim};
+use crate::spiders::Loaded;
 
 /// How many outcomes are settled in one step at most.
 const BATCH: usize = 256;
 
 /// Something to settle.
 pub(crate) enum Settlement {
-    /// A job, with what it yielded if it is done.
-    Job(Box<(Job, Outcome, Option<Yield>)>),
+    /// A URL, with what its page yielded if it is done.
+    Url(Box<Settled>),
     /// A mark of the fleet's own that came back.
     Probe(Probe, Receipt),
     /// Something that is no message.
     Malformed(Malformed, Receipt),
 }
 
+/// What became of a URL.
+pub(crate) struct Settled {
+    message: Message,
+    attempts: u32,
+    outcome: Outcome,
+    yielded: Option<Yield>,
+}
+
 /// What a page yielded.
 pub(crate) struct Yield {
-    pub(crate) item: Item,
+    /// The spider that it was read for.
+    pub(crate) spider: Arc<Loaded>,
+    /// What goes to its sinks.
+    pub(crate) page: Page,
     /// Where redirects led to the page.
     pub(crate) landed: Option<CanonicalUrl>,
 }
 
 impl Settlement {
     pub(crate) fn of(job: Job, outcome: Outcome) -> Self {
-        Self::Job(Box::new((job, outcome, None)))
+        let Job { message, attempts, .. } = job;
+        Self::Url(Box::new(Settled { message, attempts, outcome, yielded: None }))
     }
 
     pub(crate) fn done(job: Job, yielded: Yield) -> Self {
-        Self::Job(Box::new((job, Outcome::Done, Some(yielded))))
+        let Job { message, attempts, .. } = job;
+        Self::Url(Box::new(Settled { message, attempts, outcome: Outcome::Done, yielded: Some(yielded) }))
+    }
+
+    /// For a message about which nothing is known but what is to become of it.
+    pub(crate) fn untouched(message: Message, outcome: Outcome) -> Self {
+        Self::Url(Box::new(Settled { message, attempts: 0, outcome, yielded: None }))
     }
 }
 
@@ -57,7 +76,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Set
         let mut plan = Plan::default();
         for settlement in batch.drain(..) {
             match settlement {
-                Settlement::Job(parts) => plan.add(&shared, *parts),
+                Settlement::Url(settled) => plan.add(&shared, *settled),
                 Settlement::Probe(probe, receipt) => plan.pass(probe, receipt),
                 Settlement::Malformed(malformed, receipt) => plan.refuse(&shared, malformed, receipt),
             }
@@ -75,7 +94,7 @@ pub(crate) async fn release_all(shared: &Shared) {
     info!(urls = messages.len(), "giving back what did not finish in time");
     let mut plan = Plan::default();
     for message in messages {
-        plan.add(shared, (Job::untouched(message), Outcome::Released, None));
+        plan.add(shared, Settled { message, attempts: 0, outcome: Outcome::Released, yielded: None });
     }
     plan.carry_out(shared).await;
 }
@@ -83,7 +102,7 @@ pub(crate) async fn release_all(shared: &Shared) {
 /// What a batch of outcomes comes to.
 #[derive(Default)]
 struct Plan {
-    items: Vec<Item>,
+    pages: Vec<(Arc<Loaded>, Vec<Page>)>,
     letters: Vec<DeadLetter>,
     finishes: Vec<Finish>,
     parkings: Vec<(Parking, Message, UnixMs)>,
@@ -98,12 +117,13 @@ struct Plan {
 impl Plan {
     /// A URL that ends stays in hand until it has ended, so that a copy of its message joins it; one that goes on its
     /// way is let go before, so that its next message does not.
-    fn add(&mut self, shared: &Shared, (job, outcome, yielded): (Job, Outcome, Option<Yield>)) {
-        let claim = job.claim();
+    fn add(&mut self, shared: &Shared, settled: Settled) {
+        let Settled { message, attempts, outcome, yielded } = settled;
+        let claim = claim(&message);
         match outcome {
             Outcome::Done => {
-                let landed = yielded.and_then(|Yield { item, landed }| {
-                    self.items.push(item);
+                let landed = yielded.and_then(|Yield { spider, page, landed }| {
+                    self.keep(spider, page);
                     landed
                 });
                 self.finishes.push(Finish { claim, terminal: Terminal::Done, note: None, landed });
@@ -113,26 +133,34 @@ impl Plan {
                 self.finish(claim, Terminal::Skipped, None);
             }
             Outcome::Failed(failure, reason) => {
-                let attempts = if reason == Reason::Poison { job.attempts } else { job.attempts + 1 };
-                self.bury(&job.message, Terminal::Failed, failed(shared, failure, reason, attempts));
+                let attempts = if reason == Reason::Poison { attempts } else { attempts + 1 };
+                self.bury(&message, Terminal::Failed, failed(shared, failure, reason, attempts));
             }
-            Outcome::Expired => self.bury(&job.message, Terminal::Expired, expired(shared, job.attempts)),
-            Outcome::Retry(_, until) => self.park(shared, claim, job.message, until, true),
-            Outcome::Deferred { until } => self.park(shared, claim, job.message, until, false),
+            Outcome::Expired => self.bury(&message, Terminal::Expired, expired(shared, attempts)),
+            Outcome::Retry(_, until) => self.park(shared, claim, message, until, true),
+            Outcome::Deferred { until } => self.park(shared, claim, message, until, false),
             Outcome::Waits { until } => {
                 self.receipts.extend(shared.hands.let_go(&claim));
                 // A slot that is still to come then is good: whoever holds the URL now, and keeps it no more, has not
                 // used it.
-                let slot = job.message.slot.filter(|&slot| slot > until);
-                let message = Message { until: Some(until), slot, ..job.message };
+                let slot = message.slot.filter(|&slot| slot > until);
+                let message = Message { until: Some(until), slot, ..message };
                 self.waiting.push(Parked { message, until });
             }
             Outcome::SentAgain => {
                 self.receipts.extend(shared.hands.let_go(&claim));
-                self.messages.push(job.message);
+                self.messages.push(message);
             }
             Outcome::Dropped => self.receipts.extend(shared.hands.let_go(&claim)),
-            Outcome::Released => self.release(shared, claim, job.message),
+            Outcome::Released => self.release(shared, claim, message),
+        }
+    }
+
+    /// Puts a page with the others of its spider.
+    fn keep(&mut self, spider: Arc<Loaded>, page: Page) {
+        match self.pages.iter_mut().find(|(other, _)| Arc::ptr_eq(other, &spider)) {
+            Some((_, pages)) => pages.push(page),
+            None => self.pages.push((spider, vec![page])),
         }
     }
 
@@ -194,8 +222,11 @@ impl Plan {
     /// 7. Acknowledges.
     async fn carry_out(mut self, shared: &Shared) {
         let Shared { ports, health, .. } = shared;
-        if !self.items.is_empty() {
-            health.until_done("storing items", || ports.sink.put(&self.items)).await;
+        for (spider, pages) in &self.pages {
+            // Each sink has its own patience: what one has stored it is not told again because another is away.
+            let storing =
+                spider.sinks.iter().map(|sink| health.until_done("storing items", || sink.put(pages)));
+            join_all(storing).await;
         }
         if !self.letters.is_empty() {
             health.until_done("storing dead letters", || ports.queue.dead_letter(&self.letters)).await;

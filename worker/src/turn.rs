@@ -65,7 +65,7 @@ fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> Result<Ask, Turn> {
         });
     }
     let url = message.target();
-    let Manners { key, mut pace, robots } = shared.settings.politeness.manners(&url.host());
+    let Manners { key, mut pace, robots } = job.spider.politeness.manners(&url.host());
     if robots {
         match shared.robots.verdict(url) {
             Verdict::Allowed(None) => {}

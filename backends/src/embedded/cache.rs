@@ -53,8 +53,8 @@ impl Default for MemoryCache {
 /// Bytes of text and body, with a round sum for what surrounds them.
 fn weigh(url: &CanonicalUrl, kept: &Kept) -> u32 {
     let response = &kept.response;
-    let content_type = response.content_type.as_ref().map_or(0, String::len);
-    let bytes = 256 + url.as_str().len() + content_type + response.body.len();
+    let headers: usize = response.headers.iter().map(|(name, value)| name.len() + value.len() + 48).sum();
+    let bytes = 256 + url.as_str().len() + headers + response.body.len();
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 

@@ -1,11 +1,14 @@
 //! Responses: `content:<url>`, one line of JSON with status and headers, then the body in zstd.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use trawl_common::headers::Headers;
 use trawl_common::ports::{Cache, Error, ErrorKind, Response, Result};
+use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
 use super::{Link, failed, keys};
@@ -24,8 +27,11 @@ pub struct RedisCache {
 #[derive(Serialize, Deserialize)]
 struct Head {
     status: u16,
-    content_type: Option<String>,
+    #[serde(default)]
+    headers: Headers,
     redirected_to: Option<String>,
+    fetched_at: UnixMs,
+    address: Option<IpAddr>,
     length: usize,
 }
 
@@ -64,8 +70,10 @@ impl Cache for RedisCache {
 fn encode(response: &Response) -> Result<Vec<u8>> {
     let head = Head {
         status: response.status,
-        content_type: response.content_type.clone(),
+        headers: response.headers.clone(),
         redirected_to: response.redirected_to.as_ref().map(ToString::to_string),
+        fetched_at: response.fetched_at,
+        address: response.address,
         length: response.body.len(),
     };
     let mut bytes = serde_json::to_vec(&head).map_err(corrupt)?;
@@ -82,9 +90,9 @@ fn decode(bytes: &[u8]) -> Result<Response> {
         return Err(corrupt("a body larger than any that is kept"));
     }
     let body = zstd::bulk::decompress(&body[1..], head.length).map_err(corrupt)?;
-    let redirected_to = head.redirected_to.map(|url| url.parse()).transpose().map_err(corrupt)?;
-    let content_type = head.content_type;
-    Ok(Response { status: head.status, content_type, redirected_to, body: Bytes::from(body) })
+    let redirected_to = head.redirected_to.as_deref().map(|url| url.parse()).transpose().map_err(corrupt)?;
+    let Head { status, headers, fetched_at, address, .. } = head;
+    Ok(Response { status, headers, redirected_to, fetched_at, address, body: Bytes::from(body) })
 }
 
 fn corrupt(error: impl std::fmt::Display) -> Error {

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use trawl_common::item::Item;
-use trawl_common::ports::{Error, ErrorKind, Result, Sink};
+use trawl_common::ports::{Error, ErrorKind, Page, Result, Sink};
 
 /// A JSON Lines file that holds whole lines only.
 ///
 /// Each batch is one write, so a killed process leaves at most one half line at the end, which the next
 /// one to open the file cuts off: its item was not yet acknowledged and is written again.
 pub struct JsonLines {
+    name: String,
     path: PathBuf,
     file: Arc<Mutex<File>>,
 }
@@ -22,15 +22,23 @@ impl JsonLines {
     /// Opens `path` for appending, with the folders it needs.
     pub fn open(path: &Path) -> Result<Self> {
         let file = open_whole(path).map_err(|error| trouble(path, &error))?;
-        Ok(Self { path: path.to_owned(), file: Arc::new(Mutex::new(file)) })
+        Ok(Self {
+            name: format!("jsonl {}", path.display()),
+            path: path.to_owned(),
+            file: Arc::new(Mutex::new(file)),
+        })
     }
 }
 
 #[async_trait]
 impl Sink for JsonLines {
-    async fn put(&self, items: &[Item]) -> Result<()> {
-        let mut lines = Vec::with_capacity(items.len() * 512);
-        for item in items {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn put(&self, pages: &[Page]) -> Result<()> {
+        let mut lines = Vec::with_capacity(pages.len() * 512);
+        for item in pages.iter().flat_map(|page| &page.items) {
             serde_json::to_writer(&mut lines, item).map_err(|error| trouble(&self.path, &error))?;
             lines.push(b'\n');
         }
@@ -89,21 +97,35 @@ fn trouble(path: &Path, error: &dyn std::fmt::Display) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use trawl_common::item::Item;
     use trawl_common::names::CrawlRef;
 
     use super::*;
 
-    fn item(path: &str) -> Item {
-        let url = format!("https://example.com/{path}").parse().unwrap();
-        Item::new(&url, &CrawlRef::adhoc(), 200, 0, serde_json::Map::new())
+    fn page(path: &str) -> Page {
+        let url: trawl_common::url::CanonicalUrl = format!("https://example.com/{path}").parse().unwrap();
+        let CrawlRef { id, spider } = CrawlRef::adhoc();
+        let item = Item {
+            id: path.to_owned(),
+            url: url.to_string(),
+            crawl: id,
+            spider,
+            fetched_at: "2026-01-01T00:00:00Z".to_owned(),
+            status: 200,
+            depth: 0,
+            item: None,
+            change: None,
+            fields: serde_json::Map::new(),
+        };
+        Page { url, crawl: CrawlRef::adhoc(), referrer: None, items: vec![item], exchange: None }
     }
 
     #[tokio::test]
     async fn items_are_lines_in_order_and_a_second_run_appends() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/items.jsonl");
-        JsonLines::open(&path).unwrap().put(&[item("a"), item("b")]).await.unwrap();
-        JsonLines::open(&path).unwrap().put(&[item("c")]).await.unwrap();
+        JsonLines::open(&path).unwrap().put(&[page("a"), page("b")]).await.unwrap();
+        JsonLines::open(&path).unwrap().put(&[page("c")]).await.unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let urls: Vec<String> =
             text.lines().map(|line| serde_json::from_str::<Item>(line).unwrap().url).collect();
@@ -126,7 +148,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_disk_is_an_error_that_names_the_file() {
-        let error = JsonLines::open(Path::new("/dev/full")).unwrap().put(&[item("a")]).await.unwrap_err();
+        let error = JsonLines::open(Path::new("/dev/full")).unwrap().put(&[page("a")]).await.unwrap_err();
         assert!(error.is_temporary());
         assert!(error.to_string().contains("/dev/full"), "{error}");
     }

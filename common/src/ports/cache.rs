@@ -1,11 +1,14 @@
 //! The response cache.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::Result;
+use crate::headers::Headers;
+use crate::time::UnixMs;
 use crate::url::CanonicalUrl;
 
 /// Keeps successful responses for a short time. Best effort: a caller treats an error as a miss.
@@ -23,10 +26,21 @@ pub trait Cache: Send + Sync {
 pub struct Response {
     /// The HTTP status.
     pub status: u16,
-    /// The `Content-Type` as sent.
-    pub content_type: Option<String>,
+    /// Its header fields.
+    pub headers: Headers,
     /// The URL that answered, after redirects, where that is another than was asked.
     pub redirected_to: Option<CanonicalUrl>,
+    /// When it arrived.
+    pub fetched_at: UnixMs,
+    /// The address that answered, where that is known: not behind a proxy.
+    pub address: Option<IpAddr>,
     /// The body.
     pub body: Bytes,
+}
+
+impl Response {
+    /// The `Content-Type` as sent.
+    pub fn content_type(&self) -> Option<&str> {
+        self.headers.get("content-type")
+    }
 }

@@ -122,13 +122,22 @@ pub struct NewUrl {
     pub lane: Lane,
     /// When it is no longer worth fetching.
     pub deadline: Option<UnixMs>,
+    /// How many links it is away from where the crawl started.
+    pub depth: u16,
+    /// The page that linked to it.
+    pub referrer: Option<CanonicalUrl>,
 }
 
 impl NewUrl {
+    /// A URL at the start of a crawl.
+    pub fn seed(url: CanonicalUrl, lane: Lane) -> Self {
+        Self { url, lane, deadline: None, depth: 0, referrer: None }
+    }
+
     /// The message that wakes a worker for this URL.
     pub fn message(&self, crawl: &CrawlRef) -> Message {
         let seed = Message::seed(self.url.clone(), crawl.clone(), self.lane);
-        Message { deadline: self.deadline, ..seed }
+        Message { deadline: self.deadline, depth: self.depth, referrer: self.referrer.clone(), ..seed }
     }
 }
 

@@ -20,7 +20,7 @@ pub use frontier::{
 };
 pub use hosts::{Ask, HostBackoff, HostControl, HostState, Hosts, Refusal, RobotsEntry, RobotsFile, Visit};
 pub use queue::{Consumer, Content, Delivery, Parked, Queue, Receipt};
-pub use sink::Sink;
+pub use sink::{Outlets, Page, Sink};
 
 /// One set of adapters: all that `producer::run` and `worker::run` are given.
 #[derive(Clone)]
@@ -33,6 +33,6 @@ pub struct Ports {
     pub hosts: Arc<dyn Hosts>,
     /// Responses.
     pub cache: Arc<dyn Cache>,
-    /// Items.
-    pub sink: Arc<dyn Sink>,
+    /// Where items go.
+    pub outlets: Arc<dyn Outlets>,
 }

@@ -1,14 +1,51 @@
 //! Sinks: where items go.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
-use super::Result;
+use super::{Response, Result};
+use crate::headers::Headers;
 use crate::item::Item;
+use crate::names::CrawlRef;
+use crate::spider::Spider;
+use crate::url::CanonicalUrl;
 
-/// Takes items. An item may come more than once; its id says that it is the same.
+/// What one page gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// The URL as it was admitted.
+    pub url: CanonicalUrl,
+    /// The crawl.
+    pub crawl: CrawlRef,
+    /// The page that linked to it.
+    pub referrer: Option<CanonicalUrl>,
+    /// Its items.
+    pub items: Vec<Item>,
+    /// The header fields of the request, and the response; `None` where no sink keeps them ([`Sink::keeps_responses`]).
+    pub exchange: Option<(Headers, Response)>,
+}
+
+/// Takes what pages gave. A page may come more than once; the ids of its items say that they are the same.
 #[async_trait]
 pub trait Sink: Send + Sync {
-    /// Stores all items, durably against the death of this process: when it returns, their URLs may be
+    /// What people call it, in health and status: `jsonl items.jsonl`.
+    fn name(&self) -> &str;
+
+    /// Whether it keeps responses, not only items.
+    fn keeps_responses(&self) -> bool {
+        false
+    }
+
+    /// Stores all that these pages gave, durably against the death of this process: when it returns, their URLs may be
     /// finished. On an error any part may have been stored, and all of them will be put again.
-    async fn put(&self, items: &[Item]) -> Result<()>;
+    async fn put(&self, pages: &[Page]) -> Result<()>;
+}
+
+/// Opens the sinks of spiders.
+pub trait Outlets: Send + Sync {
+    /// The sinks that a spider's file names, or else those of the settings. Servers are connected to when first needed.
+    ///
+    /// Fails with `Refused` for what cannot be opened as it is written.
+    fn open(&self, spider: &Spider) -> Result<Vec<Arc<dyn Sink>>>;
 }

@@ -7,6 +7,7 @@ mod politeness;
 mod ports;
 mod producer;
 mod secret;
+mod sinks;
 
 pub mod duration;
 
@@ -22,6 +23,7 @@ pub use ports::{NoPorts, Ports};
 pub use producer::Producer;
 pub use secret::ServerUrl;
 use serde::{Deserialize, Serialize};
+pub use sinks::{Compress, Folder, Lines, SinkSettings};
 
 use crate::lane::Lane;
 use crate::outcome::Class;
@@ -60,6 +62,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Where items go of a spider that does not say it itself.
+    pub fn sinks(&self) -> Vec<SinkSettings> {
+        let path = self.items.path.clone().into();
+        vec![SinkSettings::Jsonl(Lines { path, rotate: None, compress: Compress::None })]
+    }
+
     /// The response cache's own Redis, if it has one: a single server, never a cluster.
     pub fn cache_server(&self) -> Option<Redis> {
         let url = self.cache.url.clone()?;

@@ -8,6 +8,7 @@ use super::duration;
 use crate::gcra::Pace;
 use crate::host::HostKey;
 use crate::rate::{Rate, Unit};
+use crate::spider::Manner;
 use crate::url::Host;
 
 /// How many requests are under way to a host with a rate, unless settings say otherwise.
@@ -79,6 +80,18 @@ pub struct Manners {
 }
 
 impl Politeness {
+    /// How a spider asks hosts: as its file says, and as these settings where that says nothing.
+    pub fn of(&self, manner: &Manner) -> Self {
+        Self {
+            rate: manner.rate.unwrap_or(self.rate),
+            burst: manner.burst.unwrap_or(self.burst),
+            concurrency: manner.concurrency.or(self.concurrency),
+            robots: manner.robots.unwrap_or(self.robots),
+            host: manner.host.iter().chain(&self.host).cloned().collect(),
+            ..self.clone()
+        }
+    }
+
     /// How `host` is to be asked.
     pub fn manners(&self, host: &Host) -> Manners {
         let fits = |rule: &&HostRule| rule.host.iter().any(|domain| host.is_within(domain));

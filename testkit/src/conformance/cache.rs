@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use trawl_common::headers::Headers;
 use trawl_common::ports::{Cache, Response, Result};
+use trawl_common::time::UnixMs;
 
 use super::{eventually, page, unique};
 
@@ -27,7 +29,12 @@ macro_rules! cache_conformance {
 fn response(body: impl Into<Bytes>) -> Response {
     Response {
         status: 200,
-        content_type: Some("text/html; charset=iso-8859-1".to_owned()),
+        headers: Headers::from_iter([
+            ("content-type", "text/html; charset=iso-8859-1"),
+            ("etag", "\"\u{e9}\""),
+        ]),
+        fetched_at: UnixMs(1_700_000_000_123),
+        address: Some([127, 0, 0, 1].into()),
         redirected_to: None,
         body: body.into(),
     }
@@ -60,7 +67,7 @@ pub async fn every_byte_and_every_absence_survives(cache: &Arc<dyn Cache>) -> Re
     let every_byte: Vec<u8> = (0..=255).cycle().take(300_000).collect();
     let responses = [
         response(every_byte),
-        Response { content_type: None, ..response("") },
+        Response { headers: Headers::default(), address: None, ..response("") },
         Response { status: 203, redirected_to: Some(page(&site, 9)), ..response("line\r\n\0\u{fffd}") },
     ];
     for (number, response) in responses.iter().enumerate() {

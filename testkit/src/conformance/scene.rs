@@ -98,7 +98,7 @@ impl<'a> Scene<'a> {
     }
 
     pub(super) fn new_url(&self, number: usize) -> NewUrl {
-        NewUrl { url: self.url(number), lane: Lane::Bulk, deadline: None }
+        NewUrl::seed(self.url(number), Lane::Bulk)
     }
 
     pub(super) fn message(&self, number: usize) -> Message {

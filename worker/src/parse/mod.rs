@@ -11,45 +11,42 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
 
-use serde_json::{Map, Value};
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
 use trawl_common::url::CanonicalUrl;
+use trawl_extract::{Extraction, Extractor};
 
 use self::threads::{LONGEST, Lost, Threads};
-use crate::extract::Extractor;
 
 /// A page no larger than this, of which no tree is built, is parsed where it arrived: to hand it to a thread and wait
 /// for the answer costs as much as half a page of usual size.
 const IN_PLACE: usize = 256 * 1024;
 
-/// Reads pages with one extractor, large ones on threads of its own.
+/// Reads pages, large ones on threads of its own.
 pub(crate) struct Parser {
-    extractor: Arc<Extractor>,
     threads: Threads,
 }
 
 impl Parser {
     /// A parser with as many threads as the machine has cores.
-    pub(crate) fn start(extractor: Extractor) -> io::Result<Self> {
-        let threads = Threads::start(available_parallelism()?.get())?;
-        Ok(Self { extractor: Arc::new(extractor), threads })
+    pub(crate) fn start() -> io::Result<Self> {
+        Ok(Self { threads: Threads::start(available_parallelism()?.get())? })
     }
 
-    /// The fields of the page that `url` answered with. A page that is refused, takes too long or makes the parser panic
+    /// What the page that `url` answered with gives. A page that is refused, takes too long or makes the parser panic
     /// is a failure of class `parse`. Waits while all threads are busy.
-    pub(crate) async fn fields(
+    pub(crate) async fn read(
         &self,
+        extractor: Arc<Extractor>,
         url: CanonicalUrl,
         response: Response,
-    ) -> Result<Map<String, Value>, Failure> {
-        if response.body.len() <= IN_PLACE && !self.extractor.needs_tree() {
+    ) -> Result<Extraction, Failure> {
+        if response.body.len() <= IN_PLACE && !extractor.needs_tree() {
             let never = AtomicBool::new(false);
-            let extract = || self.extractor.extract(&url, &response, &never);
+            let extract = || extractor.extract(&url, &response, &never);
             return catch_unwind(AssertUnwindSafe(extract))
                 .unwrap_or_else(|panic| Err(lost(Lost::of(&*panic))));
         }
-        let extractor = Arc::clone(&self.extractor);
         let work = move |given_up: &AtomicBool| extractor.extract(&url, &response, given_up);
         self.threads.run(work).await.unwrap_or_else(|reason| Err(lost(reason)))
     }
@@ -64,12 +61,23 @@ fn lost(reason: Lost) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use trawl_common::headers::Headers;
+    use trawl_common::names::SpiderName;
     use trawl_common::settings;
+    use trawl_common::spider::Spider;
+    use trawl_common::time::UnixMs;
 
     use super::*;
 
     fn response(body: String) -> Response {
-        Response { status: 200, content_type: None, redirected_to: None, body: body.into() }
+        Response {
+            status: 200,
+            headers: Headers::default(),
+            redirected_to: None,
+            fetched_at: UnixMs(0),
+            address: None,
+            body: body.into(),
+        }
     }
 
     #[tokio::test]
@@ -80,10 +88,14 @@ mod tests {
             ..settings::Items::default()
         };
         for settings in [settings::Items::default(), own] {
-            let parser = Parser::start(Extractor::new(&settings).unwrap()).unwrap();
+            let spider = Spider::without_file(SpiderName::default(), &settings);
+            let extractor = Arc::new(Extractor::new(&spider).unwrap());
+            let parser = Parser::start().unwrap();
             for filler in [0, IN_PLACE] {
                 let page = format!("<title>a</title>{}<h1>b</h1>", " ".repeat(filler));
-                let fields = parser.fields(url.clone(), response(page)).await.unwrap();
+                let extractor = Arc::clone(&extractor);
+                let extraction = parser.read(extractor, url.clone(), response(page)).await.unwrap();
+                let fields = &extraction.items[0].fields;
                 assert_eq!(fields["title"], "a");
                 assert_eq!(
                     fields.get("heading").is_some_and(|heading| heading == "b"),

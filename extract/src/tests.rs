@@ -4,31 +4,36 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use serde_json::json;
+use trawl_common::headers::Headers;
+use trawl_common::names::SpiderName;
 use trawl_common::outcome::Class;
+use trawl_common::settings;
+use trawl_common::time::UnixMs;
 
 use super::*;
 
 fn extractor(fields: &[(&str, &str)]) -> Extractor {
     let fields: BTreeMap<_, _> =
         fields.iter().map(|(name, css)| (name.to_string(), css.to_string())).collect();
-    Extractor::new(&settings::Items { links: true, fields, ..settings::Items::default() }).unwrap()
+    let items = settings::Items { links: true, fields, ..settings::Items::default() };
+    Extractor::new(&Spider::without_file(SpiderName::default(), &items)).unwrap()
 }
 
 fn response(body: impl AsRef<[u8]>) -> Response {
     Response {
         status: 200,
-        content_type: Some("text/html".to_owned()),
+        headers: Headers::from_iter([("content-type", "text/html")]),
         redirected_to: None,
+        fetched_at: UnixMs(0),
+        address: None,
         body: body.as_ref().to_vec().into(),
     }
 }
 
 fn extract_with(extractor: &Extractor, body: impl AsRef<[u8]>) -> Result<Map<String, Value>, Failure> {
-    extractor.extract(
-        &"https://example.com/dir/page".parse().unwrap(),
-        &response(body),
-        &AtomicBool::new(false),
-    )
+    extractor
+        .extract(&"https://example.com/dir/page".parse().unwrap(), &response(body), &AtomicBool::new(false))
+        .map(|extraction| extraction.items.into_iter().next().unwrap().fields)
 }
 
 fn extract(body: impl AsRef<[u8]>) -> Map<String, Value> {
@@ -149,7 +154,7 @@ fn after_a_redirect_links_are_relative_to_what_answered() {
     let fields = extractor(&[])
         .extract(&"https://example.com/".parse().unwrap(), &response, &AtomicBool::new(false))
         .unwrap();
-    assert_eq!(fields["links"], json!(["https://other.example/a/b"]));
+    assert_eq!(fields.items[0].fields["links"], json!(["https://other.example/a/b"]));
 }
 
 #[test]
@@ -163,7 +168,8 @@ fn links_are_listed_once_and_only_if_they_can_be_crawled() {
 
 #[test]
 fn links_are_left_out_unless_they_are_asked_for() {
-    let extractor = Extractor::new(&settings::Items::default()).unwrap();
+    let spider = Spider::without_file(SpiderName::default(), &settings::Items::default());
+    let extractor = Extractor::new(&spider).unwrap();
     assert_eq!(extract_with(&extractor, "<a href=x>").unwrap().get("links"), None);
 }
 
@@ -193,12 +199,11 @@ fn own_fields_are_added_and_may_replace_the_defaults() {
 #[test]
 fn a_bad_selector_is_named() {
     let fields = BTreeMap::from([("price".to_owned(), "span..price".to_owned())]);
-    let error = Extractor::new(&settings::Items { fields, ..settings::Items::default() }).unwrap_err();
-    assert_eq!((error.field.as_str(), error.selector.as_str()), ("price", "span..price"));
-    assert!(
-        error.to_string().starts_with("items.fields.price: `span..price` is not a selector: "),
-        "{error}"
-    );
+    let items = settings::Items { fields, ..settings::Items::default() };
+    let mistakes = Extractor::new(&Spider::without_file(SpiderName::default(), &items)).unwrap_err();
+    let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    assert!(told[0].starts_with("fields.price: `span..price` is not a selector: "), "{told:?}");
+    assert_eq!(told.len(), 1);
 }
 
 #[test]

@@ -10,14 +10,16 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
-use trawl_common::item::Item;
-use trawl_common::names::CrawlRef;
+use trawl_common::headers::Headers;
+use trawl_common::names::SpiderName;
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
 use trawl_common::settings;
+use trawl_common::spider::Spider;
+use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
+use trawl_extract::{Extractor, MAX_TEXT};
 use trawl_testkit::attacks::Section;
-use trawl_worker::extract::{Extractor, MAX_TEXT};
 
 /// How large a page is: less where every byte takes ten times as long.
 const SIZE: usize = if cfg!(debug_assertions) { 1 << 18 } else { 1 << 20 };
@@ -301,11 +303,16 @@ fn extract(attack: &Attack) -> Result<Map<String, Value>, Failure> {
     let settings = settings::Items { links: true, fields, ..settings::Items::default() };
     let response = Response {
         status: 200,
-        content_type: Some(attack.content_type.to_owned()),
+        headers: Headers::from_iter([("content-type", attack.content_type)]),
         redirected_to: None,
+        fetched_at: UnixMs(0),
+        address: None,
         body: attack.page.clone().into(),
     };
-    Extractor::new(&settings).expect("two selectors").extract(&url(), &response, &AtomicBool::new(false))
+    let spider = Spider::without_file(SpiderName::default(), &settings);
+    let extractor = Extractor::new(&spider).expect("two selectors");
+    let extraction = extractor.extract(&url(), &response, &AtomicBool::new(false))?;
+    Ok(extraction.items.into_iter().next().expect("an item").fields)
 }
 
 fn url() -> CanonicalUrl {
@@ -339,8 +346,7 @@ fn judge(verdict: &Verdict, result: &Result<Map<String, Value>, Failure>, took: 
     match (verdict, result) {
         (Refused(why), Err(failure)) if failure.class == Class::Parse && failure.detail == *why => None,
         (Read(field, value), Ok(fields)) => {
-            let item = Item::new(&url(), &CrawlRef::adhoc(), 200, 0, fields.clone());
-            let line = serde_json::to_string(&item).expect("an item");
+            let line = serde_json::to_string(&fields).expect("an item");
             if line.len() > MAX_ITEM {
                 return Some(format!("an item of {} bytes", line.len()));
             }

@@ -1,4 +1,4 @@
-//! Turning a response into an item's fields.
+//! From a response to the items and links that a spider asks for. No I/O.
 
 mod charset;
 mod css;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Map, Value};
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
-use trawl_common::settings;
+use trawl_common::spider::{From, Mistake, PageField, Spider};
 use trawl_common::url::{CanonicalUrl, MAX_URL_BYTES};
 use url::Url;
 
@@ -32,34 +32,56 @@ const MAX_OWN_TEXT: usize = 2 << 20;
 /// The most bytes of the links that are listed. With the fields, and each byte written as two, an item stays below 8 MB.
 const MAX_LINKS: usize = 3 << 19;
 
-/// Reads the fields of items from pages. One serves all threads.
+/// Reads items and links from responses, as one spider asks for. One serves all threads.
 #[derive(Debug)]
 pub struct Extractor {
     reader: Reader,
     queries: Vec<(String, Query)>,
 }
 
-/// A field in `items.fields` whose selector cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("items.fields.{field}: `{selector}` is not a selector: {reason}")]
-pub struct BadSelector {
-    /// The field.
-    pub field: String,
-    /// The selector as written.
-    pub selector: String,
-    /// What is wrong with it.
-    pub reason: String,
+/// What a page gave.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Extraction {
+    /// Its items.
+    pub items: Vec<Extracted>,
+    /// The links to follow as far as the page and `[follow]` have a say, absolute, each once, in page order. Which of
+    /// them are within the spider's scope is not looked at here.
+    pub links: Vec<CanonicalUrl>,
+    /// The required fields that were not found, each once.
+    pub missing: Vec<String>,
+}
+
+/// One item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extracted {
+    /// The name of its kind.
+    pub rule: Option<String>,
+    /// How many of its kind come before it on the page.
+    pub number: usize,
+    /// Its fields.
+    pub fields: Map<String, Value>,
 }
 
 impl Extractor {
-    /// An extractor of the default fields and of those that `settings` adds.
-    pub fn new(settings: &settings::Items) -> Result<Self, BadSelector> {
-        let query = |(field, selector): (&String, &String)| match Query::parse(selector) {
-            Ok(query) => Ok((field.clone(), query)),
-            Err(reason) => Err(BadSelector { field: field.clone(), selector: selector.clone(), reason }),
-        };
-        let queries = settings.fields.iter().map(query).collect::<Result<_, _>>()?;
-        Ok(Self { reader: Reader::new(settings.links), queries })
+    /// The extractor of a spider. The mistakes are all that are in its selectors, patterns and paths.
+    pub fn new(spider: &Spider) -> Result<Self, Vec<Mistake>> {
+        let mut queries = Vec::new();
+        let mut mistakes = Vec::new();
+        let mut links = false;
+        for (name, field) in spider.items.iter().flat_map(|rule| &rule.fields) {
+            match &field.from {
+                From::Css(selector) => match Query::parse(&selector.value) {
+                    Ok(query) => queries.push((name.clone(), query)),
+                    Err(reason) => mistakes.push(Mistake::at(
+                        selector,
+                        format_args!("fields.{name}: `{}` is not a selector: {reason}", selector.value),
+                    )),
+                },
+                From::Page(PageField::Links) => links = true,
+                _ => {}
+            }
+        }
+        if mistakes.is_empty() { Ok(Self { reader: Reader::new(links), queries }) } else { Err(mistakes) }
     }
 
     /// Whether a tree is built of every page, which takes several times as long as the default fields.
@@ -67,9 +89,12 @@ impl Extractor {
         !self.queries.is_empty()
     }
 
-    /// The fields of the page that `url` answered with: `title`, `description`, `canonical`, `language`,
-    /// `link_count`, by setting `links`, and the settings' own, which may replace these. A field that the
-    /// page says nothing about is null.
+    /// Whether a response is of a kind that this spider reads.
+    pub fn reads(&self, response: &Response) -> bool {
+        is_html(response.content_type(), &response.body)
+    }
+
+    /// What the page that `url` answered with gives. A field that the page says nothing about is null.
     ///
     /// Text is free of control characters and at most [`MAX_TEXT`] long; an item of these fields is less than 8 MB of
     /// JSON.
@@ -81,8 +106,8 @@ impl Extractor {
         url: &CanonicalUrl,
         response: &Response,
         given_up: &AtomicBool,
-    ) -> Result<Map<String, Value>, Failure> {
-        let html = charset::decode(&response.body, response.content_type.as_deref());
+    ) -> Result<Extraction, Failure> {
+        let html = charset::decode(&response.body, response.content_type());
         let page = self.reader.read(&html)?;
         let mut fields = default_fields(page, response.redirected_to.as_ref().unwrap_or(url));
         if self.needs_tree() {
@@ -95,7 +120,7 @@ impl Extractor {
                 fields.insert(name.clone(), query.first(&document, max));
             }
         }
-        Ok(fields)
+        Ok(Extraction { items: vec![Extracted { rule: None, number: 0, fields }], ..Extraction::default() })
     }
 }
 

@@ -1,0 +1,47 @@
+//! Which links a spider follows.
+
+use std::num::NonZeroU64;
+
+use super::place::Sited;
+
+/// `[follow]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Follow {
+    /// Regular expressions: a URL is followed if it matches one of them; any if there are none.
+    pub include: Vec<Sited<String>>,
+    /// Regular expressions: a URL that matches one of them is not followed.
+    pub exclude: Vec<Sited<String>>,
+    /// A selector: only links inside what it matches are followed.
+    pub area: Option<Sited<String>>,
+    /// How many links away from the start at most.
+    pub depth: u16,
+    /// How many URLs of one host a crawl takes at most.
+    pub max_per_host: Option<NonZeroU64>,
+    /// How often one part of a path may be in it: `/a/b/a/b/a/` has `a` three times.
+    pub max_repeats: u8,
+    /// Whether `rel=nofollow` and `<meta name=robots content=nofollow>` are honoured.
+    pub nofollow: bool,
+    /// Whether `<meta name=robots content=noindex>` is honoured: such a page yields no item.
+    pub noindex: bool,
+    /// Whether a page that names another as canonical yields no item, and that other is followed.
+    pub canonical: bool,
+    /// Whether `<meta http-equiv=refresh>` is followed.
+    pub refresh: bool,
+}
+
+impl Default for Follow {
+    fn default() -> Self {
+        Self {
+            include: Vec::new(),
+            exclude: Vec::new(),
+            area: None,
+            depth: 16,
+            max_per_host: None,
+            max_repeats: 3,
+            nofollow: true,
+            noindex: true,
+            canonical: false,
+            refresh: true,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What a spider extracts.
+
+use serde_json::Value;
+
+use super::place::Sited;
+use crate::settings;
+
+/// One kind of item: one a page, or one for each element that a selector matches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ItemRule {
+    /// What sets these items apart from the spider's others.
+    pub name: Option<String>,
+    /// A selector: one item for each match, whose fields are looked for inside it. For JSON a JSON Pointer or JSONPath. One
+    /// item a page without it.
+    pub each: Option<Sited<String>>,
+    /// The fields by name, in order.
+    pub fields: Vec<(String, Field)>,
+}
+
+impl ItemRule {
+    /// What is read of every page by default: `title`, `description`, `canonical`, `language`, `link_count`, by setting
+    /// `links`, and the settings' own fields, which may replace these.
+    pub fn of_every_page(items: &settings::Items) -> Self {
+        let links = items.links.then_some(PageField::Links);
+        let defaults = PageField::DEFAULTS.into_iter().chain(links);
+        let mut fields: Vec<(String, Field)> =
+            defaults.map(|field| (field.as_str().to_owned(), Field::of(From::Page(field)))).collect();
+        for (name, selector) in &items.fields {
+            fields.retain(|(other, _)| other != name);
+            fields.push((name.clone(), Field::of(From::Css(Sited::nowhere(selector.clone())))));
+        }
+        Self { name: None, each: None, fields }
+    }
+}
+
+/// One field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// Where its values come from.
+    pub from: From,
+    /// Whether it has all values, or the first.
+    pub list: bool,
+    /// What its values are.
+    pub kind: Kind,
+    /// What is kept of each value's text: the first group of a regular expression, or all that it matches. What it does
+    /// not match is no value.
+    pub regex: Option<Sited<String>>,
+    /// How a date is written, as by strptime.
+    pub format: Option<Sited<String>>,
+    /// The value where there is none.
+    pub default: Option<Value>,
+    /// Whether a page without it is worth a warning.
+    pub required: bool,
+}
+
+impl Field {
+    /// A field of one text.
+    pub fn of(from: From) -> Self {
+        Self {
+            from,
+            list: false,
+            kind: Kind::default(),
+            regex: None,
+            format: None,
+            default: None,
+            required: false,
+        }
+    }
+}
+
+/// Where a field's values come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum From {
+    /// `css`: a CSS selector in the notation of Scrapy: `h1::text` (the texts directly in it), `a::attr(href)`, and
+    /// without either the element: all its visible text.
+    Css(Sited<String>),
+    /// `json`: a JSON Pointer (RFC 6901) or a JSONPath (RFC 9535), into a response of JSON.
+    Json(Sited<String>),
+    /// `header`: a field of the response's head.
+    Header(Sited<String>),
+    /// `meta`: the content of `<meta>` by its `name` or `property`, as `og:title`.
+    Meta(Sited<String>),
+    /// `json_ld`: the objects of this `@type` in the page's JSON-LD, and what `path` finds in each of them.
+    JsonLd(Sited<String>, Option<Sited<String>>),
+    /// `microdata`: the items of this type (the last part of `itemtype`) in the page's microdata, and what `path` finds in
+    /// each of them.
+    Microdata(Sited<String>, Option<Sited<String>>),
+    /// `table`: the rows of the tables that a selector matches, each an object by the table's headings.
+    Table(Sited<String>),
+    /// `page`: what the page says of itself.
+    Page(PageField),
+    /// `each` and `fields`: an object for each match of a selector, with fields looked for inside it.
+    Each(Sited<String>, Vec<(String, Field)>),
+}
+
+/// `type`: what a value is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// Text, white space normalised.
+    #[default]
+    Text,
+    /// A number, as a person writes it: `1,234.50 €`.
+    Number,
+    /// A whole number.
+    Integer,
+    /// `true`: yes, true, on, 1, or the mere presence of an element without text. `false`: no, false, off, 0.
+    Boolean,
+    /// A date, or a date and time, written as RFC 3339 does.
+    Date,
+    /// An absolute URL, by the page's `<base>`.
+    Url,
+    /// The element's HTML.
+    Html,
+    /// Text that is JSON.
+    Json,
+}
+
+/// What a page says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageField {
+    /// Its title.
+    Title,
+    /// Its description in `<meta>`.
+    Description,
+    /// The URL that it calls canonical.
+    Canonical,
+    /// Its language.
+    Language,
+    /// The number of its links.
+    LinkCount,
+    /// Its links, absolute, each once.
+    Links,
+    /// Its main text, without navigation and the like.
+    Text,
+    /// Its URL, after redirects.
+    Url,
+}
+
+impl PageField {
+    /// What is read of every page by default.
+    pub const DEFAULTS: [Self; 5] =
+        [Self::Title, Self::Description, Self::Canonical, Self::Language, Self::LinkCount];
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Title,
+        Self::Description,
+        Self::Canonical,
+        Self::Language,
+        Self::LinkCount,
+        Self::Links,
+        Self::Text,
+        Self::Url,
+    ];
+
+    /// The name in spider files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Title => "title",
+            Self::Description => "description",
+            Self::Canonical => "canonical",
+            Self::Language => "language",
+            Self::LinkCount => "link_count",
+            Self::Links => "links",
+            Self::Text => "text",
+            Self::Url => "url",
+        }
+    }
+}

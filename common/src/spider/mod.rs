@@ -1,0 +1,127 @@
+//! Spiders: what a person says of a crawl, in one TOML file: where to start, what to follow, what to extract, how
+//! politely, and where the items go.
+
+mod follow;
+mod items;
+mod place;
+mod recrawl;
+
+use std::num::NonZeroU64;
+
+pub use follow::Follow;
+pub use items::{Field, From, ItemRule, Kind, PageField};
+pub use place::{Mistake, Place, Sited};
+pub use recrawl::{Recrawl, UnknownRecrawl};
+
+use crate::names::SpiderName;
+use crate::rate::Rate;
+use crate::route::Rule;
+use crate::settings::{self, HostRule, ServerUrl, SinkSettings};
+
+/// One spider, as its file says. What the file leaves out is as the settings say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spider {
+    /// Its name: that of the file, without `.toml`.
+    pub name: SpiderName,
+    /// Where it starts.
+    pub start: Start,
+    /// The domains whose URLs it takes, each with all below it; any if there are none.
+    pub allowed_domains: Vec<String>,
+    /// Which links it follows; none if it follows none.
+    pub follow: Option<Follow>,
+    /// After how many pages done a crawl ends.
+    pub max_pages: Option<NonZeroU64>,
+    /// Whether pages that were crawled before are fetched again.
+    pub recrawl: Recrawl,
+    /// Rules that route URLs to lanes, before those of the settings.
+    pub route: Vec<Rule>,
+    /// How hosts are asked.
+    pub politeness: Manner,
+    /// What is sent with each request.
+    pub request: Request,
+    /// What is extracted.
+    pub items: Vec<ItemRule>,
+    /// Where items go, in place of what the settings say.
+    pub sinks: Option<Vec<SinkSettings>>,
+}
+
+impl Spider {
+    /// The spider `name` for which there is no file: it extracts what `[items]` of the settings says of every page, and
+    /// follows nothing.
+    pub fn without_file(name: SpiderName, items: &settings::Items) -> Self {
+        Self {
+            name,
+            start: Start::default(),
+            allowed_domains: Vec::new(),
+            follow: None,
+            max_pages: None,
+            recrawl: Recrawl::default(),
+            route: Vec::new(),
+            politeness: Manner::default(),
+            request: Request::default(),
+            items: vec![ItemRule::of_every_page(items)],
+            sinks: None,
+        }
+    }
+}
+
+/// `[start]`: where a crawl begins. Each is a URL, or for sitemaps and robots also a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    /// Sitemaps, sitemap indexes, feeds, lists of URLs.
+    pub sitemaps: Vec<String>,
+    /// Pages.
+    pub urls: Vec<String>,
+    /// `robots.txt` files, whose sitemaps are read.
+    pub robots: Vec<String>,
+}
+
+/// `[politeness]` of a spider: in place of what the settings say, where it says anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// How often one host is asked.
+    pub rate: Option<Rate>,
+    /// How many requests may follow each other without a gap.
+    pub burst: Option<u32>,
+    /// How many requests to one host may be under way at once.
+    pub concurrency: Option<u32>,
+    /// Whether robots.txt is obeyed.
+    pub robots: Option<bool>,
+    /// What differs for some hosts, before the settings' own rules.
+    pub host: Vec<HostRule>,
+}
+
+/// `[request]`: what is sent with each request of a spider.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// In place of `fetch.user_agent`.
+    pub user_agent: Option<String>,
+    /// Header fields, in order; their values may be secrets.
+    pub headers: Vec<(String, Secret)>,
+    /// Cookies, in order.
+    pub cookies: Vec<(String, Secret)>,
+    /// In place of `fetch.proxy`.
+    pub proxy: Option<ServerUrl>,
+}
+
+/// A text that shows nowhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The secret `text`.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself: for the request and nothing else.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("***")
+    }
+}
