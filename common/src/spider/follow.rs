@@ -13,6 +13,10 @@ pub struct Follow {
     pub exclude: Vec<Sited<String>>,
     /// A selector: only links inside what it matches are followed.
     pub area: Option<Sited<String>>,
+    /// Whether all links of a page are followed; if not, only those of `next`.
+    pub links: bool,
+    /// What is followed besides: the URLs that CSS selectors find in a page, or that JSON Pointers and JSONPaths find in JSON.
+    pub next: Vec<Sited<String>>,
     /// How many links away from the start at most.
     pub depth: u16,
     /// How many URLs of one host a crawl takes at most.
@@ -35,6 +39,8 @@ impl Default for Follow {
             include: Vec::new(),
             exclude: Vec::new(),
             area: None,
+            links: true,
+            next: Vec::new(),
             depth: 16,
             max_per_host: None,
             max_repeats: 3,
