@@ -12,7 +12,7 @@ use super::error::Fault;
 const APPLICATION: i64 = 0x7472_776c;
 
 /// The version of the tables below (`user_version`).
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 
 /// A URL costs an insertion at the end of `records` and of `fresh`, and later a share of a sorted one in
 /// `seen`; its terminal state costs a search and a deletion. The partial indexes hold only what was parked
@@ -98,6 +98,34 @@ const OUT_OF_2: &str = "
     PRAGMA user_version = 3;
 ";
 
+/// What version 4 has more: what a crawl is bound to, and more of its books.
+const OUT_OF_3: &str = "
+    ALTER TABLE crawls ADD COLUMN recrawl TEXT NOT NULL DEFAULT 'never';
+    ALTER TABLE crawls ADD COLUMN max_pages INTEGER;
+    ALTER TABLE crawls ADD COLUMN max_per_host INTEGER;
+    ALTER TABLE crawls ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE crawls ADD COLUMN left_out INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE crawl_reasons (
+        crawl  INTEGER NOT NULL,
+        reason TEXT NOT NULL,
+        count  INTEGER NOT NULL,
+        PRIMARY KEY (crawl, reason)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE crawl_hosts (
+        crawl     INTEGER NOT NULL,
+        host      TEXT NOT NULL,
+        admitted  INTEGER NOT NULL,
+        done      INTEGER NOT NULL,
+        failed    INTEGER NOT NULL,
+        skipped   INTEGER NOT NULL,
+        expired   INTEGER NOT NULL,
+        cancelled INTEGER NOT NULL,
+        bytes     INTEGER NOT NULL,
+        PRIMARY KEY (crawl, host)
+    ) STRICT, WITHOUT ROWID;
+    PRAGMA user_version = 4;
+";
+
 /// What makes room in a file of version 1 for them.
 const OUT_OF_1: &str = "
     ALTER TABLE crawls ADD COLUMN paused INTEGER;
@@ -166,11 +194,14 @@ fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
     let is_new = number("SELECT count(*) FROM sqlite_schema")? == 0;
     match (number("PRAGMA application_id")?, number("PRAGMA user_version")?) {
         (0, 0) if is_new => tx.execute_batch(&format!(
-            "{TABLES} {TABLES_OF_2} {OUT_OF_2} PRAGMA application_id = {APPLICATION};"
+            "{TABLES} {TABLES_OF_2} {OUT_OF_2} {OUT_OF_3} PRAGMA application_id = {APPLICATION};"
         ))?,
         (APPLICATION, VERSION) => {}
-        (APPLICATION, 1) => tx.execute_batch(&format!("{OUT_OF_1} {TABLES_OF_2} {INTO_2} {OUT_OF_2}"))?,
-        (APPLICATION, 2) => tx.execute_batch(OUT_OF_2)?,
+        (APPLICATION, 1) => {
+            tx.execute_batch(&format!("{OUT_OF_1} {TABLES_OF_2} {INTO_2} {OUT_OF_2} {OUT_OF_3}"))?
+        }
+        (APPLICATION, 2) => tx.execute_batch(&format!("{OUT_OF_2} {OUT_OF_3}"))?,
+        (APPLICATION, 3) => tx.execute_batch(OUT_OF_3)?,
         (APPLICATION, newer) => {
             let versions = format!("has schema version {newer}, and this program knows {VERSION}");
             return Err(Error::new(ErrorKind::Refused, versions).into());

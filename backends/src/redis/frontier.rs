@@ -219,7 +219,11 @@ impl Frontier for RedisFrontier {
             let keys = CrawlKeys::new(crawl);
             for places in places.chunks(BATCH) {
                 let mut call = self.scripts.park.prepare_invoke();
-                call.key(&keys.pending).key(&keys.outbox).key(&keys.begun).arg(worker.as_str()).arg(crawl.id.as_str());
+                call.key(&keys.pending)
+                    .key(&keys.outbox)
+                    .key(&keys.begun)
+                    .arg(worker.as_str())
+                    .arg(crawl.id.as_str());
                 for &at in places {
                     let parking = &parkings[at];
                     call.arg(parking.claim.url.as_str()).arg(parking.until.0).arg(u8::from(parking.failed));
@@ -350,7 +354,12 @@ impl Frontier for RedisFrontier {
 }
 
 fn admission_keys(call: &mut ScriptInvocation<'_>, keys: &CrawlKeys) {
-    call.key(&keys.crawl).key(&keys.seen).key(&keys.own).key(&keys.pending).key(&keys.outbox).key(&keys.hosts);
+    call.key(&keys.crawl)
+        .key(&keys.seen)
+        .key(&keys.own)
+        .key(&keys.pending)
+        .key(&keys.outbox)
+        .key(&keys.hosts);
 }
 
 fn admission_args(call: &mut ScriptInvocation<'_>, urls: &[NewUrl]) {
