@@ -16,6 +16,7 @@ mod link;
 mod robots;
 mod scripts;
 mod sweep;
+mod workers;
 
 pub use cache::RedisCache;
 pub use connect::{connect, warn_of_eviction};
