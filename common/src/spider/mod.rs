@@ -1,11 +1,13 @@
 //! Spiders: what a person says of a crawl, in one TOML file: where to start, what to follow, what to extract, how
 //! politely, and where the items go.
 
+pub mod file;
 mod follow;
 mod items;
 mod place;
 mod recrawl;
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 
 pub use follow::Follow;
@@ -17,6 +19,7 @@ use crate::names::SpiderName;
 use crate::rate::Rate;
 use crate::route::Rule;
 use crate::settings::{self, HostRule, ServerUrl, SinkSettings};
+use crate::url::{CanonicalUrl, Host};
 
 /// One spider, as its file says. What the file leaves out is as the settings say.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,6 +66,29 @@ impl Spider {
             sinks: None,
         }
     }
+
+    /// Whether URLs of `host` are taken.
+    pub fn allows(&self, host: &Host) -> bool {
+        is_allowed(&self.allowed_domains, host)
+    }
+
+    /// Whether `host` is the spider's own, so that it may have the header fields and cookies of `[request]`: one of
+    /// `allowed_domains`, or if there are none, a host of `[start]`. What a page or a redirect leads to is not.
+    pub fn is_at_home(&self, host: &Host) -> bool {
+        if self.allowed_domains.is_empty() { self.start_hosts().contains(host) } else { self.allows(host) }
+    }
+
+    /// The hosts of `[start]`, each once.
+    pub fn start_hosts(&self) -> BTreeSet<Host> {
+        let Start { sitemaps, urls, robots } = &self.start;
+        let all = [sitemaps, urls, robots].into_iter().flatten();
+        all.filter_map(|url| CanonicalUrl::parse(url).ok()).map(|url| url.host()).collect()
+    }
+}
+
+/// Whether `host` is in one of `domains`; any host is, where there are none.
+fn is_allowed(domains: &[String], host: &Host) -> bool {
+    domains.is_empty() || domains.iter().any(|domain| host.is_within(domain))
 }
 
 /// `[start]`: where a crawl begins. Each is a URL, or for sitemaps and robots also a file.
