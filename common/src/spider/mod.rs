@@ -2,6 +2,7 @@
 //! politely, and where the items go.
 
 pub mod file;
+pub mod folder;
 mod follow;
 mod items;
 mod place;
@@ -72,17 +73,35 @@ impl Spider {
         is_allowed(&self.allowed_domains, host)
     }
 
-    /// Whether `host` is the spider's own, so that it may have the header fields and cookies of `[request]`: one of
-    /// `allowed_domains`, or if there are none, a host of `[start]`. What a page or a redirect leads to is not.
-    pub fn is_at_home(&self, host: &Host) -> bool {
-        if self.allowed_domains.is_empty() { self.start_hosts().contains(host) } else { self.allows(host) }
+    /// The spider's own hosts, which may have the header fields and cookies of `[request]`.
+    pub fn home(&self) -> Home {
+        let Start { sitemaps, urls, robots } = &self.start;
+        let start = [sitemaps, urls, robots].into_iter().flatten();
+        let hosts = start.filter_map(|url| CanonicalUrl::parse(url).ok()).map(|url| url.host());
+        match self.allowed_domains.as_slice() {
+            [] => Home { domains: Vec::new(), hosts: hosts.collect() },
+            domains => Home { domains: domains.to_vec(), hosts: BTreeSet::new() },
+        }
+    }
+}
+
+/// The hosts that a spider is for: those of `allowed_domains`, or if there are none, those of `[start]`. What a page or
+/// a redirect leads to is not one of them for that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    domains: Vec<String>,
+    hosts: BTreeSet<Host>,
+}
+
+impl Home {
+    /// Whether `host` is one of them.
+    pub fn has(&self, host: &Host) -> bool {
+        self.hosts.contains(host) || self.domains.iter().any(|domain| host.is_within(domain))
     }
 
-    /// The hosts of `[start]`, each once.
-    pub fn start_hosts(&self) -> BTreeSet<Host> {
-        let Start { sitemaps, urls, robots } = &self.start;
-        let all = [sitemaps, urls, robots].into_iter().flatten();
-        all.filter_map(|url| CanonicalUrl::parse(url).ok()).map(|url| url.host()).collect()
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty() && self.domains.is_empty()
     }
 }
 

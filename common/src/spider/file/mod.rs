@@ -76,7 +76,7 @@ fn file(spider: &mut Spider, mut file: Section<'_>) {
     spider.follow = file.within("follow", follow::follow);
     spider.route = file.all("route", |given| given.section().and_then(rules::route));
     spider.politeness = file.within("politeness", rules::politeness).unwrap_or_default();
-    let has_home = !spider.allowed_domains.is_empty() || !spider.start_hosts().is_empty();
+    let has_home = !spider.home().is_empty();
     spider.request =
         file.within("request", |section| request::request(section, has_home)).unwrap_or_default();
     if let Some(items) = items(&mut file) {
