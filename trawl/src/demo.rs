@@ -47,6 +47,7 @@ impl Args {
         let sitemap = format!("{site}/sitemap.xml").parse::<Source>().map_err(Fail::run)?;
         let crawl = crawl::Args {
             sources: vec![sitemap],
+            spider: None,
             out: self.out.clone(),
             state: folder.path().join("demo.db"),
             rate: None,

@@ -7,6 +7,7 @@ mod follow;
 mod items;
 mod place;
 mod recrawl;
+mod scope;
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
@@ -15,6 +16,7 @@ pub use follow::Follow;
 pub use items::{Field, From, ItemRule, Kind, PageField};
 pub use place::{Mistake, Place, Sited};
 pub use recrawl::{Recrawl, UnknownRecrawl};
+pub use scope::Scope;
 
 use crate::names::SpiderName;
 use crate::rate::Rate;
@@ -29,7 +31,7 @@ pub struct Spider {
     pub name: SpiderName,
     /// Where it starts.
     pub start: Start,
-    /// The domains whose URLs it takes, each with all below it; any if there are none.
+    /// The domains whose URLs it takes, each with all below it; `*` for any, as if there are none.
     pub allowed_domains: Vec<String>,
     /// Which links it follows; none if it follows none.
     pub follow: Option<Follow>,
@@ -79,13 +81,13 @@ impl Spider {
         let start = [sitemaps, urls, robots].into_iter().flatten();
         let hosts = start.filter_map(|url| CanonicalUrl::parse(url).ok()).map(|url| url.host());
         match self.allowed_domains.as_slice() {
-            [] => Home { domains: Vec::new(), hosts: hosts.collect() },
+            domains if is_any(domains) => Home { domains: Vec::new(), hosts: hosts.collect() },
             domains => Home { domains: domains.to_vec(), hosts: BTreeSet::new() },
         }
     }
 }
 
-/// The hosts that a spider is for: those of `allowed_domains`, or if there are none, those of `[start]`. What a page or
+/// The hosts that a spider is for: those of `allowed_domains`, or if that is any, those of `[start]`. What a page or
 /// a redirect leads to is not one of them for that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
@@ -105,9 +107,13 @@ impl Home {
     }
 }
 
-/// Whether `host` is in one of `domains`; any host is, where there are none.
+fn is_any(domains: &[String]) -> bool {
+    domains.is_empty() || domains.iter().any(|domain| domain == "*")
+}
+
+/// Whether `host` is in one of `domains`.
 fn is_allowed(domains: &[String], host: &Host) -> bool {
-    domains.is_empty() || domains.iter().any(|domain| host.is_within(domain))
+    is_any(domains) || domains.iter().any(|domain| host.is_within(domain))
 }
 
 /// `[start]`: where a crawl begins. Each is a URL, or for sitemaps and robots also a file.

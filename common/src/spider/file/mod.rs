@@ -68,7 +68,7 @@ pub fn read(
 }
 
 fn file(spider: &mut Spider, mut file: Section<'_>) {
-    spider.allowed_domains = file.all("allowed_domains", start::domain);
+    spider.allowed_domains = file.all("allowed_domains", start::allowed);
     spider.max_pages = file.read("max_pages", positive);
     spider.recrawl = file.read("recrawl", Given::parsed).unwrap_or_default();
     let domains = &spider.allowed_domains;

@@ -6,6 +6,12 @@ use crate::spider::{Start, is_allowed};
 use crate::text::printable;
 use crate::url::CanonicalUrl;
 
+/// A domain of `allowed_domains`, or `*` for any.
+pub(super) fn allowed(given: &Given<'_>) -> Option<String> {
+    let text = given.words()?.value;
+    if text == "*" { Some(text) } else { domain(given) }
+}
+
 /// A domain, as hosts are written: in lower case, and in Punycode.
 pub(super) fn domain(given: &Given<'_>) -> Option<String> {
     let text = given.words()?.value;

@@ -7,6 +7,7 @@ use crate::lane::Lane;
 use crate::rate::Rate;
 use crate::settings::{Compress, Items, SinkSettings};
 use crate::spider::{Field, From, Kind, PageField, Recrawl};
+use crate::url::CanonicalUrl;
 
 /// A file that says everything that can be said.
 const WHOLE: &str = include_str!("whole.toml");
@@ -164,6 +165,15 @@ fn a_domain_is_a_host_and_nothing_else() {
     }
     let spider = reading("allowed_domains = ['Shop.Example', '[::1]', '10.0.0.1']").ready().unwrap();
     assert_eq!(spider.allowed_domains, ["shop.example", "[::1]", "10.0.0.1"]);
+}
+
+#[test]
+fn a_star_allows_every_domain_and_makes_none_of_them_home() {
+    let text = "allowed_domains = ['*']\n[start]\nurls = ['https://a.example/']";
+    let spider = reading(text).ready().unwrap();
+    let host = |host: &str| CanonicalUrl::parse(&format!("http://{host}/")).unwrap().host();
+    assert!(spider.allows(&host("b.example")) && !spider.home().has(&host("b.example")));
+    assert!(spider.home().has(&host("a.example")));
 }
 
 #[test]
