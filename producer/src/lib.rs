@@ -20,6 +20,7 @@ mod lease;
 mod read;
 mod report;
 mod source;
+mod start;
 mod workload;
 
 pub mod sitemap;
@@ -33,12 +34,14 @@ use gait::Gait;
 use read::Sorter;
 pub use report::{Counters, Progress, Report};
 pub use source::{InvalidSource, Source};
+pub use start::{NoStart, Start};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{self, NewUrl, Ports, Terms};
 use trawl_common::settings::Settings;
+use trawl_common::spider::Spider;
 use trawl_web::Fetcher;
 
 /// Bundles that wait between the reader and the admission: bounds the memory of a run.
@@ -47,16 +50,16 @@ const BUNDLES_AHEAD: usize = 8;
 /// What a run is to do.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Where to read.
-    pub sources: Vec<Source>,
+    /// The spider that the URLs are for.
+    pub spider: Arc<Spider>,
+    /// Where it begins.
+    pub start: Start,
     /// The most URLs to take from them.
     pub limit: Option<u64>,
     /// What an HTML page among the sources means.
     pub html: Html,
     /// What bounds the life of a URL.
     pub lifetime: Lifetime,
-    /// What the crawl is bound to.
-    pub terms: Terms,
 }
 
 /// What an HTML page among the sources means.
@@ -114,7 +117,8 @@ pub async fn run(
     progress: Arc<Progress>,
     stop: &CancellationToken,
 ) -> Result<Report, RunError> {
-    let (ttl, terms) = (settings.recovery.patience, job.terms);
+    let (ttl, terms) = (settings.recovery.patience, Terms::of(&job.spider));
+    let politeness = settings.politeness.of(&job.spider.politeness);
     let (findings, discovered) = discover(Arc::clone(&settings), job, &progress, stop)?;
     let health = Arc::new(Health::default());
     let lease =
@@ -135,7 +139,7 @@ pub async fn run(
     } else {
         lease.close().await?;
     }
-    let overloads = progress.overloads(&settings.politeness);
+    let overloads = progress.overloads(&politeness);
     Ok(Report { counters: progress.snapshot(), problems, empty, overloads, stopped })
 }
 
@@ -147,6 +151,7 @@ pub async fn preview(
     mut show: impl FnMut(&Finding),
 ) -> Result<Report, RunError> {
     let progress = Arc::new(Progress::default());
+    let politeness = settings.politeness.of(&job.spider.politeness);
     let (mut findings, discovered) = discover(Arc::clone(&settings), job, &progress, stop)?;
     while let Some(bundle) = findings.recv().await {
         for finding in &bundle {
@@ -161,7 +166,7 @@ pub async fn preview(
         }
     }
     let (problems, empty) = discovered.await.unwrap_or_else(broken_off);
-    let (overloads, stopped) = (progress.overloads(&settings.politeness), stop.is_cancelled());
+    let (overloads, stopped) = (progress.overloads(&politeness), stop.is_cancelled());
     Ok(Report { counters: progress.snapshot(), problems, empty, overloads, stopped })
 }
 
@@ -180,9 +185,9 @@ fn discover(
     stop: &CancellationToken,
 ) -> Result<(mpsc::Receiver<Vec<Finding>>, Discovered), RunError> {
     let discovery = Discovery {
-        fetcher: Fetcher::new(&settings.fetch)?,
-        gait: Gait::new(settings.politeness.clone()),
-        sorter: Sorter { settings, lifetime: job.lifetime },
+        fetcher: Fetcher::of(&job.spider, &settings.fetch)?,
+        gait: Gait::new(settings.politeness.of(&job.spider.politeness)),
+        sorter: Sorter::new(settings, job.spider, job.lifetime, Arc::clone(progress)),
         html: job.html,
         progress: Arc::clone(progress),
         problems: Lines::default(),
@@ -191,7 +196,7 @@ fn discover(
     let (send, read) = mpsc::channel(BUNDLES_AHEAD);
     let (pass, findings) = mpsc::channel(1);
     tokio::spawn(pass_on(read, pass, job.limit.unwrap_or(u64::MAX), stop.clone()));
-    let discovered = tokio::spawn(discovery.run(job.sources, send));
+    let discovered = tokio::spawn(discovery.run(job.start, send));
     Ok((findings, discovered))
 }
 

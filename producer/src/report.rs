@@ -16,6 +16,7 @@ pub struct Progress {
     found: AtomicU64,
     new: AtomicU64,
     invalid: AtomicU64,
+    outside: AtomicU64,
     /// Zero while the run does not wait.
     backlog: AtomicU64,
     workload: Mutex<Workload>,
@@ -54,6 +55,10 @@ impl Progress {
         self.invalid.fetch_add(count as u64, Ordering::Relaxed);
     }
 
+    pub(crate) fn outside(&self) {
+        self.outside.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn waits_for_backlog(&self, pending: Option<u64>) {
         self.backlog.store(pending.unwrap_or(0), Ordering::Relaxed);
     }
@@ -73,6 +78,7 @@ impl Progress {
             new,
             seen: found.saturating_sub(new),
             invalid: read(&self.invalid),
+            outside: read(&self.outside),
         }
     }
 }
@@ -90,6 +96,8 @@ pub struct Counters {
     pub seen: u64,
     /// Entries that are no URL; each is a dead letter.
     pub invalid: u64,
+    /// URLs outside the domains that the spider takes; they are left out.
+    pub outside: u64,
 }
 
 /// The end of a run.

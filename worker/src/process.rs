@@ -1,12 +1,14 @@
 //! One URL from its turn to its outcome.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tracing::debug;
 use trawl_common::item::{Item, item_id};
 use trawl_common::message::{Hop, Message};
 use trawl_common::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::ports::{Page, Response};
+use trawl_common::spider::Request;
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction};
@@ -43,7 +45,9 @@ pub(crate) async fn process(shared: &Shared, mut job: Job, ticket: Ticket) -> Se
 
 async fn response(shared: &Shared, job: &mut Job, ticket: Ticket) -> Result<Response, Outcome> {
     let url = job.message.url.clone();
-    let ttl = shared.settings.cache.ttl;
+    // What was answered to one spider's own request is for no other.
+    let is_plain = job.spider.spider.request == Request::default();
+    let ttl = if is_plain { shared.settings.cache.ttl } else { Duration::ZERO };
     // The cache is a help, not a part: its errors are misses.
     if !ttl.is_zero()
         && let Ok(Some(response)) = shared.ports.cache.get(&url).await

@@ -14,7 +14,7 @@ use crate::line::Line;
 use crate::message::Message;
 use crate::names::{CrawlId, CrawlRef, WorkerId};
 use crate::outcome::Terminal;
-use crate::spider::Recrawl;
+use crate::spider::{Recrawl, Spider};
 use crate::time::UnixMs;
 use crate::url::CanonicalUrl;
 
@@ -141,6 +141,17 @@ pub struct Terms {
     pub max_pages: Option<NonZeroU64>,
     /// How many URLs of one host it takes at most, of those that pages link to.
     pub max_per_host: Option<NonZeroU64>,
+}
+
+impl Terms {
+    /// The terms of a spider's crawls.
+    pub fn of(spider: &Spider) -> Self {
+        Self {
+            recrawl: spider.recrawl,
+            max_pages: spider.max_pages,
+            max_per_host: spider.follow.as_ref().and_then(|follow| follow.max_per_host),
+        }
+    }
 }
 
 /// A page that links, and what to.
