@@ -79,7 +79,10 @@ impl Args {
 
     /// Crawls with these settings until all is done or a signal comes.
     pub(crate) async fn crawl(self, settings: Settings) -> Outcome {
-        let (spider, folder) = self.spider(&settings)?;
+        let named = self.spider.clone().unwrap_or_default();
+        // What flags say wins over its file.
+        let folder = named.folder(&settings).with_rate(self.rate);
+        let (spider, _) = spider::load(&named, &folder, &settings)?;
         let job = self.job(spider)?;
         let signals = Signals::listen().map_err(Fail::run)?;
         let store = Embedded::open(&self.state, settings.recovery.patience).map_err(Fail::usage)?;
@@ -105,18 +108,6 @@ impl Args {
         let (books, report) = run.to_the_end(job).await?;
         self.tell(&books, &report, run.signals.exit());
         Ok(exit(&books, &report, run.signals.exit()))
-    }
-
-    /// The spider, and where the worker finds it. What flags say wins over its file.
-    fn spider(&self, settings: &Settings) -> Result<(Spider, Folder), Fail> {
-        let folder = |arg: &SpiderArg| arg.folder(settings).with_rate(self.rate);
-        match &self.spider {
-            Some(arg) => Ok((spider::load(arg, settings)?.0, folder(arg))),
-            None => {
-                let default = SpiderArg::Name(SpiderName::default().to_string());
-                Ok((default.load(settings)?, folder(&default)))
-            }
-        }
     }
 
     fn job(&self, spider: Spider) -> Result<Job, Fail> {
