@@ -8,10 +8,9 @@ use trawl_backends::fleet;
 use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, await_end, count};
 use trawl_common::crawl::{Books, CrawlState};
 use trawl_common::exit::Exit;
-use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
+use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::Frontier;
 use trawl_common::settings::Settings;
-use trawl_common::spider::Spider;
 use trawl_common::time::UnixMs;
 
 use crate::{Finding, Html, Job, Lifetime, Progress, Report, RunError, Source, Start, preview, run};
@@ -51,7 +50,8 @@ impl Args {
     pub async fn run(self, global: Global) -> Outcome {
         let settings = Arc::new(Global::load(&global.source())?);
         let signals = Signals::listen().map_err(Fail::run)?;
-        let spider = self.spider(&settings)?;
+        let spider = self.spider.clone().unwrap_or_default();
+        let spider = spider.load(&spider.folder(&settings), &settings)?;
         let start = Start::of(&spider, &self.sources).map_err(Fail::usage)?;
         let name = spider.name.clone();
         let job = Job {
@@ -73,11 +73,6 @@ impl Args {
         let id = self.crawl.clone().unwrap_or_else(|| CrawlId::generate(UnixMs::now()));
         let crawl = CrawlRef { id, spider: name };
         self.produce(&settings, job, &crawl, &signals).await
-    }
-
-    fn spider(&self, settings: &Settings) -> Result<Spider, Fail> {
-        let default = || SpiderArg::Name(SpiderName::default().to_string());
-        self.spider.clone().unwrap_or_else(default).load(settings)
     }
 
     async fn produce(

@@ -1,0 +1,108 @@
+//! Spiders in a fleet: what a worker does by their files.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::collections::HashSet;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Html;
+use serde_json::Value;
+use support::{Fleet, LIMIT, ends_well, items};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+
+type Log = Arc<Mutex<Vec<(String, String)>>>;
+
+/// A site whose robots.txt forbids two pages to one crawler each, and the log of who asked for what.
+async fn site() -> (String, Log) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    let log = Log::default();
+    let answer = |State(log): State<Log>, request: Request| async move {
+        let path = request.uri().path().to_owned();
+        let agent = request.headers()["user-agent"].to_str().unwrap().to_owned();
+        log.lock().unwrap().push((agent, path.clone()));
+        match path.as_str() {
+            "/robots.txt" => {
+                Html("User-agent: one\nDisallow: /a\n\nUser-agent: two\nDisallow: /b\n".to_owned())
+            }
+            path => Html(format!("<title>{path}</title>")),
+        }
+    };
+    let router = Router::new().fallback(answer).with_state(Arc::clone(&log));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (origin, log)
+}
+
+/// Writes the file of a spider that starts with the pages `/a` and `/b`.
+fn write(fleet: &Fleet, name: &str, origin: &str, rest: &str) {
+    let folder = fleet.folder.path().join("spiders");
+    fs::create_dir_all(&folder).unwrap();
+    let text = format!("[start]\nurls = ['{origin}/a', '{origin}/b']\n{rest}\n");
+    fs::write(folder.join(format!("{name}.toml")), text).unwrap();
+}
+
+async fn crawl(fleet: &Fleet, spider: &str) {
+    let words = ["producer", "--spider", spider, "--wait", "-q"];
+    let output = timeout(LIMIT, fleet.command(&words).output()).await.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[tokio::test]
+async fn each_spider_obeys_what_robots_txt_says_to_its_own_user_agent() {
+    let (fleet, (origin, log)) = (Fleet::new().await, site().await);
+    let names = ["one", "two"].map(|agent| format!("{}-{agent}", fleet.name));
+    for (name, agent) in names.iter().zip(["one", "two"]) {
+        write(&fleet, name, &origin, &format!("[request]\nuser_agent = '{agent}/1.0'"));
+    }
+    let worker = fleet.worker(&[]);
+    for name in &names {
+        crawl(&fleet, name).await;
+    }
+    ends_well(worker).await;
+    let log = log.lock().unwrap().clone();
+    let pages: HashSet<_> = log.iter().filter(|(_, path)| path != "/robots.txt").cloned().collect();
+    let expected = [("one/1.0", "/b"), ("two/1.0", "/a")];
+    assert_eq!(pages, expected.map(|(agent, path)| (agent.to_owned(), path.to_owned())).into());
+    assert_eq!(log.len() - pages.len(), 1, "one robots.txt serves both: {log:?}");
+}
+
+#[tokio::test]
+async fn a_worker_works_by_a_changed_file_without_a_restart() {
+    let (fleet, (origin, _)) = (Fleet::new().await, site().await);
+    let name = fleet.name.clone();
+    let worker = fleet.worker(&[]);
+    write(&fleet, &name, &origin, "[fields]\nbefore = 'title::text'");
+    crawl(&fleet, &name).await;
+    write(&fleet, &name, &origin, "[fields]\nafter = 'title::text'");
+    let changed = async {
+        for number in 0.. {
+            // A page that was not crawled before, each time.
+            let page = format!("{origin}/{number}");
+            let words = ["producer", "-", "--spider", &name, "--wait", "-q"];
+            let mut producer = fleet.command(&words).stdin(Stdio::piped()).spawn().unwrap();
+            producer.stdin.take().unwrap().write_all(page.as_bytes()).await.unwrap();
+            assert!(producer.wait().await.unwrap().success());
+            let items = items(fleet.folder.path());
+            let fields =
+                |item: &Value| item["fields"].as_object().unwrap().keys().cloned().collect::<String>();
+            let known: HashSet<_> = items.iter().map(fields).collect();
+            if known.contains("after") {
+                return known;
+            }
+        }
+        unreachable!("numbers do not end")
+    };
+    let known = timeout(LIMIT, changed).await.unwrap();
+    ends_well(worker).await;
+    let after = items(fleet.folder.path()).iter().filter(|item| item["fields"]["after"].is_string()).count();
+    assert!(after >= 1 && known.iter().any(|fields| fields.contains("before")), "{known:?}");
+}
