@@ -76,6 +76,22 @@ async fn each_spider_obeys_what_robots_txt_says_to_its_own_user_agent() {
 }
 
 #[tokio::test]
+async fn what_a_spider_was_answered_by_its_own_cookies_is_kept_for_no_other() {
+    let (fleet, (origin, log)) = (Fleet::new().await, site().await);
+    let worker = fleet.worker(&[]);
+    let asked = || log.lock().unwrap().iter().filter(|(_, path)| path == "/a").count();
+    for (number, (rest, expected)) in
+        [("[request]\ncookies = { session = 'mine' }", 1), ("", 2), ("", 2)].into_iter().enumerate()
+    {
+        let name = format!("{}-{number}", fleet.name);
+        write(&fleet, &name, &origin, rest);
+        crawl(&fleet, &name).await;
+        assert_eq!(asked(), expected, "{rest}");
+    }
+    ends_well(worker).await;
+}
+
+#[tokio::test]
 async fn a_worker_works_by_a_changed_file_without_a_restart() {
     let (fleet, (origin, _)) = (Fleet::new().await, site().await);
     let name = fleet.name.clone();

@@ -200,7 +200,7 @@ fn a_field_has_one_source_and_what_fits_it() {
     one("[fields]\na = { json = 'price' }", "2:14 fields.a.json: is neither a JSON Pointer");
     one("[fields]\na = { json = '/a~2' }", "2:14 fields.a.json: is not a JSON Pointer");
     one("[fields]\na = { page = 'titel' }", "2:14 fields.a.page: there is no `titel`: did you mean `title`?");
-    one("[fields]\na = { each = 'li' }", "2:5 fields.a: `each` needs `fields`");
+    one("[fields]\na = { each = 'li' }", "2:5 fields.a: `fields` is missing");
     one("[fields]\na = { each = '', fields = { b = 'b' } }", "2:14 fields.a.each: must not be empty");
     one(
         "[fields]\na = { each = 'li', type = 'url', fields = { b = 'b' } }",
