@@ -44,7 +44,9 @@ impl<'a> Section<'a> {
 
     /// What stands under `key`.
     pub(super) fn get(&mut self, key: &'static str) -> Option<Given<'a>> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         let value = self.table.get(key)?;
         Some(Given { notes: self.notes, key: self.path(key), value })
     }

@@ -169,13 +169,27 @@ fn a_domain_is_a_host_and_nothing_else() {
     assert_eq!(spider.allowed_domains, ["shop.example", "[::1]", "10.0.0.1"]);
 }
 
+fn is_home(text: &str, url: &str) -> bool {
+    reading(text).ready().unwrap().home().has(&url.parse().unwrap())
+}
+
 #[test]
 fn a_star_allows_every_domain_and_makes_none_of_them_home() {
-    let text = "allowed_domains = ['*']\n[start]\nurls = ['https://a.example/']";
+    let text = "allowed_domains = ['*']\n[start]\nurls = ['http://a.example/']";
     let spider = reading(text).ready().unwrap();
-    let host = |host: &str| CanonicalUrl::parse(&format!("http://{host}/")).unwrap().host();
-    assert!(spider.allows(&host("b.example")) && !spider.home().has(&host("b.example")));
-    assert!(spider.home().has(&host("a.example")));
+    assert!(spider.allows(&"http://b.example/".parse::<CanonicalUrl>().unwrap().host()));
+    assert!(!is_home(text, "http://b.example/") && is_home(text, "http://a.example/x"));
+}
+
+#[test]
+fn a_spider_that_starts_by_tls_alone_is_at_home_by_tls_alone() {
+    let start =
+        |scheme: &str| format!("allowed_domains = ['a.example']\n[start]\nurls = ['{scheme}://a.example/']");
+    assert!(
+        !is_home(&start("https"), "http://a.example/") && is_home(&start("https"), "https://www.a.example/")
+    );
+    assert!(is_home(&start("http"), "http://a.example/") && is_home(&start("http"), "https://a.example/"));
+    assert!(is_home("allowed_domains = ['a.example']", "http://a.example/"));
 }
 
 #[test]
