@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Html;
-use serde_json::Value;
 use support::{Fleet, LIMIT, ends_well, items};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
+use tokio::process::Command;
 use tokio::time::timeout;
 
 type Log = Arc<Mutex<Vec<(String, String)>>>;
@@ -76,33 +76,52 @@ async fn each_spider_obeys_what_robots_txt_says_to_its_own_user_agent() {
 }
 
 #[tokio::test]
+async fn what_a_spider_was_answered_by_its_own_cookies_is_kept_for_no_other() {
+    let (fleet, (origin, log)) = (Fleet::new().await, site().await);
+    let worker = fleet.worker(&[]);
+    let asked = || log.lock().unwrap().iter().filter(|(_, path)| path == "/a").count();
+    for (number, (rest, expected)) in
+        [("[request]\ncookies = { session = 'mine' }", 1), ("", 2), ("", 2)].into_iter().enumerate()
+    {
+        let name = format!("{}-{number}", fleet.name);
+        write(&fleet, &name, &origin, rest);
+        crawl(&fleet, &name).await;
+        assert_eq!(asked(), expected, "{rest}");
+    }
+    ends_well(worker).await;
+}
+
+/// Gives a producer one page to crawl, and waits until it was crawled.
+async fn feed(mut producer: Command, page: &str) {
+    let mut producer = producer.stdin(Stdio::piped()).spawn().unwrap();
+    producer.stdin.take().unwrap().write_all(page.as_bytes()).await.unwrap();
+    assert!(producer.wait().await.unwrap().success());
+}
+
+/// The names of the fields of all items so far.
+fn fields(fleet: &Fleet) -> HashSet<String> {
+    let all = items(fleet.folder.path());
+    all.iter().flat_map(|item| item["fields"].as_object().unwrap().keys().cloned()).collect()
+}
+
+#[tokio::test]
 async fn a_worker_works_by_a_changed_file_without_a_restart() {
     let (fleet, (origin, _)) = (Fleet::new().await, site().await);
     let name = fleet.name.clone();
     let worker = fleet.worker(&[]);
     write(&fleet, &name, &origin, "[fields]\nbefore = 'title::text'");
-    crawl(&fleet, &name).await;
+    feed(fleet.producer("-"), &format!("{origin}/first")).await;
+    assert_eq!(fields(&fleet), ["before".to_owned()].into());
     write(&fleet, &name, &origin, "[fields]\nafter = 'title::text'");
-    let changed = async {
-        for number in 0.. {
+    let until_changed = async {
+        let mut number = 0;
+        while !fields(&fleet).contains("after") {
             // A page that was not crawled before, each time.
-            let page = format!("{origin}/{number}");
-            let words = ["producer", "-", "--spider", &name, "--wait", "-q"];
-            let mut producer = fleet.command(&words).stdin(Stdio::piped()).spawn().unwrap();
-            producer.stdin.take().unwrap().write_all(page.as_bytes()).await.unwrap();
-            assert!(producer.wait().await.unwrap().success());
-            let items = items(fleet.folder.path());
-            let fields =
-                |item: &Value| item["fields"].as_object().unwrap().keys().cloned().collect::<String>();
-            let known: HashSet<_> = items.iter().map(fields).collect();
-            if known.contains("after") {
-                return known;
-            }
+            number += 1;
+            let producer = fleet.command(&["producer", "-", "--spider", &name, "--wait", "-q"]);
+            feed(producer, &format!("{origin}/{number}")).await;
         }
-        unreachable!("numbers do not end")
     };
-    let known = timeout(LIMIT, changed).await.unwrap();
+    timeout(LIMIT, until_changed).await.unwrap();
     ends_well(worker).await;
-    let after = items(fleet.folder.path()).iter().filter(|item| item["fields"]["after"].is_string()).count();
-    assert!(after >= 1 && known.iter().any(|fields| fields.contains("before")), "{known:?}");
 }

@@ -41,15 +41,15 @@ pub(crate) fn examine(path: &Path, settings: &Settings) -> Result<Examined, Unus
     let name = folder::name_of(path)?;
     let text = folder::text(path)?;
     let mut reading = file::read(name, &text, &folder::environment, &settings.items);
-    let ready = Ready::of(&reading.spider)
-        .map_err(|mistakes| {
-            reading.mistakes.extend(mistakes);
-            // One mistake a place is enough: the first to find it says most.
-            reading.mistakes.sort_by_key(|mistake| mistake.place);
-            reading.mistakes.dedup_by_key(|mistake| mistake.place);
-        })
-        .ok()
-        .filter(|_| reading.mistakes.is_empty());
+    let ready = Ready::of(&reading.spider);
+    if let Err(mistakes) = &ready {
+        // Some are found by both.
+        let is_new = |new: &&Mistake| reading.mistakes.iter().all(|known| known.place != new.place);
+        let new: Vec<_> = mistakes.iter().filter(is_new).cloned().collect();
+        reading.mistakes.extend(new);
+        reading.mistakes.sort_by_key(|mistake| mistake.place);
+    }
+    let ready = ready.ok().filter(|_| reading.mistakes.is_empty());
     Ok(Examined { path: path.to_owned(), text, reading, ready })
 }
 

@@ -169,13 +169,27 @@ fn a_domain_is_a_host_and_nothing_else() {
     assert_eq!(spider.allowed_domains, ["shop.example", "[::1]", "10.0.0.1"]);
 }
 
+fn is_home(text: &str, url: &str) -> bool {
+    reading(text).ready().unwrap().home().has(&url.parse().unwrap())
+}
+
 #[test]
 fn a_star_allows_every_domain_and_makes_none_of_them_home() {
-    let text = "allowed_domains = ['*']\n[start]\nurls = ['https://a.example/']";
+    let text = "allowed_domains = ['*']\n[start]\nurls = ['http://a.example/']";
     let spider = reading(text).ready().unwrap();
-    let host = |host: &str| CanonicalUrl::parse(&format!("http://{host}/")).unwrap().host();
-    assert!(spider.allows(&host("b.example")) && !spider.home().has(&host("b.example")));
-    assert!(spider.home().has(&host("a.example")));
+    assert!(spider.allows(&"http://b.example/".parse::<CanonicalUrl>().unwrap().host()));
+    assert!(!is_home(text, "http://b.example/") && is_home(text, "http://a.example/x"));
+}
+
+#[test]
+fn a_spider_that_starts_by_tls_alone_is_at_home_by_tls_alone() {
+    let start =
+        |scheme: &str| format!("allowed_domains = ['a.example']\n[start]\nurls = ['{scheme}://a.example/']");
+    assert!(
+        !is_home(&start("https"), "http://a.example/") && is_home(&start("https"), "https://www.a.example/")
+    );
+    assert!(is_home(&start("http"), "http://a.example/") && is_home(&start("http"), "https://a.example/"));
+    assert!(is_home("allowed_domains = ['a.example']", "http://a.example/"));
 }
 
 #[test]
@@ -200,7 +214,7 @@ fn a_field_has_one_source_and_what_fits_it() {
     one("[fields]\na = { json = 'price' }", "2:14 fields.a.json: is neither a JSON Pointer");
     one("[fields]\na = { json = '/a~2' }", "2:14 fields.a.json: is not a JSON Pointer");
     one("[fields]\na = { page = 'titel' }", "2:14 fields.a.page: there is no `titel`: did you mean `title`?");
-    one("[fields]\na = { each = 'li' }", "2:5 fields.a: `each` needs `fields`");
+    one("[fields]\na = { each = 'li' }", "2:5 fields.a: `fields` is missing");
     one("[fields]\na = { each = '', fields = { b = 'b' } }", "2:14 fields.a.each: must not be empty");
     one(
         "[fields]\na = { each = 'li', type = 'url', fields = { b = 'b' } }",
