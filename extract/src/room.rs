@@ -1,0 +1,113 @@
+//! How much a field may hold.
+
+use serde_json::Value;
+use trawl_common::text::legible;
+
+use super::MAX_TEXT;
+
+/// The room of one field, in bytes, for all its values together.
+#[derive(Debug)]
+pub(crate) struct Room(usize);
+
+impl Room {
+    pub(crate) fn of(bytes: usize) -> Self {
+        Self(bytes)
+    }
+
+    /// Whether nothing more fits.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0 == 0
+    }
+
+    /// How many bytes are left.
+    pub(crate) fn left(&self) -> usize {
+        self.0
+    }
+
+    /// Takes so many bytes; `false` if there are not as many, and then there are none.
+    pub(crate) fn take(&mut self, bytes: usize) -> bool {
+        let rest = self.0.checked_sub(bytes);
+        self.0 = rest.unwrap_or_default();
+        rest.is_some()
+    }
+
+    /// `text` without control characters and superfluous white space, cut to what fits; none when nothing remains.
+    pub(crate) fn legible(&mut self, text: &str) -> Option<Value> {
+        self.keep(legible(text, self.0.min(MAX_TEXT)))
+    }
+
+    /// `html` without control characters but line breaks and tabs, cut to what fits.
+    pub(crate) fn html(&mut self, html: &str) -> Option<Value> {
+        let max = self.0.min(MAX_TEXT);
+        let mut kept = String::new();
+        for c in html.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')) {
+            if kept.len() + c.len_utf8() > max {
+                break;
+            }
+            kept.push(c);
+        }
+        if kept.trim().is_empty() { None } else { self.keep(kept) }
+    }
+
+    /// JSON with its texts made legible; none if not all of it fits.
+    pub(crate) fn json(&mut self, value: &Value) -> Option<Value> {
+        if !self.take("null,".len()) {
+            return None;
+        }
+        Some(match value {
+            Value::String(text) => {
+                let text = legible(text, MAX_TEXT);
+                self.take(text.len()).then_some(Value::String(text))?
+            }
+            Value::Array(values) => {
+                values.iter().map(|value| self.json(value)).collect::<Option<Vec<_>>>()?.into()
+            }
+            Value::Object(fields) => {
+                let mut field = |(name, value): (&String, &Value)| {
+                    let name = legible(name, MAX_TEXT);
+                    self.take(name.len() + "\"\":".len()).then(|| Some((name, self.json(value)?)))?
+                };
+                Value::Object(fields.iter().map(&mut field).collect::<Option<_>>()?)
+            }
+            other => other.clone(),
+        })
+    }
+
+    fn keep(&mut self, text: String) -> Option<Value> {
+        if text.is_empty() {
+            return None;
+        }
+        self.take(text.len());
+        // Quotes and a comma: a list of very many short texts has an end.
+        self.0 = self.0.saturating_sub("\"\",".len());
+        Some(Value::String(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn text_without_content_is_nothing() {
+        assert_eq!(Room::of(9).legible(" a\u{0} "), Some(json!("a")));
+        assert_eq!(Room::of(9).legible(" \u{0} \n"), None);
+        assert_eq!(Room::of(99).html(" \u{1b} \n"), None);
+        assert_eq!(Room::of(99).html("<p>\u{1b}a\n b"), Some(json!("<p>a\n b")));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_or_left_out() {
+        let mut room = Room::of(6);
+        assert_eq!(room.legible("abcdefgh"), Some(json!("abcdef")));
+        assert!(room.is_full());
+        assert_eq!(room.legible("abc"), None);
+        assert_eq!(
+            Room::of(99).json(&json!({"a": ["b\u{7} ", null, 1]})),
+            Some(json!({"a": ["b", null, 1]}))
+        );
+        assert_eq!(Room::of(9).json(&json!({"a": ["b", 1]})), None);
+    }
+}
