@@ -9,11 +9,11 @@ use super::room::Room;
 use super::scene::{Scene, Within};
 use super::{Extracted, Extraction, MAX_LINKS, MAX_TEXT};
 
-/// The most bytes of all fields of an item together, but for what the page says of itself: each has the same part.
-const MAX_OWN: usize = 2 << 20;
-/// The most bytes of what the page says of itself. With the others and a list of links, and each byte written as two, an
-/// item stays below 8 MB.
-const MAX_TOLD: usize = 6 * MAX_TEXT;
+/// The most bytes of all fields of an item together, but for what the page says of itself: half of it is shared out to all
+/// alike, the rest goes to those that come first.
+const MAX_OWN: usize = 5 << 20;
+/// The most bytes of what the page says of itself. With the others and a list of links an item stays below 8 MB.
+const MAX_TOLD: usize = 12 * MAX_TEXT;
 /// The most items of a page.
 const MAX_ITEMS: usize = 10_000;
 /// The most bytes of all items of a page together.
@@ -39,12 +39,16 @@ pub(crate) fn add_items<'a>(
                 return Err(Failure::new(Class::Parse, format_args!("more than {MAX_ITEMS} items")));
             }
             let mut fields = Map::new();
+            let mut pool = MAX_OWN / 2;
             for field in &rule.fields {
-                let share = shares.share(field);
+                let reserved = shares.share(field);
+                let share = if is_own(&field.source) { reserved + pool } else { reserved };
                 let mut room = Room::of(share);
                 let value = field.value(scene, within, &mut room, &mut extraction.missing)?;
                 fields.insert(field.name.clone(), value);
-                if !page.take(share - room.left()) {
+                let used = share - room.left();
+                pool -= used.saturating_sub(reserved);
+                if !page.take(used) {
                     let complaint = format_args!("items of more than {MAX_PAGE} bytes together");
                     return Err(Failure::new(Class::Parse, complaint));
                 }
@@ -55,7 +59,7 @@ pub(crate) fn add_items<'a>(
     Ok(())
 }
 
-/// How much each field of an item may hold.
+/// How much is kept for each field of an item.
 struct Shares {
     own: usize,
     told: usize,
@@ -67,8 +71,8 @@ impl Shares {
         let count =
             |wanted: fn(&Source) -> bool| fields.iter().filter(|field| wanted(&field.source)).count().max(1);
         Self {
-            own: MAX_OWN / count(|source| !matches!(source, Source::Page(_))),
-            told: MAX_TOLD / count(|source| matches!(source, Source::Page(_)) && !is_links(source)),
+            own: MAX_OWN / 2 / count(is_own),
+            told: MAX_TOLD / count(|source| !is_own(source) && !is_links(source)),
             links: MAX_LINKS / count(is_links),
         }
     }
@@ -84,4 +88,8 @@ impl Shares {
 
 fn is_links(source: &Source) -> bool {
     matches!(source, Source::Page(PageField::Links))
+}
+
+fn is_own(source: &Source) -> bool {
+    !matches!(source, Source::Page(_))
 }

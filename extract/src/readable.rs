@@ -20,8 +20,7 @@ pub(crate) fn text(root: ElementRef<'_>) -> String {
     let weight = |element: ElementRef<'_>| weights.get(&element.id()).copied().unwrap_or_default();
     let mut main = root;
     loop {
-        let within = main.child_elements().filter(|child| is_container(*child));
-        let Some(heaviest) = within.max_by_key(|child| weight(*child)) else { break };
+        let Some(heaviest) = containers(main).into_iter().max_by_key(|child| weight(*child)) else { break };
         if weight(heaviest) == 0 || (weight(heaviest) as f64) < MOST * weight(main) as f64 {
             break;
         }
@@ -75,12 +74,14 @@ fn collect(element: ElementRef<'_>, text: &mut String) {
     }
 }
 
-/// Whether an element may hold the main text, and is not a piece of it.
-fn is_container(element: ElementRef<'_>) -> bool {
-    matches!(
-        element.value().name(),
-        "body" | "div" | "main" | "article" | "section" | "table" | "tbody" | "tr" | "td" | "center"
-    )
+/// The elements in one that may hold the main text and are not pieces of it; of a table these are its cells.
+fn containers(element: ElementRef<'_>) -> Vec<ElementRef<'_>> {
+    let parts = element.child_elements().flat_map(|child| match child.value().name() {
+        "tbody" | "tr" => containers(child),
+        "body" | "div" | "main" | "article" | "section" | "table" | "td" | "center" => vec![child],
+        _ => Vec::new(),
+    });
+    parts.collect()
 }
 
 /// Whether an element is beside the main text.

@@ -5,7 +5,7 @@ use trawl_common::text::legible;
 
 use super::MAX_TEXT;
 
-/// The room of one field, in bytes, for all its values together.
+/// The room of one field, in bytes of JSON, for all its values together.
 #[derive(Debug)]
 pub(crate) struct Room(usize);
 
@@ -38,15 +38,9 @@ impl Room {
 
     /// `html` without control characters but line breaks and tabs, cut to what fits.
     pub(crate) fn html(&mut self, html: &str) -> Option<Value> {
-        let max = self.0.min(MAX_TEXT);
-        let mut kept = String::new();
-        for c in html.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')) {
-            if kept.len() + c.len_utf8() > max {
-                break;
-            }
-            kept.push(c);
-        }
-        if kept.trim().is_empty() { None } else { self.keep(kept) }
+        let kept: String = html.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+        let end = kept.floor_char_boundary(self.0.min(MAX_TEXT));
+        if kept.trim().is_empty() { None } else { self.keep(kept[..end].to_owned()) }
     }
 
     /// JSON with its texts made legible; none if not all of it fits.
@@ -57,7 +51,7 @@ impl Room {
         Some(match value {
             Value::String(text) => {
                 let text = legible(text, MAX_TEXT);
-                self.take(text.len()).then_some(Value::String(text))?
+                self.take(text.chars().map(written).sum()).then_some(Value::String(text))?
             }
             Value::Array(values) => {
                 values.iter().map(|value| self.json(value)).collect::<Option<Vec<_>>>()?.into()
@@ -65,7 +59,8 @@ impl Room {
             Value::Object(fields) => {
                 let mut field = |(name, value): (&String, &Value)| {
                     let name = legible(name, MAX_TEXT);
-                    self.take(name.len() + "\"\":".len()).then(|| Some((name, self.json(value)?)))?
+                    self.take(name.chars().map(written).sum::<usize>() + "\"\":".len())
+                        .then(|| Some((name, self.json(value)?)))?
                 };
                 Value::Object(fields.iter().map(&mut field).collect::<Option<_>>()?)
             }
@@ -73,15 +68,24 @@ impl Room {
         })
     }
 
-    fn keep(&mut self, text: String) -> Option<Value> {
-        if text.is_empty() {
-            return None;
+    fn keep(&mut self, mut text: String) -> Option<Value> {
+        let mut length = 0;
+        let end = text.char_indices().find(|(_, c)| {
+            length += written(*c);
+            length > self.0
+        });
+        if let Some((end, _)) = end {
+            text.truncate(end);
         }
-        self.take(text.len());
-        // Quotes and a comma: a list of very many short texts has an end.
-        self.0 = self.0.saturating_sub("\"\",".len());
-        Some(Value::String(text))
+        // With quotes and a comma: a list of very many short texts has an end.
+        self.take(length + "\"\",".len());
+        if text.is_empty() { None } else { Some(Value::String(text)) }
     }
+}
+
+/// How many bytes a character is in JSON.
+fn written(c: char) -> usize {
+    if matches!(c, '"' | '\\' | '\n' | '\t') { 2 } else { c.len_utf8() }
 }
 
 #[cfg(test)]
@@ -104,6 +108,7 @@ mod tests {
         assert_eq!(room.legible("abcdefgh"), Some(json!("abcdef")));
         assert!(room.is_full());
         assert_eq!(room.legible("abc"), None);
+        assert_eq!(Room::of(6).legible("\"a\"\"\"\""), Some(json!("\"a\"")));
         assert_eq!(
             Room::of(99).json(&json!({"a": ["b\u{7} ", null, 1]})),
             Some(json!({"a": ["b", null, 1]}))

@@ -202,13 +202,12 @@ fn first<'h>(field: &'h mut Option<String>, name: &'h str) -> ElementContentHand
 fn texts<'h>(found: &'h mut Vec<String>, is_wanted: impl Fn() -> bool + 'h) -> ElementContentHandlers<'h> {
     let mut text = String::new();
     ElementContentHandlers::default().text(move |chunk: &mut TextChunk<'_>| {
-        // In drawings these elements are like others.
-        let kind = chunk.text_type();
-        if is_wanted() && matches!(kind, TextType::RCData | TextType::RawText | TextType::ScriptData) {
+        if is_wanted() {
             text.push_str(chunk.as_str());
             if chunk.last_in_text_node() {
                 let whole = std::mem::take(&mut text);
-                let is_encoded = kind == TextType::RCData;
+                // In drawings a script is text like any other.
+                let is_encoded = matches!(chunk.text_type(), TextType::RCData | TextType::Data);
                 found.push(if is_encoded { htmlize::unescape(whole).into_owned() } else { whole });
             }
         }
