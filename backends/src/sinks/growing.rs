@@ -1,12 +1,13 @@
 //! A file that only grows, by whole records.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use tracing::info;
 use trawl_common::settings::Compress;
 
+use super::append::Appender;
 use super::lock;
 use super::whole::{Records, pack, whole};
 
@@ -30,13 +31,9 @@ pub(super) struct Form {
 pub(super) struct Growing {
     path: PathBuf,
     form: Form,
-    file: File,
-    /// Whether it is a file at all: a pipe or a terminal has no end to mend, and nothing to set aside.
-    regular: bool,
+    file: Appender,
     /// Whether it has its head.
     begun: bool,
-    /// How long it was before a write that failed and could not be taken back.
-    torn: Option<u64>,
     /// The number of the file that was set aside last.
     aside: u32,
 }
@@ -44,37 +41,29 @@ pub(super) struct Growing {
 impl Growing {
     /// Opens `path` for appending, with the folders it needs. `ResourceBusy` if someone else writes to it.
     pub(super) fn open(path: &Path, form: Form) -> io::Result<Self> {
-        let (file, regular, begun) = open_whole(path, &form)?;
-        let mut growing = Self { path: path.to_owned(), form, file, regular, begun, torn: None, aside: 0 };
+        let (file, begun) = open_whole(path, &form)?;
+        let mut growing = Self { path: path.to_owned(), form, file, begun, aside: 0 };
         growing.append(Vec::new())?;
         Ok(growing)
     }
 
     /// How many bytes it has.
     pub(super) fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        self.file.len()
     }
 
-    /// Appends all or nothing: what a full disk cut short is taken back.
+    /// Appends all or nothing.
     pub(super) fn append(&mut self, records: Vec<u8>) -> io::Result<()> {
-        if let Some(whole) = self.torn {
-            self.file.set_len(whole)?;
-            self.torn = None;
-        }
-        if self.regular && self.form.rotate.is_some_and(|most| self.len().is_ok_and(|len| len >= most)) {
+        if self.file.is_regular()
+            && self.form.rotate.is_some_and(|most| self.len().is_ok_and(|len| len >= most))
+        {
             self.set_aside()?;
         }
         let bytes = if self.begun { records } else { [&self.form.head[..], &records].concat() };
         if bytes.is_empty() {
             return Ok(());
         }
-        let bytes = pack(bytes, self.form.compress)?;
-        let before = self.len()?;
-        self.file.write_all(&bytes).inspect_err(|_| {
-            if self.regular && self.file.set_len(before).is_err() {
-                self.torn = Some(before);
-            }
-        })?;
+        self.file.append(&pack(bytes, self.form.compress)?)?;
         self.begun = true;
         Ok(())
     }
@@ -97,19 +86,19 @@ impl Growing {
                 return Err(error);
             }
         }
-        (self.file, self.regular, self.begun) = open_whole(&self.path, &self.form)?;
+        (self.file, self.begun) = open_whole(&self.path, &self.form)?;
         Ok(())
     }
 }
 
-/// The file, whether it is a regular one, and whether it holds anything.
-fn open_whole(path: &Path, form: &Form) -> io::Result<(File, bool, bool)> {
+/// The file, and whether it holds anything.
+fn open_whole(path: &Path, form: &Form) -> io::Result<(Appender, bool)> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
     let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
     if !file.metadata()?.is_file() {
-        return Ok((file, false, false));
+        return Ok((Appender::new(file)?, false));
     }
     lock::take(path, &file)?;
     let whole = whole(&mut file, form.compress, form.records)?;
@@ -118,7 +107,7 @@ fn open_whole(path: &Path, form: &Form) -> io::Result<(File, bool, bool)> {
         info!(file = %path.display(), bytes = torn, "cutting off what was not written to its end");
         file.set_len(whole)?;
     }
-    Ok((file, true, whole > 0))
+    Ok((Appender::new(file)?, whole > 0))
 }
 
 /// `items.jsonl.gz` as `items-3.jsonl.gz`.

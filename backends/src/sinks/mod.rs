@@ -1,10 +1,13 @@
 //! Where items go.
 
+mod append;
 mod columns;
 mod csv;
 mod growing;
 mod items;
 mod lock;
+mod parts;
+mod warc;
 mod whole;
 
 use std::fmt::Display;
@@ -14,11 +17,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{Error, ErrorKind, Outlets, Result, Sink};
-use trawl_common::settings::{Lines, SinkSettings};
+use trawl_common::settings::{Folder, Lines, SinkSettings};
 use trawl_common::spider::Spider;
 
 use self::columns::Columns;
 use self::items::ItemFile;
+use self::warc::Archive;
 
 /// The sinks of one process.
 pub struct Sinks {
@@ -58,6 +62,7 @@ impl Sinks {
                 let names = columns.names().map(str::to_owned).collect();
                 self.file(SinkSettings::Csv(lines.clone()), names, || ItemFile::csv(&lines, columns))
             }
+            SinkSettings::Warc(folder) => Ok(Arc::new(Archive::open(&self.folder(folder, spider), spider)?)),
             other => Err(Error::new(ErrorKind::Refused, format_args!("no such sink yet: {other:?}"))),
         }
     }
@@ -82,6 +87,10 @@ impl Sinks {
 
     fn lines(&self, lines: &Lines, spider: &Spider) -> Lines {
         Lines { path: self.path(&lines.path, spider), ..lines.clone() }
+    }
+
+    fn folder(&self, folder: &Folder, spider: &Spider) -> Folder {
+        Folder { path: self.path(&folder.path, spider), ..folder.clone() }
     }
 
     /// The path with the worker's id and the spider's name in it.
@@ -122,5 +131,5 @@ fn trouble(path: &Path, error: &io::Error) -> Error {
 }
 
 fn told(path: &Path, error: &dyn Display) -> String {
-    format!("items to {}: {error}", path.display())
+    format!("writing to {}: {error}", path.display())
 }
