@@ -13,7 +13,7 @@ use trawl_common::exit::Exit;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Frontier, Ports};
 use trawl_common::rate::Rate;
-use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
+use trawl_common::settings::{Settings, SinkSettings};
 use trawl_common::time::UnixMs;
 use trawl_producer::{Html, Job, Lifetime, Progress, Report, Source};
 
@@ -22,15 +22,19 @@ use crate::books;
 /// How often the progress line, and the end of the crawl, are looked for.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Where items go if nobody says it.
+const DEFAULT_OUT: &str = "items.jsonl";
+
 /// What to crawl, and how.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Sitemaps, sitemap indexes, feeds, URL lists, robots.txt or single pages: a URL, a file, or -
     #[arg(required = true, value_name = "SITEMAP|URL")]
     pub(crate) sources: Vec<Source>,
-    /// Append items to FILE, as JSON Lines
-    #[arg(long, value_name = "FILE", default_value = "items.jsonl")]
-    pub(crate) out: PathBuf,
+    /// Append items to FILE [default: items.jsonl]; its ending says how: .jsonl, .csv (then .gz or .zst), .parquet (a
+    /// folder), .warc.gz (a folder, of whole responses); may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Vec<PathBuf>,
     /// Keep the crawl's state in FILE, and go on from it
     #[arg(long, value_name = "FILE", default_value = "crawl.db")]
     pub(crate) state: PathBuf,
@@ -75,8 +79,7 @@ impl Args {
     pub(crate) async fn crawl(self, settings: Settings) -> Outcome {
         let signals = Signals::listen().map_err(Fail::run)?;
         let store = Embedded::open(&self.state, settings.recovery.patience).map_err(Fail::usage)?;
-        let out = Lines { path: self.out.clone(), rotate: None, compress: Compress::None };
-        let sinks = Sinks::new(WorkerId::of_this_machine(), vec![SinkSettings::Jsonl(out)]);
+        let sinks = Sinks::new(WorkerId::of_this_machine(), self.sinks());
         let ports = Ports {
             queue: store.queue(),
             frontier: store.frontier(),
@@ -97,6 +100,15 @@ impl Args {
         let (books, report) = run.to_the_end(self.job()).await?;
         self.tell(&books, &report, run.signals.exit());
         Ok(exit(&books, &report, run.signals.exit()))
+    }
+
+    fn out(&self) -> Vec<PathBuf> {
+        if self.out.is_empty() { vec![DEFAULT_OUT.into()] } else { self.out.clone() }
+    }
+
+    /// Where items go of a spider that does not say it itself.
+    fn sinks(&self) -> Vec<SinkSettings> {
+        self.out().into_iter().map(SinkSettings::of_path).collect()
     }
 
     fn job(&self) -> Job {
@@ -138,7 +150,7 @@ impl Args {
             count(counts.skipped),
             count(counts.expired),
             count(invalid),
-            self.out.display(),
+            self.out().iter().map(|out| out.display().to_string()).collect::<Vec<_>>().join(", "),
         );
         if counts.admitted == 0 && report.counters.seen > 0 {
             let (seen, state) = (count(report.counters.seen), self.state.display());

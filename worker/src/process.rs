@@ -131,7 +131,9 @@ async fn page(shared: &Shared, job: &Job, response: Response) -> Result<Option<P
         return Ok(None);
     }
     let base = response.redirected_to.clone().unwrap_or_else(|| message.url.clone());
-    let extraction = shared.parser.read(Arc::clone(&spider.extractor), base, response.clone()).await?;
+    let extractor = Arc::clone(&spider.extractor);
+    let extraction = shared.parser.read(extractor, base.clone(), response.clone()).await?;
+    let keeps_responses = spider.sinks.iter().any(|sink| sink.keeps_responses());
     let item = |Extracted { rule, number, fields }| Item {
         id: item_id(&message.crawl, &message.url, rule.as_deref(), number),
         url: message.url.to_string(),
@@ -149,6 +151,6 @@ async fn page(shared: &Shared, job: &Job, response: Response) -> Result<Option<P
         crawl: message.crawl.clone(),
         referrer: message.referrer.clone(),
         items: extraction.items.into_iter().map(item).collect(),
-        exchange: None,
+        exchange: keeps_responses.then(|| (spider.fetcher.request_headers(&base), response)),
     }))
 }

@@ -63,6 +63,17 @@ impl Spiders {
         self.find(name).inspect_err(|error| warn!(spider = %name, %error, "the spider cannot work")).ok()
     }
 
+    /// Has every sink finish what it put off, which loses nothing where it fails.
+    pub(crate) async fn close(&self) {
+        let loaded: Vec<_> =
+            self.loaded.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        for sink in loaded.iter().flat_map(|loaded| &loaded.sinks) {
+            if let Err(error) = sink.close().await {
+                warn!(sink = sink.name(), %error, "what this sink put off is left for the next worker");
+            }
+        }
+    }
+
     fn find(&self, name: &SpiderName) -> Result<Arc<Loaded>, Unready> {
         if let Some(loaded) = self.loaded.read().unwrap_or_else(PoisonError::into_inner).get(name) {
             return Ok(Arc::clone(loaded));

@@ -6,6 +6,7 @@ mod csv;
 mod growing;
 mod items;
 mod lock;
+mod parquet;
 mod parts;
 mod warc;
 mod whole;
@@ -22,6 +23,7 @@ use trawl_common::spider::Spider;
 
 use self::columns::Columns;
 use self::items::ItemFile;
+use self::parquet::Parquet;
 use self::warc::Archive;
 
 /// The sinks of one process.
@@ -61,6 +63,9 @@ impl Sinks {
                 let columns = Columns::of(spider);
                 let names = columns.names().map(str::to_owned).collect();
                 self.file(SinkSettings::Csv(lines.clone()), names, || ItemFile::csv(&lines, columns))
+            }
+            SinkSettings::Parquet(folder) => {
+                Ok(Arc::new(Parquet::open(&self.folder(folder, spider), spider)?))
             }
             SinkSettings::Warc(folder) => Ok(Arc::new(Archive::open(&self.folder(folder, spider), spider)?)),
             other => Err(Error::new(ErrorKind::Refused, format_args!("no such sink yet: {other:?}"))),

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod lines;
+mod parquet;
 mod warc;
 
 use std::fs::{self, File};
