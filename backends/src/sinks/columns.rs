@@ -36,9 +36,11 @@ pub(super) enum Shape {
     Json,
 }
 
+type Take = fn(&Item) -> Value;
+
 #[derive(Clone, Debug)]
 enum Source {
-    Own(fn(&Item) -> Value),
+    Own(Take),
     Field(String),
 }
 
@@ -109,7 +111,7 @@ impl Column {
 }
 
 /// What every item has.
-const OWN: [(&str, Shape, fn(&Item) -> Value); 9] = [
+const OWN: [(&str, Shape, Take); 9] = [
     ("id", Shape::Text, |item| item.id.as_str().into()),
     ("url", Shape::Text, |item| item.url.as_str().into()),
     ("crawl", Shape::Text, |item| item.crawl.as_str().into()),
