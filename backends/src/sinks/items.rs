@@ -48,6 +48,7 @@ impl ItemFile {
             let (compress, rotate) = (form.compress, form.rotate);
             let mut file = Growing::open(path, form)?;
             if let Format::Csv(columns) = &format
+                && path.is_file()
                 && let Err(other) = csv::check(unpack(File::open(path)?, compress)?, columns)
             {
                 match rotate {

@@ -13,6 +13,9 @@ use trawl_testkit::faults::disk::Disk;
 
 use super::*;
 
+/// A kind of file.
+type As = fn(Lines) -> SinkSettings;
+
 struct LinesShelf(SinkSettings);
 
 #[async_trait]
@@ -77,7 +80,7 @@ fn lines(path: PathBuf, compress: Compress) -> Lines {
     Lines { path, rotate: None, compress }
 }
 
-fn shelf(name: &str, kind: fn(Lines) -> SinkSettings, compress: Compress) -> (TempDir, Arc<dyn Shelf>) {
+fn shelf(name: &str, kind: As, compress: Compress) -> (TempDir, Arc<dyn Shelf>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep").join(name);
     (folder, Arc::new(LinesShelf(kind(lines(path, compress)))))
@@ -125,7 +128,7 @@ fn pages(numbers: std::ops::Range<usize>) -> Vec<Page> {
         .collect()
 }
 
-fn every_form() -> Vec<(fn(Lines) -> SinkSettings, Compress)> {
+fn every_form() -> Vec<(As, Compress)> {
     let compressions = [Compress::None, Compress::Gzip, Compress::Zstd];
     compressions
         .into_iter()

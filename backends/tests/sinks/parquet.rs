@@ -32,7 +32,7 @@ impl Shelf for ParquetShelf {
     }
 
     async fn items(&self) -> Vec<Item> {
-        let spools = files(&self.folder, ".jsonl");
+        let spools = files(&self.folder, ".spool");
         let spooled = spools.iter().flat_map(|spool| {
             let text = fs::read_to_string(spool).unwrap();
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Item>>()
@@ -114,7 +114,7 @@ async fn a_spool_that_is_large_enough_becomes_a_file_while_others_go_on() {
         sink.put(part).await.unwrap();
     }
     sink.close().await.unwrap();
-    assert_eq!(files(folder.path(), ".jsonl").len(), 0);
+    assert_eq!(files(folder.path(), ".spool").len(), 0);
     assert!(finished(folder.path()).len() > 1);
     let mut found = shelf.items().await;
     found.sort_by(|a, b| a.fetched_at.cmp(&b.fetched_at));
@@ -128,13 +128,13 @@ async fn wherever_a_crash_cuts_a_put_short_the_next_process_turns_what_was_put_b
     let mut states = Vec::new();
     for page in pages(0..2) {
         sink.put(&[page]).await.unwrap();
-        states.push(fs::read(&files(folder.path(), ".jsonl")[0]).unwrap());
+        states.push(fs::read(&files(folder.path(), ".spool")[0]).unwrap());
     }
     // In memory, as each file is synced to its disk.
     let disk = Disk::mount(8192).unwrap();
     for cut in states[0].len()..states[1].len() {
         let folder = tempfile::tempdir_in(disk.path()).unwrap();
-        fs::write(folder.path().join("_a.jsonl"), &states[1][..cut]).unwrap();
+        fs::write(folder.path().join("_a.spool"), &states[1][..cut]).unwrap();
         fs::write(folder.path().join("_a.parquet"), "half").unwrap();
         open(&settings(folder.path(), ByteSize::gb(1))).close().await.unwrap();
         assert_eq!(from_parquet(&folder.path().join("a.parquet")), items(&pages(0..1)));
@@ -147,7 +147,7 @@ async fn a_spool_that_was_turned_but_not_removed_is_turned_into_the_same_file() 
     let folder = tempfile::tempdir().unwrap();
     let sink = open(&settings(folder.path(), ByteSize::gb(1)));
     sink.put(&pages(0..3)).await.unwrap();
-    let spool = files(folder.path(), ".jsonl").remove(0);
+    let spool = files(folder.path(), ".spool").remove(0);
     let content = fs::read(&spool).unwrap();
     sink.close().await.unwrap();
     fs::write(spool, content).unwrap();
@@ -162,13 +162,13 @@ async fn spools_of_the_living_of_other_spiders_and_of_nobody_are_left_alone() {
     let settings = settings(folder.path(), ByteSize::gb(1));
     let living = open(&settings);
     living.put(&pages(0..1)).await.unwrap();
-    fs::write(folder.path().join("_odd.jsonl"), "{}\n").unwrap();
+    fs::write(folder.path().join("_odd.spool"), "{}\n").unwrap();
     let other = Spider::without_file("other".parse().unwrap(), &settings::Items::default());
     for spider in [spider(), other] {
         open_for(&spider, &settings).unwrap().close().await.unwrap();
     }
     assert_eq!(finished(folder.path()).len(), 0);
-    assert_eq!(files(folder.path(), ".jsonl").len(), 2);
+    assert_eq!(files(folder.path(), ".spool").len(), 2);
     living.put(&pages(1..2)).await.unwrap();
     living.close().await.unwrap();
     assert_eq!(from_parquet(&finished(folder.path())[0]), items(&pages(0..2)));
@@ -203,7 +203,7 @@ async fn a_disk_that_is_too_full_for_the_file_keeps_the_spool_and_says_so() {
     sink.put(std::slice::from_ref(&large)).await.unwrap();
     let error = sink.close().await.unwrap_err();
     assert!(error.is_temporary() && error.to_string().contains(disk.path().to_str().unwrap()), "{error}");
-    assert_eq!((files(disk.path(), ".jsonl").len(), finished(disk.path()).len()), (1, 0));
+    assert_eq!((files(disk.path(), ".spool").len(), finished(disk.path()).len()), (1, 0));
     disk.resize(1024).unwrap();
     sink.close().await.unwrap();
     assert!(from_parquet(&finished(disk.path())[0]) == large.items);

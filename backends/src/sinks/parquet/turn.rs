@@ -15,14 +15,14 @@ use tracing::{info, warn};
 use trawl_common::item::Item;
 use trawl_common::names::SpiderName;
 
-use super::super::columns::{Columns, Shape};
+use super::super::columns::{Column, Columns, Shape};
 use super::super::growing::Growing;
 use super::super::items::plain_json;
 use super::super::parts;
 use super::column::{Cells, schema};
 
 /// How the name of a spool ends.
-pub(super) const SPOOL: &str = ".jsonl";
+pub(super) const SPOOL: &str = ".spool";
 
 /// How much JSON becomes one row group: what is held in memory.
 const ROW_GROUP: usize = 64 << 20;
@@ -100,7 +100,7 @@ fn write(
             && let Some(item) = items.next()
         {
             let (item, length) = item?;
-            table.push(&item, columns);
+            table.push(&item);
             size += length;
         }
         if size == 0 {
@@ -113,26 +113,27 @@ fn write(
 }
 
 /// The rows of one row group, column by column.
-struct Table {
-    columns: Vec<Cells>,
+struct Table<'a> {
+    known: HashSet<&'a str>,
+    columns: Vec<(&'a Column, Cells)>,
     /// The fields that have no column, or whose values do not fit theirs, as JSON.
     other: Cells,
 }
 
-impl Table {
-    fn new(columns: &Columns) -> Self {
+impl<'a> Table<'a> {
+    fn new(columns: &'a Columns) -> Self {
         Self {
-            columns: columns.iter().map(|column| Cells::of(column.shape, column.list)).collect(),
+            known: columns.fields(),
+            columns: columns.iter().map(|column| (column, Cells::of(column.shape, column.list))).collect(),
             other: Cells::of(Shape::Json, false),
         }
     }
 
-    fn push(&mut self, item: &Item, columns: &Columns) {
-        let known: HashSet<&str> = columns.fields();
-        let unknown = item.fields.iter().filter(|(name, _)| !known.contains(name.as_str()));
+    fn push(&mut self, item: &Item) {
+        let unknown = item.fields.iter().filter(|(name, _)| !self.known.contains(name.as_str()));
         let mut other: Map<String, Value> =
             unknown.map(|(name, value)| (name.clone(), value.clone())).collect();
-        for (column, cells) in columns.iter().zip(&mut self.columns) {
+        for (column, cells) in &mut self.columns {
             let value = column.value(item);
             if !cells.push(&value) {
                 other.insert(column.source().to_owned(), value.into_owned());
@@ -143,7 +144,7 @@ impl Table {
 
     fn write(self, writer: &mut SerializedFileWriter<File>) -> Result<(), ParquetError> {
         let mut group = writer.next_row_group()?;
-        for cells in self.columns.into_iter().chain([self.other]) {
+        for cells in self.columns.into_iter().map(|(_, cells)| cells).chain([self.other]) {
             let column = group.next_column()?;
             cells.write(column.ok_or_else(|| ParquetError::General("no such column".to_owned()))?)?;
         }
