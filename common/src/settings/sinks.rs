@@ -112,10 +112,8 @@ mod tests {
         assert_eq!(of("b/a.csv"), SinkSettings::Csv(lines("b/a.csv", Compress::None)));
         assert_eq!(of("a.csv.zst"), SinkSettings::Csv(lines("a.csv.zst", Compress::Zstd)));
         assert!(
-            matches!(of("a.parquet"), SinkSettings::Parquet(folder) if folder.path == PathBuf::from("a.parquet"))
+            matches!(of("a.parquet"), SinkSettings::Parquet(folder) if folder.path.ends_with("a.parquet"))
         );
-        assert!(
-            matches!(of("a.warc.gz"), SinkSettings::Warc(folder) if folder.path == PathBuf::from("a.warc.gz"))
-        );
+        assert!(matches!(of("a.warc.gz"), SinkSettings::Warc(folder) if folder.path.ends_with("a.warc.gz")));
     }
 }
