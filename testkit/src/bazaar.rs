@@ -117,9 +117,11 @@ fn missing() -> Response {
 fn docs(path: &str) -> Response {
     let guide = path.strip_prefix("/guide/").and_then(|number| number.parse::<usize>().ok());
     let (title, body) = match (path, guide) {
-        ("/", _) => ("Start".to_owned(), "<p>Welcome to the guide, which says all that there is to say.".to_owned()),
+        ("/", _) => {
+            ("Start".to_owned(), "<p>Welcome to the guide, which says all that there is to say.".to_owned())
+        }
         (_, Some(number)) if number < GUIDES => {
-            let next = (number * 3 + 1) % GUIDES;
+            let next = (number + 1) % GUIDES;
             let body = format!(
                 "<h2>What</h2><p>Chapter {number} of the guide.<h2>How</h2><pre><code>run {number}</code></pre>\
                  <p>On to <a href=/guide/{next}#how>chapter {next}</a>, <a href=/guide/{number}/print.html>print</a>, \
@@ -156,7 +158,9 @@ fn shop(path: &str) -> Response {
 fn shelf(page: usize) -> String {
     let first = (page - 1) * PRODUCTS_EACH;
     let products: String = (first..first + PRODUCTS_EACH)
-        .map(|number| format!("<li><a href='/product/{number}'>Product {number}</a> <a href='/cart?add={number}'>+</a>"))
+        .map(|number| {
+            format!("<li><a href='/product/{number}'>Product {number}</a> <a href='/cart?add={number}'>+</a>")
+        })
         .collect();
     format!(
         "<!doctype html><title>Products, page {page}</title><ul>{products}</ul>\
@@ -171,7 +175,11 @@ fn ware(number: usize) -> String {
         "@context": "https://schema.org",
         "@graph": [{"@type": "WebPage"}, {"@type": ["Product"], "name": format!("Product {number}"), "sku": format!("P-{number}")}],
     });
-    let price = if number.is_multiple_of(3) { String::new() } else { format!("<p class=price data-currency=CHF>CHF 1,{number:03}.50</p>") };
+    let price = if number.is_multiple_of(3) {
+        String::new()
+    } else {
+        format!("<p class=price data-currency=CHF>CHF 1,{number:03}.50</p>")
+    };
     format!(
         "<!doctype html><title>Product {number}</title><script type='application/ld+json'>{data}</script>\
          <article class=product><h1>Product {number}</h1>{price}<p class=stock>yes</p>\
@@ -186,13 +194,17 @@ impl Shared {
         let rewritten = *self.news.lock().unwrap_or_else(PoisonError::into_inner);
         let article = path.strip_prefix("/news/").and_then(|number| number.parse::<usize>().ok());
         match (path, article) {
-            ("/robots.txt", _) => format!("User-agent: *\nSitemap: {}/sitemap.xml\n", self.origin).into_response(),
+            ("/robots.txt", _) => {
+                format!("User-agent: *\nSitemap: {}/sitemap.xml\n", self.origin).into_response()
+            }
             ("/sitemap.xml", _) => {
                 ([(header::CONTENT_TYPE, "application/xml")], self.sitemap(rewritten)).into_response()
             }
-            (_, Some(number)) if number < ARTICLES => {
-                story(number, rewritten == Some(number), headers.get(header::IF_NONE_MATCH).and_then(|tag| tag.to_str().ok()))
-            }
+            (_, Some(number)) if number < ARTICLES => story(
+                number,
+                rewritten == Some(number),
+                headers.get(header::IF_NONE_MATCH).and_then(|tag| tag.to_str().ok()),
+            ),
             _ => missing(),
         }
     }
@@ -201,7 +213,8 @@ impl Shared {
     fn sitemap(&self, rewritten: Option<usize>) -> String {
         let entry = |number: usize| {
             let date = if rewritten == Some(number) { "2999-01-01" } else { "2020-01-01" };
-            let lastmod = if number.is_multiple_of(2) { format!("<lastmod>{date}</lastmod>") } else { String::new() };
+            let lastmod =
+                if number.is_multiple_of(2) { format!("<lastmod>{date}</lastmod>") } else { String::new() };
             format!("<url><loc>{}/news/{number}</loc>{lastmod}</url>", self.origin)
         };
         let entries: String = (0..ARTICLES).map(entry).collect();
@@ -237,7 +250,8 @@ fn api(path: &str, query: &str, headers: &HeaderMap) -> Response {
     if path != "/v1/books" {
         return missing();
     }
-    let first = query.split('&').find_map(|pair| pair.strip_prefix("after=")).and_then(|after| after.parse().ok());
+    let first =
+        query.split('&').find_map(|pair| pair.strip_prefix("after=")).and_then(|after| after.parse().ok());
     let first: usize = first.unwrap_or(0);
     let last = (first + 100).min(BOOKS);
     let books: Vec<Value> = (first..last).map(book).collect();

@@ -14,7 +14,7 @@ use trawl_common::exit::Exit;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Frontier, Ports};
 use trawl_common::rate::Rate;
-use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
+use trawl_common::settings::{Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
 use trawl_common::spider::{Spider, Wishes};
 use trawl_common::time::UnixMs;
@@ -24,6 +24,9 @@ use crate::{books, spider};
 
 /// How often the progress line, and the end of the crawl, are looked for.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// Where items go if nobody says it.
+const DEFAULT_OUT: &str = "items.jsonl";
 
 /// What to crawl, and how.
 #[derive(clap::Args, Clone, Debug)]
@@ -35,9 +38,10 @@ pub(crate) struct Args {
     /// Crawl by the file of a spider: its name, or the file itself
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) spider: Option<SpiderArg>,
-    /// Append items to FILE, as JSON Lines
-    #[arg(long, value_name = "FILE", default_value = "items.jsonl")]
-    pub(crate) out: PathBuf,
+    /// Append items to FILE [default: items.jsonl]; its ending says how: .jsonl, .csv (then .gz or .zst), .parquet (a
+    /// folder), .warc.gz (a folder, of whole responses); may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Vec<PathBuf>,
     /// Keep the crawl's state in FILE, and go on from it
     #[arg(long, value_name = "FILE", default_value = "crawl.db")]
     pub(crate) state: PathBuf,
@@ -92,8 +96,7 @@ impl Args {
         let job = self.job(spider)?;
         let signals = Signals::listen().map_err(Fail::run)?;
         let store = Embedded::open(&self.state, settings.recovery.patience).map_err(Fail::usage)?;
-        let out = Lines { path: self.out.clone(), rotate: None, compress: Compress::None };
-        let sinks = Sinks::new(WorkerId::of_this_machine(), vec![SinkSettings::Jsonl(out)]);
+        let sinks = Sinks::new(WorkerId::of_this_machine(), self.sinks());
         let ports = Ports {
             queue: store.queue(),
             frontier: store.frontier(),
@@ -119,6 +122,15 @@ impl Args {
     /// What flags say in place of the spider's file.
     fn wishes(&self) -> Wishes {
         Wishes { rate: self.rate, follow: self.follow, max_pages: self.max_pages, recrawl: None }
+    }
+
+    fn out(&self) -> Vec<PathBuf> {
+        if self.out.is_empty() { vec![DEFAULT_OUT.into()] } else { self.out.clone() }
+    }
+
+    /// Where items go of a spider that does not say it itself.
+    fn sinks(&self) -> Vec<SinkSettings> {
+        self.out().into_iter().map(SinkSettings::of_path).collect()
     }
 
     fn job(&self, spider: Spider) -> Result<Job, Fail> {
@@ -176,7 +188,7 @@ impl Args {
             count(counts.skipped),
             count(counts.expired),
             count(invalid),
-            self.out.display(),
+            self.out().iter().map(|out| out.display().to_string()).collect::<Vec<_>>().join(", "),
         );
         if counts.admitted == 0 && report.counters.seen > 0 {
             let (seen, state) = (count(report.counters.seen), self.state.display());

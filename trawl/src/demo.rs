@@ -48,7 +48,7 @@ impl Args {
         let crawl = crawl::Args {
             sources: vec![sitemap],
             spider: None,
-            out: self.out.clone(),
+            out: vec![self.out.clone()],
             state: folder.path().join("demo.db"),
             rate: None,
             concurrency: None,

@@ -61,6 +61,44 @@ async fn every_page_of_a_sitemap_becomes_one_item() {
 }
 
 #[tokio::test]
+async fn every_out_gets_every_page_in_the_form_that_its_ending_says() {
+    let site = Site::serve(20).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = crawl(folder.path(), &format!("{}/sitemap.xml", site.origin));
+    for out in ["a.jsonl", "b.jsonl.gz", "c.csv", "d.parquet", "e.warc.gz"] {
+        command.args(["--out", out]);
+    }
+    let output = command.output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(
+        stderr(&output).ends_with("-> a.jsonl, b.jsonl.gz, c.csv, d.parquet, e.warc.gz\n"),
+        "{}",
+        stderr(&output)
+    );
+    let plain = fs::read_to_string(folder.path().join("a.jsonl")).unwrap();
+    let packed = fs::File::open(folder.path().join("b.jsonl.gz")).unwrap();
+    let packed = std::io::read_to_string(flate2::read::MultiGzDecoder::new(packed)).unwrap();
+    let table = fs::read_to_string(folder.path().join("c.csv")).unwrap();
+    assert_eq!((plain.lines().count(), packed == plain, table.lines().count()), (20, true, 21));
+    // Finished when the command ends: nothing is left that is still growing.
+    let names = |folder: &Path| -> Vec<String> {
+        let names =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect()
+    };
+    let parquet = names(&folder.path().join("d.parquet"));
+    assert!(
+        matches!(&parquet[..], [file] if file.starts_with("default-") && file.ends_with(".parquet")),
+        "{parquet:?}"
+    );
+    let archive = folder.path().join("e.warc.gz");
+    assert!(names(&archive).iter().all(|name| name.starts_with("default-")), "{:?}", names(&archive));
+    let index = names(&archive).into_iter().find(|name| name.ends_with(".cdxj")).unwrap();
+    assert_eq!(fs::read_to_string(archive.join(index)).unwrap().lines().count(), 20);
+    assert!(!folder.path().join("items.jsonl").exists());
+}
+
+#[tokio::test]
 async fn a_second_run_fetches_nothing_that_was_crawled() {
     let site = Site::serve(10).await;
     let folder = tempfile::tempdir().unwrap();

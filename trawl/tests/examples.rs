@@ -27,7 +27,15 @@ fn folder(name: &str, text: &str) -> TempDir {
 async fn crawl(folder: &Path, name: &str, flags: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
     command
-        .args(["crawl", "--spider", &format!("{name}.toml"), "--allow-private", "--rate", "unlimited", "--json"])
+        .args([
+            "crawl",
+            "--spider",
+            &format!("{name}.toml"),
+            "--allow-private",
+            "--rate",
+            "unlimited",
+            "--json",
+        ])
         .args(flags)
         .current_dir(folder)
         .env_clear()
@@ -65,7 +73,9 @@ async fn a_documentation_site_is_read_from_its_start_page() {
     assert_eq!((&fields["updated"], page["depth"].as_u64() > Some(1)), (&json!("2026-01-02"), true));
     assert!(fields["text"].as_str().unwrap().contains("Chapter 1 of the guide."), "{fields}");
     let asked: BTreeSet<String> = site.log().into_iter().map(|asked| asked.path).collect();
-    assert!(!asked.iter().any(|path| path.contains("print") || path.contains("imprint") || path.contains('?')));
+    assert!(
+        !asked.iter().any(|path| path.contains("print") || path.contains("imprint") || path.contains('?'))
+    );
 }
 
 #[tokio::test]
@@ -85,7 +95,7 @@ async fn a_shop_is_read_page_by_page_with_what_it_tells_search_engines() {
         json!({
             "name": "Product 7", "sku": "P-7", "price": 1007.5, "currency": "CHF", "in_stock": true,
             "images": [image("a"), image("b")],
-            "offers": [{"seller": "Ann", "price": 12.5}, {"seller": "Ben", "price": 13.0}],
+            "offers": [{"seller": "Ann", "price": 12.5}, {"seller": "Ben", "price": 13}],
         })
     );
     let table = items.iter().find(|item| item["item"] == "page" && item["url"] == one["url"]).unwrap();
@@ -102,8 +112,12 @@ async fn a_news_site_is_read_again_only_where_it_has_changed() {
     let (books, items) = outcome(folder.path(), "news.jsonl", &first);
     assert_eq!((first.status.code(), numbers(&items, "/news/").len()), (Some(0), ARTICLES), "{books}");
     assert!(items.iter().all(|item| item["change"] == "new"));
-    let fields = &items.iter().find(|item| item["url"].as_str().unwrap().ends_with("/news/3")).unwrap()["fields"];
-    assert_eq!((&fields["headline"], &fields["author"]), (&json!("Story 3, first version"), &json!("A. Writer")));
+    let fields =
+        &items.iter().find(|item| item["url"].as_str().unwrap().ends_with("/news/3")).unwrap()["fields"];
+    assert_eq!(
+        (&fields["headline"], &fields["author"]),
+        (&json!("Story 3, first version"), &json!("A. Writer"))
+    );
     assert_eq!(fields["image"], format!("{}/img/3.jpg", site.origin));
     site.log();
     site.rewrite(4);
@@ -112,9 +126,16 @@ async fn a_news_site_is_read_again_only_where_it_has_changed() {
     let asked: Vec<_> = site.log().into_iter().filter(|asked| asked.path.starts_with("/news/")).collect();
     assert_eq!(items.len(), ARTICLES + 1, "{books}");
     let last = &items[ARTICLES];
-    assert_eq!((&last["change"], &last["fields"]["headline"]), (&json!("changed"), &json!("Story 4, second version")));
+    assert_eq!(
+        (&last["change"], &last["fields"]["headline"]),
+        (&json!("changed"), &json!("Story 4, second version"))
+    );
     let unchanged = asked.iter().filter(|asked| asked.status == 304).count();
-    assert_eq!((asked.len(), unchanged), (ARTICLES / 2 + 1, ARTICLES / 2), "what the sitemap vouches for is not asked");
+    assert_eq!(
+        (asked.len(), unchanged),
+        (ARTICLES / 2 + 1, ARTICLES / 2),
+        "what the sitemap vouches for is not asked"
+    );
     assert_eq!(books["reasons"]["skipped:unchanged"], ARTICLES / 2);
 }
 
@@ -143,6 +164,10 @@ async fn a_crawl_ends_after_as_many_pages_as_it_may_do() {
     let output = crawl(folder.path(), "shop", &["--max-pages", "7"]).await;
     let (books, items) = outcome(folder.path(), "shop.jsonl", &output);
     let pages: BTreeSet<&str> = items.iter().map(|item| item["url"].as_str().unwrap()).collect();
-    assert_eq!((&books["status"], &books["done"], pages.len()), (&json!("finished"), &json!(7), 7), "{books}");
+    assert_eq!(
+        (&books["status"], &books["done"], pages.len()),
+        (&json!("finished"), &json!(7), 7),
+        "{books}"
+    );
     assert_eq!(books["reasons"]["skipped:limit"], books["skipped"]);
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{Stream, stream};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderValue, USER_AGENT};
 use trawl_common::headers::Headers;
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
@@ -85,6 +85,7 @@ pub struct Start {
 #[derive(Debug)]
 pub struct Fetcher {
     client: reqwest::Client,
+    sent: Headers,
     guard: Guard,
     own: Option<Own>,
     has_proxy: bool,
@@ -125,14 +126,24 @@ impl Fetcher {
                     .dns_resolver(Arc::new(BehindProxy { guard: guard.clone(), proxy: proxy_host }))
             }
         };
+        let mut sent = preferences();
+        sent.extend(HeaderValue::try_from(settings.user_agent_line()).map(|agent| (USER_AGENT, agent)));
         Ok(Self {
             client: client.build()?,
+            sent: kind::headers(&sent),
             guard,
             own: None,
             has_proxy: settings.proxy.is_some(),
             timeout: settings.timeout,
             max_body: settings.max_body.as_u64(),
         })
+    }
+
+    /// The header fields that a request for `url` carries, as far as they may be shown.
+    pub fn request_headers(&self, url: &CanonicalUrl) -> Headers {
+        let url = url.to_url();
+        let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
+        [("host", host)].into_iter().chain(self.sent.iter()).collect()
     }
 
     /// Asks for `url`: one request, answered whole within `fetch.timeout`. A status that is neither a success nor a

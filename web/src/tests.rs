@@ -89,6 +89,23 @@ async fn the_crawler_says_who_it_is_and_what_it_reads() {
 }
 
 #[tokio::test]
+async fn what_is_told_of_a_request_is_what_the_server_got() {
+    let echo = |headers: HeaderMap| async move {
+        let fields = headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
+        fields.collect::<Vec<_>>().join("\n")
+    };
+    let url = format!("{}/page?a", serve(Router::new().route("/page", get(echo))).await).parse().unwrap();
+    let fetcher = fetcher(&settings());
+    let body = fetcher.fetch(&url).await.unwrap().body;
+    let mut got: Vec<_> = std::str::from_utf8(&body).unwrap().lines().map(str::to_owned).collect();
+    let mut told: Vec<_> =
+        fetcher.request_headers(&url).iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    got.sort();
+    told.sort();
+    assert_eq!(told, got);
+}
+
+#[tokio::test]
 async fn a_status_that_is_no_success_is_a_failure_with_that_status() {
     for status in [304, 400, 404, 410, 429, 500, 503] {
         let answer = move || async move { StatusCode::from_u16(status).unwrap() };

@@ -142,7 +142,7 @@ pub async fn run(
         tokio::time::sleep(shared.settings.worker.shutdown_timeout).await;
     };
     tokio::select! {
-        _ = pipeline => {}
+        _ = pipeline => shared.spiders.close().await,
         () = too_late => give_back(&shared).await,
     }
     let _ = tokio::time::timeout(LAST_WORD, shared.places.free(&*shared.ports.hosts)).await;

@@ -136,21 +136,23 @@ async fn read(shared: &Shared, job: &Job, response: Response) -> Result<Option<Y
     }
     let landed = response.redirected_to.clone();
     let base = landed.clone().unwrap_or_else(|| message.url.clone());
-    let extraction = shared.parser.read(Arc::clone(&spider.extractor), base, response.clone()).await?;
+    let extraction =
+        shared.parser.read(Arc::clone(&spider.extractor), base.clone(), response.clone()).await?;
     let Extraction { items, links, missing } = extraction;
     for field in &missing {
         debug!(url = %message.url, field, "a required field is missing");
     }
     let links =
         if spider.scope.follows_from(message.depth) { to_follow(shared, job, links) } else { Vec::new() };
+    let keeps_responses = spider.sinks.iter().any(|sink| sink.keeps_responses());
+    let bytes = response.body.len() as u64;
     let page = Page {
         url: message.url.clone(),
         crawl: message.crawl.clone(),
         referrer: message.referrer.clone(),
         items: items.into_iter().map(|extracted| item(message, &response, extracted)).collect(),
-        exchange: None,
+        exchange: keeps_responses.then(|| (spider.fetcher.request_headers(&base), response)),
     };
-    let bytes = response.body.len() as u64;
     Ok(Some(Yield { spider: Arc::clone(spider), page, links, landed, bytes, missing }))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use tracing::{error, info};
+use tracing::{error, info, warn};
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{self, Outlets, Sink};
 use trawl_common::route::Rule;
@@ -98,6 +98,17 @@ impl Spiders {
         }
         drop(all);
         self.look(name, Known::default()).loaded
+    }
+
+    /// Has every sink finish what it put off, which loses nothing where it fails.
+    pub(crate) async fn close(&self) {
+        let all: Vec<_> =
+            self.known.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        for sink in all.iter().filter_map(|known| known.loaded.as_deref()).flat_map(|loaded| &loaded.sinks) {
+            if let Err(error) = sink.close().await {
+                warn!(sink = sink.name(), %error, "what this sink put off is left for the next worker");
+            }
+        }
     }
 
     /// Takes up what has changed in the files of the spiders that are in use. Files are read, so it blocks.

@@ -1,25 +1,50 @@
 //! Where items go.
 
-mod jsonl;
+mod append;
+mod columns;
+mod csv;
+mod growing;
+mod items;
+mod lock;
+mod parquet;
+mod parts;
+mod warc;
+mod whole;
 
-use std::sync::Arc;
+use std::fmt::Display;
+use std::io::{self, ErrorKind as IoErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-pub use jsonl::JsonLines;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{Error, ErrorKind, Outlets, Result, Sink};
-use trawl_common::settings::SinkSettings;
+use trawl_common::settings::{Folder, Lines, SinkSettings};
 use trawl_common::spider::Spider;
+
+use self::columns::Columns;
+use self::items::ItemFile;
+use self::parquet::Parquet;
+use self::warc::Archive;
 
 /// The sinks of one process.
 pub struct Sinks {
     worker: WorkerId,
     default: Vec<SinkSettings>,
+    files: Mutex<Vec<OpenFile>>,
+}
+
+/// A file that has one writer, for all that name it alike.
+struct OpenFile {
+    settings: SinkSettings,
+    /// The names of its columns, if it has any.
+    columns: Vec<String>,
+    sink: Weak<dyn Sink>,
 }
 
 impl Sinks {
     /// For this worker; `default` is where items go of a spider that does not say it itself.
     pub fn new(worker: WorkerId, default: Vec<SinkSettings>) -> Self {
-        Self { worker, default }
+        Self { worker, default, files: Mutex::default() }
     }
 
     /// For a program that produces no items.
@@ -30,13 +55,53 @@ impl Sinks {
     fn one(&self, settings: &SinkSettings, spider: &Spider) -> Result<Arc<dyn Sink>> {
         match settings {
             SinkSettings::Jsonl(lines) => {
-                let path = lines.path.to_string_lossy();
-                let path = path.replace("{worker}", self.worker.as_str());
-                let path = path.replace("{spider}", spider.name.as_str());
-                Ok(Arc::new(JsonLines::open(path.as_ref())?))
+                let lines = self.lines(lines, spider);
+                self.file(SinkSettings::Jsonl(lines.clone()), Vec::new(), || ItemFile::json(&lines))
             }
+            SinkSettings::Csv(lines) => {
+                let lines = self.lines(lines, spider);
+                let columns = Columns::of(spider);
+                let names = columns.names().map(str::to_owned).collect();
+                self.file(SinkSettings::Csv(lines.clone()), names, || ItemFile::csv(&lines, columns))
+            }
+            SinkSettings::Parquet(folder) => {
+                Ok(Arc::new(Parquet::open(&self.folder(folder, spider), spider)?))
+            }
+            SinkSettings::Warc(folder) => Ok(Arc::new(Archive::open(&self.folder(folder, spider), spider)?)),
             other => Err(Error::new(ErrorKind::Refused, format_args!("no such sink yet: {other:?}"))),
         }
+    }
+
+    /// The file that is open already, or else what `open` opens.
+    fn file(
+        &self,
+        settings: SinkSettings,
+        columns: Vec<String>,
+        open: impl FnOnce() -> Result<ItemFile>,
+    ) -> Result<Arc<dyn Sink>> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.retain(|file| file.sink.strong_count() > 0);
+        let same = files.iter().find(|file| file.settings == settings && file.columns == columns);
+        if let Some(sink) = same.and_then(|file| file.sink.upgrade()) {
+            return Ok(sink);
+        }
+        let sink: Arc<dyn Sink> = Arc::new(open()?);
+        files.push(OpenFile { settings, columns, sink: Arc::downgrade(&sink) });
+        Ok(sink)
+    }
+
+    fn lines(&self, lines: &Lines, spider: &Spider) -> Lines {
+        Lines { path: self.path(&lines.path, spider), ..lines.clone() }
+    }
+
+    fn folder(&self, folder: &Folder, spider: &Spider) -> Folder {
+        Folder { path: self.path(&folder.path, spider), ..folder.clone() }
+    }
+
+    /// The path with the worker's id and the spider's name in it.
+    fn path(&self, path: &Path, spider: &Spider) -> PathBuf {
+        let path = path.to_string_lossy().replace("{worker}", self.worker.as_str());
+        path.replace("{spider}", spider.name.as_str()).into()
     }
 }
 
@@ -45,4 +110,31 @@ impl Outlets for Sinks {
         let sinks = spider.sinks.as_ref().unwrap_or(&self.default);
         sinks.iter().map(|sink| self.one(sink, spider)).collect()
     }
+}
+
+/// Does what waits for a disk where nothing else waits for it.
+async fn in_background<T: Send + 'static>(
+    path: &Path,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(|error| trouble(path, &error)),
+        Err(panic) => Err(Error::new(ErrorKind::Unavailable, told(path, &panic))),
+    }
+}
+
+/// An error of a file, told to people.
+fn trouble(path: &Path, error: &io::Error) -> Error {
+    match error.kind() {
+        IoErrorKind::ResourceBusy => {
+            let way_out = "write {worker} or {spider} in its path, so that each has its own";
+            Error::new(ErrorKind::Refused, format_args!("{}: {way_out}", told(path, error)))
+        }
+        IoErrorKind::InvalidData => Error::new(ErrorKind::Refused, told(path, error)),
+        _ => Error::new(ErrorKind::Unavailable, told(path, error)),
+    }
+}
+
+fn told(path: &Path, error: &dyn Display) -> String {
+    format!("writing to {}: {error}", path.display())
 }

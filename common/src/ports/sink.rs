@@ -40,6 +40,12 @@ pub trait Sink: Send + Sync {
     /// Stores all that these pages gave, durably against the death of this process: when it returns, their URLs may be
     /// finished. On an error any part may have been stored, and all of them will be put again.
     async fn put(&self, pages: &[Page]) -> Result<()>;
+
+    /// Finishes what was put off until a file is large enough: called when nothing more is to come for now. More may be
+    /// put afterwards, and nothing is lost where this is never called.
+    async fn close(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Opens the sinks of spiders.

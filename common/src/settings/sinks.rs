@@ -30,13 +30,32 @@ pub enum SinkSettings {
     Warc(Folder),
 }
 
+impl SinkSettings {
+    /// The sink that a path asks for by its ending: `.csv`, `.parquet` (a folder), `.warc.gz` (a folder), anything else
+    /// JSON Lines; `.csv` and JSON Lines compressed with `.gz` or `.zst` after it.
+    pub fn of_path(path: PathBuf) -> Self {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let (plain, compress) = match name.rsplit_once('.') {
+            Some((plain, "gz")) => (plain, Compress::Gzip),
+            Some((plain, "zst")) => (plain, Compress::Zstd),
+            _ => (&*name, Compress::None),
+        };
+        match plain.rsplit_once('.').map(|(_, ending)| ending) {
+            Some("csv") => Self::Csv(Lines { path, rotate: None, compress }),
+            Some("parquet") => Self::Parquet(Folder { path, rotate: gigabyte() }),
+            Some("warc") => Self::Warc(Folder { path, rotate: gigabyte() }),
+            _ => Self::Jsonl(Lines { path, rotate: None, compress }),
+        }
+    }
+}
+
 /// A file of lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lines {
     /// The file.
     pub path: PathBuf,
-    /// How large it may grow before it is set aside and a new one begun; any size without it.
+    /// How large it grows before it is set aside, as `items-1.jsonl`, and a new one begun; any size without it.
     #[serde(default)]
     pub rotate: Option<ByteSize>,
     /// How it is compressed.
@@ -70,4 +89,31 @@ pub struct Folder {
 
 fn gigabyte() -> ByteSize {
     ByteSize::gb(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_says_by_its_ending_what_it_asks_for() {
+        let of = |path: &str| SinkSettings::of_path(path.into());
+        let lines = |path: &str, compress| Lines { path: path.into(), rotate: None, compress };
+        for (path, compress) in [
+            ("a.jsonl", Compress::None),
+            ("a.jsonl.gz", Compress::Gzip),
+            ("a.JSONL.ZST", Compress::Zstd),
+            ("/dev/stdout", Compress::None),
+            ("parquet", Compress::None),
+            ("csv.gz", Compress::Gzip),
+        ] {
+            assert_eq!(of(path), SinkSettings::Jsonl(lines(path, compress)));
+        }
+        assert_eq!(of("b/a.csv"), SinkSettings::Csv(lines("b/a.csv", Compress::None)));
+        assert_eq!(of("a.csv.zst"), SinkSettings::Csv(lines("a.csv.zst", Compress::Zstd)));
+        assert!(
+            matches!(of("a.parquet"), SinkSettings::Parquet(folder) if folder.path.ends_with("a.parquet"))
+        );
+        assert!(matches!(of("a.warc.gz"), SinkSettings::Warc(folder) if folder.path.ends_with("a.warc.gz")));
+    }
 }

@@ -19,6 +19,7 @@ pub mod queue;
 pub mod random;
 pub mod recovery;
 mod scene;
+pub mod sink;
 pub mod sweeping;
 
 use std::process;

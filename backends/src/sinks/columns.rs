@@ -1,0 +1,149 @@
+//! The columns of a spider's items, for what is a table.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use serde_json::Value;
+use trawl_common::item::Item;
+use trawl_common::spider::{Field, From, Kind, PageField, Spider};
+
+/// The columns, in order: first what every item has, then the fields of the spider's items.
+#[derive(Clone, Debug)]
+pub(super) struct Columns(Vec<Column>);
+
+/// One column.
+#[derive(Clone, Debug)]
+pub(super) struct Column {
+    /// Its name: that of the field, or `field_<name>` where every item has something of that name.
+    pub(super) name: String,
+    /// What its values are.
+    pub(super) shape: Shape,
+    /// Whether each value is a list of such.
+    pub(super) list: bool,
+    from: Source,
+}
+
+/// What the values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    Text,
+    Integer,
+    Number,
+    Boolean,
+    /// An instant, as RFC 3339 has it.
+    Instant,
+    /// Anything.
+    Json,
+}
+
+type Take = fn(&Item) -> Value;
+
+#[derive(Clone, Debug)]
+enum Source {
+    Own(Take),
+    Field(String),
+}
+
+impl Columns {
+    /// The columns of a spider's items. Kinds of items that have a field in common share its column.
+    pub(super) fn of(spider: &Spider) -> Self {
+        let mut columns: Vec<Column> = OWN
+            .iter()
+            .map(|&(name, shape, value)| Column {
+                name: name.to_owned(),
+                shape,
+                list: false,
+                from: Source::Own(value),
+            })
+            .collect();
+        for (name, field) in spider.items.iter().flat_map(|rule| &rule.fields) {
+            let (shape, list) = shape(field);
+            match columns.iter_mut().find(|column| column.is_of(name)) {
+                None => {
+                    let name_of_column = free_name(name, &columns);
+                    let from = Source::Field(name.clone());
+                    columns.push(Column { name: name_of_column, shape, list, from });
+                }
+                Some(column) if (column.shape, column.list) == (shape, list) => {}
+                Some(column) => (column.shape, column.list) = (Shape::Json, false),
+            }
+        }
+        Self(columns)
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Column> {
+        self.0.iter()
+    }
+
+    /// Their names.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|column| &*column.name)
+    }
+
+    /// The names of the fields that have a column.
+    pub(super) fn fields(&self) -> HashSet<&str> {
+        let field = |column: &'_ Column| matches!(column.from, Source::Field(_));
+        self.0.iter().filter(|column| field(column)).map(Column::source).collect()
+    }
+}
+
+impl Column {
+    /// An item's value in this column.
+    pub(super) fn value<'a>(&self, item: &'a Item) -> Cow<'a, Value> {
+        match &self.from {
+            Source::Own(value) => Cow::Owned(value(item)),
+            Source::Field(name) => item.fields.get(name).map_or(Cow::Owned(Value::Null), Cow::Borrowed),
+        }
+    }
+
+    /// What its values are called in an item.
+    pub(super) fn source(&self) -> &str {
+        match &self.from {
+            Source::Own(_) => &self.name,
+            Source::Field(name) => name,
+        }
+    }
+
+    fn is_of(&self, field: &str) -> bool {
+        matches!(&self.from, Source::Field(name) if name == field)
+    }
+}
+
+/// What every item has.
+const OWN: [(&str, Shape, Take); 9] = [
+    ("id", Shape::Text, |item| item.id.as_str().into()),
+    ("url", Shape::Text, |item| item.url.as_str().into()),
+    ("crawl", Shape::Text, |item| item.crawl.as_str().into()),
+    ("spider", Shape::Text, |item| item.spider.as_str().into()),
+    ("fetched_at", Shape::Instant, |item| item.fetched_at.as_str().into()),
+    ("status", Shape::Integer, |item| item.status.into()),
+    ("depth", Shape::Integer, |item| item.depth.into()),
+    ("item", Shape::Text, |item| item.item.as_deref().into()),
+    ("change", Shape::Text, |item| serde_json::to_value(item.change).unwrap_or_default()),
+];
+
+fn free_name(field: &str, columns: &[Column]) -> String {
+    let mut name = field.to_owned();
+    while columns.iter().any(|column| column.name == name) {
+        name.insert_str(0, "field_");
+    }
+    name
+}
+
+fn shape(field: &Field) -> (Shape, bool) {
+    match &field.from {
+        From::Page(PageField::LinkCount) => (Shape::Integer, false),
+        From::Page(PageField::Links) => (Shape::Text, true),
+        From::JsonLd(_, None) | From::Microdata(_, None) | From::Table(_) | From::Each(..) => {
+            (Shape::Json, false)
+        }
+        _ => match field.kind {
+            Kind::Text | Kind::Date | Kind::Url | Kind::Html => (Shape::Text, field.list),
+            Kind::Number => (Shape::Number, field.list),
+            Kind::Integer => (Shape::Integer, field.list),
+            Kind::Boolean => (Shape::Boolean, field.list),
+            Kind::Json => (Shape::Json, false),
+        },
+    }
+}

@@ -1,0 +1,119 @@
+//! A file that only grows, by whole records.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use tracing::info;
+use trawl_common::settings::Compress;
+
+use super::append::Appender;
+use super::lock;
+use super::whole::{Records, pack, whole};
+
+/// How a growing file is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    /// What is appended to it.
+    pub(super) records: Records,
+    /// What each file begins with.
+    pub(super) head: Vec<u8>,
+    /// How it is compressed: each append is one gzip member or zstd frame.
+    pub(super) compress: Compress,
+    /// How many bytes it has before it is set aside and a new one begun.
+    pub(super) rotate: Option<u64>,
+}
+
+/// A file that holds whole records only, and that nobody else appends to.
+///
+/// Each append is one write, so a killed process leaves at most one half record at the end, which the next one to open
+/// the file cuts off: what it is of was not yet acknowledged, and is written again.
+pub(super) struct Growing {
+    path: PathBuf,
+    form: Form,
+    file: Appender,
+    /// Whether it has its head.
+    begun: bool,
+    /// The number of the file that was set aside last.
+    aside: u32,
+}
+
+impl Growing {
+    /// Opens `path` for appending, with the folders it needs. `ResourceBusy` if someone else writes to it.
+    pub(super) fn open(path: &Path, form: Form) -> io::Result<Self> {
+        let (file, begun) = open_whole(path, &form)?;
+        let mut growing = Self { path: path.to_owned(), form, file, begun, aside: 0 };
+        growing.append(Vec::new())?;
+        Ok(growing)
+    }
+
+    /// How many bytes it has.
+    pub(super) fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    /// Appends all or nothing.
+    pub(super) fn append(&mut self, records: Vec<u8>) -> io::Result<()> {
+        if self.file.is_regular()
+            && self.form.rotate.is_some_and(|most| self.len().is_ok_and(|len| len >= most))
+        {
+            self.set_aside()?;
+        }
+        let bytes = if self.begun { records } else { [&self.form.head[..], &records].concat() };
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.file.append(&pack(bytes, self.form.compress)?)?;
+        self.begun = true;
+        Ok(())
+    }
+
+    /// Renames the file to the next name that is free, and begins a new one.
+    pub(super) fn set_aside(&mut self) -> io::Result<()> {
+        let reserved = loop {
+            self.aside += 1;
+            let name = numbered(&self.path, self.aside);
+            match File::create_new(&name) {
+                Ok(_) => break name,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        };
+        if let Err(error) = fs::rename(&self.path, &reserved) {
+            fs::remove_file(&reserved)?;
+            // Someone else has moved it away.
+            if error.kind() != ErrorKind::NotFound {
+                return Err(error);
+            }
+        }
+        (self.file, self.begun) = open_whole(&self.path, &self.form)?;
+        Ok(())
+    }
+}
+
+/// The file, and whether it holds anything.
+fn open_whole(path: &Path, form: &Form) -> io::Result<(Appender, bool)> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Ok((Appender::new(file)?, false));
+    }
+    lock::take(path, &file)?;
+    let whole = whole(&mut file, form.compress, form.records)?;
+    let torn = file.metadata()?.len() - whole;
+    if torn > 0 {
+        info!(file = %path.display(), bytes = torn, "cutting off what was not written to its end");
+        file.set_len(whole)?;
+    }
+    Ok((Appender::new(file)?, whole > 0))
+}
+
+/// `items.jsonl.gz` as `items-3.jsonl.gz`.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let plain = name.trim_end_matches(".gz").trim_end_matches(".zst");
+    let (stem, _) = plain.rsplit_once('.').unwrap_or((plain, ""));
+    path.with_file_name(format!("{stem}-{number}{}", &name[stem.len()..]))
+}

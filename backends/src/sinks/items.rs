@@ -1,0 +1,111 @@
+//! Items as lines of a file: JSON Lines, or comma-separated values.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use trawl_common::item::Item;
+use trawl_common::ports::{Page, Result, Sink};
+use trawl_common::settings::{Compress, Lines};
+
+use super::columns::Columns;
+use super::growing::{Form, Growing};
+use super::whole::{Records, unpack};
+use super::{csv, in_background, trouble};
+
+/// A file of items.
+pub(super) struct ItemFile {
+    name: String,
+    path: PathBuf,
+    format: Format,
+    file: Arc<Mutex<Growing>>,
+}
+
+/// How an item is a line.
+enum Format {
+    Json,
+    Csv(Columns),
+}
+
+impl ItemFile {
+    /// A file of JSON Lines.
+    pub(super) fn json(lines: &Lines) -> Result<Self> {
+        let form = form(lines, Records::Lines, Vec::new());
+        Self::open("jsonl", &lines.path, Format::Json, form)
+    }
+
+    /// A file of comma-separated values. `Refused` if it exists and has other columns, unless it may be set aside.
+    pub(super) fn csv(lines: &Lines, columns: Columns) -> Result<Self> {
+        let head = csv::head(&columns).map_err(|error| trouble(&lines.path, &error))?;
+        let form = form(lines, Records::Quoted, head);
+        Self::open("csv", &lines.path, Format::Csv(columns), form)
+    }
+
+    fn open(kind: &str, path: &Path, format: Format, form: Form) -> Result<Self> {
+        let opened = || {
+            let (compress, rotate) = (form.compress, form.rotate);
+            let mut file = Growing::open(path, form)?;
+            if let Format::Csv(columns) = &format
+                && path.is_file()
+                && let Err(other) = csv::check(unpack(File::open(path)?, compress)?, columns)
+            {
+                match rotate {
+                    Some(_) => file.set_aside()?,
+                    None => return Err(other),
+                }
+            }
+            Ok(file)
+        };
+        let file = opened().map_err(|error: io::Error| trouble(path, &error))?;
+        Ok(Self {
+            name: format!("{kind} {}", path.display()),
+            path: path.to_owned(),
+            format,
+            file: Arc::new(Mutex::new(file)),
+        })
+    }
+}
+
+#[async_trait]
+impl Sink for ItemFile {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn put(&self, pages: &[Page]) -> Result<()> {
+        let items = pages.iter().flat_map(|page| &page.items);
+        let lines = match &self.format {
+            Format::Json => json(items),
+            Format::Csv(columns) => csv::rows(columns, items),
+        };
+        let lines = lines.map_err(|error| trouble(&self.path, &error))?;
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let file = Arc::clone(&self.file);
+        let append = move || file.lock().unwrap_or_else(PoisonError::into_inner).append(lines);
+        in_background(&self.path, append).await
+    }
+}
+
+fn form(lines: &Lines, records: Records, head: Vec<u8>) -> Form {
+    let Lines { compress, rotate, .. } = *lines;
+    Form { records, head, compress, rotate: rotate.map(|size| size.as_u64()) }
+}
+
+/// How JSON Lines are spooled.
+pub(super) fn plain_json() -> Form {
+    Form { records: Records::Lines, head: Vec::new(), compress: Compress::None, rotate: None }
+}
+
+/// Items as JSON Lines.
+pub(super) fn json<'a>(items: impl Iterator<Item = &'a Item>) -> io::Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    for item in items {
+        serde_json::to_writer(&mut lines, item)?;
+        lines.push(b'\n');
+    }
+    Ok(lines)
+}

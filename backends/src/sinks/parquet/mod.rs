@@ -1,0 +1,151 @@
+//! Items in Parquet files.
+//!
+//! A Parquet file cannot be read before its end is written. So items go to a spool first, a file of JSON Lines, which is
+//! turned into a Parquet file of the same name when it is large or old enough, or when the sink is closed. Spools that
+//! dead processes left are turned as well.
+
+mod column;
+mod turn;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::task::spawn_blocking;
+use tokio::time::Instant;
+use tracing::warn;
+use trawl_common::names::SpiderName;
+use trawl_common::ports::{Page, Result, Sink};
+use trawl_common::settings::Folder;
+use trawl_common::spider::Spider;
+
+use super::columns::Columns;
+use super::growing::Growing;
+use super::items::{json, plain_json};
+use super::{in_background, parts, trouble};
+
+/// How old a spool may become.
+const OLD: Duration = Duration::from_secs(600);
+
+/// How often its age is looked at.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// A folder of Parquet files, `<spider>-<time>-<random>.parquet`. The spools' names begin with `_`.
+pub(super) struct Parquet {
+    name: String,
+    shelf: Arc<Shelf>,
+}
+
+struct Shelf {
+    folder: PathBuf,
+    spider: SpiderName,
+    columns: Columns,
+    rotate: u64,
+    spool: Mutex<Option<Spool>>,
+    /// Held while spools are turned: one at a time, while items go to the next one.
+    turning: Arc<tokio::sync::Mutex<()>>,
+}
+
+struct Spool {
+    file: Growing,
+    since: Instant,
+}
+
+impl Parquet {
+    /// The items of this spider in this folder. Needs a runtime, in which spools are turned.
+    pub(super) fn open(folder: &Folder, spider: &Spider) -> Result<Self> {
+        std::fs::create_dir_all(&folder.path).map_err(|error| trouble(&folder.path, &error))?;
+        let shelf = Arc::new(Shelf {
+            folder: folder.path.clone(),
+            spider: spider.name.clone(),
+            columns: Columns::of(spider),
+            rotate: folder.rotate.as_u64(),
+            spool: Mutex::default(),
+            turning: Arc::default(),
+        });
+        shelf.turn_behind();
+        let watched = Arc::downgrade(&shelf);
+        tokio::spawn(async move {
+            while let Some(shelf) = watched.upgrade() {
+                if shelf.is_old() {
+                    shelf.turn_behind();
+                }
+                drop(shelf);
+                tokio::time::sleep(LOOK).await;
+            }
+        });
+        Ok(Self { name: format!("parquet {}", folder.path.display()), shelf })
+    }
+}
+
+#[async_trait]
+impl Sink for Parquet {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn put(&self, pages: &[Page]) -> Result<()> {
+        let items = pages.iter().flat_map(|page| &page.items);
+        let lines = json(items).map_err(|error| trouble(&self.shelf.folder, &error))?;
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let shelf = Arc::clone(&self.shelf);
+        let length = in_background(&self.shelf.folder, move || shelf.append(lines)).await?;
+        if length >= self.shelf.rotate {
+            self.shelf.turn_behind();
+        }
+        Ok(())
+    }
+
+    async fn close(&self) -> Result<()> {
+        let _turn = self.shelf.turning.lock().await;
+        let shelf = Arc::clone(&self.shelf);
+        in_background(&self.shelf.folder, move || shelf.turn()).await
+    }
+}
+
+impl Shelf {
+    fn spool(&self) -> MutexGuard<'_, Option<Spool>> {
+        self.spool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends to the spool, and says how long it is.
+    fn append(&self, lines: Vec<u8>) -> io::Result<u64> {
+        let mut spool = self.spool();
+        let spool = match &mut *spool {
+            Some(spool) => spool,
+            None => {
+                let name = format!("_{}{}", parts::fresh_name(self.spider.as_str()), turn::SPOOL);
+                let file = Growing::open(&self.folder.join(name), plain_json())?;
+                spool.insert(Spool { file, since: Instant::now() })
+            }
+        };
+        spool.file.append(lines)?;
+        spool.file.len()
+    }
+
+    fn is_old(&self) -> bool {
+        self.spool().as_ref().is_some_and(|spool| spool.since.elapsed() >= OLD)
+    }
+
+    /// Turns spools while others go on, unless that is being done.
+    fn turn_behind(self: &Arc<Self>) {
+        let Ok(turn) = Arc::clone(&self.turning).try_lock_owned() else { return };
+        let shelf = Arc::clone(self);
+        spawn_blocking(move || {
+            if let Err(error) = shelf.turn() {
+                warn!(folder = %shelf.folder.display(), %error, "no Parquet file yet; the items are in the spool");
+            }
+            drop(turn);
+        });
+    }
+
+    /// Lets go of the spool, and turns each of this spider's that nobody holds.
+    fn turn(&self) -> io::Result<()> {
+        *self.spool() = None;
+        turn::all(&self.folder, &self.spider, &self.columns)
+    }
+}

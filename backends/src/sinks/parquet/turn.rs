@@ -1,0 +1,165 @@
+//! From a spool to a Parquet file.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, ErrorKind};
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use serde_json::{Map, Value};
+use tracing::{info, warn};
+use trawl_common::item::Item;
+use trawl_common::names::SpiderName;
+
+use super::super::columns::{Column, Columns, Shape};
+use super::super::growing::Growing;
+use super::super::items::plain_json;
+use super::super::parts;
+use super::column::{Cells, schema};
+
+/// How the name of a spool ends.
+pub(super) const SPOOL: &str = ".spool";
+
+/// How much JSON becomes one row group: what is held in memory.
+const ROW_GROUP: usize = 64 << 20;
+
+/// Turns the spools of this spider in a folder that nobody holds; the first failure is returned after all were tried.
+pub(super) fn all(folder: &Path, spider: &SpiderName, columns: &Columns) -> io::Result<()> {
+    let mut result = Ok(());
+    for spool in parts::growing(folder, SPOOL)? {
+        match one(&spool, spider, columns) {
+            Ok(()) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::ResourceBusy | ErrorKind::NotFound) => {}
+            // It will be no other: it is kept, for people to look at.
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                warn!(file = %spool.display(), %error, "no spool of items; it is left as it is");
+            }
+            Err(error) => result = result.and(Err(error)),
+        }
+    }
+    result
+}
+
+/// May be repeated, wherever it ended: the file has the name of its spool.
+fn one(spool: &Path, spider: &SpiderName, columns: &Columns) -> io::Result<()> {
+    let _lock = Growing::open(spool, plain_json())?;
+    let mut items = items(spool)?.peekable();
+    match items.peek() {
+        None => return fs::remove_file(spool),
+        Some(Ok((item, _))) if item.spider != *spider => return Ok(()),
+        Some(_) => {}
+    }
+    let growing = spool.with_extension("parquet");
+    let name = parts::name_of(&growing, "").unwrap_or_default();
+    if let Err(error) =
+        write(&growing, items, columns).and_then(|()| parts::place(&growing, &spool.with_file_name(name)))
+    {
+        let _ = fs::remove_file(&growing);
+        return Err(error);
+    }
+    info!(file = name, "finished");
+    fs::remove_file(spool)
+}
+
+/// The items of a spool, each with the length of its line.
+fn items(spool: &Path) -> io::Result<impl Iterator<Item = io::Result<(Item, usize)>>> {
+    let mut input = BufReader::new(File::open(spool)?);
+    Ok(std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        match input.read_until(b'\n', &mut line) {
+            Ok(0) => None,
+            Ok(length) => Some(item(&line).map(|item| (item, length))),
+            Err(error) => Some(Err(error)),
+        }
+    }))
+}
+
+fn item(line: &[u8]) -> io::Result<Item> {
+    serde_json::from_slice(line).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
+}
+
+fn write(
+    path: &Path,
+    mut items: impl Iterator<Item = io::Result<(Item, usize)>>,
+    columns: &Columns,
+) -> io::Result<()> {
+    let properties =
+        WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+    let file = File::create(path)?;
+    let mut writer =
+        SerializedFileWriter::new(file, Arc::new(schema(columns).map_err(told)?), Arc::new(properties))
+            .map_err(told)?;
+    loop {
+        let mut table = Table::new(columns);
+        let mut size = 0;
+        while size < ROW_GROUP
+            && let Some(item) = items.next()
+        {
+            let (item, length) = item?;
+            table.push(&item);
+            size += length;
+        }
+        if size == 0 {
+            break;
+        }
+        table.write(&mut writer).map_err(told)?;
+    }
+    writer.close().map_err(told)?;
+    Ok(())
+}
+
+/// The rows of one row group, column by column.
+struct Table<'a> {
+    known: HashSet<&'a str>,
+    columns: Vec<(&'a Column, Cells)>,
+    /// The fields that have no column, or whose values do not fit theirs, as JSON.
+    other: Cells,
+}
+
+impl<'a> Table<'a> {
+    fn new(columns: &'a Columns) -> Self {
+        Self {
+            known: columns.fields(),
+            columns: columns.iter().map(|column| (column, Cells::of(column.shape, column.list))).collect(),
+            other: Cells::of(Shape::Json, false),
+        }
+    }
+
+    fn push(&mut self, item: &Item) {
+        let unknown = item.fields.iter().filter(|(name, _)| !self.known.contains(name.as_str()));
+        let mut other: Map<String, Value> =
+            unknown.map(|(name, value)| (name.clone(), value.clone())).collect();
+        for (column, cells) in &mut self.columns {
+            let value = column.value(item);
+            if !cells.push(&value) {
+                other.insert(column.source().to_owned(), value.into_owned());
+            }
+        }
+        self.other.push(&if other.is_empty() { Value::Null } else { Value::Object(other) });
+    }
+
+    fn write(self, writer: &mut SerializedFileWriter<File>) -> Result<(), ParquetError> {
+        let mut group = writer.next_row_group()?;
+        for cells in self.columns.into_iter().map(|(_, cells)| cells).chain([self.other]) {
+            let column = group.next_column()?;
+            cells.write(column.ok_or_else(|| ParquetError::General("no such column".to_owned()))?)?;
+        }
+        group.close()?;
+        Ok(())
+    }
+}
+
+/// A full disk is still one.
+fn told(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(error) => match error.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(other) => io::Error::other(other),
+        },
+        other => io::Error::other(other),
+    }
+}

@@ -1,0 +1,79 @@
+//! The sinks that are files keep every promise of their port, and those of their formats.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod lines;
+mod parquet;
+mod warc;
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use trawl_backends::sinks::Sinks;
+use trawl_common::item::{Item, item_id};
+use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::ports::{Outlets, Page, Result, Sink};
+use trawl_common::settings::{Compress, SinkSettings};
+use trawl_common::spider::Spider;
+use trawl_common::time::UnixMs;
+use trawl_common::url::CanonicalUrl;
+use trawl_testkit::conformance::sink::spider;
+
+fn worker() -> WorkerId {
+    "w1".parse().unwrap()
+}
+
+/// What another process opens: nothing is shared with what is open already.
+fn open_for(spider: &Spider, settings: &SinkSettings) -> Result<Arc<dyn Sink>> {
+    Ok(Sinks::new(worker(), vec![settings.clone()]).open(spider)?.remove(0))
+}
+
+fn open(settings: &SinkSettings) -> Arc<dyn Sink> {
+    open_for(&spider(), settings).unwrap()
+}
+
+fn unpacked(path: &Path, compress: Compress) -> String {
+    let file = File::open(path).unwrap();
+    let mut text = String::new();
+    match compress {
+        Compress::None => { file }.read_to_string(&mut text),
+        Compress::Gzip => flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text),
+        Compress::Zstd => zstd::Decoder::new(file).unwrap().read_to_string(&mut text),
+    }
+    .unwrap();
+    text
+}
+
+/// A page of the suite's spider with one item of these fields.
+fn page(number: usize, fields: Value) -> Page {
+    let url: CanonicalUrl = format!("http://site.example/{number}").parse().unwrap();
+    let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: spider().name };
+    let mut all: Map<String, Value> =
+        spider().items[0].fields.iter().map(|(name, _)| (name.clone(), Value::Null)).collect();
+    all.extend(fields.as_object().cloned().unwrap_or_default());
+    let item = Item {
+        id: item_id(&crawl, &url, None, 0),
+        url: url.to_string(),
+        crawl: crawl.id.clone(),
+        spider: crawl.spider.clone(),
+        fetched_at: UnixMs(1_700_000_000_000 + number as u64).to_string(),
+        status: 200,
+        depth: 0,
+        item: None,
+        change: None,
+        fields: all,
+    };
+    Page { url, crawl, referrer: None, items: vec![item], exchange: None }
+}
+
+/// The files of a folder whose names end like this, by name.
+fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = paths.filter(|path| path.to_string_lossy().ends_with(ending)).collect();
+    files.sort();
+    files
+}
