@@ -28,9 +28,9 @@ pub(crate) struct Args {
     /// Sitemaps, sitemap indexes, feeds, URL lists, robots.txt or single pages: a URL, a file, or -
     #[arg(required = true, value_name = "SITEMAP|URL")]
     pub(crate) sources: Vec<Source>,
-    /// Append items to FILE, as JSON Lines
-    #[arg(long, value_name = "FILE", default_value = "items.jsonl")]
-    pub(crate) out: PathBuf,
+    /// Append items to FILE, as JSON Lines [default: items.jsonl, or where [[sinks]] of the settings says]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
     /// Keep the crawl's state in FILE, and go on from it
     #[arg(long, value_name = "FILE", default_value = "crawl.db")]
     pub(crate) state: PathBuf,
@@ -75,8 +75,9 @@ impl Args {
     pub(crate) async fn crawl(self, settings: Settings) -> Outcome {
         let signals = Signals::listen().map_err(Fail::run)?;
         let store = Embedded::open(&self.state, settings.recovery.patience).map_err(Fail::usage)?;
-        let out = Lines { path: self.out.clone(), rotate: None, compress: Compress::None };
-        let sinks = Sinks::new(WorkerId::of_this_machine(), vec![SinkSettings::Jsonl(out)]);
+        let sinks = self.sinks(&settings);
+        let told: Vec<String> = sinks.iter().map(ToString::to_string).collect();
+        let sinks = Sinks::new(WorkerId::of_this_machine(), sinks);
         let ports = Ports {
             queue: store.queue(),
             frontier: store.frontier(),
@@ -95,8 +96,19 @@ impl Args {
         }
         let run = Run { ports, settings: Arc::new(settings), crawl, signals };
         let (books, report) = run.to_the_end(self.job()).await?;
-        self.tell(&books, &report, run.signals.exit());
+        self.tell(&books, &report, &told.join(", "), run.signals.exit());
         Ok(exit(&books, &report, run.signals.exit()))
+    }
+
+    /// Where items go: `--out`, or else what the settings say.
+    fn sinks(&self, settings: &Settings) -> Vec<SinkSettings> {
+        match &self.out {
+            None if !settings.sinks.is_empty() => settings.sinks.clone(),
+            out => {
+                let path = out.clone().unwrap_or_else(|| PathBuf::from("items.jsonl"));
+                vec![SinkSettings::Jsonl(Lines { path, rotate: None, compress: Compress::None })]
+            }
+        }
     }
 
     fn job(&self) -> Job {
@@ -120,7 +132,7 @@ impl Args {
         })
     }
 
-    fn tell(&self, books: &Books, report: &Report, signal: Option<Exit>) {
+    fn tell(&self, books: &Books, report: &Report, out: &str, signal: Option<Exit>) {
         for problem in &report.problems {
             anstream::eprintln!("problem: {problem}");
         }
@@ -130,7 +142,7 @@ impl Args {
         let counts = &books.counts;
         let invalid = report.counters.invalid;
         anstream::eprintln!(
-            "{} pages in {:.1} s ({:.0}/s), {} failed, {} skipped, {} expired, {} invalid -> {}",
+            "{} pages in {:.1} s ({:.0}/s), {} failed, {} skipped, {} expired, {} invalid -> {out}",
             count(counts.done),
             books.seconds,
             books::pages_per_second(books),
@@ -138,7 +150,6 @@ impl Args {
             count(counts.skipped),
             count(counts.expired),
             count(invalid),
-            self.out.display(),
         );
         if counts.admitted == 0 && report.counters.seen > 0 {
             let (seen, state) = (count(report.counters.seen), self.state.display());

@@ -47,7 +47,7 @@ impl Args {
         let sitemap = format!("{site}/sitemap.xml").parse::<Source>().map_err(Fail::run)?;
         let crawl = crawl::Args {
             sources: vec![sitemap],
-            out: self.out.clone(),
+            out: Some(self.out.clone()),
             state: folder.path().join("demo.db"),
             rate: None,
             concurrency: None,

@@ -7,6 +7,7 @@ mod demo;
 mod desk;
 mod dlq;
 mod hosts;
+mod items;
 mod settings;
 mod status;
 
@@ -46,6 +47,8 @@ enum Command {
     Dlq(dlq::Args),
     /// List and show hosts, block those that must not be asked
     Hosts(hosts::Args),
+    /// Read what the fleet has scraped: the items in its stream
+    Items(items::Args),
     /// Show or check the settings
     Config(settings::Args),
     /// Read sitemaps into the fleet's queues (the program `producer`)
@@ -70,6 +73,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Cancel(args) => args.run(Verb::Cancel, global).await,
         Command::Dlq(args) => args.run(global).await,
         Command::Hosts(args) => args.run(global).await,
+        Command::Items(args) => args.run(global).await,
         Command::Config(args) => args.run(&global),
         Command::Producer(args) => args.run(global).await,
         Command::Worker(args) => args.run(global).await,

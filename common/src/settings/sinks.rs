@@ -1,5 +1,6 @@
 //! `[[sinks]]`: where items go.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use bytesize::ByteSize;
@@ -28,6 +29,18 @@ pub enum SinkSettings {
     Parquet(Folder),
     /// A folder of WARC files (ISO 28500, version 1.1), with their index.
     Warc(Folder),
+}
+
+impl fmt::Display for SinkSettings {
+    /// For people: what it is and where.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Jsonl(Lines { path, .. }) | Self::Csv(Lines { path, .. }) => path.display().fmt(f),
+            Self::Stream => f.write_str("stream items"),
+            Self::Postgres { url, .. } => url.fmt(f),
+            Self::Parquet(Folder { path, .. }) | Self::Warc(Folder { path, .. }) => path.display().fmt(f),
+        }
+    }
 }
 
 /// A file of lines.
