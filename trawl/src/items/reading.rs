@@ -128,8 +128,11 @@ impl<'a> Reading<'a> {
             self.next = Some(0);
             return Ok(reader);
         }
-        if self.from() == From::Next {
-            self.next = Some(end);
+        match self.from() {
+            From::Next => self.next = Some(end),
+            // What lies beyond the end is not there; only who follows waits for it.
+            From::Offset(offset) if !self.args.follow => self.next = Some(offset),
+            _ => {}
         }
         Ok(reader)
     }
