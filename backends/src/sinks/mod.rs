@@ -1,11 +1,13 @@
 //! Where items go.
 
 mod jsonl;
+mod postgres;
 mod stream;
 
 use std::sync::Arc;
 
 pub use jsonl::JsonLines;
+pub use postgres::Postgres;
 pub use stream::Stream;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{Error, ErrorKind, Outlets, Result, Sink};
@@ -52,6 +54,9 @@ impl Sinks {
                     "the sink `stream` needs the broker of a fleet: name another for `trawl crawl`",
                 )),
             },
+            SinkSettings::Postgres { url, table } => {
+                Ok(Arc::new(Postgres::new(url, table.as_deref(), spider)?))
+            }
             other => Err(Error::new(ErrorKind::Refused, format_args!("no such sink yet: {other:?}"))),
         }
     }
