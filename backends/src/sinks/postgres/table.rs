@@ -132,8 +132,8 @@ fn kind(field: &Field) -> Type {
 /// A name as PostgreSQL can have one: without NUL, and cut to its length.
 fn identifier(name: &str) -> Result<String> {
     let name = name.replace('\0', "");
-    let name = &name[..name.floor_char_boundary(MAX_NAME)];
-    match name {
+    let end = (0..=MAX_NAME.min(name.len())).rev().find(|&end| name.is_char_boundary(end));
+    match &name[..end.unwrap_or_default()] {
         "" => Err(Error::new(ErrorKind::Refused, "postgres: a table or a field has no name")),
         name => Ok(name.to_owned()),
     }
