@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{Ports, Result};
-use trawl_common::settings::Settings;
+use trawl_common::settings::{Settings, SinkSettings};
 
 use crate::rabbitmq::RabbitMq;
 use crate::redis::{self, RedisCache, RedisFrontier, RedisHosts};
@@ -25,13 +25,18 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         None => store.clone(),
     };
     redis::warn_of_eviction(&store).await;
-    let queue = patiently("rabbitmq", || RabbitMq::connect(&settings.rabbitmq, &settings.queues)).await?;
+    let Settings { rabbitmq, queues, items, .. } = settings;
+    let queue = Arc::new(patiently("rabbitmq", || RabbitMq::connect(rabbitmq, queues, items)).await?);
+    let sinks = match &settings.sinks[..] {
+        [] => vec![SinkSettings::Stream],
+        named => named.to_vec(),
+    };
     Ok(Ports {
-        queue: Arc::new(queue),
+        queue: queue.clone(),
         frontier: Arc::new(RedisFrontier::new(store.clone(), settings.recovery.patience)),
         hosts: Arc::new(RedisHosts::new(store)),
         cache: Arc::new(RedisCache::new(cache)),
-        outlets: Arc::new(Sinks::new(worker.clone(), settings.sinks())),
+        outlets: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue)),
     })
 }
 

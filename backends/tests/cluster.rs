@@ -9,7 +9,7 @@ use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use trawl_backends::rabbitmq::RabbitMq;
 use trawl_backends::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts};
 use trawl_common::ports::{Cache, Error, ErrorKind, Frontier};
-use trawl_common::settings::{self, Queues, Redis, ServerUrl};
+use trawl_common::settings::{self, Items, Queues, Redis, ServerUrl};
 use trawl_testkit::cluster;
 use trawl_testkit::conformance::control::Helm;
 use trawl_testkit::conformance::hosts::Doors;
@@ -76,7 +76,7 @@ mod rabbitmq {
     async fn queue(vhost: &VirtualHost) -> Arc<RabbitMq> {
         let url = vhost.url.clone();
         let broker = settings::RabbitMq { url, nodes: cluster::rabbitmq_nodes(), ca: None };
-        Arc::new(RabbitMq::connect(&broker, &Queues::default()).await.unwrap())
+        Arc::new(RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap())
     }
 
     /// The frontier is in a database of its own, which only a Redis in no cluster has.
@@ -115,7 +115,7 @@ mod rabbitmq {
         let here = vhost.url.clone();
         let away = here.at(&"127.0.0.1:9".parse().unwrap());
         let broker = settings::RabbitMq { url: away, nodes: cluster::rabbitmq_nodes(), ca: None };
-        RabbitMq::connect(&broker, &Queues::default()).await.unwrap();
+        RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap();
     }
 }
 
@@ -165,14 +165,18 @@ mod tls {
     async fn rabbitmq_is_trusted_by_its_authority_alone() {
         let queues = Queues::default();
         let right = cluster::rabbitmq_tls();
-        RabbitMq::connect(&right, &queues).await.unwrap();
+        RabbitMq::connect(&right, &queues, &Items::default()).await.unwrap();
 
-        let told =
-            refused(RabbitMq::connect(&settings::RabbitMq { ca: None, ..right.clone() }, &queues).await);
+        let told = refused(
+            RabbitMq::connect(&settings::RabbitMq { ca: None, ..right.clone() }, &queues, &Items::default())
+                .await,
+        );
         assert!(told.contains("UnknownIssuer") && told.contains("rabbitmq.ca"), "{told}");
 
         let url = by_another_name(&right.url);
-        let told = refused(RabbitMq::connect(&settings::RabbitMq { url, ..right }, &queues).await);
+        let told = refused(
+            RabbitMq::connect(&settings::RabbitMq { url, ..right }, &queues, &Items::default()).await,
+        );
         assert!(told.contains("not valid for name") && told.contains("localhost"), "{told}");
     }
 }

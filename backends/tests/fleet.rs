@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use trawl_backends::rabbitmq::RabbitMq;
 use trawl_backends::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts};
 use trawl_common::ports::{Cache, Frontier};
-use trawl_common::settings::{self, QueueType, Queues, Redis, ServerUrl};
+use trawl_common::settings::{self, Items, QueueType, Queues, Redis, ServerUrl};
 use trawl_testkit::conformance::control::Helm;
 use trawl_testkit::conformance::hosts::Doors;
 use trawl_testkit::conformance::queue::Engine;
@@ -57,7 +57,7 @@ async fn engine(kind: QueueType, patience: Duration) -> (VirtualHost, Engine) {
     let vhost = VirtualHost::new().await;
     let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
     let queues = Queues { kind, ..Queues::default() };
-    let queue = Arc::new(RabbitMq::connect(&broker, &queues).await.unwrap());
+    let queue = Arc::new(RabbitMq::connect(&broker, &queues, &Items::default()).await.unwrap());
     let Helm { frontier, control } = helm_on(servers::own_database().await, patience).await;
     (vhost, Engine { queue, frontier, control })
 }

@@ -1,4 +1,4 @@
-//! The names of spiders, crawls and workers.
+//! The names of spiders, crawls, workers and readers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -77,6 +77,11 @@ name! {
 name! {
     /// One process of the fleet: a worker, or a run of a producer.
     WorkerId
+}
+
+name! {
+    /// One who reads the stream of items and keeps its place.
+    ReaderName
 }
 
 impl Default for SpiderName {

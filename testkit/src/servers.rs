@@ -1,4 +1,4 @@
-//! Real servers: the RabbitMQ and the Redis that `scripts/test` starts, or that the environment names.
+//! Real servers: the RabbitMQ, the Redis and the PostgreSQL that `scripts/test` starts, or that the environment names.
 
 use std::env;
 
@@ -12,6 +12,14 @@ use url::Url;
 /// When no server is named: a test does not pass because it could not run.
 pub fn redis() -> ServerUrl {
     ServerUrl::new(var("REDIS_URL"))
+}
+
+/// The PostgreSQL of the tests. They share its database: every table of a test is its own.
+///
+/// # Panics
+/// As [`redis()`].
+pub fn postgres() -> ServerUrl {
+    ServerUrl::new(var("POSTGRES_URL"))
 }
 
 /// An empty database of that Redis, for one test alone: sweeps look at all crawls in theirs. They are given out in

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Crawl by the file of a spider: its name, or the file itself
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) spider: Option<SpiderArg>,
-    /// Append items to FILE [default: items.jsonl]; its ending says how: .jsonl, .csv (then .gz or .zst), .parquet (a
+    /// Append items to FILE [default: where the spider or [[sinks]] says, else items.jsonl]; its ending says how: .jsonl, .csv (then .gz or .zst), .parquet (a
     /// folder), .warc.gz (a folder, of whole responses); may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Vec<PathBuf>,
@@ -96,7 +96,10 @@ impl Args {
         let job = self.job(spider)?;
         let signals = Signals::listen().map_err(Fail::run)?;
         let store = Embedded::open(&self.state, settings.recovery.patience).map_err(Fail::usage)?;
-        let sinks = Sinks::new(WorkerId::of_this_machine(), self.sinks());
+        let default = self.sinks(&settings);
+        let told: Vec<String> =
+            job.spider.sinks.as_ref().unwrap_or(&default).iter().map(ToString::to_string).collect();
+        let sinks = Sinks::new(WorkerId::of_this_machine(), default);
         let ports = Ports {
             queue: store.queue(),
             frontier: store.frontier(),
@@ -115,22 +118,25 @@ impl Args {
         }
         let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals };
         let (books, report) = run.to_the_end(job).await?;
-        self.tell(&books, &report, run.signals.exit());
+        self.tell(&books, &report, &told.join(", "), run.signals.exit());
         Ok(exit(&books, &report, run.signals.exit()))
     }
 
     /// What flags say in place of the spider's file.
     fn wishes(&self) -> Wishes {
-        Wishes { rate: self.rate, follow: self.follow, max_pages: self.max_pages, recrawl: None }
+        let out = || self.out.iter().cloned().map(SinkSettings::of_path).collect();
+        Wishes {
+            rate: self.rate,
+            follow: self.follow,
+            max_pages: self.max_pages,
+            recrawl: None,
+            sinks: (!self.out.is_empty()).then(out),
+        }
     }
 
-    fn out(&self) -> Vec<PathBuf> {
-        if self.out.is_empty() { vec![DEFAULT_OUT.into()] } else { self.out.clone() }
-    }
-
-    /// Where items go of a spider that does not say it itself.
-    fn sinks(&self) -> Vec<SinkSettings> {
-        self.out().into_iter().map(SinkSettings::of_path).collect()
+    /// Where items go if neither flags nor the spider's file say it.
+    fn sinks(&self, settings: &Settings) -> Vec<SinkSettings> {
+        if settings.sinks.is_empty() { vec![SinkSettings::of_path(DEFAULT_OUT.into())] } else { settings.sinks.clone() }
     }
 
     fn job(&self, spider: Spider) -> Result<Job, Fail> {
@@ -166,7 +172,7 @@ impl Args {
         }
     }
 
-    fn tell(&self, books: &Books, report: &Report, signal: Option<Exit>) {
+    fn tell(&self, books: &Books, report: &Report, out: &str, signal: Option<Exit>) {
         for problem in &report.problems {
             anstream::eprintln!("problem: {problem}");
         }
@@ -180,7 +186,7 @@ impl Args {
             number => format!(", {} outside allowed_domains", count(number)),
         };
         anstream::eprintln!(
-            "{} pages in {:.1} s ({:.0}/s), {} failed, {} skipped, {} expired, {} invalid{outside} -> {}",
+            "{} pages in {:.1} s ({:.0}/s), {} failed, {} skipped, {} expired, {} invalid{outside} -> {out}",
             count(counts.done),
             books.seconds,
             books::pages_per_second(books),
@@ -188,7 +194,6 @@ impl Args {
             count(counts.skipped),
             count(counts.expired),
             count(invalid),
-            self.out().iter().map(|out| out.display().to_string()).collect::<Vec<_>>().join(", "),
         );
         if counts.admitted == 0 && report.counters.seen > 0 {
             let (seen, state) = (count(report.counters.seen), self.state.display());

@@ -63,7 +63,10 @@ impl Desk {
     pub(crate) async fn queue(&self) -> Result<Arc<dyn Queue>, Fail> {
         match &self.embedded {
             Some(store) => Ok(store.queue()),
-            None => Ok(Arc::new(RabbitMq::connect(&self.settings.rabbitmq, &self.settings.queues).await?)),
+            None => {
+                let Settings { rabbitmq, queues, items, .. } = &self.settings;
+                Ok(Arc::new(RabbitMq::connect(rabbitmq, queues, items).await?))
+            }
         }
     }
 

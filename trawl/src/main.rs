@@ -7,6 +7,7 @@ mod demo;
 mod desk;
 mod dlq;
 mod hosts;
+mod items;
 mod settings;
 mod spider;
 mod status;
@@ -49,6 +50,8 @@ enum Command {
     Hosts(hosts::Args),
     /// Write, check and try spiders
     Spider(spider::Args),
+    /// Read what the fleet has scraped: the items in its stream
+    Items(items::Args),
     /// Show or check the settings
     Config(settings::Args),
     /// Read sitemaps into the fleet's queues (the program `producer`)
@@ -74,6 +77,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Dlq(args) => args.run(global).await,
         Command::Hosts(args) => args.run(global).await,
         Command::Spider(args) => args.run(global).await,
+        Command::Items(args) => args.run(global).await,
         Command::Config(args) => args.run(&global),
         Command::Producer(args) => args.run(global).await,
         Command::Worker(args) => args.run(global).await,

@@ -93,6 +93,9 @@ async fn no_page_is_lost_when_the_node_that_leads_the_bulk_queue_dies_mid_crawl(
     assert_eq!(members.len(), 3, "{members:?}");
     let first = cluster::address_of(&leader);
 
+    let sinks = "[[sinks]]\nkind = \"jsonl\"\npath = \"items/{worker}.jsonl\"\n";
+    fs::write(fleet.folder.path().join("trawl.toml"), sinks).unwrap();
+
     let site = Site::serve(PAGES).await;
     site.hold_after(BEFORE);
     let worker = || fleet.command(&first, &["worker", "--concurrency", "8", "-q"]).spawn().unwrap();

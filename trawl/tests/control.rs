@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 
 use serde_json::Value;
-use support::{Fleet, LIMIT, ends_well, items};
+use support::{Fleet, LIMIT, ends_well};
 use tokio::process::Child;
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
@@ -134,7 +134,7 @@ async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
     let books: Value = serde_json::from_slice(&waited.stdout).unwrap();
     assert_eq!((&books["done"], &books["failed"]), (&2.into(), &1.into()));
     assert_eq!(books_of(&fleet).await["failed"], 3, "a finished crawl's books stay as they are");
-    assert_eq!(items(fleet.folder.path()).len(), 2);
+    assert_eq!(fleet.items().await.len(), 2);
 
     assert!(says(&fleet, &["dlq", "purge", "--yes"]).await.contains("1 dead letter purged"));
     assert!(says(&fleet, &["dlq", "list"]).await.contains("0 dead letters"));

@@ -12,7 +12,7 @@ use lapin::options::{BasicGetOptions, BasicPublishOptions};
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use serde_json::Value;
-use support::{Fleet, LIMIT, ends_well, items};
+use support::{Fleet, LIMIT, ends_well};
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
 
@@ -59,7 +59,7 @@ async fn two_workers_fetch_every_page_once_and_a_missing_page_is_a_dead_letter()
     assert_eq!(produced.status.code(), Some(3), "{told}");
     assert!(told.contains("121 URLs new") && told.contains("1 invalid"), "{told}");
 
-    let items = items(fleet.folder.path());
+    let items = fleet.items().await;
     let ids: HashSet<&str> = items.iter().map(|item| item["id"].as_str().unwrap()).collect();
     assert_eq!((items.len(), ids.len()), (120, 120));
     assert!(site.log().values().all(|asked| *asked == 1), "{:?}", site.log());
@@ -131,7 +131,7 @@ async fn poison(kind: &str) {
     assert!(url == poison && headers.contains("reason=poison"), "{url} {headers}");
     assert_eq!(site.log()["/poison"], 3);
     let fetched: HashSet<String> =
-        items(fleet.folder.path()).iter().map(|item| item["url"].as_str().unwrap().to_owned()).collect();
+        fleet.items().await.iter().map(|item| item["url"].as_str().unwrap().to_owned()).collect();
     assert_eq!(fetched.len(), 30, "it takes no other URL with it");
     ends_well(survivor).await;
 }
@@ -200,7 +200,7 @@ async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter()
     }
     timeout(LIMIT, site.asked_for(1)).await.unwrap();
     ends_well(worker).await;
-    assert_eq!(items(fleet.folder.path())[0]["crawl"], "adhoc");
+    assert_eq!(fleet.items().await[0]["crawl"], "adhoc");
 }
 
 #[tokio::test]

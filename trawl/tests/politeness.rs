@@ -8,7 +8,7 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
-use support::{Fleet, LIMIT, ends_well, items};
+use support::{Fleet, LIMIT, ends_well};
 use tokio::time::timeout;
 use trawl_testkit::world::{Arrival, Plan, Robots, World};
 
@@ -83,7 +83,7 @@ async fn crawl_by(
     timeout(LIMIT, producer.envs(settings.iter().copied()).status()).await.unwrap().unwrap();
     let told = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
     let books: Value = serde_json::from_slice(&told.stdout).unwrap();
-    assert_eq!(books["done"], items(fleet.folder.path()).len());
+    assert_eq!(books["done"], fleet.items().await.len());
     (books, worker)
 }
 

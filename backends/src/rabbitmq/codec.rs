@@ -3,6 +3,7 @@
 use lapin::BasicProperties;
 use lapin::message::Delivery;
 use lapin::types::{AMQPValue, FieldTable, LongString, ShortString};
+use trawl_common::item::Item;
 use trawl_common::lane::Lane;
 use trawl_common::letter::DeadLetter;
 use trawl_common::line::Line;
@@ -48,6 +49,21 @@ pub fn properties(message: &Message) -> BasicProperties {
         put_number(&mut headers, "refusals", message.refusals.into());
     }
     envelope(message.url.fingerprint(), UnixMs::now()).with_headers(headers)
+}
+
+/// The properties and headers of an item.
+pub(super) fn item_properties(item: &Item) -> BasicProperties {
+    let mut headers = FieldTable::default();
+    put_text(&mut headers, "crawl", item.crawl.as_str());
+    put_text(&mut headers, "spider", item.spider.as_str());
+    if let Some(kind) = &item.item {
+        put_text(&mut headers, "item", kind);
+    }
+    BasicProperties::default()
+        .with_delivery_mode(PERSISTENT)
+        .with_content_type("application/json".into())
+        .with_message_id(item.id.as_str().into())
+        .with_headers(headers)
 }
 
 /// The properties and headers of a dead letter.

@@ -11,6 +11,7 @@ pub mod codec;
 mod connection;
 mod consumer;
 mod event;
+mod items;
 mod names;
 mod publisher;
 mod topology;
@@ -23,19 +24,23 @@ use async_trait::async_trait;
 use connection::Broker;
 use consumer::{Current, Session};
 use publisher::{Outgoing, Publisher};
+use topology::Topology;
 use trawl_common::crawl::Books;
+use trawl_common::item::Item;
 use trawl_common::lane::Lane;
 use trawl_common::letter::DeadLetter;
 use trawl_common::line::Line;
 use trawl_common::message::Message;
-use trawl_common::ports::{Consumer, Mark, Parked, Probe, Queue, Receipt, Result};
-use trawl_common::settings::{self, Queues};
+use trawl_common::ports::{Consumer, Mark, Page, Parked, Probe, Queue, Receipt, Result};
+use trawl_common::settings::{self, Items, Queues};
 use trawl_common::time::UnixMs;
+
+pub use self::items::{Entry, From, ItemReader, ItemStream};
 
 /// The queue on RabbitMQ.
 pub struct RabbitMq {
     broker: Arc<Broker>,
-    queues: Queues,
+    topology: Topology,
     publisher: Publisher,
     consuming: Current,
     sessions: AtomicU64,
@@ -43,17 +48,18 @@ pub struct RabbitMq {
 
 impl RabbitMq {
     /// Connects once and declares the topology.
-    pub async fn connect(broker: &settings::RabbitMq, queues: &Queues) -> Result<Self> {
+    pub async fn connect(broker: &settings::RabbitMq, queues: &Queues, items: &Items) -> Result<Self> {
         let broker = Arc::new(Broker::new(broker)?);
-        let publisher = Publisher::new(Arc::clone(&broker), queues.clone());
+        let topology = Topology::new(queues, items);
+        let publisher = Publisher::new(Arc::clone(&broker), topology.clone());
         publisher.channel().await?;
-        Ok(Self {
-            broker,
-            queues: queues.clone(),
-            publisher,
-            consuming: Current::default(),
-            sessions: AtomicU64::new(1),
-        })
+        Ok(Self { broker, topology, publisher, consuming: Current::default(), sessions: AtomicU64::new(1) })
+    }
+
+    /// Publishes the items of these pages; when it returns, the stream has them all.
+    pub async fn publish_items(&self, pages: &[Page]) -> Result<()> {
+        let items: Vec<&Item> = pages.iter().flat_map(|page| &page.items).collect();
+        self.publisher.send(items.into_iter().map(items::outgoing)).await
     }
 
     /// The session that all these receipts belong to, and their tags; without those of older sessions.
@@ -124,7 +130,7 @@ impl Queue for RabbitMq {
 
     async fn consume(&self, prefetch: u16) -> Result<Box<dyn Consumer>> {
         let connection = self.broker.open("trawl consumer").await?;
-        topology::declare(&connection, &self.queues).await?;
+        self.topology.declare(&connection).await?;
         let id = self.sessions.fetch_add(1, Ordering::Relaxed);
         let (session, consumer) = Session::open(id, connection, prefetch).await?;
         self.consuming.set(session);

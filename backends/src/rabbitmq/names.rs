@@ -19,6 +19,9 @@ pub(super) const EXPIRED_KEY: &str = "expired";
 /// ...to here.
 pub(super) const EXPIRED: &str = "expired_urls";
 
+/// Items: the exchange that they are published to, by the spider's name, and the stream that keeps them.
+pub(super) const ITEMS: &str = "items";
+
 /// What happens to crawls is told here.
 pub(super) const EVENTS: &str = "events";
 

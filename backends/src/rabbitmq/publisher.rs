@@ -8,13 +8,14 @@ use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{BasicProperties, Channel, Confirmation, Connection, PublisherConfirm};
 use tokio::sync::Mutex;
 use trawl_common::ports::{Error, ErrorKind, Result};
-use trawl_common::settings::Queues;
 
 use super::connection::{Broker, failed};
-use super::topology;
+use super::topology::{self, Topology};
 
 /// Unconfirmed messages on their way at most; above some 1,000 a broker gets slower, not faster.
 const WINDOW: usize = 800;
+/// And so many bytes, or one message: an item may have 8 MB.
+const WINDOW_BYTES: usize = 32 << 20;
 
 /// A broker that confirms nothing for so long is blocked or gone.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -32,7 +33,7 @@ pub(super) struct Outgoing {
 /// Publishes on a connection of its own, which is opened when it is needed and again when it broke.
 pub(super) struct Publisher {
     broker: Arc<Broker>,
-    queues: Queues,
+    topology: Topology,
     link: Mutex<Option<Link>>,
 }
 
@@ -43,8 +44,8 @@ struct Link {
 }
 
 impl Publisher {
-    pub(super) fn new(broker: Arc<Broker>, queues: Queues) -> Self {
-        Self { broker, queues, link: Mutex::default() }
+    pub(super) fn new(broker: Arc<Broker>, topology: Topology) -> Self {
+        Self { broker, topology, link: Mutex::default() }
     }
 
     /// Sends all, and returns when the broker has confirmed all. On an error any part may be stored.
@@ -86,7 +87,7 @@ impl Publisher {
         }
         *link = None;
         let connection = self.broker.open("trawl publisher").await?;
-        topology::declare(&connection, &self.queues).await?;
+        self.topology.declare(&connection).await?;
         let channel = connection.create_channel().await.map_err(failed)?;
         channel.confirm_select(ConfirmSelectOptions::default()).await.map_err(failed)?;
         *link = Some(Link { connection, channel: channel.clone() });
@@ -95,29 +96,32 @@ impl Publisher {
 }
 
 async fn send_on(channel: &Channel, outgoing: impl IntoIterator<Item = Outgoing>) -> Result<()> {
-    let mut window: VecDeque<PublisherConfirm> = VecDeque::new();
+    let mut window: VecDeque<(PublisherConfirm, usize)> = VecDeque::new();
+    let mut bytes = 0;
     for message in outgoing {
-        if window.len() >= WINDOW
-            && let Some(oldest) = window.pop_front()
-        {
+        let size = message.body.len();
+        while window.len() >= WINDOW || bytes + size > WINDOW_BYTES {
+            let Some((oldest, size)) = window.pop_front() else { break };
             confirmed(oldest).await?;
+            bytes -= size;
         }
-        window.push_back(publish(channel, message).await?);
+        window.push_back((publish(channel, message).await?, size));
+        bytes += size;
     }
-    for confirm in window {
+    for (confirm, _) in window {
         confirmed(confirm).await?;
     }
     Ok(())
 }
 
-async fn publish(channel: &Channel, message: Outgoing) -> Result<PublisherConfirm> {
+pub(super) async fn publish(channel: &Channel, message: Outgoing) -> Result<PublisherConfirm> {
     let Outgoing { exchange, key, body, properties, mandatory } = message;
     let options = BasicPublishOptions { mandatory, ..BasicPublishOptions::default() };
     let publishing = channel.basic_publish(exchange.into(), key.into(), options, &body, properties);
     patiently(publishing).await
 }
 
-async fn confirmed(confirm: PublisherConfirm) -> Result<()> {
+pub(super) async fn confirmed(confirm: PublisherConfirm) -> Result<()> {
     match patiently(confirm).await? {
         Confirmation::Ack(None) => Ok(()),
         Confirmation::Ack(Some(returned)) => {

@@ -8,38 +8,74 @@ use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, Connection, ExchangeKind};
 use trawl_common::lane::Lane;
 use trawl_common::ports::{Error, ErrorKind, Result};
-use trawl_common::settings::{QueueType, Queues};
+use trawl_common::settings::{Items, QueueType, Queues};
 
 use super::connection::failed;
 use super::names;
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
-/// Declares all on a channel of its own: an error closes it.
-pub(super) async fn declare(connection: &Connection, queues: &Queues) -> Result<()> {
-    let channel = connection.create_channel().await.map_err(failed)?;
-    let topology = Topology { channel: &channel, kind: queues.kind };
-    topology.exchange(names::FAILED_EXCHANGE, ExchangeKind::Direct).await?;
-    topology.exchange(names::EXPIRED_EXCHANGE, ExchangeKind::Direct).await?;
-    topology.exchange(names::EVENTS, ExchangeKind::Topic).await?;
-    topology.queue(names::FAILED, Arguments { ttl_ms: Some(DAY_MS), ..Arguments::default() }).await?;
-    topology.bind(names::FAILED, names::FAILED_EXCHANGE, names::FAILED_KEY).await?;
-    topology.queue(names::EXPIRED, Arguments::default()).await?;
-    topology.bind(names::EXPIRED, names::EXPIRED_EXCHANGE, names::EXPIRED_KEY).await?;
-    let expire = Some((names::EXPIRED_EXCHANGE, names::EXPIRED_KEY));
-    for lane in Lane::ALL {
-        let ttl_ms = Some(queues.lane(lane).ttl.as_millis() as i64);
-        topology.queue(names::line(lane.into()), Arguments { ttl_ms, dead_letter: expire }).await?;
+/// Every queue and exchange, as the settings want them.
+#[derive(Clone)]
+pub(super) struct Topology {
+    queues: Queues,
+    stream: Stream,
+}
+
+/// The stream of items, and how much it keeps: all without a limit.
+#[derive(Clone, Copy)]
+pub(super) struct Stream {
+    max_age: Option<Duration>,
+    max_bytes: Option<u64>,
+}
+
+impl Topology {
+    pub(super) fn new(queues: &Queues, items: &Items) -> Self {
+        Self { queues: queues.clone(), stream: Stream::new(items) }
     }
-    topology.queue(names::DUE, Arguments { ttl_ms: None, dead_letter: expire }).await?;
-    for rung in names::RUNGS {
-        let arguments =
-            Arguments { ttl_ms: Some(rung.as_millis() as i64), dead_letter: Some(("", names::DUE)) };
-        topology.queue(&names::rung(rung), arguments).await?;
+
+    /// Declares all on a channel of its own: an error closes it.
+    pub(super) async fn declare(&self, connection: &Connection) -> Result<()> {
+        let channel = connection.create_channel().await.map_err(failed)?;
+        let declaring = Declaring { channel: &channel };
+        declaring.letters(self.queues.kind).await?;
+        declaring.items(self.stream).await?;
+        declaring.lines(&self.queues).await?;
+        declaring.exchange(names::EVENTS, ExchangeKind::Topic).await?;
+        // Nobody waits on this channel: failing to close it changes nothing.
+        let _ = channel.close(200, "declared".into()).await;
+        Ok(())
     }
-    // Nobody waits on this channel: failing to close it changes nothing.
-    let _ = channel.close(200, "declared".into()).await;
-    Ok(())
+}
+
+impl Stream {
+    pub(super) fn new(items: &Items) -> Self {
+        Self { max_age: items.retention, max_bytes: items.max_size.map(|size| size.as_u64()) }
+    }
+
+    /// Declares it on a channel of its own, with its exchange.
+    pub(super) async fn declare(self, connection: &Connection) -> Result<()> {
+        let channel = connection.create_channel().await.map_err(failed)?;
+        Declaring { channel: &channel }.items(self).await?;
+        // Nobody waits on this channel: failing to close it changes nothing.
+        let _ = channel.close(200, "declared".into()).await;
+        Ok(())
+    }
+
+    fn table(self) -> FieldTable {
+        let mut table = FieldTable::default();
+        let mut put = |name: &'static str, value: AMQPValue| {
+            table.insert(ShortString::from(name), value);
+        };
+        put("x-queue-type", AMQPValue::LongString("stream".into()));
+        if let Some(age) = self.max_age {
+            put("x-max-age", AMQPValue::LongString(format!("{}s", age.as_secs()).into()));
+        }
+        if let Some(bytes) = self.max_bytes {
+            put("x-max-length-bytes", AMQPValue::LongLongInt(bytes.min(i64::MAX as u64) as i64));
+        }
+        table
+    }
 }
 
 /// How long the messages on the fullest rung are under way at most; zero when all are empty.
@@ -58,30 +94,62 @@ pub(super) async fn longest_parked(connection: &Connection) -> Result<Duration> 
     Ok(longest)
 }
 
-struct Topology<'a> {
+struct Declaring<'a> {
     channel: &'a Channel,
-    kind: QueueType,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Arguments {
+    kind: QueueType,
     ttl_ms: Option<i64>,
     /// Where what expires goes: an exchange and a key.
     dead_letter: Option<(&'static str, &'static str)>,
 }
 
-impl Topology<'_> {
+impl Declaring<'_> {
+    async fn letters(&self, kind: QueueType) -> Result<()> {
+        let for_ever = Arguments { kind, ttl_ms: None, dead_letter: None };
+        self.exchange(names::FAILED_EXCHANGE, ExchangeKind::Direct).await?;
+        self.exchange(names::EXPIRED_EXCHANGE, ExchangeKind::Direct).await?;
+        self.queue(names::FAILED, Arguments { ttl_ms: Some(DAY_MS), ..for_ever }).await?;
+        self.bind(names::FAILED, names::FAILED_EXCHANGE, names::FAILED_KEY).await?;
+        self.queue(names::EXPIRED, for_ever).await?;
+        self.bind(names::EXPIRED, names::EXPIRED_EXCHANGE, names::EXPIRED_KEY).await
+    }
+
+    async fn items(&self, stream: Stream) -> Result<()> {
+        self.exchange(names::ITEMS, ExchangeKind::Topic).await?;
+        let table = stream.table();
+        let declared = self.channel.queue_declare(names::ITEMS.into(), durable(), table).await;
+        declared.map_err(|error| conflict("stream", names::ITEMS, "[items]", &error))?;
+        self.bind(names::ITEMS, names::ITEMS, "#").await
+    }
+
+    async fn lines(&self, queues: &Queues) -> Result<()> {
+        let kind = queues.kind;
+        let expire = Some((names::EXPIRED_EXCHANGE, names::EXPIRED_KEY));
+        for lane in Lane::ALL {
+            let ttl_ms = Some(queues.lane(lane).ttl.as_millis() as i64);
+            self.queue(names::line(lane.into()), Arguments { kind, ttl_ms, dead_letter: expire }).await?;
+        }
+        self.queue(names::DUE, Arguments { kind, ttl_ms: None, dead_letter: expire }).await?;
+        for rung in names::RUNGS {
+            let ttl_ms = Some(rung.as_millis() as i64);
+            let arguments = Arguments { kind, ttl_ms, dead_letter: Some(("", names::DUE)) };
+            self.queue(&names::rung(rung), arguments).await?;
+        }
+        Ok(())
+    }
+
     async fn exchange(&self, name: &str, kind: ExchangeKind) -> Result<()> {
         let options = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
         let declared = self.channel.exchange_declare(name.into(), kind, options, FieldTable::default());
-        declared.await.map_err(|error| conflict("exchange", name, &error))
+        declared.await.map_err(|error| conflict("exchange", name, "[queues]", &error))
     }
 
     async fn queue(&self, name: &str, arguments: Arguments) -> Result<()> {
-        let options = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
-        let table = self.table(arguments);
-        let declared = self.channel.queue_declare(name.into(), options, table).await;
-        declared.map(drop).map_err(|error| conflict("queue", name, &error))
+        let declared = self.channel.queue_declare(name.into(), durable(), arguments.table()).await;
+        declared.map(drop).map_err(|error| conflict("queue", name, "[queues]", &error))
     }
 
     async fn bind(&self, queue: &str, exchange: &str, key: &str) -> Result<()> {
@@ -95,18 +163,20 @@ impl Topology<'_> {
         );
         bound.await.map_err(failed)
     }
+}
 
-    fn table(&self, arguments: Arguments) -> FieldTable {
+impl Arguments {
+    fn table(self) -> FieldTable {
         let mut table = FieldTable::default();
         let mut put = |name: &'static str, value: AMQPValue| {
             table.insert(ShortString::from(name), value);
         };
         let text = |text: &str| AMQPValue::LongString(text.into());
         put("x-queue-type", text(self.kind.as_str()));
-        if let Some(ttl) = arguments.ttl_ms {
+        if let Some(ttl) = self.ttl_ms {
             put("x-message-ttl", AMQPValue::LongLongInt(ttl));
         }
-        if let Some((exchange, key)) = arguments.dead_letter {
+        if let Some((exchange, key)) = self.dead_letter {
             put("x-dead-letter-exchange", text(exchange));
             put("x-dead-letter-routing-key", text(key));
             if self.kind == QueueType::Quorum {
@@ -119,13 +189,17 @@ impl Topology<'_> {
     }
 }
 
-fn conflict(what: &str, name: &str, error: &lapin::Error) -> Error {
+fn durable() -> QueueDeclareOptions {
+    QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() }
+}
+
+fn conflict(what: &str, name: &str, section: &str, error: &lapin::Error) -> Error {
     if !is_precondition_failed(error) {
         return failed(error.clone());
     }
     let way_out = format!(
         "rabbitmq has a {what} {name} with other arguments: {error}; \
-         make the settings in [queues] fit it, or empty and delete it, and it is declared anew"
+         make the settings in {section} fit it, or empty and delete it, and it is declared anew"
     );
     Error::new(ErrorKind::Refused, way_out)
 }

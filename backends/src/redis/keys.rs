@@ -1,7 +1,7 @@
 //! The names of keys. The hash tag keeps what one script touches in one slot of a Redis Cluster.
 
 use trawl_common::host::HostKey;
-use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
+use trawl_common::names::{CrawlId, CrawlRef, ReaderName, SpiderName, WorkerId};
 use trawl_common::url::{CanonicalUrl, Origin};
 
 /// Hash: crawl -> spider.
@@ -78,6 +78,10 @@ pub(super) fn robots(origin: &Origin) -> String {
 
 pub(super) fn worker(id: &WorkerId) -> String {
     format!("workers:{id}")
+}
+
+pub(super) fn reader(name: &ReaderName) -> String {
+    format!("readers:{name}")
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod host_control;
 mod hosts;
 mod keys;
 mod link;
+mod readers;
 mod robots;
 mod scripts;
 mod sweep;
@@ -23,6 +24,7 @@ pub use connect::{connect, warn_of_eviction};
 pub use frontier::RedisFrontier;
 pub use hosts::RedisHosts;
 pub use link::Link;
+pub use readers::Readers;
 use redis::{RedisError, ServerErrorKind};
 use trawl_common::ports::{Error, ErrorKind};
 

@@ -8,6 +8,8 @@ mod items;
 mod lock;
 mod parquet;
 mod parts;
+mod postgres;
+mod stream;
 mod warc;
 mod whole;
 
@@ -16,6 +18,8 @@ use std::io::{self, ErrorKind as IoErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+pub use postgres::Postgres;
+pub use stream::Stream;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{Error, ErrorKind, Outlets, Result, Sink};
 use trawl_common::settings::{Folder, Lines, SinkSettings};
@@ -25,11 +29,13 @@ use self::columns::Columns;
 use self::items::ItemFile;
 use self::parquet::Parquet;
 use self::warc::Archive;
+use crate::rabbitmq::RabbitMq;
 
 /// The sinks of one process.
 pub struct Sinks {
     worker: WorkerId,
     default: Vec<SinkSettings>,
+    broker: Option<Arc<RabbitMq>>,
     files: Mutex<Vec<OpenFile>>,
 }
 
@@ -44,7 +50,12 @@ struct OpenFile {
 impl Sinks {
     /// For this worker; `default` is where items go of a spider that does not say it itself.
     pub fn new(worker: WorkerId, default: Vec<SinkSettings>) -> Self {
-        Self { worker, default, files: Mutex::default() }
+        Self { worker, default, broker: None, files: Mutex::default() }
+    }
+
+    /// With a broker, for the stream.
+    pub fn of_fleet(worker: WorkerId, default: Vec<SinkSettings>, broker: Arc<RabbitMq>) -> Self {
+        Self { worker, default, broker: Some(broker), files: Mutex::default() }
     }
 
     /// For a program that produces no items.
@@ -68,7 +79,16 @@ impl Sinks {
                 Ok(Arc::new(Parquet::open(&self.folder(folder, spider), spider)?))
             }
             SinkSettings::Warc(folder) => Ok(Arc::new(Archive::open(&self.folder(folder, spider), spider)?)),
-            other => Err(Error::new(ErrorKind::Refused, format_args!("no such sink yet: {other:?}"))),
+            SinkSettings::Stream => match &self.broker {
+                Some(broker) => Ok(Arc::new(Stream::new(Arc::clone(broker)))),
+                None => Err(Error::new(
+                    ErrorKind::Refused,
+                    "the sink `stream` needs the broker of a fleet: name another for `trawl crawl`",
+                )),
+            },
+            SinkSettings::Postgres { url, table } => {
+                Ok(Arc::new(Postgres::new(url, table.as_deref(), spider)?))
+            }
         }
     }
 

@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
 
 /// The same for a duration that may be absent.
 pub mod optional {
-    use super::{Deserializer, Duration, Serializer};
+    use super::{Deserialize, Deserializer, Duration, Serializer};
 
     /// Writes a duration for a settings file.
     pub fn serialize<S: Serializer>(duration: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
@@ -35,6 +35,7 @@ pub mod optional {
 
     /// Reads a duration from a settings file.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-        super::deserialize(from).map(Some)
+        let text = Option::<String>::deserialize(from)?;
+        text.map(|text| super::parse(&text)).transpose().map_err(serde::de::Error::custom)
     }
 }

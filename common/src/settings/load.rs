@@ -129,6 +129,16 @@ fn check_links(settings: &Settings) -> Result<(), Invalid> {
     Ok(())
 }
 
+fn check_items(settings: &Settings) -> Result<(), Invalid> {
+    if settings.items.retention.is_some_and(|retention| retention < Duration::from_secs(1)) {
+        return wrong("items.retention", "must be at least 1s");
+    }
+    if settings.items.max_size.is_some_and(|size| size.as_u64() == 0) {
+        return wrong("items.max_size", "must be more than nothing");
+    }
+    Ok(())
+}
+
 fn check(settings: &Settings) -> Result<(), Invalid> {
     let server = |url: &ServerUrl, schemes: &[&str]| {
         url::Url::parse(url.reveal()).is_ok_and(|url| schemes.contains(&url.scheme()) && url.has_host())
@@ -150,6 +160,7 @@ fn check(settings: &Settings) -> Result<(), Invalid> {
         return wrong("fetch.ports", "without a port nothing can be fetched");
     }
     check_links(settings)?;
+    check_items(settings)?;
     if settings.worker.concurrency == 0 || settings.worker.prefetch == 0 {
         return wrong("worker", "concurrency and prefetch must be at least 1");
     }
@@ -166,6 +177,7 @@ fn check(settings: &Settings) -> Result<(), Invalid> {
 mod tests {
     use super::*;
     use crate::rate::Rate;
+    use crate::settings::SinkSettings;
 
     fn from(toml: &str, env: &[(&str, &str)]) -> Result<Settings, Invalid> {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -242,6 +254,20 @@ mod tests {
         let settings = from("[queues.bulk]\nttl = \"2h\"", &[]).unwrap();
         assert_eq!(settings.queues.bulk.ttl.as_secs(), 7200);
         assert_eq!(settings.queues.bulk.acks, Settings::default().queues.bulk.acks);
+    }
+
+    #[test]
+    fn several_sinks_can_be_named() {
+        let toml = "[items]\nretention = \"7d\"\nmax_size = \"2GB\"\n[[sinks]]\nkind = \"stream\"\n\
+                    [[sinks]]\nkind = \"postgres\"\nurl = \"postgres://u:s3cret@db/crawls\"\ntable = \"pages\"";
+        let settings = from(toml, &[]).unwrap();
+        assert_eq!(settings.items.retention, Some(Duration::from_secs(7 * 24 * 3600)));
+        assert_eq!(settings.items.max_size.unwrap().as_u64(), 2_000_000_000);
+        assert!(matches!(&settings.sinks[..], [SinkSettings::Stream, SinkSettings::Postgres { .. }]));
+        assert!(!format!("{settings:?}").contains("s3cret"));
+        assert!(complaint("[items]\nretention = \"0s\"", &[]).contains("items.retention"));
+        assert!(complaint("[items]\nmax_size = 0", &[]).contains("items.max_size"));
+        assert!(complaint("[[sinks]]\nkind = \"pigeon\"", &[]).contains("pigeon"));
     }
 
     #[test]

@@ -56,8 +56,12 @@ pub struct Settings {
     pub worker: Worker,
     /// When something counts as lost.
     pub recovery: Recovery,
-    /// What is written of each page, and where.
+    /// What is written of each page, and how long the stream keeps it.
     pub items: Items,
+    /// Where items go of a spider that does not say it itself; if it is nowhere, then to the stream in a fleet, and to a file
+    /// in `trawl crawl`.
+    #[serde(default)]
+    pub sinks: Vec<SinkSettings>,
     /// The rules that route URLs to lanes; the first that fits decides.
     pub route: Vec<Rule>,
     /// Logging.
@@ -65,12 +69,6 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Where items go of a spider that does not say it itself.
-    pub fn sinks(&self) -> Vec<SinkSettings> {
-        let path = self.items.path.clone().into();
-        vec![SinkSettings::Jsonl(Lines { path, rotate: None, compress: Compress::None })]
-    }
-
     /// The response cache's own Redis, if it has one: a single server, never a cluster.
     pub fn cache_server(&self) -> Option<Redis> {
         let url = self.cache.url.clone()?;
@@ -263,11 +261,14 @@ pub struct Recovery {
 }
 
 /// `[items]`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Items {
-    /// The JSON Lines file that items are appended to; `{worker}` stands for the worker's id.
-    pub path: String,
+    /// How long the stream keeps items; for ever without it.
+    #[serde(default, with = "duration::optional")]
+    pub retention: Option<Duration>,
+    /// How large the stream may grow before the oldest items go; any size without it.
+    pub max_size: Option<ByteSize>,
     /// Whether items list the page's links, not only their count.
     pub links: bool,
     /// Further fields by CSS selector, in Scrapy's notation: `price = "span.price::text"`.
@@ -319,6 +320,7 @@ impl Default for Settings {
             worker: Worker::default(),
             recovery: Recovery::default(),
             items: Items::default(),
+            sinks: Vec::new(),
             route: default_rules(),
             log: Log::default(),
         }
@@ -415,12 +417,6 @@ impl Default for Worker {
 impl Default for Recovery {
     fn default() -> Self {
         Self { patience: minutes(1) }
-    }
-}
-
-impl Default for Items {
-    fn default() -> Self {
-        Self { path: "items/{worker}.jsonl".to_owned(), links: false, fields: Default::default() }
     }
 }
 

@@ -1,5 +1,6 @@
 //! `[[sinks]]`: where items go.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use bytesize::ByteSize;
@@ -45,6 +46,18 @@ impl SinkSettings {
             Some("parquet") => Self::Parquet(Folder { path, rotate: gigabyte() }),
             Some("warc") => Self::Warc(Folder { path, rotate: gigabyte() }),
             _ => Self::Jsonl(Lines { path, rotate: None, compress }),
+        }
+    }
+}
+
+impl fmt::Display for SinkSettings {
+    /// For people: what it is and where.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Jsonl(Lines { path, .. }) | Self::Csv(Lines { path, .. }) => path.display().fmt(f),
+            Self::Stream => f.write_str("stream items"),
+            Self::Postgres { url, .. } => url.fmt(f),
+            Self::Parquet(Folder { path, .. }) | Self::Warc(Folder { path, .. }) => path.display().fmt(f),
         }
     }
 }

@@ -241,7 +241,7 @@ mod tests {
             max_pages: NonZeroU64::new(7),
             recrawl: None,
         };
-        let spider = load(&folder(temporary.path()).with_wishes(wishes), "slow").unwrap();
+        let spider = load(&folder(temporary.path()).with_wishes(wishes.clone()), "slow").unwrap();
         assert_eq!((spider.politeness.rate, spider.max_pages), (wishes.rate, wishes.max_pages));
         assert!(spider.follow.is_some());
     }

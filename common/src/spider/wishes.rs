@@ -4,9 +4,10 @@ use std::num::NonZeroU64;
 
 use super::{Follow, Recrawl, Spider};
 use crate::rate::Rate;
+use crate::settings::SinkSettings;
 
 /// Flags that win over what a spider's file says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wishes {
     /// How often one host is asked.
     pub rate: Option<Rate>,
@@ -16,15 +17,18 @@ pub struct Wishes {
     pub max_pages: Option<NonZeroU64>,
     /// Whether pages that were crawled before are fetched again.
     pub recrawl: Option<Recrawl>,
+    /// Where items go.
+    pub sinks: Option<Vec<SinkSettings>>,
 }
 
 impl Wishes {
     /// The spider as wished.
-    pub fn grant(self, spider: Spider) -> Spider {
+    pub fn grant(&self, spider: Spider) -> Spider {
         let mut spider = spider;
         spider.politeness.rate = self.rate.or(spider.politeness.rate);
         spider.max_pages = self.max_pages.or(spider.max_pages);
         spider.recrawl = self.recrawl.unwrap_or(spider.recrawl);
+        spider.sinks = self.sinks.clone().or(spider.sinks);
         if self.follow {
             spider.follow.get_or_insert_with(Follow::default);
         }

@@ -28,6 +28,7 @@
 //! or a read-only [`disk`] is in trawl's tests.
 
 pub mod broker;
+pub mod database;
 pub mod disk;
 pub mod embedded;
 pub mod end;

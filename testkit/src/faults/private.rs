@@ -1,4 +1,4 @@
-//! Private servers at fixed addresses, which a test may kill and bring back: what is common to both.
+//! Private servers at fixed addresses, which a test may kill and bring back: what is common to all.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// How often something outside this process is looked at again.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
-/// A folder with settings for both servers, as `scripts/servers` writes them. With it ends what runs in it.
+/// A folder with settings for all servers, as `scripts/servers` writes them. With it ends what runs in it.
 pub struct Grounds {
     folder: PathBuf,
     guard: std::process::Child,
@@ -28,6 +28,8 @@ pub struct Grounds {
     pub management: SocketAddr,
     /// Where Redis listens.
     pub store: SocketAddr,
+    /// Where PostgreSQL listens.
+    pub database: SocketAddr,
 }
 
 impl Grounds {
@@ -49,6 +51,7 @@ impl Grounds {
             broker: port("RABBITMQ_URL")?,
             management: port("RABBITMQ_MANAGEMENT_URL")?,
             store: port("REDIS_URL")?,
+            database: port("POSTGRES_URL")?,
             guard: guard(folder)?,
             folder: folder.to_owned(),
         })

@@ -60,6 +60,9 @@ impl Scene {
         let grounds = Arc::new(Grounds::prepare(&options.folder.join("servers")).await?);
         let stage = Stage::set_up(&grounds, options.patience, start).await?;
         let web = Web::serve(options.pages, options.seed, start).await?;
+        // A broker that loses everything loses the stream of items too.
+        let sinks = "[[sinks]]\nkind = \"jsonl\"\npath = \"items/{worker}.jsonl\"\n";
+        std::fs::write(options.folder.join("trawl.toml"), sinks)?;
         let programs =
             Programs { trawl: options.trawl.clone(), folder: options.folder.clone(), env: stage.env() };
         let end = end::End::watch(programs.clone(), story.clone(), start);

@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::fs;
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -55,6 +53,14 @@ impl Fleet {
         command.envs(settings.iter().copied()).spawn().unwrap()
     }
 
+    /// What is in the stream.
+    pub(crate) async fn items(&self) -> Vec<Value> {
+        let read = timeout(LIMIT, self.command(&["items", "-q"]).output()).await.unwrap().unwrap();
+        assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+        let text = String::from_utf8(read.stdout).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
     pub(crate) fn producer(&self, source: &str) -> Command {
         let spider = format!("--spider={}", self.name);
         let crawl = format!("--crawl={}", self.name);
@@ -66,10 +72,4 @@ pub(crate) async fn ends_well(mut worker: Child) {
     let pid = worker.id().unwrap().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
     assert_eq!(timeout(LIMIT, worker.wait()).await.unwrap().unwrap().code(), Some(0));
-}
-
-pub(crate) fn items(folder: &Path) -> Vec<Value> {
-    let files = fs::read_dir(folder.join("items")).unwrap();
-    let text: String = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

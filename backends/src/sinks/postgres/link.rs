@@ -1,0 +1,168 @@
+//! One connection: opened, the tables made ready, and rows stored through it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio_postgres::{Client, Config};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_util::task::AbortOnDropHandle;
+use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::settings::ServerUrl;
+
+use super::error::failed;
+use super::table::{Table, quoted};
+
+/// Within this time a server accepts a connection, or counts as away.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Within this time it carries out a statement.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where the database is.
+pub(super) struct Server {
+    url: ServerUrl,
+    config: Config,
+}
+
+/// An open connection to tables that fit.
+pub(super) struct Link {
+    url: ServerUrl,
+    client: Client,
+    /// What moves the bytes; it ends with this.
+    _driver: AbortOnDropHandle<()>,
+}
+
+impl Server {
+    pub(super) fn new(url: &ServerUrl) -> Result<Self> {
+        let refused = |why: &dyn std::fmt::Display| {
+            let text = format!("postgres: {url}: {why}: write postgres://user:password@host:port/database");
+            Error::new(ErrorKind::Refused, text)
+        };
+        // What the parser says of a wrong URL may quote it, password and all.
+        let mut config: Config = url.reveal().parse().map_err(|_| refused(&"not understood"))?;
+        if config.get_hosts().is_empty() {
+            return Err(refused(&"no host is named"));
+        }
+        if config.get_password().is_none()
+            && let Ok(password) = std::env::var("PGPASSWORD")
+        {
+            config.password(password);
+        }
+        let own = format!("-c timezone=UTC -c statement_timeout={}", PATIENCE.as_millis());
+        let options = config.get_options().map_or(own.clone(), |theirs| format!("{own} {theirs}"));
+        config.options(options).application_name("trawl").connect_timeout(CONNECT).tcp_user_timeout(PATIENCE);
+        Ok(Self { url: url.clone(), config })
+    }
+
+    /// Connects, and makes these tables ready.
+    pub(super) async fn connect(&self, tables: &[Table]) -> Result<Link> {
+        let tls = rustls::ClientConfig::builder();
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let tls = MakeRustlsConnect::new(tls.with_root_certificates(roots).with_no_client_auth());
+        let (client, connection) = patiently(&self.url, CONNECT + CONNECT, self.config.connect(tls)).await?;
+        let driver = tokio::spawn(async move {
+            // Whoever waits for an answer is told what happened.
+            let _ = connection.await;
+        });
+        let link = Link { url: self.url.clone(), client, _driver: AbortOnDropHandle::new(driver) };
+        for table in tables {
+            link.prepare(table).await?;
+        }
+        Ok(link)
+    }
+}
+
+impl Link {
+    pub(super) fn is_open(&self) -> bool {
+        !self.client.is_closed()
+    }
+
+    /// Creates the table, or adds the columns that it lacks.
+    async fn prepare(&self, table: &Table) -> Result<()> {
+        let found = self.columns(table).await?;
+        for column in &table.columns {
+            if let Some(kind) = found.get(&column.name).filter(|kind| **kind != column.kind.as_str()) {
+                let (name, wanted) = (&column.name, column.kind.as_str());
+                let text = format!(
+                    "postgres at {}: in the table {} the column {name} is {kind}, and the spider has {wanted}: alter its \
+                     type, or name another table",
+                    self.url, table.name
+                );
+                return Err(Error::new(ErrorKind::Refused, text));
+            }
+        }
+        if table.columns.iter().all(|column| found.contains_key(&column.name)) {
+            return Ok(());
+        }
+        self.done(self.client.batch_execute(&ready(table))).await
+    }
+
+    /// The types of its columns; none, if it is not there.
+    async fn columns(&self, table: &Table) -> Result<HashMap<String, String>> {
+        let query = "SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute \
+                     WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped";
+        let rows = self.done(self.client.query(query, &[&quoted(&table.name)])).await?;
+        Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+    }
+
+    /// Stores rows, a JSON array, in place of those with the same ids.
+    pub(super) async fn upsert(&self, table: &Table, rows: &String) -> Result<()> {
+        self.done(self.client.execute(&upsert(table), &[rows])).await.map(drop)
+    }
+
+    async fn done<T>(
+        &self,
+        call: impl Future<Output = std::result::Result<T, tokio_postgres::Error>>,
+    ) -> Result<T> {
+        patiently(&self.url, PATIENCE + CONNECT, call).await
+    }
+}
+
+async fn patiently<T>(
+    url: &ServerUrl,
+    patience: Duration,
+    call: impl Future<Output = std::result::Result<T, tokio_postgres::Error>>,
+) -> Result<T> {
+    match tokio::time::timeout(patience, call).await {
+        Ok(result) => result.map_err(|error| failed(url, &error)),
+        Err(_) => {
+            let text = format!("postgres at {url}: no answer within {} s", patience.as_secs());
+            Err(Error::new(ErrorKind::Unavailable, text))
+        }
+    }
+}
+
+/// What makes a table ready, in one transaction. Workers that start together take turns: `IF NOT EXISTS` alone fails if two
+/// create the same.
+fn ready(table: &Table) -> String {
+    let name = quoted(&table.name);
+    let columns: String = table
+        .columns
+        .iter()
+        .filter(|column| column.name != "id")
+        .map(|column| format!(", ADD COLUMN IF NOT EXISTS {} {}", quoted(&column.name), column.kind.as_str()))
+        .collect();
+    format!(
+        "BEGIN; SELECT pg_advisory_xact_lock(hashtext('trawl')); \
+         CREATE TABLE IF NOT EXISTS {name} (id text PRIMARY KEY); \
+         ALTER TABLE {name} {}; COMMIT",
+        columns.trim_start_matches(", ")
+    )
+}
+
+fn upsert(table: &Table) -> String {
+    let columns = || table.columns.iter();
+    let list = |part: &dyn Fn(&str, &str) -> String| {
+        let parts: Vec<String> =
+            columns().map(|column| part(&quoted(&column.name), column.kind.as_str())).collect();
+        parts.join(", ")
+    };
+    format!(
+        "INSERT INTO {} ({names}) SELECT {names} FROM jsonb_to_recordset($1::text::jsonb) AS rows ({typed}) \
+         ON CONFLICT (id) DO UPDATE SET {replaced}",
+        quoted(&table.name),
+        names = list(&|name, _| name.to_owned()),
+        typed = list(&|name, kind| format!("{name} {kind}")),
+        replaced = list(&|name, _| format!("{name} = excluded.{name}")),
+    )
+}

@@ -1,0 +1,204 @@
+//! Tables and their columns, as a spider wants them.
+
+use serde_json::{Map, Value};
+use trawl_common::item::Item;
+use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::spider::{Field, From, Kind, PageField, Spider};
+
+use super::cell::Type;
+
+/// PostgreSQL cuts longer names off without a word.
+const MAX_NAME: usize = 63;
+
+/// The columns of every item.
+const OWN: [(&str, Type); 9] = [
+    ("id", Type::Text),
+    ("url", Type::Text),
+    ("crawl", Type::Text),
+    ("spider", Type::Text),
+    ("item", Type::Text),
+    ("fetched_at", Type::Time),
+    ("status", Type::Integer),
+    ("depth", Type::Integer),
+    ("change", Type::Text),
+];
+
+/// A table for some kinds of item.
+pub(super) struct Table {
+    pub(super) name: String,
+    kinds: Vec<Option<String>>,
+    pub(super) columns: Vec<Column>,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) kind: Type,
+    /// The field that it holds; one of every item's, if none.
+    field: Option<String>,
+}
+
+/// The tables of a spider: `one` for all its items, or one for each kind.
+pub(super) fn tables(one: Option<&str>, spider: &Spider) -> Result<Vec<Table>> {
+    let mut tables: Vec<Table> = Vec::new();
+    for rule in &spider.items {
+        let name = identifier(one.or(rule.name.as_deref()).unwrap_or(spider.name.as_str()))?;
+        let at = tables.iter().position(|table| table.name == name).unwrap_or_else(|| {
+            tables.push(Table::new(name));
+            tables.len() - 1
+        });
+        tables[at].kinds.push(rule.name.clone());
+        for (name, field) in &rule.fields {
+            tables[at].add(name, kind(field))?;
+        }
+    }
+    Ok(tables)
+}
+
+impl Table {
+    fn new(name: String) -> Self {
+        let own = |(name, kind): (&str, Type)| Column { name: name.to_owned(), kind, field: None };
+        Self { name, kinds: Vec::new(), columns: OWN.into_iter().map(own).collect() }
+    }
+
+    /// Adds the column of a field. Kinds of item that share a table may share its columns too.
+    fn add(&mut self, field: &str, kind: Type) -> Result<()> {
+        let name = match OWN.iter().any(|(own, _)| *own == field) {
+            true => format!("item_{field}"),
+            false => identifier(field)?,
+        };
+        let column = Column { name, kind, field: Some(field.to_owned()) };
+        match self.columns.iter().find(|other| other.name == column.name) {
+            None => self.columns.push(column),
+            Some(other) if *other == column => {}
+            Some(other) => {
+                let text = format!(
+                    "postgres: the table {} would have the column {} twice, as {} and as {}: give a field another name",
+                    self.name,
+                    other.name,
+                    other.kind.as_str(),
+                    kind.as_str(),
+                );
+                return Err(Error::new(ErrorKind::Refused, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it holds items of this one's kind.
+    pub(super) fn takes(&self, item: &Item) -> bool {
+        self.kinds.contains(&item.item)
+    }
+
+    /// An item as a row of it.
+    pub(super) fn row(&self, item: &Item) -> Map<String, Value> {
+        let change = serde_json::to_value(item.change).unwrap_or_default();
+        let own = |name: &str| match name {
+            "id" => item.id.as_str().into(),
+            "url" => item.url.as_str().into(),
+            "crawl" => item.crawl.as_str().into(),
+            "spider" => item.spider.as_str().into(),
+            "item" => item.item.as_deref().into(),
+            "fetched_at" => item.fetched_at.as_str().into(),
+            "status" => item.status.into(),
+            "depth" => item.depth.into(),
+            _ => change.clone(),
+        };
+        let value = |column: &Column| match &column.field {
+            None => column.kind.fit(&own(&column.name)),
+            Some(field) => column.kind.fit(item.fields.get(field).unwrap_or(&Value::Null)),
+        };
+        self.columns.iter().map(|column| (column.name.clone(), value(column))).collect()
+    }
+}
+
+fn kind(field: &Field) -> Type {
+    if field.list {
+        return Type::Json;
+    }
+    match (&field.from, field.kind) {
+        (From::Each(..) | From::Table(..) | From::JsonLd(_, None) | From::Microdata(_, None), _)
+        | (From::Page(PageField::Links), _)
+        | (_, Kind::Json) => Type::Json,
+        (From::Page(PageField::LinkCount), _) | (_, Kind::Integer) => Type::Integer,
+        (_, Kind::Number) => Type::Number,
+        (_, Kind::Boolean) => Type::Boolean,
+        (_, Kind::Date) => Type::Time,
+        (_, Kind::Text | Kind::Url | Kind::Html) => Type::Text,
+    }
+}
+
+/// A name as PostgreSQL can have one: without NUL, and cut to its length.
+fn identifier(name: &str) -> Result<String> {
+    let name = name.replace('\0', "");
+    let end = (0..=MAX_NAME.min(name.len())).rev().find(|&end| name.is_char_boundary(end));
+    match &name[..end.unwrap_or_default()] {
+        "" => Err(Error::new(ErrorKind::Refused, "postgres: a table or a field has no name")),
+        name => Ok(name.to_owned()),
+    }
+}
+
+/// An identifier in quotes.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_common::settings;
+    use trawl_common::spider::ItemRule;
+
+    use super::*;
+
+    fn spider(rules: &[(Option<&str>, &[(&str, Kind)])]) -> Spider {
+        let mut spider = Spider::without_file("docs".parse().unwrap(), &settings::Items::default());
+        let rule = |(name, fields): &(Option<&str>, &[(&str, Kind)])| ItemRule {
+            name: name.map(str::to_owned),
+            each: None,
+            fields: fields
+                .iter()
+                .map(|(name, kind)| {
+                    (name.to_string(), Field { kind: *kind, ..Field::of(From::Page(PageField::Title)) })
+                })
+                .collect(),
+        };
+        spider.items = rules.iter().map(rule).collect();
+        spider
+    }
+
+    fn names(one: Option<&str>, spider: &Spider) -> Vec<String> {
+        tables(one, spider).unwrap().into_iter().map(|table| table.name).collect()
+    }
+
+    #[test]
+    fn a_table_is_named_by_the_setting_or_the_kind_of_item_or_the_spider() {
+        let kinds = spider(&[(None, &[]), (Some("offer"), &[]), (Some("shop"), &[])]);
+        assert_eq!(names(None, &kinds), ["docs", "offer", "shop"]);
+        assert_eq!(names(Some("all"), &kinds), ["all"]);
+        assert_eq!(names(Some(&"ä".repeat(40)), &kinds), ["ä".repeat(31)]);
+    }
+
+    #[test]
+    fn a_field_that_is_named_as_a_column_of_every_item_has_another() {
+        let table =
+            tables(None, &spider(&[(None, &[("url", Kind::Url), ("Preis \"€\"", Kind::Number)])])).unwrap();
+        let own: Vec<String> =
+            table[0].columns[OWN.len()..].iter().map(|column| quoted(&column.name)).collect();
+        assert_eq!(own, ["\"item_url\"", "\"Preis \"\"€\"\"\""]);
+    }
+
+    #[test]
+    fn a_column_that_would_be_there_twice_is_refused_and_named() {
+        let long = "x".repeat(64);
+        let two = [(&long[..], Kind::Text), (&long[..63], Kind::Text)];
+        let differing =
+            spider(&[(Some("a"), &[("price", Kind::Text)]), (Some("b"), &[("price", Kind::Number)])]);
+        assert!(tables(None, &differing).is_ok());
+        for (one, spider) in [(Some("all"), differing), (None, spider(&[(None, &two)]))] {
+            let error = tables(one, &spider).err().unwrap();
+            assert!(!error.is_temporary() && error.to_string().contains("twice"), "{error}");
+        }
+        assert!(tables(None, &spider(&[(None, &[("", Kind::Text)])])).is_err());
+    }
+}

@@ -1,0 +1,320 @@
+//! The sinks on servers: the stream of RabbitMQ, and PostgreSQL.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use trawl_common::item::{Item, item_id};
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::Page;
+
+/// A page with items of one kind.
+fn page(crawl: &CrawlRef, path: &str, kind: Option<&str>, fields: &[Value]) -> Page {
+    let url: trawl_common::url::CanonicalUrl = format!("https://example.com/{path}").parse().unwrap();
+    let item = |(number, fields): (usize, &Value)| Item {
+        id: item_id(crawl, &url, kind, number),
+        url: url.to_string(),
+        crawl: crawl.id.clone(),
+        spider: crawl.spider.clone(),
+        fetched_at: "2026-01-01T00:00:00.000Z".to_owned(),
+        status: 200,
+        depth: 1,
+        item: kind.map(str::to_owned),
+        change: None,
+        fields: fields.as_object().cloned().unwrap_or_else(Map::new),
+    };
+    let items = fields.iter().enumerate().map(item).collect();
+    Page { url, crawl: crawl.clone(), referrer: None, items, exchange: None }
+}
+
+mod stream {
+    use trawl_backends::rabbitmq::{From, ItemReader, ItemStream, RabbitMq};
+    use trawl_backends::sinks::Stream;
+    use trawl_common::ports::{ErrorKind, Sink};
+    use trawl_common::settings::{self, Items, Queues};
+    use trawl_testkit::servers::VirtualHost;
+
+    use super::*;
+
+    async fn fixture() -> (VirtualHost, Stream, ItemStream) {
+        let vhost = VirtualHost::new().await;
+        let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
+        let queue = RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap();
+        let stream = ItemStream::new(&broker, &Items::default()).unwrap();
+        (vhost, Stream::new(Arc::new(queue)), stream)
+    }
+
+    /// What is there up to the end, without readers' marks.
+    async fn rest(mut reader: ItemReader) -> Vec<Item> {
+        let mut items = Vec::new();
+        loop {
+            let entry = reader.next().await.unwrap();
+            reader.done(&entry).await.unwrap();
+            if let Some(body) = &entry.body {
+                items.push(serde_json::from_slice(body).unwrap());
+            }
+            if entry.offset >= reader.end() {
+                return items;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn every_item_is_in_the_stream_in_order_when_put_returns() {
+        let (_vhost, sink, stream) = fixture().await;
+        let pages: Vec<Page> = (0..2000)
+            .map(|number| page(&CrawlRef::adhoc(), &number.to_string(), None, &[json!({"n": number})]))
+            .collect();
+        sink.put(&pages).await.unwrap();
+        let stored = rest(stream.read(From::First).await.unwrap()).await;
+        let put: Vec<Item> = pages.into_iter().flat_map(|page| page.items).collect();
+        assert!(stored == put, "{} of {}", stored.len(), put.len());
+    }
+
+    #[tokio::test]
+    async fn an_item_of_eight_megabytes_fits() {
+        let (_vhost, sink, stream) = fixture().await;
+        let fields = json!({"text": "x".repeat(8_000_000)});
+        let pages = ["a", "b", "c", "d", "e", "f"]
+            .map(|path| page(&CrawlRef::adhoc(), path, None, std::slice::from_ref(&fields)));
+        sink.put(&pages).await.unwrap();
+        assert_eq!(rest(stream.read(From::First).await.unwrap()).await.len(), 6);
+    }
+
+    #[tokio::test]
+    async fn an_empty_stream_ends_at_once_and_two_readers_do_not_disturb_each_other() {
+        let (_vhost, sink, stream) = fixture().await;
+        assert_eq!(rest(stream.read(From::First).await.unwrap()).await, []);
+        let late = stream.read(From::Next).await.unwrap();
+        sink.put(&[page(&CrawlRef::adhoc(), "a", None, &[json!({})])]).await.unwrap();
+        for from in [From::First, From::Offset(late.end()), From::Time(trawl_common::time::UnixMs(0))] {
+            assert_eq!(rest(stream.read(from).await.unwrap()).await.len(), 1, "{from:?}");
+        }
+        assert_eq!(rest(late).await, [], "what comes later is not before its end");
+    }
+
+    #[tokio::test]
+    async fn a_stream_with_another_retention_is_named_with_both_values() {
+        let (vhost, ..) = fixture().await;
+        let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
+        let retention = Some(std::time::Duration::from_secs(7 * 24 * 3600));
+        let items = Items { retention, ..Items::default() };
+        let error = RabbitMq::connect(&broker, &Queues::default(), &items).await.err().unwrap();
+        assert_eq!(error.kind, ErrorKind::Refused);
+        for part in ["stream items", "604800s", "none", "[items]"] {
+            assert!(error.to_string().contains(part), "{part}: {error}");
+        }
+    }
+}
+
+mod postgres {
+    use tokio_postgres::{Client, NoTls};
+    use trawl_backends::sinks::Postgres;
+    use trawl_common::names::SpiderName;
+    use trawl_common::ports::{ErrorKind, Sink};
+    use trawl_common::settings::{self, ServerUrl};
+    use trawl_common::spider::{Field, From, ItemRule, Kind, PageField, Spider};
+    use trawl_testkit::faults::database::Database;
+    use trawl_testkit::faults::private::Grounds;
+    use trawl_testkit::servers;
+
+    use super::*;
+
+    /// A spider whose name, and so whose table, no other test has.
+    fn spider(kinds: &[(Option<&str>, &[(&str, Kind)])]) -> Spider {
+        let name: SpiderName = format!("test-{:016x}", rand::random::<u64>()).parse().unwrap();
+        let field = |(name, kind): &(&str, Kind)| {
+            (name.to_string(), Field { kind: *kind, ..Field::of(From::Page(PageField::Title)) })
+        };
+        let rule = |(kind, fields): &(Option<&str>, &[(&str, Kind)])| ItemRule {
+            name: kind.map(str::to_owned),
+            each: None,
+            fields: fields.iter().map(field).collect(),
+        };
+        Spider {
+            items: kinds.iter().map(rule).collect(),
+            ..Spider::without_file(name, &settings::Items::default())
+        }
+    }
+
+    fn crawl(spider: &Spider) -> CrawlRef {
+        CrawlRef { id: "c1".parse().unwrap(), spider: spider.name.clone() }
+    }
+
+    async fn client(url: &ServerUrl) -> Client {
+        let (client, connection) = tokio_postgres::connect(url.reveal(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client
+    }
+
+    /// The rows of a table as JSON, by URL.
+    async fn rows(url: &ServerUrl, table: &str) -> Vec<Value> {
+        let query = format!("SELECT to_jsonb(t)::text FROM \"{table}\" t ORDER BY url, id");
+        let rows = client(url).await.query(&query, &[]).await.unwrap();
+        rows.iter().map(|row| serde_json::from_str(row.get(0)).unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn a_table_is_made_from_the_spider_and_each_type_has_its_column() {
+        let fields = [
+            ("title", Kind::Text),
+            ("price", Kind::Number),
+            ("stock", Kind::Integer),
+            ("new", Kind::Boolean),
+            ("since", Kind::Date),
+            ("url", Kind::Url),
+            ("more \"x\"", Kind::Json),
+        ];
+        let spider = spider(&[(None, &fields)]);
+        let sink = Postgres::new(&servers::postgres(), None, &spider).unwrap();
+        let values = json!({
+            "title": "a\0b'); --", "price": 1234.5, "stock": 7, "new": true, "since": "2026-01-31T12:00:00+02:00",
+            "url": "https://example.com/x", "more \"x\"": {"a": ["\0", 1e300]},
+        });
+        sink.put(&[page(&crawl(&spider), "a", None, &[values])]).await.unwrap();
+        let rows = rows(&servers::postgres(), spider.name.as_str()).await;
+        let row = &rows[0];
+        assert_eq!(
+            (&row["title"], &row["price"], &row["stock"]),
+            (&"ab'); --".into(), &1234.5.into(), &7.into())
+        );
+        assert_eq!((&row["new"], &row["item_url"]), (&true.into(), &"https://example.com/x".into()));
+        assert_eq!(row["since"], "2026-01-31T10:00:00+00:00");
+        assert_eq!(row["more \"x\""]["a"][0], "");
+        assert_eq!((&row["url"], &row["crawl"]), (&"https://example.com/a".into(), &"c1".into()));
+        assert_eq!((&row["status"], &row["depth"]), (&200.into(), &1.into()));
+        assert_eq!(row["fetched_at"], "2026-01-01T00:00:00+00:00");
+    }
+
+    #[tokio::test]
+    async fn an_item_that_comes_again_is_replaced_and_one_twice_in_a_batch_is_stored_once() {
+        let spider = spider(&[(None, &[("n", Kind::Integer)])]);
+        let sink = Postgres::new(&servers::postgres(), None, &spider).unwrap();
+        let pages = |n: u64| (0..1200).map(move |number| (number.to_string(), n));
+        let put = async |n: u64| {
+            let pages: Vec<Page> = pages(n)
+                .chain(pages(n + 1))
+                .map(|(path, n)| page(&crawl(&spider), &path, None, &[json!({"n": n})]))
+                .collect();
+            sink.put(&pages).await.unwrap();
+        };
+        put(1).await;
+        put(3).await;
+        let rows = rows(&servers::postgres(), spider.name.as_str()).await;
+        assert_eq!(rows.len(), 1200);
+        assert!(rows.iter().all(|row| row["n"] == 4));
+    }
+
+    #[tokio::test]
+    async fn a_spider_that_has_changed_has_its_new_columns_and_another_type_is_refused_by_name() {
+        let before = spider(&[(None, &[("price", Kind::Number)])]);
+        let table = before.name.as_str();
+        let url = servers::postgres();
+        let old = [page(&crawl(&before), "a", None, &[json!({"price": 1})])];
+        Postgres::new(&url, None, &before).unwrap().put(&old).await.unwrap();
+
+        let more = spider(&[(None, &[("price", Kind::Number), ("stock", Kind::Integer)])]);
+        let new = [page(&crawl(&more), "b", None, &[json!({"price": 2, "stock": 3})])];
+        Postgres::new(&url, Some(table), &more).unwrap().put(&new).await.unwrap();
+        let rows = rows(&url, table).await;
+        assert_eq!((rows.len(), &rows[0]["stock"], &rows[1]["stock"]), (2, &Value::Null, &3.into()));
+
+        let other = spider(&[(None, &[("price", Kind::Text)])]);
+        let sink = Postgres::new(&url, Some(table), &other).unwrap();
+        let error = sink.put(&[page(&crawl(&other), "c", None, &[json!({})])]).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Refused);
+        for part in [table, "price", "double precision", "text"] {
+            assert!(error.to_string().contains(part), "{part}: {error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn each_kind_of_item_has_a_table() {
+        let kind = format!("kind{:016x}", rand::random::<u64>());
+        let spider = spider(&[(None, &[("title", Kind::Text)]), (Some(&kind), &[("price", Kind::Number)])]);
+        let sink = Postgres::new(&servers::postgres(), None, &spider).unwrap();
+        let prices = [json!({"price": 1}), json!({"price": 2})];
+        let pages = [
+            page(&crawl(&spider), "a", None, &[json!({"title": "A"})]),
+            page(&crawl(&spider), "a", Some(&kind), &prices),
+        ];
+        sink.put(&pages).await.unwrap();
+        assert_eq!(rows(&servers::postgres(), spider.name.as_str()).await.len(), 1);
+        let rows = rows(&servers::postgres(), &kind).await;
+        assert_eq!((rows.len(), &rows[0]["item"]), (2, &kind.as_str().into()));
+    }
+
+    #[tokio::test]
+    async fn sinks_that_begin_together_make_one_table() {
+        let spider = spider(&[(None, &[("n", Kind::Integer)])]);
+        let puts = (0..8).map(|number| {
+            let sink = Postgres::new(&servers::postgres(), None, &spider).unwrap();
+            let pages: Vec<Page> = (0..100)
+                .rev()
+                .map(|path| page(&crawl(&spider), &path.to_string(), None, &[json!({"n": number})]))
+                .collect();
+            async move { sink.put(&pages).await }
+        });
+        for done in futures::future::join_all(puts).await {
+            done.unwrap();
+        }
+        assert_eq!(rows(&servers::postgres(), spider.name.as_str()).await.len(), 100);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_refuses_is_told_with_the_way_out_and_without_the_password() {
+        let spider = spider(&[(None, &[])]);
+        let right = servers::postgres();
+        let pages = [page(&crawl(&spider), "a", None, &[json!({})])];
+        let refused = async |url: String| {
+            let error =
+                Postgres::new(&ServerUrl::new(url), None, &spider).unwrap().put(&pages).await.unwrap_err();
+            assert!(!error.to_string().contains("s3cret"), "{error}");
+            (error.kind, error.to_string())
+        };
+        let (kind, told) = refused(right.reveal().replace(":trawl@", ":s3cret@")).await;
+        assert!(kind == ErrorKind::Refused && told.contains("are user and password right"), "{told}");
+        let (kind, told) = refused(format!("{}-nowhere", right.reveal())).await;
+        assert!(kind == ErrorKind::Refused && told.contains("create the database"), "{told}");
+        let (kind, told) = refused("postgres://u:s3cret@127.0.0.1:9/x".into()).await;
+        assert!(kind == ErrorKind::Unavailable && told.contains("is it running there?"), "{told}");
+        let wrong = ServerUrl::new("postgres://u:s3cret@h:port/x");
+        let told = Postgres::new(&wrong, None, &spider).err().unwrap().to_string();
+        assert!(told.contains("postgres://user:password@host") && !told.contains("s3cret"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_lost_when_the_server_is_killed_between_and_during_puts() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut database =
+            Database::start(Arc::new(Grounds::prepare(folder.path()).await.unwrap())).await.unwrap();
+        let spider = spider(&[(None, &[("n", Kind::Integer)])]);
+        let url = database.url();
+        let sink = Arc::new(Postgres::new(&url, None, &spider).unwrap());
+        let health = Arc::new(trawl_common::health::Health::default());
+        let (started, mut puts) = tokio::sync::watch::channel(0);
+        let storing = tokio::spawn({
+            let (spider, health) = (spider.clone(), Arc::clone(&health));
+            async move {
+                for number in 0..40 {
+                    let pages: Vec<Page> = (0..50)
+                        .map(|part| {
+                            page(&crawl(&spider), &format!("{number}-{part}"), None, &[json!({"n": number})])
+                        })
+                        .collect();
+                    started.send_replace(number);
+                    health.until_done("storing items", || sink.put(&pages)).await;
+                }
+            }
+        });
+        for number in [5, 15, 25] {
+            puts.wait_for(|put| *put >= number).await.unwrap();
+            database.kill().await.unwrap();
+            database.launch().await.unwrap();
+        }
+        storing.await.unwrap();
+        assert_eq!(rows(&url, spider.name.as_str()).await.len(), 40 * 50);
+        assert_eq!(health.trouble(), None);
+    }
+}

@@ -1,0 +1,50 @@
+//! A PostgreSQL that a test may kill and bring back.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use trawl_common::settings::ServerUrl;
+
+use super::private::{Grounds, Server, until_ok};
+
+/// A private PostgreSQL.
+pub struct Database {
+    grounds: Arc<Grounds>,
+    server: Server,
+}
+
+impl Database {
+    /// Starts it, and waits until it listens.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn start(grounds: Arc<Grounds>) -> io::Result<Self> {
+        let mut database = Self { grounds, server: Server::default() };
+        database.launch().await?;
+        Ok(database)
+    }
+
+    /// Where to connect.
+    pub fn url(&self) -> ServerUrl {
+        ServerUrl::new(format!("postgres://trawl:trawl@{}/postgres", self.grounds.database))
+    }
+
+    /// `kill -9`.
+    ///
+    /// # Errors
+    /// When the signal cannot be sent.
+    pub async fn kill(&mut self) -> io::Result<()> {
+        self.server.kill().await
+    }
+
+    /// Starts it again with all that it had stored, and waits until it listens.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn launch(&mut self) -> io::Result<()> {
+        self.server.start(self.grounds.program("postgres"), &self.grounds.path("postgres"))?;
+        let address = self.grounds.database;
+        until_ok(|| async move { TcpStream::connect(address).await.map(drop) }).await
+    }
+}

@@ -1,0 +1,75 @@
+//! Places in the stream.
+
+use std::str::FromStr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use trawl_backends::rabbitmq::From;
+use trawl_backends::redis::Readers;
+use trawl_common::names::ReaderName;
+use trawl_common::ports::Result;
+use trawl_common::time::UnixMs;
+
+/// `--from`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Start(pub(super) From);
+
+impl FromStr for Start {
+    type Err = String;
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let place = match text {
+            "first" => From::First,
+            "next" => From::Next,
+            digits if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                From::Offset(digits.parse().map_err(|_| format!("`{digits}` is no offset"))?)
+            }
+            time => From::Time(instant(time).ok_or_else(|| {
+                format!("`{time}` is no place: write `first`, `next`, an offset, or a time as 2026-01-31T12:00:00Z")
+            })?),
+        };
+        Ok(Self(place))
+    }
+}
+
+fn instant(text: &str) -> Option<UnixMs> {
+    let time: SystemTime = humantime::parse_rfc3339_weak(text).ok()?;
+    Some(UnixMs(time.duration_since(UNIX_EPOCH).ok()?.as_millis() as u64))
+}
+
+/// Where a named reader is.
+pub(super) struct Bookmark {
+    readers: Readers,
+    name: ReaderName,
+    /// The offset of what it reads next, if it has read before.
+    pub(super) at: Option<u64>,
+}
+
+impl Bookmark {
+    pub(super) async fn open(readers: Readers, name: ReaderName) -> Result<Self> {
+        let at = readers.place(&name).await?;
+        Ok(Self { readers, name, at })
+    }
+
+    /// Keeps the place.
+    pub(super) async fn put(&self, at: u64) -> Result<()> {
+        self.readers.keep(&self.name, at).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_word_an_offset_or_a_time() {
+        let place = |text: &str| text.parse::<Start>().map(|Start(from)| from);
+        assert_eq!(place("first"), Ok(From::First));
+        assert_eq!(place("next"), Ok(From::Next));
+        assert_eq!(place("17"), Ok(From::Offset(17)));
+        let time = Ok(From::Time(UnixMs(1_700_000_000_000)));
+        assert_eq!(place("2023-11-14T22:13:20Z"), time);
+        assert_eq!(place("2023-11-14 22:13:20"), time);
+        for wrong in ["", "last", "-1", "99999999999999999999999", "yesterday", "1960-01-01T00:00:00Z"] {
+            assert!(place(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! From the stream to lines: what is read, what is written, and how far that is.
+
+use std::io;
+
+use futures::FutureExt;
+use tracing::{debug, warn};
+use trawl_backends::rabbitmq::{Entry, From, ItemReader, ItemStream};
+use trawl_cli::{Fail, Outcome, count};
+use trawl_common::backoff::Backoff;
+use trawl_common::exit::Exit;
+use trawl_common::health::Health;
+use trawl_common::item::Item;
+use trawl_common::ports;
+
+use super::Args;
+use super::place::Bookmark;
+use super::recent::Recent;
+use super::rows::Rows;
+
+/// Messages after which lines are handed on and the broker is told, at the latest; it sends fewer than twice as many ahead.
+const BATCH: usize = 64;
+
+/// One run of the command.
+pub(super) struct Reading<'a> {
+    args: &'a Args,
+    stream: ItemStream,
+    bookmark: Option<Bookmark>,
+    rows: Box<dyn Rows>,
+    health: Health,
+    recent: Recent,
+    /// The offset of what is read next, when that is known.
+    next: Option<u64>,
+    /// The offset at which to end; never, with `--follow`.
+    end: Option<u64>,
+    written: u64,
+    /// Messages that are no items.
+    strange: u64,
+}
+
+/// Why reading stops.
+enum Stop {
+    /// All is read that was asked for.
+    Done,
+    /// The connection broke, or a server is away: go on from `next`.
+    Lost(ports::Error),
+    /// Lines can't be written.
+    Output(io::Error),
+}
+
+impl std::convert::From<ports::Error> for Stop {
+    fn from(error: ports::Error) -> Self {
+        Self::Lost(error)
+    }
+}
+
+impl std::convert::From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(
+        args: &'a Args,
+        stream: ItemStream,
+        bookmark: Option<Bookmark>,
+        rows: Box<dyn Rows>,
+    ) -> Self {
+        Self {
+            args,
+            stream,
+            next: bookmark.as_ref().and_then(|bookmark| bookmark.at),
+            bookmark,
+            rows,
+            health: Health::default(),
+            recent: Recent::default(),
+            end: None,
+            written: 0,
+            strange: 0,
+        }
+    }
+
+    /// Reads and writes until all is done; after a break it goes on from where it was.
+    pub(super) async fn to_the_end(mut self) -> Outcome {
+        let mut reader = self.open().await?;
+        loop {
+            match self.read(&mut reader).await {
+                Stop::Done => {
+                    self.keep_place().await?;
+                    break;
+                }
+                // Whoever read the lines wants no more.
+                Stop::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Ok),
+                Stop::Output(error) => return Err(Fail::run(format!("cannot write: {error}"))),
+                Stop::Lost(error) if error.is_temporary() => {
+                    warn!(%error, "the stream broke off; going on from there");
+                    reader = self.reopen().await?;
+                }
+                Stop::Lost(error) => return Err(error.into()),
+            }
+        }
+        self.tell();
+        Ok(Exit::Ok)
+    }
+
+    /// Tries until the stream can be read.
+    async fn reopen(&mut self) -> Result<ItemReader, ports::Error> {
+        let mut backoff = Backoff::default();
+        loop {
+            backoff.pause().await;
+            match self.open().await {
+                Err(error) if error.is_temporary() => debug!(%error, "not yet"),
+                result => return result,
+            }
+        }
+    }
+
+    /// Begins with the first message if the stream is not the one that was read before.
+    async fn open(&mut self) -> Result<ItemReader, ports::Error> {
+        let reader = self.stream.read(self.from()).await?;
+        let end = reader.end();
+        if !self.args.follow {
+            self.end = Some(self.end.map_or(end, |before| before.min(end)));
+        }
+        if self.next.is_some_and(|next| next > end) {
+            warn!("the stream was begun anew; reading it from its first item");
+            let reader = self.stream.read(From::First).await?;
+            self.next = Some(0);
+            return Ok(reader);
+        }
+        match self.from() {
+            From::Next => self.next = Some(end),
+            // What lies beyond the end is not there; only who follows waits for it.
+            From::Offset(offset) if !self.args.follow => self.next = Some(offset),
+            _ => {}
+        }
+        Ok(reader)
+    }
+
+    fn from(&self) -> From {
+        self.next.map_or(self.args.from.0, From::Offset)
+    }
+
+    async fn read(&mut self, reader: &mut ItemReader) -> Stop {
+        loop {
+            if let Err(stop) = self.batch(reader).await {
+                return stop;
+            }
+        }
+    }
+
+    /// Takes what is there, at least one message, and hands it on.
+    async fn batch(&mut self, reader: &mut ItemReader) -> Result<(), Stop> {
+        if self.is_done() {
+            return Err(Stop::Done);
+        }
+        let mut last = reader.next().await?;
+        self.take(&last)?;
+        for _ in 1..BATCH {
+            if self.is_done() {
+                break;
+            }
+            let Some(entry) = reader.next().now_or_never() else { break };
+            last = entry?;
+            self.take(&last)?;
+        }
+        self.rows.flush()?;
+        self.keep_place().await?;
+        Ok(reader.done(&last).await?)
+    }
+
+    async fn keep_place(&self) -> ports::Result<()> {
+        match (&self.bookmark, self.next) {
+            (Some(bookmark), Some(next)) => {
+                self.health.patiently("keeping the place", || bookmark.put(next)).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        let has_all = self.end.is_some_and(|end| self.next.is_some_and(|next| next >= end));
+        has_all || self.args.limit.is_some_and(|limit| self.written >= limit)
+    }
+
+    /// Writes one message, if it is an item that is asked for.
+    fn take(&mut self, entry: &Entry) -> io::Result<()> {
+        let is_past = self.end.is_some_and(|end| entry.offset >= end);
+        self.next = Some(if is_past { self.end.unwrap_or_default() } else { entry.offset + 1 });
+        let Some(body) = entry.body.as_deref().filter(|_| !is_past) else { return Ok(()) };
+        // Anyone may publish; and what has line feeds between its parts is not from a worker.
+        let item = serde_json::from_slice::<Item>(body).ok().filter(|_| !body.contains(&b'\n'));
+        let Some(item) = item else {
+            self.strange += 1;
+            return Ok(());
+        };
+        if self.args.wants(&item) && self.recent.is_new(&item.id) {
+            self.rows.write(&item, body)?;
+            self.written += 1;
+        }
+        Ok(())
+    }
+
+    fn tell(&self) {
+        if self.strange > 0 {
+            anstream::eprintln!("warning: {} messages in the stream are no items", count(self.strange));
+        }
+        if let Some(told) = self.rows.left_out() {
+            anstream::eprintln!("warning: {told}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Items as text: JSON Lines, and CSV (RFC 4180).
+
+use std::io::{self, Write};
+
+use serde_json::Value;
+use trawl_common::item::Item;
+use trawl_common::text::escape_json;
+
+/// The columns of every item.
+const OWN: [&str; 9] = ["id", "url", "crawl", "spider", "fetched_at", "status", "depth", "item", "change"];
+/// Before the name of a field that is named as one of these.
+const FIELDS: &str = "fields.";
+
+/// Where items are written.
+pub(super) trait Rows {
+    /// Writes an item, which is `line` as JSON.
+    fn write(&mut self, item: &Item, line: &[u8]) -> io::Result<()>;
+
+    /// Hands on all that was written.
+    fn flush(&mut self) -> io::Result<()>;
+
+    /// What of the items could not be written, for people.
+    fn left_out(&self) -> Option<String> {
+        None
+    }
+}
+
+/// One JSON object a line.
+pub(super) struct JsonLines<W> {
+    out: W,
+    /// Whether people read it on a terminal, which characters in it could disturb.
+    for_people: bool,
+}
+
+impl<W: Write> JsonLines<W> {
+    pub(super) fn new(out: W, for_people: bool) -> Self {
+        Self { out, for_people }
+    }
+}
+
+impl<W: Write> Rows for JsonLines<W> {
+    fn write(&mut self, _item: &Item, line: &[u8]) -> io::Result<()> {
+        match self.for_people {
+            true => self.out.write_all(escape_json(&String::from_utf8_lossy(line)).as_bytes())?,
+            false => self.out.write_all(line)?,
+        }
+        self.out.write_all(b"\n")
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Comma-separated values.
+pub(super) struct Csv<W: Write> {
+    out: csv::Writer<W>,
+    columns: Vec<String>,
+    /// Whether the columns were asked for, so that nobody misses others.
+    asked: bool,
+    begun: bool,
+    /// Items with fields that have no column.
+    cut: u64,
+}
+
+impl<W: Write> Csv<W> {
+    /// With these columns, or else those of the first item.
+    pub(super) fn new(out: W, columns: &[String]) -> Self {
+        let out = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(out);
+        Self { out, columns: columns.to_vec(), asked: !columns.is_empty(), begun: false, cut: 0 }
+    }
+}
+
+impl<W: Write> Rows for Csv<W> {
+    fn write(&mut self, item: &Item, line: &[u8]) -> io::Result<()> {
+        if !self.asked && !self.begun {
+            self.columns = columns_of(item);
+        }
+        if !self.begun {
+            self.out.write_record(&self.columns)?;
+            self.begun = true;
+        }
+        if !self.asked && item.fields.keys().any(|field| !self.columns.contains(&column(field))) {
+            self.cut += 1;
+        }
+        let own: Value = serde_json::from_slice(line)?;
+        let cells = self.columns.iter().map(|column| cell(value(item, &own, column)));
+        Ok(self.out.write_record(cells)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn left_out(&self) -> Option<String> {
+        (self.cut > 0).then(|| {
+            format!("{} items have fields that the first item has not, and that have no column: --fields names columns", self.cut)
+        })
+    }
+}
+
+fn columns_of(item: &Item) -> Vec<String> {
+    OWN.iter().map(ToString::to_string).chain(item.fields.keys().map(|field| column(field))).collect()
+}
+
+/// The column of a field.
+fn column(field: &str) -> String {
+    if OWN.contains(&field) { format!("{FIELDS}{field}") } else { field.to_owned() }
+}
+
+fn value<'a>(item: &'a Item, own: &'a Value, column: &str) -> &'a Value {
+    let field = match column.strip_prefix(FIELDS) {
+        Some(field) => item.fields.get(field),
+        None if OWN.contains(&column) => own.get(column),
+        None => item.fields.get(column),
+    };
+    field.unwrap_or(&Value::Null)
+}
+
+/// What stands in a cell. A text that a spreadsheet would take for a formula has an apostrophe before it.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => format!("'{text}"),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn item(fields: Value) -> Item {
+        serde_json::from_value(json!({
+            "id": "a", "url": "https://example.com/", "crawl": "c1", "spider": "docs", "status": 200, "depth": 1,
+            "fetched_at": "2026-01-01T00:00:00Z", "fields": fields,
+        }))
+        .unwrap()
+    }
+
+    fn csv(columns: &[&str], items: &[Item]) -> (String, Option<String>) {
+        let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
+        let mut rows = Csv::new(Vec::new(), &columns);
+        for item in items {
+            rows.write(item, &serde_json::to_vec(item).unwrap()).unwrap();
+        }
+        let told = rows.left_out();
+        (String::from_utf8(rows.out.into_inner().unwrap()).unwrap(), told)
+    }
+
+    #[test]
+    fn columns_are_those_of_the_first_item_and_what_has_none_is_told() {
+        let (text, told) =
+            csv(&[], &[item(json!({"b": "x", "a": [1, "y"]})), item(json!({"b": null, "c": 1}))]);
+        let lines: Vec<&str> = text.split("\r\n").collect();
+        assert_eq!(lines[0], "id,url,crawl,spider,fetched_at,status,depth,item,change,a,b");
+        assert_eq!(lines[1], r#"a,https://example.com/,c1,docs,2026-01-01T00:00:00Z,200,1,,,"[1,""y""]",x"#);
+        assert!(lines[2].ends_with(",,,,"));
+        assert!(told.unwrap().starts_with("1 items"));
+    }
+
+    #[test]
+    fn a_field_that_is_named_as_a_column_of_every_item_keeps_its_value() {
+        let items = [item(json!({"url": "mine"}))];
+        assert!(csv(&[], &items).0.contains(",change,fields.url\r\n"));
+        assert_eq!(csv(&["fields.url", "url"], &items).0, "fields.url,url\r\nmine,https://example.com/\r\n");
+    }
+
+    #[test]
+    fn a_text_is_no_formula_and_a_number_stays_one() {
+        let fields = json!({"a": "=1+1", "b": "-x", "c": -1, "d": "@x", "e": "a\r\nb,\"c\""});
+        let (text, told) = csv(&["a", "b", "c", "d", "e", "nowhere"], &[item(fields)]);
+        let row = text.split_once("\r\n").unwrap().1;
+        assert_eq!(row, "'=1+1,'-x,-1,'@x,\"a\r\nb,\"\"c\"\"\",\r\n");
+        assert_eq!(told, None);
+    }
+
+    #[test]
+    fn a_line_for_people_disturbs_no_terminal_and_is_the_same_json() {
+        let item = item(json!({"a": "\u{202e}x\u{9b}"}));
+        let line = serde_json::to_vec(&item).unwrap();
+        let mut out = Vec::new();
+        JsonLines::new(&mut out, true).write(&item, &line).unwrap();
+        assert!(!String::from_utf8(out.clone()).unwrap().contains(['\u{202e}', '\u{9b}']));
+        assert_eq!(serde_json::from_slice::<Item>(&out).unwrap(), item);
+        out.clear();
+        JsonLines::new(&mut out, false).write(&item, &line).unwrap();
+        assert_eq!(out, [&line[..], b"\n"].concat());
+    }
+}
