@@ -32,9 +32,10 @@ impl<'a> Notes<'a> {
 
     /// The place where `span` begins.
     pub(super) fn place(&self, span: &Range<usize>) -> Place {
-        let at = self.text.floor_char_boundary(span.start);
+        // Spans begin at borders of characters; what is found at the end may lie beyond it.
+        let at = span.start.min(self.text.len());
         let line = self.lines.partition_point(|begin| *begin <= at);
-        let before = &self.text[self.lines[line - 1]..at];
+        let before = String::from_utf8_lossy(&self.text.as_bytes()[self.lines[line - 1]..at]);
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         Place { line: number(line), column: number(before.chars().count() + 1) }
     }
