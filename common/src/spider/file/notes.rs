@@ -8,6 +8,9 @@ use crate::spider::{Mistake, Place};
 /// The environment, by the names of its variables.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
+/// How many mistakes are noted: nobody reads more, and each takes a look at its line.
+const MAX_MISTAKES: usize = 1000;
+
 /// The text that is read, and what is wrong in it so far.
 pub(super) struct Notes<'a> {
     text: &'a str,
@@ -41,7 +44,10 @@ impl<'a> Notes<'a> {
     }
 
     pub(super) fn wrong(&self, place: Place, what: impl ToString) {
-        self.mistakes.borrow_mut().push(Mistake { place: Some(place), what: what.to_string() });
+        let mut mistakes = self.mistakes.borrow_mut();
+        if mistakes.len() < MAX_MISTAKES {
+            mistakes.push(Mistake { place: Some(place), what: what.to_string() });
+        }
     }
 
     /// The value of the variable `name`; that it is not set is noted.
