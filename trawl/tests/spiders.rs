@@ -111,7 +111,7 @@ async fn a_worker_works_by_a_changed_file_without_a_restart() {
     let worker = fleet.worker(&[]);
     write(&fleet, &name, &origin, "[fields]\nbefore = 'title::text'");
     feed(fleet.producer("-"), &format!("{origin}/first")).await;
-    assert_eq!(fields(&fleet), ["before".to_owned()].into());
+    assert!(fields(&fleet).contains("before"));
     write(&fleet, &name, &origin, "[fields]\nafter = 'title::text'");
     let until_changed = async {
         let mut number = 0;

@@ -37,13 +37,8 @@ pub enum Unready {
     #[error("its file is gone")]
     Gone,
     /// What the settings say in place of a file cannot be used.
-    #[error("spider {spider}: {}", told(mistakes))]
-    Mistaken {
-        /// Which.
-        spider: SpiderName,
-        /// What is wrong with it.
-        mistakes: Vec<Mistake>,
-    },
+    #[error("settings: {}", told(.0))]
+    Mistaken(Vec<Mistake>),
     /// The HTTP client refused its settings.
     #[error("[fetch]: {0}")]
     Fetch(#[from] trawl_web::Unusable),
@@ -53,7 +48,8 @@ pub enum Unready {
 }
 
 fn told(mistakes: &[Mistake]) -> String {
-    mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    let told = |mistake: &Mistake| format!("items.{mistake}");
+    mistakes.iter().map(told).collect::<Vec<_>>().join("; ")
 }
 
 /// What is known of a spider.
@@ -164,7 +160,7 @@ impl Spiders {
         let spider = self.folder.spider(name, text.as_deref(), &self.settings.items)?;
         let mistaken = |mistakes| match &text {
             Some(text) => self.folder.mistaken(name, text, mistakes).into(),
-            None => Unready::Mistaken { spider: name.clone(), mistakes },
+            None => Unready::Mistaken(mistakes),
         };
         let extractor = Extractor::new(&spider).map_err(mistaken)?;
         let fetch = self.settings.fetch.of(&spider.request);

@@ -60,7 +60,7 @@ pub(crate) fn load(arg: &SpiderArg, folder: &Folder, settings: &Settings) -> Res
         Ok(ready) => Ok((spider, ready)),
         Err(mistakes) => Err(match arg.text(folder)? {
             Some(text) => unusable(folder.mistaken(&spider.name, &text, mistakes)),
-            None => Fail::usage(Unready::Mistaken { spider: spider.name, mistakes }),
+            None => Fail::usage(Unready::Mistaken(mistakes)),
         }),
     }
 }

@@ -41,12 +41,13 @@ mod tests {
         assert!(reading.spider.follow.is_some() && Extractor::new(&reading.spider).is_ok());
     }
 
-    /// A line that is a key behind `# ` is an offer: take each up, and the file must still be right.
+    /// What stands behind `# ` and is a key or a table is an offer: take each up, and the file must still be right.
     #[test]
     fn what_the_example_offers_behind_a_hash_is_right_too() {
+        let is_word = |text: &str| !text.is_empty() && !text.contains(' ');
         let is_offer =
-            |line: &&str| line.starts_with("# ") && (line.contains(" = ") || line.starts_with("# ["));
-        let open = |line| if is_offer(&line) { &line[2..] } else { line };
+            |text: &str| text.starts_with('[') || text.split_once(" = ").is_some_and(|(key, _)| is_word(key));
+        let open = |line: &'static str| line.strip_prefix("# ").filter(|text| is_offer(text)).unwrap_or(line);
         let text: Vec<&str> = EXAMPLE.lines().map(open).collect();
         let environment = |_: &str| Some("postgres://db/x".to_owned());
         let reading = read("new".parse().unwrap(), &text.join("\n"), &environment, &Items::default());

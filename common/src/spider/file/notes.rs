@@ -8,6 +8,9 @@ use crate::spider::{Mistake, Place};
 /// The environment, by the names of its variables.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
+/// How many mistakes are noted: nobody reads more, and each takes a look at its line.
+const MAX_MISTAKES: usize = 1000;
+
 /// The text that is read, and what is wrong in it so far.
 pub(super) struct Notes<'a> {
     text: &'a str,
@@ -32,15 +35,19 @@ impl<'a> Notes<'a> {
 
     /// The place where `span` begins.
     pub(super) fn place(&self, span: &Range<usize>) -> Place {
-        let at = self.text.floor_char_boundary(span.start);
+        // Spans begin at borders of characters; what is found at the end may lie beyond it.
+        let at = span.start.min(self.text.len());
         let line = self.lines.partition_point(|begin| *begin <= at);
-        let before = &self.text[self.lines[line - 1]..at];
+        let before = String::from_utf8_lossy(&self.text.as_bytes()[self.lines[line - 1]..at]);
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         Place { line: number(line), column: number(before.chars().count() + 1) }
     }
 
     pub(super) fn wrong(&self, place: Place, what: impl ToString) {
-        self.mistakes.borrow_mut().push(Mistake { place: Some(place), what: what.to_string() });
+        let mut mistakes = self.mistakes.borrow_mut();
+        if mistakes.len() < MAX_MISTAKES {
+            mistakes.push(Mistake { place: Some(place), what: what.to_string() });
+        }
     }
 
     /// The value of the variable `name`; that it is not set is noted.

@@ -288,6 +288,12 @@ fn rules_are_checked_as_those_of_the_settings_are() {
     one("[politeness]\nburst = 0", "2:9 politeness.burst: must be 1 or more");
 }
 
+#[test]
+fn of_very_many_mistakes_a_thousand_are_told() {
+    let text: String = (0..5_000).map(|number| format!("key{number} = 1\n")).collect();
+    assert_eq!(mistakes(&text).len(), 1000);
+}
+
 /// The lines of a file, and which of them may be followed by one more key of the same table.
 fn places() -> Vec<usize> {
     let lines: Vec<&str> = WHOLE.lines().collect();
@@ -321,8 +327,8 @@ proptest! {
 
     #[test]
     fn what_is_cut_off_anywhere_is_read_or_has_mistakes(at in 0..WHOLE.len()) {
-        let cut = &WHOLE[..WHOLE.floor_char_boundary(at)];
-        let reading = reading(cut);
+        let cut = String::from_utf8_lossy(&WHOLE.as_bytes()[..at]);
+        let reading = reading(&cut);
         prop_assert!(reading.mistakes.len() < 10, "{:#?}", reading.mistakes);
     }
 }
