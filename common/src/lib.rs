@@ -28,3 +28,4 @@ pub mod telemetry;
 pub mod text;
 pub mod time;
 pub mod url;
+pub mod visited;

@@ -94,6 +94,10 @@ pub enum Skip {
     Blocked,
     /// It redirects to a URL that its spider has seen.
     Duplicate,
+    /// It is as it was when its spider saw it last.
+    Unchanged,
+    /// It was fetched lately.
+    Fresh,
 }
 
 impl Skip {
@@ -104,6 +108,8 @@ impl Skip {
             Self::Robots => "robots",
             Self::Blocked => "blocked",
             Self::Duplicate => "duplicate",
+            Self::Unchanged => "unchanged",
+            Self::Fresh => "fresh",
         }
     }
 }
