@@ -82,6 +82,7 @@ impl Args {
             frontier: store.frontier(),
             hosts: store.hosts(),
             cache: store.cache(),
+            pages: store.pages(),
             outlets: Arc::new(sinks),
         };
         let (crawl, left) = self.resume(&*ports.frontier).await?;

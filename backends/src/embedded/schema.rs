@@ -12,7 +12,7 @@ use super::error::Fault;
 const APPLICATION: i64 = 0x7472_776c;
 
 /// The version of the tables below (`user_version`).
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 
 /// A URL costs an insertion at the end of `records` and of `fresh`, and later a share of a sorted one in
 /// `seen`; its terminal state costs a search and a deletion. The partial indexes hold only what was parked
@@ -98,6 +98,27 @@ const OUT_OF_2: &str = "
     PRAGMA user_version = 3;
 ";
 
+/// What version 4 has more.
+const OUT_OF_3: &str = "
+    PRAGMA user_version = 4;
+";
+
+/// What each spider remembers of pages: of version 4.
+const PAGES: &str = "
+    CREATE TABLE pages (
+        entry      INTEGER PRIMARY KEY,
+        spider     TEXT NOT NULL,
+        url        TEXT NOT NULL,
+        fetched_at INTEGER NOT NULL,
+        depth      INTEGER NOT NULL,
+        change     TEXT NOT NULL,
+        content    BLOB NOT NULL,
+        etag       TEXT,
+        modified   TEXT,
+        UNIQUE (spider, url)
+    ) STRICT;
+";
+
 /// What makes room in a file of version 1 for them.
 const OUT_OF_1: &str = "
     ALTER TABLE crawls ADD COLUMN paused INTEGER;
@@ -166,11 +187,14 @@ fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
     let is_new = number("SELECT count(*) FROM sqlite_schema")? == 0;
     match (number("PRAGMA application_id")?, number("PRAGMA user_version")?) {
         (0, 0) if is_new => tx.execute_batch(&format!(
-            "{TABLES} {TABLES_OF_2} {OUT_OF_2} PRAGMA application_id = {APPLICATION};"
+            "{TABLES} {TABLES_OF_2} {OUT_OF_2} {OUT_OF_3} {PAGES} PRAGMA application_id = {APPLICATION};"
         ))?,
         (APPLICATION, VERSION) => {}
-        (APPLICATION, 1) => tx.execute_batch(&format!("{OUT_OF_1} {TABLES_OF_2} {INTO_2} {OUT_OF_2}"))?,
-        (APPLICATION, 2) => tx.execute_batch(OUT_OF_2)?,
+        (APPLICATION, 1) => {
+            tx.execute_batch(&format!("{OUT_OF_1} {TABLES_OF_2} {INTO_2} {OUT_OF_2} {OUT_OF_3} {PAGES}"))?;
+        }
+        (APPLICATION, 2) => tx.execute_batch(&format!("{OUT_OF_2} {OUT_OF_3} {PAGES}"))?,
+        (APPLICATION, 3) => tx.execute_batch(&format!("{OUT_OF_3} {PAGES}"))?,
         (APPLICATION, newer) => {
             let versions = format!("has schema version {newer}, and this program knows {VERSION}");
             return Err(Error::new(ErrorKind::Refused, versions).into());
