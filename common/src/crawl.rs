@@ -1,5 +1,6 @@
 //! A crawl's books.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -112,6 +113,12 @@ pub struct Books {
     pub counts: Counts,
     /// URLs without a terminal state.
     pub pending: u64,
+    /// How many bytes the bodies had that were done.
+    pub bytes: u64,
+    /// How many URLs ended why: `failed:http`, `skipped:robots`.
+    pub reasons: BTreeMap<String, u64>,
+    /// How many links were left out because the crawl had enough URLs of their host.
+    pub left_out: u64,
     /// From its start to its end, or to now.
     pub seconds: f64,
     /// Whether every source has been read to its end.
@@ -120,6 +127,25 @@ pub struct Books {
     /// When it started.
     #[serde(skip)]
     pub started: UnixMs,
+}
+
+/// A crawl's books of one host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HostBooks {
+    /// The host, with its port if that is not the usual one.
+    pub host: String,
+    /// Its counters.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// How many bytes the bodies had that were done.
+    pub bytes: u64,
+}
+
+impl HostBooks {
+    /// URLs without a terminal state.
+    pub fn pending(&self) -> u64 {
+        self.counts.admitted.saturating_sub(self.counts.ended())
+    }
 }
 
 impl Books {

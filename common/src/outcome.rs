@@ -94,6 +94,10 @@ pub enum Skip {
     Blocked,
     /// It redirects to a URL that its spider has seen.
     Duplicate,
+    /// It redirects to where its spider does not go.
+    Scope,
+    /// Its crawl has done as many pages as it may.
+    Limit,
     /// It is as it was when its spider saw it last.
     Unchanged,
     /// It was fetched lately.
@@ -108,6 +112,8 @@ impl Skip {
             Self::Robots => "robots",
             Self::Blocked => "blocked",
             Self::Duplicate => "duplicate",
+            Self::Scope => "scope",
+            Self::Limit => "limit",
             Self::Unchanged => "unchanged",
             Self::Fresh => "fresh",
         }

@@ -87,9 +87,7 @@ impl CanonicalUrl {
 
     /// The host to be polite to, without its port.
     pub fn host(&self) -> Host {
-        let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
-        let authority = rest.split(['/', '?']).next().unwrap_or(rest);
-        Host(strip_port(authority).into())
+        Host(strip_port(authority(&self.0)).into())
     }
 
     /// The scheme, host and port: what one robots.txt speaks for.
@@ -102,6 +100,12 @@ impl CanonicalUrl {
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(self.as_str())
     }
+}
+
+/// The host of a canonical URL, with its port if that is not the usual one: what books by host count by.
+pub fn authority(url: &str) -> &str {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    rest.split(['/', '?']).next().unwrap_or(rest)
 }
 
 fn strip_port(authority: &str) -> &str {

@@ -1,11 +1,13 @@
 //! What people do to crawls and to the URLs that failed in them, as it runs inside the store.
 
 use rusqlite::Connection;
-use trawl_common::crawl::{Counts, CrawlState};
+use trawl_common::crawl::CrawlState;
 use trawl_common::message::Message;
 use trawl_common::names::CrawlRef;
+use trawl_common::outcome::{Class, Terminal};
 use trawl_common::url::CanonicalUrl;
 
+use super::books::{self, End, Sums};
 use super::error::Result;
 use super::records::{self, Address};
 use super::store::Memory;
@@ -39,8 +41,10 @@ pub(super) fn cancel(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> 
         Some(_) | None => return Err(crawls::over(crawl).into()),
     };
     seen::leave_all(db, row.key)?;
-    let cancelled = records::delete_all(db, row.key)?;
-    crawls::count(db, row.key, &Counts { cancelled, ..Counts::default() })?;
+    let mut sums = Sums::default();
+    let cancelled = End { terminal: Terminal::Cancelled, why: None, bytes: 0 };
+    records::delete_all(db, row.key, |_, url| sums.ended(row.key, url, cancelled))?;
+    sums.write(db)?;
     crawls::cancel(db, row.key)?;
     memory.seen.forget(db, row.key)?;
     memory.leases.end(crawl);
@@ -59,9 +63,11 @@ pub(super) fn replay(
     let target = crawls::going(db, into)?;
     let Some(source) = crawls::find(db, from)? else { return Ok(Vec::new()) };
     let mut replayed = Vec::new();
+    let mut sums = Sums::default();
     for url in urls {
         let Some((terminal, note)) = failures::find(db, source.key, url)? else { continue };
         let seed = Message::seed(url.clone(), into.clone(), note.lane);
+        let why = (terminal == Terminal::Failed).then_some(note.cause.class).flatten().map(Class::as_str);
         let message = Message { depth: note.depth, referrer: note.referrer, ..seed };
         let addressed = (Address::new(into, url), message);
         if !records::insert_again(db, &mut memory.seen, &target, &addressed)? {
@@ -69,12 +75,13 @@ pub(super) fn replay(
         }
         failures::remove(db, source.key, url)?;
         if source.key == target.key {
-            crawls::uncount(db, target.key, terminal)?;
+            books::uncount(db, target.key, url.as_str(), terminal, why)?;
         } else {
-            crawls::count(db, target.key, &Counts { admitted: 1, ..Counts::default() })?;
+            sums.admitted(target.key, url.as_str());
         }
         replayed.push(addressed.1);
     }
+    sums.write(db)?;
     memory.lines.stir();
     Ok(replayed)
 }

@@ -1,12 +1,15 @@
 //! The table `crawls`: each crawl's books.
 
+use std::num::NonZeroU64;
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use trawl_common::crawl::{Books, Counts, CrawlState};
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Error, ErrorKind};
+use trawl_common::ports::{Error, ErrorKind, Terms};
 use trawl_common::time::UnixMs;
 
+use super::books;
 use super::error::{Fault, Result};
 use super::records::{sql_ms, unix_ms};
 
@@ -18,8 +21,19 @@ pub(super) struct Crawl {
     pub(super) status: CrawlState,
     /// Whether every source has been read to its end.
     pub(super) discovered: bool,
+    /// What it is bound to.
+    pub(super) terms: Terms,
+    /// How many pages it has done.
+    pub(super) done: u64,
     /// For how long it was paused so far, in ms; the pause that it may be in does not count yet.
     pub(super) idle: i64,
+}
+
+impl Crawl {
+    /// How many more pages it may have done; `None` for any number.
+    pub(super) fn room(&self) -> Option<u64> {
+        self.terms.max_pages.map(|most| most.get().saturating_sub(self.done))
+    }
 }
 
 /// The crawl's row, made if there is none.
@@ -27,26 +41,60 @@ pub(super) fn ensure(db: &Connection, crawl: &CrawlRef) -> Result<Crawl> {
     if let Some(known) = find(db, crawl)? {
         return Ok(known);
     }
-    db.prepare_cached("INSERT INTO crawls (id, spider, status, started) VALUES (?1, ?2, ?3, ?4)")?.execute(
-        params![
-            crawl.id.as_str(),
-            crawl.spider.as_str(),
-            CrawlState::Running.as_str(),
-            sql_ms(UnixMs::now())
-        ],
-    )?;
-    Ok(Crawl { key: db.last_insert_rowid(), status: CrawlState::Running, discovered: false, idle: 0 })
+    begin(db, crawl, &Terms::default())
+}
+
+/// A new crawl.
+fn begin(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result<Crawl> {
+    let status = CrawlState::Running;
+    db.prepare_cached(
+        "INSERT INTO crawls (id, spider, status, started, recrawl) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?
+    .execute(params![
+        crawl.id.as_str(),
+        crawl.spider.as_str(),
+        status.as_str(),
+        sql_ms(UnixMs::now()),
+        terms.recrawl.to_string()
+    ])?;
+    let key = db.last_insert_rowid();
+    Ok(Crawl { key, status, discovered: false, terms: *terms, done: 0, idle: 0 })
+}
+
+/// The crawl's row, made if there is none, with the limits of `terms`.
+pub(super) fn ensure_with(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result<Crawl> {
+    let known = match find(db, crawl)? {
+        Some(known) => known,
+        None => begin(db, crawl, terms)?,
+    };
+    let limit = |limit: Option<NonZeroU64>| limit.and_then(|limit| i64::try_from(limit.get()).ok());
+    db.prepare_cached("UPDATE crawls SET max_pages = ?2, max_per_host = ?3 WHERE key = ?1")?
+        .execute(params![known.key, limit(terms.max_pages), limit(terms.max_per_host)])?;
+    let terms = Terms { recrawl: known.terms.recrawl, ..*terms };
+    Ok(Crawl { terms, ..known })
 }
 
 /// The crawl's row, if there is one.
 pub(super) fn find(db: &Connection, crawl: &CrawlRef) -> Result<Option<Crawl>> {
-    let mut find =
-        db.prepare_cached("SELECT key, status, discovered, idle FROM crawls WHERE id = ?1 AND spider = ?2")?;
+    let mut find = db.prepare_cached(
+        "SELECT key, status, discovered, idle, recrawl, max_pages, max_per_host, done FROM crawls
+         WHERE id = ?1 AND spider = ?2",
+    )?;
     let mut rows = find.query([crawl.id.as_str(), crawl.spider.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let status: String = row.get(1)?;
     let status: CrawlState = status.parse().map_err(Fault::corrupt)?;
-    Ok(Some(Crawl { key: row.get(0)?, status, discovered: row.get(2)?, idle: row.get(3)? }))
+    let recrawl: String = row.get(4)?;
+    let limit = |column| {
+        row.get::<_, Option<i64>>(column).map(|limit| limit.and_then(|limit| NonZeroU64::new(limit as u64)))
+    };
+    let terms = Terms {
+        recrawl: recrawl.parse().map_err(Fault::corrupt)?,
+        max_pages: limit(5)?,
+        max_per_host: limit(6)?,
+    };
+    let done = row.get::<_, i64>(7)? as u64;
+    Ok(Some(Crawl { key: row.get(0)?, status, discovered: row.get(2)?, terms, done, idle: row.get(3)? }))
 }
 
 /// The crawl's row; `Stale` if there is none, or if it is over.
@@ -99,11 +147,12 @@ pub(super) fn cancel(db: &Connection, key: i64) -> Result<()> {
 }
 
 /// Adds `counts` to the crawl's counters: those rows have just been written or deleted.
-pub(super) fn count(db: &Connection, key: i64, counts: &Counts) -> Result<()> {
+pub(super) fn count(db: &Connection, key: i64, counts: &Counts, bytes: u64, left_out: u64) -> Result<()> {
     let Counts { admitted, done, failed, skipped, expired, cancelled } = *counts;
     db.prepare_cached(
         "UPDATE crawls SET admitted = admitted + ?2, done = done + ?3, failed = failed + ?4,
-                           skipped = skipped + ?5, expired = expired + ?6, cancelled = cancelled + ?7
+                           skipped = skipped + ?5, expired = expired + ?6, cancelled = cancelled + ?7,
+                           bytes = bytes + ?8, left_out = left_out + ?9
          WHERE key = ?1",
     )?
     .execute(params![
@@ -113,7 +162,9 @@ pub(super) fn count(db: &Connection, key: i64, counts: &Counts) -> Result<()> {
         failed as i64,
         skipped as i64,
         expired as i64,
-        cancelled as i64
+        cancelled as i64,
+        bytes as i64,
+        left_out as i64
     ])?;
     Ok(())
 }
@@ -145,18 +196,18 @@ pub(super) fn finish_if_complete(db: &Connection, key: i64) -> Result<bool> {
 }
 
 /// The books of one crawl.
-pub(super) fn books(db: &Connection, id: &CrawlId) -> Result<Option<Books>> {
+pub(super) fn books_of(db: &Connection, id: &CrawlId) -> Result<Option<Books>> {
     let mut select = db.prepare_cached("SELECT * FROM crawls WHERE id = ?1 ORDER BY started DESC LIMIT 1")?;
-    select.query_row([id.as_str()], |row| Ok(read(row))).optional()?.transpose()
+    select.query_row([id.as_str()], |row| Ok(read(db, row))).optional()?.transpose()
 }
 
 /// The books of every crawl, the newest first.
 pub(super) fn all_books(db: &Connection) -> Result<Vec<Books>> {
     let mut select = db.prepare_cached("SELECT * FROM crawls ORDER BY started DESC, key DESC")?;
-    select.query_map([], |row| Ok(read(row)))?.map(|books| books?).collect()
+    select.query_map([], |row| Ok(read(db, row)))?.map(|books| books?).collect()
 }
 
-fn read(row: &Row<'_>) -> Result<Books> {
+fn read(db: &Connection, row: &Row<'_>) -> Result<Books> {
     let counter = |name: &str| row.get::<_, i64>(name).map(|count| count as u64);
     let counts = Counts {
         admitted: counter("admitted")?,
@@ -175,6 +226,9 @@ fn read(row: &Row<'_>) -> Result<Books> {
         status: name("status")?.parse().map_err(Fault::corrupt)?,
         counts,
         pending: counts.admitted.saturating_sub(counts.ended()),
+        bytes: counter("bytes")?,
+        reasons: books::reasons(db, row.get("key")?)?,
+        left_out: counter("left_out")?,
         seconds: ended.since(started).as_secs_f64(),
         discovered: row.get("discovered")?,
         started,

@@ -4,17 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use trawl_common::crawl::Books;
+use trawl_common::crawl::{Books, HostBooks};
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, NewUrl, Parking, Probe, Result, Start, Sweep,
+    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, Linking, NewUrl, Parking, Probe, Result, Start,
+    Sweep, Terms,
 };
 use trawl_common::url::CanonicalUrl;
 
 use super::records::{Address, Addressed};
 use super::store::Store;
-use super::{crawls, transitions};
+use super::{books, crawls, transitions};
 
 /// The records and books of one state file.
 pub(super) struct EmbeddedFrontier {
@@ -44,14 +45,21 @@ fn addresses(claims: &[Claim]) -> Vec<Address> {
 
 #[async_trait]
 impl Frontier for EmbeddedFrontier {
-    async fn open(&self, crawl: &CrawlRef, holder: &str, ttl: Duration) -> Result<Discovery> {
-        let (crawl, holder) = (crawl.clone(), holder.to_owned());
-        self.store.call(move |db, memory| transitions::open(db, memory, &crawl, holder, ttl)).await
+    async fn open(&self, crawl: &CrawlRef, terms: &Terms, holder: &str, ttl: Duration) -> Result<Discovery> {
+        let (crawl, terms, holder) = (crawl.clone(), *terms, holder.to_owned());
+        self.store.call(move |db, memory| transitions::open(db, memory, &crawl, &terms, holder, ttl)).await
+    }
+
+    async fn terms(&self, crawl: &CrawlRef) -> Result<Terms> {
+        let crawl = crawl.clone();
+        self.store
+            .call(move |db, _| Ok(crawls::find(db, &crawl)?.map(|crawl| crawl.terms).unwrap_or_default()))
+            .await
     }
 
     /// The same as to open: a file forgets nothing, so there is nothing under way to wait for.
     async fn reopen(&self, lost: &Discovery, holder: &str, ttl: Duration) -> Result<Discovery> {
-        self.open(&lost.crawl, holder, ttl).await
+        self.open(&lost.crawl, &lost.terms, holder, ttl).await
     }
 
     async fn renew(&self, lease: &Discovery, ttl: Duration) -> Result<()> {
@@ -64,6 +72,20 @@ impl Frontier for EmbeddedFrontier {
         let addressed = |new: &NewUrl| (Address::new(&lease.crawl, &new.url), new.message(&lease.crawl));
         let urls: Vec<_> = urls.iter().map(addressed).collect();
         self.store.call(move |db, memory| transitions::admit(db, memory, &lease, &urls)).await
+    }
+
+    async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Option<Vec<bool>>>> {
+        let worker = worker.clone();
+        let addressed = |Linking { page, links }: &Linking| {
+            let link = |new: &NewUrl| (Address::new(&page.crawl, &new.url), new.message(&page.crawl));
+            (address_of(page), links.iter().map(link).collect::<Vec<_>>())
+        };
+        let pages: Vec<_> = pages.iter().map(addressed).collect();
+        self.store
+            .call(move |db, memory| {
+                pages.iter().map(|page| transitions::admit_links(db, memory, &worker, page)).collect()
+            })
+            .await
     }
 
     /// Nothing to do: the record is the message, and [`Frontier::admit`] has stored it.
@@ -162,10 +184,20 @@ impl Frontier for EmbeddedFrontier {
 
     async fn books(&self, crawl: &CrawlId) -> Result<Option<Books>> {
         let crawl = crawl.clone();
-        self.store.call(move |db, _| crawls::books(db, &crawl)).await
+        self.store.call(move |db, _| crawls::books_of(db, &crawl)).await
     }
 
     async fn crawls(&self) -> Result<Vec<Books>> {
         self.store.call(|db, _| crawls::all_books(db)).await
+    }
+
+    async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostBooks>> {
+        let crawl = crawl.clone();
+        self.store
+            .call(move |db, _| match crawls::find(db, &crawl)? {
+                Some(known) => books::hosts(db, known.key, most),
+                None => Ok(Vec::new()),
+            })
+            .await
     }
 }

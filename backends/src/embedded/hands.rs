@@ -16,8 +16,8 @@ struct Held {
     by: WorkerId,
     lane: Lane,
     until: Instant,
-    /// Whether its start has been counted.
-    started: bool,
+    /// The crawl in which its start has been counted, if it has.
+    started: Option<i64>,
 }
 
 impl Hands {
@@ -29,7 +29,7 @@ impl Hands {
     /// Gives record `id` to `worker`.
     pub(super) fn hold(&mut self, id: i64, lane: Lane, worker: &WorkerId) {
         let until = Instant::now() + self.possession;
-        self.held.insert(id, Held { by: worker.clone(), lane, until, started: false });
+        self.held.insert(id, Held { by: worker.clone(), lane, until, started: None });
     }
 
     /// Prolongs the possession of record `id`.
@@ -40,16 +40,21 @@ impl Hands {
         }
     }
 
-    /// Notes that the start of record `id` has been counted.
-    pub(super) fn start(&mut self, id: i64) {
+    /// Notes that the start of record `id` of the crawl in row `crawl` has been counted.
+    pub(super) fn start(&mut self, id: i64, crawl: i64) {
         if let Some(held) = self.held.get_mut(&id) {
-            held.started = true;
+            held.started = Some(crawl);
         }
+    }
+
+    /// How many records of a crawl have started and are still in hand.
+    pub(super) fn started_of(&self, crawl: i64) -> usize {
+        self.held.values().filter(|held| held.started == Some(crawl)).count()
     }
 
     /// Whether the start of record `id` has been counted since it was taken.
     pub(super) fn has_started(&self, id: i64) -> bool {
-        self.held.get(&id).is_some_and(|held| held.started)
+        self.held.get(&id).is_some_and(|held| held.started.is_some())
     }
 
     /// Takes record `id` out of whosever hands.

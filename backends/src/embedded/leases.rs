@@ -18,8 +18,8 @@ struct Lease {
 }
 
 impl Leases {
-    /// Takes the lease of the crawl's spider for `holder`, or `Busy`. Its own holder gets the same again.
-    pub(super) fn take(&mut self, crawl: &CrawlRef, holder: String, ttl: Duration) -> Result<Discovery> {
+    /// Takes the lease of the crawl's spider for `holder`, or `Busy`; what proves it. Its own holder gets the same again.
+    pub(super) fn take(&mut self, crawl: &CrawlRef, holder: String, ttl: Duration) -> Result<u64> {
         let now = Instant::now();
         let mut token = rand::random();
         if let Some(lease) = self.0.get(&crawl.spider).filter(|lease| lease.until > now) {
@@ -30,7 +30,7 @@ impl Leases {
         }
         let lease = Lease { crawl: crawl.clone(), holder, token, until: now + ttl };
         self.0.insert(crawl.spider.clone(), lease);
-        Ok(Discovery { crawl: crawl.clone(), token })
+        Ok(token)
     }
 
     /// Prolongs a lease that is held. For no time at all it is given back, and nobody's to end by a sweep.

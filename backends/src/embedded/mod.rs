@@ -13,6 +13,7 @@
 //! memory. They die with the process, and so they should: the file admits one process at a time, so
 //! whoever opens it knows that every former holder is gone, and what was in hand is available again.
 
+mod books;
 mod cache;
 mod commands;
 mod control;

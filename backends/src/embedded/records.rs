@@ -14,8 +14,8 @@ use super::seen::Seen;
 
 /// Where the record of one URL is found. Built by the caller, so that the writer need not hash.
 pub(super) struct Address {
-    url: Fingerprint,
-    crawl: CrawlRef,
+    pub(super) url: Fingerprint,
+    pub(super) crawl: CrawlRef,
 }
 
 /// What concerns a URL, and where its record is found.
@@ -54,15 +54,18 @@ pub(super) struct Record {
     pub(super) starts: u32,
     /// When it is no longer worth fetching.
     pub(super) deadline: Option<UnixMs>,
+    /// How many more pages its crawl may have done; `None` for any number.
+    pub(super) room: Option<u64>,
     /// Whether a person holds its crawl.
     pub(super) is_paused: bool,
 }
 
 /// Looks a URL up.
 pub(super) fn sight(db: &Connection, seen: &mut Seen, address: &Address) -> Result<Sight> {
-    let Some(id) = seen.find(db, address.url)? else { return Ok(Sight::Unseen) };
+    let Some(id) = seen.find(db, address)? else { return Ok(Sight::Unseen) };
     let mut find = db.prepare_cached(
-        "SELECT r.crawl, r.lane, r.due, r.attempts, r.deadline, c.idle, c.paused IS NOT NULL, r.starts
+        "SELECT r.crawl, r.lane, r.due, r.attempts, r.deadline, c.idle, c.paused IS NOT NULL, r.starts,
+                max(c.max_pages - c.done, 0)
          FROM records r JOIN crawls c ON c.key = r.crawl
          WHERE r.id = ?1 AND c.id = ?2 AND c.spider = ?3",
     )?;
@@ -78,6 +81,7 @@ pub(super) fn sight(db: &Connection, seen: &mut Seen, address: &Address) -> Resu
         deadline: deadline(row.get(4)?, row.get(5)?),
         is_paused: row.get(6)?,
         starts: row.get(7)?,
+        room: row.get::<_, Option<i64>>(8)?.map(|room| room as u64),
     }))
 }
 
@@ -88,11 +92,11 @@ pub(super) fn insert(
     crawl: &Crawl,
     (address, message): &Addressed<Message>,
 ) -> Result<Option<i64>> {
-    if seen.find(db, address.url)?.is_some() {
+    if seen.find(db, address)?.is_some() {
         return Ok(None);
     }
     let id = write(db, crawl, message)?;
-    seen.add(db, address.url, id)?;
+    seen.add(db, address, crawl.key, id)?;
     Ok(Some(id))
 }
 
@@ -103,20 +107,20 @@ pub(super) fn insert_again(
     crawl: &Crawl,
     (address, message): &Addressed<Message>,
 ) -> Result<bool> {
-    if let Some(old) = seen.find(db, address.url)? {
+    if let Some(old) = seen.find(db, address)? {
         if db.prepare_cached("SELECT 1 FROM records WHERE id = ?1")?.exists([old])? {
             return Ok(false);
         }
-        seen.remove(db, address.url, old)?;
+        seen.remove(db, address, old)?;
     }
     let id = write(db, crawl, message)?;
-    seen.add(db, address.url, id)?;
+    seen.add(db, address, crawl.key, id)?;
     Ok(true)
 }
 
 /// Marks a URL seen as if it had ended, unless it was seen before.
 pub(super) fn mark_seen(db: &Connection, seen: &mut Seen, crawl: i64, address: &Address) -> Result<()> {
-    if seen.find(db, address.url)?.is_some() {
+    if seen.find(db, address)?.is_some() {
         return Ok(());
     }
     // A row that is used up without a record.
@@ -124,7 +128,8 @@ pub(super) fn mark_seen(db: &Connection, seen: &mut Seen, crawl: i64, address: &
         .execute([crawl])?;
     let id = db.last_insert_rowid();
     delete(db, id)?;
-    seen.add(db, address.url, id)
+    seen.add(db, address, crawl, id)?;
+    seen.add_for_spider(db, address, id)
 }
 
 fn write(db: &Connection, crawl: &Crawl, message: &Message) -> Result<i64> {
@@ -191,9 +196,14 @@ pub(super) fn delete(db: &Connection, id: i64) -> Result<()> {
     Ok(())
 }
 
-/// Deletes the records of a crawl. Returns how many there were.
-pub(super) fn delete_all(db: &Connection, crawl: i64) -> Result<u64> {
-    Ok(db.execute("DELETE FROM records WHERE crawl = ?1", [crawl])? as u64)
+/// Deletes the records of a crawl, and tells of each one's row and URL.
+pub(super) fn delete_all(db: &Connection, crawl: i64, mut tell: impl FnMut(i64, &str)) -> Result<()> {
+    let mut delete = db.prepare_cached("DELETE FROM records WHERE crawl = ?1 RETURNING id, url")?;
+    let mut rows = delete.query([crawl])?;
+    while let Some(row) = rows.next()? {
+        tell(row.get(0)?, row.get_ref(1)?.as_str().map_err(Fault::corrupt)?);
+    }
+    Ok(())
 }
 
 /// When the next parked record comes back, after `now`.

@@ -98,12 +98,35 @@ const OUT_OF_2: &str = "
     PRAGMA user_version = 3;
 ";
 
-/// What version 4 has more.
+/// What version 4 has more: what a crawl is bound to, and more of its books.
 const OUT_OF_3: &str = "
+    ALTER TABLE crawls ADD COLUMN recrawl TEXT NOT NULL DEFAULT 'never';
+    ALTER TABLE crawls ADD COLUMN max_pages INTEGER;
+    ALTER TABLE crawls ADD COLUMN max_per_host INTEGER;
+    ALTER TABLE crawls ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE crawls ADD COLUMN left_out INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE crawl_reasons (
+        crawl  INTEGER NOT NULL,
+        reason TEXT NOT NULL,
+        count  INTEGER NOT NULL,
+        PRIMARY KEY (crawl, reason)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE crawl_hosts (
+        crawl     INTEGER NOT NULL,
+        host      TEXT NOT NULL,
+        admitted  INTEGER NOT NULL,
+        done      INTEGER NOT NULL,
+        failed    INTEGER NOT NULL,
+        skipped   INTEGER NOT NULL,
+        expired   INTEGER NOT NULL,
+        cancelled INTEGER NOT NULL,
+        bytes     INTEGER NOT NULL,
+        PRIMARY KEY (crawl, host)
+    ) STRICT, WITHOUT ROWID;
     PRAGMA user_version = 4;
 ";
 
-/// What each spider remembers of pages: of version 4.
+/// What each spider remembers of pages: of version 4 too.
 const PAGES: &str = "
     CREATE TABLE pages (
         entry      INTEGER PRIMARY KEY,

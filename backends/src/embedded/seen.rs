@@ -11,9 +11,11 @@
 use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
+use trawl_common::names::CrawlRef;
 use trawl_common::url::Fingerprint;
 
 use super::error::Result;
+use super::records::Address;
 
 /// How many keys wait for their place in the index: a few megabytes, and a pause of some tenths of a
 /// second when they go there.
@@ -24,11 +26,18 @@ const FRESH: usize = 65_536;
 pub(super) struct Seen {
     /// The table `fresh`; read when it is first asked for.
     fresh: Option<HashMap<Fingerprint, i64>>,
+    /// The crawls that fetch again what was crawled before, by id and spider: few; read when they are first asked for.
+    recrawls: Option<Vec<(String, String)>>,
 }
 
 impl Seen {
-    /// The row that the record of `url` has, or had; `None` if it was never seen, or is forgotten.
-    pub(super) fn find(&mut self, db: &Connection, url: Fingerprint) -> Result<Option<i64>> {
+    /// The row that the record of a URL has, or had; `None` if it was never seen, or is forgotten.
+    pub(super) fn find(&mut self, db: &Connection, address: &Address) -> Result<Option<i64>> {
+        let key = self.key(db, address)?;
+        self.find_key(db, key)
+    }
+
+    fn find_key(&mut self, db: &Connection, url: Fingerprint) -> Result<Option<i64>> {
         if let Some(record) = self.fresh(db)?.get(&url) {
             return Ok(Some(*record));
         }
@@ -36,8 +45,48 @@ impl Seen {
         Ok(find.query_row([url.0], |row| row.get(0)).optional()?)
     }
 
-    /// Notes that `url`, unseen so far, has the record in row `record`.
-    pub(super) fn add(&mut self, db: &Connection, url: Fingerprint, record: i64) -> Result<()> {
+    /// Notes that a URL, unseen so far, has the record in row `record` of the crawl in row `crawl`. What a crawl has seen on
+    /// its own is forgotten when it is over.
+    pub(super) fn add(&mut self, db: &Connection, address: &Address, crawl: i64, record: i64) -> Result<()> {
+        let key = self.key(db, address)?;
+        if key != address.url {
+            leave(db, crawl, record)?;
+        }
+        self.add_key(db, key, record)
+    }
+
+    /// Notes that a URL's spider has seen it, if it had not: its crawl, whose record of it was in row `record`, dedups on its
+    /// own. The row is noted as negative, so that it is not forgotten with what that crawl has seen.
+    pub(super) fn add_for_spider(&mut self, db: &Connection, address: &Address, record: i64) -> Result<()> {
+        if self.key(db, address)? == address.url {
+            return Ok(());
+        }
+        match self.find_key(db, address.url)? {
+            Some(_) => Ok(()),
+            None => self.add_key(db, address.url, -record),
+        }
+    }
+
+    /// Has all crawls looked up that dedup on their own.
+    pub(super) fn look_again(&mut self) {
+        self.recrawls = None;
+    }
+
+    /// What a URL is seen by: by its spider, or by its crawl alone.
+    fn key(&mut self, db: &Connection, address: &Address) -> Result<Fingerprint> {
+        if self.recrawls.is_none() {
+            let mut select = db
+                .prepare_cached("SELECT id, spider FROM crawls WHERE recrawl <> 'never' AND ended IS NULL")?;
+            let crawl = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            self.recrawls = Some(select.query_map([], crawl)?.collect::<rusqlite::Result<_>>()?);
+        }
+        let recrawls = self.recrawls.get_or_insert_default();
+        let CrawlRef { id, spider } = &address.crawl;
+        let is_own = recrawls.iter().any(|(other, of)| other == id.as_str() && of == spider.as_str());
+        Ok(if is_own { Fingerprint::of(&format!("{id} {}", address.url)) } else { address.url })
+    }
+
+    fn add_key(&mut self, db: &Connection, url: Fingerprint, record: i64) -> Result<()> {
         db.prepare_cached("INSERT INTO fresh (record, url) VALUES (?1, ?2)")?
             .execute(params![record, url.0])?;
         let fresh = self.fresh(db)?;
@@ -52,8 +101,9 @@ impl Seen {
         Ok(())
     }
 
-    /// Notes that `url`, whose record was in row `old`, was never seen.
-    pub(super) fn remove(&mut self, db: &Connection, url: Fingerprint, old: i64) -> Result<()> {
+    /// Notes that a URL, whose record was in row `old`, was never seen.
+    pub(super) fn remove(&mut self, db: &Connection, address: &Address, old: i64) -> Result<()> {
+        let url = self.key(db, address)?;
         if self.fresh(db)?.remove(&url).is_some() {
             db.prepare_cached("DELETE FROM fresh WHERE record = ?1")?.execute([old])?;
         } else {
@@ -73,6 +123,7 @@ impl Seen {
             }
             db.execute("DELETE FROM gone WHERE crawl = ?1", [crawl])?;
             self.fresh = None;
+            self.recrawls = None;
         }
         Ok(())
     }
@@ -89,12 +140,16 @@ impl Seen {
 
 /// Has the URL whose record was in row `record` forgotten once its crawl is over.
 pub(super) fn leave(db: &Connection, crawl: i64, record: i64) -> Result<()> {
-    db.prepare_cached("INSERT INTO gone (record, crawl) VALUES (?1, ?2)")?.execute([record, crawl])?;
+    db.prepare_cached("INSERT OR IGNORE INTO gone (record, crawl) VALUES (?1, ?2)")?
+        .execute([record, crawl])?;
     Ok(())
 }
 
 /// Has all URLs forgotten that still have a record in the crawl, once it is over.
 pub(super) fn leave_all(db: &Connection, crawl: i64) -> Result<()> {
-    db.execute("INSERT INTO gone (record, crawl) SELECT id, crawl FROM records WHERE crawl = ?1", [crawl])?;
+    db.execute(
+        "INSERT OR IGNORE INTO gone (record, crawl) SELECT id, crawl FROM records WHERE crawl = ?1",
+        [crawl],
+    )?;
     Ok(())
 }

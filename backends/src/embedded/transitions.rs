@@ -4,36 +4,41 @@
 //! savepoint, so a counter and the rows it counts never part.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use trawl_common::crawl::Counts;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Discovery, Finish, Heard, MAX_STARTS, Parking, Start};
+use trawl_common::outcome::{Skip, Terminal};
+use trawl_common::ports::{Discovery, Finish, Heard, MAX_STARTS, Parking, Start, Terms};
 use trawl_common::time::UnixMs;
 
+use super::books::{End, Sums};
+use super::crawls::Crawl;
 use super::error::Result;
 use super::leases::stale;
 use super::records::{Address, Addressed, Record, Sight};
 use super::store::Memory;
-use super::{crawls, failures, records, seen};
+use super::{books, crawls, failures, records, seen};
 
 /// A crawl begins, or goes on.
 pub(super) fn open(
     db: &Connection,
     memory: &mut Memory,
     crawl: &CrawlRef,
+    terms: &Terms,
     holder: String,
     ttl: Duration,
 ) -> Result<Discovery> {
-    let row = crawls::ensure(db, crawl)?;
+    let row = crawls::ensure_with(db, crawl, terms)?;
     if row.status.is_over() {
         return Err(crawls::over(crawl).into());
     }
+    memory.seen.look_again();
     crawls::begin_discovery(db, row.key)?;
-    Ok(memory.leases.take(crawl, holder, ttl)?)
+    let token = memory.leases.take(crawl, holder, ttl)?;
+    Ok(Discovery { crawl: crawl.clone(), token, terms: row.terms })
 }
 
 /// Discovery ends. To close twice is to close once, as long as nobody has opened since.
@@ -64,12 +69,55 @@ pub(super) fn admit(
 ) -> Result<Vec<bool>> {
     memory.leases.check(lease)?;
     let crawl = crawls::going(db, &lease.crawl)?;
+    take_in(db, memory, &crawl, urls, None)
+}
+
+/// What a page links to becomes records, as long as the worker holds the page.
+pub(super) fn admit_links(
+    db: &Connection,
+    memory: &mut Memory,
+    worker: &WorkerId,
+    (page, links): &Addressed<Vec<Addressed<Message>>>,
+) -> Result<Option<Vec<bool>>> {
+    let going = crawls::find(db, &page.crawl)?.filter(|crawl| !crawl.status.is_over());
+    let (Some(crawl), Some(_)) = (going, held(db, memory, worker, page)?) else { return Ok(None) };
+    let most = crawl.terms.max_per_host.map(NonZeroU64::get);
+    take_in(db, memory, &crawl, links, most).map(Some)
+}
+
+/// URLs become records, available at once, up to `most` of each host. Returns which were new.
+fn take_in(
+    db: &Connection,
+    memory: &mut Memory,
+    crawl: &Crawl,
+    urls: &[Addressed<Message>],
+    most: Option<u64>,
+) -> Result<Vec<bool>> {
+    let mut sums = Sums::default();
     let mut new = Vec::with_capacity(urls.len());
-    for url in urls {
-        new.push(records::insert(db, &mut memory.seen, &crawl, url)?.is_some());
+    for address_and_url in urls {
+        let (address, Message { url, .. }) = address_and_url;
+        let has_room = match most {
+            None => true,
+            Some(most) => {
+                let written = books::admitted_of_host(db, crawl.key, url.as_str())?;
+                written + sums.admitted_of_host(crawl.key, url.as_str()) < most
+            }
+        };
+        if !has_room {
+            if memory.seen.find(db, address)?.is_none() {
+                sums.left_out(crawl.key);
+            }
+            new.push(false);
+            continue;
+        }
+        let is_new = records::insert(db, &mut memory.seen, crawl, address_and_url)?.is_some();
+        if is_new {
+            sums.admitted(crawl.key, url.as_str());
+        }
+        new.push(is_new);
     }
-    let admitted = new.iter().filter(|new| **new).count() as u64;
-    crawls::count(db, crawl.key, &Counts { admitted, ..Counts::default() })?;
+    sums.write(db)?;
     memory.lines.stir();
     Ok(new)
 }
@@ -87,7 +135,9 @@ pub(super) fn admit_on_the_spot(
     }
     let id = records::insert(db, &mut memory.seen, &crawl, message)?;
     if id.is_some() {
-        crawls::count(db, crawl.key, &Counts { admitted: 1, ..Counts::default() })?;
+        let mut sums = Sums::default();
+        sums.admitted(crawl.key, message.1.url.as_str());
+        sums.write(db)?;
         memory.lines.stir();
     }
     Ok(id)
@@ -115,6 +165,9 @@ pub(super) fn hear(
         return Ok(Heard::Drop);
     }
     memory.hands.hold(record.id, record.lane, worker);
+    if record.room == Some(0) {
+        return Ok(Heard::Full);
+    }
     let Record { attempts, starts, deadline, .. } = record;
     Ok(Heard::Take { attempts, starts, deadline })
 }
@@ -153,10 +206,15 @@ pub(super) fn start(
         return Ok(Start::Lost);
     }
     if !memory.hands.has_started(record.id) {
+        match record.room {
+            Some(0) => return Ok(Start::Full),
+            Some(room) if memory.hands.started_of(record.crawl) as u64 >= room => return Ok(Start::Awaited),
+            Some(_) | None => {}
+        }
         if records::start(db, record.id)? > MAX_STARTS {
             return Ok(Start::Poison);
         }
-        memory.hands.start(record.id);
+        memory.hands.start(record.id, record.crawl);
     }
     Ok(Start::Go)
 }
@@ -195,35 +253,65 @@ pub(super) fn finish(
     finishes: &[Addressed<Finish>],
 ) -> Result<Vec<bool>> {
     let mut ended = Vec::with_capacity(finishes.len());
-    let mut counts: BTreeMap<i64, Counts> = BTreeMap::new();
+    let mut sums = Sums::default();
+    let mut crawls = BTreeMap::new();
     for (address, finish) in finishes {
         let Sight::Pending(record) = records::sight(db, &mut memory.seen, address)? else {
             ended.push(false);
             continue;
         };
-        records::delete(db, record.id)?;
-        memory.hands.let_go(record.id);
-        if let Some(landed) = &finish.landed {
-            let landed = Address::new(&finish.claim.crawl, landed);
-            records::mark_seen(db, &mut memory.seen, record.crawl, &landed)?;
-        }
-        match finish.terminal {
-            Terminal::Done | Terminal::Skipped => {}
-            Terminal::Failed => failures::add(db, record.crawl, finish)?,
-            Terminal::Expired => {
-                failures::add(db, record.crawl, finish)?;
-                seen::leave(db, record.crawl, record.id)?;
-            }
-            Terminal::Cancelled => seen::leave(db, record.crawl, record.id)?,
-        }
-        *counts.entry(record.crawl).or_default().of(finish.terminal) += 1;
+        end(db, memory, address, finish, &record)?;
+        let Finish { terminal, why, bytes, claim, .. } = finish;
+        let end = End { terminal: *terminal, why: *why, bytes: *bytes };
+        sums.ended(record.crawl, claim.url.as_str(), end);
+        crawls.insert(record.crawl, claim.crawl.clone());
         ended.push(true);
     }
-    for (crawl, counts) in counts {
-        crawls::count(db, crawl, &counts)?;
-        end_if_complete(db, memory, crawl)?;
+    sums.write(db)?;
+    for (key, crawl) in crawls {
+        skip_the_rest_if_full(db, memory, &crawl)?;
+        end_if_complete(db, memory, key)?;
     }
     Ok(ended)
+}
+
+/// Deletes the record of a URL that has ended, and notes what its end means for later.
+fn end(
+    db: &Connection,
+    memory: &mut Memory,
+    address: &Address,
+    finish: &Finish,
+    record: &Record,
+) -> Result<()> {
+    records::delete(db, record.id)?;
+    memory.hands.let_go(record.id);
+    if let Some(landed) = &finish.landed {
+        let landed = Address::new(&finish.claim.crawl, landed);
+        records::mark_seen(db, &mut memory.seen, record.crawl, &landed)?;
+    }
+    if matches!(finish.terminal, Terminal::Failed | Terminal::Expired) {
+        failures::add(db, record.crawl, finish)?;
+    }
+    let untouched = matches!(finish.terminal, Terminal::Expired | Terminal::Cancelled)
+        || finish.why == Some(Skip::Limit.as_str());
+    if untouched {
+        seen::leave(db, record.crawl, record.id)
+    } else {
+        memory.seen.add_for_spider(db, address, record.id)
+    }
+}
+
+/// What a crawl leaves undone that has done as many pages as it may is skipped.
+fn skip_the_rest_if_full(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> Result<()> {
+    let Some(crawl) = crawls::find(db, crawl)?.filter(|crawl| crawl.room() == Some(0)) else { return Ok(()) };
+    seen::leave_all(db, crawl.key)?;
+    let mut sums = Sums::default();
+    let skipped = End { terminal: Terminal::Skipped, why: Some(Skip::Limit.as_str()), bytes: 0 };
+    records::delete_all(db, crawl.key, |id, url| {
+        memory.hands.let_go(id);
+        sums.ended(crawl.key, url, skipped);
+    })?;
+    sums.write(db)
 }
 
 /// Whether a URL is pending, or has ended.

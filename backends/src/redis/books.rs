@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use trawl_common::crawl::{Books, Counts};
+use trawl_common::crawl::{Books, Counts, HostBooks};
 use trawl_common::names::CrawlRef;
 use trawl_common::outcome::Terminal;
-use trawl_common::ports::Result;
+use trawl_common::ports::{Result, Terms};
 use trawl_common::time::UnixMs;
 
 use super::keys::{self, CrawlKeys};
@@ -40,6 +40,8 @@ impl RedisFrontier {
         for terminal in Terminal::ALL {
             *counts.of(terminal) = number(terminal.as_str()).unwrap_or(0);
         }
+        let reasons = fields.iter().filter(|(name, _)| name.contains(':'));
+        let reasons = reasons.filter_map(|(name, count)| Some((name.clone(), count.parse().ok()?)));
         let started = number("started").map_or_else(UnixMs::now, UnixMs);
         let ended = number("ended").map_or_else(UnixMs::now, UnixMs);
         Ok(Some(Books {
@@ -48,9 +50,56 @@ impl RedisFrontier {
             status,
             counts,
             pending,
+            bytes: number("bytes").unwrap_or(0),
+            reasons: reasons.filter(|(_, count)| *count > 0).collect(),
+            left_out: number("left_out").unwrap_or(0),
             seconds: ended.wait_from(started).as_secs_f64(),
             discovered: fields.get("discovery").is_some_and(|discovery| discovery == "ended"),
             started,
         }))
+    }
+
+    pub(super) async fn read_terms(&self, crawl: &CrawlRef) -> Result<Terms> {
+        let mut ask = redis::cmd("HMGET");
+        ask.arg(CrawlKeys::new(crawl).crawl).arg("recrawl").arg("max_pages").arg("max_per_host");
+        let (recrawl, max_pages, max_per_host): (Option<String>, _, _) = self.query(&ask).await?;
+        let recrawl = recrawl.and_then(|text| text.parse().ok()).unwrap_or_default();
+        let limit = |text: Option<String>| text?.parse().ok();
+        Ok(Terms { recrawl, max_pages: limit(max_pages), max_per_host: limit(max_per_host) })
+    }
+
+    /// Each counter is a field, `<host> <name>`. They are read in parts: there may be a million hosts.
+    pub(super) async fn read_hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostBooks>> {
+        let key = CrawlKeys::new(crawl).hosts;
+        let mut hosts: HashMap<String, HostBooks> = HashMap::new();
+        let mut cursor = 0;
+        loop {
+            let mut scan = redis::cmd("HSCAN");
+            scan.arg(&key).arg(cursor).arg("COUNT").arg(1000);
+            let (next, fields): (u64, Vec<(String, i64)>) = self.query(&scan).await?;
+            for (field, count) in fields {
+                let Some((host, name)) = field.split_once(' ') else { continue };
+                let books = hosts.entry(host.to_owned()).or_default();
+                let count = count.max(0) as u64;
+                match name {
+                    "admitted" => books.counts.admitted = count,
+                    "bytes" => books.bytes = count,
+                    name => {
+                        if let Some(terminal) = Terminal::ALL.into_iter().find(|one| one.as_str() == name) {
+                            *books.counts.of(terminal) = count;
+                        }
+                    }
+                }
+            }
+            cursor = next;
+            if cursor == 0 {
+                break;
+            }
+        }
+        let named = hosts.into_iter().map(|(host, books)| HostBooks { host, ..books });
+        let mut hosts: Vec<HostBooks> = named.collect();
+        hosts.sort_by(|a, b| b.counts.admitted.cmp(&a.counts.admitted).then_with(|| a.host.cmp(&b.host)));
+        hosts.truncate(most);
+        Ok(hosts)
     }
 }

@@ -82,7 +82,7 @@ impl Control for RedisFrontier {
         for batch in urls.chunks(BATCH) {
             let mut call = self.scripts.replay.prepare_invoke();
             call.key(&old.crawl).key(&new.crawl).key(&old.failed).key(&new.pending);
-            call.key(&new.outbox).key(&new.seen).key(&old.gone);
+            call.key(&new.outbox).key(&new.seen).key(&old.gone).key(&new.hosts);
             call.arg(into.id.as_str()).arg(u8::from(from == into));
             for url in batch {
                 call.arg(url.as_str());

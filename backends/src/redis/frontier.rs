@@ -6,12 +6,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redis::{FromRedisValue, ScriptInvocation, Value};
 use tokio::sync::Mutex;
-use trawl_common::crawl::Books;
+use trawl_common::crawl::{Books, HostBooks};
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{
-    Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, MAX_STARTS, NewUrl, Parking,
-    Probe, Result, Start, Sweep,
+    Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, Linking, MAX_STARTS, NewUrl,
+    Parking, Probe, Result, Start, Sweep, Terms,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
@@ -49,6 +49,7 @@ impl RedisFrontier {
     async fn take_lease(
         &self,
         crawl: &CrawlRef,
+        terms: Terms,
         holder: &str,
         ttl: Duration,
         had_it: bool,
@@ -60,11 +61,12 @@ impl RedisFrontier {
         call.key(&keys.lease).key(&keys.crawl);
         call.arg(token).arg(holder).arg(ttl.as_millis() as u64);
         call.arg(crawl.id.as_str()).arg(crawl.spider.as_str()).arg(u8::from(had_it));
+        call.arg(terms.recrawl.to_string()).arg(optional(terms.max_pages)).arg(optional(terms.max_per_host));
         let answer: Vec<Value> = self.run(&call).await?;
         let text =
             |at: usize| answer.get(at).and_then(|v| String::from_redis_value_ref(v).ok()).unwrap_or_default();
         match text(0).as_str() {
-            "ok" => Ok(Discovery { crawl: crawl.clone(), token }),
+            "ok" => Ok(Discovery { crawl: crawl.clone(), token, terms }),
             "over" => Err(over(crawl, &text(1))),
             "busy" => Err(busy(&crawl.spider, &text(1), text(2).parse().unwrap_or_default())),
             _ => Err(corrupt("open")),
@@ -77,6 +79,24 @@ impl RedisFrontier {
 
     pub(super) async fn query<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
         command.query_async(&mut self.redis.clone()).await.map_err(failed)
+    }
+
+    /// Takes in what one page links to, unless the worker no longer holds it.
+    async fn follow(&self, worker: &WorkerId, page: &Claim, links: &[NewUrl]) -> Result<Option<Vec<bool>>> {
+        let keys = CrawlKeys::new(&page.crawl);
+        let mut new = Vec::with_capacity(links.len());
+        for batch in links.chunks(BATCH) {
+            let mut call = self.scripts.follow.prepare_invoke();
+            admission_keys(&mut call, &keys);
+            call.arg(worker.as_str()).arg(page.crawl.id.as_str()).arg(page.url.as_str());
+            admission_args(&mut call, batch);
+            let answer: Vec<bool> = self.run(&call).await?;
+            if answer.len() != batch.len() {
+                return Ok(None);
+            }
+            new.extend(answer);
+        }
+        Ok(Some(new))
     }
 
     async fn mirror_failures(&self, attempts: &[(&CanonicalUrl, i64)]) -> Result<()> {
@@ -94,12 +114,16 @@ impl RedisFrontier {
 
 #[async_trait]
 impl Frontier for RedisFrontier {
-    async fn open(&self, crawl: &CrawlRef, holder: &str, ttl: Duration) -> Result<Discovery> {
-        self.take_lease(crawl, holder, ttl, false).await
+    async fn open(&self, crawl: &CrawlRef, terms: &Terms, holder: &str, ttl: Duration) -> Result<Discovery> {
+        self.take_lease(crawl, *terms, holder, ttl, false).await
+    }
+
+    async fn terms(&self, crawl: &CrawlRef) -> Result<Terms> {
+        self.read_terms(crawl).await
     }
 
     async fn reopen(&self, lost: &Discovery, holder: &str, ttl: Duration) -> Result<Discovery> {
-        self.take_lease(&lost.crawl, holder, ttl, true).await
+        self.take_lease(&lost.crawl, lost.terms, holder, ttl, true).await
     }
 
     async fn renew(&self, lease: &Discovery, ttl: Duration) -> Result<()> {
@@ -114,12 +138,10 @@ impl Frontier for RedisFrontier {
         let mut new = Vec::with_capacity(urls.len());
         for batch in urls.chunks(BATCH) {
             let mut call = self.scripts.admit.prepare_invoke();
-            call.key(&keys.lease).key(&keys.crawl).key(&keys.seen).key(&keys.pending).key(&keys.outbox);
+            call.key(&keys.lease);
+            admission_keys(&mut call, &keys);
             call.arg(lease.token).arg(lease.crawl.id.as_str());
-            for url in batch {
-                call.arg(url.url.as_str()).arg(url.lane.as_str());
-                call.arg(optional(url.deadline.map(|deadline| deadline.0)));
-            }
+            admission_args(&mut call, batch);
             let answer: Vec<bool> = self.run(&call).await?;
             if answer.len() != batch.len() {
                 return Err(stale(lease));
@@ -127,6 +149,14 @@ impl Frontier for RedisFrontier {
             new.extend(answer);
         }
         Ok(new)
+    }
+
+    async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Option<Vec<bool>>>> {
+        let mut all = Vec::with_capacity(pages.len());
+        for Linking { page, links } in pages {
+            all.push(self.follow(worker, page, links).await?);
+        }
+        Ok(all)
     }
 
     async fn confirm(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<()> {
@@ -163,7 +193,8 @@ impl Frontier for RedisFrontier {
             let keys = CrawlKeys::new(crawl);
             for places in places.chunks(BATCH) {
                 let mut call = self.scripts.start.prepare_invoke();
-                call.key(&keys.pending).key(&keys.crawl).arg(worker.as_str()).arg(MAX_STARTS);
+                call.key(&keys.pending).key(&keys.crawl).key(&keys.begun);
+                call.arg(worker.as_str()).arg(MAX_STARTS);
                 for &at in places {
                     call.arg(claims[at].url.as_str());
                 }
@@ -172,6 +203,8 @@ impl Frontier for RedisFrontier {
                     starts[at] = match told {
                         1 => Start::Go,
                         2 => Start::Poison,
+                        3 => Start::Full,
+                        4 => Start::Awaited,
                         _ => Start::Lost,
                     };
                 }
@@ -186,7 +219,11 @@ impl Frontier for RedisFrontier {
             let keys = CrawlKeys::new(crawl);
             for places in places.chunks(BATCH) {
                 let mut call = self.scripts.park.prepare_invoke();
-                call.key(&keys.pending).key(&keys.outbox).arg(worker.as_str()).arg(crawl.id.as_str());
+                call.key(&keys.pending)
+                    .key(&keys.outbox)
+                    .key(&keys.begun)
+                    .arg(worker.as_str())
+                    .arg(crawl.id.as_str());
                 for &at in places {
                     let parking = &parkings[at];
                     call.arg(parking.claim.url.as_str()).arg(parking.until.0).arg(u8::from(parking.failed));
@@ -210,7 +247,7 @@ impl Frontier for RedisFrontier {
             let keys = CrawlKeys::new(crawl);
             for places in places.chunks(BATCH) {
                 let mut call = self.scripts.release.prepare_invoke();
-                call.key(&keys.pending).arg(worker.as_str());
+                call.key(&keys.pending).key(&keys.begun).arg(worker.as_str());
                 for &at in places {
                     call.arg(claims[at].url.as_str());
                 }
@@ -227,10 +264,11 @@ impl Frontier for RedisFrontier {
             for places in places.chunks(BATCH) {
                 let mut call = self.scripts.finish.prepare_invoke();
                 call.key(&keys.crawl).key(&keys.pending).key(&keys.failed).key(&keys.outbox).key(&keys.gone);
-                call.key(&keys.seen).arg(crawl.id.as_str());
+                call.key(&keys.seen).key(&keys.own).key(&keys.begun).key(&keys.hosts).arg(crawl.id.as_str());
                 for &at in places {
                     let finish = &finishes[at];
                     call.arg(finish.claim.url.as_str()).arg(finish.terminal.as_str());
+                    call.arg(finish.why.unwrap_or_default()).arg(finish.bytes);
                     call.arg(finish.note.as_ref().map(control::encode).unwrap_or_default());
                     call.arg(finish.landed.as_ref().map_or("", CanonicalUrl::as_str));
                 }
@@ -244,7 +282,8 @@ impl Frontier for RedisFrontier {
     }
 
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool> {
-        let seen = CrawlKeys::new(crawl).seen;
+        let keys = CrawlKeys::new(crawl);
+        let seen = if self.read_terms(crawl).await?.recrawl.is_never() { keys.seen } else { keys.own };
         self.query(redis::cmd("SISMEMBER").arg(seen).arg(url.as_str())).await
     }
 
@@ -307,6 +346,26 @@ impl Frontier for RedisFrontier {
         }
         all.sort_by_key(|books| std::cmp::Reverse(books.started));
         Ok(all)
+    }
+
+    async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostBooks>> {
+        self.read_hosts(crawl, most).await
+    }
+}
+
+fn admission_keys(call: &mut ScriptInvocation<'_>, keys: &CrawlKeys) {
+    call.key(&keys.crawl)
+        .key(&keys.seen)
+        .key(&keys.own)
+        .key(&keys.pending)
+        .key(&keys.outbox)
+        .key(&keys.hosts);
+}
+
+fn admission_args(call: &mut ScriptInvocation<'_>, urls: &[NewUrl]) {
+    for url in urls {
+        call.arg(url.url.as_str()).arg(url.lane.as_str());
+        call.arg(optional(url.deadline.map(|deadline| deadline.0))).arg(url.depth);
     }
 }
 

@@ -15,6 +15,8 @@ const SEND_AGAIN: i64 = -2;
 const PUT_ASIDE: i64 = -3;
 /// What it says of one whose crawl there never was.
 const UNKNOWN: i64 = -4;
+/// What it says of one whose crawl has done all that it may.
+const FULL: i64 = -5;
 
 /// Why messages are heard.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,7 +56,7 @@ impl RedisFrontier {
     ) -> Result<Vec<Heard>> {
         let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.hear.prepare_invoke();
-        call.key(&keys.crawl).key(&keys.seen).key(&keys.pending);
+        call.key(&keys.crawl).key(&keys.seen).key(&keys.own).key(&keys.pending).key(&keys.hosts);
         call.arg(worker.as_str()).arg(crawl.spider.as_str());
         call.arg(u8::from(crawl.is_adhoc())).arg(u8::from(ear == Ear::Keeping));
         call.arg(self.possession().as_millis() as u64);
@@ -94,6 +96,7 @@ fn heard((attempts, starts, deadline): Told) -> Heard {
         Err(_) => match attempts {
             SEND_AGAIN => Heard::SendAgain,
             UNKNOWN => Heard::Unknown,
+            FULL => Heard::Full,
             PUT_ASIDE => Heard::Wait { until: UnixMs(deadline.parse().unwrap_or_default()) },
             _ => Heard::Drop,
         },

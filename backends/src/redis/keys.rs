@@ -26,7 +26,13 @@ fn seen_name(spider: &SpiderName) -> String {
 
 /// The keys of one crawl; all in the slot of its spider.
 pub(super) struct CrawlKeys {
+    /// What its spider has seen.
     pub(super) seen: String,
+    /// What it has seen itself, if it fetches again what was crawled before.
+    pub(super) own: String,
+    /// What is under way in it, if it may do only so many pages.
+    pub(super) begun: String,
+    pub(super) hosts: String,
     pub(super) pending: String,
     pub(super) outbox: String,
     pub(super) crawl: String,
@@ -40,6 +46,9 @@ impl CrawlKeys {
         let seen = seen_name(&crawl.spider);
         let id: &CrawlId = &crawl.id;
         Self {
+            own: format!("{{{seen}}}:seen:{id}"),
+            begun: format!("{{{seen}}}:begun:{id}"),
+            hosts: format!("{{{seen}}}:hosts:{id}"),
             pending: format!("{{{seen}}}:pending:{id}"),
             outbox: format!("{{{seen}}}:outbox"),
             crawl: format!("{{{seen}}}:crawl:{id}"),

@@ -18,11 +18,23 @@ macro_rules! script {
     };
 }
 
+macro_rules! admission {
+    ($file:literal) => {
+        Script::new(concat!(
+            "#!lua\n",
+            include_str!("scripts/record.lua"),
+            include_str!("scripts/admission.lua"),
+            include_str!(concat!("scripts/", $file))
+        ))
+    };
+}
+
 /// Every script of the frontier.
 pub(super) struct Scripts {
     pub(super) open: Script,
     pub(super) renew: Script,
     pub(super) admit: Script,
+    pub(super) follow: Script,
     pub(super) confirm: Script,
     pub(super) close: Script,
     pub(super) hear: Script,
@@ -45,7 +57,8 @@ impl Scripts {
         Self {
             open: script!("open.lua"),
             renew: script!("renew.lua"),
-            admit: script!("admit.lua"),
+            admit: admission!("admit.lua"),
+            follow: admission!("follow.lua"),
             confirm: script!("confirm.lua"),
             close: script!("close.lua"),
             hear: script!("hear.lua"),

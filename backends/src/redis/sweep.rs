@@ -119,11 +119,16 @@ impl RedisFrontier {
             .arg("status")
             .arg("announced")
             .arg("cleared")
+            .arg("done")
+            .arg("max_pages")
             .to_owned();
-        let (status, announced, cleared): (Option<String>, Option<u8>, Option<u8>) =
-            self.query(&fields).await?;
+        let (status, announced, cleared, done, most): Told = self.query(&fields).await?;
+        let is_full = most.is_some() && done >= most;
         match status.and_then(|status| status.parse().ok()) {
-            Some(CrawlState::Running) => self.search(crawl, round, sweep).await,
+            Some(CrawlState::Running) => {
+                while is_full && self.clear_step(crawl).await? > 0 {}
+                self.search(crawl, round, sweep).await
+            }
             Some(CrawlState::Finished | CrawlState::Cancelled) => {
                 let left = if cleared.is_none() { self.clear_step(crawl).await? } else { 0 };
                 if left == 0 && announced == Some(0) {
@@ -164,15 +169,18 @@ impl RedisFrontier {
         Ok(told == "await")
     }
 
-    /// Clears up after a crawl that is over. Returns how much is left.
+    /// Clears up after a crawl that is over, or that has done all that it may. Returns how much is left.
     pub(super) async fn clear_step(&self, crawl: &CrawlRef) -> Result<u64> {
         let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.clear.prepare_invoke();
         call.key(&keys.crawl).key(&keys.pending).key(&keys.gone).key(&keys.seen).key(&keys.outbox);
-        call.arg(crawl.id.as_str());
+        call.key(&keys.own).key(&keys.begun).key(&keys.hosts).arg(crawl.id.as_str());
         self.run(&call).await
     }
 }
+
+/// What is read of a crawl before a step through it: status, announced, cleared, done, max_pages.
+type Told = (Option<String>, Option<u8>, Option<u8>, Option<u64>, Option<u64>);
 
 fn lost_message(crawl: &CrawlRef, record: &[String]) -> Option<Message> {
     let [url, lane, depth, deadline, referrer, until] = record else { return None };

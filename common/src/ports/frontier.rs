@@ -1,17 +1,19 @@
 //! The frontier: the record of every URL that has no terminal state yet, and each crawl's books.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::Result;
-use crate::crawl::Books;
+use crate::crawl::{Books, HostBooks};
 use crate::lane::Lane;
 use crate::letter::Note;
 use crate::line::Line;
 use crate::message::Message;
 use crate::names::{CrawlId, CrawlRef, WorkerId};
 use crate::outcome::Terminal;
+use crate::spider::Recrawl;
 use crate::time::UnixMs;
 use crate::url::CanonicalUrl;
 
@@ -23,10 +25,14 @@ use crate::url::CanonicalUrl;
 /// admitted = records + done + failed + skipped + expired + cancelled.
 #[async_trait]
 pub trait Frontier: Send + Sync {
-    /// Opens `crawl` (or continues it) and takes its spider's discovery lease for `ttl`.
+    /// Opens `crawl` (or continues it) and takes its spider's discovery lease for `ttl`. Whether it fetches again what was
+    /// crawled before is settled when it is opened first, its limits each time.
     ///
     /// Fails with `Busy` while another `holder` has the lease, with `Stale` if the crawl is over.
-    async fn open(&self, crawl: &CrawlRef, holder: &str, ttl: Duration) -> Result<Discovery>;
+    async fn open(&self, crawl: &CrawlRef, terms: &Terms, holder: &str, ttl: Duration) -> Result<Discovery>;
+
+    /// The terms of a crawl; those of no crawl in particular, if it is not known.
+    async fn terms(&self, crawl: &CrawlRef) -> Result<Terms>;
 
     /// Opens a crawl again whose lease this holder had and lost, because it lapsed or because the store forgot
     /// it. A crawl that the store does not know any more begins anew, and does not end before all that may
@@ -42,6 +48,10 @@ pub trait Frontier: Send + Sync {
     ///
     /// Fails with `Stale` when the lease is no longer held or the crawl is over.
     async fn admit(&self, lease: &Discovery, urls: &[NewUrl]) -> Result<Vec<bool>>;
+
+    /// Takes in what pages link to that this worker holds, as [`Frontier::admit`] does, up to the crawl's limit for one host.
+    /// Returns for each page, in order, which of its links were new; `None` for one that the worker no longer holds.
+    async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Option<Vec<bool>>>>;
 
     /// Notes that the messages of these URLs are stored in the queue.
     async fn confirm(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<()>;
@@ -102,6 +112,9 @@ pub trait Frontier: Send + Sync {
 
     /// The books of every crawl that is known, the newest first.
     async fn crawls(&self) -> Result<Vec<Books>>;
+
+    /// The books of a crawl by host, the `most` with the most URLs, those first.
+    async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostBooks>>;
 }
 
 /// The right to admit URLs to a crawl, until its lease lapses.
@@ -111,6 +124,28 @@ pub struct Discovery {
     pub crawl: CrawlRef,
     /// What proves the lease.
     pub token: u64,
+    /// What the crawl was opened with.
+    pub terms: Terms,
+}
+
+/// What a crawl is bound to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Whether it fetches again what was crawled before: then a URL counts as seen only if this crawl has seen it.
+    pub recrawl: Recrawl,
+    /// How many pages it has done at most; it skips the rest.
+    pub max_pages: Option<NonZeroU64>,
+    /// How many URLs of one host it takes at most, of those that pages link to.
+    pub max_per_host: Option<NonZeroU64>,
+}
+
+/// A page that links, and what to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Linking {
+    /// The page.
+    pub page: Claim,
+    /// Where its links lead, each with the page as its referrer.
+    pub links: Vec<NewUrl>,
 }
 
 /// A URL that a source names, on its way into the frontier.
@@ -162,6 +197,8 @@ pub enum Heard {
         /// When to hear it again.
         until: UnixMs,
     },
+    /// Skip it: its crawl has done as many pages as it may. The record is held by this worker.
+    Full,
     /// Settle it and forget it: the URL is finished, or parked and has a message of its own.
     Drop,
     /// Refuse it: it names a crawl that the store does not know, and nothing shows that there ever was one.
@@ -184,6 +221,10 @@ pub enum Start {
     Go,
     /// It was started too often without an end: it kills its worker.
     Poison,
+    /// Its crawl has done as many pages as it may.
+    Full,
+    /// Its crawl has as many pages under way as it may still do. If one of them fails, it is this one's turn.
+    Awaited,
     /// No longer this worker's, its crawl is paused, or the store has forgotten it: its message goes round again.
     Lost,
 }
@@ -210,10 +251,21 @@ pub struct Finish {
     pub claim: Claim,
     /// How it ended.
     pub terminal: Terminal,
+    /// The reason in a word, for the books: of a failure its class, of a skipped URL why.
+    pub why: Option<&'static str>,
+    /// How many bytes its body had.
+    pub bytes: u64,
     /// What the list of dead letters keeps of it, for `Failed` and `Expired`.
     pub note: Option<Note>,
     /// Where its redirects led to the page that was stored: that URL counts as seen from now on.
     pub landed: Option<CanonicalUrl>,
+}
+
+impl Finish {
+    /// A URL that ended as `terminal`, about which there is nothing more to say.
+    pub fn new(claim: Claim, terminal: Terminal) -> Self {
+        Self { claim, terminal, why: None, bytes: 0, note: None, landed: None }
+    }
 }
 
 /// What one step of a sweep found.

@@ -16,8 +16,8 @@ pub use cache::{Cache, Response};
 pub use control::{Control, FailedPage};
 pub use error::{Error, ErrorKind, Result};
 pub use frontier::{
-    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, MAX_STARTS, Mark, NewUrl, Parking, Probe, Start,
-    Sweep,
+    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, Linking, MAX_STARTS, Mark, NewUrl, Parking, Probe,
+    Start, Sweep, Terms,
 };
 pub use hosts::{Ask, HostBackoff, HostControl, HostState, Hosts, Refusal, RobotsEntry, RobotsFile, Visit};
 pub use pages::{Pages, Walk};

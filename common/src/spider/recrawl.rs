@@ -64,6 +64,13 @@ impl Recrawl {
 )]
 pub struct UnknownRecrawl(String);
 
+impl Recrawl {
+    /// Whether a page is ever fetched again.
+    pub fn is_never(self) -> bool {
+        self == Self::Never
+    }
+}
+
 impl FromStr for Recrawl {
     type Err = UnknownRecrawl;
     fn from_str(text: &str) -> Result<Self, UnknownRecrawl> {

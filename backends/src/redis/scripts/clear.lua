@@ -1,21 +1,41 @@
--- KEYS: crawl, pending, gone, seen, outbox. ARGV: crawl id. One step of clearing up after a crawl that is over: what
--- it left undone is cancelled, and later crawls may find again what it did not fetch. Returns how much is left.
-if redis.call('HGET', KEYS[1], 'status') == 'cancelled' then
+-- KEYS: crawl, pending, gone, seen, outbox, own, begun, hosts. ARGV: crawl id. One step of clearing up after a crawl that is
+-- over: what it left undone is cancelled, and later crawls may find again what it did not fetch; or after one that has done
+-- as many pages as it may: what it left undone is skipped. Returns how much is left.
+local status = redis.call('HGET', KEYS[1], 'status')
+local over, kind = is_over(status), nil
+if status == 'cancelled' then
+  kind = 'cancelled'
+elseif status == 'running' and room_in(KEYS[1]) == 0 then
+  kind = 'skipped'
+end
+if kind then
+  local recrawl, books, hosts = is_recrawl(KEYS[1]), {}, {}
   for _, url in ipairs(redis.call('HRANDFIELD', KEYS[2], 500)) do
     redis.call('HDEL', KEYS[2], url)
     redis.call('ZREM', KEYS[5], ARGV[1] .. ' ' .. url)
-    redis.call('SADD', KEYS[3], url)
-    redis.call('HINCRBY', KEYS[1], 'cancelled', 1)
+    add(books, kind, 1)
+    add(hosts, host_of(url) .. ' ' .. kind, 1)
+    if kind == 'skipped' then
+      add(books, 'skipped:limit', 1)
+    end
+    if not recrawl then
+      redis.call('SADD', KEYS[3], url)
+    end
   end
+  write(KEYS[1], books)
+  write(KEYS[8], hosts)
 end
 local left = redis.call('HLEN', KEYS[2])
-if left == 0 then
+if not over then
+  end_if_done(KEYS[1], KEYS[2], now_ms())
+elseif left == 0 then
   local urls = redis.call('SPOP', KEYS[3], 500)
   if #urls > 0 then
     redis.call('SREM', KEYS[4], unpack(urls))
   end
   left = redis.call('SCARD', KEYS[3])
   if left == 0 then
+    redis.call('UNLINK', KEYS[6], KEYS[7])
     redis.call('HSET', KEYS[1], 'cleared', 1)
   end
 end

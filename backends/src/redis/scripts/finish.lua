@@ -1,27 +1,51 @@
--- KEYS: crawl, pending, failed, outbox, gone, seen. ARGV: crawl id, then url, kind, note (empty: none), where it landed
--- (empty: there) for each.
+-- KEYS: crawl, pending, failed, outbox, gone, seen, own, begun, hosts. ARGV: crawl id, then url, kind, why (empty: no word),
+-- bytes, note (empty: none), where it landed (empty: there) for each.
 -- Returns for each whether this call ended it. A counter moves only where a record went.
-local answer, counts = {}, {}
-for i = 2, #ARGV, 4 do
-  local url, kind, note, landed = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
+local recrawl, room = is_recrawl(KEYS[1]), room_in(KEYS[1])
+local answer, books, hosts = {}, {}, {}
+for i = 2, #ARGV, 6 do
+  local url, kind, why, bytes, note, landed = unpack(ARGV, i, i + 5)
   local ended = redis.call('HDEL', KEYS[2], url)
   answer[#answer + 1] = ended
+  if room then
+    redis.call('SREM', KEYS[8], url)
+  end
   if ended == 1 then
-    counts[kind] = (counts[kind] or 0) + 1
+    if kind == 'done' and room then
+      -- More than begin cannot be done, unless the server forgot who began.
+      if room == 0 then
+        kind, why = 'skipped', 'limit'
+      else
+        room = room - 1
+      end
+    end
+    add(books, kind, 1)
+    add(books, 'bytes', bytes)
+    add(hosts, host_of(url) .. ' ' .. kind, 1)
+    add(hosts, host_of(url) .. ' bytes', bytes)
+    if why ~= '' then
+      add(books, kind .. ':' .. why, 1)
+    end
     redis.call('ZREM', KEYS[4], ARGV[1] .. ' ' .. url)
     if note ~= '' and (kind == 'failed' or kind == 'expired') then
       redis.call('HSET', KEYS[3], url, note)
     end
-    if kind == 'expired' then
+    -- What was not even asked for a later crawl may find again.
+    local untouched = kind == 'expired' or why == 'limit'
+    if recrawl and not untouched then
+      redis.call('SADD', KEYS[6], url)
+    elseif untouched and not recrawl then
       redis.call('SADD', KEYS[5], url)
     end
     if landed ~= '' then
       redis.call('SADD', KEYS[6], landed)
+      if recrawl then
+        redis.call('SADD', KEYS[7], landed)
+      end
     end
   end
 end
-for kind, count in pairs(counts) do
-  redis.call('HINCRBY', KEYS[1], kind, count)
-end
+write(KEYS[1], books)
+write(KEYS[9], hosts)
 end_if_done(KEYS[1], KEYS[2], now_ms())
 return answer

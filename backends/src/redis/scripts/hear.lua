@@ -1,8 +1,8 @@
--- KEYS: crawl, seen, pending. ARGV: worker, spider, whether the crawl is the one that never ends (1 or 0), whether
+-- KEYS: crawl, seen, own, pending, hosts. ARGV: worker, spider, whether the crawl is the one that never ends (1 or 0), whether
 -- the worker only keeps what it has (1 or 0), how long it may hold a record in ms, then
 -- url, lane, depth, deadline, referrer, whether a program of trawl's sent it (1 or 0) for each message.
 -- Returns whether the crawl is new, then for each message: attempts so far (-1: drop it, -2: send it again, -3: put it
--- aside, -4: there never was such a crawl), starts without an end, deadline (or until when it is put aside).
+-- aside, -4: there never was such a crawl, -5: it has done all that it may), starts without an end, deadline (or until when it is put aside).
 local now = now_ms()
 local worker, keeps, possession = ARGV[1], ARGV[4] == '1', tonumber(ARGV[5])
 local state = redis.call('HMGET', KEYS[1], 'status', 'idle', 'barrier')
@@ -32,16 +32,20 @@ if created then
   end
 end
 
+local seen = is_recrawl(KEYS[1]) and KEYS[3] or KEYS[2]
+local full = room_in(KEYS[1]) == 0
+
 -- The record of a URL; a new one if its spider never saw it.
 local function record_of(url, at)
-  local text = redis.call('HGET', KEYS[3], url)
+  local text = redis.call('HGET', KEYS[4], url)
   if text then
     return parse(text), false
   end
-  if redis.call('SADD', KEYS[2], url) == 0 then
+  if redis.call('SADD', seen, url) == 0 then
     return nil, false
   end
   redis.call('HINCRBY', KEYS[1], 'admitted', 1)
+  redis.call('HINCRBY', KEYS[5], host_of(url) .. ' admitted', 1)
   return {
     state = 'q', since = now, holder = '-', starts = 0, attempts = 0, lane = ARGV[at + 1], depth = ARGV[at + 2],
     deadline = ARGV[at + 3], referrer = ARGV[at + 4],
@@ -71,6 +75,9 @@ local function hear(record, is_new)
     return -3, 0, int(now + 3600000)
   elseif is_free(record) then
     hold(record, 'h')
+    if full then
+      return -5, 0, '-'
+    end
     return record.attempts, record.starts, record.deadline == '-' and '-' or int(tonumber(record.deadline) + idle)
   elseif is_held(record) then
     return -3, 0, int(record.since + possession + 1)
@@ -96,7 +103,7 @@ for at = 6, #ARGV, 6 do
   local attempts, starts, deadline = -1, 0, '-'
   if record then
     attempts, starts, deadline = (keeps and keep or hear)(record, is_new)
-    redis.call('HSET', KEYS[3], ARGV[at], format(record))
+    redis.call('HSET', KEYS[4], ARGV[at], format(record))
   end
   answer[#answer + 1] = attempts
   answer[#answer + 1] = starts

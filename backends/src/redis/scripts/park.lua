@@ -1,4 +1,4 @@
--- KEYS: pending, outbox. ARGV: worker, crawl id, then url, until, failed (0 or 1) for each.
+-- KEYS: pending, outbox, begun. ARGV: worker, crawl id, then url, until, failed (0 or 1) for each.
 -- Returns for each the attempts so far, or -1 if this worker no longer held it.
 local now = now_ms()
 local answer = {}
@@ -12,6 +12,7 @@ for i = 3, #ARGV, 3 do
     record.attempts = record.attempts + tonumber(ARGV[i + 2])
     redis.call('HSET', KEYS[1], ARGV[i], format(record))
     redis.call('ZADD', KEYS[2], int(now), ARGV[2] .. ' ' .. ARGV[i])
+    redis.call('SREM', KEYS[3], ARGV[i])
     answer[#answer + 1] = record.attempts
   else
     answer[#answer + 1] = -1

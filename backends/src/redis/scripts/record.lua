@@ -44,6 +44,32 @@ local function is_over(status)
   return status == 'finished' or status == 'cancelled'
 end
 
+-- Whether the crawl fetches again what was crawled before: then it has a set of its own of what it has seen.
+local function is_recrawl(crawl)
+  return (redis.call('HGET', crawl, 'recrawl') or 'never') ~= 'never'
+end
+
+-- How many more pages a crawl may have done; nil for any number.
+local function room_in(crawl)
+  local state = redis.call('HMGET', crawl, 'max_pages', 'done')
+  return state[1] and math.max(state[1] - (state[2] or 0), 0) or nil
+end
+
+local function host_of(url)
+  return string.match(url, '^%a+://([^/?#]*)')
+end
+
+-- What changes in a hash of counters, added up and written at once.
+local function add(sums, name, count)
+  sums[name] = (sums[name] or 0) + count
+end
+
+local function write(key, sums)
+  for name, count in pairs(sums) do
+    redis.call('HINCRBY', key, name, count)
+  end
+end
+
 -- A crawl ends when its sources are read to their end, no record is left, and nothing that the server may have
 -- forgotten can still be under way.
 local function end_if_done(crawl, pending, now)

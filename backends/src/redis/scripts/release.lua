@@ -1,4 +1,4 @@
--- KEYS: pending. ARGV: worker, urls. What this worker holds becomes queued again.
+-- KEYS: pending, begun. ARGV: worker, urls. What this worker holds becomes queued again.
 local now = now_ms()
 for i = 2, #ARGV do
   local text = redis.call('HGET', KEYS[1], ARGV[i])
@@ -6,6 +6,7 @@ for i = 2, #ARGV do
   if record and is_held_by(record, ARGV[1]) then
     record.state, record.since, record.holder, record.starts = 'q', now, '-', 0
     redis.call('HSET', KEYS[1], ARGV[i], format(record))
+    redis.call('SREM', KEYS[2], ARGV[i])
   end
 end
 return redis.status_reply('OK')

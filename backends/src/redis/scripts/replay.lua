@@ -1,4 +1,4 @@
--- KEYS: the crawl that failed them, the crawl to admit them to, failed, pending, outbox, seen, gone.
+-- KEYS: the crawl that failed them, the crawl to admit them to, failed, pending, outbox, seen, gone, hosts of the latter.
 -- ARGV: id of the crawl to admit them to, whether it is the same crawl (1 or 0), urls.
 -- Returns 0 if that crawl takes none; else 1, then url, lane, depth, referrer of each.
 local status = redis.call('HGET', KEYS[2], 'status')
@@ -23,9 +23,15 @@ for i = 3, #ARGV do
     redis.call('HDEL', KEYS[3], url)
     redis.call('SREM', KEYS[7], url)
     if ARGV[2] == '1' then
-      redis.call('HINCRBY', KEYS[1], note.reason == 'expired' and 'expired' or 'failed', -1)
+      local kind = note.reason == 'expired' and 'expired' or 'failed'
+      redis.call('HINCRBY', KEYS[1], kind, -1)
+      redis.call('HINCRBY', KEYS[8], host_of(url) .. ' ' .. kind, -1)
+      if note.class and note.class ~= cjson.null then
+        redis.call('HINCRBY', KEYS[1], kind .. ':' .. note.class, -1)
+      end
     else
       redis.call('HINCRBY', KEYS[2], 'admitted', 1)
+      redis.call('HINCRBY', KEYS[8], host_of(url) .. ' admitted', 1)
     end
     for _, part in ipairs({url, record.lane, record.depth, referrer}) do
       answer[#answer + 1] = part

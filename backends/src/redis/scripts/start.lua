@@ -1,6 +1,22 @@
--- KEYS: pending, crawl. ARGV: worker, most starts, urls. Returns for each: 1 go, 2 poison, 0 lost.
+-- KEYS: pending, crawl, begun. ARGV: worker, most starts, urls. Returns for each: 1 go, 2 poison, 3 the crawl has done all that
+-- it may, 4 it has as many under way as it may still do, 0 lost.
 local status = redis.call('HGET', KEYS[2], 'status')
+local room = room_in(KEYS[2])
 local answer, changed = {}, {}
+
+-- Those under way in a crawl that may do only so many are a set, so that none counts twice.
+local function begin(url)
+  if not room or redis.call('SISMEMBER', KEYS[3], url) == 1 then
+    return 1
+  elseif room == 0 then
+    return 3
+  elseif redis.call('SCARD', KEYS[3]) >= room then
+    return 4
+  end
+  redis.call('SADD', KEYS[3], url)
+  return 1
+end
+
 for i = 3, #ARGV do
   local text = redis.call('HGET', KEYS[1], ARGV[i])
   local record = text and parse(text)
@@ -14,8 +30,10 @@ for i = 3, #ARGV do
     elseif record.starts >= tonumber(ARGV[2]) then
       told = 2
     elseif status == 'running' then
-      record.state, record.starts = 'f', record.starts + 1
-      told = 1
+      told = begin(ARGV[i])
+      if told == 1 then
+        record.state, record.starts = 'f', record.starts + 1
+      end
     end
     changed[#changed + 1] = ARGV[i]
     changed[#changed + 1] = format(record)

@@ -1,0 +1,54 @@
+-- Takes in what was not seen: marks it seen, writes its record, and puts it in the outbox.
+-- keys: crawl, seen (its spider's), own (its own), pending, outbox, hosts. Each entry: url, lane, depth, deadline, referrer;
+-- with `most` for each host. Returns for each whether it was new.
+local function take_in(keys, id, entries, most)
+  local answer = {}
+  if #entries == 0 then
+    return answer
+  end
+  local seen = is_recrawl(keys.crawl) and keys.own or keys.seen
+  local urls = {}
+  for i, entry in ipairs(entries) do
+    urls[i] = entry.url
+  end
+  local known = redis.call('SMISMEMBER', seen, unpack(urls))
+  local now = int(now_ms())
+  local records, outbox, fresh, twice, hosts, books = {}, {}, {}, {}, {}, {}
+
+  local function has_room(host)
+    if not most then
+      return true
+    end
+    local taken = tonumber(redis.call('HGET', keys.hosts, host .. ' admitted') or 0) + (hosts[host .. ' admitted'] or 0)
+    return taken < most
+  end
+
+  for i, entry in ipairs(entries) do
+    local url, host = entry.url, host_of(entry.url)
+    local is_new = known[i] == 0 and not twice[url]
+    if is_new and not has_room(host) then
+      is_new = false
+      add(books, 'left_out', 1)
+    end
+    answer[i] = is_new and 1 or 0
+    if is_new then
+      twice[url] = true
+      fresh[#fresh + 1] = url
+      records[#records + 1] = url
+      records[#records + 1] =
+        table.concat({'n', now, '- 0 0', entry.lane, entry.depth, entry.deadline, entry.referrer}, ' ')
+      outbox[#outbox + 1] = now
+      outbox[#outbox + 1] = id .. ' ' .. url
+      add(hosts, host .. ' admitted', 1)
+    end
+  end
+  if #fresh > 0 then
+    redis.call('SADD', seen, unpack(fresh))
+    redis.call('HSET', keys.pending, unpack(records))
+    redis.call('ZADD', keys.outbox, unpack(outbox))
+    add(books, 'admitted', #fresh)
+  end
+  write(keys.crawl, books)
+  write(keys.hosts, hosts)
+  return answer
+end
