@@ -20,7 +20,7 @@ use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::outcome::{Class, Reason, Terminal};
 use trawl_common::ports::{
     Ask, Cache, Claim, Content, Delivery, Discovery, ErrorKind, Finish, Frontier, Heard, NewUrl, Pages,
-    Parking, Refusal, Start,
+    Parking, Refusal, Start, Terms,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint};
@@ -126,7 +126,7 @@ fn claim(number: usize) -> Claim {
 }
 
 async fn admit(engine: &Embedded, numbers: std::ops::Range<usize>) -> Discovery {
-    let lease = engine.frontier().open(&crawl(), "producer", LONG).await.unwrap();
+    let lease = engine.frontier().open(&crawl(), &Terms::default(), "producer", LONG).await.unwrap();
     let pages: Vec<NewUrl> = numbers.map(page).collect();
     engine.frontier().admit(&lease, &pages).await.unwrap();
     lease
@@ -195,7 +195,7 @@ async fn a_paused_crawl_is_handed_out_after_it_and_others_meanwhile() {
     engine.frontier().park(&worker(), &[parking]).await.unwrap();
     engine.control().pause(&crawl()).await.unwrap();
     let other = CrawlRef { id: "c2".parse().unwrap(), spider: "s2".parse().unwrap() };
-    let other_lease = engine.frontier().open(&other, "producer", LONG).await.unwrap();
+    let other_lease = engine.frontier().open(&other, &Terms::default(), "producer", LONG).await.unwrap();
     engine.frontier().admit(&other_lease, &[page(7)]).await.unwrap();
     engine.frontier().admit(&lease, &[page(4)]).await.unwrap();
     assert_eq!(available(&engine).await, [7]);
@@ -223,14 +223,12 @@ async fn what_is_forgotten_is_forgotten_beyond_memory_and_the_rest_is_not() {
     let (_directory, engine) = state_file();
     const COUNT: usize = 70_000;
     let lease = admit(&engine, 0..COUNT).await;
-    let done: Vec<Finish> = (0..COUNT)
-        .step_by(2)
-        .map(|number| Finish { claim: claim(number), terminal: Terminal::Done, note: None, landed: None })
-        .collect();
+    let done: Vec<Finish> =
+        (0..COUNT).step_by(2).map(|number| Finish::new(claim(number), Terminal::Done)).collect();
     engine.frontier().finish(&done).await.unwrap();
     engine.control().cancel(&crawl()).await.unwrap();
     let next = CrawlRef { id: "c2".parse().unwrap(), ..crawl() };
-    let next_lease = engine.frontier().open(&next, "another", LONG).await.unwrap();
+    let next_lease = engine.frontier().open(&next, &Terms::default(), "another", LONG).await.unwrap();
     assert_ne!(next_lease.token, lease.token, "a cancelled crawl has no sources left to read");
     let pages: Vec<NewUrl> = (0..COUNT).map(page).collect();
     let new = engine.frontier().admit(&next_lease, &pages).await.unwrap();
@@ -323,7 +321,7 @@ async fn a_file_of_version_1_is_brought_up_to_date() {
         assert_eq!(engine.control().failed(&crawl(), 0).await.unwrap().urls.len(), 1);
     }
     let engine = open(&path);
-    let lease = engine.frontier().open(&crawl(), "producer", LONG).await.unwrap();
+    let lease = engine.frontier().open(&crawl(), &Terms::default(), "producer", LONG).await.unwrap();
     let pages: Vec<NewUrl> = (0..4).map(page).collect();
     assert_eq!(engine.frontier().admit(&lease, &pages).await.unwrap(), [false, false, false, true]);
     assert_eq!(engine.control().replay(&crawl(), &crawl(), &[page(1).url]).await.unwrap().len(), 1);
@@ -350,7 +348,7 @@ async fn what_was_seen_stays_seen_beyond_memory_and_restarts() {
 
     let engine = open(&path);
     let lease = admit(&engine, 0..COUNT).await;
-    let done = |number| Finish { claim: claim(number), terminal: Terminal::Done, note: None, landed: None };
+    let done = |number| Finish::new(claim(number), Terminal::Done);
     let first_and_last = [done(0), done(COUNT - 1)];
     assert_eq!(engine.frontier().finish(&first_and_last).await.unwrap(), [true, true]);
     assert_eq!(engine.frontier().finish(&first_and_last).await.unwrap(), [false, false]);
@@ -377,7 +375,7 @@ async fn a_process_to_kill() {
         hear(&engine, number).await;
     }
     engine.frontier().start(&worker(), &[claim(1)]).await.unwrap();
-    let finish = Finish { claim: claim(2), terminal: Terminal::Done, note: None, landed: None };
+    let finish = Finish::new(claim(2), Terminal::Done);
     engine.frontier().finish(&[finish]).await.unwrap();
     eprintln!("ready to die");
     std::thread::sleep(LONG);

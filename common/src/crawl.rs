@@ -115,7 +115,7 @@ pub struct Books {
     pub pending: u64,
     /// How many bytes the bodies had that were done.
     pub bytes: u64,
-    /// How many URLs ended why: `failed:http`, `skipped:robots`.
+    /// How many URLs ended why: `failed:http`, `skipped:robots`; and how many pages lack a required field: `missing:price`.
     pub reasons: BTreeMap<String, u64>,
     /// How many links were left out because the crawl had enough URLs of their host.
     pub left_out: u64,

@@ -9,7 +9,7 @@ use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, await_end, cou
 use trawl_common::crawl::{Books, CrawlState};
 use trawl_common::exit::Exit;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
-use trawl_common::ports::Frontier;
+use trawl_common::ports::{Frontier, Terms};
 use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
 
@@ -54,6 +54,7 @@ impl Args {
             limit: self.limit,
             html: Html::IsAnError,
             lifetime: Lifetime::Lane,
+            terms: Terms::default(),
         };
         if self.dry_run {
             let report = preview(settings, job, signals.stop(), show).await.map_err(fail)?;

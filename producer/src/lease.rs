@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Discovery, Error, ErrorKind, Frontier, NewUrl, Result};
+use trawl_common::ports::{Discovery, Error, ErrorKind, Frontier, NewUrl, Result, Terms};
 
 /// A spider's discovery lease, renewed until it is closed or dropped. Lost, it is taken again if that is possible:
 /// the store may have forgotten it, or this process may have been stopped for longer than it lasts.
@@ -31,10 +31,11 @@ impl Lease {
         frontier: Arc<dyn Frontier>,
         health: Arc<Health>,
         crawl: &CrawlRef,
+        terms: &Terms,
         ttl: Duration,
     ) -> Result<Self> {
         let holder = WorkerId::of_this_machine();
-        let opening = || frontier.open(crawl, holder.as_str(), ttl);
+        let opening = || frontier.open(crawl, terms, holder.as_str(), ttl);
         let discovery = health.patiently("opening the crawl", opening).await?;
         let shared = Arc::new(Shared {
             frontier,

@@ -37,7 +37,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{self, NewUrl, Ports};
+use trawl_common::ports::{self, NewUrl, Ports, Terms};
 use trawl_common::settings::Settings;
 use trawl_web::Fetcher;
 
@@ -55,6 +55,8 @@ pub struct Job {
     pub html: Html,
     /// What bounds the life of a URL.
     pub lifetime: Lifetime,
+    /// What the crawl is bound to.
+    pub terms: Terms,
 }
 
 /// What an HTML page among the sources means.
@@ -112,10 +114,11 @@ pub async fn run(
     progress: Arc<Progress>,
     stop: &CancellationToken,
 ) -> Result<Report, RunError> {
-    let ttl = settings.recovery.patience;
+    let (ttl, terms) = (settings.recovery.patience, job.terms);
     let (findings, discovered) = discover(Arc::clone(&settings), job, &progress, stop)?;
     let health = Arc::new(Health::default());
-    let lease = lease::Lease::take(Arc::clone(&ports.frontier), Arc::clone(&health), crawl, ttl).await?;
+    let lease =
+        lease::Lease::take(Arc::clone(&ports.frontier), Arc::clone(&health), crawl, &terms, ttl).await?;
     let max_backlog = settings.producer.max_backlog.get();
     let backlog = Backlog::of(
         crawl,

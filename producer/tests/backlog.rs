@@ -14,7 +14,7 @@ use trawl_backends::sinks::Sinks;
 use trawl_common::crawl::{Books, CrawlState};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Claim, ErrorKind, Finish, Ports};
+use trawl_common::ports::{Claim, ErrorKind, Finish, Ports, Terms};
 use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
 use trawl_producer::{Html, Job, Lifetime, Progress, Report, RunError, Source, run};
@@ -89,12 +89,8 @@ impl Case {
 
     /// Ends the URLs with these numbers, as a worker would.
     async fn finish(&self, numbers: std::ops::Range<u64>) {
-        let finish = |number| Finish {
-            claim: Claim { crawl: self.crawl.clone(), url: url(number).parse().unwrap() },
-            terminal: Terminal::Done,
-            note: None,
-            landed: None,
-        };
+        let claim = |number| Claim { crawl: self.crawl.clone(), url: url(number).parse().unwrap() };
+        let finish = |number| Finish::new(claim(number), Terminal::Done);
         let finishes: Vec<Finish> = numbers.map(finish).collect();
         self.ports.frontier.finish(&finishes).await.unwrap();
     }
@@ -125,7 +121,7 @@ async fn a_run_that_waits_keeps_its_lease_and_a_stop_ends_it() {
     let case = Case::start();
     case.waits().await;
     let frontier = Arc::clone(&case.ports.frontier);
-    let another = || frontier.open(&case.crawl, "another", PATIENCE);
+    let another = || frontier.open(&case.crawl, &Terms::default(), "another", PATIENCE);
     tokio::time::sleep(3 * PATIENCE).await;
     assert_eq!(another().await.unwrap_err().kind, ErrorKind::Busy, "after three times its length");
     assert!(case.progress.backlog().is_some_and(|pending| pending >= MAX_BACKLOG));

@@ -11,7 +11,7 @@ use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, count};
 use trawl_common::crawl::Books;
 use trawl_common::exit::Exit;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
-use trawl_common::ports::{Frontier, Ports};
+use trawl_common::ports::{Frontier, Ports, Terms};
 use trawl_common::rate::Rate;
 use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
 use trawl_common::time::UnixMs;
@@ -106,6 +106,7 @@ impl Args {
             limit: self.limit,
             html: Html::IsThePage,
             lifetime: Lifetime::Rule,
+            terms: Terms::default(),
         }
     }
 

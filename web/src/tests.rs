@@ -54,10 +54,13 @@ fn class<T: std::fmt::Debug>(result: Result<T, Failure>) -> Class {
 }
 
 #[tokio::test]
-async fn a_page_comes_with_its_status_type_and_body() {
-    let page = fetch_page(|| (StatusCode::ACCEPTED, [("content-type", "text/html; charset=x")], "hello"));
+async fn a_page_comes_with_its_status_headers_body_and_address() {
+    let page = fetch_page(|| {
+        (StatusCode::ACCEPTED, [("content-type", "text/html; charset=x"), ("ETag", "x")], "hello")
+    });
     let page = page.await.unwrap();
     assert_eq!((page.status, page.content_type()), (202, Some("text/html; charset=x")));
+    assert_eq!((page.headers.get("etag"), page.address), (Some("x"), Some([127, 0, 0, 1].into())));
     assert_eq!((page.redirected_to, page.body), (None, "hello".into()));
 }
 

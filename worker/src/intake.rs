@@ -184,6 +184,7 @@ impl Intake {
                 }
                 Heard::SendAgain => self.let_be(message, Outcome::SentAgain).await,
                 Heard::Wait { until } => self.let_be(message, Outcome::Waits { until }).await,
+                Heard::Full => self.let_be(message, Outcome::Skipped(Skip::Limit)).await,
                 Heard::Drop => self.let_be(message, Outcome::Dropped).await,
                 Heard::Unknown => self.refuse(&message).await,
             }

@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use tokio::sync::{Semaphore, mpsc};
@@ -10,11 +11,15 @@ use tokio_util::sync::CancellationToken;
 use trawl_common::outcome::{Class, Failure, Outcome, Reason};
 use trawl_common::ports::{Claim, Start};
 use trawl_common::settings::Acks;
+use trawl_common::time::UnixMs;
 
 use crate::Shared;
 use crate::job::{Job, Ready};
 use crate::process::process;
 use crate::settle::Settlement;
+
+/// How long a URL waits, about, whose crawl has as many pages under way as it may still do.
+const AWAITED: Duration = Duration::from_secs(2);
 
 /// Where jobs go that do not start.
 #[derive(Clone)]
@@ -101,7 +106,7 @@ async fn start(shared: &Shared, jobs: &mut Vec<Ready>, exits: &Exits) -> Vec<Rea
     let starts = shared.health.until_done("counting starts", counting).await;
     let mut go = Vec::with_capacity(jobs.len());
     let mut early = Vec::new();
-    for (ready, (start, claim)) in jobs.drain(..).zip(starts.into_iter().zip(&claims)) {
+    for (mut ready, (start, claim)) in jobs.drain(..).zip(starts.into_iter().zip(&claims)) {
         let outcome = match start {
             Start::Go => {
                 if shared.settings.queues.lane(ready.job.message.lane).acks == Acks::Early {
@@ -113,6 +118,11 @@ async fn start(shared: &Shared, jobs: &mut Vec<Ready>, exits: &Exits) -> Vec<Rea
             Start::Poison => {
                 let failure = Failure::new(Class::Parse, "started several times and never finished");
                 Outcome::Failed(failure, Reason::Poison)
+            }
+            Start::Full => Outcome::Skipped(Skip::Limit),
+            Start::Awaited => {
+                ready.job.message.slot = None;
+                Outcome::Deferred { until: UnixMs::now().plus(AWAITED.mul_f64(rand::random_range(1.0..2.0))) }
             }
             Start::Lost => Outcome::SentAgain,
         };

@@ -6,7 +6,7 @@
 //!    `robots` says, then a slot, which comes as a `ticket`;
 //! 2. `launch`: counts the start, acknowledges early where the lane says so, and runs in a free slot
 //! 3. `process`: response cache or fetch ([`trawl_web`]), then `parse` calls [`trawl_extract`];
-//! 4. `settle`: stores the item, ends or parks the record, and acknowledges.
+//! 4. `settle`: stores the items, admits the `links`, ends or parks the record, and acknowledges.
 //!
 //! Beside them, `pulse` shows that the worker lives, keeps what it holds, and sends lost URLs on their way again.
 
@@ -15,6 +15,7 @@ pub mod cli;
 mod intake;
 mod job;
 mod launch;
+mod links;
 mod parse;
 mod process;
 mod pulse;
@@ -79,6 +80,7 @@ pub(crate) struct Shared {
     pub(crate) places: Arc<Places>,
     pub(crate) health: Health,
     pub(crate) tally: Tally,
+    pub(crate) known: links::Known,
 }
 
 /// Works until `stop`; then finishes what has begun within `worker.shutdown_timeout` and gives the rest back.
@@ -96,6 +98,7 @@ pub async fn run(
         places: Arc::default(),
         health: Health::default(),
         tally: Tally::default(),
+        known: links::Known::default(),
         id,
         ports,
         settings,

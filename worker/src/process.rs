@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use tracing::debug;
 use trawl_common::item::{Item, item_id};
-use trawl_common::message::Hop;
+use trawl_common::message::{Hop, Message};
 use trawl_common::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::ports::{Page, Response};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
-use trawl_extract::Extracted;
+use trawl_extract::{Extracted, Extraction};
 use trawl_web::{Answer, MAX_REDIRECTS};
 
 use crate::Shared;
 use crate::job::Job;
+use crate::links::to_follow;
 use crate::refusal::{self, is_refused};
 use crate::settle::{Settlement, Yield};
 use crate::ticket::Ticket;
@@ -30,12 +31,8 @@ pub(crate) async fn process(shared: &Shared, mut job: Job, ticket: Ticket) -> Se
         Ok(response) => response,
         Err(outcome) => return Settlement::of(job, outcome),
     };
-    let landed = response.redirected_to.clone();
-    match page(shared, &job, response).await {
-        Ok(Some(page)) => {
-            let spider = Arc::clone(&job.spider);
-            Settlement::done(job, Yield { spider, page, landed })
-        }
+    match read(shared, &job, response).await {
+        Ok(Some(yielded)) => Settlement::done(job, yielded),
         Ok(None) => Settlement::of(job, Outcome::Skipped(Skip::ContentType)),
         Err(failure) => {
             let outcome = failed(shared, &job, failure);
@@ -97,6 +94,9 @@ async fn follow(shared: &Shared, job: &mut Job, next: CanonicalUrl) -> Result<Ti
     if let Some(complaint) = complaint {
         return Err(failed(shared, job, Failure::new(Class::Redirect, complaint)));
     }
+    if !job.spider.scope.takes(&next) {
+        return Err(Outcome::Skipped(Skip::Scope));
+    }
     let looking = || shared.ports.frontier.has_seen(&message.crawl, &next);
     if shared.health.until_done("looking for a redirect's target", looking).await {
         return Err(Outcome::Skipped(Skip::Duplicate));
@@ -125,14 +125,34 @@ fn failed(shared: &Shared, job: &Job, failure: Failure) -> Outcome {
 }
 
 /// What the page gives; `None` if it is of a kind that the spider does not read.
-async fn page(shared: &Shared, job: &Job, response: Response) -> Result<Option<Page>, Failure> {
+async fn read(shared: &Shared, job: &Job, response: Response) -> Result<Option<Yield>, Failure> {
     let Job { message, spider, .. } = job;
     if !spider.extractor.reads(&response) {
         return Ok(None);
     }
-    let base = response.redirected_to.clone().unwrap_or_else(|| message.url.clone());
+    let landed = response.redirected_to.clone();
+    let base = landed.clone().unwrap_or_else(|| message.url.clone());
     let extraction = shared.parser.read(Arc::clone(&spider.extractor), base, response.clone()).await?;
-    let item = |Extracted { rule, number, fields }| Item {
+    let Extraction { items, links, missing } = extraction;
+    for field in &missing {
+        debug!(url = %message.url, field, "a required field is missing");
+    }
+    let links =
+        if spider.scope.follows_from(message.depth) { to_follow(shared, job, links) } else { Vec::new() };
+    let page = Page {
+        url: message.url.clone(),
+        crawl: message.crawl.clone(),
+        referrer: message.referrer.clone(),
+        items: items.into_iter().map(|extracted| item(message, &response, extracted)).collect(),
+        exchange: None,
+    };
+    let bytes = response.body.len() as u64;
+    Ok(Some(Yield { spider: Arc::clone(spider), page, links, landed, bytes, missing }))
+}
+
+fn item(message: &Message, response: &Response, extracted: Extracted) -> Item {
+    let Extracted { rule, number, fields } = extracted;
+    Item {
         id: item_id(&message.crawl, &message.url, rule.as_deref(), number),
         url: message.url.to_string(),
         crawl: message.crawl.id.clone(),
@@ -143,12 +163,5 @@ async fn page(shared: &Shared, job: &Job, response: Response) -> Result<Option<P
         item: rule,
         change: None,
         fields,
-    };
-    Ok(Some(Page {
-        url: message.url.clone(),
-        crawl: message.crawl.clone(),
-        referrer: message.referrer.clone(),
-        items: extraction.items.into_iter().map(item).collect(),
-        exchange: None,
-    }))
+    }
 }

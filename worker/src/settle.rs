@@ -12,13 +12,14 @@ use tracing::{debug, info};
 use trawl_common::letter::{Cause, DeadLetter, Note};
 use trawl_common::message::{Malformed, Message};
 use trawl_common::names::CrawlRef;
-use trawl_common::outcome::{Failure, Outcome, Reason, Terminal};
-use trawl_common::ports::{Claim, Finish, Page, Parked, Parking, Probe, Receipt};
+use trawl_common::outcome::{Class, Failure, Outcome, Reason, Terminal};
+use trawl_common::ports::{Claim, Finish, Linking, NewUrl, Page, Parked, Parking, Probe, Receipt};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
 use crate::Shared;
 use crate::job::{Job, claim};
+use crate::links;
 use crate::spiders::Loaded;
 
 /// How many outcomes are settled in one step at most.
@@ -48,8 +49,14 @@ pub(crate) struct Yield {
     pub(crate) spider: Arc<Loaded>,
     /// What goes to its sinks.
     pub(crate) page: Page,
+    /// What it links to that is to be followed.
+    pub(crate) links: Vec<NewUrl>,
     /// Where redirects led to the page.
     pub(crate) landed: Option<CanonicalUrl>,
+    /// How many bytes its body had.
+    pub(crate) bytes: u64,
+    /// The required fields that it lacks.
+    pub(crate) missing: Vec<String>,
 }
 
 impl Settlement {
@@ -104,6 +111,7 @@ pub(crate) async fn release_all(shared: &Shared) {
 struct Plan {
     pages: Vec<(Arc<Loaded>, Vec<Page>)>,
     letters: Vec<DeadLetter>,
+    linking: Vec<(Linking, Message)>,
     finishes: Vec<Finish>,
     parkings: Vec<(Parking, Message, UnixMs)>,
     waiting: Vec<Parked>,
@@ -122,15 +130,19 @@ impl Plan {
         let claim = claim(&message);
         match outcome {
             Outcome::Done => {
-                let landed = yielded.and_then(|Yield { spider, page, landed }| {
-                    self.keep(spider, page);
-                    landed
-                });
-                self.finishes.push(Finish { claim, terminal: Terminal::Done, note: None, landed });
+                let finish = Finish::new(claim.clone(), Terminal::Done);
+                let Some(yielded) = yielded else { return self.finishes.push(finish) };
+                let Yield { spider, page, links, landed, bytes, missing } = yielded;
+                self.finishes.push(Finish { landed, bytes, missing, ..finish });
+                self.keep(spider, page);
+                if !links.is_empty() {
+                    self.linking.push((Linking { page: claim, links }, message));
+                }
             }
             Outcome::Skipped(skip) => {
                 debug!(url = %claim.url, reason = skip.as_str(), "skipped");
-                self.finish(claim, Terminal::Skipped, None);
+                self.finishes
+                    .push(Finish { why: Some(skip.as_str()), ..Finish::new(claim, Terminal::Skipped) });
             }
             Outcome::Failed(failure, reason) => {
                 let attempts = if reason == Reason::Poison { attempts } else { attempts + 1 };
@@ -186,10 +198,6 @@ impl Plan {
         self.receipts.push(receipt);
     }
 
-    fn finish(&mut self, claim: Claim, terminal: Terminal, note: Option<Note>) {
-        self.finishes.push(Finish { claim, terminal, note, landed: None });
-    }
-
     fn bury(&mut self, message: &Message, terminal: Terminal, cause: Cause) {
         info!(
             url = %message.url, crawl = %message.crawl.id, reason = %cause.reason, error = cause.error,
@@ -199,7 +207,8 @@ impl Plan {
         self.letters.push(DeadLetter { url, crawl, cause: cause.clone() });
         let note =
             Note { cause, lane: message.lane, depth: message.depth, referrer: message.referrer.clone() };
-        self.finish(claim(message), terminal, Some(note));
+        let why = note.cause.class.map(Class::as_str);
+        self.finishes.push(Finish { why, note: Some(note), ..Finish::new(claim(message), terminal) });
     }
 
     fn park(&mut self, shared: &Shared, claim: Claim, message: Message, until: UnixMs, failed: bool) {
@@ -214,12 +223,13 @@ impl Plan {
     }
 
     /// 1. Stores items and letters.
-    /// 2. Puts URLs aside: record, message, confirm.
-    /// 3. Sends again what is to go round once more.
-    /// 4. Writes terminal states.
-    /// 5. Gives records back.
-    /// 6. Notes which probes came back.
-    /// 7. Acknowledges.
+    /// 2. Admits what pages link to.
+    /// 3. Puts URLs aside: record, message, confirm.
+    /// 4. Sends again what is to go round once more.
+    /// 5. Writes terminal states.
+    /// 6. Gives records back.
+    /// 7. Notes which probes came back.
+    /// 8. Acknowledges.
     async fn carry_out(mut self, shared: &Shared) {
         let Shared { ports, health, .. } = shared;
         for (spider, pages) in &self.pages {
@@ -230,6 +240,9 @@ impl Plan {
         }
         if !self.letters.is_empty() {
             health.until_done("storing dead letters", || ports.queue.dead_letter(&self.letters)).await;
+        }
+        if !self.linking.is_empty() {
+            self.admit_links(shared).await;
         }
         if !self.parkings.is_empty() {
             self.put_aside(shared).await;
@@ -257,6 +270,18 @@ impl Plan {
         let released = ports.queue.release(&self.receipts_to_release).await;
         if let Err(error) = acked.and(released) {
             debug!(%error, "not acknowledged; the messages come again");
+        }
+    }
+
+    /// A page that this worker no longer holds goes round once more: another has it, or the store has forgotten it.
+    async fn admit_links(&mut self, shared: &Shared) {
+        let (pages, messages): (Vec<Linking>, Vec<Message>) = self.linking.drain(..).unzip();
+        let lost = links::admit(shared, &pages).await;
+        for message in messages.into_iter().filter(|message| lost.contains(&claim(message))) {
+            let claim = claim(&message);
+            self.finishes.retain(|finish| finish.claim != claim);
+            self.receipts.extend(shared.hands.let_go(&claim));
+            self.messages.push(message);
         }
     }
 

@@ -6,14 +6,18 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tracing::warn;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{self, Outlets, Sink};
+use trawl_common::route::Rule;
 use trawl_common::settings::{Politeness, Settings};
-use trawl_common::spider::{Mistake, Spider};
+use trawl_common::spider::{Mistake, Scope, Spider};
 use trawl_extract::Extractor;
 use trawl_web::Fetcher;
 
 /// A spider, ready to work.
 pub(crate) struct Loaded {
     pub(crate) spider: Spider,
+    pub(crate) scope: Scope,
+    /// The rules that route what it finds.
+    pub(crate) route: Vec<Rule>,
     pub(crate) politeness: Politeness,
     pub(crate) fetcher: Fetcher,
     pub(crate) extractor: Arc<Extractor>,
@@ -73,9 +77,11 @@ impl Spiders {
     }
 
     fn load(&self, spider: Spider) -> Result<Loaded, Unready> {
-        let extractor = Extractor::new(&spider)
-            .map_err(|mistakes| Unready::Mistaken { spider: spider.name.clone(), mistakes })?;
+        let mistaken = |mistakes| Unready::Mistaken { spider: spider.name.clone(), mistakes };
+        let extractor = Extractor::new(&spider).map_err(mistaken)?;
         Ok(Loaded {
+            scope: Scope::of(&spider).map_err(mistaken)?,
+            route: spider.route.iter().chain(&self.settings.route).cloned().collect(),
             politeness: self.settings.politeness.of(&spider.politeness),
             fetcher: Fetcher::new(&self.settings.fetch)?,
             extractor: Arc::new(extractor),

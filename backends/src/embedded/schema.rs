@@ -126,16 +126,16 @@ const OUT_OF_3: &str = "
     PRAGMA user_version = 4;
 ";
 
-/// What each spider remembers of pages: of version 4 too.
+/// What each spider remembers of pages, of version 4 too; of those not visited yet the depth alone.
 const PAGES: &str = "
     CREATE TABLE pages (
         entry      INTEGER PRIMARY KEY,
         spider     TEXT NOT NULL,
         url        TEXT NOT NULL,
-        fetched_at INTEGER NOT NULL,
         depth      INTEGER NOT NULL,
-        change     TEXT NOT NULL,
-        content    BLOB NOT NULL,
+        fetched_at INTEGER,
+        change     TEXT,
+        content    BLOB,
         etag       TEXT,
         modified   TEXT,
         UNIQUE (spider, url)

@@ -263,6 +263,7 @@ pub(super) fn finish(
         end(db, memory, address, finish, &record)?;
         let Finish { terminal, why, bytes, claim, .. } = finish;
         let end = End { terminal: *terminal, why: *why, bytes: *bytes };
+        finish.missing.iter().for_each(|field| sums.missing(record.crawl, field));
         sums.ended(record.crawl, claim.url.as_str(), end);
         crawls.insert(record.crawl, claim.crawl.clone());
         ended.push(true);

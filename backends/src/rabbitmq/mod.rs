@@ -24,6 +24,7 @@ use connection::Broker;
 use consumer::{Current, Session};
 use publisher::{Outgoing, Publisher};
 use trawl_common::crawl::Books;
+use trawl_common::lane::Lane;
 use trawl_common::letter::DeadLetter;
 use trawl_common::line::Line;
 use trawl_common::message::Message;
@@ -80,6 +81,10 @@ impl Queue for RabbitMq {
             to_queue(&parked.message, names::rung(names::rung_for(parked.until.wait_from(now))))
         };
         self.publisher.send(parked.iter().map(outgoing)).await
+    }
+
+    fn time_to_live(&self, lane: Lane) -> Option<Duration> {
+        Some(self.queues.lane(lane).ttl)
     }
 
     fn wake(&self, until: UnixMs) -> UnixMs {

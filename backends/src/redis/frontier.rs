@@ -270,7 +270,8 @@ impl Frontier for RedisFrontier {
                     call.arg(finish.claim.url.as_str()).arg(finish.terminal.as_str());
                     call.arg(finish.why.unwrap_or_default()).arg(finish.bytes);
                     call.arg(finish.note.as_ref().map(control::encode).unwrap_or_default());
-                    call.arg(finish.landed.as_ref().map_or("", CanonicalUrl::as_str));
+                    call.arg(finish.landed.as_ref().map_or("", CanonicalUrl::as_str))
+                        .arg(finish.missing.join("\n"));
                 }
                 let answer: Vec<bool> = self.run(&call).await?;
                 for (&at, told) in places.iter().zip(answer) {

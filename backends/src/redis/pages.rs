@@ -1,5 +1,6 @@
-//! What is remembered of pages: the hash `T:pages`, URL -> `fetched_at depth change content`, then on lines of their own
-//! the entity tag and the date of the last change, each empty where there is none.
+//! What is remembered of pages: the hash `T:pages`, URL -> `depth fetched_at change content`, then on lines of their own
+//! the entity tag and the date of the last change, each empty where there is none. Of a page that was not visited yet there
+//! is the depth alone.
 
 use async_trait::async_trait;
 use redis::AsyncCommands;
@@ -39,6 +40,18 @@ impl Pages for RedisPages {
         Ok(known)
     }
 
+    async fn know(&self, spider: &SpiderName, found: &[(CanonicalUrl, u16)]) -> Result<()> {
+        let mut redis = self.redis.clone();
+        for batch in found.chunks(BATCH) {
+            let mut pipeline = redis::pipe();
+            for (url, depth) in batch {
+                pipeline.hset_nx(keys::pages(spider), url.as_str(), depth).ignore();
+            }
+            let () = pipeline.query_async(&mut redis).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+
     async fn note(&self, spider: &SpiderName, notes: &[(CanonicalUrl, Visited)]) -> Result<()> {
         let mut redis = self.redis.clone();
         for batch in notes.chunks(BATCH) {
@@ -62,7 +75,7 @@ impl Pages for RedisPages {
         scan.arg(keys::pages(spider)).arg(cursor).arg("COUNT").arg(BATCH);
         let (next, entries): (u64, Vec<(String, String)>) =
             scan.query_async(&mut self.redis.clone()).await.map_err(failed)?;
-        let page = |(url, text): &(String, String)| Some((url.parse().ok()?, decode(text)?));
+        let page = |(url, text): &(String, String)| Some((url.parse().ok()?, depth(text)?));
         Ok(Walk { pages: entries.iter().filter_map(page).collect(), next: (next > 0).then_some(next) })
     }
 }
@@ -75,7 +88,11 @@ fn encode(visited: &Visited) -> String {
     let Visited { fetched_at, validators, content, change, depth } = visited;
     let (etag, date) =
         (validators.etag().unwrap_or_default(), validators.last_modified().unwrap_or_default());
-    format!("{} {depth} {} {content}\n{etag}\n{date}", fetched_at.0, change.as_str())
+    format!("{depth} {} {} {content}\n{etag}\n{date}", fetched_at.0, change.as_str())
+}
+
+fn depth(text: &str) -> Option<u16> {
+    text.split(' ').next()?.parse().ok()
 }
 
 fn decode(text: &str) -> Option<Visited> {
@@ -83,8 +100,8 @@ fn decode(text: &str) -> Option<Visited> {
     let (facts, etag, date) = (lines.next()?, lines.next()?, lines.next()?);
     let mut facts = facts.split(' ');
     Some(Visited {
-        fetched_at: UnixMs(facts.next()?.parse().ok()?),
         depth: facts.next()?.parse().ok()?,
+        fetched_at: UnixMs(facts.next()?.parse().ok()?),
         change: facts.next()?.parse::<Change>().ok()?,
         content: facts.next()?.parse().ok()?,
         validators: Validators::new(Some(etag), Some(date)),

@@ -255,6 +255,8 @@ pub struct Finish {
     pub why: Option<&'static str>,
     /// How many bytes its body had.
     pub bytes: u64,
+    /// Which required fields its page lacks.
+    pub missing: Vec<String>,
     /// What the list of dead letters keeps of it, for `Failed` and `Expired`.
     pub note: Option<Note>,
     /// Where its redirects led to the page that was stored: that URL counts as seen from now on.
@@ -264,7 +266,7 @@ pub struct Finish {
 impl Finish {
     /// A URL that ended as `terminal`, about which there is nothing more to say.
     pub fn new(claim: Claim, terminal: Terminal) -> Self {
-        Self { claim, terminal, why: None, bytes: 0, note: None, landed: None }
+        Self { claim, terminal, why: None, bytes: 0, missing: Vec::new(), note: None, landed: None }
     }
 }
 

@@ -5,6 +5,7 @@ mod follow;
 mod items;
 mod place;
 mod recrawl;
+mod scope;
 
 use std::num::NonZeroU64;
 
@@ -12,6 +13,7 @@ pub use follow::Follow;
 pub use items::{Field, From, ItemRule, Kind, PageField};
 pub use place::{Mistake, Place, Sited};
 pub use recrawl::{Recrawl, UnknownRecrawl};
+pub use scope::Scope;
 
 use crate::names::SpiderName;
 use crate::rate::Rate;
@@ -25,7 +27,8 @@ pub struct Spider {
     pub name: SpiderName,
     /// Where it starts.
     pub start: Start,
-    /// The domains whose URLs it takes, each with all below it; any if there are none.
+    /// The domains whose URLs it takes, each with all below it; `*` for any. With none it takes what it starts from, and
+    /// follows links within one host.
     pub allowed_domains: Vec<String>,
     /// Which links it follows; none if it follows none.
     pub follow: Option<Follow>,

@@ -26,11 +26,6 @@ pub enum Recrawl {
 }
 
 impl Recrawl {
-    /// Whether anything is remembered of pages.
-    pub fn remembers(self) -> bool {
-        self != Self::Never
-    }
-
     /// Whether a server is asked for a page only if that has changed.
     pub fn asks_for_changes(self) -> bool {
         matches!(self, Self::Changed | Self::Age(_))

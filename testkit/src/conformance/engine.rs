@@ -171,7 +171,7 @@ pub(super) async fn handle(engine: &Engine, scene: &Scene<'_>, received: &Receiv
         let told = engine.frontier.hear(&scene.worker, std::slice::from_ref(message)).await?[0];
         if told != Heard::Drop {
             let claim = Claim { crawl: message.crawl.clone(), url: message.url.clone() };
-            let finish = Finish { claim, terminal: Terminal::Done, note: None, landed: None };
+            let finish = Finish::new(claim, Terminal::Done);
             engine.frontier.finish(&[finish]).await?;
         }
         engine.queue.ack(&[*receipt]).await?;

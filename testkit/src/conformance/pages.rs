@@ -20,6 +20,7 @@ macro_rules! pages_conformance {
             what_was_noted_is_remembered_in_the_order_asked
             every_part_and_every_absence_survives
             the_last_note_is_the_one_remembered
+            what_is_known_of_is_walked_and_was_not_visited
             what_is_forgotten_is_not_remembered
             spiders_remember_apart
             a_walk_meets_every_page
@@ -94,8 +95,23 @@ pub async fn the_last_note_is_the_one_remembered(pages: &Arc<dyn Pages>) -> Resu
         pages.note(&spider, &[(url.clone(), visited(number))]).await?;
         assert_eq!(pages.look(&spider, std::slice::from_ref(&url)).await?, [Some(visited(number))]);
     }
-    assert_eq!(pages.walk(&spider, 0).await?.pages, [(url, visited(2))]);
+    assert_eq!(pages.walk(&spider, 0).await?.pages, [(url, 2)]);
     Ok(())
+}
+
+/// Until it is; and to know of a page takes nothing from what is remembered of it.
+pub async fn what_is_known_of_is_walked_and_was_not_visited(pages: &Arc<dyn Pages>) -> Result<()> {
+    let (spider, url) = (spider(), page(&unique("site"), 0));
+    for _ in 0..2 {
+        pages.know(&spider, &[(url.clone(), 7)]).await?;
+        assert_eq!(pages.look(&spider, std::slice::from_ref(&url)).await?, [None]);
+        assert_eq!(pages.walk(&spider, 0).await?.pages, [(url.clone(), 7)]);
+    }
+    pages.note(&spider, &[(url.clone(), visited(3))]).await?;
+    pages.know(&spider, &[(url.clone(), 7)]).await?;
+    assert_eq!(pages.look(&spider, std::slice::from_ref(&url)).await?, [Some(visited(3))]);
+    assert_eq!(pages.walk(&spider, 0).await?.pages, [(url, 3)]);
+    pages.know(&spider, &[]).await
 }
 
 /// And may be noted again.
@@ -131,24 +147,26 @@ pub async fn spiders_remember_apart(pages: &Arc<dyn Pages>) -> Result<()> {
     Ok(())
 }
 
-/// Of its spider, and no other.
+/// Of its spider, and no other, visited or not.
 pub async fn a_walk_meets_every_page(pages: &Arc<dyn Pages>) -> Result<()> {
     const COUNT: usize = 1_700;
     let (spider, other, site) = (spider(), self::spider(), unique("site"));
     pages.note(&other, &notes(&site, COUNT)).await?;
-    pages.note(&spider, &notes(&site, COUNT)).await?;
+    let (known, noted): (Vec<_>, Vec<_>) =
+        notes(&site, COUNT).into_iter().partition(|(_, visited)| visited.depth % 2 == 0);
+    pages.note(&spider, &noted).await?;
+    let known: Vec<(CanonicalUrl, u16)> =
+        known.into_iter().map(|(url, visited)| (url, visited.depth)).collect();
+    pages.know(&spider, &known).await?;
     pages.note(&other, &notes(&unique("site"), COUNT)).await?;
     let mut met = BTreeSet::new();
     let mut cursor = Some(0);
     while let Some(at) = cursor {
         let walk = pages.walk(&spider, at).await?;
-        for (url, visited) in walk.pages {
-            assert_eq!(pages.look(&spider, std::slice::from_ref(&url)).await?, [Some(visited)]);
-            met.insert(url);
-        }
+        met.extend(walk.pages);
         cursor = walk.next;
     }
-    assert_eq!(met, (0..COUNT).map(|number| page(&site, number)).collect());
+    assert_eq!(met, (0..COUNT).map(|number| (page(&site, number), number as u16)).collect());
     Ok(())
 }
 
@@ -162,8 +180,9 @@ pub async fn a_walk_ends_though_its_pages_are_noted_meanwhile(pages: &Arc<dyn Pa
     let mut cursor = Some(0);
     while let Some(at) = cursor {
         let walk = pages.walk(&spider, at).await?;
-        pages.note(&spider, &walk.pages).await?;
-        met.extend(walk.pages.into_iter().map(|(url, _)| url));
+        let seen: Vec<_> = walk.pages.into_iter().map(|(url, _)| (url, visited(parts))).collect();
+        pages.note(&spider, &seen).await?;
+        met.extend(seen.into_iter().map(|(url, _)| url));
         cursor = walk.next;
         parts += 1;
         assert!(parts < COUNT, "it walks in a circle");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use trawl_common::crawl::CrawlState;
 use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Discovery, Heard, Result};
+use trawl_common::ports::{Discovery, Heard, Result, Terms};
 use trawl_common::time::UnixMs;
 
 use super::engine::{Engine, LIMIT, tend};
@@ -88,7 +88,8 @@ pub async fn the_end_of_a_cancelled_crawl_is_told_too(engine: &Engine) -> Result
 /// Nobody goes on with it; what was admitted ends as ever.
 pub async fn a_crawl_whose_producer_died_ends_without_it(engine: &Engine) -> Result<()> {
     let scene = Scene::new(&engine.frontier);
-    let lease = engine.frontier.open(&scene.crawl, "producer", Duration::from_millis(50)).await?;
+    let lease =
+        engine.frontier.open(&scene.crawl, &Terms::default(), "producer", Duration::from_millis(50)).await?;
     engine.send(&scene, &lease, &[scene.new_url(0)]).await?;
     scene.finish(0, Terminal::Done).await?;
     assert_eq!(scene.status().await?, CrawlState::Running, "its producer may go on");
@@ -105,7 +106,7 @@ pub async fn a_crawl_whose_producer_died_ends_without_it(engine: &Engine) -> Res
 /// Its producer has said all that it knows; a message that is still under way says more.
 pub async fn a_forgotten_crawl_ends_only_after_what_may_be_under_way(engine: &Engine) -> Result<()> {
     let scene = Scene::new(&engine.frontier);
-    let forgotten = Discovery { crawl: scene.crawl.clone(), token: 7 };
+    let forgotten = Discovery { crawl: scene.crawl.clone(), token: 7, terms: Terms::default() };
     let lease = engine.frontier.reopen(&forgotten, "producer", LONG).await?;
     engine.queue.publish(&[scene.message(0)]).await?;
     engine.frontier.close(lease).await?;

@@ -10,7 +10,7 @@ use trawl_common::letter::{Cause, Note};
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::outcome::{Class, Reason, Terminal};
-use trawl_common::ports::{Claim, Discovery, Finish, Frontier, Heard, NewUrl, Parking, Result, Start};
+use trawl_common::ports::{Claim, Discovery, Finish, Frontier, Heard, NewUrl, Parking, Result, Start, Terms};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
@@ -110,7 +110,13 @@ impl<'a> Scene<'a> {
     }
 
     pub(super) fn ending(&self, number: usize, terminal: Terminal) -> Finish {
-        Finish { claim: self.claim(number), terminal, note: Some(self.note(number, terminal)), landed: None }
+        let note = self.note(number, terminal);
+        let class = note.cause.class.filter(|_| terminal == Terminal::Failed);
+        Finish {
+            why: class.map(Class::as_str),
+            note: Some(note),
+            ..Finish::new(self.claim(number), terminal)
+        }
     }
 
     /// What is known of a failed page; on every other one, all that can be known.
@@ -131,7 +137,7 @@ impl<'a> Scene<'a> {
     }
 
     pub(super) async fn open(&self) -> Result<Discovery> {
-        self.frontier.open(&self.crawl, "producer", LONG).await
+        self.frontier.open(&self.crawl, &Terms::default(), "producer", LONG).await
     }
 
     /// Admits and confirms pages; returns which were new.

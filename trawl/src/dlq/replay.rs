@@ -6,7 +6,7 @@ use trawl_cli::{Fail, Outcome};
 use trawl_common::crawl::Books;
 use trawl_common::exit::Exit;
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
-use trawl_common::ports::{Discovery, Queue};
+use trawl_common::ports::{Discovery, Queue, Terms};
 use trawl_common::url::CanonicalUrl;
 
 use super::filter::{Filter, Walk};
@@ -85,7 +85,7 @@ impl Target {
         let into = successor(desk, &books).await?;
         anstream::eprintln!("crawl {} is {}: its URLs go into crawl {}", from.id, books.status, into.id);
         let holder = WorkerId::of_this_machine();
-        let lease = desk.frontier.open(&into, holder.as_str(), LEASE).await?;
+        let lease = desk.frontier.open(&into, &Terms::default(), holder.as_str(), LEASE).await?;
         Ok(Self { from, into, lease: Some(lease) })
     }
 

@@ -1,10 +1,10 @@
 -- KEYS: crawl, pending, failed, outbox, gone, seen, own, begun, hosts. ARGV: crawl id, then url, kind, why (empty: no word),
--- bytes, note (empty: none), where it landed (empty: there) for each.
+-- bytes, note (empty: none), where it landed (empty: there), the fields it lacks, a line each, for each.
 -- Returns for each whether this call ended it. A counter moves only where a record went.
 local recrawl, room = is_recrawl(KEYS[1]), room_in(KEYS[1])
 local answer, books, hosts = {}, {}, {}
-for i = 2, #ARGV, 6 do
-  local url, kind, why, bytes, note, landed = unpack(ARGV, i, i + 5)
+for i = 2, #ARGV, 7 do
+  local url, kind, why, bytes, note, landed, missing = unpack(ARGV, i, i + 6)
   local ended = redis.call('HDEL', KEYS[2], url)
   answer[#answer + 1] = ended
   if room then
@@ -25,6 +25,9 @@ for i = 2, #ARGV, 6 do
     add(hosts, host_of(url) .. ' bytes', bytes)
     if why ~= '' then
       add(books, kind .. ':' .. why, 1)
+    end
+    for field in string.gmatch(missing, '[^\n]+') do
+      add(books, 'missing:' .. field, 1)
     end
     redis.call('ZREM', KEYS[4], ARGV[1] .. ' ' .. url)
     if note ~= '' and (kind == 'failed' or kind == 'expired') then

@@ -143,7 +143,7 @@ pub async fn a_message_of_another_crawl_of_the_spider_is_dropped(frontier: &Arc<
     let foreign = Message::seed(first.url(0), second.crawl.clone(), Lane::Priority);
     assert_eq!(frontier.hear(&first.worker, &[foreign]).await?, [Heard::Drop]);
     let claim = Claim { crawl: second.crawl.clone(), url: first.url(0) };
-    let finish = Finish { claim, terminal: Terminal::Done, note: None, landed: None };
+    let finish = Finish::new(claim, Terminal::Done);
     assert_eq!(frontier.finish(&[finish]).await?, [false]);
     assert_eq!(first.books().await?.pending, 1);
     Ok(())

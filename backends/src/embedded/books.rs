@@ -1,0 +1,173 @@
+//! What is counted of a crawl beside its counters: why URLs ended, by host, in bytes.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, params};
+use trawl_common::crawl::{Counts, HostBooks};
+use trawl_common::outcome::Terminal;
+use trawl_common::url::authority;
+
+use super::crawls;
+use super::error::Result;
+
+/// What changes in the books of crawls by their rows, added up and written at once.
+#[derive(Default)]
+pub(super) struct Sums(BTreeMap<i64, Sum>);
+
+#[derive(Default)]
+struct Sum {
+    counts: Counts,
+    bytes: u64,
+    left_out: u64,
+    reasons: BTreeMap<String, u64>,
+    hosts: BTreeMap<String, (Counts, u64)>,
+}
+
+/// How a URL ended.
+#[derive(Clone, Copy)]
+pub(super) struct End {
+    pub(super) terminal: Terminal,
+    pub(super) why: Option<&'static str>,
+    pub(super) bytes: u64,
+}
+
+impl Sums {
+    /// A URL got its record.
+    pub(super) fn admitted(&mut self, crawl: i64, url: &str) {
+        let sum = self.0.entry(crawl).or_default();
+        sum.counts.admitted += 1;
+        sum.host(url).0.admitted += 1;
+    }
+
+    /// How many URLs like this one's host got theirs, as far as it is not written.
+    pub(super) fn admitted_of_host(&self, crawl: i64, url: &str) -> u64 {
+        let sum = self.0.get(&crawl);
+        sum.and_then(|sum| sum.hosts.get(authority(url))).map_or(0, |(counts, _)| counts.admitted)
+    }
+
+    /// A link was left out.
+    pub(super) fn left_out(&mut self, crawl: i64) {
+        self.0.entry(crawl).or_default().left_out += 1;
+    }
+
+    /// A page lacks a required field.
+    pub(super) fn missing(&mut self, crawl: i64, field: &str) {
+        *self.0.entry(crawl).or_default().reasons.entry(format!("missing:{field}")).or_default() += 1;
+    }
+
+    /// A record has gone.
+    pub(super) fn ended(&mut self, crawl: i64, url: &str, end: End) {
+        let sum = self.0.entry(crawl).or_default();
+        *sum.counts.of(end.terminal) += 1;
+        sum.bytes += end.bytes;
+        if let Some(why) = end.why {
+            *sum.reasons.entry(format!("{}:{why}", end.terminal.as_str())).or_default() += 1;
+        }
+        let (counts, bytes) = sum.host(url);
+        *counts.of(end.terminal) += 1;
+        *bytes += end.bytes;
+    }
+
+    /// Writes all of it.
+    pub(super) fn write(self, db: &Connection) -> Result<()> {
+        for (crawl, sum) in self.0 {
+            crawls::count(db, crawl, &sum.counts, sum.bytes, sum.left_out)?;
+            for (reason, count) in sum.reasons {
+                add_reason(db, crawl, &reason, count as i64)?;
+            }
+            for (host, (counts, bytes)) in sum.hosts {
+                add_host(db, crawl, &host, &counts, bytes)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sum {
+    fn host(&mut self, url: &str) -> &mut (Counts, u64) {
+        self.hosts.entry(authority(url).to_owned()).or_default()
+    }
+}
+
+/// Takes back that a URL of the crawl has reached a terminal state: it has a record again.
+pub(super) fn uncount(
+    db: &Connection,
+    crawl: i64,
+    url: &str,
+    terminal: Terminal,
+    why: Option<&str>,
+) -> Result<()> {
+    crawls::uncount(db, crawl, terminal)?;
+    if let Some(why) = why {
+        add_reason(db, crawl, &format!("{}:{why}", terminal.as_str()), -1)?;
+    }
+    let sql = format!(
+        "UPDATE crawl_hosts SET {terminal} = {terminal} - 1 WHERE crawl = ?1 AND host = ?2",
+        terminal = terminal.as_str()
+    );
+    db.prepare_cached(&sql)?.execute(params![crawl, authority(url)])?;
+    Ok(())
+}
+
+/// How many URLs of a host a crawl has admitted.
+pub(super) fn admitted_of_host(db: &Connection, crawl: i64, url: &str) -> Result<u64> {
+    let sql = "SELECT coalesce(sum(admitted), 0) FROM crawl_hosts WHERE crawl = ?1 AND host = ?2";
+    let of = params![crawl, authority(url)];
+    Ok(db.prepare_cached(sql)?.query_row(of, |row| row.get::<_, i64>(0))? as u64)
+}
+
+/// How many URLs of a crawl ended why.
+pub(super) fn reasons(db: &Connection, crawl: i64) -> Result<BTreeMap<String, u64>> {
+    let mut select =
+        db.prepare_cached("SELECT reason, count FROM crawl_reasons WHERE crawl = ?1 AND count > 0")?;
+    let reason = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64));
+    Ok(select.query_map([crawl], reason)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// A crawl's books by host, those with the most URLs first.
+pub(super) fn hosts(db: &Connection, crawl: i64, most: usize) -> Result<Vec<HostBooks>> {
+    let mut select = db.prepare_cached(
+        "SELECT host, admitted, done, failed, skipped, expired, cancelled, bytes FROM crawl_hosts
+         WHERE crawl = ?1 ORDER BY admitted DESC, host LIMIT ?2",
+    )?;
+    let host = |row: &rusqlite::Row<'_>| {
+        let number = |column| row.get::<_, i64>(column).map(|count| count as u64);
+        let counts = Counts {
+            admitted: number(1)?,
+            done: number(2)?,
+            failed: number(3)?,
+            skipped: number(4)?,
+            expired: number(5)?,
+            cancelled: number(6)?,
+        };
+        Ok(HostBooks { host: row.get(0)?, counts, bytes: number(7)? })
+    };
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    Ok(select.query_map([crawl, most], host)?.collect::<rusqlite::Result<_>>()?)
+}
+
+fn add_reason(db: &Connection, crawl: i64, reason: &str, count: i64) -> Result<()> {
+    db.prepare_cached(
+        "INSERT INTO crawl_reasons (crawl, reason, count) VALUES (?1, ?2, ?3)
+         ON CONFLICT DO UPDATE SET count = count + excluded.count",
+    )?
+    .execute(params![crawl, reason, count])?;
+    Ok(())
+}
+
+fn add_host(db: &Connection, crawl: i64, host: &str, counts: &Counts, bytes: u64) -> Result<()> {
+    let Counts { admitted, done, failed, skipped, expired, cancelled } = *counts;
+    let numbers = [admitted, done, failed, skipped, expired, cancelled, bytes].map(|count| count as i64);
+    let [admitted, done, failed, skipped, expired, cancelled, bytes] = numbers;
+    db.prepare_cached(
+        "INSERT INTO crawl_hosts (crawl, host, admitted, done, failed, skipped, expired, cancelled, bytes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+         ON CONFLICT DO UPDATE SET
+             admitted = admitted + excluded.admitted, done = done + excluded.done,
+             failed = failed + excluded.failed, skipped = skipped + excluded.skipped,
+             expired = expired + excluded.expired, cancelled = cancelled + excluded.cancelled,
+             bytes = bytes + excluded.bytes",
+    )?
+    .execute(params![crawl, host, admitted, done, failed, skipped, expired, cancelled, bytes])?;
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! Which URLs are a spider's, and which links it follows. Pure: looked at before a URL is asked of the frontier.
+
+use regex::{RegexSet, RegexSetBuilder};
+
+use super::place::{Mistake, Sited};
+use super::{Follow, Spider};
+use crate::url::CanonicalUrl;
+
+/// The most memory that the compiled patterns of one list may take.
+const MAX_PATTERNS: usize = 16 << 20;
+
+/// The bounds of a spider, ready to be asked.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    domains: Vec<String>,
+    follow: Option<Bounds>,
+}
+
+#[derive(Clone, Debug)]
+struct Bounds {
+    include: RegexSet,
+    exclude: RegexSet,
+    depth: u16,
+    max_repeats: usize,
+}
+
+impl Scope {
+    /// The scope of a spider. The mistakes are the patterns that are none.
+    pub fn of(spider: &Spider) -> Result<Self, Vec<Mistake>> {
+        let bounds = spider.follow.as_ref().map(Bounds::of).transpose()?;
+        let domains = spider.allowed_domains.iter().map(|domain| domain.to_ascii_lowercase()).collect();
+        Ok(Self { domains, follow: bounds })
+    }
+
+    /// Whether a URL is within the spider's domains; with none named, or `*`, each one is.
+    pub fn takes(&self, url: &CanonicalUrl) -> bool {
+        let host = url.host();
+        self.domains.is_empty() || self.domains.iter().any(|domain| domain == "*" || host.is_within(domain))
+    }
+
+    /// Whether a link to `link` is followed, which `page` has and which is `depth` links away from the start. With no domains
+    /// named, a link is followed to the page's own host, whether it begins with `www.` or not.
+    pub fn follows(&self, page: &CanonicalUrl, link: &CanonicalUrl, depth: u16) -> bool {
+        let Some(bounds) = &self.follow else { return false };
+        let is_near = if self.domains.is_empty() { is_same_host(page, link) } else { self.takes(link) };
+        is_near && bounds.admit(link, depth)
+    }
+
+    /// Whether links of pages at this depth can be followed at all.
+    pub fn follows_from(&self, depth: u16) -> bool {
+        self.follow.as_ref().is_some_and(|bounds| depth < bounds.depth)
+    }
+}
+
+impl Bounds {
+    fn of(follow: &Follow) -> Result<Self, Vec<Mistake>> {
+        let (include, exclude) = (patterns("include", &follow.include), patterns("exclude", &follow.exclude));
+        match (include, exclude) {
+            (Ok(include), Ok(exclude)) => Ok(Self {
+                include,
+                exclude,
+                depth: follow.depth,
+                max_repeats: usize::from(follow.max_repeats),
+            }),
+            (include, exclude) => Err(include.err().into_iter().chain(exclude.err()).flatten().collect()),
+        }
+    }
+
+    fn admit(&self, link: &CanonicalUrl, depth: u16) -> bool {
+        depth <= self.depth
+            && (self.include.is_empty() || self.include.is_match(link.as_str()))
+            && !self.exclude.is_match(link.as_str())
+            && most_repeats(link) <= self.max_repeats
+    }
+}
+
+/// The patterns as one, which takes as long to match as the longest of them.
+fn patterns(name: &str, list: &[Sited<String>]) -> Result<RegexSet, Vec<Mistake>> {
+    let compile = |patterns: &[&str]| RegexSetBuilder::new(patterns).size_limit(MAX_PATTERNS).build();
+    let all: Vec<&str> = list.iter().map(|pattern| pattern.value.as_str()).collect();
+    compile(&all).map_err(|error| {
+        let mistaken = list.iter().filter_map(|pattern| {
+            let error = compile(&[&pattern.value]).err()?;
+            Some(Mistake::at(pattern, format_args!("follow.{name}: {}", in_a_line(&error))))
+        });
+        let mistakes: Vec<Mistake> = mistaken.collect();
+        if mistakes.is_empty() {
+            let what = format!("follow.{name}: the patterns together are too large: {}", in_a_line(&error));
+            return vec![Mistake { place: list.first().and_then(|pattern| pattern.place), what }];
+        }
+        mistakes
+    })
+}
+
+/// What is wrong with a pattern: the last line of an error that draws it.
+fn in_a_line(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
+}
+
+fn is_same_host(page: &CanonicalUrl, link: &CanonicalUrl) -> bool {
+    let (page, link) = (page.host(), link.host());
+    let bare = |host: &str| host.strip_prefix("www.").unwrap_or(host).to_owned();
+    bare(page.as_str()) == bare(link.as_str())
+}
+
+/// How often the most frequent part of a path is in it. A site that links to itself in circles makes it grow.
+fn most_repeats(url: &CanonicalUrl) -> usize {
+    let rest = url.as_str().splitn(4, '/').nth(3).unwrap_or_default();
+    let path = rest.split('?').next().unwrap_or_default();
+    let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    parts.sort_unstable();
+    parts.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::SpiderName;
+    use crate::settings::Items;
+
+    fn spider(domains: &[&str], follow: Follow) -> Spider {
+        Spider {
+            allowed_domains: domains.iter().map(ToString::to_string).collect(),
+            follow: Some(follow),
+            ..Spider::without_file(SpiderName::default(), &Items::default())
+        }
+    }
+
+    fn url(text: &str) -> CanonicalUrl {
+        text.parse().unwrap()
+    }
+
+    fn follows(spider: &Spider, page: &str, link: &str) -> bool {
+        Scope::of(spider).unwrap().follows(&url(page), &url(link), 1)
+    }
+
+    #[test]
+    fn with_domains_named_links_within_them_are_followed_from_wherever() {
+        let spider = spider(&["Example.com"], Follow::default());
+        assert!(follows(&spider, "http://elsewhere.example/", "http://shop.example.com/a"));
+        assert!(!follows(&spider, "http://example.com/", "http://badexample.com/"));
+        assert!(follows(&self::spider(&["*"], Follow::default()), "http://a.example/", "http://b.example/"));
+    }
+
+    #[test]
+    fn with_none_named_links_are_followed_to_the_pages_own_host() {
+        let spider = spider(&[], Follow::default());
+        assert!(follows(&spider, "http://example.com/", "https://www.example.com/a"));
+        assert!(follows(&spider, "http://www.example.com:8080/", "http://example.com/"));
+        assert!(!follows(&spider, "http://example.com/", "http://blog.example.com/"));
+        assert!(Scope::of(&spider).unwrap().takes(&url("http://anywhere.example/")));
+    }
+
+    #[test]
+    fn patterns_are_searched_in_the_url_and_exclusion_wins() {
+        let patterns = |list: &[&str]| list.iter().map(|text| Sited::nowhere(*text)).collect::<Vec<_>>();
+        let follow = Follow {
+            include: patterns(&["/product/", "[?&]page=\\d+"]),
+            exclude: patterns(&["[?&]sort="]),
+            ..Follow::default()
+        };
+        let spider = spider(&[], follow);
+        let follows = |path: &str| follows(&spider, "http://a.example/", &format!("http://a.example{path}"));
+        assert!(follows("/product/1") && follows("/list?page=2"));
+        assert!(!follows("/about") && !follows("/product/1?sort=up"));
+    }
+
+    #[test]
+    fn depth_and_repetition_are_bounded() {
+        let spider = spider(&[], Follow { depth: 2, max_repeats: 2, ..Follow::default() });
+        let scope = Scope::of(&spider).unwrap();
+        let link = |text: &str, depth| scope.follows(&url("http://a.example/"), &url(text), depth);
+        assert!(link("http://a.example/x", 2) && !link("http://a.example/x", 3));
+        assert!(link("http://a.example/x/y/x", 1) && !link("http://a.example/x/y/x/y/x/", 1));
+        assert!(link("http://a.example/y?x/x/x/x", 1));
+        assert!(scope.follows_from(1) && !scope.follows_from(2));
+    }
+
+    #[test]
+    fn every_pattern_that_is_none_is_named_where_it_stands() {
+        let place = Some(super::super::Place { line: 3, column: 9 });
+        let bad = |text: &str| Sited { value: text.to_owned(), place };
+        let follow = Follow {
+            include: vec![bad("("), Sited::nowhere("fine")],
+            exclude: vec![bad("[z-a]")],
+            ..Follow::default()
+        };
+        let mistakes = Scope::of(&spider(&[], follow)).unwrap_err();
+        let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        assert_eq!(mistakes.len(), 2, "{told:?}");
+        assert!(
+            told[0].starts_with("follow.include: ") && told[1].starts_with("follow.exclude: "),
+            "{told:?}"
+        );
+        assert!(mistakes.iter().all(|mistake| mistake.place == place));
+    }
+}

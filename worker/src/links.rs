@@ -1,0 +1,86 @@
+//! What a page links to, on its way into the frontier.
+
+use moka::sync::Cache;
+use trawl_common::message::Message;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{Claim, Linking, NewUrl, Ports};
+use trawl_common::route::{self, Hints};
+use trawl_common::time::UnixMs;
+use trawl_common::url::{CanonicalUrl, Fingerprint};
+
+use crate::Shared;
+use crate::job::{Job, claim};
+
+/// So many links are remembered as known.
+const REMEMBERED: u64 = 200_000;
+
+/// The links that the frontier is known to have seen: pages of one site link to the same others again and again.
+pub(crate) struct Known(Cache<Fingerprint, ()>);
+
+impl Default for Known {
+    fn default() -> Self {
+        Self(Cache::new(REMEMBERED))
+    }
+}
+
+impl Known {
+    fn has(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {
+        self.0.contains_key(&key(crawl, url))
+    }
+
+    fn add(&self, crawl: &CrawlRef, url: &CanonicalUrl) {
+        self.0.insert(key(crawl, url), ());
+    }
+}
+
+fn key(crawl: &CrawlRef, url: &CanonicalUrl) -> Fingerprint {
+    Fingerprint::of(&format!("{} {} {url}", crawl.spider, crawl.id))
+}
+
+/// The links of a page that are within its spider's scope and not known yet, each with its lane and its deadline.
+pub(crate) fn to_follow(shared: &Shared, job: &Job, links: Vec<CanonicalUrl>) -> Vec<NewUrl> {
+    let Job { message: Message { url: page, crawl, depth, .. }, spider, .. } = job;
+    let depth = depth.saturating_add(1);
+    let followed = links.into_iter().filter(|link| {
+        spider.scope.follows(page, link, depth) && link != page && !shared.known.has(crawl, link)
+    });
+    let now = UnixMs::now();
+    let new = |url: CanonicalUrl| {
+        let routed = route::route(&spider.route, &url, Hints::default());
+        let ttl = routed.ttl.into_iter().chain(shared.ports.queue.time_to_live(routed.lane)).min();
+        let deadline = ttl.map(|ttl| now.plus(ttl));
+        NewUrl { url, lane: routed.lane, deadline, depth, referrer: Some(page.clone()) }
+    };
+    followed.map(new).collect()
+}
+
+/// 1. Admits what pages link to.
+/// 2. Publishes what is new of it.
+/// 3. Confirms that.
+///
+/// Returns the pages that this worker no longer holds: their links were not admitted, so they are not to be finished.
+pub(crate) async fn admit(shared: &Shared, pages: &[Linking]) -> Vec<Claim> {
+    let Shared { ports: Ports { frontier, queue, .. }, health, .. } = shared;
+    let admitting = || frontier.admit_links(&shared.id, pages);
+    let admitted = health.until_done("admitting links", admitting).await;
+    let mut lost = Vec::new();
+    let mut messages = Vec::new();
+    for (Linking { page, links }, admitted) in pages.iter().zip(admitted) {
+        let Some(admitted) = admitted else {
+            lost.push(page.clone());
+            continue;
+        };
+        let new = links.iter().zip(admitted).filter(|(_, is_new)| *is_new);
+        messages.extend(new.map(|(link, _)| link.message(&page.crawl)));
+    }
+    if !messages.is_empty() {
+        health.until_done("publishing links", || queue.publish(&messages)).await;
+        for (crawl, urls) in crate::settle::urls_by_crawl(messages.into_iter()) {
+            health.until_done("confirming links", || frontier.confirm(&crawl, &urls)).await;
+        }
+    }
+    for Linking { page, links } in pages.iter().filter(|linking| !lost.contains(&linking.page)) {
+        links.iter().for_each(|link| shared.known.add(&page.crawl, &link.url));
+    }
+    lost
+}
