@@ -13,6 +13,7 @@ pub mod host;
 pub mod item;
 pub mod lane;
 pub mod letter;
+pub mod lifetime;
 pub mod line;
 pub mod message;
 pub mod names;
