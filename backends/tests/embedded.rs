@@ -126,7 +126,7 @@ fn claim(number: usize) -> Claim {
 }
 
 async fn admit(engine: &Embedded, numbers: std::ops::Range<usize>) -> Discovery {
-    let lease = engine.frontier().open(&crawl(), &Terms::default(), "producer", LONG).await.unwrap();
+    let lease = engine.frontier().open(&crawl(), Terms::default(), "producer", LONG).await.unwrap();
     let pages: Vec<NewUrl> = numbers.map(page).collect();
     engine.frontier().admit(&lease, &pages).await.unwrap();
     lease
@@ -195,7 +195,7 @@ async fn a_paused_crawl_is_handed_out_after_it_and_others_meanwhile() {
     engine.frontier().park(&worker(), &[parking]).await.unwrap();
     engine.control().pause(&crawl()).await.unwrap();
     let other = CrawlRef { id: "c2".parse().unwrap(), spider: "s2".parse().unwrap() };
-    let other_lease = engine.frontier().open(&other, &Terms::default(), "producer", LONG).await.unwrap();
+    let other_lease = engine.frontier().open(&other, Terms::default(), "producer", LONG).await.unwrap();
     engine.frontier().admit(&other_lease, &[page(7)]).await.unwrap();
     engine.frontier().admit(&lease, &[page(4)]).await.unwrap();
     assert_eq!(available(&engine).await, [7]);
@@ -228,7 +228,7 @@ async fn what_is_forgotten_is_forgotten_beyond_memory_and_the_rest_is_not() {
     engine.frontier().finish(&done).await.unwrap();
     engine.control().cancel(&crawl()).await.unwrap();
     let next = CrawlRef { id: "c2".parse().unwrap(), ..crawl() };
-    let next_lease = engine.frontier().open(&next, &Terms::default(), "another", LONG).await.unwrap();
+    let next_lease = engine.frontier().open(&next, Terms::default(), "another", LONG).await.unwrap();
     assert_ne!(next_lease.token, lease.token, "a cancelled crawl has no sources left to read");
     let pages: Vec<NewUrl> = (0..COUNT).map(page).collect();
     let new = engine.frontier().admit(&next_lease, &pages).await.unwrap();
@@ -321,7 +321,7 @@ async fn a_file_of_version_1_is_brought_up_to_date() {
         assert_eq!(engine.control().failed(&crawl(), 0).await.unwrap().urls.len(), 1);
     }
     let engine = open(&path);
-    let lease = engine.frontier().open(&crawl(), &Terms::default(), "producer", LONG).await.unwrap();
+    let lease = engine.frontier().open(&crawl(), Terms::default(), "producer", LONG).await.unwrap();
     let pages: Vec<NewUrl> = (0..4).map(page).collect();
     assert_eq!(engine.frontier().admit(&lease, &pages).await.unwrap(), [false, false, false, true]);
     assert_eq!(engine.control().replay(&crawl(), &crawl(), &[page(1).url]).await.unwrap().len(), 1);

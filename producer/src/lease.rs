@@ -31,7 +31,7 @@ impl Lease {
         frontier: Arc<dyn Frontier>,
         health: Arc<Health>,
         crawl: &CrawlRef,
-        terms: &Terms,
+        terms: Terms,
         ttl: Duration,
     ) -> Result<Self> {
         let holder = WorkerId::of_this_machine();

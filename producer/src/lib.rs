@@ -118,7 +118,7 @@ pub async fn run(
     let (findings, discovered) = discover(Arc::clone(&settings), job, &progress, stop)?;
     let health = Arc::new(Health::default());
     let lease =
-        lease::Lease::take(Arc::clone(&ports.frontier), Arc::clone(&health), crawl, &terms, ttl).await?;
+        lease::Lease::take(Arc::clone(&ports.frontier), Arc::clone(&health), crawl, terms, ttl).await?;
     let max_backlog = settings.producer.max_backlog.get();
     let backlog = Backlog::of(
         crawl,

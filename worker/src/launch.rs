@@ -8,7 +8,7 @@ use futures::FutureExt;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use trawl_common::outcome::{Class, Failure, Outcome, Reason};
+use trawl_common::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::ports::{Claim, Start};
 use trawl_common::settings::Acks;
 use trawl_common::time::UnixMs;

@@ -9,7 +9,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint};
 
 use crate::Shared;
-use crate::job::{Job, claim};
+use crate::job::Job;
 
 /// So many links are remembered as known.
 const REMEMBERED: u64 = 200_000;

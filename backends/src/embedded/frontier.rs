@@ -45,8 +45,8 @@ fn addresses(claims: &[Claim]) -> Vec<Address> {
 
 #[async_trait]
 impl Frontier for EmbeddedFrontier {
-    async fn open(&self, crawl: &CrawlRef, terms: &Terms, holder: &str, ttl: Duration) -> Result<Discovery> {
-        let (crawl, terms, holder) = (crawl.clone(), *terms, holder.to_owned());
+    async fn open(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Discovery> {
+        let (crawl, holder) = (crawl.clone(), holder.to_owned());
         self.store.call(move |db, memory| transitions::open(db, memory, &crawl, &terms, holder, ttl)).await
     }
 
@@ -59,7 +59,7 @@ impl Frontier for EmbeddedFrontier {
 
     /// The same as to open: a file forgets nothing, so there is nothing under way to wait for.
     async fn reopen(&self, lost: &Discovery, holder: &str, ttl: Duration) -> Result<Discovery> {
-        self.open(&lost.crawl, &lost.terms, holder, ttl).await
+        self.open(&lost.crawl, lost.terms, holder, ttl).await
     }
 
     async fn renew(&self, lease: &Discovery, ttl: Duration) -> Result<()> {

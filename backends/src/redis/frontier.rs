@@ -114,8 +114,8 @@ impl RedisFrontier {
 
 #[async_trait]
 impl Frontier for RedisFrontier {
-    async fn open(&self, crawl: &CrawlRef, terms: &Terms, holder: &str, ttl: Duration) -> Result<Discovery> {
-        self.take_lease(crawl, *terms, holder, ttl, false).await
+    async fn open(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Discovery> {
+        self.take_lease(crawl, terms, holder, ttl, false).await
     }
 
     async fn terms(&self, crawl: &CrawlRef) -> Result<Terms> {

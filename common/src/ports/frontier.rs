@@ -29,7 +29,7 @@ pub trait Frontier: Send + Sync {
     /// crawled before is settled when it is opened first, its limits each time.
     ///
     /// Fails with `Busy` while another `holder` has the lease, with `Stale` if the crawl is over.
-    async fn open(&self, crawl: &CrawlRef, terms: &Terms, holder: &str, ttl: Duration) -> Result<Discovery>;
+    async fn open(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Discovery>;
 
     /// The terms of a crawl; those of no crawl in particular, if it is not known.
     async fn terms(&self, crawl: &CrawlRef) -> Result<Terms>;

@@ -19,6 +19,7 @@ use bytesize::ByteSize;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tokio_util::sync::CancellationToken;
+use trawl_common::ports::Terms;
 use trawl_common::rate::Rate;
 use trawl_common::settings::Settings;
 use trawl_producer::{Finding, Html, Job, Lifetime, Report, Source, preview};
@@ -115,7 +116,7 @@ fn job<'a>(servers: impl IntoIterator<Item = &'a Server>) -> Job {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let source = |server: &Server| format!("{}/map", server.origin).parse::<Source>().unwrap();
     let sources = servers.into_iter().map(source).collect();
-    Job { sources, limit: None, html: Html::IsAnError, lifetime: Lifetime::Lane }
+    Job { sources, limit: None, html: Html::IsAnError, lifetime: Lifetime::Lane, terms: Terms::default() }
 }
 
 /// Reads the attacker's source and, after it, an honest one.

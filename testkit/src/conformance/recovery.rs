@@ -89,7 +89,7 @@ pub async fn the_end_of_a_cancelled_crawl_is_told_too(engine: &Engine) -> Result
 pub async fn a_crawl_whose_producer_died_ends_without_it(engine: &Engine) -> Result<()> {
     let scene = Scene::new(&engine.frontier);
     let lease =
-        engine.frontier.open(&scene.crawl, &Terms::default(), "producer", Duration::from_millis(50)).await?;
+        engine.frontier.open(&scene.crawl, Terms::default(), "producer", Duration::from_millis(50)).await?;
     engine.send(&scene, &lease, &[scene.new_url(0)]).await?;
     scene.finish(0, Terminal::Done).await?;
     assert_eq!(scene.status().await?, CrawlState::Running, "its producer may go on");

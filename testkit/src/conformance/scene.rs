@@ -137,7 +137,7 @@ impl<'a> Scene<'a> {
     }
 
     pub(super) async fn open(&self) -> Result<Discovery> {
-        self.frontier.open(&self.crawl, &Terms::default(), "producer", LONG).await
+        self.frontier.open(&self.crawl, Terms::default(), "producer", LONG).await
     }
 
     /// Admits and confirms pages; returns which were new.

@@ -26,7 +26,7 @@ async fn right(scene: &Scene<'_>, lease: &Discovery) -> Option<ErrorKind> {
 async fn take_lapsed(scene: &Scene<'_>) -> Result<Discovery> {
     let mut taken = None;
     eventually(LIMIT, async || {
-        match scene.frontier.open(&scene.crawl, &Terms::default(), "successor", LONG).await {
+        match scene.frontier.open(&scene.crawl, Terms::default(), "successor", LONG).await {
             Ok(lease) => taken = Some(lease),
             Err(error) if error.kind == ErrorKind::Busy => {}
             Err(error) => return Err(error),
@@ -40,11 +40,11 @@ async fn take_lapsed(scene: &Scene<'_>) -> Result<Discovery> {
 /// `Busy` names the holder and the crawl, for the person who waits.
 pub async fn a_second_producer_is_told_who_reads_the_sources(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier);
-    scene.frontier.open(&scene.crawl, &Terms::default(), "first-producer", LONG).await?;
+    scene.frontier.open(&scene.crawl, Terms::default(), "first-producer", LONG).await?;
     let next = scene.next_crawl();
     for crawl in [&scene.crawl, &next.crawl] {
         let refused = frontier
-            .open(crawl, &Terms::default(), "second-producer", LONG)
+            .open(crawl, Terms::default(), "second-producer", LONG)
             .await
             .expect_err("the lease is taken");
         assert_eq!(refused.kind, ErrorKind::Busy);
@@ -78,7 +78,7 @@ pub async fn a_lapsed_lease_is_for_the_next_and_stale_for_the_last(
     frontier: &Arc<dyn Frontier>,
 ) -> Result<()> {
     let scene = Scene::new(frontier);
-    let lapsed = frontier.open(&scene.crawl, &Terms::default(), "producer", BRIEF).await?;
+    let lapsed = frontier.open(&scene.crawl, Terms::default(), "producer", BRIEF).await?;
     let lease = take_lapsed(&scene).await?;
     assert_eq!(right(&scene, &lapsed).await, Some(ErrorKind::Stale));
     assert_eq!(kind(frontier.renew(&lapsed, LONG).await), Some(ErrorKind::Stale));
@@ -92,13 +92,13 @@ pub async fn a_lapsed_lease_is_for_the_next_and_stale_for_the_last(
 pub async fn a_renewed_lease_outlives_its_first_term(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier);
     let hourglass = scene.other_spider();
-    let lease = frontier.open(&scene.crawl, &Terms::default(), "producer", BRIEF * 4).await?;
+    let lease = frontier.open(&scene.crawl, Terms::default(), "producer", BRIEF * 4).await?;
     frontier.renew(&lease, LONG).await?;
-    frontier.open(&hourglass.crawl, &Terms::default(), "producer", BRIEF * 4).await?;
+    frontier.open(&hourglass.crawl, Terms::default(), "producer", BRIEF * 4).await?;
     take_lapsed(&hourglass).await?;
     assert_eq!(right(&scene, &lease).await, None);
     assert_eq!(
-        kind(frontier.open(&scene.crawl, &Terms::default(), "successor", LONG).await),
+        kind(frontier.open(&scene.crawl, Terms::default(), "successor", LONG).await),
         Some(ErrorKind::Busy)
     );
     Ok(())
@@ -107,7 +107,7 @@ pub async fn a_renewed_lease_outlives_its_first_term(frontier: &Arc<dyn Frontier
 /// Even if nobody has taken it: by then it may have been taken for dead.
 pub async fn a_lapsed_lease_cannot_be_renewed(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier);
-    let lease = frontier.open(&scene.crawl, &Terms::default(), "producer", BRIEF).await?;
+    let lease = frontier.open(&scene.crawl, Terms::default(), "producer", BRIEF).await?;
     eventually(LIMIT, async || Ok(right(&scene, &lease).await == Some(ErrorKind::Stale))).await?;
     assert_eq!(kind(frontier.renew(&lease, LONG).await), Some(ErrorKind::Stale));
     assert_eq!(right(&scene, &lease).await, Some(ErrorKind::Stale));
@@ -117,7 +117,7 @@ pub async fn a_lapsed_lease_cannot_be_renewed(frontier: &Arc<dyn Frontier>) -> R
 /// With its URLs, its counters and, again, the right to admit.
 pub async fn a_lapsed_lease_is_taken_again_by_its_holder(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier);
-    let lease = frontier.open(&scene.crawl, &Terms::default(), "producer", BRIEF).await?;
+    let lease = frontier.open(&scene.crawl, Terms::default(), "producer", BRIEF).await?;
     frontier.admit(&lease, &[scene.new_url(0)]).await?;
     eventually(LIMIT, async || Ok(right(&scene, &lease).await == Some(ErrorKind::Stale))).await?;
     let again = frontier.reopen(&lease, "producer", LONG).await?;
@@ -130,7 +130,7 @@ pub async fn a_lapsed_lease_is_taken_again_by_its_holder(frontier: &Arc<dyn Fron
 /// To lose a lease may be to lose it to someone, or with its crawl.
 pub async fn a_lease_that_another_has_is_not_taken_again(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier);
-    let lost = frontier.open(&scene.crawl, &Terms::default(), "producer", BRIEF).await?;
+    let lost = frontier.open(&scene.crawl, Terms::default(), "producer", BRIEF).await?;
     let lease = take_lapsed(&scene).await?;
     assert_eq!(kind(frontier.reopen(&lost, "producer", LONG).await), Some(ErrorKind::Busy));
     frontier.close(lease).await?;
@@ -158,7 +158,7 @@ pub async fn a_lease_renewed_for_no_time_is_given_back(frontier: &Arc<dyn Fronti
     scene.finish(0, Terminal::Done).await?;
     let books = scene.books().await?;
     assert_eq!((books.status, books.discovered), (CrawlState::Running, false));
-    frontier.open(&scene.crawl, &Terms::default(), "successor", LONG).await?;
+    frontier.open(&scene.crawl, Terms::default(), "successor", LONG).await?;
     Ok(())
 }
 
@@ -170,7 +170,7 @@ pub async fn a_lease_given_back_is_stale(frontier: &Arc<dyn Frontier>) -> Result
     assert_eq!(right(&scene, &lease).await, Some(ErrorKind::Stale));
     assert_eq!(kind(frontier.renew(&lease, LONG).await), Some(ErrorKind::Stale));
     assert!(scene.books().await?.discovered);
-    frontier.open(&scene.next_crawl().crawl, &Terms::default(), "successor", LONG).await?;
+    frontier.open(&scene.next_crawl().crawl, Terms::default(), "successor", LONG).await?;
     Ok(())
 }
 

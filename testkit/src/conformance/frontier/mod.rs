@@ -2,12 +2,14 @@
 
 mod admission;
 mod ending;
+mod following;
 mod handling;
 mod leases;
 mod possession;
 
 pub use admission::*;
 pub use ending::*;
+pub use following::*;
 pub use handling::*;
 pub use leases::*;
 pub use possession::*;
@@ -21,6 +23,7 @@ macro_rules! frontier_conformance {
             a_url_that_nobody_keeps_is_taken_over
             a_url_that_is_kept_is_not_taken_over
             a_url_that_is_heard_again_is_kept
+            a_crawl_that_has_done_all_that_it_may_skips_the_rest
         }
         $crate::promises! { $fixture, frontier:
             a_url_is_admitted_once_however_often_it_is_named
@@ -74,6 +77,16 @@ macro_rules! frontier_conformance {
             a_crawl_with_no_url_left_ends_with_discovery
             an_empty_crawl_ends_with_discovery
             the_clock_of_a_crawl_stops_at_its_end
+            what_pages_link_to_is_admitted_once
+            only_the_holder_of_a_page_admits_its_links
+            any_number_of_links_is_answered_in_order
+            links_to_one_host_are_taken_up_to_a_limit
+            no_more_pages_begin_than_the_crawl_may_do
+            more_than_it_may_do_is_never_counted_as_done
+            a_recrawl_takes_each_url_once_though_all_were_seen
+            what_a_recrawl_did_not_fetch_stays_as_it_was
+            the_terms_of_a_crawl_are_known
+            the_books_tell_why_where_and_how_much
             an_unknown_crawl_has_no_books
             crawls_are_listed_the_newest_first
         }

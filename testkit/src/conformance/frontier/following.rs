@@ -1,0 +1,272 @@
+//! How links get in, and what bounds a crawl.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::Duration;
+
+use trawl_common::crawl::{Books, CrawlState};
+use trawl_common::names::WorkerId;
+use trawl_common::outcome::{Skip, Terminal};
+use trawl_common::ports::{Discovery, Finish, Frontier, Heard, Linking, NewUrl, Result, Start, Terms};
+use trawl_common::spider::Recrawl;
+
+use crate::conformance::eventually;
+use crate::conformance::scene::{LONG, Scene, TAKE};
+
+impl Scene<'_> {
+    async fn open_with(&self, terms: Terms) -> Result<Discovery> {
+        self.frontier.open(&self.crawl, terms, "producer", LONG).await
+    }
+
+    /// Has a worker admit what a page links to.
+    async fn follow(&self, worker: &WorkerId, from: usize, to: &[usize]) -> Result<Option<Vec<bool>>> {
+        let link =
+            |number: &usize| NewUrl { depth: 1, referrer: Some(self.url(from)), ..self.new_url(*number) };
+        let linking = Linking { page: self.claim(from), links: to.iter().map(link).collect() };
+        Ok(self.frontier.admit_links(worker, &[linking]).await?.remove(0))
+    }
+
+    /// Hears and starts a page.
+    async fn try_start(&self, number: usize) -> Result<Start> {
+        let heard = self.hear(&self.worker, number).await?;
+        assert!(matches!(heard, Heard::Take { .. }), "page {number}: {heard:?}");
+        self.start(&self.worker, number).await
+    }
+}
+
+fn limit(number: u64) -> Option<NonZeroU64> {
+    NonZeroU64::new(number)
+}
+
+/// Each once, whoever links to it, also when sources have named it; and a crawl does not end between a page and its links.
+pub async fn what_pages_link_to_is_admitted_once(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.begin(2).await?;
+    frontier.close(lease).await?;
+    scene.hear(&scene.worker, 0).await?;
+    scene.hear(&scene.other, 1).await?;
+    assert_eq!(scene.follow(&scene.worker, 0, &[1, 2, 2, 3]).await?, Some(vec![false, true, false, true]));
+    assert_eq!(scene.follow(&scene.worker, 0, &[2]).await?, Some(vec![false]), "told again, it is as before");
+    assert_eq!(scene.follow(&scene.other, 1, &[0, 3, 4]).await?, Some(vec![false, false, true]));
+    scene.finish(0, Terminal::Done).await?;
+    scene.finish(1, Terminal::Done).await?;
+    let books = scene.books().await?;
+    assert_eq!((books.counts.admitted, books.pending, books.status), (5, 3, CrawlState::Running));
+    for number in 2..5 {
+        assert_eq!(scene.hear(&scene.worker, number).await?, TAKE);
+        scene.finish(number, Terminal::Done).await?;
+    }
+    assert_eq!(scene.status().await?, CrawlState::Finished);
+    Ok(())
+}
+
+/// Else a worker that was stopped for long would add to what another has read anew, or to a crawl that is over.
+pub async fn only_the_holder_of_a_page_admits_its_links(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(2).await?;
+    scene.hear(&scene.worker, 0).await?;
+    assert_eq!(scene.follow(&scene.other, 0, &[7]).await?, None);
+    assert_eq!(scene.follow(&scene.worker, 1, &[7]).await?, None, "nobody holds it");
+    assert_eq!(scene.follow(&scene.worker, 9, &[7]).await?, None, "it was never admitted");
+    scene.finish(0, Terminal::Done).await?;
+    assert_eq!(scene.follow(&scene.worker, 0, &[7]).await?, None, "it has ended");
+    assert_eq!(scene.books().await?.counts.admitted, 2);
+    Ok(())
+}
+
+/// All links of one page, and those of several pages in one call.
+pub async fn any_number_of_links_is_answered_in_order(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(1).await?;
+    scene.hear(&scene.worker, 0).await?;
+    let all: Vec<usize> = (0..1300).collect();
+    let new = scene.follow(&scene.worker, 0, &all).await?.expect("it is held");
+    assert!(new.iter().enumerate().all(|(number, new)| *new == (number > 0)));
+    let links = |page, link| Linking { page: scene.claim(page), links: vec![scene.new_url(link)] };
+    let told = frontier.admit_links(&scene.worker, &[links(0, 2000), links(1, 2001), links(0, 2000)]).await?;
+    assert_eq!(told, [Some(vec![true]), None, Some(vec![false])]);
+    Ok(())
+}
+
+/// A trap is a host with ever more pages.
+pub async fn links_to_one_host_are_taken_up_to_a_limit(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.open_with(Terms { max_per_host: limit(4), ..Terms::default() }).await?;
+    scene.admit(&lease, [0, 1]).await?;
+    scene.hear(&scene.worker, 0).await?;
+    let told = scene.follow(&scene.worker, 0, &[1, 2, 3, 4, 5]).await?;
+    assert_eq!(told, Some(vec![false, true, true, false, false]));
+    assert_eq!(scene.follow(&scene.worker, 0, &[3, 4]).await?, Some(vec![false, false]));
+    let elsewhere = Scene::new(frontier);
+    let linking = Linking { page: scene.claim(0), links: vec![elsewhere.new_url(0)] };
+    assert_eq!(frontier.admit_links(&scene.worker, &[linking]).await?, [Some(vec![true])], "of another host");
+    let books = scene.books().await?;
+    assert_eq!((books.counts.admitted, books.left_out), (5, 3));
+    assert_eq!(scene.admit(&lease, [8]).await?, [true], "what sources name is no trap");
+    Ok(())
+}
+
+/// Exactly so many, however many are under way at once: a page begins only if it can be one of them.
+pub async fn no_more_pages_begin_than_the_crawl_may_do(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.open_with(Terms { max_pages: limit(2), ..Terms::default() }).await?;
+    scene.admit(&lease, 0..6).await?;
+    assert_eq!(scene.try_start(0).await?, Start::Go);
+    assert_eq!(scene.try_start(1).await?, Start::Go);
+    assert_eq!(scene.start(&scene.worker, 1).await?, Start::Go, "asked again, it counts once");
+    assert_eq!(scene.try_start(2).await?, Start::Awaited);
+    scene.finish(0, Terminal::Failed).await?;
+    assert_eq!(scene.start(&scene.worker, 2).await?, Start::Go, "one failed, so there is room");
+    scene.park(&scene.worker, 1, trawl_common::time::UnixMs(1), true).await?;
+    assert_eq!(scene.try_start(3).await?, Start::Go, "one is put aside, so there is room");
+    scene.release(&scene.worker, 3).await?;
+    assert_eq!(scene.try_start(4).await?, Start::Go, "one was given back, so there is room");
+    assert_eq!(scene.try_start(1).await?, Start::Awaited);
+    scene.finish(2, Terminal::Done).await?;
+    assert_eq!(scene.start(&scene.worker, 1).await?, Start::Awaited);
+    Ok(())
+}
+
+/// The rest is skipped, each once, and the crawl ends.
+pub async fn a_crawl_that_has_done_all_that_it_may_skips_the_rest(
+    frontier: &Arc<dyn Frontier>,
+) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.open_with(Terms { max_pages: limit(2), ..Terms::default() }).await?;
+    scene.admit(&lease, 0..800).await?;
+    scene.hear(&scene.other, 7).await?;
+    for number in [0, 1] {
+        scene.try_start(number).await?;
+        scene.finish(number, Terminal::Done).await?;
+    }
+    scene.admit(&lease, 800..802).await?;
+    assert_eq!(scene.hear(&scene.worker, 800).await?, Heard::Full);
+    let skipped =
+        Finish { why: Some(Skip::Limit.as_str()), ..Finish::new(scene.claim(800), Terminal::Skipped) };
+    frontier.finish(&[skipped]).await?;
+    frontier.close(lease).await?;
+    eventually(Duration::from_secs(30), async || {
+        frontier.sweep(&scene.worker).await?;
+        Ok(scene.status().await? == CrawlState::Finished)
+    })
+    .await?;
+    let Books { counts, reasons, .. } = scene.books().await?;
+    assert_eq!((counts.done, counts.skipped, counts.admitted), (2, 800, 802));
+    assert_eq!(reasons.get("skipped:limit"), Some(&800));
+    let next = scene.next_crawl();
+    let lease = next.open().await?;
+    eventually(Duration::from_secs(30), async || {
+        frontier.sweep(&scene.worker).await?;
+        Ok(next.admit(&lease, [5]).await? == [true])
+    })
+    .await?;
+    assert_eq!(next.admit(&lease, [0, 1]).await?, [false, false]);
+    Ok(())
+}
+
+/// A limit holds even where more were fetched than may be done.
+pub async fn more_than_it_may_do_is_never_counted_as_done(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.open_with(Terms { max_pages: limit(1), ..Terms::default() }).await?;
+    scene.admit(&lease, 0..3).await?;
+    scene.finish(0, Terminal::Done).await?;
+    scene.finish(1, Terminal::Done).await?;
+    assert_eq!(scene.books().await?.counts.done, 1);
+    Ok(())
+}
+
+/// Each URL once in that crawl, though its spider has seen them all.
+pub async fn a_recrawl_takes_each_url_once_though_all_were_seen(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let first = Scene::new(frontier);
+    let lease = first.begin(3).await?;
+    for number in 0..3 {
+        first.hear(&first.worker, number).await?;
+        first.finish(number, Terminal::Done).await?;
+    }
+    frontier.close(lease).await?;
+    let again = first.next_crawl();
+    let lease = again.open_with(Terms { recrawl: Recrawl::Always, ..Terms::default() }).await?;
+    assert_eq!(again.admit(&lease, [0, 1, 0]).await?, [true, true, false]);
+    assert!(frontier.has_seen(&again.crawl, &again.url(1)).await?);
+    assert!(!frontier.has_seen(&again.crawl, &again.url(2)).await?);
+    again.hear(&again.worker, 0).await?;
+    assert_eq!(again.follow(&again.worker, 0, &[0, 1, 2, 3]).await?, Some(vec![false, false, true, true]));
+    let landed = Finish { landed: Some(again.url(9)), ..again.ending(0, Terminal::Done) };
+    assert_eq!(frontier.finish(&[landed]).await?, [true]);
+    assert_eq!(again.hear(&again.worker, 0).await?, Heard::Drop, "a late copy revives nothing");
+    assert_eq!(again.admit(&lease, [9]).await?, [false], "where redirects led counts as seen");
+    for number in 1..4 {
+        assert_eq!(again.hear(&again.worker, number).await?, TAKE);
+        again.finish(number, Terminal::Done).await?;
+    }
+    frontier.close(lease).await?;
+    assert_eq!(again.status().await?, CrawlState::Finished);
+    let last = first.next_crawl();
+    let lease = last.open().await?;
+    assert_eq!(last.admit(&lease, [0, 2, 3, 9, 10]).await?, [false, false, false, false, true]);
+    Ok(())
+}
+
+/// What it did not fetch is as new to the spider as it was before.
+pub async fn what_a_recrawl_did_not_fetch_stays_as_it_was(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.begin(1).await?;
+    scene.finish(0, Terminal::Done).await?;
+    frontier.close(lease).await?;
+    let again = scene.next_crawl();
+    let lease = again.open_with(Terms { recrawl: Recrawl::Changed, ..Terms::default() }).await?;
+    again.admit(&lease, 0..2).await?;
+    again.finish(0, Terminal::Expired).await?;
+    again.finish(1, Terminal::Expired).await?;
+    frontier.close(lease).await?;
+    assert_eq!(again.status().await?, CrawlState::Finished);
+    let last = scene.next_crawl();
+    let lease = last.open().await?;
+    assert_eq!(last.admit(&lease, 0..2).await?, [false, true]);
+    Ok(())
+}
+
+/// Whoever joins a crawl later is bound by the same.
+pub async fn the_terms_of_a_crawl_are_known(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    assert_eq!(frontier.terms(&scene.crawl).await?, Terms::default());
+    let terms =
+        Terms { recrawl: Recrawl::Age(Duration::from_secs(90)), max_pages: limit(7), max_per_host: limit(8) };
+    let lease = scene.open_with(terms).await?;
+    assert_eq!((lease.terms, frontier.terms(&scene.crawl).await?), (terms, terms));
+    let fewer = Terms { max_pages: limit(3), ..Terms::default() };
+    scene.open_with(fewer).await?;
+    let told = frontier.terms(&scene.crawl).await?;
+    assert_eq!(told, Terms { recrawl: terms.recrawl, ..fewer }, "limits can change, what is seen cannot");
+    Ok(())
+}
+
+/// Exact, as the counters are.
+pub async fn the_books_tell_why_where_and_how_much(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.begin(6).await?;
+    let done = |number| Finish {
+        bytes: 1000,
+        missing: vec!["price".to_owned(), "name".to_owned()],
+        ..Finish::new(scene.claim(number), Terminal::Done)
+    };
+    let skipped = |number, why: Skip| Finish {
+        why: Some(why.as_str()),
+        ..Finish::new(scene.claim(number), Terminal::Skipped)
+    };
+    let ends = [done(0), done(1), done(1), skipped(2, Skip::Robots), skipped(3, Skip::ContentType)];
+    frontier.finish(&ends).await?;
+    scene.finish(5, Terminal::Failed).await?;
+    let books = scene.books().await?;
+    let reason = |name: &str| books.reasons.get(name).copied();
+    assert_eq!((books.bytes, reason("missing:price"), reason("missing:name")), (2000, Some(2), Some(2)));
+    assert_eq!((reason("skipped:robots"), reason("skipped:content-type")), (Some(1), Some(1)));
+    assert_eq!((reason("failed:http"), books.reasons.len()), (Some(1), 5), "{books:?}");
+    let hosts = frontier.hosts(&scene.crawl, 10).await?;
+    assert_eq!(hosts.len(), 1);
+    assert_eq!((hosts[0].counts, hosts[0].bytes, hosts[0].pending()), (books.counts, 2000, 1));
+    assert_eq!(hosts[0].host, trawl_common::url::authority(scene.url(0).as_str()));
+    assert!(frontier.hosts(&scene.crawl, 0).await?.is_empty());
+    frontier.close(lease).await?;
+    Ok(())
+}
