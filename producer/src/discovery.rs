@@ -13,6 +13,7 @@ use crate::gait::Gait;
 use crate::itinerary::{Itinerary, MAX_DEPTH, MAX_SITEMAPS};
 use crate::read::{self, MAX_INVALID, Sorter, Yield};
 use crate::report::Progress;
+use crate::revisit::Revisit;
 use crate::sitemap::Summary;
 use crate::source::Source;
 use crate::{Finding, Html};
@@ -27,12 +28,13 @@ pub(crate) struct Discovery {
     pub(crate) html: Html,
     pub(crate) progress: Arc<Progress>,
     pub(crate) gait: Gait,
+    pub(crate) revisit: Option<Revisit>,
     pub(crate) problems: Lines,
     pub(crate) empty: Lines,
 }
 
 impl Discovery {
-    /// Reads all, and returns what could not be read: the problems, and the sources without a URL.
+    /// Reads all, and what is remembered last; returns what could not be read: the problems, and the sources without a URL.
     pub(crate) async fn run(
         mut self,
         sources: Vec<Source>,
@@ -50,6 +52,11 @@ impl Discovery {
             }
             self.follow(&source, &read, depth, &mut itinerary);
             self.conclude(&source, read, &findings).await;
+        }
+        if let Some(revisit) = &self.revisit
+            && let Err(error) = revisit.run(&findings).await
+        {
+            self.problems.push(|| format!("what was crawled before cannot be looked up: {error}"));
         }
         (self.problems.into_vec(), self.empty.into_vec())
     }
@@ -111,7 +118,7 @@ impl Discovery {
             (Err(error), Source::Web(url)) if self.html == Html::IsThePage && error.is_page() => {
                 let page = self.sorter.page(url.clone(), Hints::default());
                 self.progress.source();
-                let _ = findings.send(vec![page]).await;
+                let _ = findings.send(vec![Finding::Page(page)]).await;
             }
             (Err(error), _) => self.problem(source, &error),
         }

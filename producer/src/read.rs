@@ -16,7 +16,7 @@ use crate::download;
 use crate::itinerary::Budget;
 use crate::sitemap::{self, Entry, Fault, Found, Limits, SitemapError, Summary};
 use crate::source::Source;
-use crate::{Finding, Lifetime};
+use crate::{Candidate, Finding, Lifetime};
 
 /// Findings are handed on in bundles of this size: one call of the frontier.
 const BUNDLE: usize = 500;
@@ -180,7 +180,11 @@ impl Sorter {
         match CanonicalUrl::parse(&entry.loc) {
             Ok(url) => {
                 let changefreq = entry.changefreq.map(|freq| freq.as_str());
-                self.page(url, Hints { changefreq, news: entry.news })
+                let modified = entry.lastmod.as_deref().and_then(sitemap::changed_by);
+                Finding::Page(Candidate {
+                    modified,
+                    ..self.page(url, Hints { changefreq, news: entry.news })
+                })
             }
             Err(error) => {
                 Finding::Invalid { text: printable(&entry.loc, MAX_URL_BYTES), reason: error.to_string() }
@@ -189,13 +193,13 @@ impl Sorter {
     }
 
     /// Routes a URL.
-    pub(crate) fn page(&self, url: CanonicalUrl, hints: Hints<'_>) -> Finding {
+    pub(crate) fn page(&self, url: CanonicalUrl, hints: Hints<'_>) -> Candidate {
         let routed = route::route(&self.settings.route, &url, hints);
         let of_lane = match self.lifetime {
             Lifetime::Lane => Some(self.settings.queues.lane(routed.lane).ttl),
             Lifetime::Rule => None,
         };
         let ttl = routed.ttl.into_iter().chain(of_lane).min();
-        Finding::Page(NewUrl::seed(url, routed.lane), ttl)
+        Candidate { page: NewUrl::seed(url, routed.lane), ttl, modified: None }
     }
 }

@@ -68,6 +68,7 @@ impl Case {
             html: Html::IsAnError,
             lifetime: Lifetime::Rule,
             terms: Terms::default(),
+            revisit: None,
         };
         let running = tokio::spawn({
             let (ports, crawl) = (ports.clone(), crawl.clone());

@@ -14,8 +14,9 @@ use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Frontier, Ports, Terms};
 use trawl_common::rate::Rate;
 use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
+use trawl_common::spider::Recrawl;
 use trawl_common::time::UnixMs;
-use trawl_producer::{Html, Job, Lifetime, Progress, Report, Source};
+use trawl_producer::{Counters, Html, Job, Lifetime, Progress, Report, Source};
 
 use crate::books;
 
@@ -43,6 +44,9 @@ pub(crate) struct Args {
     /// Take at most N URLs from the sources
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
+    /// Fetch again what was crawled before: never, changed (if it has), always, or what is older than an AGE, as 12h
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) recrawl: Option<Recrawl>,
     /// Allow loopback, private and link-local addresses
     #[arg(long)]
     pub(crate) allow_private: bool,
@@ -106,7 +110,8 @@ impl Args {
             limit: self.limit,
             html: Html::IsThePage,
             lifetime: Lifetime::Rule,
-            terms: Terms::default(),
+            terms: Terms { recrawl: self.recrawl.unwrap_or_default(), ..Terms::default() },
+            revisit: None,
         }
     }
 
@@ -142,12 +147,7 @@ impl Args {
             count(invalid),
             self.out.display(),
         );
-        if counts.admitted == 0 && report.counters.seen > 0 {
-            let (seen, state) = (count(report.counters.seen), self.state.display());
-            anstream::eprintln!(
-                "nothing new: {seen} URLs were crawled before; to fetch them again, remove {state}"
-            );
-        }
+        tell_what_was_left(counts.admitted, &report.counters);
         if signal.is_some() {
             let left = count(books.pending);
             anstream::eprintln!(
@@ -158,6 +158,20 @@ impl Args {
         if self.json {
             books::print_json(books);
         }
+    }
+}
+
+/// What the sources name and the crawl did not ask for.
+fn tell_what_was_left(admitted: u64, counters: &Counters) {
+    let Counters { seen, unchanged, fresh, .. } = *counters;
+    if unchanged + fresh > 0 {
+        let (unchanged, fresh) = (count(unchanged), count(fresh));
+        anstream::eprintln!("not asked for: {unchanged} unchanged by their sitemaps, {fresh} fetched lately");
+    } else if admitted == 0 && seen > 0 {
+        let seen = count(seen);
+        anstream::eprintln!(
+            "nothing new: {seen} URLs were crawled before; to fetch them again, say so with --recrawl"
+        );
     }
 }
 

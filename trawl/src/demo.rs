@@ -52,6 +52,7 @@ impl Args {
             rate: None,
             concurrency: None,
             limit: None,
+            recrawl: None,
             allow_private: true,
             json: false,
         };

@@ -26,7 +26,7 @@ pub enum Recrawl {
 }
 
 impl Recrawl {
-    /// Whether a server is asked for a page only if that has changed.
+    /// Whether pages that are as they were are spared: such a page is not asked for, or only if it has changed.
     pub fn asks_for_changes(self) -> bool {
         matches!(self, Self::Changed | Self::Age(_))
     }

@@ -116,7 +116,14 @@ fn job<'a>(servers: impl IntoIterator<Item = &'a Server>) -> Job {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let source = |server: &Server| format!("{}/map", server.origin).parse::<Source>().unwrap();
     let sources = servers.into_iter().map(source).collect();
-    Job { sources, limit: None, html: Html::IsAnError, lifetime: Lifetime::Lane, terms: Terms::default() }
+    Job {
+        sources,
+        limit: None,
+        html: Html::IsAnError,
+        lifetime: Lifetime::Lane,
+        terms: Terms::default(),
+        revisit: None,
+    }
 }
 
 /// Reads the attacker's source and, after it, an honest one.
@@ -125,7 +132,7 @@ async fn read_beside_an_honest_source(settings: Settings, attacker: &Server) -> 
     let honest = Server::start(Box::new(|_| body(HONEST))).await;
     let (mut urls, mut invalid, mut honest_urls) = (0, 0, 0);
     let count = |finding: &Finding| match finding {
-        Finding::Page(page, _) if page.url.as_str() == HONEST => honest_urls += 1,
+        Finding::Page(found) if found.page.url.as_str() == HONEST => honest_urls += 1,
         Finding::Page(..) => urls += 1,
         Finding::Invalid { .. } => invalid += 1,
     };
