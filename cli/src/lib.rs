@@ -2,12 +2,15 @@
 
 mod ending;
 mod fail;
+pub mod mistakes;
 mod progress;
 mod signals;
+mod spider;
 mod start;
 
 pub use ending::await_end;
 pub use fail::{Fail, Outcome};
 pub use progress::{Progress, count};
 pub use signals::Signals;
+pub use spider::{SpiderArg, unusable};
 pub use start::{Global, main};

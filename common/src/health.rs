@@ -12,7 +12,7 @@ use crate::ports::{Error, Result};
 
 /// What fails now, by what is tried.
 #[derive(Default)]
-pub struct Health(Mutex<BTreeMap<&'static str, Trouble>>);
+pub struct Health(Mutex<BTreeMap<String, Trouble>>);
 
 struct Trouble {
     since: Instant,
@@ -37,7 +37,7 @@ impl Health {
     /// Repeats `call`, which is idempotent, as long as another try may succeed.
     pub async fn patiently<T, F: Future<Output = Result<T>>>(
         &self,
-        what: &'static str,
+        what: &str,
         call: impl Fn() -> F,
     ) -> Result<T> {
         let mut backoff = Backoff::default();
@@ -54,11 +54,7 @@ impl Health {
     }
 
     /// Repeats `call`, which is idempotent, until it succeeds.
-    pub async fn until_done<T, F: Future<Output = Result<T>>>(
-        &self,
-        what: &'static str,
-        call: impl Fn() -> F,
-    ) -> T {
+    pub async fn until_done<T, F: Future<Output = Result<T>>>(&self, what: &str, call: impl Fn() -> F) -> T {
         let mut backoff = Backoff::default();
         loop {
             match call().await {
@@ -73,10 +69,10 @@ impl Health {
     }
 
     /// Notes that `what` failed.
-    pub fn fails(&self, what: &'static str, error: &Error) {
+    pub fn fails(&self, what: &str, error: &Error) {
         let now = Instant::now();
         let mut troubles = self.troubles();
-        let trouble = troubles.entry(what).or_insert_with(|| Trouble::over(now));
+        let trouble = troubles.entry(what.to_owned()).or_insert_with(|| Trouble::over(now));
         trouble.error = error.to_string();
         if !trouble.is_over {
             return;
@@ -91,7 +87,7 @@ impl Health {
     }
 
     /// Notes that `what` succeeded.
-    pub fn works(&self, what: &'static str) {
+    pub fn works(&self, what: &str) {
         let mut troubles = self.troubles();
         let Some(trouble) = troubles.get_mut(what).filter(|trouble| !trouble.is_over) else { return };
         trouble.is_over = true;
@@ -108,7 +104,7 @@ impl Health {
         Some(format!("{what}: {}", trouble.error))
     }
 
-    fn troubles(&self) -> MutexGuard<'_, BTreeMap<&'static str, Trouble>> {
+    fn troubles(&self) -> MutexGuard<'_, BTreeMap<String, Trouble>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use anstream::println;
 use trawl_backends::fleet;
-use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, await_end, count};
+use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, await_end, count};
 use trawl_common::crawl::{Books, CrawlState};
 use trawl_common::exit::Exit;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
-use trawl_common::ports::{Frontier, Terms};
+use trawl_common::ports::Frontier;
 use trawl_common::settings::Settings;
-use trawl_common::spider::Recrawl;
+use trawl_common::spider::{Recrawl, Spider, Wishes};
 use trawl_common::time::UnixMs;
 
 use crate::{
-    Candidate, Counters, Finding, Html, Job, Lifetime, Progress, Report, RunError, Source, preview, run,
+    Candidate, Counters, Finding, Html, Job, Lifetime, Progress, Report, RunError, Source, Start, preview,
+    run,
 };
 
 /// How often the progress line is drawn.
@@ -28,11 +29,12 @@ const SHOWN_OVERLOADS: usize = 10;
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// Sitemaps, sitemap indexes, feeds, URL lists or robots.txt: a URL, a file, or - for standard input
-    #[arg(required = true, value_name = "SOURCE")]
+    /// [default: what the spider's file says]
+    #[arg(required_unless_present = "spider", value_name = "SOURCE")]
     sources: Vec<Source>,
-    /// The spider that the URLs are for
-    #[arg(long, value_name = "NAME", default_value_t)]
-    spider: SpiderName,
+    /// The spider that the URLs are for: its name, or its file, by whose name workers find it [default: default]
+    #[arg(long, value_name = "NAME|FILE")]
+    spider: Option<SpiderArg>,
     /// The crawl to open, or to continue [default: a new one, named by the time]
     #[arg(long, value_name = "ID")]
     crawl: Option<CrawlId>,
@@ -55,13 +57,15 @@ impl Args {
     pub async fn run(self, global: Global) -> Outcome {
         let settings = Arc::new(Global::load(&global.source())?);
         let signals = Signals::listen().map_err(Fail::run)?;
+        let spider = self.spider(&settings)?;
+        let start = Start::of(&spider, &self.sources).map_err(Fail::usage)?;
+        let name = spider.name.clone();
         let job = Job {
-            sources: self.sources.clone(),
+            spider: Arc::new(spider),
+            start,
             limit: self.limit,
             html: Html::IsAnError,
             lifetime: Lifetime::Lane,
-            terms: Terms { recrawl: self.recrawl.unwrap_or_default(), ..Terms::default() },
-            revisit: None,
         };
         if self.dry_run {
             let report = preview(settings, job, signals.stop(), show).await.map_err(fail)?;
@@ -73,8 +77,15 @@ impl Args {
             tracing::warn!("no fetch.contact is set: hosts cannot tell you that you trouble them");
         }
         let id = self.crawl.clone().unwrap_or_else(|| CrawlId::generate(UnixMs::now()));
-        let crawl = CrawlRef { id, spider: self.spider.clone() };
+        let crawl = CrawlRef { id, spider: name };
         self.produce(&settings, job, &crawl, &signals).await
+    }
+
+    /// The spider. What flags say wins over its file.
+    fn spider(&self, settings: &Settings) -> Result<Spider, Fail> {
+        let default = || SpiderArg::Name(SpiderName::default().to_string());
+        let spider = self.spider.clone().unwrap_or_else(default).load(settings)?;
+        Ok(Wishes { recrawl: self.recrawl, ..Wishes::default() }.grant(spider))
     }
 
     async fn produce(
@@ -184,12 +195,19 @@ fn eprint_report(head: &str, report: &Report) {
     }
     let sources = report.counters.sources + report.problems.len() as u64;
     let invalid = count(report.counters.invalid);
+    let outside = match report.counters.outside {
+        0 => String::new(),
+        number => format!(", {} outside allowed_domains", count(number)),
+    };
     let plural = if sources == 1 { "" } else { "s" };
     let problems = match report.problems.len() {
         0 => String::new(),
         number => format!(", {number} of them with problems"),
     };
-    anstream::eprintln!("{head}, {invalid} invalid, from {} source{plural}{problems}", count(sources));
+    anstream::eprintln!(
+        "{head}, {invalid} invalid{outside}, from {} source{plural}{problems}",
+        count(sources)
+    );
 }
 
 fn fail(error: RunError) -> Fail {

@@ -11,11 +11,12 @@ use trawl_web::Fetcher;
 
 use crate::gait::Gait;
 use crate::itinerary::{Itinerary, MAX_DEPTH, MAX_SITEMAPS};
-use crate::read::{self, MAX_INVALID, Sorter, Yield};
+use crate::read::{self, BUNDLE, MAX_INVALID, Sorter, Yield};
 use crate::report::Progress;
 use crate::revisit::Revisit;
 use crate::sitemap::Summary;
 use crate::source::Source;
+use crate::start::Start;
 use crate::{Finding, Html};
 
 /// Lines that a report has of each kind: an index can name a hundred thousand sitemaps that cannot be read.
@@ -34,12 +35,15 @@ pub(crate) struct Discovery {
 }
 
 impl Discovery {
-    /// Reads all, and what is remembered last; returns what could not be read: the problems, and the sources without a URL.
+    /// Takes the pages, reads all sources, and what is remembered last; returns what could not be read: the problems, and the
+    /// sources without a URL.
     pub(crate) async fn run(
         mut self,
-        sources: Vec<Source>,
+        start: Start,
         findings: mpsc::Sender<Vec<Finding>>,
     ) -> (Vec<String>, Vec<String>) {
+        let Start { pages, sources } = start;
+        self.take(pages, &findings).await;
         let mut itinerary = Itinerary::new(sources);
         while let Some((source, depth)) = itinerary.next() {
             if findings.is_closed() {
@@ -116,11 +120,20 @@ impl Discovery {
                 }
             }
             (Err(error), Source::Web(url)) if self.html == Html::IsThePage && error.is_page() => {
-                let page = self.sorter.page(url.clone(), Hints::default());
-                self.progress.source();
-                let _ = findings.send(vec![Finding::Page(page)]).await;
+                self.take(vec![url.clone()], findings).await;
             }
             (Err(error), _) => self.problem(source, &error),
+        }
+    }
+
+    /// Takes sources that are themselves pages.
+    async fn take(&self, pages: Vec<CanonicalUrl>, findings: &mpsc::Sender<Vec<Finding>>) {
+        for bundle in pages.chunks(BUNDLE) {
+            bundle.iter().for_each(|_| self.progress.source());
+            let page =
+                |url: &CanonicalUrl| self.sorter.page(url.clone(), Hints::default()).map(Finding::Page);
+            // Nobody takes it any more when the run is being stopped.
+            let _ = findings.send(bundle.iter().filter_map(page).collect()).await;
         }
     }
 

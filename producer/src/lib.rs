@@ -22,6 +22,7 @@ mod read;
 mod report;
 mod revisit;
 mod source;
+mod start;
 mod workload;
 
 pub mod sitemap;
@@ -36,13 +37,14 @@ use read::Sorter;
 pub use report::{Counters, Progress, Report};
 use revisit::Revisit;
 pub use source::{InvalidSource, Source};
+pub use start::{NoStart, Start};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use trawl_common::health::Health;
-use trawl_common::names::{CrawlRef, SpiderName};
+use trawl_common::names::CrawlRef;
 use trawl_common::ports::{self, NewUrl, Pages, Ports, Terms};
 use trawl_common::settings::Settings;
-use trawl_common::spider::Scope;
+use trawl_common::spider::Spider;
 use trawl_common::time::UnixMs;
 use trawl_web::Fetcher;
 
@@ -52,18 +54,16 @@ const BUNDLES_AHEAD: usize = 8;
 /// What a run is to do.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Where to read.
-    pub sources: Vec<Source>,
+    /// The spider that the URLs are for.
+    pub spider: Arc<Spider>,
+    /// Where it begins.
+    pub start: Start,
     /// The most URLs to take from them.
     pub limit: Option<u64>,
     /// What an HTML page among the sources means.
     pub html: Html,
     /// What bounds the life of a URL.
     pub lifetime: Lifetime,
-    /// What the crawl is bound to.
-    pub terms: Terms,
-    /// Of a spider that follows links its scope: a crawl that fetches pages again visits what the spider remembers too.
-    pub revisit: Option<Scope>,
 }
 
 /// What an HTML page among the sources means.
@@ -132,9 +132,10 @@ pub async fn run(
     progress: Arc<Progress>,
     stop: &CancellationToken,
 ) -> Result<Report, RunError> {
-    let (ttl, terms) = (settings.recovery.patience, job.terms);
+    let (ttl, terms) = (settings.recovery.patience, Terms::of(&job.spider));
+    let politeness = settings.politeness.of(&job.spider.politeness);
     let health = Arc::new(Health::default());
-    let memory = (Arc::clone(&ports.pages), Arc::clone(&health), crawl.spider.clone());
+    let memory = (Arc::clone(&ports.pages), Arc::clone(&health));
     let (findings, discovered) = discover(Arc::clone(&settings), job, Some(memory), &progress, stop)?;
     let lease =
         lease::Lease::take(Arc::clone(&ports.frontier), Arc::clone(&health), crawl, terms, ttl).await?;
@@ -154,7 +155,7 @@ pub async fn run(
     } else {
         lease.close().await?;
     }
-    let overloads = progress.overloads(&settings.politeness);
+    let overloads = progress.overloads(&politeness);
     Ok(Report { counters: progress.snapshot(), problems, empty, overloads, stopped })
 }
 
@@ -166,6 +167,7 @@ pub async fn preview(
     mut show: impl FnMut(&Finding),
 ) -> Result<Report, RunError> {
     let progress = Arc::new(Progress::default());
+    let politeness = settings.politeness.of(&job.spider.politeness);
     let (mut findings, discovered) = discover(Arc::clone(&settings), job, None, &progress, stop)?;
     while let Some(bundle) = findings.recv().await {
         for finding in &bundle {
@@ -180,12 +182,12 @@ pub async fn preview(
         }
     }
     let (problems, empty) = discovered.await.unwrap_or_else(broken_off);
-    let (overloads, stopped) = (progress.overloads(&settings.politeness), stop.is_cancelled());
+    let (overloads, stopped) = (progress.overloads(&politeness), stop.is_cancelled());
     Ok(Report { counters: progress.snapshot(), problems, empty, overloads, stopped })
 }
 
 /// What a spider remembers, for who may look.
-type Memory = (Arc<dyn Pages>, Arc<Health>, SpiderName);
+type Memory = (Arc<dyn Pages>, Arc<Health>);
 
 type Discovered = tokio::task::JoinHandle<(Vec<String>, Vec<String>)>;
 
@@ -202,18 +204,18 @@ fn discover(
     progress: &Arc<Progress>,
     stop: &CancellationToken,
 ) -> Result<(mpsc::Receiver<Vec<Finding>>, Discovered), RunError> {
-    let sorter = Sorter { settings: Arc::clone(&settings), lifetime: job.lifetime };
-    let remembered = memory.zip(job.revisit).filter(|_| !job.terms.recrawl.is_never());
-    let revisit = remembered.map(|((pages, health, spider), scope)| Revisit {
+    let sorter =
+        Sorter::new(Arc::clone(&settings), Arc::clone(&job.spider), job.lifetime, Arc::clone(progress));
+    let revisits = job.spider.follow.is_some() && !job.spider.recrawl.is_never();
+    let revisit = memory.filter(|_| revisits).map(|(pages, health)| Revisit {
         pages,
         health,
-        spider,
-        scope,
+        spider: job.spider.name.clone(),
         sorter: sorter.clone(),
     });
     let discovery = Discovery {
-        fetcher: Fetcher::new(&settings.fetch)?,
-        gait: Gait::new(settings.politeness.clone()),
+        fetcher: Fetcher::of(&job.spider, &settings.fetch)?,
+        gait: Gait::new(settings.politeness.of(&job.spider.politeness)),
         sorter,
         revisit,
         html: job.html,
@@ -224,7 +226,7 @@ fn discover(
     let (send, read) = mpsc::channel(BUNDLES_AHEAD);
     let (pass, findings) = mpsc::channel(1);
     tokio::spawn(pass_on(read, pass, job.limit.unwrap_or(u64::MAX), stop.clone()));
-    let discovered = tokio::spawn(discovery.run(job.sources, send));
+    let discovered = tokio::spawn(discovery.run(job.start, send));
     Ok((findings, discovered))
 }
 

@@ -3,23 +3,26 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use trawl_common::ports::NewUrl;
-use trawl_common::route::{self, Hints};
+use trawl_common::route::{self, Hints, Rule};
 use trawl_common::settings::Settings;
+use trawl_common::spider::Spider;
 use trawl_common::text::printable;
 use trawl_common::url::{CanonicalUrl, MAX_URL_BYTES};
 use trawl_web::Fetcher;
 
 use crate::download;
 use crate::itinerary::Budget;
+use crate::report::Progress;
 use crate::sitemap::{self, Entry, Fault, Found, Limits, SitemapError, Summary};
 use crate::source::Source;
 use crate::{Candidate, Finding, Lifetime};
 
 /// Findings are handed on in bundles of this size: one call of the frontier.
-const BUNDLE: usize = 500;
+pub(crate) const BUNDLE: usize = 500;
 
 /// The most entries of one source that become dead letters because they are no URLs; the others are counted.
 pub(crate) const MAX_INVALID: u64 = 10_000;
@@ -64,11 +67,15 @@ pub(crate) struct Yield {
     pub(crate) end: Result<Summary, ReadError>,
 }
 
-/// Turns entries into findings: canonical and routed.
+/// Turns entries into findings: canonical, within the spider's domains, and routed.
 #[derive(Clone)]
 pub(crate) struct Sorter {
-    pub(crate) settings: std::sync::Arc<Settings>,
-    pub(crate) lifetime: Lifetime,
+    settings: Arc<Settings>,
+    spider: Arc<Spider>,
+    /// The spider's rules, and then those of the settings.
+    rules: Arc<[Rule]>,
+    lifetime: Lifetime,
+    progress: Arc<Progress>,
 }
 
 /// Reads `source` to its end, or until the receiver of `findings` is gone.
@@ -137,7 +144,10 @@ impl Reading {
 
     fn take(&mut self, found: Found) -> ControlFlow<()> {
         let finding = match found {
-            Found::Url(entry) => self.sorter.sort(&entry),
+            Found::Url(entry) => match self.sorter.sort(&entry) {
+                Some(finding) => finding,
+                None => return ControlFlow::Continue(()),
+            },
             Found::Broken(broken) => Finding::Invalid { text: broken.text, reason: broken.flaw.to_string() },
             Found::Sitemap(location) => {
                 if self.budget.take(&location) {
@@ -176,30 +186,43 @@ impl Reading {
 }
 
 impl Sorter {
-    fn sort(&self, entry: &Entry) -> Finding {
+    pub(crate) fn new(
+        settings: Arc<Settings>,
+        spider: Arc<Spider>,
+        lifetime: Lifetime,
+        progress: Arc<Progress>,
+    ) -> Self {
+        let rules = spider.route.iter().chain(&settings.route).cloned().collect();
+        Self { settings, spider, rules, lifetime, progress }
+    }
+
+    fn sort(&self, entry: &Entry) -> Option<Finding> {
         match CanonicalUrl::parse(&entry.loc) {
             Ok(url) => {
                 let changefreq = entry.changefreq.map(|freq| freq.as_str());
                 let modified = entry.lastmod.as_deref().and_then(sitemap::changed_by);
-                Finding::Page(Candidate {
-                    modified,
-                    ..self.page(url, Hints { changefreq, news: entry.news })
-                })
+                let candidate = self.page(url, Hints { changefreq, news: entry.news })?;
+                Some(Finding::Page(Candidate { modified, ..candidate }))
             }
-            Err(error) => {
-                Finding::Invalid { text: printable(&entry.loc, MAX_URL_BYTES), reason: error.to_string() }
-            }
+            Err(error) => Some(Finding::Invalid {
+                text: printable(&entry.loc, MAX_URL_BYTES),
+                reason: error.to_string(),
+            }),
         }
     }
 
-    /// Routes a URL.
-    pub(crate) fn page(&self, url: CanonicalUrl, hints: Hints<'_>) -> Candidate {
-        let routed = route::route(&self.settings.route, &url, hints);
+    /// Routes a URL; one outside the spider's domains is counted and left out.
+    pub(crate) fn page(&self, url: CanonicalUrl, hints: Hints<'_>) -> Option<Candidate> {
+        if !self.spider.allows(&url.host()) {
+            self.progress.outside();
+            return None;
+        }
+        let routed = route::route(&self.rules, &url, hints);
         let of_lane = match self.lifetime {
             Lifetime::Lane => Some(self.settings.queues.lane(routed.lane).ttl),
             Lifetime::Rule => None,
         };
         let ttl = routed.ttl.into_iter().chain(of_lane).min();
-        Candidate { page: NewUrl::seed(url, routed.lane), ttl, modified: None }
+        Some(Candidate { page: NewUrl::seed(url, routed.lane), ttl, modified: None })
     }
 }

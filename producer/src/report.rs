@@ -19,6 +19,7 @@ pub struct Progress {
     unchanged: AtomicU64,
     fresh: AtomicU64,
     invalid: AtomicU64,
+    outside: AtomicU64,
     /// Zero while the run does not wait.
     backlog: AtomicU64,
     workload: Mutex<Workload>,
@@ -63,6 +64,10 @@ impl Progress {
         self.invalid.fetch_add(count as u64, Ordering::Relaxed);
     }
 
+    pub(crate) fn outside(&self) {
+        self.outside.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn waits_for_backlog(&self, pending: Option<u64>) {
         self.backlog.store(pending.unwrap_or(0), Ordering::Relaxed);
     }
@@ -85,6 +90,7 @@ impl Progress {
             fresh,
             seen: found.saturating_sub(new + unchanged + fresh),
             invalid: read(&self.invalid),
+            outside: read(&self.outside),
         }
     }
 }
@@ -106,6 +112,8 @@ pub struct Counters {
     pub seen: u64,
     /// Entries that are no URL; each is a dead letter.
     pub invalid: u64,
+    /// URLs outside the domains that the spider takes; they are left out.
+    pub outside: u64,
 }
 
 /// The end of a run.

@@ -16,6 +16,7 @@ use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::outcome::Terminal;
 use trawl_common::ports::{Claim, ErrorKind, Finish, Ports, Terms};
 use trawl_common::settings::Settings;
+use trawl_common::spider::Spider;
 use trawl_common::time::UnixMs;
 use trawl_producer::{Html, Job, Lifetime, Progress, Report, RunError, Source, run};
 
@@ -63,12 +64,11 @@ impl Case {
         settings.recovery.patience = PATIENCE;
         let (progress, stop) = (Arc::new(Progress::default()), CancellationToken::new());
         let job = Job {
-            sources: vec![Source::File(source)],
+            spider: Arc::new(Spider::without_file(SpiderName::default(), &settings.items)),
+            start: vec![Source::File(source)].into(),
             limit: None,
             html: Html::IsAnError,
             lifetime: Lifetime::Rule,
-            terms: Terms::default(),
-            revisit: None,
         };
         let running = tokio::spawn({
             let (ports, crawl) = (ports.clone(), crawl.clone());

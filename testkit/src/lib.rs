@@ -5,6 +5,7 @@ pub mod attacks;
 pub mod cluster;
 pub mod conformance;
 pub mod faults;
+pub mod living;
 pub mod politeness;
 pub mod servers;
 pub mod site;

@@ -1,24 +1,30 @@
 //! A crawl's books as people and programs read them.
 
+use std::time::Duration;
+
 use anstream::println;
 use anstyle::{AnsiColor, Style};
+use bytesize::ByteSize;
+use serde::Serialize;
 use trawl_cli::count;
-use trawl_common::crawl::{Books, CrawlState};
+use trawl_common::crawl::{Books, CrawlState, HostBooks};
 use trawl_common::exit::Exit;
+use trawl_common::ports::WorkerState;
+
+const DIM: Style = Style::new().dimmed();
 
 /// One JSON object on one line.
-pub(crate) fn print_json(books: &Books) {
-    // Books are plain numbers and names: they always serialise.
-    if let Ok(line) = serde_json::to_string(books) {
+pub(crate) fn print_json(object: &impl Serialize) {
+    // Plain numbers and names: they always serialise.
+    if let Ok(line) = serde_json::to_string(object) {
         println!("{line}");
     }
 }
 
 /// The header of a table of crawls.
 pub(crate) fn print_header() {
-    let dim = Style::new().dimmed();
     println!(
-        "{dim}{:<24} {:<12} {:<10} {:>10} {:>10} {:>8} {:>8} {:>8} {:>10} {:>9}{dim:#}",
+        "{DIM}{:<24} {:<12} {:<10} {:>10} {:>10} {:>8} {:>8} {:>8} {:>10} {:>9}{DIM:#}",
         "crawl", "spider", "status", "admitted", "done", "failed", "skipped", "expired", "pending", "pages/s"
     );
 }
@@ -26,12 +32,7 @@ pub(crate) fn print_header() {
 /// One crawl as a row of the table.
 pub(crate) fn print_row(books: &Books) {
     let counts = &books.counts;
-    let failed = if counts.failed > 0 { coloured(AnsiColor::Red) } else { Style::new() };
-    let status = match books.status {
-        CrawlState::Finished => coloured(AnsiColor::Green),
-        CrawlState::Running => coloured(AnsiColor::Cyan),
-        CrawlState::Pending | CrawlState::Paused | CrawlState::Cancelled => coloured(AnsiColor::Yellow),
-    };
+    let (failed, status) = (red_if(counts.failed > 0), status_style(books.status));
     println!(
         "{:<24} {:<12} {status}{:<10}{status:#} {:>10} {:>10} {failed}{:>8}{failed:#} {:>8} {:>8} {:>10} {:>9.1}",
         books.crawl.as_str(),
@@ -47,6 +48,78 @@ pub(crate) fn print_row(books: &Books) {
     );
 }
 
+/// What a crawl has fetched, for how long, and how long it will take.
+pub(crate) fn print_pace(books: &Books, pages_per_second: f64) {
+    let bytes = size(books.bytes);
+    let took = humantime::format_duration(Duration::from_secs(books.seconds as u64));
+    let rest = match remaining(books, pages_per_second) {
+        Some(rest) => format!(", about {} to go", humantime::format_duration(rest)),
+        None => String::new(),
+    };
+    println!("\n{bytes} in {took}, {pages_per_second:.1} pages/s{rest}");
+}
+
+/// Why URLs of a crawl ended, and what its pages lack.
+pub(crate) fn print_reasons(books: &Books) {
+    if !books.reasons.is_empty() || books.left_out > 0 {
+        println!("\n{DIM}{:<10} {:<24} {:>10}{DIM:#}", "what", "why", "number");
+    }
+    for (reason, number) in &books.reasons {
+        let (kind, why) = reason.split_once(':').unwrap_or((reason, ""));
+        let (style, note) = match kind {
+            "missing" => (coloured(AnsiColor::Yellow), "pages without this required field"),
+            "failed" => (coloured(AnsiColor::Red), ""),
+            _ => (Style::new(), ""),
+        };
+        println!("{style}{kind:<10}{style:#} {why:<24} {:>10}  {DIM}{note}{DIM:#}", count(*number));
+    }
+    if books.left_out > 0 {
+        let left_out = count(books.left_out);
+        println!(
+            "{:<10} {:<24} {left_out:>10}  {DIM}links to hosts with enough URLs{DIM:#}",
+            "left out", "max_per_host"
+        );
+    }
+}
+
+/// The books of a crawl by host.
+pub(crate) fn print_hosts(hosts: &[HostBooks]) {
+    println!(
+        "\n{DIM}{:<48} {:>10} {:>10} {:>8} {:>8} {:>8} {:>10} {:>10}{DIM:#}",
+        "host", "admitted", "done", "failed", "skipped", "expired", "pending", "bytes"
+    );
+    for host in hosts {
+        let counts = &host.counts;
+        let failed = red_if(counts.failed > 0);
+        println!(
+            "{:<48} {:>10} {:>10} {failed}{:>8}{failed:#} {:>8} {:>8} {:>10} {:>10}",
+            host.host,
+            count(counts.admitted),
+            count(counts.done),
+            count(counts.failed),
+            count(counts.skipped),
+            count(counts.expired),
+            count(host.pending()),
+            size(host.bytes),
+        );
+    }
+}
+
+/// The workers, each with what keeps it from working.
+pub(crate) fn print_workers(workers: &[WorkerState]) {
+    println!("\n{DIM}{:<40} {:>9} {:>9}  health{DIM:#}", "worker", "in hand", "pages/s");
+    for worker in workers {
+        let style = red_if(worker.health != "ok");
+        println!(
+            "{:<40} {:>9} {:>9.1}  {style}{}{style:#}",
+            worker.worker.as_str(),
+            count(worker.in_flight),
+            worker.pages_per_second,
+            worker.health
+        );
+    }
+}
+
 /// Pages a second over the whole crawl.
 pub(crate) fn pages_per_second(books: &Books) -> f64 {
     books.counts.done as f64 / books.seconds.max(0.001)
@@ -59,6 +132,28 @@ pub(crate) fn exit(books: &Books) -> Exit {
         _ if books.counts.failed > 0 => Exit::FailedUrls,
         _ => Exit::Ok,
     }
+}
+
+/// How long what is left will take at this pace; `None` if nothing is left, or nothing moves.
+fn remaining(books: &Books, pages_per_second: f64) -> Option<Duration> {
+    let seconds = books.pending as f64 / pages_per_second;
+    (books.pending > 0 && seconds.is_finite()).then(|| Duration::from_secs(seconds as u64))
+}
+
+fn size(bytes: u64) -> String {
+    ByteSize(bytes).display().si().to_string()
+}
+
+fn status_style(status: CrawlState) -> Style {
+    match status {
+        CrawlState::Finished => coloured(AnsiColor::Green),
+        CrawlState::Running => coloured(AnsiColor::Cyan),
+        CrawlState::Pending | CrawlState::Paused | CrawlState::Cancelled => coloured(AnsiColor::Yellow),
+    }
+}
+
+fn red_if(is_bad: bool) -> Style {
+    if is_bad { coloured(AnsiColor::Red) } else { Style::new() }
 }
 
 fn coloured(colour: AnsiColor) -> Style {

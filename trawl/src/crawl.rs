@@ -1,5 +1,6 @@
 //! `trawl crawl`: producer and worker in this process, on an embedded store.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,18 +8,19 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
-use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, count};
+use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, count};
 use trawl_common::crawl::Books;
 use trawl_common::exit::Exit;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
-use trawl_common::ports::{Frontier, Ports, Terms};
+use trawl_common::ports::{Frontier, Ports};
 use trawl_common::rate::Rate;
 use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
-use trawl_common::spider::Recrawl;
+use trawl_common::spider::folder::Folder;
+use trawl_common::spider::{Recrawl, Spider, Wishes};
 use trawl_common::time::UnixMs;
-use trawl_producer::{Counters, Html, Job, Lifetime, Progress, Report, Source};
+use trawl_producer::{Counters, Html, Job, Lifetime, Progress, Report, Source, Start};
 
-use crate::books;
+use crate::{books, spider};
 
 /// How often the progress line, and the end of the crawl, are looked for.
 const LOOK: Duration = Duration::from_millis(100);
@@ -27,8 +29,12 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Sitemaps, sitemap indexes, feeds, URL lists, robots.txt or single pages: a URL, a file, or -
-    #[arg(required = true, value_name = "SITEMAP|URL")]
+    /// [default: what the spider's file says]
+    #[arg(required_unless_present = "spider", value_name = "SITEMAP|URL")]
     pub(crate) sources: Vec<Source>,
+    /// Crawl by the file of a spider: its name, or the file itself
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) spider: Option<SpiderArg>,
     /// Append items to FILE, as JSON Lines
     #[arg(long, value_name = "FILE", default_value = "items.jsonl")]
     pub(crate) out: PathBuf,
@@ -44,6 +50,12 @@ pub(crate) struct Args {
     /// Take at most N URLs from the sources
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
+    /// Follow links, within the hosts of the sources if the spider names no domains
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// End after N pages done, and skip the rest
+    #[arg(long, value_name = "N")]
+    pub(crate) max_pages: Option<NonZeroU64>,
     /// Fetch again what was crawled before: never, changed (if it has), always, or what is older than an AGE, as 12h
     #[arg(long, value_name = "WHEN")]
     pub(crate) recrawl: Option<Recrawl>,
@@ -77,6 +89,8 @@ impl Args {
 
     /// Crawls with these settings until all is done or a signal comes.
     pub(crate) async fn crawl(self, settings: Settings) -> Outcome {
+        let (spider, folder) = self.spider(&settings)?;
+        let job = self.job(spider)?;
         let signals = Signals::listen().map_err(Fail::run)?;
         let store = Embedded::open(&self.state, settings.recovery.patience).map_err(Fail::usage)?;
         let out = Lines { path: self.out.clone(), rotate: None, compress: Compress::None };
@@ -89,7 +103,7 @@ impl Args {
             pages: store.pages(),
             outlets: Arc::new(sinks),
         };
-        let (crawl, left) = self.resume(&*ports.frontier).await?;
+        let (crawl, left) = self.resume(&*ports.frontier, &job.spider.name).await?;
         if let Some(left) = left {
             anstream::eprintln!(
                 "going on with crawl {} from {}: {} URLs left",
@@ -98,33 +112,57 @@ impl Args {
                 count(left)
             );
         }
-        let run = Run { ports, settings: Arc::new(settings), crawl, signals };
-        let (books, report) = run.to_the_end(self.job()).await?;
+        let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals };
+        let (books, report) = run.to_the_end(job).await?;
         self.tell(&books, &report, run.signals.exit());
         Ok(exit(&books, &report, run.signals.exit()))
     }
 
-    fn job(&self) -> Job {
-        Job {
-            sources: self.sources.clone(),
-            limit: self.limit,
-            html: Html::IsThePage,
-            lifetime: Lifetime::Rule,
-            terms: Terms { recrawl: self.recrawl.unwrap_or_default(), ..Terms::default() },
-            revisit: None,
+    /// The spider, and where the worker finds it. What flags say wins over its file.
+    fn spider(&self, settings: &Settings) -> Result<(Spider, Folder), Fail> {
+        let wishes =
+            Wishes { rate: self.rate, follow: self.follow, max_pages: self.max_pages, recrawl: self.recrawl };
+        let folder = |arg: &SpiderArg| arg.folder(settings).with_wishes(wishes);
+        match &self.spider {
+            Some(arg) => Ok((wishes.grant(spider::load(arg, settings)?.0), folder(arg))),
+            None => {
+                let default = SpiderArg::Name(SpiderName::default().to_string());
+                Ok((wishes.grant(default.load(settings)?), folder(&default)))
+            }
         }
     }
 
+    fn job(&self, spider: Spider) -> Result<Job, Fail> {
+        Ok(Job {
+            start: Start::of(&spider, &self.sources).map_err(Fail::usage)?,
+            spider: Arc::new(spider),
+            limit: self.limit,
+            html: Html::IsThePage,
+            lifetime: Lifetime::Rule,
+        })
+    }
+
     /// The crawl that the state file holds unfinished, and what is left of it; or a new one.
-    async fn resume(&self, frontier: &dyn Frontier) -> Result<(CrawlRef, Option<u64>), Fail> {
+    async fn resume(
+        &self,
+        frontier: &dyn Frontier,
+        spider: &SpiderName,
+    ) -> Result<(CrawlRef, Option<u64>), Fail> {
         let unfinished = frontier.crawls().await?.into_iter().find(|books| !books.status.is_over());
-        Ok(match unfinished {
-            Some(books) => (books.crawl_ref(), Some(books.pending)),
+        match unfinished {
+            Some(books) if books.spider != *spider => {
+                let (state, other) = (self.state.display(), books.spider);
+                Err(Fail::usage(format!(
+                    "{state} holds an unfinished crawl of the spider {other}: finish that with its own command, or \
+                     keep this one's state elsewhere with --state"
+                )))
+            }
+            Some(books) => Ok((books.crawl_ref(), Some(books.pending))),
             None => {
                 let id = CrawlId::generate(UnixMs::now());
-                (CrawlRef { id, spider: SpiderName::default() }, None)
+                Ok((CrawlRef { id, spider: spider.clone() }, None))
             }
-        })
+        }
     }
 
     fn tell(&self, books: &Books, report: &Report, signal: Option<Exit>) {
@@ -136,8 +174,12 @@ impl Args {
         }
         let counts = &books.counts;
         let invalid = report.counters.invalid;
+        let outside = match report.counters.outside {
+            0 => String::new(),
+            number => format!(", {} outside allowed_domains", count(number)),
+        };
         anstream::eprintln!(
-            "{} pages in {:.1} s ({:.0}/s), {} failed, {} skipped, {} expired, {} invalid -> {}",
+            "{} pages in {:.1} s ({:.0}/s), {} failed, {} skipped, {} expired, {} invalid{outside} -> {}",
             count(counts.done),
             books.seconds,
             books::pages_per_second(books),
@@ -178,6 +220,7 @@ fn tell_what_was_left(admitted: u64, counters: &Counters) {
 struct Run {
     ports: Ports,
     settings: Arc<Settings>,
+    folder: Folder,
     crawl: CrawlRef,
     signals: Signals,
 }
@@ -187,7 +230,8 @@ impl Run {
     async fn to_the_end(&self, job: Job) -> Result<(Books, Report), Fail> {
         let stop_worker = self.signals.stop().child_token();
         let id = WorkerId::of_this_machine();
-        let worker = trawl_worker::run(self.ports.clone(), (*self.settings).clone(), id, stop_worker.clone());
+        let (settings, folder) = ((*self.settings).clone(), self.folder.clone());
+        let worker = trawl_worker::run(self.ports.clone(), settings, folder, id, stop_worker.clone());
         let watched = async {
             let result = self.watch(job).await;
             stop_worker.cancel();

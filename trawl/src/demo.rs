@@ -47,11 +47,14 @@ impl Args {
         let sitemap = format!("{site}/sitemap.xml").parse::<Source>().map_err(Fail::run)?;
         let crawl = crawl::Args {
             sources: vec![sitemap],
+            spider: None,
             out: self.out.clone(),
             state: folder.path().join("demo.db"),
             rate: None,
             concurrency: None,
             limit: None,
+            follow: false,
+            max_pages: None,
             recrawl: None,
             allow_private: true,
             json: false,

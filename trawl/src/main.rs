@@ -8,6 +8,7 @@ mod desk;
 mod dlq;
 mod hosts;
 mod settings;
+mod spider;
 mod status;
 
 use std::process::ExitCode;
@@ -46,6 +47,8 @@ enum Command {
     Dlq(dlq::Args),
     /// List and show hosts, block those that must not be asked
     Hosts(hosts::Args),
+    /// Write, check and try spiders
+    Spider(spider::Args),
     /// Show or check the settings
     Config(settings::Args),
     /// Read sitemaps into the fleet's queues (the program `producer`)
@@ -70,6 +73,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Cancel(args) => args.run(Verb::Cancel, global).await,
         Command::Dlq(args) => args.run(global).await,
         Command::Hosts(args) => args.run(global).await,
+        Command::Spider(args) => args.run(global).await,
         Command::Config(args) => args.run(&global),
         Command::Producer(args) => args.run(global).await,
         Command::Worker(args) => args.run(global).await,

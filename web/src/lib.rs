@@ -7,6 +7,7 @@ mod coding;
 mod failure;
 mod guard;
 mod kind;
+mod own;
 mod redirect;
 #[cfg(test)]
 mod tests;
@@ -24,15 +25,15 @@ use trawl_common::headers::Headers;
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
 use trawl_common::settings;
+use trawl_common::spider::Spider;
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 use trawl_common::visited::Validators;
 
 use self::body::Body;
 use self::guard::{BehindProxy, Guard, Lookup};
+use self::own::Own;
 use self::redirect::Trail;
-/// Settings that no client can be made of, such as a user agent with a line break.
-pub use reqwest::Error as Unusable;
 
 /// How many redirects in a row lead to a page; more lead nowhere.
 pub const MAX_REDIRECTS: usize = 10;
@@ -45,6 +46,17 @@ const MAX_HEADERS: usize = 256;
 
 /// How large all headers of an answer may be by HTTP/2, unpacked.
 const MAX_HTTP2_HEADERS: u32 = 64 * 1024;
+
+/// Settings that no client can be made of.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// The client refused them, as a user agent with a line break.
+    #[error(transparent)]
+    Client(#[from] reqwest::Error),
+    /// A header field of a spider that cannot be sent.
+    #[error("the header field `{0}` cannot be sent as it is written")]
+    Field(String),
+}
 
 /// What came of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +92,7 @@ pub struct Start {
 pub struct Fetcher {
     client: reqwest::Client,
     guard: Guard,
+    own: Option<Own>,
     has_proxy: bool,
     timeout: Duration,
     max_body: u64,
@@ -89,6 +102,11 @@ impl Fetcher {
     /// A fetcher with these settings. The process must have a default rustls crypto provider.
     pub fn new(settings: &settings::Fetch) -> Result<Self, Unusable> {
         Self::with_lookup(settings, guard::system_lookup)
+    }
+
+    /// A fetcher that asks as `spider` says, and with these settings where that says nothing.
+    pub fn of(spider: &Spider, settings: &settings::Fetch) -> Result<Self, Unusable> {
+        Ok(Self { own: Some(Own::of(spider)?), ..Self::new(&settings.of(&spider.request))? })
     }
 
     fn with_lookup(settings: &settings::Fetch, lookup: Lookup) -> Result<Self, Unusable> {
@@ -116,6 +134,7 @@ impl Fetcher {
         Ok(Self {
             client: client.build()?,
             guard,
+            own: None,
             has_proxy: settings.proxy.is_some(),
             timeout: settings.timeout,
             max_body: settings.max_body.as_u64(),
@@ -223,13 +242,15 @@ impl Fetcher {
         }
     }
 
-    async fn request(&self, url: &CanonicalUrl, headers: HeaderMap) -> Result<reqwest::Response, Failure> {
+    async fn request(&self, url: &CanonicalUrl, more: HeaderMap) -> Result<reqwest::Response, Failure> {
+        let mut fields = self.own.as_ref().map(|own| own.fields(url)).unwrap_or_default();
+        fields.extend(more);
         let url = url.to_url();
         self.guard.check(&url)?;
         if self.has_proxy {
             self.guard.check_name(&url).await?;
         }
-        self.client.get(url).headers(headers).send().await.map_err(|error| failure::no_answer(&error))
+        self.client.get(url).headers(fields).send().await.map_err(|error| failure::no_answer(&error))
     }
 
     async fn answer(&self, response: reqwest::Response) -> Result<Answer, Failure> {

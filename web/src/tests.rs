@@ -1,6 +1,7 @@
 //! A [`Fetcher`] against servers on this machine.
 
 mod names;
+mod own;
 
 use std::convert::Infallible;
 

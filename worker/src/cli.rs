@@ -4,6 +4,7 @@ use trawl_backends::fleet;
 use trawl_cli::{Fail, Global, Outcome, Signals};
 use trawl_common::exit::Exit;
 use trawl_common::names::WorkerId;
+use trawl_common::spider::folder::Folder;
 
 use crate::{StartError, run};
 
@@ -32,7 +33,8 @@ impl Args {
             () = signals.stop().cancelled() => return Ok(Exit::Ok),
             connected = fleet::connect(&settings, &id) => connected?,
         };
-        run(ports, settings, id, signals.stop().clone()).await.map_err(fail)?;
+        let folder = Folder::of(&settings);
+        run(ports, settings, folder, id, signals.stop().clone()).await.map_err(fail)?;
         Ok(Exit::Ok)
     }
 }

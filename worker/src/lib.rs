@@ -50,6 +50,7 @@ use trawl_common::line::Line;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{self, Ports};
 use trawl_common::settings::Settings;
+use trawl_common::spider::folder::Folder;
 
 /// Why a worker could not start.
 #[derive(Debug, thiserror::Error)]
@@ -87,15 +88,16 @@ pub(crate) struct Shared {
     pub(crate) crawls: recall::Crawls,
 }
 
-/// Works until `stop`; then finishes what has begun within `worker.shutdown_timeout` and gives the rest back.
+/// Works until `stop`, by what the files of spiders in `folder` say; then finishes what has begun within `worker.shutdown_timeout` and gives the rest back.
 pub async fn run(
     ports: Ports,
     settings: Settings,
+    folder: Folder,
     id: WorkerId,
     stop: CancellationToken,
 ) -> Result<(), StartError> {
     let shared = Arc::new(Shared {
-        spiders: Spiders::new(&settings, Arc::clone(&ports.outlets))?,
+        spiders: Spiders::new(&settings, folder, Arc::clone(&ports.outlets))?,
         parser: Parser::start().map_err(StartError::Threads)?,
         hands: Hands::default(),
         robots: RobotsBook::default(),
@@ -114,6 +116,7 @@ pub async fn run(
     pulse.spawn(pulse::beats(Arc::clone(&shared)));
     pulse.spawn(pulse::keeping(Arc::clone(&shared)));
     pulse.spawn(pulse::sweeps(Arc::clone(&shared)));
+    pulse.spawn(pulse::looks(Arc::clone(&shared)));
     let (places, hosts) = (Arc::clone(&shared.places), Arc::clone(&shared.ports.hosts));
     pulse.spawn(async move { places.freeing(&*hosts).await });
 

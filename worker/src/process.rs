@@ -62,9 +62,8 @@ async fn response(
 ) -> Result<Response, Outcome> {
     let url = job.message.url.clone();
     let settings = &shared.settings.cache;
-    // What is sent in a spider's own way may be answered in a way that is not for others.
-    let is_shared = job.spider.spider.request == Request::default();
-    if settings.ttl.is_zero() || !is_shared {
+    // What was answered to one spider's own request is for no other.
+    if settings.ttl.is_zero() || job.spider.spider.request != Request::default() {
         return fetch(shared, job, recall, ticket).await;
     }
     // The cache is a help, not a part: its errors are misses.

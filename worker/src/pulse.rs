@@ -14,6 +14,9 @@ use crate::ticket;
 const BEAT_EVERY: Duration = Duration::from_secs(5);
 const BEAT_TTL: Duration = Duration::from_secs(15);
 
+/// How soon a change of a spider's file is seen.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// The first sign of life, before the first message.
 pub(crate) async fn first_beat(shared: &Shared) -> Result<()> {
     beat(shared, 0.0).await
@@ -52,6 +55,17 @@ pub(crate) async fn keeping(shared: Arc<Shared>) {
         {
             debug!(%error, "places not kept; they lapse");
         }
+    }
+}
+
+/// Takes up what changes in the files of spiders, until the task is ended.
+pub(crate) async fn looks(shared: Arc<Shared>) {
+    let mut ticks = every(LOOK_EVERY);
+    loop {
+        ticks.tick().await;
+        let shared = Arc::clone(&shared);
+        // It ends early by a panic, which is said where it happens: the next look may go better.
+        let _ = tokio::task::spawn_blocking(move || shared.spiders.look_again()).await;
     }
 }
 

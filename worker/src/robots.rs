@@ -71,8 +71,8 @@ pub(crate) enum Learnt {
     Panicked,
 }
 
-/// What this worker remembers of origins.
-pub(crate) struct RobotsBook(Cache<Origin, Remembered>);
+/// What this worker remembers of origins, for each name by which spiders are called there.
+pub(crate) struct RobotsBook(Cache<(Origin, Arc<str>), Remembered>);
 
 #[derive(Clone)]
 struct Remembered {
@@ -83,17 +83,19 @@ struct Remembered {
 
 impl Default for RobotsBook {
     fn default() -> Self {
-        let weigh = |origin: &Origin, remembered: &Remembered| {
-            u32::try_from(origin.as_str().len() + remembered.bytes + 200).unwrap_or(u32::MAX)
+        let weigh = |(origin, agent): &(Origin, Arc<str>), remembered: &Remembered| {
+            let names = origin.as_str().len() + agent.len();
+            u32::try_from(names + remembered.bytes + 200).unwrap_or(u32::MAX)
         };
         Self(Cache::builder().max_capacity(MEMORY).weigher(weigh).build())
     }
 }
 
 impl RobotsBook {
-    /// What is known of `url`.
-    pub(crate) fn verdict(&self, url: &CanonicalUrl) -> Verdict {
-        let remembered = self.0.get(&url.origin()).filter(|remembered| remembered.until > Instant::now());
+    /// What is known of `url`, for `agent`.
+    pub(crate) fn verdict(&self, url: &CanonicalUrl, agent: &Arc<str>) -> Verdict {
+        let key = (url.origin(), Arc::clone(agent));
+        let remembered = self.0.get(&key).filter(|remembered| remembered.until > Instant::now());
         match remembered.map(|remembered| remembered.known) {
             Some(Known::Rules(rules)) if rules.allows(url) => Verdict::Allowed(rules.crawl_delay()),
             Some(Known::Rules(_)) => Verdict::Forbidden,
@@ -102,11 +104,11 @@ impl RobotsBook {
         }
     }
 
-    fn remember(&self, shared: &Shared, origin: Origin, file: &RobotsFile) {
-        let known = read(file, agent(shared));
+    fn remember(&self, shared: &Shared, origin: Origin, agent: &Arc<str>, file: &RobotsFile) {
+        let known = read(file, agent);
         let time = if let Known::Rules(_) = known { REMEMBERED_FOR } else { unreadable_for(shared) };
         let remembered = Remembered { known, until: Instant::now() + time, bytes: file.body.len() };
-        self.0.insert(origin, remembered);
+        self.0.insert((origin, Arc::clone(agent)), remembered);
     }
 }
 
@@ -123,11 +125,6 @@ fn read(file: &RobotsFile, agent: &str) -> Known {
     }
 }
 
-/// The name that rules are addressed to: the product of the user agent, without its version.
-fn agent(shared: &Shared) -> &str {
-    shared.settings.fetch.user_agent.split(['/', ' ']).next().unwrap_or_default()
-}
-
 /// Finds out what an origin's robots.txt says: of all workers one fetches it, and the others wait for that.
 pub(crate) async fn learn(shared: &Shared, spider: &Loaded, origin: &Origin) -> Learnt {
     let Shared { ports, health, settings, .. } = shared;
@@ -136,7 +133,7 @@ pub(crate) async fn learn(shared: &Shared, spider: &Loaded, origin: &Origin) -> 
         let looking = || ports.hosts.robots(origin, lease);
         match health.until_done("looking for robots.txt", looking).await {
             RobotsEntry::Known(file) => {
-                shared.robots.remember(shared, origin.clone(), &file);
+                shared.robots.remember(shared, origin.clone(), &spider.agent, &file);
                 return Learnt::Known;
             }
             RobotsEntry::Awaited => sleep(LOOK).await,
@@ -145,7 +142,7 @@ pub(crate) async fn learn(shared: &Shared, spider: &Loaded, origin: &Origin) -> 
     }
     match fetch(shared, spider, origin).await {
         Ok((file, ttl)) => {
-            shared.robots.remember(shared, origin.clone(), &file);
+            shared.robots.remember(shared, origin.clone(), &spider.agent, &file);
             let keeping = || ports.hosts.keep_robots(origin, &file, ttl);
             health.until_done("keeping robots.txt", keeping).await;
             Learnt::Known

@@ -253,8 +253,7 @@ impl Plan {
         let Shared { ports, health, .. } = shared;
         for (spider, pages) in &self.pages {
             // Each sink has its own patience: what one has stored it is not told again because another is away.
-            let storing =
-                spider.sinks.iter().map(|sink| health.until_done("storing items", || sink.put(pages)));
+            let storing = spider.sinks.iter().map(|sink| health.until_done(sink.name(), || sink.put(pages)));
             join_all(storing).await;
         }
         if !self.letters.is_empty() {

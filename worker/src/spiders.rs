@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use tracing::warn;
+use tracing::{error, info};
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{self, Outlets, Sink};
 use trawl_common::route::Rule;
 use trawl_common::settings::{Politeness, Settings};
+use trawl_common::spider::folder::{Folder, Unusable};
 use trawl_common::spider::{Mistake, Scope, Spider};
 use trawl_extract::Extractor;
 use trawl_web::Fetcher;
@@ -19,6 +20,8 @@ pub(crate) struct Loaded {
     /// The rules that route what it finds.
     pub(crate) route: Vec<Rule>,
     pub(crate) politeness: Politeness,
+    /// The name that a robots.txt calls it by.
+    pub(crate) agent: Arc<str>,
     pub(crate) fetcher: Fetcher,
     pub(crate) extractor: Arc<Extractor>,
     pub(crate) sinks: Vec<Arc<dyn Sink>>,
@@ -27,7 +30,13 @@ pub(crate) struct Loaded {
 /// Why a spider cannot work.
 #[derive(Debug, thiserror::Error)]
 pub enum Unready {
-    /// Its selectors, patterns or paths cannot be used.
+    /// Its file cannot be used.
+    #[error(transparent)]
+    File(#[from] Unusable),
+    /// Its file was there and is there no more.
+    #[error("its file is gone")]
+    Gone,
+    /// What the settings say in place of a file cannot be used.
     #[error("spider {spider}: {}", told(mistakes))]
     Mistaken {
         /// Which.
@@ -47,46 +56,128 @@ fn told(mistakes: &[Mistake]) -> String {
     mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
+/// What is known of a spider.
+#[derive(Clone, Default)]
+struct Known {
+    /// What it works by, as long as that is its file's last version that can be used; `None` if none could so far.
+    loaded: Option<Arc<Loaded>>,
+    /// What the file said when that was loaded; `None` if there was no file.
+    text: Option<String>,
+    /// What is wrong with what the file says now; it has been said.
+    wrong: Option<String>,
+}
+
 /// All of them, by name, each loaded when its first URL comes.
 pub(crate) struct Spiders {
     settings: Settings,
+    folder: Folder,
     outlets: Arc<dyn Outlets>,
-    loaded: RwLock<HashMap<SpiderName, Arc<Loaded>>>,
+    known: RwLock<HashMap<SpiderName, Known>>,
 }
 
 impl Spiders {
     /// None so far but the default one, so that what is wrong with the settings shows at once.
-    pub(crate) fn new(settings: &Settings, outlets: Arc<dyn Outlets>) -> Result<Self, Unready> {
-        let spiders = Self { settings: settings.clone(), outlets, loaded: RwLock::default() };
-        spiders.find(&SpiderName::default())?;
+    pub(crate) fn new(
+        settings: &Settings,
+        folder: Folder,
+        outlets: Arc<dyn Outlets>,
+    ) -> Result<Self, Unready> {
+        let spiders = Self { settings: settings.clone(), folder, outlets, known: RwLock::default() };
+        let name = SpiderName::default();
+        if let Some(known) = spiders.load(&name, &Known::default())? {
+            spiders.keep(name, known);
+        }
         Ok(spiders)
     }
 
-    /// The spider of this name; `None` if it cannot work now, which the log says.
+    /// The spider of this name; `None` if it cannot work now, which the log says once.
     pub(crate) fn get(&self, name: &SpiderName) -> Option<Arc<Loaded>> {
-        self.find(name).inspect_err(|error| warn!(spider = %name, %error, "the spider cannot work")).ok()
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        known.unwrap_or_else(|| self.look(name, Known::default())).loaded
     }
 
-    fn find(&self, name: &SpiderName) -> Result<Arc<Loaded>, Unready> {
-        if let Some(loaded) = self.loaded.read().unwrap_or_else(PoisonError::into_inner).get(name) {
-            return Ok(Arc::clone(loaded));
+    /// Takes up what has changed in the files of the spiders that are in use. Files are read, so it blocks.
+    pub(crate) fn look_again(&self) {
+        let all = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
+        for (name, known) in all {
+            self.look(&name, known);
         }
-        let loaded = Arc::new(self.load(Spider::without_file(name.clone(), &self.settings.items))?);
-        let mut all = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
-        Ok(Arc::clone(all.entry(name.clone()).or_insert(loaded)))
     }
 
-    fn load(&self, spider: Spider) -> Result<Loaded, Unready> {
-        let mistaken = |mistakes| Unready::Mistaken { spider: spider.name.clone(), mistakes };
+    fn look(&self, name: &SpiderName, before: Known) -> Known {
+        let known = match self.load(name, &before) {
+            Ok(None) => return before,
+            Ok(Some(known)) => {
+                if before.loaded.is_some() || before.wrong.is_some() {
+                    info!(spider = %name, "the spider's file has changed and is used");
+                }
+                known
+            }
+            Err(error) => {
+                let wrong = error.to_string();
+                if before.wrong.as_ref() == Some(&wrong) {
+                    return before;
+                }
+                match &before.loaded {
+                    Some(_) => {
+                        error!(spider = %name, error = wrong, "the spider works on by its last version")
+                    }
+                    None => error!(spider = %name, error = wrong, "the spider cannot work: its URLs wait"),
+                }
+                Known { wrong: Some(wrong), ..before }
+            }
+        };
+        self.keep(name.clone(), known.clone());
+        known
+    }
+
+    fn keep(&self, name: SpiderName, known: Known) {
+        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name, known);
+    }
+
+    /// The spider as its file says now; `None` if that is what it said `before`.
+    fn load(&self, name: &SpiderName, before: &Known) -> Result<Option<Known>, Unready> {
+        let text = self.folder.text(name)?;
+        if before.loaded.is_some() {
+            if text == before.text && before.wrong.is_none() {
+                return Ok(None);
+            }
+            if text.is_none() && before.text.is_some() {
+                return Err(Unready::Gone);
+            }
+        }
+        let spider = self.folder.spider(name, text.as_deref(), &self.settings.items)?;
+        let mistaken = |mistakes| match &text {
+            Some(text) => self.folder.mistaken(name, text, mistakes).into(),
+            None => Unready::Mistaken { spider: name.clone(), mistakes },
+        };
         let extractor = Extractor::new(&spider).map_err(mistaken)?;
-        Ok(Loaded {
+        let fetch = self.settings.fetch.of(&spider.request);
+        let loaded = Loaded {
             scope: Scope::of(&spider).map_err(mistaken)?,
             route: spider.route.iter().chain(&self.settings.route).cloned().collect(),
             politeness: self.settings.politeness.of(&spider.politeness),
-            fetcher: Fetcher::new(&self.settings.fetch)?,
+            agent: fetch.agent().into(),
+            fetcher: Fetcher::of(&spider, &self.settings.fetch)?,
             extractor: Arc::new(extractor),
-            sinks: self.outlets.open(&spider)?,
+            sinks: self.sinks(&spider, before.loaded.as_deref())?,
             spider,
-        })
+        };
+        Ok(Some(Known { loaded: Some(Arc::new(loaded)), text, wrong: None }))
+    }
+
+    /// Where its items go: the same sinks as before, if these are the same and are to take the same items.
+    fn sinks(&self, spider: &Spider, before: Option<&Loaded>) -> Result<Vec<Arc<dyn Sink>>, ports::Error> {
+        match before {
+            Some(Loaded { spider: other, sinks, .. })
+                if other.sinks == spider.sinks && other.items == spider.items =>
+            {
+                Ok(sinks.clone())
+            }
+            _ => self.outlets.open(spider),
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

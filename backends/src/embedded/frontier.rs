@@ -9,7 +9,7 @@ use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{
     Claim, Discovery, Finish, Frontier, Heard, Heartbeat, Linking, NewUrl, Parking, Probe, Result, Start,
-    Sweep, Terms,
+    Sweep, Terms, WorkerState,
 };
 use trawl_common::url::CanonicalUrl;
 
@@ -180,6 +180,11 @@ impl Frontier for EmbeddedFrontier {
     /// Nothing to do: there is one worker, and people see it.
     async fn beat(&self, _beat: &Heartbeat, _ttl: Duration) -> Result<()> {
         Ok(())
+    }
+
+    /// None: there is one worker, and it is the one that asks.
+    async fn workers(&self) -> Result<Vec<WorkerState>> {
+        Ok(Vec::new())
     }
 
     async fn books(&self, crawl: &CrawlId) -> Result<Option<Books>> {

@@ -11,9 +11,8 @@ use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{
     Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, Linking, MAX_STARTS, NewUrl,
-    Parking, Probe, Result, Start, Sweep, Terms,
+    Parking, Probe, Result, Start, Sweep, Terms, WorkerState,
 };
-use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
 use super::hear::Ear;
@@ -311,26 +310,11 @@ impl Frontier for RedisFrontier {
     }
 
     async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()> {
-        let key = keys::worker(&beat.worker);
-        let now = UnixMs::now();
-        let mut pipeline = redis::pipe();
-        pipeline
-            .cmd("HSET")
-            .arg(&key)
-            .arg("version")
-            .arg(beat.version)
-            .arg("in_flight")
-            .arg(beat.in_flight)
-            .arg("pages_per_second")
-            .arg(format!("{:.1}", beat.pages_per_second))
-            .arg("health")
-            .arg(beat.trouble.as_deref().unwrap_or("ok"))
-            .arg("seen")
-            .arg(now.to_string())
-            .ignore();
-        pipeline.cmd("PEXPIRE").arg(&key).arg(ttl.as_millis() as u64).ignore();
-        pipeline.cmd("ZADD").arg(keys::WORKERS).arg(now.0).arg(beat.worker.as_str()).ignore();
-        pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)
+        self.write_beat(beat, ttl).await
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerState>> {
+        self.read_workers().await
     }
 
     async fn books(&self, crawl: &CrawlId) -> Result<Option<Books>> {

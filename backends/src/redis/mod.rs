@@ -17,6 +17,7 @@ mod pages;
 mod robots;
 mod scripts;
 mod sweep;
+mod workers;
 
 pub use cache::RedisCache;
 pub use connect::{connect, warn_of_eviction};

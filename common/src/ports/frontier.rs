@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::Serialize;
 
 use super::Result;
 use crate::crawl::{Books, HostBooks};
@@ -13,7 +14,7 @@ use crate::line::Line;
 use crate::message::Message;
 use crate::names::{CrawlId, CrawlRef, WorkerId};
 use crate::outcome::Terminal;
-use crate::spider::Recrawl;
+use crate::spider::{Recrawl, Spider};
 use crate::time::UnixMs;
 use crate::url::CanonicalUrl;
 
@@ -107,6 +108,9 @@ pub trait Frontier: Send + Sync {
     /// Shows people that this worker lives, for `ttl`. Nothing depends on it.
     async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()>;
 
+    /// The workers that live, as far as they have said so.
+    async fn workers(&self) -> Result<Vec<WorkerState>>;
+
     /// The books of one crawl; `None` if there is no such crawl.
     async fn books(&self, crawl: &CrawlId) -> Result<Option<Books>>;
 
@@ -137,6 +141,17 @@ pub struct Terms {
     pub max_pages: Option<NonZeroU64>,
     /// How many URLs of one host it takes at most, of those that pages link to.
     pub max_per_host: Option<NonZeroU64>,
+}
+
+impl Terms {
+    /// The terms of a spider's crawls.
+    pub fn of(spider: &Spider) -> Self {
+        Self {
+            recrawl: spider.recrawl,
+            max_pages: spider.max_pages,
+            max_per_host: spider.follow.as_ref().and_then(|follow| follow.max_per_host),
+        }
+    }
 }
 
 /// A page that links, and what to.
@@ -302,6 +317,21 @@ pub struct Mark {
     pub sent: UnixMs,
     /// When the one before it was sent; zero for the first.
     pub before: UnixMs,
+}
+
+/// What a worker last said of itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorkerState {
+    /// Who.
+    pub worker: WorkerId,
+    /// Of which version.
+    pub version: String,
+    /// URLs in its hands.
+    pub in_flight: u64,
+    /// Pages finished per second.
+    pub pages_per_second: f64,
+    /// `ok`, or what keeps it from working: a server, or a sink.
+    pub health: String,
 }
 
 /// A sign of life.

@@ -28,11 +28,14 @@ pub use sinks::{Compress, Folder, Lines, SinkSettings};
 use crate::lane::Lane;
 use crate::outcome::Class;
 use crate::route::{Rule, When};
+use crate::spider::Request;
 
 /// All settings of all programs. `trawl.toml` in the repository documents every key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
+    /// The folder with the files of spiders.
+    pub spiders_dir: PathBuf,
     /// The broker.
     pub rabbitmq: RabbitMq,
     /// The store.
@@ -215,6 +218,20 @@ impl Fetch {
             None => self.user_agent.clone(),
         }
     }
+
+    /// The name that a robots.txt calls this crawler by: the product of the user agent, without its version.
+    pub fn agent(&self) -> &str {
+        self.user_agent.split(['/', ' ']).next().unwrap_or_default()
+    }
+
+    /// How a spider fetches: as its file says, and as these settings where that says nothing.
+    pub fn of(&self, request: &Request) -> Self {
+        Self {
+            user_agent: request.user_agent.clone().unwrap_or_else(|| self.user_agent.clone()),
+            proxy: request.proxy.clone().or_else(|| self.proxy.clone()),
+            ..self.clone()
+        }
+    }
 }
 
 /// `[retry]`
@@ -300,6 +317,7 @@ const fn minutes(count: u64) -> Duration {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            spiders_dir: "spiders".into(),
             rabbitmq: RabbitMq::default(),
             redis: Redis::default(),
             cache: Cache::default(),

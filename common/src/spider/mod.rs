@@ -1,12 +1,16 @@
 //! Spiders: what a person says of a crawl, in one TOML file: where to start, what to follow, what to extract, how
 //! politely, and where the items go.
 
+pub mod file;
+pub mod folder;
 mod follow;
 mod items;
 mod place;
 mod recrawl;
 mod scope;
+mod wishes;
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 
 pub use follow::Follow;
@@ -14,11 +18,13 @@ pub use items::{Field, From, ItemRule, Kind, PageField};
 pub use place::{Mistake, Place, Sited};
 pub use recrawl::{Recrawl, UnknownRecrawl};
 pub use scope::Scope;
+pub use wishes::Wishes;
 
 use crate::names::SpiderName;
 use crate::rate::Rate;
 use crate::route::Rule;
 use crate::settings::{self, HostRule, ServerUrl, SinkSettings};
+use crate::url::{CanonicalUrl, Host};
 
 /// One spider, as its file says. What the file leaves out is as the settings say.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +72,51 @@ impl Spider {
             sinks: None,
         }
     }
+
+    /// Whether URLs of `host` are taken.
+    pub fn allows(&self, host: &Host) -> bool {
+        is_allowed(&self.allowed_domains, host)
+    }
+
+    /// The spider's own hosts, which may have the header fields and cookies of `[request]`.
+    pub fn home(&self) -> Home {
+        let Start { sitemaps, urls, robots } = &self.start;
+        let start = [sitemaps, urls, robots].into_iter().flatten();
+        let hosts = start.filter_map(|url| CanonicalUrl::parse(url).ok()).map(|url| url.host());
+        match self.allowed_domains.as_slice() {
+            domains if is_any(domains) => Home { domains: Vec::new(), hosts: hosts.collect() },
+            domains => Home { domains: domains.to_vec(), hosts: BTreeSet::new() },
+        }
+    }
+}
+
+/// The hosts that a spider is for: those of `allowed_domains`, or if that is any, those of `[start]`. What a page or
+/// a redirect leads to is not one of them for that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    domains: Vec<String>,
+    hosts: BTreeSet<Host>,
+}
+
+impl Home {
+    /// Whether `host` is one of them.
+    pub fn has(&self, host: &Host) -> bool {
+        self.hosts.contains(host) || self.domains.iter().any(|domain| host.is_within(domain))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty() && self.domains.is_empty()
+    }
+}
+
+fn is_any(domains: &[String]) -> bool {
+    domains.is_empty() || domains.iter().any(|domain| domain == "*")
+}
+
+/// Whether `host` is in one of `domains`.
+fn is_allowed(domains: &[String], host: &Host) -> bool {
+    is_any(domains) || domains.iter().any(|domain| host.is_within(domain))
 }
 
 /// `[start]`: where a crawl begins. Each is a URL, or for sitemaps and robots also a file.

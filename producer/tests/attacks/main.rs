@@ -19,9 +19,10 @@ use bytesize::ByteSize;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tokio_util::sync::CancellationToken;
-use trawl_common::ports::Terms;
+use trawl_common::names::SpiderName;
 use trawl_common::rate::Rate;
-use trawl_common::settings::Settings;
+use trawl_common::settings::{Items, Settings};
+use trawl_common::spider::Spider;
 use trawl_producer::{Finding, Html, Job, Lifetime, Report, Source, preview};
 use trawl_testkit::attacks::Section;
 
@@ -115,15 +116,9 @@ fn job<'a>(servers: impl IntoIterator<Item = &'a Server>) -> Job {
     // Every test of the process installs it; the first succeeds.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let source = |server: &Server| format!("{}/map", server.origin).parse::<Source>().unwrap();
-    let sources = servers.into_iter().map(source).collect();
-    Job {
-        sources,
-        limit: None,
-        html: Html::IsAnError,
-        lifetime: Lifetime::Lane,
-        terms: Terms::default(),
-        revisit: None,
-    }
+    let sources: Vec<_> = servers.into_iter().map(source).collect();
+    let spider = Arc::new(Spider::without_file(SpiderName::default(), &Items::default()));
+    Job { spider, start: sources.into(), limit: None, html: Html::IsAnError, lifetime: Lifetime::Lane }
 }
 
 /// Reads the attacker's source and, after it, an honest one.

@@ -33,6 +33,8 @@ pub async fn a_replayed_url_begins_anew_in_its_crawl(helm: &Helm) -> Result<()> 
     helm.frontier.confirm(&scene.crawl, &urls).await?;
     let books = scene.books().await?;
     assert_eq!((books.counts, books.pending), (Counts { admitted: 3, ..Counts::default() }, 3));
+    assert!(books.reasons.is_empty(), "{books:?}");
+    assert_eq!(helm.frontier.hosts(&scene.crawl, 1).await?[0].counts, books.counts);
     assert_eq!(helm.control.failure(&scene.crawl, &scene.url(0)).await?, None);
     assert_eq!(scene.admit(&lease, 0..2).await?, [false, false]);
     assert_eq!(scene.hear(&scene.other, 0).await?, TAKE);

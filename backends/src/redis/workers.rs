@@ -1,0 +1,60 @@
+//! Signs of life: `workers:<id>`, and the list of them.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use trawl_common::ports::{Heartbeat, Result, WorkerState};
+use trawl_common::time::UnixMs;
+
+use super::{RedisFrontier, failed, keys};
+
+/// Who has said nothing for so long is not listed.
+const GONE_AFTER: Duration = Duration::from_secs(60);
+
+impl RedisFrontier {
+    pub(super) async fn write_beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()> {
+        let key = keys::worker(&beat.worker);
+        let now = UnixMs::now();
+        let mut pipeline = redis::pipe();
+        pipeline
+            .cmd("HSET")
+            .arg(&key)
+            .arg("version")
+            .arg(beat.version)
+            .arg("in_flight")
+            .arg(beat.in_flight)
+            .arg("pages_per_second")
+            .arg(format!("{:.1}", beat.pages_per_second))
+            .arg("health")
+            .arg(beat.trouble.as_deref().unwrap_or("ok"))
+            .arg("seen")
+            .arg(now.to_string())
+            .ignore();
+        pipeline.cmd("PEXPIRE").arg(&key).arg(ttl.as_millis() as u64).ignore();
+        pipeline.cmd("ZADD").arg(keys::WORKERS).arg(now.0).arg(beat.worker.as_str()).ignore();
+        pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)
+    }
+
+    pub(super) async fn read_workers(&self) -> Result<Vec<WorkerState>> {
+        let since = UnixMs::now().0.saturating_sub(GONE_AFTER.as_millis() as u64);
+        let mut list = redis::cmd("ZRANGEBYSCORE");
+        list.arg(keys::WORKERS).arg(since).arg("+inf");
+        let ids: Vec<String> = self.query(&list).await?;
+        let mut workers = Vec::with_capacity(ids.len());
+        for worker in ids.into_iter().filter_map(|id| id.parse().ok()) {
+            let fields: HashMap<String, String> =
+                self.query(redis::cmd("HGETALL").arg(keys::worker(&worker))).await?;
+            // Without one it has ended meanwhile.
+            let Some(version) = fields.get("version").cloned() else { continue };
+            let text = |name: &str| fields.get(name).map_or("", String::as_str);
+            workers.push(WorkerState {
+                worker,
+                version,
+                in_flight: text("in_flight").parse().unwrap_or_default(),
+                pages_per_second: text("pages_per_second").parse().unwrap_or_default(),
+                health: text("health").to_owned(),
+            });
+        }
+        Ok(workers)
+    }
+}

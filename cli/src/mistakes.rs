@@ -1,0 +1,75 @@
+//! What is wrong in a file, shown where it stands.
+
+use std::path::Path;
+
+use anstyle::{AnsiColor, Style};
+use trawl_common::spider::{Mistake, Place};
+use trawl_common::text::printable;
+
+/// How much of a line is shown.
+const SHOWN: usize = 160;
+
+/// Shows mistakes on standard error.
+pub fn tell(path: &Path, text: &str, mistakes: &[Mistake]) {
+    let red = AnsiColor::Red.on_default().bold();
+    mistakes.iter().for_each(|mistake| anstream::eprintln!("{}", shown(path, text, mistake, red)));
+}
+
+/// One mistake, as compilers show theirs: `spiders/shop.toml:12:9: ...`, then the line, with a caret under the place.
+pub fn shown(path: &Path, text: &str, mistake: &Mistake, style: Style) -> String {
+    let bold = Style::new().bold();
+    let what = printable(&mistake.what, 2000);
+    let path = path.display();
+    let Some(place) = mistake.place else { return format!("{bold}{path}:{bold:#} {what}") };
+    let head = format!("{bold}{path}:{place}:{bold:#} {what}");
+    let Some((line, caret)) = excerpt(text, place) else { return head };
+    let (number, gap) = (place.line, " ".repeat(place.line.to_string().len()));
+    let dim = Style::new().dimmed();
+    format!(
+        "{head}\n{dim}{number} |{dim:#} {line}\n{gap} {dim}|{dim:#} {}{style}^{style:#}",
+        " ".repeat(caret)
+    )
+}
+
+/// The line, and how far into it the caret stands; of a long line the part around the place.
+fn excerpt(text: &str, place: Place) -> Option<(String, usize)> {
+    let line = text.split('\n').nth(place.line.checked_sub(1)? as usize)?;
+    let column = place.column.checked_sub(1)? as usize;
+    let first = column.saturating_sub(SHOWN / 2);
+    let part: String = line.chars().skip(first).take(SHOWN).collect();
+    Some((printable(part.trim_end(), 4 * SHOWN), column - first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str, line: u32, column: u32) -> String {
+        let mistake = Mistake { place: Some(Place { line, column }), what: "is wrong".to_owned() };
+        shown(Path::new("shop.toml"), text, &mistake, Style::new())
+            .replace(&Style::new().bold().to_string(), "")
+            .replace(&Style::new().dimmed().to_string(), "")
+            .replace(&format!("{:#}", Style::new().bold()), "")
+    }
+
+    #[test]
+    fn a_mistake_is_shown_with_its_line_and_a_caret_under_its_place() {
+        let shown = plain("a = 1\nbad = 2\n", 2, 7);
+        assert_eq!(shown, "shop.toml:2:7: is wrong\n2 | bad = 2\n  |       ^");
+    }
+
+    #[test]
+    fn of_a_long_line_the_part_around_the_place_is_shown() {
+        let text = format!("{}x{}", "é".repeat(10_000), "z".repeat(10_000));
+        let shown = plain(&text, 1, 10_001);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert!(lines[1].chars().count() < 200);
+        let at = |c| lines.iter().find_map(|line| line.chars().position(|other| other == c));
+        assert_eq!((at('x'), lines[1].contains('x')), (lines[2].chars().position(|c| c == '^'), true));
+    }
+
+    #[test]
+    fn a_place_beyond_the_end_is_shown_without_a_line() {
+        assert_eq!(plain("a", 7, 1), "shop.toml:7:1: is wrong");
+    }
+}

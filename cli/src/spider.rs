@@ -1,0 +1,93 @@
+//! Spiders as people name them at a shell.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use trawl_common::names::SpiderName;
+use trawl_common::settings::Settings;
+use trawl_common::spider::Spider;
+use trawl_common::spider::folder::{self, Folder, Unusable};
+
+use crate::{Fail, mistakes};
+
+/// A spider by its name, whose file is in `spiders_dir` if it has one, or by its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SpiderArg {
+    /// `shop`
+    Name(String),
+    /// `spiders/shop.toml`
+    File(PathBuf),
+}
+
+impl FromStr for SpiderArg {
+    type Err = Infallible;
+
+    /// What has a slash or ends in `.toml` is a file.
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        let is_file = text.contains(['/', std::path::MAIN_SEPARATOR]) || text.ends_with(".toml");
+        Ok(if is_file { Self::File(text.into()) } else { Self::Name(text.to_owned()) })
+    }
+}
+
+impl SpiderArg {
+    /// Its name.
+    pub fn name(&self) -> Result<SpiderName, Fail> {
+        match self {
+            Self::Name(name) => name.parse().map_err(Fail::usage),
+            Self::File(file) => folder::name_of(file).map_err(unusable),
+        }
+    }
+
+    /// Where it is found, with all other spiders of the settings.
+    pub fn folder(&self, settings: &Settings) -> Folder {
+        match self {
+            Self::Name(_) => Folder::of(settings),
+            Self::File(file) => Folder::of(settings).with_file(file.clone()),
+        }
+    }
+
+    /// What its file says; `None` if there is none. A file that a person names is there.
+    pub fn text(&self, folder: &Folder) -> Result<Option<String>, Fail> {
+        match self {
+            Self::Name(_) => folder.text(&self.name()?),
+            Self::File(file) => folder::text(file).map(Some),
+        }
+        .map_err(unusable)
+    }
+
+    /// The spider, ready to work.
+    pub fn load(&self, settings: &Settings) -> Result<Spider, Fail> {
+        let folder = self.folder(settings);
+        let text = self.text(&folder)?;
+        folder.spider(&self.name()?, text.as_deref(), &settings.items).map_err(unusable)
+    }
+}
+
+/// Shows every mistake of a file that cannot be used, and fails.
+pub fn unusable(error: Unusable) -> Fail {
+    match error {
+        Unusable::Mistaken { path, text, mistakes } => {
+            mistakes::tell(&path, &text, &mistakes);
+            let count = mistakes.len();
+            let plural = if count == 1 { "mistake" } else { "mistakes" };
+            Fail::usage(format!("{}: {count} {plural}", path.display()))
+        }
+        other => Fail::usage(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_told_from_a_name_by_how_it_is_written() {
+        let arg = |text: &str| text.parse::<SpiderArg>().unwrap();
+        assert_eq!(arg("shop"), SpiderArg::Name("shop".to_owned()));
+        assert_eq!(arg("shop.toml"), SpiderArg::File("shop.toml".into()));
+        assert_eq!(arg("./shop.txt"), SpiderArg::File("./shop.txt".into()));
+        assert_eq!(arg("spiders/shop.toml").name().unwrap().as_str(), "shop");
+        assert!(arg("spiders/My Shop.toml").name().is_err() && arg("Shop!").name().is_err());
+    }
+}

@@ -1,0 +1,108 @@
+//! Spider files: from the text of a TOML file to a [`Spider`], and everything that is wrong in it, each with its place.
+//!
+//! What is read here is read as far as it can be, so that one look finds every mistake. CSS selectors and paths are
+//! parsed by whoever extracts; here only what they are written in.
+
+mod fields;
+mod follow;
+mod given;
+mod nearest;
+mod notes;
+mod patterns;
+mod request;
+mod rules;
+mod section;
+mod sinks;
+mod start;
+#[cfg(test)]
+mod tests;
+
+use std::num::NonZeroU64;
+
+use toml::de::DeTable;
+
+use self::given::Given;
+use self::notes::Notes;
+use self::section::Section;
+use super::{ItemRule, Mistake, Spider};
+use crate::names::SpiderName;
+use crate::settings;
+
+/// What a file says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// The spider, without what is wrong, and without what variables say that are not set.
+    pub spider: Spider,
+    /// What is wrong, in order.
+    pub mistakes: Vec<Mistake>,
+    /// The environment variables that it names and that are not set, each where it is named.
+    pub unset: Vec<Mistake>,
+}
+
+impl Reading {
+    /// The spider, if it can work as the file says.
+    pub fn ready(self) -> Result<Spider, Vec<Mistake>> {
+        let Self { spider, mut mistakes, unset } = self;
+        mistakes.extend(unset);
+        mistakes.sort_by_key(|mistake| mistake.place);
+        if mistakes.is_empty() { Ok(spider) } else { Err(mistakes) }
+    }
+}
+
+/// Reads `text`, the file of the spider `name`. Variables are looked up in `environment`; a file that names no fields
+/// has those of `items`.
+pub fn read(
+    name: SpiderName,
+    text: &str,
+    environment: &dyn Fn(&str) -> Option<String>,
+    items: &settings::Items,
+) -> Reading {
+    let notes = Notes::new(text, environment);
+    let mut spider = Spider::without_file(name, items);
+    match DeTable::parse(text) {
+        Ok(table) => file(&mut spider, Section::new(&notes, String::new(), table.get_ref(), 0..0)),
+        Err(error) => notes.wrong(notes.place(&error.span().unwrap_or(0..0)), error.message()),
+    }
+    let (mistakes, unset) = notes.into_lists();
+    Reading { spider, mistakes, unset }
+}
+
+fn file(spider: &mut Spider, mut file: Section<'_>) {
+    spider.allowed_domains = file.all("allowed_domains", start::allowed);
+    spider.max_pages = file.read("max_pages", positive);
+    spider.recrawl = file.read("recrawl", Given::parsed).unwrap_or_default();
+    let domains = &spider.allowed_domains;
+    spider.start = file.within("start", |section| start::start(section, domains)).unwrap_or_default();
+    spider.follow = file.within("follow", follow::follow);
+    spider.route = file.all("route", |given| given.section().and_then(rules::route));
+    spider.politeness = file.within("politeness", rules::politeness).unwrap_or_default();
+    let has_home = !spider.home().is_empty();
+    spider.request =
+        file.within("request", |section| request::request(section, has_home)).unwrap_or_default();
+    if let Some(items) = items(&mut file) {
+        spider.items = items;
+    }
+    spider.sinks = file
+        .get("sinks")
+        .map(|given| given.all(|given| given.section().and_then(sinks::sink)).unwrap_or_default());
+    file.end();
+}
+
+/// The kinds of items, if the file names any.
+fn items(file: &mut Section<'_>) -> Option<Vec<ItemRule>> {
+    let fields = file.get("fields");
+    let kinds = file.get("items");
+    if let (Some(_), Some(kinds)) = (&fields, &kinds) {
+        kinds.wrong::<()>("give either [fields], one item a page, or [[items]], not both");
+    }
+    if let Some(fields) = fields {
+        let fields = fields.section().map(fields::fields).unwrap_or_default();
+        return Some(vec![ItemRule { name: None, each: None, fields }]);
+    }
+    Some(fields::kinds(&kinds?))
+}
+
+/// A number from 1 on.
+fn positive(given: &Given<'_>) -> Option<NonZeroU64> {
+    given.whole(1, i64::MAX as u64).and_then(NonZeroU64::new)
+}

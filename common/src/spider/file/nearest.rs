@@ -1,0 +1,37 @@
+//! What someone may have meant who wrote a name that there is not.
+
+use strsim::damerau_levenshtein;
+
+/// The end of a sentence that says that there is no `name`: the known name that is nearest to it, or all that are known.
+pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    // A longer name than any that is known is not compared: that takes the product of their lengths.
+    let name: String = name.chars().take(64).collect();
+    let distance = |known: &&str| damerau_levenshtein(&name, known);
+    match known.clone().min_by_key(distance) {
+        Some(near) if distance(&near) <= (near.len() / 3).max(1) => format!(": did you mean `{near}`?"),
+        Some(_) => format!("; there are {}", listed(known)),
+        None => String::new(),
+    }
+}
+
+/// `a, b and c`
+pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    match names.pop() {
+        Some(last) if !names.is_empty() => format!("{} and {last}", names.join(", ")),
+        last => last.unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_pen_is_put_right_and_all_else_is_shown_what_there_is() {
+        let known = ["include", "exclude", "area"];
+        assert_eq!(nearest("inlcude", known.into_iter()), ": did you mean `include`?");
+        assert_eq!(nearest("ara", known.into_iter()), ": did you mean `area`?");
+        assert_eq!(nearest("depth", known.into_iter()), "; there are `include`, `exclude` and `area`");
+    }
+}

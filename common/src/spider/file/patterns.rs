@@ -1,0 +1,46 @@
+//! Regular expressions, and paths into JSON.
+
+use regex::Regex;
+
+use super::given::Given;
+use crate::spider::Sited;
+
+/// A regular expression.
+pub(super) fn regex(given: &Given<'_>) -> Option<Sited<String>> {
+    let text = given.words()?;
+    match Regex::new(&text.value) {
+        Ok(_) => Some(text),
+        // It draws the expression with a caret, over several lines: the last one says what is wrong.
+        Err(error) => {
+            let error = error.to_string();
+            let last = error.lines().last().unwrap_or_default();
+            let reason = last.strip_prefix("error: ").unwrap_or(last);
+            given.wrong(format_args!("is not a regular expression: {reason}"))
+        }
+    }
+}
+
+/// A path into JSON: a JSON Pointer (RFC 6901), or what begins as a JSONPath does.
+pub(super) fn path(given: &Given<'_>) -> Option<Sited<String>> {
+    let text = given.text()?;
+    match text.value.chars().next() {
+        None | Some('$') => Some(text),
+        Some('/') => pointer(given, text),
+        Some(_) => given.wrong("is neither a JSON Pointer, as `/price`, nor a JSONPath, as `$.price`"),
+    }
+}
+
+/// A selector, or where the response is JSON a path.
+pub(super) fn selector_or_path(given: &Given<'_>) -> Option<Sited<String>> {
+    let text = given.words()?;
+    if text.value.starts_with(['/', '$']) { path(given) } else { Some(text) }
+}
+
+fn pointer(given: &Given<'_>, text: Sited<String>) -> Option<Sited<String>> {
+    let mut after_tildes = text.value.split('~').skip(1);
+    if after_tildes.all(|after| after.starts_with(['0', '1'])) {
+        Some(text)
+    } else {
+        given.wrong("is not a JSON Pointer: write `~0` for a tilde, and `~1` for a slash in a name")
+    }
+}

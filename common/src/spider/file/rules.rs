@@ -1,0 +1,68 @@
+//! `[[route]]` and `[politeness]`: what `trawl.toml` has as well.
+
+use std::time::Duration;
+
+use super::given::Given;
+use super::section::Section;
+use super::start::domain;
+use crate::lane::Lane;
+use crate::route::{Rule, When};
+use crate::settings::{HostRule, duration};
+use crate::spider::Manner;
+
+pub(super) fn route(mut section: Section<'_>) -> Option<Rule> {
+    let when = section.within("when", when);
+    let lane = section.need("lane", |given| given.one_of(&Lane::ALL.map(|lane| (lane.as_str(), lane))));
+    let ttl = section.read("ttl", time);
+    section.end();
+    Some(Rule { when, lane: lane?, ttl })
+}
+
+fn when(mut section: Section<'_>) -> When {
+    let text = |given: &Given<'_>| given.words().map(|text| text.value);
+    let when = When {
+        host: section.all("host", domain),
+        url: section.all("url", text),
+        changefreq: section.all("changefreq", text),
+        news: section.read("news", Given::flag).unwrap_or_default(),
+    };
+    section.end();
+    when
+}
+
+fn time(given: &Given<'_>) -> Option<Duration> {
+    duration::parse(&given.text()?.value).map_or_else(|error| given.wrong(error), Some)
+}
+
+pub(super) fn politeness(mut section: Section<'_>) -> Manner {
+    let manner = Manner {
+        rate: section.read("rate", Given::parsed),
+        burst: section.read("burst", burst),
+        concurrency: section.read("concurrency", concurrency),
+        robots: section.read("robots", Given::flag),
+        host: section.all("host", |given| given.section().and_then(host)),
+    };
+    section.end();
+    manner
+}
+
+fn host(mut section: Section<'_>) -> Option<HostRule> {
+    let rule = HostRule {
+        host: section.need("host", |given| given.all(domain)).unwrap_or_default(),
+        rate: section.read("rate", Given::parsed),
+        burst: section.read("burst", burst),
+        concurrency: section.read("concurrency", concurrency),
+        robots: section.read("robots", Given::flag),
+        group: section.read("group", Given::words).map(|name| name.value),
+    };
+    section.end();
+    Some(rule)
+}
+
+fn burst(given: &Given<'_>) -> Option<u32> {
+    given.whole(1, u32::MAX)
+}
+
+fn concurrency(given: &Given<'_>) -> Option<u32> {
+    given.whole(0, u32::MAX)
+}

@@ -1,0 +1,100 @@
+//! One table of a file: its keys are taken one after another, and what is left over is noted.
+
+use std::fmt::Display;
+use std::ops::Range;
+
+use toml::de::DeTable;
+
+use super::given::Given;
+use super::nearest::nearest;
+use super::notes::Notes;
+use crate::spider::Sited;
+use crate::text::printable;
+
+/// A table, and the keys that were asked for so far.
+pub(super) struct Section<'a> {
+    notes: &'a Notes<'a>,
+    /// The keys that lead to it; empty for the file itself.
+    name: String,
+    table: &'a DeTable<'a>,
+    span: Range<usize>,
+    known: Vec<&'static str>,
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn new(
+        notes: &'a Notes<'a>,
+        name: String,
+        table: &'a DeTable<'a>,
+        span: Range<usize>,
+    ) -> Self {
+        Self { notes, name, table, span, known: Vec::new() }
+    }
+
+    /// Notes that the table as a whole is wrong.
+    pub(super) fn wrong<T>(&self, what: impl Display) -> Option<T> {
+        let colon = if self.name.is_empty() { "" } else { ": " };
+        self.notes.wrong(self.notes.place(&self.span), format_args!("{}{colon}{what}", self.name));
+        None
+    }
+
+    fn path(&self, key: &str) -> String {
+        if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
+    }
+
+    /// What stands under `key`.
+    pub(super) fn get(&mut self, key: &'static str) -> Option<Given<'a>> {
+        self.known.push(key);
+        let value = self.table.get(key)?;
+        Some(Given { notes: self.notes, key: self.path(key), value })
+    }
+
+    /// What stands under `key`, read by `read`.
+    pub(super) fn read<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&Given<'a>) -> Option<T>,
+    ) -> Option<T> {
+        self.get(key).as_ref().and_then(read)
+    }
+
+    /// The same for a key that must be there.
+    pub(super) fn need<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&Given<'a>) -> Option<T>,
+    ) -> Option<T> {
+        match self.get(key) {
+            Some(given) => read(&given),
+            None => self.wrong(format_args!("`{key}` is missing")),
+        }
+    }
+
+    /// All of a list under `key` that can be read; none if it is not there.
+    pub(super) fn all<T>(&mut self, key: &'static str, read: impl FnMut(&Given<'a>) -> Option<T>) -> Vec<T> {
+        self.read(key, |given| given.all(read)).unwrap_or_default()
+    }
+
+    /// Reads the table under `key`, if it is there.
+    pub(super) fn within<T>(&mut self, key: &'static str, read: impl FnOnce(Section<'a>) -> T) -> Option<T> {
+        self.read(key, |given| given.section().map(read))
+    }
+
+    /// Every entry in order, for a table whose keys are names.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (Sited<String>, Given<'a>)> {
+        self.table.iter().map(|(key, value)| {
+            let name = Sited { value: key.get_ref().to_string(), place: Some(self.notes.place(&key.span())) };
+            let given = Given { notes: self.notes, key: self.path(&printable(&name.value, 64)), value };
+            (name, given)
+        })
+    }
+
+    /// Notes the keys that nobody asked for.
+    pub(super) fn end(self) {
+        for (key, _) in self.table.iter().filter(|(key, _)| !self.known.contains(&key.get_ref().as_ref())) {
+            let shown = printable(&self.path(key.get_ref()), 120);
+            let hint = nearest(key.get_ref(), self.known.iter().copied());
+            self.notes.wrong(self.notes.place(&key.span()), format_args!("there is no key `{shown}`{hint}"));
+        }
+    }
+}

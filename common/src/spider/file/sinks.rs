@@ -1,0 +1,86 @@
+//! `[[sinks]]`
+
+use std::path::PathBuf;
+
+use bytesize::ByteSize;
+use toml::de::DeValue;
+
+use super::given::Given;
+use super::section::Section;
+use crate::settings::{Compress, Folder, Lines, ServerUrl, SinkSettings};
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Jsonl,
+    Csv,
+    Stream,
+    Postgres,
+    Parquet,
+    Warc,
+}
+
+const KINDS: [(&str, Kind); 6] = [
+    ("jsonl", Kind::Jsonl),
+    ("csv", Kind::Csv),
+    ("stream", Kind::Stream),
+    ("postgres", Kind::Postgres),
+    ("parquet", Kind::Parquet),
+    ("warc", Kind::Warc),
+];
+
+const COMPRESSIONS: [(&str, Compress); 3] =
+    [("none", Compress::None), ("gzip", Compress::Gzip), ("zstd", Compress::Zstd)];
+
+pub(super) fn sink(mut section: Section<'_>) -> Option<SinkSettings> {
+    let sink = match section.need("kind", |given| given.one_of(&KINDS))? {
+        Kind::Jsonl => lines(&mut section).map(SinkSettings::Jsonl),
+        Kind::Csv => lines(&mut section).map(SinkSettings::Csv),
+        Kind::Stream => Some(SinkSettings::Stream),
+        Kind::Postgres => postgres(&mut section),
+        Kind::Parquet => folder(&mut section).map(SinkSettings::Parquet),
+        Kind::Warc => folder(&mut section).map(SinkSettings::Warc),
+    };
+    section.end();
+    sink
+}
+
+fn lines(section: &mut Section<'_>) -> Option<Lines> {
+    let path = section.need("path", path);
+    let rotate = section.read("rotate", size);
+    let compress = section.read("compress", |given| given.one_of(&COMPRESSIONS)).unwrap_or_default();
+    Some(Lines { path: path?, rotate, compress })
+}
+
+fn folder(section: &mut Section<'_>) -> Option<Folder> {
+    let path = section.need("path", path);
+    let rotate = section.read("rotate", size).unwrap_or(ByteSize::gb(1));
+    Some(Folder { path: path?, rotate })
+}
+
+fn postgres(section: &mut Section<'_>) -> Option<SinkSettings> {
+    let url = section.need("url", server);
+    let table = section.read("table", Given::words).map(|table| table.value);
+    Some(SinkSettings::Postgres { url: url?, table })
+}
+
+fn server(given: &Given<'_>) -> Option<ServerUrl> {
+    let secret = given.secret()?;
+    if secret.reveal().starts_with("postgres://") || secret.reveal().starts_with("postgresql://") {
+        Some(ServerUrl::new(secret.reveal()))
+    } else {
+        given.wrong("write postgres://user:password@host:port/database, or { env = \"NAME\" }")
+    }
+}
+
+fn path(given: &Given<'_>) -> Option<PathBuf> {
+    given.words().map(|path| path.value.into())
+}
+
+/// `1 GB`, or a number of bytes.
+fn size(given: &Given<'_>) -> Option<ByteSize> {
+    let size = match given.value.get_ref() {
+        DeValue::Integer(_) => given.whole(1, i64::MAX as u64).map(ByteSize::b),
+        _ => given.parsed(),
+    };
+    size.filter(|size| size.as_u64() > 0 || given.wrong::<()>("must be more than nothing").is_some())
+}

@@ -1,0 +1,66 @@
+//! `allowed_domains` and `[start]`.
+
+use super::given::Given;
+use super::section::Section;
+use crate::spider::{Start, is_allowed};
+use crate::text::printable;
+use crate::url::CanonicalUrl;
+
+/// A domain of `allowed_domains`, or `*` for any.
+pub(super) fn allowed(given: &Given<'_>) -> Option<String> {
+    let text = given.words()?.value;
+    if text == "*" { Some(text) } else { domain(given) }
+}
+
+/// A domain, as hosts are written: in lower case, and in Punycode.
+pub(super) fn domain(given: &Given<'_>) -> Option<String> {
+    let text = given.words()?.value;
+    let shown = printable(&text, 100);
+    if text.contains("://") {
+        let host = CanonicalUrl::parse(&text).map_or("example.com".to_owned(), |url| url.host().to_string());
+        return given.wrong(format_args!("`{shown}` is a URL: write `{host}`"));
+    }
+    if let Some(rest) = text.strip_prefix("*.").or_else(|| text.strip_prefix('.')) {
+        let rest = printable(rest, 100);
+        return given.wrong(format_args!("write `{rest}`: a domain has all below it"));
+    }
+    let is_bare = |url: &CanonicalUrl| {
+        url.as_str() == format!("http://{}/", url.host()) && !text.contains(['/', '?', '#', '\\'])
+    };
+    match CanonicalUrl::parse(&format!("http://{text}/")).ok().filter(is_bare) {
+        Some(url) => Some(url.host().to_string()),
+        None => {
+            given.wrong(format_args!("`{shown}` is no domain: write `example.com`, without port or path"))
+        }
+    }
+}
+
+pub(super) fn start(mut section: Section<'_>, domains: &[String]) -> Start {
+    let start = Start {
+        sitemaps: section.all("sitemaps", source),
+        urls: section.all("urls", |given| page(given, domains)),
+        robots: section.all("robots", source),
+    };
+    section.end();
+    start
+}
+
+fn page(given: &Given<'_>, domains: &[String]) -> Option<String> {
+    let url: CanonicalUrl = url(given)?;
+    if !is_allowed(domains, &url.host()) {
+        return given.wrong(format_args!("{} is not among `allowed_domains`", url.host()));
+    }
+    Some(url.to_string())
+}
+
+/// A URL, or else a file.
+fn source(given: &Given<'_>) -> Option<String> {
+    let text = given.words()?.value;
+    if text.contains("://") { url(given).map(String::from) } else { Some(text) }
+}
+
+fn url(given: &Given<'_>) -> Option<CanonicalUrl> {
+    let text = given.words()?.value;
+    CanonicalUrl::parse(&text)
+        .map_or_else(|error| given.wrong(format_args!("`{}`: {error}", printable(&text, 100))), Some)
+}

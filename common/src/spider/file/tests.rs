@@ -1,0 +1,315 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::lane::Lane;
+use crate::rate::Rate;
+use crate::settings::{Compress, Items, SinkSettings};
+use crate::spider::{Field, From, Kind, PageField, Recrawl};
+use crate::url::CanonicalUrl;
+
+/// A file that says everything that can be said.
+const WHOLE: &str = include_str!("whole.toml");
+
+fn environment(name: &str) -> Option<String> {
+    match name {
+        "TOKEN" => Some("s3cret".to_owned()),
+        "BROKEN" => Some("s3cret\r\nHost: evil".to_owned()),
+        _ => None,
+    }
+}
+
+fn reading(text: &str) -> Reading {
+    read("shop".parse().unwrap(), text, &environment, &Items::default())
+}
+
+/// Each mistake as `line:column what`.
+fn mistakes(text: &str) -> Vec<String> {
+    let reading = reading(text);
+    let told = |mistake: &Mistake| format!("{} {}", mistake.place.unwrap(), mistake.what);
+    reading.mistakes.iter().chain(&reading.unset).map(told).collect()
+}
+
+#[track_caller]
+fn one(text: &str, expected: &str) {
+    let found = mistakes(text);
+    assert!(found.len() == 1 && found[0].starts_with(expected), "{text}\n{found:#?}\nnot {expected}");
+}
+
+fn field<'a>(spider: &'a Spider, name: &str) -> &'a Field {
+    let fields = spider.items.iter().flat_map(|rule| &rule.fields);
+    fields.into_iter().find(|(other, _)| other == name).map(|(_, field)| field).unwrap()
+}
+
+#[test]
+fn all_that_a_file_can_say_is_read() {
+    assert_eq!(mistakes(WHOLE), [""; 0]);
+    let spider = reading(WHOLE).ready().unwrap();
+    assert_eq!(spider.allowed_domains, ["shop.example", "xn--bcher-kva.example"]);
+    assert_eq!(spider.max_pages.unwrap().get(), 1000);
+    assert_eq!(spider.recrawl, Recrawl::Age(Duration::from_secs(12 * 3600)));
+    assert_eq!(spider.start.urls, ["https://shop.example/"]);
+    assert_eq!(spider.start.sitemaps, ["https://shop.example/sitemap.xml", "more/sitemap.xml"]);
+    let follow = spider.follow.as_ref().unwrap();
+    assert_eq!((follow.depth, follow.max_repeats, follow.links), (3, 2, false));
+    assert_eq!(follow.area.as_ref().unwrap().place.unwrap().line, 15);
+    assert!(follow.canonical && !follow.nofollow && !follow.noindex && !follow.refresh);
+    assert_eq!((spider.route[0].lane, spider.route[0].ttl), (Lane::Priority, Some(Duration::from_secs(300))));
+    assert_eq!(spider.politeness.rate, Some("5/s".parse::<Rate>().unwrap()));
+    assert_eq!(spider.politeness.host[0].host, ["cdn.shop.example"]);
+    let sent: Vec<_> = spider.request.headers.iter().map(|(name, value)| (&**name, value.reveal())).collect();
+    assert_eq!(sent, [("Accept-Language", "en"), ("Authorization", "s3cret")]);
+    assert_eq!(spider.request.cookies[0].1.reveal(), "s3cret");
+    let kinds: Vec<_> = spider.items.iter().map(|rule| rule.name.as_deref().unwrap()).collect();
+    assert_eq!(kinds, ["product", "page"]);
+    assert_eq!(spider.sinks.as_ref().unwrap().len(), 6);
+}
+
+#[test]
+fn fields_are_read_with_all_that_is_said_of_them_and_in_order() {
+    let spider = reading(WHOLE).spider;
+    let names: Vec<_> = spider.items[0].fields.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["title", "price", "images", "when", "offers", "brand", "server"]);
+    assert_eq!(field(&spider, "title").kind, Kind::Text);
+    let price = field(&spider, "price");
+    assert!(price.required && price.kind == Kind::Number && price.regex.is_some());
+    assert!(field(&spider, "images").list);
+    assert_eq!(field(&spider, "when").default, Some("never".into()));
+    let From::Each(each, inner) = &field(&spider, "offers").from else { panic!("not each") };
+    assert_eq!((each.value.as_str(), inner[0].0.as_str()), ("li.offer", "seller"));
+    let From::JsonLd(kind, path) = &field(&spider, "brand").from else { panic!("not JSON-LD") };
+    assert_eq!((kind.value.as_str(), path.as_ref().unwrap().value.as_str()), ("Product", "/brand/name"));
+    assert_eq!(
+        field(&spider, "server").from,
+        From::Header(crate::spider::Sited {
+            value: "server".to_owned(),
+            place: Some(crate::spider::Place { line: 68, column: 21 }),
+        })
+    );
+    assert_eq!(field(&spider, "links").from, From::Page(PageField::Links));
+}
+
+#[test]
+fn sinks_are_read_with_their_sizes() {
+    let sinks = reading(WHOLE).spider.sinks.unwrap();
+    let SinkSettings::Jsonl(lines) = &sinks[0] else { panic!("not JSON Lines") };
+    assert_eq!((lines.rotate.unwrap().as_u64(), lines.compress), (100_000_000, Compress::Zstd));
+    assert!(!format!("{sinks:?}").contains("s3cret"), "{sinks:?}");
+}
+
+#[test]
+fn a_file_without_fields_has_those_of_the_settings_and_follows_nothing() {
+    let spider = reading("").ready().unwrap();
+    assert_eq!(spider, Spider::without_file("shop".parse().unwrap(), &Items::default()));
+}
+
+#[test]
+fn every_mistake_is_told_with_its_place() {
+    let text = "max_page = 10\nallowed_domains = [\"https://shop.example/x\"]\n\n[follow]\ninclude = [\"(\"]\n\
+                depth = -1\n[politeness]\nrate = \"often\"\n[fields]\ntitle = { type = \"text\" }\n\
+                price = { css = \"b\", json = \"/x\" }\n";
+    let found = mistakes(text);
+    let places: Vec<_> = found.iter().map(|mistake| mistake.split(' ').next().unwrap()).collect();
+    assert_eq!(places, ["1:1", "2:20", "5:12", "6:9", "8:8", "10:9", "11:29"], "{found:#?}");
+    assert!(found[0].contains("did you mean `max_pages`?"), "{}", found[0]);
+    assert!(found[1].ends_with("`https://shop.example/x` is a URL: write `shop.example`"), "{}", found[1]);
+}
+
+#[test]
+fn what_is_no_toml_is_one_mistake_with_its_place() {
+    one("max_pages = 10\nrecrawl = \n", "2:1");
+    one("[fields]\na = 'x'\na = 'y'\n", "3:1 duplicate key");
+    one("[fields\n", "1:8");
+}
+
+#[test]
+fn a_column_counts_characters() {
+    one(
+        "allowed_domains = [\"büecher.example\", \"*.x.example\"]",
+        "1:39 allowed_domains: write `x.example`",
+    );
+}
+
+#[test]
+fn a_value_of_a_wrong_type_is_told() {
+    one("max_pages = \"many\"", "1:13 max_pages: a whole number is wanted, not a text");
+    one("max_pages = 0", "1:13 max_pages: must be a whole number from 1");
+    one("start = 1", "1:9 start: a table is wanted");
+    one("[follow]\nnofollow = 1", "2:12 follow.nofollow: true or false is wanted, not a whole number");
+    one("[follow]\ninclude = \"x\"", "2:11 follow.include: a list in brackets is wanted, not a text");
+    one("[follow]\narea = 1979-05-27", "2:8 follow.area: a text in quotes is wanted, not a date");
+    one("recrawl = \"sometimes\"", "1:11 recrawl: `sometimes` is no answer");
+}
+
+#[test]
+fn a_start_outside_the_allowed_domains_is_told() {
+    let text = "allowed_domains = [\"a.example\"]\n[start]\nurls = [\"https://www.a.example/\", \"https://b.example/\"]";
+    one(text, "3:35 start.urls: b.example is not among `allowed_domains`");
+    one("[start]\nurls = [\"shop\"]", "2:9 start.urls: `shop`: ");
+    one("[start]\nsitemaps = [\"ftp://a.example/\"]", "2:13 start.sitemaps: `ftp://a.example/`");
+}
+
+#[test]
+fn a_domain_is_a_host_and_nothing_else() {
+    for bad in [
+        "a.example:8080",
+        "a.example/x",
+        "a.example#x",
+        "a b",
+        "u@a.example",
+        "a.example?utm_x",
+        ".a.example",
+    ] {
+        one(&format!("allowed_domains = ['{bad}']"), "1:20 allowed_domains:");
+    }
+    let spider = reading("allowed_domains = ['Shop.Example', '[::1]', '10.0.0.1']").ready().unwrap();
+    assert_eq!(spider.allowed_domains, ["shop.example", "[::1]", "10.0.0.1"]);
+}
+
+#[test]
+fn a_star_allows_every_domain_and_makes_none_of_them_home() {
+    let text = "allowed_domains = ['*']\n[start]\nurls = ['https://a.example/']";
+    let spider = reading(text).ready().unwrap();
+    let host = |host: &str| CanonicalUrl::parse(&format!("http://{host}/")).unwrap().host();
+    assert!(spider.allows(&host("b.example")) && !spider.home().has(&host("b.example")));
+    assert!(spider.home().has(&host("a.example")));
+}
+
+#[test]
+fn a_field_has_one_source_and_what_fits_it() {
+    one("[fields]\n", "1:1 fields: has no field");
+    one("[fields]\na = {}", "2:5 fields.a: does not say where it comes from");
+    one("[fields]\na = \"\"", "2:5 fields.a: must not be empty");
+    one(
+        "[fields]\na = { css = 'b', type = 'nmber' }",
+        "2:25 fields.a.type: there is no `nmber`: did you mean `number`?",
+    );
+    one(
+        "[fields]\na = { css = 'b', required = true, default = 1 }",
+        "2:29 fields.a.required: a field with a `default`",
+    );
+    one(
+        "[fields]\na = { css = 'b', regex = '(' }",
+        "2:26 fields.a.regex: is not a regular expression: unclosed group",
+    );
+    one("[fields]\na = { css = 'b', path = '/x' }", "2:25 fields.a.path: is for `json_ld`");
+    one("[fields]\na = { css = 'b', format = '%Y' }", "2:27 fields.a.format: is for `type = \"date\"`");
+    one("[fields]\na = { json = 'price' }", "2:14 fields.a.json: is neither a JSON Pointer");
+    one("[fields]\na = { json = '/a~2' }", "2:14 fields.a.json: is not a JSON Pointer");
+    one("[fields]\na = { page = 'titel' }", "2:14 fields.a.page: there is no `titel`: did you mean `title`?");
+    one("[fields]\na = { each = 'li' }", "2:5 fields.a: `each` needs `fields`");
+    one("[fields]\na = { each = '', fields = { b = 'b' } }", "2:14 fields.a.each: must not be empty");
+    one(
+        "[fields]\na = { each = 'li', type = 'url', fields = { b = 'b' } }",
+        "2:27 fields.a.type: is for values",
+    );
+    one("[fields]\n\"a b\" = 'b'", "2:1 fields.a b: a name has 1 to 63 bytes");
+}
+
+#[test]
+fn kinds_of_items_are_told_apart_by_their_names() {
+    one("[[items]]\nname = 'a'", "1:1 items: `fields` is missing");
+    one("[fields]\na = 'b'\n[[items]]\nfields = { a = 'b' }", "3:1 items: give either [fields]");
+    let two =
+        |a, b| format!("[[items]]\n{a}\nfields = {{ a = 'b' }}\n[[items]]\n{b}\nfields = {{ a = 'b' }}\n");
+    one(&two("name = 'a'", ""), "4:1 items: of several kinds of item, each needs a `name`");
+    one(&two("name = 'a'", "name = 'a'"), "5:8 items.name: there are two kinds of item with the name `a`");
+    one("[[items]]\neach = ''\nfields = { a = 'b' }", "2:8 items.each: must not be empty");
+}
+
+#[test]
+fn fields_of_the_head_that_are_trawls_own_are_refused() {
+    let home = "allowed_domains = ['a.example']\n";
+    let set = |name: &str| format!("{home}[request.headers]\n{name} = 'x'");
+    one(&set("Host"), "3:8 request.headers.Host: may not be set");
+    one(&set("user-agent"), "3:14 request.headers.user-agent: may not be set: use `request.user_agent`");
+    one(&set("COOKIE"), "3:10 request.headers.COOKIE: may not be set: use `request.cookies`");
+    one(&set("\"a b\""), "3:1 `request.headers.a b` cannot be a name here");
+    one(&set("X-A = 'a'\nx-a"), "4:1 request.headers.x-a is there twice");
+    one(&format!("{home}[request]\nproxy = 'proxy:3128'"), "3:9 request.proxy: write http://");
+    one(&format!("{home}[request.cookies]\na = 'x; y'"), "3:5 request.cookies.a: its value cannot");
+    one("[request.headers]\nX-A = 'x'", "1:1 request.headers: are sent to the spider's own hosts alone");
+}
+
+#[test]
+fn a_variable_that_is_not_set_is_told_where_it_is_named_and_no_other_mistake() {
+    let text = "allowed_domains = ['a.example']\n[request]\nheaders = { A = { env = 'TOKEN' }, B = { env = 'NONE' } }";
+    let reading = reading(text);
+    assert_eq!(reading.mistakes, []);
+    assert_eq!(reading.spider.request.headers.len(), 1);
+    let unready = reading.ready().unwrap_err();
+    assert_eq!(unready[0].to_string(), "the environment variable NONE is not set");
+    assert_eq!(unready[0].place.unwrap().to_string(), "3:48");
+}
+
+#[test]
+fn a_secret_shows_in_no_mistake_and_no_debug_output() {
+    let text = "allowed_domains = ['a.example']\n[request]\nheaders = { A = { env = 'BROKEN' }, B = { env = 'TOKEN' } }\n\
+                cookies = { c = { env = 'BROKEN' } }\nproxy = { env = 'TOKEN' }\n\
+                [[sinks]]\nkind = 'postgres'\nurl = { env = 'TOKEN' }\n";
+    let reading = reading(text);
+    assert_eq!(reading.mistakes.len(), 4, "{:#?}", reading.mistakes);
+    assert!(!format!("{reading:?}").contains("s3cret"), "{reading:?}");
+}
+
+#[test]
+fn a_sink_is_told_what_it_lacks() {
+    one("[[sinks]]\npath = 'x'", "1:1 sinks: `kind` is missing");
+    one("[[sinks]]\nkind = 'json'\npath = 'x'", "2:8 sinks.kind: there is no `json`: did you mean `jsonl`?");
+    one("[[sinks]]\nkind = 'jsonl'", "1:1 sinks: `path` is missing");
+    one(
+        "[[sinks]]\nkind = 'jsonl'\npath = 'x'\nrotate = 0",
+        "4:10 sinks.rotate: must be a whole number from 1",
+    );
+    one("[[sinks]]\nkind = 'stream'\npath = 'x'", "3:1 there is no key `sinks.path`");
+    one("[[sinks]]\nkind = 'postgres'\nurl = 'mysql://x'", "3:7 sinks.url: write postgres://");
+}
+
+#[test]
+fn rules_are_checked_as_those_of_the_settings_are() {
+    one("[[route]]\nlane = 'fast'", "2:8 route.lane: there is no `fast`");
+    one("[[route]]\nttl = '5m'", "1:1 route: `lane` is missing");
+    one("[[route]]\nlane = 'bulk'\nttl = '5 apples'", "3:7 route.ttl: `5 apples` is not a duration");
+    one("[[politeness.host]]\nrate = '1/s'", "1:1 politeness.host: `host` is missing");
+    one("[politeness]\nburst = 0", "2:9 politeness.burst: must be a whole number from 1");
+}
+
+/// The lines of a file, and which of them may be followed by one more key of the same table.
+fn places() -> Vec<usize> {
+    let lines: Vec<&str> = WHOLE.lines().collect();
+    let names_are_free = |line: &usize| {
+        let table = lines[..=*line].iter().rfind(|line| line.starts_with('[')).copied().unwrap_or_default();
+        !table.ends_with("fields]") && !table.ends_with("headers]") && !table.ends_with("cookies]")
+    };
+    (0..lines.len()).filter(|line| lines[*line].contains(" = ")).filter(names_are_free).collect()
+}
+
+proptest! {
+    #[test]
+    fn an_unknown_key_anywhere_is_told_at_its_place(line in prop::sample::select(places()), key in "[a-z]{3,8}_zz") {
+        let mut lines: Vec<&str> = WHOLE.lines().collect();
+        let unknown = format!("{key} = 1");
+        lines.insert(line + 1, &unknown);
+        let found = mistakes(&lines.join("\n"));
+        prop_assert_eq!(found.len(), 1, "{:#?}", found);
+        prop_assert!(found[0].starts_with(&format!("{}:1 there is no key `", line + 2)), "{:#?}", found);
+    }
+
+    #[test]
+    fn any_text_is_read_or_has_mistakes_at_places_within_it(text in "(\\PC|\n|[\\[\\]={}'\"]){0,80}") {
+        let reading = reading(&text);
+        for mistake in &reading.mistakes {
+            let place = mistake.place.unwrap();
+            let line = text.split('\n').nth(place.line as usize - 1);
+            prop_assert!(line.is_some_and(|line| place.column as usize <= line.chars().count() + 1), "{:?}", mistake);
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_anywhere_is_read_or_has_mistakes(at in 0..WHOLE.len()) {
+        let cut = &WHOLE[..WHOLE.floor_char_boundary(at)];
+        let reading = reading(cut);
+        prop_assert!(reading.mistakes.len() < 10, "{:#?}", reading.mistakes);
+    }
+}

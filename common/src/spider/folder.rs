@@ -1,0 +1,248 @@
+//! Where the files of spiders are, and reading them for work.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use super::file;
+use super::{Mistake, Spider, Wishes};
+use crate::names::{InvalidName, SpiderName};
+use crate::settings::{self, Settings};
+
+/// The longest file that is read, in bytes.
+const MAX_BYTES: u64 = 256 * 1024;
+
+/// Where spiders are found by their names, and what a command line says in place of their files.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    path: PathBuf,
+    /// A file that is found by its name wherever it is.
+    named: Option<PathBuf>,
+    wishes: Wishes,
+}
+
+/// Why a spider's file cannot be worked with.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// It cannot be read.
+    #[error("{}: {error}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// Its name cannot be a spider's.
+    #[error("{}: {error}", path.display())]
+    Name {
+        /// The file.
+        path: PathBuf,
+        /// What names are made of.
+        error: InvalidName,
+    },
+    /// Something in it is wrong.
+    #[error("{}", Told(path, mistakes))]
+    Mistaken {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        text: String,
+        /// What is wrong.
+        mistakes: Vec<Mistake>,
+    },
+}
+
+/// Mistakes on one line: `spiders/shop.toml:3:1: …; spiders/shop.toml:7:9: …`.
+struct Told<'a>(&'a Path, &'a [Mistake]);
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, mistake) in self.1.iter().enumerate() {
+            let gap = if number == 0 { "" } else { "; " };
+            write!(f, "{gap}{}", self.0.display())?;
+            if let Some(place) = mistake.place {
+                write!(f, ":{place}")?;
+            }
+            write!(f, ": {mistake}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Folder {
+    /// The folder that the settings name.
+    pub fn of(settings: &Settings) -> Self {
+        Self { path: settings.spiders_dir.clone(), named: None, wishes: Wishes::default() }
+    }
+
+    /// The same, where the spider that `file` is named for has that file.
+    #[must_use]
+    pub fn with_file(self, file: PathBuf) -> Self {
+        Self { named: Some(file), ..self }
+    }
+
+    /// The same, where each spider does as wished, whatever its file says.
+    #[must_use]
+    pub fn with_wishes(self, wishes: Wishes) -> Self {
+        Self { wishes, ..self }
+    }
+
+    /// The file that the spider `name` has, if it has one.
+    pub fn file(&self, name: &SpiderName) -> PathBuf {
+        let named = self.named.as_ref().filter(|file| name_of(file).is_ok_and(|other| other == *name));
+        named.cloned().unwrap_or_else(|| self.path.join(format!("{name}.toml")))
+    }
+
+    /// The spiders in the folder, by name; none if there is no folder. What has no spider's name is left out.
+    pub fn names(&self) -> io::Result<Vec<SpiderName>> {
+        let entries = match std::fs::read_dir(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "toml") {
+                names.extend(name_of(&path));
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// What the file of the spider `name` says; `None` if it has none.
+    pub fn text(&self, name: &SpiderName) -> Result<Option<String>, Unusable> {
+        match text(&self.file(name)) {
+            Err(Unusable::Unreadable { error, .. }) if error.kind() == ErrorKind::NotFound => Ok(None),
+            text => text.map(Some),
+        }
+    }
+
+    /// The spider `name`, ready to work, from what its file says, if it has one.
+    pub fn spider(
+        &self,
+        name: &SpiderName,
+        text: Option<&str>,
+        items: &settings::Items,
+    ) -> Result<Spider, Unusable> {
+        let spider = match text {
+            None => Spider::without_file(name.clone(), items),
+            Some(text) => {
+                let ready = file::read(name.clone(), text, &environment, items).ready();
+                ready.map_err(|mistakes| self.mistaken(name, text, mistakes))?
+            }
+        };
+        Ok(self.wishes.grant(spider))
+    }
+
+    /// That the file of the spider `name` has mistakes.
+    pub fn mistaken(&self, name: &SpiderName, text: &str, mistakes: Vec<Mistake>) -> Unusable {
+        Unusable::Mistaken { path: self.file(name), text: text.to_owned(), mistakes }
+    }
+}
+
+/// The spider that a file is named for.
+pub fn name_of(file: &Path) -> Result<SpiderName, Unusable> {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    stem.parse().map_err(|error| Unusable::Name { path: file.to_owned(), error })
+}
+
+/// What a file says.
+pub fn text(path: &Path) -> Result<String, Unusable> {
+    let read = || {
+        let refuse = |why: &str| Err(io::Error::other(why.to_owned()));
+        // Before it is opened: a pipe would be waited for.
+        if !std::fs::metadata(path)?.is_file() {
+            return refuse("is no file");
+        }
+        let mut bytes = Vec::new();
+        File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return refuse("is larger than 256 KB, too large for a spider");
+        }
+        String::from_utf8(bytes).or_else(|_| refuse("is not UTF-8"))
+    };
+    read().map_err(|error| Unusable::Unreadable { path: path.to_owned(), error })
+}
+
+/// The process's own environment.
+pub fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::num::NonZeroU64;
+
+    use super::*;
+    use crate::rate::Rate;
+
+    fn folder(path: &Path) -> Folder {
+        Folder::of(&Settings { spiders_dir: path.to_owned(), ..Settings::default() })
+    }
+
+    fn load(folder: &Folder, name: &str) -> Result<Spider, Unusable> {
+        let name = name.parse().unwrap();
+        let text = folder.text(&name)?;
+        folder.spider(&name, text.as_deref(), &settings::Items::default())
+    }
+
+    #[test]
+    fn a_spider_is_found_by_its_name_or_where_a_person_says() {
+        let temporary = tempfile::tempdir().unwrap();
+        let elsewhere = temporary.path().join("elsewhere.toml");
+        fs::write(temporary.path().join("shop.toml"), "max_pages = 1").unwrap();
+        fs::write(&elsewhere, "max_pages = 2").unwrap();
+        let folder = folder(&temporary.path().join(".")).with_file(elsewhere);
+        let pages = |name| load(&folder, name).unwrap().max_pages.map(std::num::NonZeroU64::get);
+        assert_eq!([pages("shop"), pages("elsewhere"), pages("none")], [Some(1), Some(2), None]);
+    }
+
+    #[test]
+    fn a_folder_lists_its_spiders_by_name_and_one_that_is_not_there_has_none() {
+        let temporary = tempfile::tempdir().unwrap();
+        for file in ["b.toml", "a.toml", "notes.txt", "Not A Name.toml"] {
+            fs::write(temporary.path().join(file), "").unwrap();
+        }
+        let names = folder(temporary.path()).names().unwrap();
+        assert_eq!(names.iter().map(SpiderName::as_str).collect::<Vec<_>>(), ["a", "b"]);
+        assert!(folder(&temporary.path().join("none")).names().unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_a_spider_is_an_error_that_names_the_file() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = folder(temporary.path());
+        let error = |file: &str, bytes: &[u8]| {
+            fs::write(temporary.path().join(format!("{file}.toml")), bytes).unwrap();
+            let error = load(&folder, file).unwrap_err().to_string();
+            assert!(error.contains(&format!("{file}.toml")), "{error}");
+            error
+        };
+        assert!(error("large", &vec![b'#'; 300_000]).contains("256 KB"));
+        assert!(error("bytes", b"\xff").contains("UTF-8"));
+        let told = error("wrong", b"a = 1\nb = 2\n");
+        assert!(
+            told.contains("wrong.toml:1:1: ") && told.contains("; ") && told.contains("wrong.toml:2:1: ")
+        );
+        fs::create_dir(temporary.path().join("dir.toml")).unwrap();
+        assert!(load(&folder, "dir").unwrap_err().to_string().contains("is no file"));
+    }
+
+    #[test]
+    fn what_the_command_line_says_wins_over_the_file() {
+        let temporary = tempfile::tempdir().unwrap();
+        fs::write(temporary.path().join("slow.toml"), "[politeness]\nrate = '1/h'").unwrap();
+        let wishes = Wishes {
+            rate: Some(Rate::Unlimited),
+            follow: true,
+            max_pages: NonZeroU64::new(7),
+            recrawl: None,
+        };
+        let spider = load(&folder(temporary.path()).with_wishes(wishes), "slow").unwrap();
+        assert_eq!((spider.politeness.rate, spider.max_pages), (wishes.rate, wishes.max_pages));
+        assert!(spider.follow.is_some());
+    }
+}

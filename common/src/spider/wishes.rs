@@ -1,0 +1,33 @@
+//! What a command line says in place of a spider's file.
+
+use std::num::NonZeroU64;
+
+use super::{Follow, Recrawl, Spider};
+use crate::rate::Rate;
+
+/// Flags that win over what a spider's file says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// How often one host is asked.
+    pub rate: Option<Rate>,
+    /// Whether links are followed also where the file says nothing of that.
+    pub follow: bool,
+    /// After how many pages done the crawl ends.
+    pub max_pages: Option<NonZeroU64>,
+    /// Whether pages that were crawled before are fetched again.
+    pub recrawl: Option<Recrawl>,
+}
+
+impl Wishes {
+    /// The spider as wished.
+    pub fn grant(self, spider: Spider) -> Spider {
+        let mut spider = spider;
+        spider.politeness.rate = self.rate.or(spider.politeness.rate);
+        spider.max_pages = self.max_pages.or(spider.max_pages);
+        spider.recrawl = self.recrawl.unwrap_or(spider.recrawl);
+        if self.follow {
+            spider.follow.get_or_insert_with(Follow::default);
+        }
+        spider
+    }
+}

@@ -1,0 +1,66 @@
+//! A spider file with all that is wrong in it, whoever finds it.
+
+use std::path::{Path, PathBuf};
+
+use trawl_cli::{Fail, SpiderArg, unusable};
+use trawl_common::settings::Settings;
+use trawl_common::spider::file::{self, Reading};
+use trawl_common::spider::folder::{self, Unusable};
+use trawl_common::spider::{Mistake, Scope, Spider};
+use trawl_extract::Extractor;
+
+/// A file, and what was found in it.
+pub(crate) struct Examined {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+    pub(crate) reading: Reading,
+    /// Nothing, where the file has mistakes.
+    pub(crate) ready: Option<Ready>,
+}
+
+/// What a spider extracts and follows with.
+pub(crate) struct Ready {
+    pub(crate) extractor: Extractor,
+    pub(crate) scope: Scope,
+}
+
+impl Ready {
+    fn of(spider: &Spider) -> Result<Self, Vec<Mistake>> {
+        match (Extractor::new(spider), Scope::of(spider)) {
+            (Ok(extractor), Ok(scope)) => Ok(Self { extractor, scope }),
+            (extractor, scope) => {
+                Err([extractor.err(), scope.err()].into_iter().flatten().flatten().collect())
+            }
+        }
+    }
+}
+
+/// Reads a file as far as it can be read.
+pub(crate) fn examine(path: &Path, settings: &Settings) -> Result<Examined, Unusable> {
+    let name = folder::name_of(path)?;
+    let text = folder::text(path)?;
+    let mut reading = file::read(name, &text, &folder::environment, &settings.items);
+    let ready = Ready::of(&reading.spider)
+        .map_err(|mistakes| {
+            reading.mistakes.extend(mistakes);
+            // One mistake a place is enough: the first to find it says most.
+            reading.mistakes.sort_by_key(|mistake| mistake.place);
+            reading.mistakes.dedup_by_key(|mistake| mistake.place);
+        })
+        .ok()
+        .filter(|_| reading.mistakes.is_empty());
+    Ok(Examined { path: path.to_owned(), text, reading, ready })
+}
+
+/// A spider as a person names it, ready to work; every mistake in its file is shown.
+pub(crate) fn load(arg: &SpiderArg, settings: &Settings) -> Result<(Spider, Ready), Fail> {
+    let spider = arg.load(settings)?;
+    let folder = arg.folder(settings);
+    match Ready::of(&spider) {
+        Ok(ready) => Ok((spider, ready)),
+        Err(mistakes) => {
+            let text = arg.text(&folder)?.unwrap_or_default();
+            Err(unusable(folder.mistaken(&spider.name, &text, mistakes)))
+        }
+    }
+}

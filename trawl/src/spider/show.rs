@@ -1,0 +1,98 @@
+//! What one page gave, for people and as JSON.
+
+use anstream::println;
+use anstyle::{AnsiColor, Style};
+use serde_json::{Value, json};
+use trawl_cli::count;
+use trawl_common::text::{escape_json, printable};
+use trawl_extract::Extracted;
+
+use super::attempt::Tried;
+
+/// How much of a value is shown.
+const SHOWN: usize = 400;
+
+/// The header fields that say something to a person.
+const HEADERS: [&str; 6] =
+    ["content-type", "last-modified", "etag", "cache-control", "x-robots-tag", "server"];
+
+pub(super) fn print(tried: &Tried, links: bool) {
+    head(tried);
+    for item in &tried.extraction.items {
+        print_item(item);
+    }
+    let red = AnsiColor::Red.on_default();
+    for missing in &tried.extraction.missing {
+        println!("{red}missing{red:#} {}", printable(missing, SHOWN));
+    }
+    let followed = tried.links.iter().filter(|(_, is_followed)| *is_followed).count();
+    println!("{} links, {} of them followed", count(tried.links.len() as u64), count(followed as u64));
+    if links {
+        let (green, dim) = (AnsiColor::Green.on_default(), Style::new().dimmed());
+        for (link, is_followed) in &tried.links {
+            match is_followed {
+                true => println!("  {green}follow{green:#} {link}"),
+                false => println!("  {dim}leave  {link}{dim:#}"),
+            }
+        }
+    }
+}
+
+fn head(tried: &Tried) {
+    let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
+    let response = &tried.response;
+    println!("{bold}{} {}{bold:#}", response.status, tried.url);
+    if let Some(landed) = &response.redirected_to {
+        println!("  {dim}{:<14}{dim:#} {landed}", "redirected to");
+    }
+    for name in HEADERS {
+        if let Some(value) = response.headers.get(name) {
+            println!("  {dim}{name:<14}{dim:#} {}", printable(value, SHOWN));
+        }
+    }
+    let bytes = count(response.body.len() as u64);
+    println!("  {dim}{:<14}{dim:#} {bytes} bytes in {:.2} s", "body", tried.took.as_secs_f64());
+}
+
+fn print_item(Extracted { rule, number, fields }: &Extracted) {
+    let (bold, cyan) = (Style::new().bold(), AnsiColor::Cyan.on_default());
+    println!("{bold}{} {}{bold:#}", rule.as_deref().unwrap_or("item"), number + 1);
+    for (name, value) in fields {
+        let name = printable(name, 64);
+        match value {
+            Value::Array(values) => {
+                println!("  {cyan}{name:<14}{cyan:#} {} values", values.len());
+                values.iter().for_each(|value| println!("  {:<14} - {}", "", shown(value)));
+            }
+            value => println!("  {cyan}{name:<14}{cyan:#} {}", shown(value)),
+        }
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => printable(text, SHOWN),
+        Value::Null => "-".to_owned(),
+        value => printable(&value.to_string(), SHOWN),
+    }
+}
+
+pub(super) fn print_json(tried: &Tried) {
+    let Tried { url, response, extraction, links, .. } = tried;
+    let item = |Extracted { rule, number, fields }: &Extracted| json!({ "item": rule, "number": number, "fields": fields });
+    let link = |(url, is_followed): &(_, bool)| {
+        let url: &trawl_common::url::CanonicalUrl = url;
+        json!({ "url": url.as_str(), "followed": is_followed })
+    };
+    let shown = json!({
+        "url": url.as_str(),
+        "redirected_to": response.redirected_to.as_ref().map(|url| url.as_str()),
+        "status": response.status,
+        "headers": response.headers.iter().map(|(name, value)| json!([name, value])).collect::<Vec<_>>(),
+        "bytes": response.body.len(),
+        "items": extraction.items.iter().map(item).collect::<Vec<_>>(),
+        "missing": extraction.missing,
+        "links": links.iter().map(link).collect::<Vec<_>>(),
+    });
+    println!("{}", escape_json(&shown.to_string()));
+}

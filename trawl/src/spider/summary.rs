@@ -1,0 +1,132 @@
+//! What a spider does, in a few lines.
+
+use std::path::Path;
+
+use anstream::println;
+use anstyle::Style;
+use trawl_cli::count;
+use trawl_common::settings::SinkSettings;
+use trawl_common::spider::{Field, Follow, From, ItemRule, Kind, Spider};
+
+use super::examine::{Examined, Ready};
+
+/// Prints the summary of a file without mistakes.
+pub(super) fn print(path: &Path, spider: &Spider, ready: &Ready) {
+    let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
+    println!("{bold}{}{bold:#}: no mistakes", path.display());
+    let line = |name: &str, what: &str| println!("  {dim}{name:<8}{dim:#} {what}");
+    line("starts", &starts(spider));
+    line("takes", &takes(spider));
+    line("follows", &spider.follow.as_ref().map_or("no links".to_owned(), follows));
+    if let Some(pages) = spider.max_pages {
+        line("ends", &format!("after {} pages", count(pages.get())));
+    }
+    line("recrawls", &spider.recrawl.to_string());
+    for rule in &spider.items {
+        line("items", &items(rule));
+    }
+    line("reads", if ready.extractor.needs_tree() { "a tree of each page" } else { "each page as a stream" });
+    for sink in spider.sinks.iter().flatten() {
+        line("sends to", &sends_to(sink));
+    }
+}
+
+/// The summary in one line.
+pub(super) fn line(examined: &Examined) -> String {
+    let spider = &examined.reading.spider;
+    if examined.ready.is_none() {
+        return format!("{}: see `trawl spider check`", number(examined.reading.mistakes.len(), "mistake"));
+    }
+    let links = if spider.follow.is_some() { "follows links" } else { "follows no links" };
+    format!("{}, {links}", starts(spider))
+}
+
+fn starts(spider: &Spider) -> String {
+    let start = &spider.start;
+    let parts: Vec<_> = [(&start.urls, "URL"), (&start.sitemaps, "sitemap"), (&start.robots, "robots.txt")]
+        .into_iter()
+        .filter(|(list, _)| !list.is_empty())
+        .map(|(list, name)| number(list.len(), name))
+        .collect();
+    if parts.is_empty() { "where a command says".to_owned() } else { format!("from {}", parts.join(", ")) }
+}
+
+fn takes(spider: &Spider) -> String {
+    match spider.allowed_domains.as_slice() {
+        [] => "URLs of any host".to_owned(),
+        domains if domains.iter().any(|domain| domain == "*") => "URLs of any host".to_owned(),
+        domains => format!("URLs of {}, and all below", domains.join(", ")),
+    }
+}
+
+fn follows(follow: &Follow) -> String {
+    let mut parts = Vec::new();
+    if follow.links {
+        parts.push(match follow.area.as_ref() {
+            Some(area) => format!("links in `{}`", area.value),
+            None => "links".to_owned(),
+        });
+    }
+    parts.extend(follow.next.iter().map(|next| format!("`{}`", next.value)));
+    let mut what = parts.join(", ");
+    for (patterns, word) in [(&follow.include, "with"), (&follow.exclude, "without")] {
+        if !patterns.is_empty() {
+            let all: Vec<_> = patterns.iter().map(|pattern| format!("`{}`", pattern.value)).collect();
+            what += &format!(", {word} {}", all.join(" or "));
+        }
+    }
+    format!("{what}, up to {} deep", follow.depth)
+}
+
+fn items(rule: &ItemRule) -> String {
+    let name = rule.name.as_deref().map(|name| format!("{name}, ")).unwrap_or_default();
+    let each = match &rule.each {
+        Some(each) => format!("one for each `{}`", each.value),
+        None => "one a page".to_owned(),
+    };
+    format!("{name}{each}: {}", fields(&rule.fields))
+}
+
+fn fields(fields: &[(String, Field)]) -> String {
+    fields.iter().map(|(name, one)| field(name, one)).collect::<Vec<_>>().join(", ")
+}
+
+fn field(name: &str, field: &Field) -> String {
+    if let From::Each(_, inner) = &field.from {
+        return format!("{name} [{}]", fields(inner));
+    }
+    let mut notes = Vec::new();
+    notes.extend(kind(field.kind));
+    notes.extend(field.list.then_some("list"));
+    notes.extend(field.required.then_some("required"));
+    if notes.is_empty() { name.to_owned() } else { format!("{name} ({})", notes.join(", ")) }
+}
+
+/// What a value is, unless it is a text as usual.
+fn kind(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Text => None,
+        Kind::Number => Some("number"),
+        Kind::Integer => Some("integer"),
+        Kind::Boolean => Some("boolean"),
+        Kind::Date => Some("date"),
+        Kind::Url => Some("url"),
+        Kind::Html => Some("html"),
+        Kind::Json => Some("json"),
+    }
+}
+
+fn sends_to(sink: &SinkSettings) -> String {
+    match sink {
+        SinkSettings::Jsonl(lines) => format!("jsonl {}", lines.path.display()),
+        SinkSettings::Csv(lines) => format!("csv {}", lines.path.display()),
+        SinkSettings::Stream => "the stream `items`".to_owned(),
+        SinkSettings::Postgres { url, .. } => format!("postgres {url}"),
+        SinkSettings::Parquet(folder) => format!("parquet {}", folder.path.display()),
+        SinkSettings::Warc(folder) => format!("warc {}", folder.path.display()),
+    }
+}
+
+fn number(count: usize, name: &str) -> String {
+    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
+}

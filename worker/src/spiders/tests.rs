@@ -1,0 +1,137 @@
+use std::fs;
+
+use async_trait::async_trait;
+use tempfile::TempDir;
+use trawl_common::ports::Page;
+
+use super::*;
+
+/// Sinks that keep nothing.
+struct Nowhere;
+
+#[async_trait]
+impl Sink for Nowhere {
+    fn name(&self) -> &str {
+        "nowhere"
+    }
+
+    async fn put(&self, _: &[Page]) -> ports::Result<()> {
+        Ok(())
+    }
+}
+
+impl Outlets for Nowhere {
+    fn open(&self, _: &Spider) -> ports::Result<Vec<Arc<dyn Sink>>> {
+        Ok(vec![Arc::new(Self)])
+    }
+}
+
+struct Scene {
+    folder: TempDir,
+    spiders: Spiders,
+    name: SpiderName,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings { spiders_dir: folder.path().to_owned(), ..Settings::default() };
+        let spiders = Spiders::new(&settings, Folder::of(&settings), Arc::new(Nowhere)).unwrap();
+        Self { folder, spiders, name: "shop".parse().unwrap() }
+    }
+
+    fn write(&self, text: &str) {
+        fs::write(self.folder.path().join("shop.toml"), text).unwrap();
+    }
+
+    /// The page limit of the spider as it works now.
+    fn pages(&self) -> Option<u64> {
+        let loaded = self.spiders.get(&self.name).expect("it works");
+        loaded.spider.max_pages.map(std::num::NonZeroU64::get)
+    }
+
+    fn is_wrong(&self) -> bool {
+        let known = self.spiders.known.read().unwrap();
+        known.get(&self.name).unwrap().wrong.is_some()
+    }
+}
+
+#[test]
+fn a_changed_file_is_used_from_the_next_look_on() {
+    let scene = Scene::new();
+    scene.write("max_pages = 1");
+    assert_eq!(scene.pages(), Some(1));
+    scene.write("max_pages = 2");
+    assert_eq!(scene.pages(), Some(1));
+    scene.spiders.look_again();
+    assert_eq!(scene.pages(), Some(2));
+}
+
+#[test]
+fn a_file_that_has_not_changed_is_not_loaded_again() {
+    let scene = Scene::new();
+    scene.write("max_pages = 1");
+    let before = scene.spiders.get(&scene.name).unwrap();
+    scene.spiders.look_again();
+    assert!(Arc::ptr_eq(&before, &scene.spiders.get(&scene.name).unwrap()));
+}
+
+#[test]
+fn a_file_that_breaks_or_goes_leaves_the_last_version_that_worked() {
+    let scene = Scene::new();
+    scene.write("max_pages = 1");
+    assert_eq!(scene.pages(), Some(1));
+    scene.write("max_pages = ");
+    scene.spiders.look_again();
+    assert_eq!((scene.pages(), scene.is_wrong()), (Some(1), true));
+    fs::remove_file(scene.folder.path().join("shop.toml")).unwrap();
+    scene.spiders.look_again();
+    assert_eq!((scene.pages(), scene.is_wrong()), (Some(1), true));
+    scene.write("max_pages = 1");
+    scene.spiders.look_again();
+    assert_eq!((scene.pages(), scene.is_wrong()), (Some(1), false));
+}
+
+#[test]
+fn a_file_that_is_broken_from_the_start_works_once_it_is_mended() {
+    let scene = Scene::new();
+    scene.write("[fields]\ntitle = 'h1['");
+    assert!(scene.spiders.get(&scene.name).is_none());
+    scene.spiders.look_again();
+    assert!(scene.spiders.get(&scene.name).is_none());
+    scene.write("max_pages = 3\n[fields]\ntitle = 'h1'");
+    scene.spiders.look_again();
+    assert_eq!(scene.pages(), Some(3));
+}
+
+#[test]
+fn a_file_that_appears_later_is_taken_up() {
+    let scene = Scene::new();
+    assert_eq!(scene.pages(), None);
+    scene.write("max_pages = 4");
+    scene.spiders.look_again();
+    assert_eq!(scene.pages(), Some(4));
+}
+
+#[test]
+fn sinks_stay_open_while_they_and_their_items_are_the_same() {
+    let scene = Scene::new();
+    scene.write("max_pages = 1");
+    let before = scene.spiders.get(&scene.name).unwrap();
+    let is_same = |now: &Loaded| Arc::ptr_eq(&before.sinks[0], &now.sinks[0]);
+    scene.write("max_pages = 2");
+    scene.spiders.look_again();
+    assert!(is_same(&scene.spiders.get(&scene.name).unwrap()));
+    scene.write("[fields]\ntitle = 'h1'");
+    scene.spiders.look_again();
+    assert!(!is_same(&scene.spiders.get(&scene.name).unwrap()));
+}
+
+#[test]
+fn a_selector_that_cannot_be_used_is_told_with_its_place() {
+    let scene = Scene::new();
+    scene.write("[fields]\ntitle = 'h1['");
+    let Err(error) = scene.spiders.load(&scene.name, &Known::default()) else { panic!("it loads") };
+    assert!(error.to_string().contains("shop.toml:2:9: "), "{error}");
+}
