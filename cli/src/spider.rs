@@ -20,6 +20,13 @@ pub enum SpiderArg {
     File(PathBuf),
 }
 
+impl Default for SpiderArg {
+    /// The spider that needs no file.
+    fn default() -> Self {
+        Self::Name(SpiderName::default().to_string())
+    }
+}
+
 impl FromStr for SpiderArg {
     type Err = Infallible;
 
@@ -56,10 +63,9 @@ impl SpiderArg {
         .map_err(unusable)
     }
 
-    /// The spider, ready to work.
-    pub fn load(&self, settings: &Settings) -> Result<Spider, Fail> {
-        let folder = self.folder(settings);
-        let text = self.text(&folder)?;
+    /// The spider, ready to work, from what is found in its `folder`.
+    pub fn load(&self, folder: &Folder, settings: &Settings) -> Result<Spider, Fail> {
+        let text = self.text(folder)?;
         folder.spider(&self.name()?, text.as_deref(), &settings.items).map_err(unusable)
     }
 }

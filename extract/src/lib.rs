@@ -1,42 +1,57 @@
 //! From a response to the items and links that a spider asks for. No I/O.
 
+mod base;
 mod charset;
-mod css;
+mod date;
+mod field;
+mod follow;
+mod item;
+mod json;
+mod json_ld;
+mod kind;
 mod markup;
-mod page;
+mod microdata;
+mod notation;
+mod number;
+mod plan;
+mod query;
+mod raw;
+mod readable;
+mod room;
+mod scene;
 mod sniff;
+mod stream;
+mod streamable;
+mod table;
 #[cfg(test)]
 mod tests;
-mod text;
 mod tree;
 mod unfinished;
 
-use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
+use scraper::Html;
 use serde_json::{Map, Value};
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
-use trawl_common::spider::{From, Mistake, PageField, Spider};
-use trawl_common::url::{CanonicalUrl, MAX_URL_BYTES};
-use url::Url;
+use trawl_common::spider::{Mistake, Spider};
+use trawl_common::url::CanonicalUrl;
 
-use self::css::Query;
-use self::page::{Page, Reader};
+use self::plan::{Format, Plan, Planner};
+use self::scene::Scene;
 pub use self::sniff::is_html;
+use self::stream::{Page, Reader};
 
 /// The most bytes of a text field; what is longer is cut.
 pub const MAX_TEXT: usize = 64 * 1024;
-/// The most bytes of all fields by selector together: more than 32 share it, each with the same part.
-const MAX_OWN_TEXT: usize = 2 << 20;
-/// The most bytes of the links that are listed. With the fields, and each byte written as two, an item stays below 8 MB.
+/// The most bytes of the links that are listed, or followed.
 const MAX_LINKS: usize = 3 << 19;
 
 /// Reads items and links from responses, as one spider asks for. One serves all threads.
 #[derive(Debug)]
 pub struct Extractor {
+    plan: Plan,
     reader: Reader,
-    queries: Vec<(String, Query)>,
 }
 
 /// What a page gave.
@@ -64,40 +79,29 @@ pub struct Extracted {
 
 impl Extractor {
     /// The extractor of a spider. The mistakes are all that are in its selectors, patterns and paths.
-    pub fn new(spider: &Spider) -> Result<Self, Vec<Mistake>> {
-        let mut queries = Vec::new();
-        let mut mistakes = Vec::new();
-        let mut links = false;
-        for (name, field) in spider.items.iter().flat_map(|rule| &rule.fields) {
-            match &field.from {
-                From::Css(selector) => match Query::parse(&selector.value) {
-                    Ok(query) => queries.push((name.clone(), query)),
-                    Err(reason) => mistakes.push(Mistake::at(
-                        selector,
-                        format_args!("fields.{name}: `{}` is not a selector: {reason}", selector.value),
-                    )),
-                },
-                From::Page(PageField::Links) => links = true,
-                _ => {}
-            }
-        }
-        if mistakes.is_empty() { Ok(Self { reader: Reader::new(links), queries }) } else { Err(mistakes) }
-    }
-
-    /// Whether a tree is built of every page, which takes several times as long as the default fields.
-    pub fn needs_tree(&self) -> bool {
-        !self.queries.is_empty()
-    }
-
-    /// Whether a response is of a kind that this spider reads.
-    pub fn reads(&self, response: &Response) -> bool {
-        is_html(response.content_type(), &response.body)
-    }
-
-    /// What the page that `url` answered with gives. A field that the page says nothing about is null.
     ///
-    /// Text is free of control characters and at most [`MAX_TEXT`] long; an item of these fields is less than 8 MB of
-    /// JSON.
+    /// Which fields the streaming pass answers and which need a tree is decided here.
+    pub fn new(spider: &Spider) -> Result<Self, Vec<Mistake>> {
+        Self::of(Planner::of(spider, true))
+    }
+
+    fn of(Planner { plan, wanted, mistakes, .. }: Planner) -> Result<Self, Vec<Mistake>> {
+        if mistakes.is_empty() { Ok(Self { plan, reader: Reader::new(wanted) }) } else { Err(mistakes) }
+    }
+
+    /// Whether a tree is built of every page, which takes several times as long as the streaming pass alone.
+    pub fn needs_tree(&self) -> bool {
+        self.plan.needs_tree
+    }
+
+    /// Whether a response is of a kind that this spider reads: HTML, and JSON if it looks for something in it.
+    pub fn reads(&self, response: &Response) -> bool {
+        self.format(response).is_some()
+    }
+
+    /// What the page that `url` answered with gives. A field that the page says nothing about is null, or an empty list.
+    ///
+    /// Text is free of control characters and at most [`MAX_TEXT`] long; an item is less than 8 MB of JSON.
     ///
     /// No I/O, and time in proportion to the page. One whose tree would take longer is a failure of class `parse`, and
     /// so is one that is not ready some time after `given_up` is set.
@@ -107,65 +111,64 @@ impl Extractor {
         response: &Response,
         given_up: &AtomicBool,
     ) -> Result<Extraction, Failure> {
-        let html = charset::decode(&response.body, response.content_type());
-        let page = self.reader.read(&html)?;
-        let mut fields = default_fields(page, response.redirected_to.as_ref().unwrap_or(url));
-        if self.needs_tree() {
-            let document = tree::build(&html, given_up)?;
-            let max = MAX_TEXT.min(MAX_OWN_TEXT / self.queries.len());
-            for (name, query) in &self.queries {
-                if given_up.load(Ordering::Relaxed) {
-                    return Err(Failure::new(Class::Parse, "given up"));
-                }
-                fields.insert(name.clone(), query.first(&document, max));
+        let mut page = Page::default();
+        let mut tree = None;
+        let mut json = None;
+        match self.format(response) {
+            Some(Format::Json) => {
+                let read = json::parse(&response.body);
+                json = Some(read.map_err(|reason| Failure::new(Class::Parse, reason))?);
+            }
+            _ => {
+                let html = charset::decode(&response.body, response.content_type());
+                page = self.reader.read(&html)?;
+                tree = self.plan.needs_tree.then(|| tree::build(&html, given_up)).transpose()?;
             }
         }
-        Ok(Extraction { items: vec![Extracted { rule: None, number: 0, fields }], ..Extraction::default() })
+        self.look(url, response, &page, tree.as_ref(), json.as_ref(), given_up)
     }
-}
 
-fn default_fields(page: Page, url: &CanonicalUrl) -> Map<String, Value> {
-    let base = base_url(&page, url);
-    let text = |text: Option<String>| text.map_or(Value::Null, |text| text::value(&text, MAX_TEXT));
-    let canonical = page.canonical.and_then(|link| absolute(&base, &link));
-    let mut fields = Map::new();
-    let mut put = |name: &str, value| fields.insert(name.to_owned(), value);
-    put("title", text::value(&page.title, MAX_TEXT));
-    put("description", text(page.description));
-    put("canonical", canonical.map_or(Value::Null, |link| link.as_str().into()));
-    put("language", text(page.language.or(page.content_language)));
-    put("link_count", page.link_count.into());
-    if let Some(links) = page.links {
-        put("links", distinct(links.iter().filter_map(|link| absolute(&base, link))));
+    fn format(&self, response: &Response) -> Option<Format> {
+        let is_json = |essence| self.plan.reads_json && json::is_json(essence);
+        if response.content_type().map(sniff::essence).is_some_and(is_json) {
+            return Some(Format::Json);
+        }
+        is_html(response.content_type(), &response.body).then_some(Format::Html)
     }
-    fields
-}
 
-/// What the page's links are relative to: its `<base>`, unless nothing can be relative to that.
-fn base_url(page: &Page, url: &CanonicalUrl) -> Url {
-    let url = url.to_url();
-    // Every link is joined to it: a long one would be copied as often.
-    let base = page.base.as_ref().filter(|base| base.len() <= MAX_URL_BYTES);
-    let base = base.and_then(|base| url.join(base).ok());
-    base.filter(|base| !base.cannot_be_a_base()).unwrap_or(url)
-}
-
-/// Where a link points, if that can be crawled.
-fn absolute(base: &Url, link: &str) -> Option<CanonicalUrl> {
-    if link.len() > MAX_URL_BYTES {
-        return None;
+    /// Looks for items and links in what was read.
+    fn look(
+        &self,
+        url: &CanonicalUrl,
+        response: &Response,
+        page: &Page,
+        tree: Option<&Html>,
+        json: Option<&Value>,
+        given_up: &AtomicBool,
+    ) -> Result<Extraction, Failure> {
+        let url = response.redirected_to.as_ref().unwrap_or(url);
+        let scene = Scene {
+            response,
+            url,
+            base: &base::of(page.base.as_deref(), url),
+            page,
+            json_ld: &json_ld::objects(&page.json_ld, &self.reader.wanted.json_ld),
+            tree,
+            json,
+            given_up,
+            microdata: Default::default(),
+            text: Default::default(),
+        };
+        let mut extraction = Extraction::default();
+        let mut is_item = true;
+        if let Some(follow) = &self.plan.follow {
+            let leave = follow.leave(&scene);
+            is_item = leave.index && follow.elsewhere(&scene).is_none();
+            extraction.links = follow.links(&scene, leave);
+        }
+        if is_item {
+            item::add_items(&self.plan.rules, &scene, &mut extraction)?;
+        }
+        Ok(extraction)
     }
-    CanonicalUrl::from_url(base.join(link).ok()?).ok()
-}
-
-/// The links without repetition, as far as there is room.
-fn distinct(links: impl Iterator<Item = CanonicalUrl>) -> Value {
-    let mut seen = HashSet::new();
-    let mut room = MAX_LINKS;
-    let mut fits = |link: &CanonicalUrl| {
-        room = room.saturating_sub(link.as_str().len() + "\"\",".len());
-        room > 0
-    };
-    let links = links.filter(|link| seen.insert(link.clone())).take_while(|link| fits(link));
-    links.map(|link| Value::from(link.as_str())).collect()
 }

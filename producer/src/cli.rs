@@ -8,10 +8,10 @@ use trawl_backends::fleet;
 use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, await_end, count};
 use trawl_common::crawl::{Books, CrawlState};
 use trawl_common::exit::Exit;
-use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
+use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::Frontier;
 use trawl_common::settings::Settings;
-use trawl_common::spider::{Recrawl, Spider, Wishes};
+use trawl_common::spider::{Recrawl, Wishes};
 use trawl_common::time::UnixMs;
 
 use crate::{
@@ -57,7 +57,9 @@ impl Args {
     pub async fn run(self, global: Global) -> Outcome {
         let settings = Arc::new(Global::load(&global.source())?);
         let signals = Signals::listen().map_err(Fail::run)?;
-        let spider = self.spider(&settings)?;
+        let spider = self.spider.clone().unwrap_or_default();
+        let wishes = Wishes { recrawl: self.recrawl, ..Wishes::default() };
+        let spider = spider.load(&spider.folder(&settings).with_wishes(wishes), &settings)?;
         let start = Start::of(&spider, &self.sources).map_err(Fail::usage)?;
         let name = spider.name.clone();
         let job = Job {
@@ -79,13 +81,6 @@ impl Args {
         let id = self.crawl.clone().unwrap_or_else(|| CrawlId::generate(UnixMs::now()));
         let crawl = CrawlRef { id, spider: name };
         self.produce(&settings, job, &crawl, &signals).await
-    }
-
-    /// The spider. What flags say wins over its file.
-    fn spider(&self, settings: &Settings) -> Result<Spider, Fail> {
-        let default = || SpiderArg::Name(SpiderName::default().to_string());
-        let spider = self.spider.clone().unwrap_or_else(default).load(settings)?;
-        Ok(Wishes { recrawl: self.recrawl, ..Wishes::default() }.grant(spider))
     }
 
     async fn produce(

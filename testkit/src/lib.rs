@@ -2,6 +2,7 @@
 //! suite for each port, the fault suite, and the list of attacks.
 
 pub mod attacks;
+pub mod bazaar;
 pub mod cluster;
 pub mod conformance;
 pub mod faults;

@@ -14,6 +14,8 @@ use tokio::net::TcpListener;
 /// A page of the site.
 #[derive(Clone, Debug, Default)]
 pub struct Living {
+    /// The status of every answer, if that is no success.
+    pub status: Option<u16>,
     /// Its body, HTML.
     pub body: String,
     /// Its entity tag.
@@ -31,7 +33,7 @@ pub struct Living {
 impl Living {
     /// A page of this title.
     pub fn titled(title: &str) -> Self {
-        Self { body: format!("<!doctype html><title>{title}</title>"), ..Self::default() }
+        Self { body: format!("<!doctype html><html><title>{title}</title>"), ..Self::default() }
     }
 
     /// A page of this title with an entity tag that is made of it.
@@ -138,6 +140,7 @@ impl Living {
             (None, true) => StatusCode::NOT_MODIFIED,
             (None, false) => StatusCode::OK,
         };
+        let status = self.status.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or(status);
         let fields = [
             (header::ETAG, &self.etag),
             (header::LAST_MODIFIED, &self.modified),

@@ -89,7 +89,9 @@ impl Args {
 
     /// Crawls with these settings until all is done or a signal comes.
     pub(crate) async fn crawl(self, settings: Settings) -> Outcome {
-        let (spider, folder) = self.spider(&settings)?;
+        let named = self.spider.clone().unwrap_or_default();
+        let folder = named.folder(&settings).with_wishes(self.wishes());
+        let (spider, _) = spider::load(&named, &folder, &settings)?;
         let job = self.job(spider)?;
         let signals = Signals::listen().map_err(Fail::run)?;
         let store = Embedded::open(&self.state, settings.recovery.patience).map_err(Fail::usage)?;
@@ -118,18 +120,9 @@ impl Args {
         Ok(exit(&books, &report, run.signals.exit()))
     }
 
-    /// The spider, and where the worker finds it. What flags say wins over its file.
-    fn spider(&self, settings: &Settings) -> Result<(Spider, Folder), Fail> {
-        let wishes =
-            Wishes { rate: self.rate, follow: self.follow, max_pages: self.max_pages, recrawl: self.recrawl };
-        let folder = |arg: &SpiderArg| arg.folder(settings).with_wishes(wishes);
-        match &self.spider {
-            Some(arg) => Ok((wishes.grant(spider::load(arg, settings)?.0), folder(arg))),
-            None => {
-                let default = SpiderArg::Name(SpiderName::default().to_string());
-                Ok((wishes.grant(default.load(settings)?), folder(&default)))
-            }
-        }
+    /// What flags say in place of the spider's file.
+    fn wishes(&self) -> Wishes {
+        Wishes { rate: self.rate, follow: self.follow, max_pages: self.max_pages, recrawl: self.recrawl }
     }
 
     fn job(&self, spider: Spider) -> Result<Job, Fail> {

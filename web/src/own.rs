@@ -32,7 +32,7 @@ impl Own {
 
     /// What is sent to `url` besides what is sent to all.
     pub(super) fn fields(&self, url: &CanonicalUrl) -> HeaderMap {
-        let is_ours = !self.fields.is_empty() && self.home.has(&url.host());
+        let is_ours = !self.fields.is_empty() && self.home.has(url);
         if is_ours { self.fields.clone() } else { HeaderMap::new() }
     }
 }

@@ -92,8 +92,12 @@ impl Spiders {
 
     /// The spider of this name; `None` if it cannot work now, which the log says once.
     pub(crate) fn get(&self, name: &SpiderName) -> Option<Arc<Loaded>> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
-        known.unwrap_or_else(|| self.look(name, Known::default())).loaded
+        let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.get(name) {
+            return known.loaded.clone();
+        }
+        drop(all);
+        self.look(name, Known::default()).loaded
     }
 
     /// Takes up what has changed in the files of the spiders that are in use. Files are read, so it blocks.

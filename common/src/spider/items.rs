@@ -54,17 +54,13 @@ pub struct Field {
 }
 
 impl Field {
-    /// A field of one text.
+    /// A field with nothing said of it but where its values come from: of one text, unless the page's own fields are otherwise.
     pub fn of(from: From) -> Self {
-        Self {
-            from,
-            list: false,
-            kind: Kind::default(),
-            regex: None,
-            format: None,
-            default: None,
-            required: false,
-        }
+        let (kind, list) = match &from {
+            From::Page(field) => (field.kind(), *field == PageField::Links),
+            _ => (Kind::default(), false),
+        };
+        Self { from, list, kind, regex: None, format: None, default: None, required: false }
     }
 }
 
@@ -151,6 +147,15 @@ impl PageField {
         Self::Text,
         Self::Url,
     ];
+
+    /// What its values are, whatever a spider says.
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::LinkCount => Kind::Integer,
+            Self::Canonical | Self::Links | Self::Url => Kind::Url,
+            Self::Title | Self::Description | Self::Language | Self::Text => Kind::Text,
+        }
+    }
 
     /// The name in spider files.
     pub fn as_str(self) -> &'static str {

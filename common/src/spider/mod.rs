@@ -78,36 +78,45 @@ impl Spider {
         is_allowed(&self.allowed_domains, host)
     }
 
-    /// The spider's own hosts, which may have the header fields and cookies of `[request]`.
+    /// Where the header fields and cookies of `[request]` may go.
     pub fn home(&self) -> Home {
         let Start { sitemaps, urls, robots } = &self.start;
         let start = [sitemaps, urls, robots].into_iter().flatten();
-        let hosts = start.filter_map(|url| CanonicalUrl::parse(url).ok()).map(|url| url.host());
-        match self.allowed_domains.as_slice() {
-            domains if is_any(domains) => Home { domains: Vec::new(), hosts: hosts.collect() },
-            domains => Home { domains: domains.to_vec(), hosts: BTreeSet::new() },
+        let start: Vec<_> = start.filter_map(|url| CanonicalUrl::parse(url).ok()).collect();
+        let is_any = is_any(&self.allowed_domains);
+        Home {
+            domains: if is_any { Vec::new() } else { self.allowed_domains.clone() },
+            hosts: start.iter().filter(|_| is_any).map(CanonicalUrl::host).collect(),
+            in_the_clear: start.is_empty() || !start.iter().all(is_tls),
         }
     }
 }
 
 /// The hosts that a spider is for: those of `allowed_domains`, or if that is any, those of `[start]`. What a page or
-/// a redirect leads to is not one of them for that.
+/// a redirect leads to is not one of them for that. A spider that starts by TLS alone is at home by TLS alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
     domains: Vec<String>,
     hosts: BTreeSet<Host>,
+    in_the_clear: bool,
 }
 
 impl Home {
-    /// Whether `host` is one of them.
-    pub fn has(&self, host: &Host) -> bool {
-        self.hosts.contains(host) || self.domains.iter().any(|domain| host.is_within(domain))
+    /// Whether `url` is there.
+    pub fn has(&self, url: &CanonicalUrl) -> bool {
+        let host = url.host();
+        let is_ours = self.hosts.contains(&host) || self.domains.iter().any(|domain| host.is_within(domain));
+        is_ours && (self.in_the_clear || is_tls(url))
     }
 
-    /// Whether there are none.
+    /// Whether there are no such hosts.
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty() && self.domains.is_empty()
     }
+}
+
+fn is_tls(url: &CanonicalUrl) -> bool {
+    url.as_str().starts_with("https:")
 }
 
 fn is_any(domains: &[String]) -> bool {

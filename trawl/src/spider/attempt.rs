@@ -50,7 +50,8 @@ pub(super) struct Tried {
 impl Args {
     pub(super) async fn run(self, mut settings: Settings) -> Outcome {
         settings.fetch.allow_private |= self.allow_private;
-        let (spider, Ready { extractor, scope }) = load(&self.spider, &settings)?;
+        let (spider, Ready { extractor, scope }) =
+            load(&self.spider, &self.spider.folder(&settings), &settings)?;
         let fetcher = Fetcher::of(&spider, &settings.fetch)
             .map_err(|error| Fail::usage(format!("[fetch]: {error}")))?;
         let begun = Instant::now();

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use trawl_cli::{Fail, SpiderArg, unusable};
 use trawl_common::settings::Settings;
 use trawl_common::spider::file::{self, Reading};
-use trawl_common::spider::folder::{self, Unusable};
+use trawl_common::spider::folder::{self, Folder, Unusable};
 use trawl_common::spider::{Mistake, Scope, Spider};
 use trawl_extract::Extractor;
+use trawl_worker::Unready;
 
 /// A file, and what was found in it.
 pub(crate) struct Examined {
@@ -40,27 +41,26 @@ pub(crate) fn examine(path: &Path, settings: &Settings) -> Result<Examined, Unus
     let name = folder::name_of(path)?;
     let text = folder::text(path)?;
     let mut reading = file::read(name, &text, &folder::environment, &settings.items);
-    let ready = Ready::of(&reading.spider)
-        .map_err(|mistakes| {
-            reading.mistakes.extend(mistakes);
-            // One mistake a place is enough: the first to find it says most.
-            reading.mistakes.sort_by_key(|mistake| mistake.place);
-            reading.mistakes.dedup_by_key(|mistake| mistake.place);
-        })
-        .ok()
-        .filter(|_| reading.mistakes.is_empty());
+    let ready = Ready::of(&reading.spider);
+    if let Err(mistakes) = &ready {
+        // Some are found by both.
+        let is_new = |new: &&Mistake| reading.mistakes.iter().all(|known| known.place != new.place);
+        let new: Vec<_> = mistakes.iter().filter(is_new).cloned().collect();
+        reading.mistakes.extend(new);
+        reading.mistakes.sort_by_key(|mistake| mistake.place);
+    }
+    let ready = ready.ok().filter(|_| reading.mistakes.is_empty());
     Ok(Examined { path: path.to_owned(), text, reading, ready })
 }
 
-/// A spider as a person names it, ready to work; every mistake in its file is shown.
-pub(crate) fn load(arg: &SpiderArg, settings: &Settings) -> Result<(Spider, Ready), Fail> {
-    let spider = arg.load(settings)?;
-    let folder = arg.folder(settings);
+/// A spider as a person names it, ready to work, from what is found in its `folder`. Every mistake in its file is shown.
+pub(crate) fn load(arg: &SpiderArg, folder: &Folder, settings: &Settings) -> Result<(Spider, Ready), Fail> {
+    let spider = arg.load(folder, settings)?;
     match Ready::of(&spider) {
         Ok(ready) => Ok((spider, ready)),
-        Err(mistakes) => {
-            let text = arg.text(&folder)?.unwrap_or_default();
-            Err(unusable(folder.mistaken(&spider.name, &text, mistakes)))
-        }
+        Err(mistakes) => Err(match arg.text(folder)? {
+            Some(text) => unusable(folder.mistaken(&spider.name, &text, mistakes)),
+            None => Fail::usage(Unready::Mistaken { spider: spider.name, mistakes }),
+        }),
     }
 }

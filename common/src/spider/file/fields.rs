@@ -31,20 +31,10 @@ pub(super) fn kinds(given: &Given<'_>) -> Vec<ItemRule> {
     if all.is_empty() {
         given.wrong::<()>("names no kind of item");
     }
-    let mut names = HashSet::new();
-    let several = all.len() > 1;
+    let (mut names, several) = (HashSet::new(), all.len() > 1);
     let mut kind = |given: &Given<'_>| {
         let mut section = given.section()?;
-        let named = section.get("name");
-        let name = named.as_ref().and_then(Given::text).map(|name| name.value);
-        match (&named, &name) {
-            (Some(named), Some(name)) if !is_name(name) => named.wrong(NO_NAME),
-            (Some(named), Some(name)) if !names.insert(name.clone()) => {
-                named.wrong(format_args!("there are two kinds of item with the name `{name}`"))
-            }
-            (None, _) if several => section.wrong("of several kinds of item, each needs a `name`"),
-            _ => Some(()),
-        };
+        let name = kind_name(&mut section, several, &mut names);
         let each = section.read("each", selector_or_path);
         let fields = section.need("fields", |given| given.section().map(fields)).unwrap_or_default();
         section.end();
@@ -53,17 +43,32 @@ pub(super) fn kinds(given: &Given<'_>) -> Vec<ItemRule> {
     all.iter().filter_map(&mut kind).collect()
 }
 
+/// The name of one kind of item, which is not among `names` so far.
+fn kind_name(section: &mut Section<'_>, several: bool, names: &mut HashSet<String>) -> Option<String> {
+    let Some(given) = section.get("name") else {
+        return if several { section.wrong("of several kinds of item, each needs a `name`") } else { None };
+    };
+    let name = given.text()?.value;
+    if !is_name(&name) {
+        return given.wrong(NO_NAME);
+    }
+    if !names.insert(name.clone()) {
+        return given.wrong(format_args!("there are two kinds of item with the name `{name}`"));
+    }
+    Some(name)
+}
+
 /// A table of fields.
 pub(super) fn fields(section: Section<'_>) -> Vec<(String, Field)> {
     let mut fields = Vec::new();
     let mut is_empty = true;
-    for (name, given) in section.entries() {
+    for (name, place, given) in section.entries() {
         is_empty = false;
-        if !is_name(&name.value) {
-            given.notes.wrong(name.place.unwrap_or_default(), format_args!("{}: {NO_NAME}", given.key));
+        if !is_name(&name) {
+            given.notes.wrong(place, format_args!("{}: {NO_NAME}", given.key));
         }
         if let Some(field) = field(&given) {
-            fields.push((name.value, field));
+            fields.push((name, field));
         }
     }
     if is_empty {
@@ -86,77 +91,67 @@ fn field(given: &Given<'_>) -> Option<Field> {
     }
     let mut section = given.section()?;
     let from = source(&mut section);
-    let mut field = Field {
-        list: section.read("list", Given::flag).unwrap_or_default(),
-        kind: section.read("type", |given| given.one_of(&KINDS)).unwrap_or_default(),
-        regex: section.read("regex", regex),
-        format: section.read("format", Given::words),
-        default: section.read("default", Given::json),
-        required: section.read("required", Given::flag).unwrap_or_default(),
-        // Put right below: without a source there is no field.
-        ..Field::of(From::Page(PageField::Url))
-    };
-    if field.required && field.default.is_some() {
-        section.read("required", |given| given.wrong::<()>("a field with a `default` is never missing"));
+    let list = section.read("list", Given::flag).unwrap_or_default();
+    let kind = section.read("type", |given| given.one_of(&KINDS)).unwrap_or_default();
+    let regex = section.read("regex", regex);
+    let format = section.read("format", Given::words);
+    let default = section.read("default", Given::json);
+    let required = section.read("required", Given::flag).unwrap_or_default();
+    if required && default.is_some() {
+        section.refuse("required", "a field with a `default` is never missing");
     }
-    if field.format.is_some() && field.kind != Kind::Date {
-        section.read("format", |given| given.wrong::<()>("is for `type = \"date\"` alone"));
+    if kind != Kind::Date {
+        section.refuse("format", "is for `type = \"date\"` alone");
     }
     if let Some(From::Each(..)) = from {
-        for key in ["type", "regex"] {
-            section.read(key, |given| {
-                given.wrong::<()>("is for values, not for `each`: put it into its `fields`")
-            });
-        }
+        section.refuse("type", "is for values, not for `each`: put it into its `fields`");
+        section.refuse("regex", "is for values, not for `each`: put it into its `fields`");
     }
     section.end();
-    field.from = from?;
-    Some(field)
+    Some(Field { from: from?, list, kind, regex, format, default, required })
 }
 
 /// The one source that a field has.
 fn source(section: &mut Section<'_>) -> Option<From> {
-    let mut given: Vec<(&str, Given<'_>)> =
-        SOURCES.into_iter().filter_map(|key| Some((key, section.get(key)?))).collect();
-    let (inner_path, inner_fields) = (section.get("path"), section.get("fields"));
-    given.sort_by_key(|(_, given)| given.place());
-    let mut given = given.into_iter();
-    let Some((key, value)) = given.next() else {
-        return section.wrong(format_args!(
-            "does not say where it comes from: give one of {}",
-            listed(SOURCES.into_iter())
-        ));
-    };
-    for (_, value) in given {
-        value.wrong::<()>(format_args!("a field has one source, and this one has `{key}` already"));
+    let (key, value) = sole_source(section)?;
+    if !matches!(key, "json_ld" | "microdata") {
+        section.refuse("path", "is for `json_ld` and `microdata` alone");
     }
-    if let Some(path) = inner_path.as_ref().filter(|_| !matches!(key, "json_ld" | "microdata")) {
-        path.wrong::<()>("is for `json_ld` and `microdata` alone");
+    if key != "each" {
+        section.refuse("fields", "are for `each` alone");
     }
-    if let Some(fields) = inner_fields.as_ref().filter(|_| key != "each") {
-        fields.wrong::<()>("are for `each` alone");
-    }
-    let within = || match &inner_path {
-        Some(given) => path(given).map(Some),
-        None => Some(None),
-    };
     Some(match key {
         "css" => From::Css(value.words()?),
         "json" => From::Json(path(&value)?),
         "header" => From::Header(lower(value.words()?)),
         "meta" => From::Meta(value.words()?),
-        "json_ld" => From::JsonLd(value.words()?, within()?),
-        "microdata" => From::Microdata(value.words()?, within()?),
+        "json_ld" => From::JsonLd(value.words()?, section.read("path", path)),
+        "microdata" => From::Microdata(value.words()?, section.read("path", path)),
         "table" => From::Table(value.words()?),
         "page" => From::Page(value.one_of(&PageField::ALL.map(|field| (field.as_str(), field)))?),
         _ => {
-            let Some(inner) = inner_fields else {
-                return section.wrong("`each` needs `fields`, which are looked for inside it");
-            };
-            let (each, fields) = (selector_or_path(&value), inner.section().map(fields));
-            From::Each(each?, fields?)
+            let fields = section.need("fields", |given| given.section().map(fields));
+            From::Each(selector_or_path(&value)?, fields?)
         }
     })
+}
+
+/// The key that says where a field's values come from, with its value: the first, if there are several.
+fn sole_source<'a>(section: &mut Section<'a>) -> Option<(&'static str, Given<'a>)> {
+    let all = SOURCES.into_iter().filter_map(|key| Some((key, section.get(key)?)));
+    let mut all: Vec<_> = all.collect();
+    all.sort_by_key(|(_, given)| given.place());
+    let mut all = all.into_iter();
+    let Some((first, value)) = all.next() else {
+        // Known, though without a source they are of no use.
+        let _ = (section.get("path"), section.get("fields"));
+        let sources = listed(SOURCES.into_iter());
+        return section.wrong(format_args!("does not say where it comes from: give one of {sources}"));
+    };
+    for (_, other) in all {
+        other.wrong::<()>(format_args!("a field has one source, and this one has `{first}` already"));
+    }
+    Some((first, value))
 }
 
 /// Headers are kept by their names in lower case.

@@ -17,11 +17,9 @@ pub(super) fn follow(mut section: Section<'_>) -> Follow {
         area: section.read("area", Given::words),
         links,
         next: section.all("next", patterns::selector_or_path),
-        depth: section.read("depth", |given| given.whole(0, u16::MAX)).unwrap_or(usual.depth),
+        depth: section.read("depth", |given| given.whole(0)).unwrap_or(usual.depth),
         max_per_host: section.read("max_per_host", positive),
-        max_repeats: section
-            .read("max_repeats", |given| given.whole(1, u8::MAX))
-            .unwrap_or(usual.max_repeats),
+        max_repeats: section.read("max_repeats", |given| given.whole(1)).unwrap_or(usual.max_repeats),
         nofollow,
         noindex,
         canonical,

@@ -84,16 +84,15 @@ impl<'a> Given<'a> {
     }
 
     /// A whole number from `least` on.
-    pub(super) fn whole<T: TryFrom<i64> + Display>(&self, least: T, most: T) -> Option<T>
-    where
-        T: PartialOrd,
-    {
+    pub(super) fn whole<T: TryFrom<i64> + PartialOrd + Display>(&self, least: T) -> Option<T> {
         let DeValue::Integer(number) = self.value.get_ref() else { return self.not_a("a whole number") };
-        let number = i64::from_str_radix(number.as_str(), number.radix()).ok();
-        let fitting = number.and_then(|number| T::try_from(number).ok());
-        match fitting.filter(|number| (&least..=&most).contains(&number)) {
-            Some(number) => Some(number),
-            None => self.wrong(format_args!("must be a whole number from {least} to {most}")),
+        let Ok(number) = i64::from_str_radix(number.as_str(), number.radix()) else {
+            return self.wrong("is too large");
+        };
+        match T::try_from(number) {
+            Ok(number) if number >= least => Some(number),
+            Err(_) if number > 0 => self.wrong("is too large"),
+            _ => self.wrong(format_args!("must be {least} or more")),
         }
     }
 

@@ -104,5 +104,5 @@ fn items(file: &mut Section<'_>) -> Option<Vec<ItemRule>> {
 
 /// A number from 1 on.
 fn positive(given: &Given<'_>) -> Option<NonZeroU64> {
-    given.whole(1, i64::MAX as u64).and_then(NonZeroU64::new)
+    given.whole(1).and_then(NonZeroU64::new)
 }

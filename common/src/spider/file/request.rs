@@ -52,15 +52,13 @@ type Pair = (String, Secret);
 fn pairs(section: &Section<'_>, has_home: bool, pair: fn(&str, &Given<'_>) -> Option<Secret>) -> Vec<Pair> {
     let mut names = HashSet::new();
     let mut pairs = Vec::new();
-    for (name, given) in section.entries() {
-        if !is_token(&name.value) {
-            given
-                .notes
-                .wrong(name.place.unwrap_or_default(), format_args!("`{}` cannot be a name here", given.key));
-        } else if !names.insert(name.value.to_ascii_lowercase()) {
-            given.notes.wrong(name.place.unwrap_or_default(), format_args!("{} is there twice", given.key));
-        } else if let Some(value) = pair(&name.value, &given) {
-            pairs.push((name.value, value));
+    for (name, place, given) in section.entries() {
+        if !is_token(&name) {
+            given.notes.wrong(place, format_args!("`{}` cannot be a name here", given.key));
+        } else if !names.insert(name.to_ascii_lowercase()) {
+            given.notes.wrong(place, format_args!("{} is there twice", given.key));
+        } else if let Some(value) = pair(&name, &given) {
+            pairs.push((name, value));
         }
     }
     if !names.is_empty() && !has_home {

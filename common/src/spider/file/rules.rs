@@ -60,9 +60,9 @@ fn host(mut section: Section<'_>) -> Option<HostRule> {
 }
 
 fn burst(given: &Given<'_>) -> Option<u32> {
-    given.whole(1, u32::MAX)
+    given.whole(1)
 }
 
 fn concurrency(given: &Given<'_>) -> Option<u32> {
-    given.whole(0, u32::MAX)
+    given.whole(0)
 }

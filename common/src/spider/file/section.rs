@@ -8,7 +8,7 @@ use toml::de::DeTable;
 use super::given::Given;
 use super::nearest::nearest;
 use super::notes::Notes;
-use crate::spider::Sited;
+use crate::spider::Place;
 use crate::text::printable;
 
 /// A table, and the keys that were asked for so far.
@@ -44,7 +44,9 @@ impl<'a> Section<'a> {
 
     /// What stands under `key`.
     pub(super) fn get(&mut self, key: &'static str) -> Option<Given<'a>> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         let value = self.table.get(key)?;
         Some(Given { notes: self.notes, key: self.path(key), value })
     }
@@ -70,6 +72,11 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// Notes that `key` must not be there, if it is.
+    pub(super) fn refuse(&mut self, key: &'static str, why: &str) {
+        self.read(key, |given| given.wrong::<()>(why));
+    }
+
     /// All of a list under `key` that can be read; none if it is not there.
     pub(super) fn all<T>(&mut self, key: &'static str, read: impl FnMut(&Given<'a>) -> Option<T>) -> Vec<T> {
         self.read(key, |given| given.all(read)).unwrap_or_default()
@@ -80,12 +87,12 @@ impl<'a> Section<'a> {
         self.read(key, |given| given.section().map(read))
     }
 
-    /// Every entry in order, for a table whose keys are names.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (Sited<String>, Given<'a>)> {
+    /// Every entry in order, for a table whose keys are names: the name, its place, and what stands under it.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (String, Place, Given<'a>)> {
         self.table.iter().map(|(key, value)| {
-            let name = Sited { value: key.get_ref().to_string(), place: Some(self.notes.place(&key.span())) };
-            let given = Given { notes: self.notes, key: self.path(&printable(&name.value, 64)), value };
-            (name, given)
+            let name = key.get_ref().to_string();
+            let path = self.path(&printable(&name, 64));
+            (name, self.notes.place(&key.span()), Given { notes: self.notes, key: path, value })
         })
     }
 

@@ -79,8 +79,8 @@ fn path(given: &Given<'_>) -> Option<PathBuf> {
 /// `1 GB`, or a number of bytes.
 fn size(given: &Given<'_>) -> Option<ByteSize> {
     let size = match given.value.get_ref() {
-        DeValue::Integer(_) => given.whole(1, i64::MAX as u64).map(ByteSize::b),
-        _ => given.parsed(),
+        DeValue::Integer(_) => ByteSize::b(given.whole(1)?),
+        _ => given.parsed()?,
     };
-    size.filter(|size| size.as_u64() > 0 || given.wrong::<()>("must be more than nothing").is_some())
+    if size.as_u64() > 0 { Some(size) } else { given.wrong("must be more than nothing") }
 }

@@ -134,7 +134,9 @@ fn a_column_counts_characters() {
 #[test]
 fn a_value_of_a_wrong_type_is_told() {
     one("max_pages = \"many\"", "1:13 max_pages: a whole number is wanted, not a text");
-    one("max_pages = 0", "1:13 max_pages: must be a whole number from 1");
+    one("max_pages = 0", "1:13 max_pages: must be 1 or more");
+    one("max_pages = 99999999999999999999", "1:13 max_pages: ");
+    one("[follow]\ndepth = 65536", "2:9 follow.depth: is too large");
     one("start = 1", "1:9 start: a table is wanted");
     one("[follow]\nnofollow = 1", "2:12 follow.nofollow: true or false is wanted, not a whole number");
     one("[follow]\ninclude = \"x\"", "2:11 follow.include: a list in brackets is wanted, not a text");
@@ -167,13 +169,27 @@ fn a_domain_is_a_host_and_nothing_else() {
     assert_eq!(spider.allowed_domains, ["shop.example", "[::1]", "10.0.0.1"]);
 }
 
+fn is_home(text: &str, url: &str) -> bool {
+    reading(text).ready().unwrap().home().has(&url.parse().unwrap())
+}
+
 #[test]
 fn a_star_allows_every_domain_and_makes_none_of_them_home() {
-    let text = "allowed_domains = ['*']\n[start]\nurls = ['https://a.example/']";
+    let text = "allowed_domains = ['*']\n[start]\nurls = ['http://a.example/']";
     let spider = reading(text).ready().unwrap();
-    let host = |host: &str| CanonicalUrl::parse(&format!("http://{host}/")).unwrap().host();
-    assert!(spider.allows(&host("b.example")) && !spider.home().has(&host("b.example")));
-    assert!(spider.home().has(&host("a.example")));
+    assert!(spider.allows(&"http://b.example/".parse::<CanonicalUrl>().unwrap().host()));
+    assert!(!is_home(text, "http://b.example/") && is_home(text, "http://a.example/x"));
+}
+
+#[test]
+fn a_spider_that_starts_by_tls_alone_is_at_home_by_tls_alone() {
+    let start =
+        |scheme: &str| format!("allowed_domains = ['a.example']\n[start]\nurls = ['{scheme}://a.example/']");
+    assert!(
+        !is_home(&start("https"), "http://a.example/") && is_home(&start("https"), "https://www.a.example/")
+    );
+    assert!(is_home(&start("http"), "http://a.example/") && is_home(&start("http"), "https://a.example/"));
+    assert!(is_home("allowed_domains = ['a.example']", "http://a.example/"));
 }
 
 #[test]
@@ -198,7 +214,7 @@ fn a_field_has_one_source_and_what_fits_it() {
     one("[fields]\na = { json = 'price' }", "2:14 fields.a.json: is neither a JSON Pointer");
     one("[fields]\na = { json = '/a~2' }", "2:14 fields.a.json: is not a JSON Pointer");
     one("[fields]\na = { page = 'titel' }", "2:14 fields.a.page: there is no `titel`: did you mean `title`?");
-    one("[fields]\na = { each = 'li' }", "2:5 fields.a: `each` needs `fields`");
+    one("[fields]\na = { each = 'li' }", "2:5 fields.a: `fields` is missing");
     one("[fields]\na = { each = '', fields = { b = 'b' } }", "2:14 fields.a.each: must not be empty");
     one(
         "[fields]\na = { each = 'li', type = 'url', fields = { b = 'b' } }",
@@ -258,10 +274,7 @@ fn a_sink_is_told_what_it_lacks() {
     one("[[sinks]]\npath = 'x'", "1:1 sinks: `kind` is missing");
     one("[[sinks]]\nkind = 'json'\npath = 'x'", "2:8 sinks.kind: there is no `json`: did you mean `jsonl`?");
     one("[[sinks]]\nkind = 'jsonl'", "1:1 sinks: `path` is missing");
-    one(
-        "[[sinks]]\nkind = 'jsonl'\npath = 'x'\nrotate = 0",
-        "4:10 sinks.rotate: must be a whole number from 1",
-    );
+    one("[[sinks]]\nkind = 'jsonl'\npath = 'x'\nrotate = 0", "4:10 sinks.rotate: must be 1 or more");
     one("[[sinks]]\nkind = 'stream'\npath = 'x'", "3:1 there is no key `sinks.path`");
     one("[[sinks]]\nkind = 'postgres'\nurl = 'mysql://x'", "3:7 sinks.url: write postgres://");
 }
@@ -272,7 +285,7 @@ fn rules_are_checked_as_those_of_the_settings_are() {
     one("[[route]]\nttl = '5m'", "1:1 route: `lane` is missing");
     one("[[route]]\nlane = 'bulk'\nttl = '5 apples'", "3:7 route.ttl: `5 apples` is not a duration");
     one("[[politeness.host]]\nrate = '1/s'", "1:1 politeness.host: `host` is missing");
-    one("[politeness]\nburst = 0", "2:9 politeness.burst: must be a whole number from 1");
+    one("[politeness]\nburst = 0", "2:9 politeness.burst: must be 1 or more");
 }
 
 /// The lines of a file, and which of them may be followed by one more key of the same table.

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod crash;
+mod fleet;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::fs;
@@ -9,7 +12,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
-use support::{Fleet, LIMIT, ends_well};
+use support::LIMIT;
 use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -74,6 +77,10 @@ fn item(path: &str, title: &str, change: &str) -> (String, String, String) {
 
 fn whole(path: &str) -> (String, u16, bool) {
     (path.to_owned(), 200, false)
+}
+
+fn changed(path: &str) -> (String, u16, bool) {
+    (path.to_owned(), 200, true)
 }
 
 fn unchanged(path: &str) -> (String, u16, bool) {
@@ -206,19 +213,27 @@ async fn a_recrawl_that_follows_links_visits_each_known_page_once_and_ends() {
     };
     desk.site.put("/", linking("start", &["/a", "/b"]));
     desk.site.put("/a", linking("a", &["/", "/b", "/c"]));
-    desk.site.put("/b", linking("b", &["/broken"]));
+    desk.site.put("/b", linking("b", &["/gone", "/closed"]));
     desk.site.put("/c", linking("c", &["/a"]));
+    desk.site.put("/closed", Living { status: Some(403), ..Living::default() });
     let follow = ["--follow", "--recrawl", "changed"];
     let first = desk.crawl("/", &follow).await;
-    assert_eq!(first.items.len(), 4, "{}", first.told);
-    // The one that failed comes into being while the page that links to it stays as it is.
+    assert_eq!((first.items.len(), &first.books["failed"]), (4, &2.into()), "{}", first.told);
+
+    // The page that links to what was closed stays as it is.
+    desk.site.put("/closed", linking("open", &[]));
     desk.site.put("/c", linking("c2", &["/a", "/d"]));
     desk.site.put("/d", linking("d", &[]));
     let again = desk.crawl("/", &follow).await;
-    assert_eq!(again.items, [item("/c", "c2", "changed"), item("/d", "d", "new")]);
-    let pages: Vec<_> =
-        again.asked.iter().filter(|(path, ..)| path != "/" && path != "/broken").cloned().collect();
-    assert_eq!(pages, [unchanged("/a"), unchanged("/b"), whole("/c"), whole("/d")]);
+    let expected = [item("/c", "c2", "changed"), item("/closed", "open", "new"), item("/d", "d", "new")];
+    assert_eq!(again.items, expected);
+    // The start is read once more, as a source.
+    let pages = again.asked.iter().filter(|(path, ..)| path != "/").cloned().collect::<Vec<_>>();
+    assert_eq!(pages, [unchanged("/a"), unchanged("/b"), changed("/c"), whole("/closed"), whole("/d")]);
+
     let again = desk.crawl("/", &follow).await;
-    assert_eq!((again.items, &again.books["skipped"]), (vec![], &5.into()));
+    assert_eq!(
+        (again.items, &again.books["skipped"], &again.books["admitted"]),
+        (vec![], &6.into(), &6.into())
+    );
 }

@@ -1,0 +1,52 @@
+//! Prints what fields by CSS selector find in HTML files, a line of JSON for each file. Arguments are `name=selector`, and
+//! `name[]=selector` for all values; the files' names come on standard input, one a line.
+
+use std::error::Error;
+use std::io::{BufRead, Write, stdin, stdout};
+use std::sync::atomic::AtomicBool;
+
+use serde_json::json;
+use trawl_common::headers::Headers;
+use trawl_common::names::SpiderName;
+use trawl_common::ports::Response;
+use trawl_common::settings;
+use trawl_common::spider::{Field, From, ItemRule, Sited, Spider};
+use trawl_common::time::UnixMs;
+use trawl_extract::Extractor;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let fields = std::env::args().skip(1).map(|argument| field(&argument)).collect::<Result<_, _>>()?;
+    let nothing = Spider::without_file(SpiderName::default(), &settings::Items::default());
+    let spider = Spider { items: vec![ItemRule { name: None, each: None, fields }], ..nothing };
+    let extractor = Extractor::new(&spider).map_err(|mistakes| format!("{mistakes:?}"))?;
+    let url = "https://example.com/".parse()?;
+    let mut out = stdout().lock();
+    for file in stdin().lock().lines() {
+        let file = file?;
+        let response = Response {
+            status: 200,
+            headers: Headers::from_iter([("content-type", "text/html")]),
+            redirected_to: None,
+            fetched_at: UnixMs(0),
+            address: None,
+            body: std::fs::read(&file)?.into(),
+        };
+        let found = extractor.extract(&url, &response, &AtomicBool::new(false));
+        let fields = found.map_err(|failure| failure.to_string()).map(|found| found.items[0].fields.clone());
+        writeln!(
+            out,
+            "{}",
+            json!({"file": file, "fields": fields.as_ref().ok(), "error": fields.as_ref().err()})
+        )?;
+    }
+    Ok(())
+}
+
+fn field(argument: &str) -> Result<(String, Field), String> {
+    let (name, selector) = argument.split_once('=').ok_or(format!("`{argument}` is not name=selector"))?;
+    let field = Field::of(From::Css(Sited::nowhere(selector)));
+    Ok(match name.strip_suffix("[]") {
+        Some(name) => (name.to_owned(), Field { list: true, ..field }),
+        None => (name.to_owned(), field),
+    })
+}

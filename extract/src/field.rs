@@ -1,0 +1,177 @@
+//! Looking for fields in a response.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+use trawl_common::outcome::Failure;
+
+use super::json::Path;
+use super::plan::{Each, Field, Format, Source, splits};
+use super::raw::Raw;
+use super::room::Room;
+use super::scene::{Scene, Within};
+use super::table;
+
+type Raws<'a> = Box<dyn Iterator<Item = Raw<'a>> + 'a>;
+
+impl Field {
+    /// The field's value: null where the response says nothing, or is of a format that the field is not looked for in.
+    /// Names of required fields without a value go to `missing`.
+    pub(crate) fn value<'a>(
+        &'a self,
+        scene: &'a Scene<'a>,
+        within: Within<'a>,
+        room: &mut Room,
+        missing: &mut Vec<String>,
+    ) -> Result<Value, Failure> {
+        let is_json = self.source.format().map(|format| format == Format::Json);
+        if is_json.is_some_and(|is_json| is_json != scene.json.is_some()) {
+            return Ok(Value::Null);
+        }
+        let mut values = match &self.source {
+            Source::Each(each, fields) => self.objects(each, fields, scene, within, room, missing)?,
+            source => self.values(source, scene, within, room)?,
+        };
+        if values.is_empty() {
+            if self.required && self.default.is_none() && !missing.contains(&self.path) {
+                missing.push(self.path.clone());
+            }
+            let none = if self.list { Value::Array(Vec::new()) } else { Value::Null };
+            return Ok(self.default.clone().unwrap_or(none));
+        }
+        Ok(if self.list { values.into() } else { values.swap_remove(0) })
+    }
+
+    fn values<'a>(
+        &'a self,
+        source: &'a Source,
+        scene: &'a Scene<'a>,
+        within: Within<'a>,
+        room: &mut Room,
+    ) -> Result<Vec<Value>, Failure> {
+        let mut values = Vec::new();
+        for raw in source.raws(scene, within, splits(self.convert.kind))? {
+            scene.goes_on()?;
+            values.extend(self.convert.value(&raw, scene.base, room));
+            if room.is_full() || !self.list && !values.is_empty() {
+                break;
+            }
+        }
+        Ok(values)
+    }
+
+    fn objects<'a>(
+        &'a self,
+        each: &'a Each,
+        fields: &'a [Field],
+        scene: &'a Scene<'a>,
+        within: Within<'a>,
+        room: &mut Room,
+        missing: &mut Vec<String>,
+    ) -> Result<Vec<Value>, Failure> {
+        let mut objects = Vec::new();
+        for within in each.matches(scene, within) {
+            scene.goes_on()?;
+            let mut object = Map::new();
+            for field in fields {
+                object.insert(field.name.clone(), field.value(scene, within, room, missing)?);
+                room.take(field.name.len() + "\"\":null,".len());
+            }
+            objects.push(Value::Object(object));
+            if room.is_full() || !self.list {
+                break;
+            }
+        }
+        Ok(objects)
+    }
+}
+
+impl Each {
+    /// What it matches, in order.
+    pub(crate) fn matches<'a>(
+        &'a self,
+        scene: &'a Scene<'a>,
+        within: Within<'a>,
+    ) -> Box<dyn Iterator<Item = Within<'a>> + 'a> {
+        match self {
+            Self::Tree(query) => {
+                let elements = scene.element(within).into_iter().flat_map(|scope| query.elements(scope));
+                Box::new(elements.map(Within::Element))
+            }
+            Self::Json(path) => {
+                let values = scene.value(within).into_iter().flat_map(|value| path.find(value));
+                // The list that a path leads to is meant by its parts.
+                Box::new(values.flat_map(|value| parts(value, true)).map(Within::Json))
+            }
+        }
+    }
+}
+
+impl Source {
+    /// The values as they stand in the response, in its order; those of a list in JSON one by one if it `splits`.
+    fn raws<'a>(
+        &'a self,
+        scene: &'a Scene<'a>,
+        within: Within<'a>,
+        splits: bool,
+    ) -> Result<Raws<'a>, Failure> {
+        let element = scene.element(within);
+        Ok(match self {
+            Self::Tree(query) => Box::new(element.into_iter().flat_map(|scope| query.raws(scope))),
+            Self::Streamed(number) => Box::new(scene.page.found[*number].iter().map(|text| Raw::text(text))),
+            Self::Json(path) => {
+                let found = scene.value(within).into_iter().flat_map(|value| path.find(value));
+                Box::new(found.flat_map(move |value| parts(value, splits)).map(borrowed))
+            }
+            Self::Header(name) => Box::new(scene.response.headers.all(name).map(Raw::text)),
+            Self::Meta(number) => {
+                let metas = scene.page.metas.iter().filter(move |(other, _)| other == number);
+                Box::new(metas.map(|(_, content)| Raw::text(content)))
+            }
+            Self::JsonLd(number, path) => {
+                let objects = scene.json_ld.get(*number).into_iter().flatten();
+                Box::new(objects.flat_map(move |object| reached(object, path.as_ref(), splits)).map(borrowed))
+            }
+            Self::Microdata(name, path) => {
+                let items =
+                    element.map(|scope| scene.microdata.items(scope, name, scene.base)).transpose()?;
+                let values = items
+                    .into_iter()
+                    .flatten()
+                    .flat_map(move |item| reached(&item, path.as_ref(), splits).cloned().collect::<Vec<_>>());
+                Box::new(values.map(owned))
+            }
+            Self::Table(query) => {
+                let tables = element.into_iter().flat_map(|scope| query.elements(scope));
+                Box::new(tables.flat_map(table::rows).map(owned))
+            }
+            Self::Page(field) => Box::new(scene.own(*field).into_iter()),
+            Self::Each(..) => Box::new(std::iter::empty()),
+        })
+    }
+}
+
+/// An object, or what a path finds in it.
+fn reached<'a>(
+    object: &'a Value,
+    path: Option<&Path>,
+    splits: bool,
+) -> impl Iterator<Item = &'a Value> + use<'a> {
+    let found = path.map_or(vec![object], |path| path.find(object));
+    found.into_iter().flat_map(move |value| parts(value, splits))
+}
+
+fn parts(value: &Value, splits: bool) -> &[Value] {
+    match value {
+        Value::Array(parts) if splits => parts,
+        one => std::slice::from_ref(one),
+    }
+}
+
+fn borrowed(value: &Value) -> Raw<'_> {
+    Raw::Json(Cow::Borrowed(value))
+}
+
+fn owned<'a>(value: Value) -> Raw<'a> {
+    Raw::Json(Cow::Owned(value))
+}

@@ -1,0 +1,237 @@
+//! The links of a page that are followed.
+
+use std::collections::HashSet;
+
+use scraper::{ElementRef, Html, Selector};
+use trawl_common::spider;
+use trawl_common::url::CanonicalUrl;
+use url::Url;
+
+use super::MAX_LINKS;
+use super::base;
+use super::json::Path;
+use super::query::Query;
+use super::raw::Raw;
+use super::scene::Scene;
+use super::stream::{Link, is_nofollow};
+
+/// The most links of one page.
+const MOST: usize = 10_000;
+
+/// What `[follow]` says of pages.
+#[derive(Debug)]
+pub(crate) struct Follow {
+    pub(crate) area: Option<Query>,
+    pub(crate) next: Vec<Next>,
+    /// Elements with links: for an area.
+    pub(crate) link: Selector,
+    pub(crate) links: bool,
+    pub(crate) nofollow: bool,
+    pub(crate) noindex: bool,
+    pub(crate) canonical: bool,
+    pub(crate) refresh: bool,
+}
+
+/// What is followed besides the links of a page.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Tree(Query),
+    /// The number of a query of the streaming pass.
+    Streamed(usize),
+    Json(Path),
+}
+
+/// What a page lets a crawler do, as far as the spider asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Leave {
+    /// Whether it may be an item.
+    pub(crate) index: bool,
+    /// Whether its links may be followed.
+    pub(crate) follow: bool,
+}
+
+impl Follow {
+    /// A [`Follow`] without selectors yet.
+    pub(crate) fn new(follow: &spider::Follow) -> Self {
+        Self {
+            area: None,
+            next: Vec::new(),
+            link: Selector::parse("a[href], area[href]").expect("a constant selector"),
+            links: follow.links,
+            nofollow: follow.nofollow,
+            noindex: follow.noindex,
+            canonical: follow.canonical,
+            refresh: follow.refresh,
+        }
+    }
+
+    /// What the page's `<meta name=robots>` and the header `X-Robots-Tag` allow.
+    pub(crate) fn leave(&self, scene: &Scene<'_>) -> Leave {
+        let headers = scene.response.headers.all("x-robots-tag").filter(|value| is_for_all(value));
+        let metas = scene.page.robots.iter().map(String::as_str);
+        let words = headers.chain(metas).flat_map(|value| value.split(',')).map(str::trim);
+        let mut leave = Leave { index: true, follow: true };
+        for word in words {
+            let is = |name: &str| word.eq_ignore_ascii_case(name) || word.eq_ignore_ascii_case("none");
+            leave.index &= !(self.noindex && is("noindex"));
+            leave.follow &= !(self.nofollow && is("nofollow"));
+        }
+        leave
+    }
+
+    /// The URL that the page calls canonical, if it is another and the spider goes by it.
+    pub(crate) fn elsewhere(&self, scene: &Scene<'_>) -> Option<CanonicalUrl> {
+        let link = scene.page.canonical.as_ref().filter(|_| self.canonical)?;
+        base::link(scene.base, link).filter(|canonical| canonical != scene.url)
+    }
+
+    /// What is followed of a page, each once: the canonical page, where a refresh leads, `next`, then links.
+    pub(crate) fn links(&self, scene: &Scene<'_>, leave: Leave) -> Vec<CanonicalUrl> {
+        let mut found = Found::new(scene.base);
+        found.links.extend(self.elsewhere(scene));
+        found.seen.extend(found.links.iter().cloned());
+        if let Some(link) = scene.page.refresh.as_deref().filter(|_| self.refresh).and_then(refresh_target) {
+            found.add(link);
+        }
+        if leave.follow {
+            self.next.iter().for_each(|next| self.add_next(next, scene, &mut found));
+            match (&self.area, scene.tree) {
+                _ if !self.links => {}
+                (Some(area), Some(tree)) => self.add_area(area, tree, scene, &mut found),
+                _ => {
+                    let links = scene.page.links.iter();
+                    let followed = links.filter(|link| !(self.nofollow && link.nofollow));
+                    followed.for_each(|Link { href, .. }| found.add(href));
+                }
+            }
+        }
+        found.links
+    }
+
+    fn add_next(&self, next: &Next, scene: &Scene<'_>, found: &mut Found<'_>) {
+        match next {
+            Next::Streamed(number) => scene.page.found[*number].iter().for_each(|link| found.add(link)),
+            Next::Tree(query) => {
+                for raw in scene.tree.into_iter().flat_map(|tree| query.raws(tree.root_element())) {
+                    match raw {
+                        Raw::Text(link) if !found.is_full() => found.add(&link),
+                        _ => return,
+                    }
+                }
+            }
+            Next::Json(path) => {
+                let values = scene.json.into_iter().flat_map(|json| path.find(json));
+                values.filter_map(|value| value.as_str()).for_each(|link| found.add(link));
+            }
+        }
+    }
+
+    fn add_area(&self, area: &Query, tree: &Html, scene: &Scene<'_>, found: &mut Found<'_>) {
+        let mut covered = None;
+        for area in area.elements(tree.root_element()) {
+            if found.is_full() || scene.is_given_up() {
+                return;
+            }
+            // One in another has had its turn.
+            if area.ancestors().any(|ancestor| Some(ancestor.id()) == covered) {
+                continue;
+            }
+            covered = Some(area.id());
+            let own = self.link.matches(&area).then_some(area);
+            let is_followed =
+                |link: &ElementRef<'_>| !(self.nofollow && link.attr("rel").is_some_and(is_nofollow));
+            for link in own.into_iter().chain(area.select(&self.link)).filter(is_followed) {
+                found.add(link.attr("href").unwrap_or_default());
+            }
+        }
+    }
+}
+
+/// The links so far.
+struct Found<'a> {
+    base: &'a Url,
+    links: Vec<CanonicalUrl>,
+    seen: HashSet<CanonicalUrl>,
+    room: usize,
+}
+
+impl<'a> Found<'a> {
+    fn new(base: &'a Url) -> Self {
+        Self { base, links: Vec::new(), seen: HashSet::new(), room: MAX_LINKS }
+    }
+
+    fn is_full(&self) -> bool {
+        self.links.len() >= MOST || self.room == 0
+    }
+
+    fn add(&mut self, link: &str) {
+        if self.is_full() {
+            return;
+        }
+        let Some(url) = base::link(self.base, link) else { return };
+        if self.seen.contains(&url) {
+            return;
+        }
+        match self.room.checked_sub(url.as_str().len()) {
+            None => self.room = 0,
+            Some(room) => {
+                self.room = room;
+                self.seen.insert(url.clone());
+                self.links.push(url);
+            }
+        }
+    }
+}
+
+/// Whether a header is for every robot: it may begin with the name of one. What else has a colon are these.
+fn is_for_all(value: &str) -> bool {
+    const WITH_VALUE: &[&str] =
+        &["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"];
+    let first = value.split(',').next().unwrap_or_default();
+    let name = first.split_once(':').map(|(name, _)| name.trim());
+    name.is_none_or(|name| WITH_VALUE.iter().any(|other| name.eq_ignore_ascii_case(other)))
+}
+
+/// Where a refresh leads (HTML standard, section 4.2.5.3): `5; url='/x'`.
+fn refresh_target(content: &str) -> Option<&str> {
+    let rest = content.trim_start().trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let rest = rest.trim_start().trim_start_matches([';', ',']).trim();
+    let url = match rest.get(..3).filter(|name| name.eq_ignore_ascii_case("url")) {
+        Some(_) => rest[3..].trim_start().strip_prefix('=').map_or(rest, str::trim_start),
+        None => rest,
+    };
+    let url = match url.chars().next()? {
+        quote @ ('"' | '\'') => url[1..].split(quote).next()?,
+        _ => url,
+    };
+    Some(url).filter(|url| !url.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refresh_says_where_it_leads_in_many_ways() {
+        for content in ["0;url=/x", "5; URL='/x'", " 0.5 , url = \"/x\" z", "3;/x", "; url=/x"] {
+            assert_eq!(refresh_target(content), Some("/x"), "{content}");
+        }
+        assert_eq!(refresh_target("1; url"), Some("url"));
+        for content in ["", "5", "5;", "5; url=", "5; url=''", "ü"] {
+            assert!(refresh_target(content).is_none_or(|url| url == "ü"), "{content}");
+        }
+    }
+
+    #[test]
+    fn a_header_may_be_for_one_robot() {
+        for value in [
+            "noindex",
+            "noindex, nofollow",
+            "unavailable_after: 25 Jun 2030 15:00:00 PST",
+            "max-snippet:5, nofollow",
+        ] {
+            assert!(is_for_all(value), "{value}");
+        }
+        assert!(!is_for_all("googlebot: noindex, nofollow"));
+    }
+}

@@ -1,0 +1,194 @@
+//! From what was found to a value of a field's kind.
+
+use std::borrow::Cow;
+
+use regex::Regex;
+use serde_json::Value;
+use trawl_common::spider::Kind;
+use trawl_common::text::legible;
+use url::Url;
+
+use super::base;
+use super::raw::{Raw, outer_html, visible_text};
+use super::room::Room;
+use super::{date, json, number};
+
+/// What a field makes of each value that was found.
+#[derive(Debug, Default)]
+pub(crate) struct Convert {
+    pub(crate) kind: Kind,
+    pub(crate) regex: Option<Regex>,
+    pub(crate) format: Option<String>,
+}
+
+impl Convert {
+    /// The value; none if it does not fit the kind, or not into the room.
+    pub(crate) fn value(&self, raw: &Raw<'_>, base: &Url, room: &mut Room) -> Option<Value> {
+        match raw {
+            Raw::Json(value) => self.of_json(value, base, room),
+            Raw::Text(text) => self.of_text(text, base, room),
+            Raw::Element(element) if self.kind == Kind::Html => {
+                self.of_text(&outer_html(*element), base, room)
+            }
+            Raw::Element(element) => self.of_text(&visible_text(*element), base, room),
+        }
+    }
+
+    fn of_text(&self, text: &str, base: &Url, room: &mut Room) -> Option<Value> {
+        let mut text = Cow::Borrowed(text);
+        if let Some(regex) = &self.regex {
+            if !self.is_verbatim() {
+                text = legible(&text, usize::MAX).into();
+            }
+            let found = regex.captures(&text)?;
+            text = found.get(1).or(found.get(0))?.as_str().to_owned().into();
+        }
+        match self.kind {
+            Kind::Text => room.legible(&text),
+            Kind::Html => room.html(&text),
+            Kind::Number => number::parse(&text).filter(|_| room.take(NUMBER)),
+            Kind::Integer => {
+                number::parse(&text).and_then(|number| number::whole(&number)).filter(|_| room.take(NUMBER))
+            }
+            Kind::Boolean => boolean(text.trim()).filter(|_| room.take(NUMBER)),
+            Kind::Date => room.legible(&date::parse(&text, self.format.as_deref())?),
+            Kind::Url => room.legible(&base::resolve(base, &text)?),
+            Kind::Json => room.json(&json::parse(text.as_bytes()).ok()?),
+        }
+    }
+
+    /// A value of JSON of the kind already stays what it is; objects and lists do in any case.
+    fn of_json(&self, value: &Value, base: &Url, room: &mut Room) -> Option<Value> {
+        let fits = match value {
+            Value::Null => return None,
+            Value::Array(_) | Value::Object(_) => Some(value.clone()),
+            _ if self.regex.is_some() => None,
+            Value::String(text) => match self.kind {
+                Kind::Json => Some(value.clone()),
+                Kind::Number => number::plain(text.trim()),
+                Kind::Integer => number::plain(text.trim()).and_then(|number| number::whole(&number)),
+                _ => None,
+            },
+            Value::Number(_) => match self.kind {
+                Kind::Json | Kind::Number => Some(value.clone()),
+                Kind::Integer => return number::whole(value).filter(|_| room.take(NUMBER)),
+                _ => None,
+            },
+            Value::Bool(_) => matches!(self.kind, Kind::Json | Kind::Boolean).then(|| value.clone()),
+        };
+        match (fits, value) {
+            (Some(value), _) => room.json(&value),
+            (None, Value::String(text)) => self.of_text(text, base, room),
+            (None, other) => self.of_text(&other.to_string(), base, room),
+        }
+    }
+
+    /// Whether white space means something in what is read.
+    fn is_verbatim(&self) -> bool {
+        matches!(self.kind, Kind::Html | Kind::Json)
+    }
+}
+
+/// About what a number takes as JSON.
+const NUMBER: usize = 8;
+
+fn boolean(text: &str) -> Option<Value> {
+    let is_one_of = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+    if is_one_of(&["", "yes", "true", "on", "1"]) {
+        Some(Value::Bool(true))
+    } else {
+        is_one_of(&["no", "false", "off", "0"]).then_some(Value::Bool(false))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(kind: Kind, raw: Raw<'_>) -> Option<Value> {
+        let base = "https://example.com/dir/".parse().unwrap();
+        Convert { kind, ..Convert::default() }.value(&raw, &base, &mut Room::of(1 << 20))
+    }
+
+    fn of_text(kind: Kind, text: &str) -> Option<Value> {
+        of(kind, Raw::text(text))
+    }
+
+    fn of_json(kind: Kind, value: Value) -> Option<Value> {
+        of(kind, Raw::Json(Cow::Owned(value)))
+    }
+
+    #[test]
+    fn texts_become_what_the_field_is() {
+        for (kind, text, value) in [
+            (Kind::Text, " a \n b ", json!("a b")),
+            (Kind::Number, "1.234,50 €", json!(1234.5)),
+            (Kind::Integer, "1,234 pages", json!(1234)),
+            (Kind::Boolean, " Yes ", json!(true)),
+            (Kind::Boolean, "", json!(true)),
+            (Kind::Boolean, "off", json!(false)),
+            (Kind::Date, "2024-05-01", json!("2024-05-01")),
+            (Kind::Url, " ../x?utm_source=y#z ", json!("https://example.com/x")),
+            (Kind::Url, "mailto:a@b.example", json!("mailto:a@b.example")),
+            (Kind::Html, "<p>\n</p>", json!("<p>\n</p>")),
+            (Kind::Json, r#"{"a": [1, " b "]}"#, json!({"a": [1, "b"]})),
+        ] {
+            assert_eq!(of_text(kind, text), Some(value), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_no_value() {
+        for (kind, text) in [
+            (Kind::Text, "\n"),
+            (Kind::Number, "free"),
+            (Kind::Integer, "1.5"),
+            (Kind::Boolean, "maybe"),
+            (Kind::Date, "soon"),
+            (Kind::Url, "http://["),
+            (Kind::Url, "http://user:secret@example.com/"),
+            (Kind::Url, " "),
+            (Kind::Json, "{"),
+        ] {
+            assert_eq!(of_text(kind, text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn json_stays_what_it_is_where_it_fits() {
+        for (kind, found, value) in [
+            (Kind::Text, json!(1.50), json!("1.5")),
+            (Kind::Text, json!(true), json!("true")),
+            (Kind::Text, json!({"a": 1}), json!({"a": 1})),
+            (Kind::Number, json!("3.125"), json!(3.125)),
+            (Kind::Number, json!("EUR 3,50"), json!(3.5)),
+            (Kind::Number, json!(7), json!(7)),
+            (Kind::Integer, json!(7.0), json!(7)),
+            (Kind::Boolean, json!(false), json!(false)),
+            (Kind::Boolean, json!(1), json!(true)),
+            (Kind::Json, json!("1"), json!("1")),
+            (Kind::Url, json!("x"), json!("https://example.com/dir/x")),
+        ] {
+            assert_eq!(of_json(kind, found.clone()), Some(value), "{found} as {kind:?}");
+        }
+        assert_eq!(of_json(Kind::Integer, json!(7.5)), None);
+        assert_eq!(of_json(Kind::Json, Value::Null), None);
+    }
+
+    #[test]
+    fn a_pattern_keeps_its_first_group_or_all_that_it_matches() {
+        let base = "https://example.com/".parse().unwrap();
+        for (pattern, value) in
+            [(r"Price: (\S+)", Some(json!("3"))), (r"\w+:", Some(json!("Price:"))), ("x", None)]
+        {
+            let convert = Convert { regex: Some(Regex::new(pattern).unwrap()), ..Convert::default() };
+            assert_eq!(
+                convert.value(&Raw::text("Price:\n  3 €"), &base, &mut Room::of(99)),
+                value,
+                "{pattern}"
+            );
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! `trawl spider`, and crawls by the file of a spider, as a person uses them: one process, no server.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::process::Command;
+use trawl_testkit::site::Site;
+
+struct Desk(TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        let path = self.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    async fn run(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
+        // Only what a test sets: no settings of the machine it runs on.
+        command.args(words).current_dir(self.path()).env_clear().env("TOKEN", "s3cret").stdin(Stdio::null());
+        command.kill_on_drop(true).output().await.unwrap()
+    }
+
+    fn items(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.path().join("items.jsonl")).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn shown(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+const CRAWL: [&str; 4] = ["crawl", "--allow-private", "--rate=unlimited", "--json"];
+
+#[tokio::test]
+async fn check_tells_every_mistake_with_its_place_and_its_line() {
+    let desk = Desk::new();
+    desk.write("shop.toml", "max_page = 1\n[fields]\ntitle = 'h1['\nprice = { css = 'b', type = 'numbr' }\n");
+    let output = desk.run(&["spider", "check", "shop.toml"]).await;
+    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+    let told = told(&output);
+    for expected in [
+        "shop.toml:1:1: there is no key `max_page`: did you mean `max_pages`?\n1 | max_page = 1\n  | ^\n",
+        "shop.toml:3:9: ",
+        "3 | title = 'h1['\n  |         ^\n",
+        "shop.toml:4:29: fields.price.type: there is no `numbr`: did you mean `number`?\n",
+    ] {
+        assert!(told.contains(expected), "{expected}\nis not in\n{told}");
+    }
+}
+
+#[tokio::test]
+async fn check_tells_programs_as_much() {
+    let desk = Desk::new();
+    desk.write("bad.toml", "[follow]\ndeep = 1\n");
+    desk.write("good.toml", "");
+    let output = desk.run(&["spider", "check", "--json", "bad.toml", "good.toml", "none.toml"]).await;
+    assert_eq!(output.status.code(), Some(2));
+    let lines: Vec<Value> = shown(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        (&lines[0]["mistakes"][0]["line"], &lines[0]["mistakes"][0]["column"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!((&lines[1]["spider"], &lines[1]["mistakes"]), (&"good".into(), &serde_json::json!([])));
+    assert!(lines[2]["error"].as_str().unwrap().starts_with("none.toml: "), "{}", lines[2]);
+}
+
+#[tokio::test]
+async fn a_variable_that_is_not_set_is_a_warning_for_check_and_stops_a_crawl() {
+    let desk = Desk::new();
+    let text = "[start]\nurls = ['http://127.0.0.1:1/']\n[request]\nheaders = { A = { env = 'TOKEN' }, B = { env = 'NONE' } }";
+    desk.write("shop.toml", text);
+    let checked = desk.run(&["spider", "check", "shop.toml"]).await;
+    let warning = "shop.toml:4:48: warning: the environment variable NONE is not set";
+    assert_eq!(checked.status.code(), Some(0));
+    assert!(
+        told(&checked).contains(warning) && shown(&checked).contains("no mistakes"),
+        "{}",
+        told(&checked)
+    );
+    let crawled = desk.run(&[&CRAWL[..], &["--spider=shop.toml"]].concat()).await;
+    assert_eq!(crawled.status.code(), Some(2));
+    assert!(
+        told(&crawled).contains("NONE is not set") && !told(&crawled).contains("s3cret"),
+        "{}",
+        told(&crawled)
+    );
+}
+
+#[tokio::test]
+async fn new_writes_an_example_without_mistakes_and_overwrites_nothing() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&["spider", "new", "shop"]).await.status.code(), Some(0));
+    let checked = desk.run(&["spider", "check", "spiders/shop.toml"]).await;
+    assert_eq!(checked.status.code(), Some(0), "{}", told(&checked));
+    assert!(shown(&checked).contains("title (required)"), "{}", shown(&checked));
+    desk.write("spiders/shop.toml", "max_pages = 1");
+    let again = desk.run(&["spider", "new", "shop"]).await;
+    assert!(again.status.code() == Some(2) && told(&again).contains("is there already"), "{}", told(&again));
+    assert_eq!(fs::read_to_string(desk.path().join("spiders/shop.toml")).unwrap(), "max_pages = 1");
+    let listed = shown(&desk.run(&["spider", "list"]).await);
+    assert!(listed.starts_with("shop ") && listed.lines().count() == 1, "{listed}");
+}
+
+#[tokio::test]
+async fn try_shows_what_one_page_gives() {
+    let site = Site::serve(3).await;
+    let desk = Desk::new();
+    desk.write("shop.toml", "[fields]\nheading = 'title::text'\nnothing = 'h6::text'\n");
+    let page = site.page(1);
+    let output = desk.run(&["spider", "try", "--allow-private", "shop.toml", &page]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let text = shown(&output);
+    assert!(text.starts_with(&format!("200 {page}\n")), "{text}");
+    assert!(text.contains("heading        Page 1\n") && text.contains("nothing        -\n"), "{text}");
+    let output = desk.run(&["spider", "try", "--json", "--allow-private", "shop.toml", &page]).await;
+    let json: Value = serde_json::from_str(&shown(&output)).unwrap();
+    assert_eq!((&json["status"], &json["items"][0]["fields"]["heading"]), (&200.into(), &"Page 1".into()));
+    let refused = desk.run(&["spider", "try", "shop.toml", &page]).await;
+    assert!(refused.status.code() == Some(1) && told(&refused).contains("is not a public address"));
+}
+
+#[tokio::test]
+async fn a_crawl_starts_extracts_and_stays_within_bounds_as_the_spider_says() {
+    let site = Site::serve(5).await;
+    let desk = Desk::new();
+    desk.write("list.txt", &format!("{}\n{}\nhttp://elsewhere.example/\n", site.page(1), site.page(2)));
+    let file = format!(
+        "allowed_domains = ['127.0.0.1']\n[start]\nurls = ['{}']\nsitemaps = ['list.txt']\n\
+         [politeness]\nrate = '1/h'\n[fields]\nheading = 'title::text'\n",
+        site.page(0)
+    );
+    desk.write("spiders/shop.toml", &file);
+    let output = desk.run(&[&CRAWL[..], &["--spider=shop"]].concat()).await;
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let books: Value = serde_json::from_str(&shown(&output)).unwrap();
+    assert_eq!((&books["spider"], &books["done"]), (&"shop".into(), &3.into()));
+    assert!(told(&output).contains("1 outside allowed_domains"), "{}", told(&output));
+    let headings: HashSet<_> =
+        desk.items().iter().map(|item| item["fields"]["heading"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(headings, ["Page 0", "Page 1", "Page 2"].map(str::to_owned).into());
+}
+
+#[tokio::test]
+async fn a_state_file_goes_on_for_its_own_spider_alone() {
+    let site = Site::serve(2).await;
+    let desk = Desk::new();
+    desk.write("one.toml", &format!("[start]\nurls = ['{}', '{}']\n", site.page(0), site.page(1)));
+    desk.write("two.toml", &format!("[start]\nurls = ['{}']\n", site.page(0)));
+    site.hold_after(1);
+    let crawl = |spider: &'static str| [&CRAWL[..], &[spider]].concat();
+    let words = crawl("--spider=one.toml");
+    tokio::select! {
+        output = desk.run(&words) => panic!("{}", told(&output)),
+        () = site.asked_for(2) => {}
+    }
+    site.answer_all();
+    let other = desk.run(&crawl("--spider=two.toml")).await;
+    assert_eq!(other.status.code(), Some(2), "{}", told(&other));
+    assert!(told(&other).contains("an unfinished crawl of the spider one"), "{}", told(&other));
+    let same = desk.run(&words).await;
+    let books: Value = serde_json::from_str(&shown(&same)).unwrap();
+    assert_eq!((&books["spider"], &books["done"]), (&"one".into(), &2.into()), "{}", told(&same));
+}
+
+#[tokio::test]
+async fn without_a_source_and_without_a_start_there_is_nothing_to_do() {
+    let desk = Desk::new();
+    let output = desk.run(&[&CRAWL[..], &["--spider=shop"]].concat()).await;
+    assert_eq!(output.status.code(), Some(2));
+    assert!(told(&output).contains("give the spider `shop` a [start]"), "{}", told(&output));
+}
+
+#[tokio::test]
+async fn a_dry_run_shows_the_routes_of_the_spider_before_those_of_the_settings() {
+    let desk = Desk::new();
+    let text = "allowed_domains = ['a.example']\n[start]\nurls = ['http://a.example/sale/1', 'http://a.example/news']\n\
+                [[route]]\nwhen = { url = ['/sale/'] }\nlane = 'priority'\nttl = '7m'\n";
+    desk.write("spiders/shop.toml", text);
+    let output = desk.run(&["producer", "--dry-run", "--spider", "shop"]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let lines = shown(&output);
+    assert!(lines.contains("priority  7m      http://a.example/sale/1"), "{lines}");
+    assert!(lines.contains("priority  30m     http://a.example/news"), "{lines}");
+}
+
+#[tokio::test]
+async fn every_example_in_the_repository_has_no_mistakes() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spiders");
+    let files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(files.len() >= 4, "{files:?}");
+    let desk = Desk::new();
+    for file in files {
+        let output = desk.run(&["spider", "check", file.to_str().unwrap()]).await;
+        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    }
+}
