@@ -20,7 +20,7 @@ use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::outcome::{Class, Reason, Terminal};
 use trawl_common::ports::{
     Ask, Cache, Claim, Content, Delivery, Discovery, ErrorKind, Finish, Frontier, Heard, NewUrl, Pages,
-    Parking, Refusal, Start, Terms,
+    Parking, Refusal, Start, Terms, Walk,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint};
@@ -319,6 +319,7 @@ async fn a_file_of_version_1_is_brought_up_to_date() {
             (Some(503), Some(worker()), Lane::Bulk)
         );
         assert_eq!(engine.control().failed(&crawl(), 0).await.unwrap().urls.len(), 1);
+        assert_eq!(engine.pages().walk(&crawl().spider, 0).await.unwrap(), Walk::default());
     }
     let engine = open(&path);
     let lease = engine.frontier().open(&crawl(), Terms::default(), "producer", LONG).await.unwrap();
