@@ -1,5 +1,6 @@
 //! The same on a fleet.
 
+use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::living::{Living, LivingSite};
 
@@ -8,10 +9,15 @@ use crate::{asked, changed, unchanged, whole};
 
 const PAGES: usize = 40;
 
-async fn crawl(fleet: &Fleet, site: &LivingSite, id: &str, flags: &[&str]) {
-    let (source, spider) = (format!("{}/sitemap.xml", site.origin), format!("--spider={}", fleet.name));
-    let mut producer = fleet.command(&["producer", &source, &spider, "--crawl", id, "--wait", "-q"]);
-    let ended = timeout(LIMIT, producer.args(flags).output()).await.unwrap().unwrap();
+/// A crawl of a spider that fetches pages again.
+async fn recrawl(fleet: &Fleet, site: &LivingSite, id: &str, mode: &str) {
+    let source = format!("{}/sitemap.xml", site.origin);
+    let words = ["producer", &source, "--spider", "again", "--crawl", id, "--recrawl", mode, "--wait", "-q"];
+    ends(fleet.command(&words)).await;
+}
+
+async fn ends(mut producer: Command) {
+    let ended = timeout(LIMIT, producer.output()).await.unwrap().unwrap();
     assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
 }
 
@@ -25,10 +31,10 @@ async fn two_workers_ask_once_for_each_page_and_mark_what_has_changed() {
     let path = |number: usize| format!("/p/{number:02}");
     (0..PAGES).for_each(|number| site.put(&path(number), Living::tagged("first")));
     let workers = [fleet.worker(&[]), fleet.worker(&[])];
-    crawl(&fleet, &site, "first", &["--recrawl", "changed"]).await;
+    recrawl(&fleet, &site, "first", "changed").await;
     assert_eq!(asked(&site), (0..PAGES).map(|number| whole(&path(number))).collect::<Vec<_>>());
     site.put(&path(7), Living::tagged("second"));
-    crawl(&fleet, &site, "second", &["--recrawl", "changed"]).await;
+    recrawl(&fleet, &site, "second", "changed").await;
     let expected = |number| if number == 7 { changed(&path(number)) } else { unchanged(&path(number)) };
     assert_eq!(asked(&site), (0..PAGES).map(expected).collect::<Vec<_>>());
     assert_eq!(
@@ -50,12 +56,13 @@ async fn a_response_is_kept_as_long_as_its_origin_says_and_hides_no_change() {
         Living { cache_control: Some("private, max-age=600".into()), ..Living::titled("x") },
     );
     let worker = fleet.worker(&[("TRAWL__CACHE__TTL", "1ms")]);
-    crawl(&fleet, &site, "first", &["--recrawl", "always"]).await;
+    recrawl(&fleet, &site, "first", "always").await;
     asked(&site);
     site.put("/p/lasting", lasting("second"));
-    crawl(&fleet, &site, "second", &[]).await;
+    // Another spider, to which all is new.
+    ends(fleet.producer(&format!("{}/sitemap.xml", site.origin))).await;
     assert_eq!(asked(&site), [whole("/p/private")], "the other is still fresh");
-    crawl(&fleet, &site, "third", &["--recrawl", "changed"]).await;
+    recrawl(&fleet, &site, "second", "changed").await;
     assert_eq!(asked(&site), [whole("/p/lasting"), whole("/p/private")]);
     assert_eq!(changes(&fleet, "changed"), 1);
     ends_well(worker).await;
