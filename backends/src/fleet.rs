@@ -10,7 +10,7 @@ use trawl_common::ports::{Ports, Result};
 use trawl_common::settings::{Settings, SinkSettings};
 
 use crate::rabbitmq::RabbitMq;
-use crate::redis::{self, RedisCache, RedisFrontier, RedisHosts};
+use crate::redis::{self, RedisCache, RedisFrontier, RedisHosts, RedisPages};
 use crate::sinks::Sinks;
 
 /// How long a program waits for servers that start at the same time as it does.
@@ -34,8 +34,9 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     Ok(Ports {
         queue: queue.clone(),
         frontier: Arc::new(RedisFrontier::new(store.clone(), settings.recovery.patience)),
-        hosts: Arc::new(RedisHosts::new(store)),
+        hosts: Arc::new(RedisHosts::new(store.clone())),
         cache: Arc::new(RedisCache::new(cache)),
+        pages: Arc::new(RedisPages::new(store)),
         outlets: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue)),
     })
 }

@@ -6,6 +6,7 @@
 //! | `Frontier` | [`redis`] | [`embedded`] |
 //! | `Hosts` | [`redis`] | [`embedded`] |
 //! | `Cache` | [`redis`] | [`embedded`] |
+//! | `Pages` | [`redis`] | [`embedded`] |
 //! | `Sink` | [`sinks`] | [`sinks`] |
 
 pub mod embedded;

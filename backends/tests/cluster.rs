@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use trawl_backends::rabbitmq::RabbitMq;
-use trawl_backends::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts};
-use trawl_common::ports::{Cache, Error, ErrorKind, Frontier};
+use trawl_backends::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts, RedisPages};
+use trawl_common::ports::{Cache, Error, ErrorKind, Frontier, Pages};
 use trawl_common::settings::{self, Items, Queues, Redis, ServerUrl};
 use trawl_testkit::cluster;
 use trawl_testkit::conformance::control::Helm;
@@ -65,10 +65,15 @@ async fn cache() -> (Shared, Arc<dyn Cache>) {
     (STORE.read().await, Arc::new(RedisCache::new(link().await)))
 }
 
+async fn pages() -> (Shared, Arc<dyn Pages>) {
+    (STORE.read().await, Arc::new(RedisPages::new(link().await)))
+}
+
 trawl_testkit::frontier_conformance!(frontier, brief_frontier);
 trawl_testkit::control_conformance!(helm, brief_helm);
 trawl_testkit::hosts_conformance!(hosts);
 trawl_testkit::cache_conformance!(cache);
+trawl_testkit::pages_conformance!(pages);
 
 mod rabbitmq {
     use super::*;

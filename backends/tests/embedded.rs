@@ -19,8 +19,8 @@ use trawl_common::lane::Lane;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::outcome::{Class, Reason, Terminal};
 use trawl_common::ports::{
-    Ask, Cache, Claim, Content, Delivery, Discovery, ErrorKind, Finish, Frontier, Heard, NewUrl, Parking,
-    Refusal, Start, Terms,
+    Ask, Cache, Claim, Content, Delivery, Discovery, ErrorKind, Finish, Frontier, Heard, NewUrl, Pages,
+    Parking, Refusal, Start, Terms, Walk,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint};
@@ -95,12 +95,18 @@ async fn cache() -> ((), Arc<dyn Cache>) {
     ((), Embedded::in_memory(LONG).unwrap().cache())
 }
 
+async fn pages() -> (TempDir, Arc<dyn Pages>) {
+    let (directory, engine) = state_file();
+    (directory, engine.pages())
+}
+
 trawl_testkit::frontier_conformance!(frontier, brief_frontier);
 trawl_testkit::control_conformance!(helm, brief_helm);
 trawl_testkit::queue_conformance!(engine);
 trawl_testkit::sweep_conformance!(brief_engine);
 trawl_testkit::hosts_conformance!(hosts);
 trawl_testkit::cache_conformance!(cache);
+trawl_testkit::pages_conformance!(pages);
 
 fn crawl() -> CrawlRef {
     CrawlRef { id: "c1".parse().unwrap(), spider: "s1".parse().unwrap() }
@@ -313,6 +319,7 @@ async fn a_file_of_version_1_is_brought_up_to_date() {
             (Some(503), Some(worker()), Lane::Bulk)
         );
         assert_eq!(engine.control().failed(&crawl(), 0).await.unwrap().urls.len(), 1);
+        assert_eq!(engine.pages().walk(&crawl().spider, 0).await.unwrap(), Walk::default());
     }
     let engine = open(&path);
     let lease = engine.frontier().open(&crawl(), Terms::default(), "producer", LONG).await.unwrap();

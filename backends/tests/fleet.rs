@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use trawl_backends::rabbitmq::RabbitMq;
-use trawl_backends::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts};
-use trawl_common::ports::{Cache, Frontier};
+use trawl_backends::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts, RedisPages};
+use trawl_common::ports::{Cache, Frontier, Pages};
 use trawl_common::settings::{self, Items, QueueType, Queues, Redis, ServerUrl};
 use trawl_testkit::conformance::control::Helm;
 use trawl_testkit::conformance::hosts::Doors;
@@ -53,6 +53,10 @@ async fn cache() -> ((), Arc<dyn Cache>) {
     ((), Arc::new(RedisCache::new(link(servers::redis()).await)))
 }
 
+async fn pages() -> ((), Arc<dyn Pages>) {
+    ((), Arc::new(RedisPages::new(link(servers::redis()).await)))
+}
+
 async fn engine(kind: QueueType, patience: Duration) -> (VirtualHost, Engine) {
     let vhost = VirtualHost::new().await;
     let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
@@ -66,6 +70,7 @@ trawl_testkit::frontier_conformance!(frontier, brief_frontier);
 trawl_testkit::control_conformance!(helm, brief_helm);
 trawl_testkit::hosts_conformance!(hosts);
 trawl_testkit::cache_conformance!(cache);
+trawl_testkit::pages_conformance!(pages);
 
 mod quorum {
     use super::*;

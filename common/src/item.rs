@@ -1,5 +1,7 @@
 //! Items: what a spider extracts from a page.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -44,6 +46,31 @@ pub enum Change {
     /// It is as it was.
     Unchanged,
 }
+
+impl Change {
+    const ALL: [Self; 3] = [Self::New, Self::Changed, Self::Unchanged];
+
+    /// The name in items and stores.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Changed => "changed",
+            Self::Unchanged => "unchanged",
+        }
+    }
+}
+
+impl FromStr for Change {
+    type Err = UnknownChange;
+    fn from_str(text: &str) -> Result<Self, UnknownChange> {
+        Self::ALL.into_iter().find(|change| change.as_str() == text).ok_or(UnknownChange)
+    }
+}
+
+/// A text that names no [`Change`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not what can become of a page")]
+pub struct UnknownChange;
 
 /// The id of an item: the same however often its page is fetched. `rule` is the name of its kind, if it has one, and
 /// `number` counts the items of that kind on the page, from 0.

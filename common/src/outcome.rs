@@ -98,6 +98,10 @@ pub enum Skip {
     Scope,
     /// Its crawl has done as many pages as it may.
     Limit,
+    /// It is as it was when its spider saw it last.
+    Unchanged,
+    /// It was fetched lately.
+    Fresh,
 }
 
 impl Skip {
@@ -110,6 +114,8 @@ impl Skip {
             Self::Duplicate => "duplicate",
             Self::Scope => "scope",
             Self::Limit => "limit",
+            Self::Unchanged => "unchanged",
+            Self::Fresh => "fresh",
         }
     }
 }

@@ -259,6 +259,21 @@ impl Fingerprint {
     }
 }
 
+impl FromStr for Fingerprint {
+    type Err = InvalidFingerprint;
+    /// From 32 hexadecimal digits.
+    fn from_str(text: &str) -> Result<Self, InvalidFingerprint> {
+        let is_hexadecimal = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = u128::from_str_radix(text, 16).ok().filter(|_| is_hexadecimal);
+        number.map(|number| Self(number.to_be_bytes())).ok_or(InvalidFingerprint)
+    }
+}
+
+/// A text that is no [`Fingerprint`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a fingerprint is 32 hexadecimal digits")]
+pub struct InvalidFingerprint;
+
 impl fmt::Display for Fingerprint {
     /// 32 lower-case hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -334,7 +349,12 @@ mod tests {
 
     #[test]
     fn a_fingerprint_is_the_start_of_sha_256() {
-        assert_eq!(Fingerprint::of("abc").to_string(), "ba7816bf8f01cfea414140de5dae2223");
+        let fingerprint = Fingerprint::of("abc");
+        assert_eq!(fingerprint.to_string(), "ba7816bf8f01cfea414140de5dae2223");
+        assert_eq!(fingerprint.to_string().parse(), Ok(fingerprint));
+        for nonsense in ["", "ba78", "+a7816bf8f01cfea414140de5dae2223", "xa7816bf8f01cfea414140de5dae2223"] {
+            assert_eq!(nonsense.parse::<Fingerprint>(), Err(InvalidFingerprint));
+        }
     }
 
     proptest! {

@@ -14,10 +14,11 @@ use trawl_common::ports::{NewUrl, Ports, Result};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
-use crate::Finding;
 use crate::backlog::Backlog;
+use crate::due::Due;
 use crate::lease::Lease;
 use crate::report::Progress;
+use crate::{Candidate, Finding};
 
 /// Bundles on their way at once: while one is confirmed the next is admitted.
 const AT_ONCE: usize = 4;
@@ -32,6 +33,7 @@ pub(crate) async fn run(
     progress: &Progress,
     stop: &CancellationToken,
 ) -> Result<()> {
+    let due = Due::new(&*ports.pages, health, &lease.crawl().spider, lease.terms().recrawl);
     let on_their_way = backlog.on_their_way();
     let intake = (findings, backlog, stop.clone());
     let bundles = stream::try_unfold(intake, |(mut findings, mut backlog, stop)| async move {
@@ -40,35 +42,38 @@ pub(crate) async fn run(
         Ok(passed.map(|()| (bundle, (findings, backlog, stop))))
     });
     bundles
-        .map_ok(|bundle| admit(ports, health, lease, bundle, &on_their_way, progress))
+        .map_ok(|bundle| admit(ports, health, lease, &due, bundle, &on_their_way, progress))
         .try_buffered(AT_ONCE)
         .try_collect()
         .await
 }
 
 /// 1. Writes dead letters for what is no URL.
-/// 2. Admits the rest: from here on nothing can lose them.
-/// 3. Publishes the new ones.
-/// 4. Confirms them.
+/// 2. Leaves out what need not be fetched again.
+/// 3. Admits the rest: from here on nothing can lose them.
+/// 4. Publishes the new ones.
+/// 5. Confirms them.
 ///
-/// A crash after the second step leaves them in the outbox, which the workers sweep.
+/// A crash after the third step leaves them in the outbox, which the workers sweep.
 async fn admit(
     ports: &Ports,
     health: &Health,
     lease: &Lease,
+    due: &Due<'_>,
     bundle: Vec<Finding>,
     on_their_way: &AtomicU64,
     progress: &Progress,
 ) -> Result<()> {
     let count = bundle.len() as u64;
-    let (pages, ttls, letters) = part(bundle, lease.crawl());
+    let (found, letters) = part(bundle, lease.crawl());
     if !letters.is_empty() {
         health.patiently("storing dead letters", || ports.queue.dead_letter(&letters)).await?;
         progress.invalid(letters.len());
     }
+    progress.found(found.len());
+    let (pages, ttls) = begin(due.sift(found, progress).await?);
     let new = if pages.is_empty() { Vec::new() } else { lease.admit(&pages).await? };
     on_their_way.fetch_sub(count, Ordering::Relaxed);
-    progress.found(pages.len());
     let is_new = |at: &usize| new[*at];
     progress.waiting((0..pages.len()).filter(is_new).map(|at| (&pages[at].url, ttls[at])));
     let messages: Vec<Message> =
@@ -82,22 +87,27 @@ async fn admit(
     health.patiently("confirming", || ports.frontier.confirm(lease.crawl(), &urls)).await
 }
 
-/// The pages, how long each may wait, from now on, and letters for what is no page.
-fn part(bundle: Vec<Finding>, crawl: &CrawlRef) -> (Vec<NewUrl>, Vec<Option<Duration>>, Vec<DeadLetter>) {
-    let now = UnixMs::now();
-    let mut pages = Vec::with_capacity(bundle.len());
-    let mut ttls = Vec::with_capacity(bundle.len());
+/// The pages, and letters for what is no page.
+fn part(bundle: Vec<Finding>, crawl: &CrawlRef) -> (Vec<Candidate>, Vec<DeadLetter>) {
+    let mut found = Vec::with_capacity(bundle.len());
     let mut letters = Vec::new();
     for finding in bundle {
         match finding {
-            Finding::Page(page, ttl) => {
-                pages.push(NewUrl { deadline: ttl.map(|ttl| now.plus(ttl)), ..page });
-                ttls.push(ttl);
-            }
+            Finding::Page(candidate) => found.push(candidate),
             Finding::Invalid { text, reason } => {
                 letters.push(DeadLetter::invalid(text, crawl.clone(), reason, None));
             }
         }
     }
-    (pages, ttls, letters)
+    (found, letters)
+}
+
+/// Pages whose time begins now, and how long each may wait.
+fn begin(found: Vec<Candidate>) -> (Vec<NewUrl>, Vec<Option<Duration>>) {
+    let now = UnixMs::now();
+    let begun = found.into_iter().map(|Candidate { page, ttl, .. }| {
+        let deadline = ttl.map(|ttl| now.plus(ttl));
+        (NewUrl { deadline, ..page }, ttl)
+    });
+    begun.unzip()
 }

@@ -11,9 +11,13 @@ use trawl_common::exit::Exit;
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::Frontier;
 use trawl_common::settings::Settings;
+use trawl_common::spider::{Recrawl, Wishes};
 use trawl_common::time::UnixMs;
 
-use crate::{Finding, Html, Job, Lifetime, Progress, Report, RunError, Source, Start, preview, run};
+use crate::{
+    Candidate, Counters, Finding, Html, Job, Lifetime, Progress, Report, RunError, Source, Start, preview,
+    run,
+};
 
 /// How often the progress line is drawn.
 const LOOK: Duration = Duration::from_millis(250);
@@ -37,6 +41,9 @@ pub struct Args {
     /// Show what would be routed where, and touch nothing
     #[arg(long)]
     dry_run: bool,
+    /// Fetch again what was crawled before: never, changed (if it has), always, or what is older than an AGE, as 12h
+    #[arg(long, value_name = "WHEN")]
+    recrawl: Option<Recrawl>,
     /// Take at most N URLs
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
@@ -51,7 +58,8 @@ impl Args {
         let settings = Arc::new(Global::load(&global.source())?);
         let signals = Signals::listen().map_err(Fail::run)?;
         let spider = self.spider.clone().unwrap_or_default();
-        let spider = spider.load(&spider.folder(&settings), &settings)?;
+        let wishes = Wishes { recrawl: self.recrawl, ..Wishes::default() };
+        let spider = spider.load(&spider.folder(&settings).with_wishes(wishes), &settings)?;
         let start = Start::of(&spider, &self.sources).map_err(Fail::usage)?;
         let name = spider.name.clone();
         let job = Job {
@@ -95,7 +103,10 @@ impl Args {
         line.clear();
         let report = result.map_err(fail)?;
         let (new, seen) = (count(report.counters.new), count(report.counters.seen));
-        eprint_report(&format!("{new} URLs new in crawl {}, {seen} seen before", crawl.id), &report);
+        eprint_report(
+            &format!("{new} URLs new in crawl {}, {seen} seen before{}", crawl.id, spared(&report.counters)),
+            &report,
+        );
         if self.wait && !report.stopped {
             return wait(&*ports.frontier, crawl, &report, signals).await;
         }
@@ -103,10 +114,17 @@ impl Args {
     }
 }
 
+/// How many pages are not asked for, if any.
+fn spared(counters: &Counters) -> String {
+    let told = [(counters.unchanged, "unchanged by their sitemaps"), (counters.fresh, "fetched lately")];
+    let told = told.iter().filter(|(number, _)| *number > 0);
+    told.map(|(number, what)| format!(", {} {what}", count(*number))).collect()
+}
+
 /// Shows one finding of a dry run: lane, time to live, URL.
 fn show(finding: &Finding) {
     match finding {
-        Finding::Page(page, ttl) => {
+        Finding::Page(Candidate { page, ttl, .. }) => {
             let ttl = ttl.map_or_else(|| "-".to_owned(), |ttl| humantime::format_duration(ttl).to_string());
             println!("{:<9} {:<7} {}", page.lane, ttl, page.url);
         }

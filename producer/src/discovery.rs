@@ -13,6 +13,7 @@ use crate::gait::Gait;
 use crate::itinerary::{Itinerary, MAX_DEPTH, MAX_SITEMAPS};
 use crate::read::{self, BUNDLE, MAX_INVALID, Sorter, Yield};
 use crate::report::Progress;
+use crate::revisit::Revisit;
 use crate::sitemap::Summary;
 use crate::source::Source;
 use crate::start::Start;
@@ -28,12 +29,14 @@ pub(crate) struct Discovery {
     pub(crate) html: Html,
     pub(crate) progress: Arc<Progress>,
     pub(crate) gait: Gait,
+    pub(crate) revisit: Option<Revisit>,
     pub(crate) problems: Lines,
     pub(crate) empty: Lines,
 }
 
 impl Discovery {
-    /// Takes the pages, reads all sources, and returns what could not be read: the problems, and the sources without a URL.
+    /// Takes the pages, reads all sources, and what is remembered last; returns what could not be read: the problems, and the
+    /// sources without a URL.
     pub(crate) async fn run(
         mut self,
         start: Start,
@@ -53,6 +56,11 @@ impl Discovery {
             }
             self.follow(&source, &read, depth, &mut itinerary);
             self.conclude(&source, read, &findings).await;
+        }
+        if let Some(revisit) = &self.revisit
+            && let Err(error) = revisit.run(&findings).await
+        {
+            self.problems.push(|| format!("what was crawled before cannot be looked up: {error}"));
         }
         (self.problems.into_vec(), self.empty.into_vec())
     }
@@ -122,7 +130,8 @@ impl Discovery {
     async fn take(&self, pages: Vec<CanonicalUrl>, findings: &mpsc::Sender<Vec<Finding>>) {
         for bundle in pages.chunks(BUNDLE) {
             bundle.iter().for_each(|_| self.progress.source());
-            let page = |url: &CanonicalUrl| self.sorter.page(url.clone(), Hints::default());
+            let page =
+                |url: &CanonicalUrl| self.sorter.page(url.clone(), Hints::default()).map(Finding::Page);
             // Nobody takes it any more when the run is being stopped.
             let _ = findings.send(bundle.iter().filter_map(page).collect()).await;
         }

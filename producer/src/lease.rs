@@ -55,6 +55,11 @@ impl Lease {
         &self.shared.crawl
     }
 
+    /// What the crawl is bound to.
+    pub(crate) fn terms(&self) -> Terms {
+        self.shared.current().terms
+    }
+
     /// Admits URLs; returns which were new.
     pub(crate) async fn admit(&self, urls: &[NewUrl]) -> Result<Vec<bool>> {
         let Shared { frontier, .. } = &*self.shared;

@@ -5,7 +5,7 @@
 //! 1. [`run`] opens the crawl and takes its spider's lease, so that two runs never overlap;
 //! 2. `discovery` reads the sources, and the sitemaps that they name, with [`sitemap`];
 //! 3. `read` makes each entry a canonical URL and routes it;
-//! 4. `admission` admits them in bundles, as long as the `backlog` has room, publishes what is new, and confirms it;
+//! 4. `admission` leaves out what is not `due` again, and admits the rest in bundles, as long as the `backlog` has room, publishes what is new, and confirms it;
 //! 5. discovery ends and the lease is given back.
 
 mod admission;
@@ -14,11 +14,13 @@ mod backlog;
 pub mod cli;
 mod discovery;
 mod download;
+mod due;
 mod gait;
 mod itinerary;
 mod lease;
 mod read;
 mod report;
+mod revisit;
 mod source;
 mod start;
 mod workload;
@@ -33,15 +35,17 @@ use discovery::{Discovery, Lines};
 use gait::Gait;
 use read::Sorter;
 pub use report::{Counters, Progress, Report};
+use revisit::Revisit;
 pub use source::{InvalidSource, Source};
 pub use start::{NoStart, Start};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{self, NewUrl, Ports, Terms};
+use trawl_common::ports::{self, NewUrl, Pages, Ports, Terms};
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
+use trawl_common::time::UnixMs;
 use trawl_web::Fetcher;
 
 /// Bundles that wait between the reader and the admission: bounds the memory of a run.
@@ -83,8 +87,8 @@ pub enum Lifetime {
 /// One entry of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// A URL, routed, and how long it may live.
-    Page(NewUrl, Option<Duration>),
+    /// A URL.
+    Page(Candidate),
     /// Something that is no URL.
     Invalid {
         /// What stands there, printable.
@@ -92,6 +96,17 @@ pub enum Finding {
         /// What is wrong with it.
         reason: String,
     },
+}
+
+/// A URL to admit, unless it is not due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The URL, routed.
+    pub page: NewUrl,
+    /// How long it may live.
+    pub ttl: Option<Duration>,
+    /// When it changed at the latest, if its source says so.
+    pub modified: Option<UnixMs>,
 }
 
 /// Why a run failed.
@@ -119,8 +134,9 @@ pub async fn run(
 ) -> Result<Report, RunError> {
     let (ttl, terms) = (settings.recovery.patience, Terms::of(&job.spider));
     let politeness = settings.politeness.of(&job.spider.politeness);
-    let (findings, discovered) = discover(Arc::clone(&settings), job, &progress, stop)?;
     let health = Arc::new(Health::default());
+    let memory = (Arc::clone(&ports.pages), Arc::clone(&health));
+    let (findings, discovered) = discover(Arc::clone(&settings), job, Some(memory), &progress, stop)?;
     let lease =
         lease::Lease::take(Arc::clone(&ports.frontier), Arc::clone(&health), crawl, terms, ttl).await?;
     let max_backlog = settings.producer.max_backlog.get();
@@ -152,12 +168,12 @@ pub async fn preview(
 ) -> Result<Report, RunError> {
     let progress = Arc::new(Progress::default());
     let politeness = settings.politeness.of(&job.spider.politeness);
-    let (mut findings, discovered) = discover(Arc::clone(&settings), job, &progress, stop)?;
+    let (mut findings, discovered) = discover(Arc::clone(&settings), job, None, &progress, stop)?;
     while let Some(bundle) = findings.recv().await {
         for finding in &bundle {
             show(finding);
             match finding {
-                Finding::Page(page, ttl) => {
+                Finding::Page(Candidate { page, ttl, .. }) => {
                     progress.found(1);
                     progress.waiting([(&page.url, *ttl)].into_iter());
                 }
@@ -170,6 +186,9 @@ pub async fn preview(
     Ok(Report { counters: progress.snapshot(), problems, empty, overloads, stopped })
 }
 
+/// What a spider remembers, for who may look.
+type Memory = (Arc<dyn Pages>, Arc<Health>);
+
 type Discovered = tokio::task::JoinHandle<(Vec<String>, Vec<String>)>;
 
 /// What is reported when the reader itself has failed: nobody may take the sources for read.
@@ -181,13 +200,24 @@ fn broken_off(error: tokio::task::JoinError) -> (Vec<String>, Vec<String>) {
 fn discover(
     settings: Arc<Settings>,
     job: Job,
+    memory: Option<Memory>,
     progress: &Arc<Progress>,
     stop: &CancellationToken,
 ) -> Result<(mpsc::Receiver<Vec<Finding>>, Discovered), RunError> {
+    let sorter =
+        Sorter::new(Arc::clone(&settings), Arc::clone(&job.spider), job.lifetime, Arc::clone(progress));
+    let revisits = job.spider.follow.is_some() && !job.spider.recrawl.is_never();
+    let revisit = memory.filter(|_| revisits).map(|(pages, health)| Revisit {
+        pages,
+        health,
+        spider: job.spider.name.clone(),
+        sorter: sorter.clone(),
+    });
     let discovery = Discovery {
         fetcher: Fetcher::of(&job.spider, &settings.fetch)?,
         gait: Gait::new(settings.politeness.of(&job.spider.politeness)),
-        sorter: Sorter::new(settings, job.spider, job.lifetime, Arc::clone(progress)),
+        sorter,
+        revisit,
         html: job.html,
         progress: Arc::clone(progress),
         problems: Lines::default(),

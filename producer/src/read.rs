@@ -19,7 +19,7 @@ use crate::itinerary::Budget;
 use crate::report::Progress;
 use crate::sitemap::{self, Entry, Fault, Found, Limits, SitemapError, Summary};
 use crate::source::Source;
-use crate::{Finding, Lifetime};
+use crate::{Candidate, Finding, Lifetime};
 
 /// Findings are handed on in bundles of this size: one call of the frontier.
 pub(crate) const BUNDLE: usize = 500;
@@ -200,7 +200,9 @@ impl Sorter {
         match CanonicalUrl::parse(&entry.loc) {
             Ok(url) => {
                 let changefreq = entry.changefreq.map(|freq| freq.as_str());
-                self.page(url, Hints { changefreq, news: entry.news })
+                let modified = entry.lastmod.as_deref().and_then(sitemap::changed_by);
+                let candidate = self.page(url, Hints { changefreq, news: entry.news })?;
+                Some(Finding::Page(Candidate { modified, ..candidate }))
             }
             Err(error) => Some(Finding::Invalid {
                 text: printable(&entry.loc, MAX_URL_BYTES),
@@ -210,7 +212,7 @@ impl Sorter {
     }
 
     /// Routes a URL; one outside the spider's domains is counted and left out.
-    pub(crate) fn page(&self, url: CanonicalUrl, hints: Hints<'_>) -> Option<Finding> {
+    pub(crate) fn page(&self, url: CanonicalUrl, hints: Hints<'_>) -> Option<Candidate> {
         if !self.spider.allows(&url.host()) {
             self.progress.outside();
             return None;
@@ -221,6 +223,6 @@ impl Sorter {
             Lifetime::Rule => None,
         };
         let ttl = routed.ttl.into_iter().chain(of_lane).min();
-        Some(Finding::Page(NewUrl::seed(url, routed.lane), ttl))
+        Some(Candidate { page: NewUrl::seed(url, routed.lane), ttl, modified: None })
     }
 }

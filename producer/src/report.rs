@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use trawl_common::outcome::Skip;
 use trawl_common::settings::Politeness;
 use trawl_common::url::CanonicalUrl;
 
@@ -15,6 +16,8 @@ pub struct Progress {
     sources: AtomicU64,
     found: AtomicU64,
     new: AtomicU64,
+    unchanged: AtomicU64,
+    fresh: AtomicU64,
     invalid: AtomicU64,
     outside: AtomicU64,
     /// Zero while the run does not wait.
@@ -33,6 +36,12 @@ impl Progress {
 
     pub(crate) fn new_urls(&self, count: usize) {
         self.new.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    /// Notes a page that need not be fetched again.
+    pub(crate) fn spared(&self, why: Skip) {
+        let counter = if why == Skip::Fresh { &self.fresh } else { &self.unchanged };
+        counter.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Notes URLs that wait for their host, each for so long at most.
@@ -72,11 +81,14 @@ impl Progress {
     pub fn snapshot(&self) -> Counters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (found, new) = (read(&self.found), read(&self.new));
+        let (unchanged, fresh) = (read(&self.unchanged), read(&self.fresh));
         Counters {
             sources: read(&self.sources),
             found,
             new,
-            seen: found.saturating_sub(new),
+            unchanged,
+            fresh,
+            seen: found.saturating_sub(new + unchanged + fresh),
             invalid: read(&self.invalid),
             outside: read(&self.outside),
         }
@@ -92,6 +104,10 @@ pub struct Counters {
     pub found: u64,
     /// Of these, admitted: not seen before.
     pub new: u64,
+    /// Of these, not asked for, as their sitemap says that they are as they were.
+    pub unchanged: u64,
+    /// Of these, not asked for, as they were fetched lately.
+    pub fresh: u64,
     /// Of these, seen before.
     pub seen: u64,
     /// Entries that are no URL; each is a dead letter.

@@ -55,6 +55,7 @@ impl Case {
             frontier: store.frontier(),
             hosts: store.hosts(),
             cache: store.cache(),
+            pages: store.pages(),
             outlets: Arc::new(Sinks::none()),
         };
         let crawl = CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: SpiderName::default() };

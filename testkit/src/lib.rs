@@ -6,6 +6,7 @@ pub mod bazaar;
 pub mod cluster;
 pub mod conformance;
 pub mod faults;
+pub mod living;
 pub mod politeness;
 pub mod servers;
 pub mod site;

@@ -16,9 +16,9 @@ use trawl_common::ports::{Frontier, Ports};
 use trawl_common::rate::Rate;
 use trawl_common::settings::{Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
-use trawl_common::spider::{Spider, Wishes};
+use trawl_common::spider::{Recrawl, Spider, Wishes};
 use trawl_common::time::UnixMs;
-use trawl_producer::{Html, Job, Lifetime, Progress, Report, Source, Start};
+use trawl_producer::{Counters, Html, Job, Lifetime, Progress, Report, Source, Start};
 
 use crate::{books, spider};
 
@@ -60,6 +60,9 @@ pub(crate) struct Args {
     /// End after N pages done, and skip the rest
     #[arg(long, value_name = "N")]
     pub(crate) max_pages: Option<NonZeroU64>,
+    /// Fetch again what was crawled before: never, changed (if it has), always, or what is older than an AGE, as 12h
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) recrawl: Option<Recrawl>,
     /// Allow loopback, private and link-local addresses
     #[arg(long)]
     pub(crate) allow_private: bool,
@@ -105,6 +108,7 @@ impl Args {
             frontier: store.frontier(),
             hosts: store.hosts(),
             cache: store.cache(),
+            pages: store.pages(),
             outlets: Arc::new(sinks),
         };
         let (crawl, left) = self.resume(&*ports.frontier, &job.spider.name).await?;
@@ -129,7 +133,7 @@ impl Args {
             rate: self.rate,
             follow: self.follow,
             max_pages: self.max_pages,
-            recrawl: None,
+            recrawl: self.recrawl,
             sinks: (!self.out.is_empty()).then(out),
         }
     }
@@ -195,12 +199,7 @@ impl Args {
             count(counts.expired),
             count(invalid),
         );
-        if counts.admitted == 0 && report.counters.seen > 0 {
-            let (seen, state) = (count(report.counters.seen), self.state.display());
-            anstream::eprintln!(
-                "nothing new: {seen} URLs were crawled before; to fetch them again, remove {state}"
-            );
-        }
+        tell_what_was_left(counts.admitted, &report.counters);
         if signal.is_some() {
             let left = count(books.pending);
             anstream::eprintln!(
@@ -211,6 +210,20 @@ impl Args {
         if self.json {
             books::print_json(books);
         }
+    }
+}
+
+/// What the sources name and the crawl did not ask for.
+fn tell_what_was_left(admitted: u64, counters: &Counters) {
+    let Counters { seen, unchanged, fresh, .. } = *counters;
+    if unchanged + fresh > 0 {
+        let (unchanged, fresh) = (count(unchanged), count(fresh));
+        anstream::eprintln!("not asked for: {unchanged} unchanged by their sitemaps, {fresh} fetched lately");
+    } else if admitted == 0 && seen > 0 {
+        let seen = count(seen);
+        anstream::eprintln!(
+            "nothing new: {seen} URLs were crawled before; to fetch them again, say so with --recrawl"
+        );
     }
 }
 

@@ -55,6 +55,7 @@ impl Args {
             limit: None,
             follow: false,
             max_pages: None,
+            recrawl: None,
             allow_private: true,
             json: false,
         };

@@ -17,7 +17,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{Stream, stream};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderValue, USER_AGENT};
+use reqwest::StatusCode;
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT,
+};
 use trawl_common::headers::Headers;
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
@@ -25,6 +28,7 @@ use trawl_common::settings;
 use trawl_common::spider::Spider;
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
+use trawl_common::visited::Validators;
 
 use self::body::Body;
 use self::guard::{BehindProxy, Guard, Lookup};
@@ -59,6 +63,8 @@ pub enum Unusable {
 pub enum Answer {
     /// A success, with its body.
     Page(Response),
+    /// It is as it was when these validators came.
+    NotModified,
     /// Elsewhere: a URL that may be asked, as far as it shows without asking a resolver.
     Redirect(CanonicalUrl),
     /// A success of a kind that nobody here reads, so its body was not downloaded.
@@ -146,12 +152,16 @@ impl Fetcher {
         [("host", host)].into_iter().chain(self.sent.iter()).collect()
     }
 
-    /// Asks for `url`: one request, answered whole within `fetch.timeout`. A status that is neither a success nor a
-    /// redirect is a [`Failure`], as is whatever settings do not allow. Who follows redirects counts them:
+    /// Asks for `url`: one request, answered whole within `fetch.timeout`. With validators, which must have come from
+    /// that very URL, only if it has changed (RFC 9110 13.1). A status that is neither a success, nor a redirect, nor the
+    /// answer to validators is a [`Failure`], as is whatever settings do not allow. Who follows redirects counts them:
     /// [`MAX_REDIRECTS`].
-    pub async fn ask(&self, url: &CanonicalUrl) -> Result<Answer, Failure> {
+    pub async fn ask(&self, url: &CanonicalUrl, validators: &Validators) -> Result<Answer, Failure> {
         within(self.timeout, async {
-            let response = self.request(url).await?;
+            let response = self.request(url, condition(validators)).await?;
+            if response.status() == StatusCode::NOT_MODIFIED && !validators.is_empty() {
+                return Ok(Answer::NotModified);
+            }
             match redirect::target(&self.guard, url, &response)? {
                 Some(target) => Ok(Answer::Redirect(target)),
                 None => self.answer(response).await,
@@ -165,7 +175,8 @@ impl Fetcher {
         within(self.timeout, async {
             let mut trail = Trail::new(url.clone(), MAX_REDIRECTS);
             let page = loop {
-                match self.ask(trail.last()).await? {
+                match self.ask(trail.last(), &Validators::default()).await? {
+                    Answer::NotModified => unreachable!("it was not asked whether it has changed"),
                     Answer::Redirect(target) => trail.go(target)?,
                     Answer::Page(page) => break page,
                     Answer::Unread { status, content_type } => {
@@ -234,7 +245,7 @@ impl Fetcher {
     async fn follow(&self, url: &CanonicalUrl, most: usize) -> Result<reqwest::Response, Failure> {
         let mut trail = Trail::new(url.clone(), most);
         loop {
-            let response = self.request(trail.last()).await?;
+            let response = self.request(trail.last(), HeaderMap::new()).await?;
             match redirect::target(&self.guard, trail.last(), &response)? {
                 Some(target) => trail.go(target)?,
                 None => return Ok(response),
@@ -242,8 +253,9 @@ impl Fetcher {
         }
     }
 
-    async fn request(&self, url: &CanonicalUrl) -> Result<reqwest::Response, Failure> {
-        let fields = self.own.as_ref().map(|own| own.fields(url)).unwrap_or_default();
+    async fn request(&self, url: &CanonicalUrl, more: HeaderMap) -> Result<reqwest::Response, Failure> {
+        let mut fields = self.own.as_ref().map(|own| own.fields(url)).unwrap_or_default();
+        fields.extend(more);
         let url = url.to_url();
         self.guard.check(&url)?;
         if self.has_proxy {
@@ -278,6 +290,13 @@ async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, Failure
         let detail = format_args!("no complete answer within {limit:?} (`fetch.timeout`)").to_string();
         Err(Failure::new(Class::Timeout, detail))
     })
+}
+
+/// The fields that ask for what has changed (RFC 9110 13.1.2 and 13.1.3). Servers that know entity tags ignore the date.
+fn condition(validators: &Validators) -> HeaderMap {
+    let fields =
+        [(IF_NONE_MATCH, validators.etag()), (IF_MODIFIED_SINCE, validators.last_modified())].into_iter();
+    fields.filter_map(|(name, text)| Some((name, HeaderValue::from_str(text?).ok()?))).collect()
 }
 
 /// Pages rather than data, in English where there is a choice, anything rather than nothing, and packed.

@@ -130,10 +130,44 @@ async fn one_hop_is_asked_at_a_time() {
     let origin = serve(site).await;
     let fetcher = fetcher(&settings());
     let url = |path: &str| CanonicalUrl::parse(&format!("{origin}{path}")).unwrap();
-    assert_eq!(fetcher.ask(&url("/a")).await, Ok(Answer::Redirect(url("/b"))));
-    assert!(matches!(fetcher.ask(&url("/b")).await, Ok(Answer::Page(page)) if page.body == "here"));
+    let ask = async |path: &str| fetcher.ask(&url(path), &Validators::default()).await;
+    assert_eq!(ask("/a").await, Ok(Answer::Redirect(url("/b"))));
+    assert!(matches!(ask("/b").await, Ok(Answer::Page(page)) if page.body == "here"));
     let unread = Answer::Unread { status: 200, content_type: "image/png".to_owned() };
-    assert_eq!(fetcher.ask(&url("/c")).await, Ok(unread));
+    assert_eq!(ask("/c").await, Ok(unread));
+}
+
+#[tokio::test]
+async fn a_server_is_asked_with_its_validators_as_they_came() {
+    let date = "Sat, 21 Nov 2026 15:45:29 GMT";
+    let echo = |headers: HeaderMap| async move {
+        let value =
+            |name| headers.get(name).map_or("-".into(), |value| String::from_utf8_lossy(value.as_bytes()));
+        format!("{} | {}", value("if-none-match"), value("if-modified-since"))
+    };
+    let origin = serve(Router::new().route("/", get(echo))).await;
+    let (fetcher, url) = (fetcher(&settings()), origin.parse().unwrap());
+    for (etag, modified, expected) in [
+        (None, None, "- | -".to_owned()),
+        (Some("\"strong\""), None, "\"strong\" | -".to_owned()),
+        (Some("W/\"weak\""), Some(date), format!("W/\"weak\" | {date}")),
+        (Some("no quotes, \u{fc}"), None, "no quotes, \u{fc} | -".to_owned()),
+        (None, Some("yesterday"), "- | yesterday".to_owned()),
+    ] {
+        match fetcher.ask(&url, &Validators::new(etag, modified)).await {
+            Ok(Answer::Page(page)) => assert_eq!(page.body, expected),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_nothing_has_changed_counts_only_if_it_was_asked_for() {
+    let url = serve(Router::new().route("/", get(|| async { StatusCode::NOT_MODIFIED }))).await;
+    let (fetcher, url) = (fetcher(&settings()), url.parse().unwrap());
+    let ask = async |etag| fetcher.ask(&url, &Validators::new(etag, None)).await;
+    assert_eq!(ask(Some("\"a\"")).await, Ok(Answer::NotModified));
+    assert_eq!(ask(None).await.unwrap_err().status, Some(304));
 }
 
 #[tokio::test]

@@ -5,8 +5,9 @@
 //! 1. `intake`: takes messages, hears which are this worker's, and finds each one's `turn` with its host: what
 //!    `robots` says, then a slot, which comes as a `ticket`;
 //! 2. `launch`: counts the start, acknowledges early where the lane says so, and runs in a free slot
-//! 3. `process`: response cache or fetch ([`trawl_web`]), then `parse` calls [`trawl_extract`];
-//! 4. `settle`: stores the items, admits the `links`, ends or parks the record, and acknowledges.
+//! 3. `process`: what it can `recall` of the page, response cache or fetch ([`trawl_web`]), then `parse` calls
+//!    [`trawl_extract`];
+//! 4. `settle`: stores the items, admits the `links`, writes down `remarks`, ends or parks the record, and acknowledges.
 //!
 //! Beside them, `pulse` shows that the worker lives, keeps what it holds, and sends lost URLs on their way again.
 
@@ -19,7 +20,9 @@ mod links;
 mod parse;
 mod process;
 mod pulse;
+mod recall;
 mod refusal;
+mod remarks;
 mod robots;
 mod settle;
 mod spiders;
@@ -82,6 +85,7 @@ pub(crate) struct Shared {
     pub(crate) health: Health,
     pub(crate) tally: Tally,
     pub(crate) known: links::Known,
+    pub(crate) crawls: recall::Crawls,
 }
 
 /// Works until `stop`, by what the files of spiders in `folder` say; then finishes what has begun within `worker.shutdown_timeout` and gives the rest back.
@@ -101,6 +105,7 @@ pub async fn run(
         health: Health::default(),
         tally: Tally::default(),
         known: links::Known::default(),
+        crawls: recall::Crawls::default(),
         id,
         ports,
         settings,

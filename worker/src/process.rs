@@ -1,40 +1,51 @@
 //! One URL from its turn to its outcome.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tracing::debug;
 use trawl_common::item::{Item, item_id};
+use trawl_common::lifetime::lifetime;
 use trawl_common::message::{Hop, Message};
 use trawl_common::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::ports::{Page, Response};
 use trawl_common::spider::Request;
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
+use trawl_common::visited::Validators;
 use trawl_extract::{Extracted, Extraction};
 use trawl_web::{Answer, MAX_REDIRECTS};
 
 use crate::Shared;
 use crate::job::Job;
 use crate::links::to_follow;
+use crate::recall::Recall;
 use crate::refusal::{self, is_refused};
+use crate::remarks::Remark;
 use crate::settle::{Settlement, Yield};
 use crate::ticket::Ticket;
 use crate::turn::{Turn, turns};
 
-/// 1. Looks into the response cache.
-/// 2. Fetches, one redirect after another.
-/// 3. Keeps the response.
-/// 4. Extracts.
+/// 1. Looks up what is remembered of the page, if its crawl fetches pages again.
+/// 2. Looks into the response cache.
+/// 3. Fetches, one redirect after another.
+/// 4. Keeps the response.
+/// 5. Extracts.
 ///
 /// What follows from the outcome is `settle`'s business.
 pub(crate) async fn process(shared: &Shared, mut job: Job, ticket: Ticket) -> Settlement {
-    let response = match response(shared, &mut job, ticket).await {
+    let recall = Recall::of(shared, &job.message).await;
+    if let Some(skip) = recall.spares() {
+        return Settlement::of(job, Outcome::Skipped(skip));
+    }
+    let response = match response(shared, &mut job, &recall, ticket).await {
         Ok(response) => response,
-        Err(outcome) => return Settlement::of(job, outcome),
+        Err(outcome) => {
+            let remark = recall.remark(&outcome);
+            return Settlement::remarked(job, outcome, remark);
+        }
     };
-    match read(shared, &job, response).await {
-        Ok(Some(yielded)) => Settlement::done(job, yielded),
+    match read(shared, &job, &recall, response).await {
+        Ok(Some((yielded, remark))) => Settlement::done(job, yielded, remark),
         Ok(None) => Settlement::of(job, Outcome::Skipped(Skip::ContentType)),
         Err(failure) => {
             let outcome = failed(shared, &job, failure);
@@ -43,36 +54,50 @@ pub(crate) async fn process(shared: &Shared, mut job: Job, ticket: Ticket) -> Se
     }
 }
 
-async fn response(shared: &Shared, job: &mut Job, ticket: Ticket) -> Result<Response, Outcome> {
+async fn response(
+    shared: &Shared,
+    job: &mut Job,
+    recall: &Recall,
+    ticket: Ticket,
+) -> Result<Response, Outcome> {
     let url = job.message.url.clone();
+    let settings = &shared.settings.cache;
     // What was answered to one spider's own request is for no other.
-    let is_plain = job.spider.spider.request == Request::default();
-    let ttl = if is_plain { shared.settings.cache.ttl } else { Duration::ZERO };
+    if settings.ttl.is_zero() || job.spider.spider.request != Request::default() {
+        return fetch(shared, job, recall, ticket).await;
+    }
     // The cache is a help, not a part: its errors are misses.
-    if !ttl.is_zero()
-        && let Ok(Some(response)) = shared.ports.cache.get(&url).await
+    if let Ok(Some(response)) = shared.ports.cache.get(&url).await
+        && recall.takes_kept(&response)
     {
         return Ok(response);
     }
-    let response = fetch(shared, job, ticket).await?;
-    if !ttl.is_zero()
-        && let Err(error) = shared.ports.cache.put(&url, &response, ttl).await
-    {
+    let response = fetch(shared, job, recall, ticket).await?;
+    let ttl = settings.keeps(lifetime(&response.headers, response.fetched_at));
+    if let Err(error) = shared.ports.cache.put(&url, &response, ttl).await {
         debug!(%error, "response not cached");
     }
     Ok(response)
 }
 
 /// Asks, and goes on where redirects lead for as long as each one's turn is at once.
-async fn fetch(shared: &Shared, job: &mut Job, mut ticket: Ticket) -> Result<Response, Outcome> {
+async fn fetch(
+    shared: &Shared,
+    job: &mut Job,
+    recall: &Recall,
+    mut ticket: Ticket,
+) -> Result<Response, Outcome> {
     loop {
-        let answer = job.spider.fetcher.ask(job.message.target()).await;
+        // They are the URL's own, not of where it redirects to.
+        let validators = if job.message.hop.is_none() { recall.validators() } else { Validators::default() };
+        let answer = job.spider.fetcher.ask(job.message.target(), &validators).await;
         drop(ticket);
         match answer {
             Ok(Answer::Page(response)) => {
                 let redirected_to = job.message.hop.take().map(|hop| hop.url);
                 return Ok(Response { redirected_to, ..response });
             }
+            Ok(Answer::NotModified) => return Err(Outcome::Skipped(Skip::Unchanged)),
             Ok(Answer::Unread { .. }) => return Err(Outcome::Skipped(Skip::ContentType)),
             Ok(Answer::Redirect(next)) => ticket = follow(shared, job, next).await?,
             Err(failure) if is_refused(&failure) => {
@@ -128,8 +153,13 @@ fn failed(shared: &Shared, job: &Job, failure: Failure) -> Outcome {
     job.failed(&shared.settings.retry, failure)
 }
 
-/// What the page gives; `None` if it is of a kind that the spider does not read.
-async fn read(shared: &Shared, job: &Job, response: Response) -> Result<Option<Yield>, Failure> {
+/// What the page gives, and what is to be remembered of it; `None` if it is of a kind that the spider does not read.
+async fn read(
+    shared: &Shared,
+    job: &Job,
+    recall: &Recall,
+    response: Response,
+) -> Result<Option<(Yield, Option<Remark>)>, Failure> {
     let Job { message, spider, .. } = job;
     if !spider.extractor.reads(&response) {
         return Ok(None);
@@ -146,14 +176,17 @@ async fn read(shared: &Shared, job: &Job, response: Response) -> Result<Option<Y
         if spider.scope.follows_from(message.depth) { to_follow(shared, job, links) } else { Vec::new() };
     let keeps_responses = spider.sinks.iter().any(|sink| sink.keeps_responses());
     let bytes = response.body.len() as u64;
+    let mut items: Vec<Item> =
+        items.into_iter().map(|extracted| item(message, &response, extracted)).collect();
+    let remark = recall.compare(message.depth, &response, &mut items);
     let page = Page {
         url: message.url.clone(),
         crawl: message.crawl.clone(),
         referrer: message.referrer.clone(),
-        items: items.into_iter().map(|extracted| item(message, &response, extracted)).collect(),
+        items,
         exchange: keeps_responses.then(|| (spider.fetcher.request_headers(&base), response)),
     };
-    Ok(Some(Yield { spider: Arc::clone(spider), page, links, landed, bytes, missing }))
+    Ok(Some((Yield { spider: Arc::clone(spider), page, links, landed, bytes, missing }, remark)))
 }
 
 fn item(message: &Message, response: &Response, extracted: Extracted) -> Item {

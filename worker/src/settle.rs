@@ -20,6 +20,7 @@ use trawl_common::url::CanonicalUrl;
 use crate::Shared;
 use crate::job::{Job, claim};
 use crate::links;
+use crate::remarks::{Remark, Remarks};
 use crate::spiders::Loaded;
 
 /// How many outcomes are settled in one step at most.
@@ -41,6 +42,7 @@ pub(crate) struct Settled {
     attempts: u32,
     outcome: Outcome,
     yielded: Option<Yield>,
+    remark: Option<Remark>,
 }
 
 /// What a page yielded.
@@ -61,18 +63,29 @@ pub(crate) struct Yield {
 
 impl Settlement {
     pub(crate) fn of(job: Job, outcome: Outcome) -> Self {
-        let Job { message, attempts, .. } = job;
-        Self::Url(Box::new(Settled { message, attempts, outcome, yielded: None }))
+        Self::remarked(job, outcome, None)
     }
 
-    pub(crate) fn done(job: Job, yielded: Yield) -> Self {
+    pub(crate) fn remarked(job: Job, outcome: Outcome, remark: Option<Remark>) -> Self {
         let Job { message, attempts, .. } = job;
-        Self::Url(Box::new(Settled { message, attempts, outcome: Outcome::Done, yielded: Some(yielded) }))
+        Self::Url(Box::new(Settled { attempts, remark, ..Settled::untouched(message, outcome) }))
+    }
+
+    pub(crate) fn done(job: Job, yielded: Yield, remark: Option<Remark>) -> Self {
+        let Job { message, attempts, .. } = job;
+        let settled = Settled::untouched(message, Outcome::Done);
+        Self::Url(Box::new(Settled { attempts, yielded: Some(yielded), remark, ..settled }))
     }
 
     /// For a message about which nothing is known but what is to become of it.
     pub(crate) fn untouched(message: Message, outcome: Outcome) -> Self {
-        Self::Url(Box::new(Settled { message, attempts: 0, outcome, yielded: None }))
+        Self::Url(Box::new(Settled::untouched(message, outcome)))
+    }
+}
+
+impl Settled {
+    fn untouched(message: Message, outcome: Outcome) -> Self {
+        Self { message, attempts: 0, outcome, yielded: None, remark: None }
     }
 }
 
@@ -101,7 +114,7 @@ pub(crate) async fn release_all(shared: &Shared) {
     info!(urls = messages.len(), "giving back what did not finish in time");
     let mut plan = Plan::default();
     for message in messages {
-        plan.add(shared, Settled { message, attempts: 0, outcome: Outcome::Released, yielded: None });
+        plan.add(shared, Settled::untouched(message, Outcome::Released));
     }
     plan.carry_out(shared).await;
 }
@@ -112,6 +125,7 @@ struct Plan {
     pages: Vec<(Arc<Loaded>, Vec<Page>)>,
     letters: Vec<DeadLetter>,
     linking: Vec<(Linking, Message)>,
+    remarks: Remarks,
     finishes: Vec<Finish>,
     parkings: Vec<(Parking, Message, UnixMs)>,
     waiting: Vec<Parked>,
@@ -126,8 +140,12 @@ impl Plan {
     /// A URL that ends stays in hand until it has ended, so that a copy of its message joins it; one that goes on its
     /// way is let go before, so that its next message does not.
     fn add(&mut self, shared: &Shared, settled: Settled) {
-        let Settled { message, attempts, outcome, yielded } = settled;
+        let Settled { message, attempts, outcome, yielded, remark } = settled;
         let claim = claim(&message);
+        if let Some(remark) = remark {
+            let links = yielded.as_ref().map_or(&[][..], |yielded| &yielded.links);
+            self.remarks.add(&claim, remark, links);
+        }
         match outcome {
             Outcome::Done => {
                 let finish = Finish::new(claim.clone(), Terminal::Done);
@@ -226,10 +244,11 @@ impl Plan {
     /// 2. Admits what pages link to.
     /// 3. Puts URLs aside: record, message, confirm.
     /// 4. Sends again what is to go round once more.
-    /// 5. Writes terminal states.
-    /// 6. Gives records back.
-    /// 7. Notes which probes came back.
-    /// 8. Acknowledges.
+    /// 5. Remembers pages: not before, or the next crawl would take for known what is stored nowhere.
+    /// 6. Writes terminal states.
+    /// 7. Gives records back.
+    /// 8. Notes which probes came back.
+    /// 9. Acknowledges.
     async fn carry_out(mut self, shared: &Shared) {
         let Shared { ports, health, .. } = shared;
         for (spider, pages) in &self.pages {
@@ -252,6 +271,7 @@ impl Plan {
         if !self.messages.is_empty() {
             health.until_done("sending again", || ports.queue.publish(&self.messages)).await;
         }
+        std::mem::take(&mut self.remarks).write(shared).await;
         if !self.finishes.is_empty() {
             let ended = health.until_done("finishing", || ports.frontier.finish(&self.finishes)).await;
             shared.tally.count(&self.finishes, &ended);
@@ -279,6 +299,7 @@ impl Plan {
         for message in messages.into_iter().filter(|message| lost.contains(&claim(message))) {
             let claim = claim(&message);
             self.finishes.retain(|finish| finish.claim != claim);
+            self.remarks.leave_out(&claim);
             self.receipts.extend(shared.hands.let_go(&claim));
             self.messages.push(message);
         }

@@ -4,8 +4,8 @@
 //! small is that a record and its wake-up are one row: to admit a URL is to publish it, so there is no
 //! outbox, nothing to confirm and nothing to reconcile.
 //!
-//! **What is durable.** Records, books, the set of URLs seen, the list of those that failed, and which hosts are blocked
-//! or want to be left alone. A killed process loses
+//! **What is durable.** Records, books, the set of URLs seen, the list of those that failed, what is remembered of pages,
+//! and which hosts are blocked or want to be left alone. A killed process loses
 //! nothing that a call has returned for. A power cut may lose the last moments before it, and leaves the
 //! file consistent as of the moment before those (`synchronous = NORMAL`).
 //!
@@ -25,6 +25,7 @@ mod hands;
 mod hosts;
 mod leases;
 mod lines;
+mod pages;
 mod queue;
 mod records;
 mod schema;
@@ -37,12 +38,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use trawl_common::ports::{Cache, Control, Frontier, HostControl, Hosts, Queue, Result};
+use trawl_common::ports::{Cache, Control, Frontier, HostControl, Hosts, Pages, Queue, Result};
 
 use self::cache::MemoryCache;
 use self::control::EmbeddedControl;
 use self::frontier::EmbeddedFrontier;
 use self::hosts::MemoryHosts;
+use self::pages::EmbeddedPages;
 use self::queue::EmbeddedQueue;
 use self::store::Store;
 
@@ -104,5 +106,10 @@ impl Embedded {
     /// The response cache.
     pub fn cache(&self) -> Arc<dyn Cache> {
         self.cache.clone()
+    }
+
+    /// What is remembered of pages.
+    pub fn pages(&self) -> Arc<dyn Pages> {
+        Arc::new(EmbeddedPages::new(self.store.clone()))
     }
 }

@@ -126,6 +126,22 @@ const OUT_OF_3: &str = "
     PRAGMA user_version = 4;
 ";
 
+/// What each spider remembers of pages, of version 4 too; of those not visited yet the depth alone.
+const PAGES: &str = "
+    CREATE TABLE pages (
+        entry      INTEGER PRIMARY KEY,
+        spider     TEXT NOT NULL,
+        url        TEXT NOT NULL,
+        depth      INTEGER NOT NULL,
+        fetched_at INTEGER,
+        change     TEXT,
+        content    BLOB,
+        etag       TEXT,
+        modified   TEXT,
+        UNIQUE (spider, url)
+    ) STRICT;
+";
+
 /// What makes room in a file of version 1 for them.
 const OUT_OF_1: &str = "
     ALTER TABLE crawls ADD COLUMN paused INTEGER;
@@ -194,14 +210,14 @@ fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
     let is_new = number("SELECT count(*) FROM sqlite_schema")? == 0;
     match (number("PRAGMA application_id")?, number("PRAGMA user_version")?) {
         (0, 0) if is_new => tx.execute_batch(&format!(
-            "{TABLES} {TABLES_OF_2} {OUT_OF_2} {OUT_OF_3} PRAGMA application_id = {APPLICATION};"
+            "{TABLES} {TABLES_OF_2} {OUT_OF_2} {OUT_OF_3} {PAGES} PRAGMA application_id = {APPLICATION};"
         ))?,
         (APPLICATION, VERSION) => {}
         (APPLICATION, 1) => {
-            tx.execute_batch(&format!("{OUT_OF_1} {TABLES_OF_2} {INTO_2} {OUT_OF_2} {OUT_OF_3}"))?
+            tx.execute_batch(&format!("{OUT_OF_1} {TABLES_OF_2} {INTO_2} {OUT_OF_2} {OUT_OF_3} {PAGES}"))?;
         }
-        (APPLICATION, 2) => tx.execute_batch(&format!("{OUT_OF_2} {OUT_OF_3}"))?,
-        (APPLICATION, 3) => tx.execute_batch(OUT_OF_3)?,
+        (APPLICATION, 2) => tx.execute_batch(&format!("{OUT_OF_2} {OUT_OF_3} {PAGES}"))?,
+        (APPLICATION, 3) => tx.execute_batch(&format!("{OUT_OF_3} {PAGES}"))?,
         (APPLICATION, newer) => {
             let versions = format!("has schema version {newer}, and this program knows {VERSION}");
             return Err(Error::new(ErrorKind::Refused, versions).into());

@@ -60,6 +60,11 @@ impl CrawlKeys {
     }
 }
 
+/// Hash: URL -> what the spider remembers of it.
+pub(super) fn pages(spider: &SpiderName) -> String {
+    format!("{{{}}}:pages", seen_name(spider))
+}
+
 pub(super) fn failures(url: &CanonicalUrl) -> String {
     format!("failures:{url}")
 }

@@ -1,4 +1,4 @@
-//! The frontier, the host schedules and the response cache on Redis.
+//! The frontier, the host schedules, the response cache and the memory of pages on Redis.
 //!
 //! Every transition is one Lua script, bounded to 500 URLs, whose keys share one slot. All clocks are
 //! the server's.
@@ -13,6 +13,7 @@ mod host_control;
 mod hosts;
 mod keys;
 mod link;
+mod pages;
 mod readers;
 mod robots;
 mod scripts;
@@ -24,6 +25,7 @@ pub use connect::{connect, warn_of_eviction};
 pub use frontier::RedisFrontier;
 pub use hosts::RedisHosts;
 pub use link::Link;
+pub use pages::RedisPages;
 pub use readers::Readers;
 use redis::{RedisError, ServerErrorKind};
 use trawl_common::ports::{Error, ErrorKind};

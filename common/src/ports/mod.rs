@@ -6,6 +6,7 @@ mod control;
 mod error;
 mod frontier;
 mod hosts;
+mod pages;
 mod queue;
 mod sink;
 
@@ -19,6 +20,7 @@ pub use frontier::{
     Start, Sweep, Terms, WorkerState,
 };
 pub use hosts::{Ask, HostBackoff, HostControl, HostState, Hosts, Refusal, RobotsEntry, RobotsFile, Visit};
+pub use pages::{Pages, Walk};
 pub use queue::{Consumer, Content, Delivery, Parked, Queue, Receipt};
 pub use sink::{Outlets, Page, Sink};
 
@@ -33,6 +35,8 @@ pub struct Ports {
     pub hosts: Arc<dyn Hosts>,
     /// Responses.
     pub cache: Arc<dyn Cache>,
+    /// What is remembered of pages.
+    pub pages: Arc<dyn Pages>,
     /// Where items go.
     pub outlets: Arc<dyn Outlets>,
 }

@@ -110,9 +110,19 @@ pub struct Redis {
 pub struct Cache {
     /// A Redis of its own for responses; without one, `redis.url`.
     pub url: Option<ServerUrl>,
-    /// How long a response is kept; `0s` turns the cache off.
+    /// How long a response is kept at least; `0s` turns the cache off.
     #[serde(with = "duration")]
     pub ttl: Duration,
+    /// How long a response is kept at most whose origin allows it.
+    #[serde(with = "duration")]
+    pub max_ttl: Duration,
+}
+
+impl Cache {
+    /// For how long a response is kept that is fresh for `lifetime`.
+    pub fn keeps(&self, lifetime: Duration) -> Duration {
+        lifetime.min(self.max_ttl).max(self.ttl)
+    }
 }
 
 /// `[queues]`
@@ -357,7 +367,7 @@ impl Default for Redis {
 
 impl Default for Cache {
     fn default() -> Self {
-        Self { url: None, ttl: Duration::from_secs(60) }
+        Self { url: None, ttl: minutes(1), max_ttl: minutes(24 * 60) }
     }
 }
 

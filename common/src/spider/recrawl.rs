@@ -4,6 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::outcome::Skip;
+use crate::time::UnixMs;
+
+/// What a sitemap's clock and a crawler's may differ by, with the time that a page takes to arrive.
+const SLACK: Duration = Duration::from_secs(300);
+
 /// `recrawl` and `--recrawl`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recrawl {
@@ -13,10 +19,37 @@ pub enum Recrawl {
     /// If it may have changed: by the sitemap's `lastmod`, or by asking the server with `If-None-Match` and
     /// `If-Modified-Since`.
     Changed,
-    /// Always.
+    /// Always, whole: the server is not asked whether it has changed.
     Always,
-    /// If it was fetched longer ago than this.
+    /// If it was fetched longer ago than this; then as with `Changed`.
     Age(Duration),
+}
+
+impl Recrawl {
+    /// Whether pages that are as they were are spared: such a page is not asked for, or only if it has changed.
+    pub fn asks_for_changes(self) -> bool {
+        matches!(self, Self::Changed | Self::Age(_))
+    }
+
+    /// Why a page need not be asked for that was fetched at `last`, if it need not. `modified` is the latest instant at
+    /// which it may have changed, by its sitemap: what says nothing, or might be younger than the fetch, is asked for.
+    pub fn spares(self, last: Option<UnixMs>, modified: Option<UnixMs>, now: UnixMs) -> Option<Skip> {
+        let last = last?;
+        match self {
+            Self::Never | Self::Always => None,
+            Self::Changed => modified.filter(|at| at.plus(SLACK) <= last).map(|_| Skip::Unchanged),
+            Self::Age(age) => (last.plus(age) > now).then_some(Skip::Fresh),
+        }
+    }
+
+    /// Whether a kept answer of `fetched_at` may stand for one of now, in a crawl that started at `start`.
+    pub fn takes_kept(self, fetched_at: UnixMs, start: UnixMs, now: UnixMs) -> bool {
+        match self {
+            Self::Never => true,
+            Self::Changed | Self::Always => fetched_at >= start,
+            Self::Age(age) => fetched_at.plus(age) > now,
+        }
+    }
 }
 
 /// A text that names no [`Recrawl`].
@@ -52,6 +85,88 @@ impl fmt::Display for Recrawl {
             Self::Changed => f.write_str("changed"),
             Self::Always => f.write_str("always"),
             Self::Age(age) => humantime::format_duration(*age).fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn any_recrawl() -> impl Strategy<Value = Recrawl> {
+        let age = any::<u32>().prop_map(|seconds| Recrawl::Age(Duration::from_secs(seconds.into())));
+        prop_oneof![Just(Recrawl::Never), Just(Recrawl::Changed), Just(Recrawl::Always), age]
+    }
+
+    fn any_instant() -> impl Strategy<Value = UnixMs> {
+        any::<u32>().prop_map(|seconds| UnixMs(u64::from(seconds) * 1000))
+    }
+
+    #[test]
+    fn a_page_is_spared_only_if_its_sitemap_is_surely_older_than_the_fetch() {
+        let (last, now) = (UnixMs(1_000_000_000), UnixMs(2_000_000_000));
+        let spared = |modified: u64| Recrawl::Changed.spares(Some(last), Some(UnixMs(modified)), now);
+        assert_eq!(spared(last.0 - 300_000), Some(Skip::Unchanged));
+        assert_eq!(spared(last.0 - 299_999), None, "clocks may differ");
+        assert_eq!(spared(last.0), None);
+        assert_eq!(spared(u64::MAX), None);
+        assert_eq!(Recrawl::Changed.spares(Some(last), None, now), None, "nothing is said");
+    }
+
+    #[test]
+    fn a_page_is_spared_until_it_has_the_age() {
+        let last = UnixMs(1_000);
+        let at = |now: UnixMs| Recrawl::Age(DAY).spares(Some(last), None, now);
+        assert_eq!(at(last), Some(Skip::Fresh));
+        assert_eq!(at(UnixMs(last.plus(DAY).0 - 1)), Some(Skip::Fresh));
+        assert_eq!(at(last.plus(DAY)), None);
+    }
+
+    #[test]
+    fn a_kept_answer_hides_no_change() {
+        let (start, now) = (UnixMs(1_000_000), UnixMs(1_500_000));
+        for recrawl in [Recrawl::Changed, Recrawl::Always] {
+            assert!(!recrawl.takes_kept(UnixMs(start.0 - 1), start, now));
+            assert!(recrawl.takes_kept(start, start, now));
+        }
+        assert!(Recrawl::Never.takes_kept(UnixMs(0), start, now));
+        let age = Recrawl::Age(Duration::from_secs(600));
+        assert!(age.takes_kept(UnixMs(start.0 - 1), start, now));
+        assert!(!age.takes_kept(UnixMs(now.0 - 600_000), start, now));
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_never_fetched_is_due(recrawl in any_recrawl(), modified in proptest::option::of(any_instant()), now in any_instant()) {
+            prop_assert_eq!(recrawl.spares(None, modified, now), None);
+        }
+
+        #[test]
+        fn always_and_never_spare_nothing(last in any_instant(), modified in any_instant(), now in any_instant()) {
+            for recrawl in [Recrawl::Always, Recrawl::Never] {
+                prop_assert_eq!(recrawl.spares(Some(last), Some(modified), now), None);
+            }
+        }
+
+        /// Nobody who waits is spared for longer, and nobody whose page is younger is spared who would not be otherwise.
+        #[test]
+        fn what_is_due_stays_due(
+            recrawl in any_recrawl(), last in any_instant(), modified in any_instant(), now in any_instant(), later in any::<u32>()
+        ) {
+            let later = Duration::from_millis(later.into());
+            if recrawl.spares(Some(last), Some(modified), now).is_none() {
+                prop_assert_eq!(recrawl.spares(Some(last), Some(modified), now.plus(later)), None);
+                prop_assert_eq!(recrawl.spares(Some(last), Some(modified.plus(later)), now), None);
+            }
+        }
+
+        #[test]
+        fn a_mode_reads_as_it_is_written(recrawl in any_recrawl()) {
+            prop_assert_eq!(recrawl.to_string().parse(), Ok(recrawl));
         }
     }
 }

@@ -13,8 +13,6 @@ pub(super) enum Field {
     Permalink,
     /// When the page changed.
     Modified,
-    /// When the page appeared, which counts if it is not said when it changed.
-    Published,
     Changefreq,
     Priority,
     /// The Google News extension.
@@ -25,7 +23,7 @@ impl Field {
     /// Whether the element belongs to the entry's vocabulary, and so has its prefix. The location
     /// does: `<image:loc>` and `<atom:link>` are something else.
     pub(super) fn is_native(self) -> bool {
-        !matches!(self, Self::News | Self::Modified | Self::Published)
+        !matches!(self, Self::News | Self::Modified)
     }
 }
 
@@ -91,13 +89,7 @@ const SITEMAP_FIELDS: &[(&str, Field)] = &[
 
 const RSS_ENTRIES: &[(&str, Kind)] = &[("item", Kind::Page)];
 
-const RSS_FIELDS: &[(&str, Field)] = &[
-    ("link", Field::Location),
-    ("guid", Field::Permalink),
-    ("pubDate", Field::Published),
-    ("date", Field::Modified),
-    ("updated", Field::Modified),
-];
+const RSS_FIELDS: &[(&str, Field)] =
+    &[("link", Field::Location), ("guid", Field::Permalink), ("updated", Field::Modified)];
 
-const ATOM_FIELDS: &[(&str, Field)] =
-    &[("link", Field::Link), ("updated", Field::Modified), ("published", Field::Published)];
+const ATOM_FIELDS: &[(&str, Field)] = &[("link", Field::Link), ("updated", Field::Modified)];

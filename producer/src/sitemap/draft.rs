@@ -50,7 +50,6 @@ impl Draft {
     /// Takes the text of a field. A location too many is a thing of its own.
     pub(super) fn close(&mut self, field: Field, content: &Content) -> Option<Found> {
         let text = content.as_str();
-        let date = || Some(text.to_owned()).filter(|date| !date.is_empty());
         match field {
             Field::Location if self.location.is_some() => {
                 let extra = || Found::Broken(Broken::new(text, Flaw::SecondLocation));
@@ -58,8 +57,8 @@ impl Draft {
             }
             Field::Location => self.location = content.location(),
             Field::Permalink => self.permalink = content.location(),
-            Field::Modified => self.entry.lastmod = date().or(self.entry.lastmod.take()),
-            Field::Published => self.entry.lastmod = self.entry.lastmod.take().or_else(date),
+            Field::Modified if text.is_empty() => {}
+            Field::Modified => self.entry.lastmod = Some(text.to_owned()),
             Field::Changefreq => self.entry.changefreq = text.parse().ok(),
             Field::Priority => {
                 self.entry.priority = text.parse().ok().filter(|weight| (0.0..=1.0).contains(weight));
@@ -149,7 +148,7 @@ mod tests {
             locs(source.as_bytes()),
             ["http://a.example/1?a&b", "http://a.example/2", "http://a.example/3"]
         );
-        assert_eq!(entries(source)[0].lastmod.as_deref(), Some("Tue, 02 Jan 2024 03:04:05 GMT"));
+        assert_eq!(entries(source)[0].lastmod, None, "when it appeared, not when it changed");
         assert_eq!(broken(&found[3]).flaw, Flaw::NoLocation);
         assert_eq!(summary.format, Some(Format::Rss));
     }
@@ -161,7 +160,7 @@ mod tests {
             <item rdf:about="x"><link>http://a.example/1</link><dc:date>2024-01-02</dc:date></item>
             </rdf:RDF>"#;
         assert_eq!(locs(source.as_bytes()), ["http://a.example/1"]);
-        assert_eq!(entries(source)[0].lastmod.as_deref(), Some("2024-01-02"));
+        assert_eq!(entries(source)[0].lastmod, None);
     }
 
     #[test]
@@ -177,7 +176,7 @@ mod tests {
         let (found, summary) = outcome(source.as_bytes()).unwrap();
         assert_eq!(locs(source.as_bytes()), ["http://a.example/1?a&b", "http://a.example/2"]);
         assert_eq!(entries(source)[0].lastmod.as_deref(), Some("2024-02-02T00:00:00Z"));
-        assert_eq!(entries(source)[1].lastmod.as_deref(), Some("2024-01-01T00:00:00Z"));
+        assert_eq!(entries(source)[1].lastmod, None);
         assert_eq!(broken(&found[2]).flaw, Flaw::UnknownEntity("what".into()));
         assert_eq!(summary.format, Some(Format::Atom));
     }

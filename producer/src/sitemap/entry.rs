@@ -9,7 +9,7 @@ use trawl_common::text::printable;
 pub struct Entry {
     /// The location as written, without white space around it, entities decoded. Not yet a URL.
     pub loc: String,
-    /// When the page last changed, as written: a W3C date in sitemaps and Atom, RFC 822 in RSS.
+    /// When the page last changed, as written: a W3C date. [`changed_by`](super::changed_by) reads it.
     pub lastmod: Option<String>,
     /// The page's weight within its site, from 0 to 1; anything else is taken for none.
     pub priority: Option<f32>,

@@ -12,6 +12,7 @@ mod dialect;
 mod draft;
 mod entry;
 mod error;
+mod lastmod;
 mod text;
 mod tokens;
 mod xml;
@@ -22,6 +23,7 @@ use std::ops::ControlFlow;
 use self::charset::Utf8Reader;
 pub use self::entry::{Broken, Changefreq, Entry, Flaw};
 pub use self::error::{Fault, SitemapError};
+pub use self::lastmod::changed_by;
 
 /// One thing that a source says.
 #[derive(Debug, Clone, PartialEq)]

@@ -15,6 +15,7 @@ pub mod control;
 mod engine;
 pub mod frontier;
 pub mod hosts;
+pub mod pages;
 pub mod queue;
 pub mod random;
 pub mod recovery;

@@ -1,0 +1,135 @@
+//! The table `pages`: what each spider remembers of pages.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use trawl_common::item::Change;
+use trawl_common::names::SpiderName;
+use trawl_common::ports::{Pages, Result, Walk};
+use trawl_common::url::{CanonicalUrl, Fingerprint};
+use trawl_common::visited::{Validators, Visited};
+
+use super::error::{self, Fault};
+use super::records::{sql_ms, unix_ms};
+use super::store::Store;
+
+/// How many pages a part of a walk has at most.
+const PART: usize = 500;
+
+/// The columns that [`read`] reads.
+const COLUMNS: &str = "depth, fetched_at, change, content, etag, modified";
+
+/// A memory of pages in the state file.
+pub(super) struct EmbeddedPages {
+    store: Arc<Store>,
+}
+
+impl EmbeddedPages {
+    /// In this store.
+    pub(super) fn new(store: Arc<Store>) -> Self {
+        Self { store }
+    }
+}
+
+#[async_trait]
+impl Pages for EmbeddedPages {
+    async fn look(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Option<Visited>>> {
+        let (spider, urls) = (spider.clone(), urls.to_vec());
+        self.store.call(move |db, _| urls.iter().map(|url| find(db, &spider, url)).collect()).await
+    }
+
+    async fn know(&self, spider: &SpiderName, found: &[(CanonicalUrl, u16)]) -> Result<()> {
+        let (spider, found) = (spider.clone(), found.to_vec());
+        self.store
+            .call(move |db, _| found.iter().try_for_each(|(url, depth)| add(db, &spider, url, *depth)))
+            .await
+    }
+
+    async fn note(&self, spider: &SpiderName, notes: &[(CanonicalUrl, Visited)]) -> Result<()> {
+        let (spider, notes) = (spider.clone(), notes.to_vec());
+        self.store
+            .call(move |db, _| notes.iter().try_for_each(|(url, visited)| put(db, &spider, url, visited)))
+            .await
+    }
+
+    async fn forget(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<()> {
+        let (spider, urls) = (spider.clone(), urls.to_vec());
+        self.store.call(move |db, _| urls.iter().try_for_each(|url| remove(db, &spider, url))).await
+    }
+
+    async fn walk(&self, spider: &SpiderName, cursor: u64) -> Result<Walk> {
+        let spider = spider.clone();
+        self.store.call(move |db, _| part(db, &spider, cursor)).await
+    }
+}
+
+fn find(db: &Connection, spider: &SpiderName, url: &CanonicalUrl) -> error::Result<Option<Visited>> {
+    let mut find = db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM pages WHERE spider = ?1 AND url = ?2 AND fetched_at IS NOT NULL"
+    ))?;
+    find.query_row([spider.as_str(), url.as_str()], |row| Ok(read(row))).optional()?.transpose()
+}
+
+fn add(db: &Connection, spider: &SpiderName, url: &CanonicalUrl, depth: u16) -> error::Result<()> {
+    db.prepare_cached("INSERT OR IGNORE INTO pages (spider, url, depth) VALUES (?1, ?2, ?3)")?
+        .execute(params![spider.as_str(), url.as_str(), depth])?;
+    Ok(())
+}
+
+/// An entry that is written again keeps its row, so that a walk does not meet it for ever.
+fn put(db: &Connection, spider: &SpiderName, url: &CanonicalUrl, visited: &Visited) -> error::Result<()> {
+    let Visited { fetched_at, validators, content, change, depth } = visited;
+    db.prepare_cached(&format!(
+        "INSERT INTO pages (spider, url, {COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+         ON CONFLICT (spider, url) DO UPDATE SET ({COLUMNS}) = (?3, ?4, ?5, ?6, ?7, ?8)"
+    ))?
+    .execute(params![
+        spider.as_str(),
+        url.as_str(),
+        depth,
+        sql_ms(*fetched_at),
+        change.as_str(),
+        content.0,
+        validators.etag(),
+        validators.last_modified()
+    ])?;
+    Ok(())
+}
+
+fn remove(db: &Connection, spider: &SpiderName, url: &CanonicalUrl) -> error::Result<()> {
+    db.prepare_cached("DELETE FROM pages WHERE spider = ?1 AND url = ?2")?
+        .execute([spider.as_str(), url.as_str()])?;
+    Ok(())
+}
+
+/// The entries after `cursor`, which is the last row of the part before.
+fn part(db: &Connection, spider: &SpiderName, cursor: u64) -> error::Result<Walk> {
+    // The plus keeps SQLite from the index by URL, in whose order each part would have to be sorted.
+    let mut select = db.prepare_cached(
+        "SELECT entry, url, depth FROM pages WHERE entry > ?1 AND +spider = ?2 ORDER BY entry LIMIT ?3",
+    )?;
+    let after = i64::try_from(cursor).unwrap_or(i64::MAX);
+    let mut rows = select.query(params![after, spider.as_str(), PART as i64])?;
+    let mut walk = Walk::default();
+    let mut last = None;
+    while let Some(row) = rows.next()? {
+        let url: String = row.get(1)?;
+        walk.pages.push((url.parse().map_err(Fault::corrupt)?, row.get(2)?));
+        last = Some(row.get::<_, i64>(0)? as u64);
+    }
+    walk.next = last.filter(|_| walk.pages.len() == PART);
+    Ok(walk)
+}
+
+fn read(row: &Row<'_>) -> error::Result<Visited> {
+    let change = row.get_ref("change")?.as_str().map_err(Fault::corrupt)?;
+    let text = |column: &str| row.get::<_, Option<String>>(column);
+    Ok(Visited {
+        fetched_at: unix_ms(row.get("fetched_at")?),
+        depth: row.get("depth")?,
+        change: change.parse::<Change>().map_err(Fault::corrupt)?,
+        content: Fingerprint(row.get("content")?),
+        validators: Validators::new(text("etag")?.as_deref(), text("modified")?.as_deref()),
+    })
+}

@@ -1,0 +1,109 @@
+//! What is remembered of pages: the hash `T:pages`, URL -> `depth fetched_at change content`, then on lines of their own
+//! the entity tag and the date of the last change, each empty where there is none. Of a page that was not visited yet there
+//! is the depth alone.
+
+use async_trait::async_trait;
+use redis::AsyncCommands;
+use trawl_common::item::Change;
+use trawl_common::names::SpiderName;
+use trawl_common::ports::{Pages, Result, Walk};
+use trawl_common::time::UnixMs;
+use trawl_common::url::CanonicalUrl;
+use trawl_common::visited::{Validators, Visited};
+
+use super::frontier::BATCH;
+use super::{Link, failed, keys};
+
+/// A memory of pages on Redis. What cannot be read there counts as not remembered: it is fetched, and written anew.
+pub struct RedisPages {
+    redis: Link,
+}
+
+impl RedisPages {
+    /// On this connection.
+    pub fn new(redis: Link) -> Self {
+        Self { redis }
+    }
+}
+
+#[async_trait]
+impl Pages for RedisPages {
+    async fn look(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Option<Visited>>> {
+        let mut redis = self.redis.clone();
+        let mut known = Vec::with_capacity(urls.len());
+        for batch in urls.chunks(BATCH) {
+            let mut get = redis::cmd("HMGET");
+            get.arg(keys::pages(spider)).arg(names(batch));
+            let stored: Vec<Option<String>> = get.query_async(&mut redis).await.map_err(failed)?;
+            known.extend(stored.iter().map(|text| text.as_deref().and_then(decode)));
+        }
+        Ok(known)
+    }
+
+    async fn know(&self, spider: &SpiderName, found: &[(CanonicalUrl, u16)]) -> Result<()> {
+        let mut redis = self.redis.clone();
+        for batch in found.chunks(BATCH) {
+            let mut pipeline = redis::pipe();
+            for (url, depth) in batch {
+                pipeline.hset_nx(keys::pages(spider), url.as_str(), depth).ignore();
+            }
+            let () = pipeline.query_async(&mut redis).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    async fn note(&self, spider: &SpiderName, notes: &[(CanonicalUrl, Visited)]) -> Result<()> {
+        let mut redis = self.redis.clone();
+        for batch in notes.chunks(BATCH) {
+            let entries: Vec<(&str, String)> =
+                batch.iter().map(|(url, visited)| (url.as_str(), encode(visited))).collect();
+            let () = redis.hset_multiple(keys::pages(spider), &entries).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    async fn forget(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<()> {
+        let mut redis = self.redis.clone();
+        for batch in urls.chunks(BATCH) {
+            let () = redis.hdel(keys::pages(spider), names(batch)).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    async fn walk(&self, spider: &SpiderName, cursor: u64) -> Result<Walk> {
+        let mut scan = redis::cmd("HSCAN");
+        scan.arg(keys::pages(spider)).arg(cursor).arg("COUNT").arg(BATCH);
+        let (next, entries): (u64, Vec<(String, String)>) =
+            scan.query_async(&mut self.redis.clone()).await.map_err(failed)?;
+        let page = |(url, text): &(String, String)| Some((url.parse().ok()?, depth(text)?));
+        Ok(Walk { pages: entries.iter().filter_map(page).collect(), next: (next > 0).then_some(next) })
+    }
+}
+
+fn names(urls: &[CanonicalUrl]) -> Vec<&str> {
+    urls.iter().map(CanonicalUrl::as_str).collect()
+}
+
+fn encode(visited: &Visited) -> String {
+    let Visited { fetched_at, validators, content, change, depth } = visited;
+    let (etag, date) =
+        (validators.etag().unwrap_or_default(), validators.last_modified().unwrap_or_default());
+    format!("{depth} {} {} {content}\n{etag}\n{date}", fetched_at.0, change.as_str())
+}
+
+fn depth(text: &str) -> Option<u16> {
+    text.split(' ').next()?.parse().ok()
+}
+
+fn decode(text: &str) -> Option<Visited> {
+    let mut lines = text.split('\n');
+    let (facts, etag, date) = (lines.next()?, lines.next()?, lines.next()?);
+    let mut facts = facts.split(' ');
+    Some(Visited {
+        depth: facts.next()?.parse().ok()?,
+        fetched_at: UnixMs(facts.next()?.parse().ok()?),
+        change: facts.next()?.parse::<Change>().ok()?,
+        content: facts.next()?.parse().ok()?,
+        validators: Validators::new(Some(etag), Some(date)),
+    })
+}

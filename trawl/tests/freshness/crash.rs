@@ -1,0 +1,231 @@
+//! What a crash between two steps may not hide.
+
+use std::future::pending;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use trawl_backends::embedded::Embedded;
+use trawl_backends::sinks::Sinks;
+use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
+use trawl_common::ports::{Outlets, Page, Pages, Ports, Result, Sink, Walk};
+use trawl_common::rate::Rate;
+use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
+use trawl_common::spider::folder::Folder;
+use trawl_common::spider::{Recrawl, Spider};
+use trawl_common::url::CanonicalUrl;
+use trawl_common::visited::Visited;
+use trawl_producer::{Html, Job, Lifetime, Progress, Source};
+use trawl_testkit::living::{Living, LivingSite};
+
+use crate::support::LIMIT;
+use crate::{asked, item, items, unchanged, whole};
+
+/// Where a process dies: it never gets past it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Death {
+    /// The items are stored nowhere.
+    BeforeTheSink,
+    /// They are stored, and the page is not remembered.
+    BeforeTheMemory,
+    /// It is remembered, and its URL is not finished.
+    AfterTheMemory,
+}
+
+/// A memory that nothing comes back from.
+struct DeadlyPages {
+    pages: Arc<dyn Pages>,
+    death: Death,
+    reached: Arc<Notify>,
+}
+
+#[async_trait]
+impl Pages for DeadlyPages {
+    async fn look(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Option<Visited>>> {
+        self.pages.look(spider, urls).await
+    }
+
+    async fn know(&self, spider: &SpiderName, found: &[(CanonicalUrl, u16)]) -> Result<()> {
+        self.pages.know(spider, found).await
+    }
+
+    async fn note(&self, spider: &SpiderName, notes: &[(CanonicalUrl, Visited)]) -> Result<()> {
+        if self.death == Death::AfterTheMemory {
+            self.pages.note(spider, notes).await?;
+        }
+        self.reached.notify_one();
+        pending().await
+    }
+
+    async fn forget(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<()> {
+        self.pages.forget(spider, urls).await
+    }
+
+    async fn walk(&self, spider: &SpiderName, cursor: u64) -> Result<Walk> {
+        self.pages.walk(spider, cursor).await
+    }
+}
+
+/// A sink that nothing comes back from.
+struct DeadlySink(Arc<Notify>);
+
+#[async_trait]
+impl Sink for DeadlySink {
+    fn name(&self) -> &str {
+        "deadly"
+    }
+
+    async fn put(&self, _: &[Page]) -> Result<()> {
+        self.0.notify_one();
+        pending().await
+    }
+}
+
+impl Outlets for DeadlySink {
+    fn open(&self, _: &Spider) -> Result<Vec<Arc<dyn Sink>>> {
+        Ok(vec![Arc::new(Self(Arc::clone(&self.0)))])
+    }
+}
+
+/// A crawl of one page, by processes of which some die.
+struct Case {
+    folder: tempfile::TempDir,
+    site: LivingSite,
+    settings: Settings,
+}
+
+impl Case {
+    async fn new() -> Self {
+        // Every test of the process installs it; the first succeeds.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let site = LivingSite::serve().await;
+        site.put("/p/a", Living::tagged("a"));
+        let mut settings = Settings::default();
+        settings.fetch.allow_private = true;
+        settings.politeness.rate = Rate::Unlimited;
+        // Each request is to be seen.
+        settings.cache.ttl = Duration::ZERO;
+        Self { folder: tempfile::tempdir().unwrap(), site, settings }
+    }
+
+    fn out(&self) -> PathBuf {
+        self.folder.path().join("items.jsonl")
+    }
+
+    fn ports(&self, store: &Embedded) -> Ports {
+        let out = Lines { path: self.out(), rotate: None, compress: Compress::None };
+        Ports {
+            queue: store.queue(),
+            frontier: store.frontier(),
+            hosts: store.hosts(),
+            cache: store.cache(),
+            pages: store.pages(),
+            outlets: Arc::new(Sinks::new(WorkerId::of_this_machine(), vec![SinkSettings::Jsonl(out)])),
+        }
+    }
+
+    /// The state file, once the process before has let it go.
+    async fn open(&self) -> Embedded {
+        let opening = async {
+            loop {
+                match Embedded::open(&self.folder.path().join("crawl.db"), self.settings.recovery.patience) {
+                    Ok(store) => return store,
+                    Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+                }
+            }
+        };
+        timeout(LIMIT, opening).await.unwrap()
+    }
+
+    /// Reads the sitemap into a crawl.
+    async fn produce(&self, ports: &Ports, id: &str) -> CrawlRef {
+        let spider = Spider::without_file(SpiderName::default(), &self.settings.items);
+        let source: Source = format!("{}/sitemap.xml", self.site.origin).parse().unwrap();
+        let job = Job {
+            spider: Arc::new(Spider { recrawl: Recrawl::Changed, ..spider }),
+            start: vec![source].into(),
+            limit: None,
+            html: Html::IsAnError,
+            lifetime: Lifetime::Rule,
+        };
+        let crawl = CrawlRef { id: id.parse().unwrap(), spider: SpiderName::default() };
+        let settings = Arc::new(self.settings.clone());
+        let stop = CancellationToken::new();
+        let report =
+            trawl_producer::run(ports, settings, job, &crawl, Arc::new(Progress::default()), &stop).await;
+        assert_eq!(report.unwrap().problems, [""; 0]);
+        crawl
+    }
+
+    /// A worker that never ends by itself.
+    async fn work(&self, ports: Ports) {
+        let folder = Folder::of(&self.settings);
+        let id = WorkerId::of_this_machine();
+        trawl_worker::run(ports, self.settings.clone(), folder, id, CancellationToken::new()).await.unwrap();
+    }
+
+    /// Works on the first crawl until the process dies.
+    async fn die(&self, death: Death) {
+        let store = self.open().await;
+        let ports = self.ports(&store);
+        self.produce(&ports, "c1").await;
+        let reached = Arc::new(Notify::new());
+        let ports = match death {
+            Death::BeforeTheSink => Ports { outlets: Arc::new(DeadlySink(Arc::clone(&reached))), ..ports },
+            Death::BeforeTheMemory | Death::AfterTheMemory => {
+                let pages = DeadlyPages { pages: store.pages(), death, reached: Arc::clone(&reached) };
+                Ports { pages: Arc::new(pages), ..ports }
+            }
+        };
+        let dying = async {
+            tokio::select! {
+                () = self.work(ports) => panic!("it ended"),
+                () = reached.notified() => {}
+            }
+        };
+        timeout(LIMIT, dying).await.unwrap();
+    }
+
+    /// Works until a crawl is over.
+    async fn finish(&self, store: &Embedded, crawl: &str) {
+        let id = crawl.parse().unwrap();
+        let frontier = store.frontier();
+        let over = async {
+            while !frontier.books(&id).await.unwrap().unwrap().status.is_over() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let finishing = async {
+            tokio::select! {
+                () = self.work(self.ports(store)) => panic!("it ended"),
+                () = over => {}
+            }
+        };
+        timeout(LIMIT, finishing).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn whoever_died_between_two_steps_has_hidden_nothing_and_says_the_same_again() {
+    for (death, stored) in
+        [(Death::BeforeTheSink, 0), (Death::BeforeTheMemory, 1), (Death::AfterTheMemory, 1)]
+    {
+        let case = Case::new().await;
+        case.die(death).await;
+        let new = || item("/p/a", "a", "new");
+        assert_eq!(items(&case.out(), &case.site.origin), vec![new(); stored], "{death:?}");
+        let store = case.open().await;
+        case.finish(&store, "c1").await;
+        assert_eq!(asked(&case.site), [whole("/p/a"), whole("/p/a")], "{death:?}");
+        assert_eq!(items(&case.out(), &case.site.origin), vec![new(); stored + 1], "{death:?}");
+
+        case.produce(&case.ports(&store), "c2").await;
+        case.finish(&store, "c2").await;
+        assert_eq!(asked(&case.site), [unchanged("/p/a")], "{death:?}");
+        assert_eq!(items(&case.out(), &case.site.origin).len(), stored + 1, "{death:?}");
+    }
+}

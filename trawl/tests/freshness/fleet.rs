@@ -1,0 +1,69 @@
+//! The same on a fleet.
+
+use tokio::process::Command;
+use tokio::time::timeout;
+use trawl_testkit::living::{Living, LivingSite};
+
+use crate::support::{Fleet, LIMIT, ends_well, items};
+use crate::{asked, changed, unchanged, whole};
+
+const PAGES: usize = 40;
+
+/// A crawl of a spider that fetches pages again.
+async fn recrawl(fleet: &Fleet, site: &LivingSite, id: &str, mode: &str) {
+    let source = format!("{}/sitemap.xml", site.origin);
+    let words = ["producer", &source, "--spider", "again", "--crawl", id, "--recrawl", mode, "--wait", "-q"];
+    ends(fleet.command(&words)).await;
+}
+
+async fn ends(mut producer: Command) {
+    let ended = timeout(LIMIT, producer.output()).await.unwrap().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+fn changes(fleet: &Fleet, of: &str) -> usize {
+    items(fleet.folder.path()).iter().filter(|item| item["change"] == of).count()
+}
+
+#[tokio::test]
+async fn two_workers_ask_once_for_each_page_and_mark_what_has_changed() {
+    let (fleet, site) = (Fleet::new().await, LivingSite::serve().await);
+    let path = |number: usize| format!("/p/{number:02}");
+    (0..PAGES).for_each(|number| site.put(&path(number), Living::tagged("first")));
+    let workers = [fleet.worker(&[]), fleet.worker(&[])];
+    recrawl(&fleet, &site, "first", "changed").await;
+    assert_eq!(asked(&site), (0..PAGES).map(|number| whole(&path(number))).collect::<Vec<_>>());
+    site.put(&path(7), Living::tagged("second"));
+    recrawl(&fleet, &site, "second", "changed").await;
+    let expected = |number| if number == 7 { changed(&path(number)) } else { unchanged(&path(number)) };
+    assert_eq!(asked(&site), (0..PAGES).map(expected).collect::<Vec<_>>());
+    assert_eq!(
+        (changes(&fleet, "new"), changes(&fleet, "changed"), changes(&fleet, "unchanged")),
+        (PAGES, 1, 0)
+    );
+    for worker in workers {
+        ends_well(worker).await;
+    }
+}
+
+#[tokio::test]
+async fn a_response_is_kept_as_long_as_its_origin_says_and_hides_no_change() {
+    let (fleet, site) = (Fleet::new().await, LivingSite::serve().await);
+    let lasting = |title| Living { cache_control: Some("max-age=600".into()), ..Living::titled(title) };
+    site.put("/p/lasting", lasting("first"));
+    site.put(
+        "/p/private",
+        Living { cache_control: Some("private, max-age=600".into()), ..Living::titled("x") },
+    );
+    let worker = fleet.worker(&[("TRAWL__CACHE__TTL", "1ms")]);
+    recrawl(&fleet, &site, "first", "always").await;
+    asked(&site);
+    site.put("/p/lasting", lasting("second"));
+    // Another spider, to which all is new.
+    ends(fleet.producer(&format!("{}/sitemap.xml", site.origin))).await;
+    assert_eq!(asked(&site), [whole("/p/private")], "the other is still fresh");
+    recrawl(&fleet, &site, "second", "changed").await;
+    assert_eq!(asked(&site), [whole("/p/lasting"), whole("/p/private")]);
+    assert_eq!(changes(&fleet, "changed"), 1);
+    ends_well(worker).await;
+}

@@ -1,0 +1,238 @@
+//! Crawls that fetch pages again: what is asked, what is told, and what a crash may not hide.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod crash;
+mod fleet;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::Value;
+use support::LIMIT;
+use tempfile::TempDir;
+use tokio::process::Command;
+use tokio::time::timeout;
+use trawl_testkit::living::{Living, LivingSite};
+
+/// A folder to crawl a site from.
+struct Desk {
+    folder: TempDir,
+    site: LivingSite,
+}
+
+/// What a crawl came to.
+struct Crawled {
+    books: Value,
+    told: String,
+    /// Its items: path, title and change, in the order of paths.
+    items: Vec<(String, String, String)>,
+    /// What was asked: path, status, and whether only for what has changed.
+    asked: Vec<(String, u16, bool)>,
+}
+
+impl Desk {
+    async fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), site: LivingSite::serve().await }
+    }
+
+    async fn crawl(&self, source: &str, flags: &[&str]) -> Crawled {
+        let out = self.folder.path().join("items.jsonl");
+        let _ = fs::remove_file(&out);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
+        command.args(["crawl", &format!("{}{source}", self.site.origin), "--allow-private", "--json"]);
+        command.args(["--rate", "unlimited", "--concurrency", "4"]).args(flags);
+        command.current_dir(self.folder.path()).env_clear().stdin(Stdio::null()).kill_on_drop(true);
+        let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(matches!(output.status.code(), Some(0 | 3)), "{told}");
+        let books = serde_json::from_slice(&output.stdout).unwrap();
+        Crawled { books, told, items: items(&out, &self.site.origin), asked: asked(&self.site) }
+    }
+}
+
+fn asked(site: &LivingSite) -> Vec<(String, u16, bool)> {
+    site.take_log().into_iter().map(|asked| (asked.path, asked.status, asked.with_condition)).collect()
+}
+
+fn items(file: &Path, origin: &str) -> Vec<(String, String, String)> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let item = |line: &str| {
+        let item: Value = serde_json::from_str(line).unwrap();
+        let path = item["url"].as_str().unwrap().strip_prefix(origin).unwrap().to_owned();
+        let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+        (path, text(&item["fields"]["title"]), text(&item["change"]))
+    };
+    let mut items: Vec<_> = text.lines().map(item).collect();
+    items.sort();
+    items
+}
+
+fn item(path: &str, title: &str, change: &str) -> (String, String, String) {
+    (path.to_owned(), title.to_owned(), change.to_owned())
+}
+
+fn whole(path: &str) -> (String, u16, bool) {
+    (path.to_owned(), 200, false)
+}
+
+fn changed(path: &str) -> (String, u16, bool) {
+    (path.to_owned(), 200, true)
+}
+
+fn unchanged(path: &str) -> (String, u16, bool) {
+    (path.to_owned(), 304, true)
+}
+
+const CHANGED: &[&str] = &["--recrawl", "changed"];
+
+#[tokio::test]
+async fn a_recrawl_asks_once_for_each_page_and_takes_no_item_of_what_has_not_changed() {
+    let desk = Desk::new().await;
+    desk.site.put("/p/tag", Living::tagged("a"));
+    desk.site.put("/p/weak", Living { etag: Some("W/\"w\"".into()), ..Living::titled("b") });
+    let modified = Some("Sat, 21 Nov 2026 15:45:29 GMT".into());
+    desk.site.put("/p/time", Living { modified, ..Living::titled("c") });
+    let first = desk.crawl("/sitemap.xml", CHANGED).await;
+    let new =
+        [("/p/tag", "a"), ("/p/time", "c"), ("/p/weak", "b")].map(|(path, title)| item(path, title, "new"));
+    assert_eq!(
+        (first.items, first.asked),
+        (new.to_vec(), ["/p/tag", "/p/time", "/p/weak"].map(whole).to_vec())
+    );
+    for _ in 0..2 {
+        let again = desk.crawl("/sitemap.xml", CHANGED).await;
+        assert_eq!(again.asked, ["/p/tag", "/p/time", "/p/weak"].map(unchanged));
+        assert_eq!(again.items, []);
+        assert_eq!((&again.books["done"], &again.books["skipped"]), (&0.into(), &3.into()));
+        assert_eq!(again.books["reasons"]["skipped:unchanged"], 3);
+    }
+}
+
+#[tokio::test]
+async fn what_has_changed_is_marked_whether_or_not_its_server_can_tell() {
+    let desk = Desk::new().await;
+    desk.site.put("/p/mute", Living::titled("mute"));
+    desk.site.put("/p/mute/changing", Living::titled("old"));
+    desk.site.put("/p/tag", Living::tagged("old"));
+    desk.crawl("/sitemap.xml", CHANGED).await;
+    desk.site.put("/p/mute/changing", Living::titled("new"));
+    desk.site.put("/p/tag", Living::tagged("new"));
+    desk.site.put("/p/young", Living::tagged("young"));
+    let again = desk.crawl("/sitemap.xml", CHANGED).await;
+    let expected = [
+        item("/p/mute", "mute", "unchanged"),
+        item("/p/mute/changing", "new", "changed"),
+        item("/p/tag", "new", "changed"),
+        item("/p/young", "young", "new"),
+    ];
+    assert_eq!(again.items, expected);
+    let last = desk.crawl("/sitemap.xml", CHANGED).await;
+    let mute = [item("/p/mute", "mute", "unchanged"), item("/p/mute/changing", "new", "unchanged")];
+    assert_eq!(last.items, mute);
+}
+
+#[tokio::test]
+async fn always_fetches_whole_pages_and_never_remembers_nothing() {
+    let desk = Desk::new().await;
+    desk.site.put("/p/a", Living::tagged("a"));
+    let never = desk.crawl("/sitemap.xml", &[]).await;
+    assert_eq!(never.items, [item("/p/a", "a", "-")]);
+    let again = desk.crawl("/sitemap.xml", &[]).await;
+    assert!(again.asked.is_empty() && again.told.contains("nothing new: 1 URLs"), "{}", again.told);
+    for change in ["new", "unchanged"] {
+        let always = desk.crawl("/sitemap.xml", &["--recrawl", "always"]).await;
+        assert_eq!((always.asked, always.items), (vec![whole("/p/a")], vec![item("/p/a", "a", change)]));
+    }
+}
+
+#[tokio::test]
+async fn what_was_fetched_lately_is_not_asked_for() {
+    let desk = Desk::new().await;
+    desk.site.put("/p/a", Living::tagged("a"));
+    desk.crawl("/sitemap.xml", &["--recrawl", "1h"]).await;
+    let fresh = desk.crawl("/sitemap.xml", &["--recrawl", "1h"]).await;
+    assert_eq!((fresh.asked, &fresh.books["admitted"]), (vec![], &0.into()));
+    assert!(fresh.told.contains("1 fetched lately"), "{}", fresh.told);
+    let old = desk.crawl("/sitemap.xml", &["--recrawl", "1ms"]).await;
+    assert_eq!(old.asked, [unchanged("/p/a")]);
+}
+
+#[tokio::test]
+async fn what_a_sitemap_says_is_old_is_not_asked_for() {
+    let desk = Desk::new().await;
+    let dated = |date: &str| Living { lastmod: Some(date.into()), ..Living::tagged(date) };
+    desk.site.put("/p/old", dated("2020-01-02"));
+    desk.site.put("/p/recent", dated("2999-01-01"));
+    desk.site.put("/p/strange", dated("last week"));
+    desk.crawl("/sitemap.xml", CHANGED).await;
+    let again = desk.crawl("/sitemap.xml", CHANGED).await;
+    assert_eq!(again.asked, ["/p/recent", "/p/strange"].map(unchanged));
+    assert!(again.told.contains("1 unchanged by their sitemaps"), "{}", again.told);
+}
+
+#[tokio::test]
+async fn a_page_that_is_gone_is_forgotten() {
+    let desk = Desk::new().await;
+    desk.site.put("/p/a", Living::tagged("a"));
+    desk.crawl("/sitemap.xml", CHANGED).await;
+    // Between the sitemap and the page.
+    desk.site.put("/p/a", Living { location: Some("/gone".into()), ..Living::default() });
+    desk.crawl("/sitemap.xml", CHANGED).await;
+    desk.site.put("/p/a", Living::tagged("a"));
+    let again = desk.crawl("/sitemap.xml", CHANGED).await;
+    assert_eq!(again.items, [item("/p/a", "a", "new")]);
+}
+
+#[tokio::test]
+async fn where_a_redirect_leads_is_asked_for_without_the_validators_of_another() {
+    let desk = Desk::new().await;
+    desk.site.put("/p/a", Living::tagged("a"));
+    desk.crawl("/sitemap.xml", CHANGED).await;
+    desk.site.put("/p/a", Living { location: Some("/moved".into()), ..Living::default() });
+    desk.site.put("/moved", Living { etag: Some("\"a\"".into()), ..Living::titled("moved") });
+    let moved = desk.crawl("/sitemap.xml", CHANGED).await;
+    assert_eq!(moved.asked, [whole("/moved"), ("/p/a".to_owned(), 302, true)]);
+    assert_eq!(moved.items, [item("/p/a", "moved", "changed")]);
+    let again = desk.crawl("/sitemap.xml", CHANGED).await;
+    assert_eq!(again.asked, [whole("/moved"), ("/p/a".to_owned(), 302, false)]);
+    assert_eq!(again.items, [item("/p/a", "moved", "unchanged")]);
+}
+
+#[tokio::test]
+async fn a_recrawl_that_follows_links_visits_each_known_page_once_and_ends() {
+    let desk = Desk::new().await;
+    let linking = |title: &str, links: &[&str]| {
+        let links: String = links.iter().map(|link| format!("<a href=\"{link}\">x</a>")).collect();
+        let page = Living::tagged(title);
+        Living { body: format!("{}{links}", page.body), ..page }
+    };
+    desk.site.put("/", linking("start", &["/a", "/b"]));
+    desk.site.put("/a", linking("a", &["/", "/b", "/c"]));
+    desk.site.put("/b", linking("b", &["/gone", "/closed"]));
+    desk.site.put("/c", linking("c", &["/a"]));
+    desk.site.put("/closed", Living { status: Some(403), ..Living::default() });
+    let follow = ["--follow", "--recrawl", "changed"];
+    let first = desk.crawl("/", &follow).await;
+    assert_eq!((first.items.len(), &first.books["failed"]), (4, &2.into()), "{}", first.told);
+
+    // The page that links to what was closed stays as it is.
+    desk.site.put("/closed", linking("open", &[]));
+    desk.site.put("/c", linking("c2", &["/a", "/d"]));
+    desk.site.put("/d", linking("d", &[]));
+    let again = desk.crawl("/", &follow).await;
+    let expected = [item("/c", "c2", "changed"), item("/closed", "open", "new"), item("/d", "d", "new")];
+    assert_eq!(again.items, expected);
+    // The start is read once more, as a source.
+    let pages = again.asked.iter().filter(|(path, ..)| path != "/").cloned().collect::<Vec<_>>();
+    assert_eq!(pages, [unchanged("/a"), unchanged("/b"), changed("/c"), whole("/closed"), whole("/d")]);
+
+    let again = desk.crawl("/", &follow).await;
+    assert_eq!(
+        (again.items, &again.books["skipped"], &again.books["admitted"]),
+        (vec![], &6.into(), &6.into())
+    );
+}

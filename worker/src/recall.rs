@@ -1,0 +1,114 @@
+//! What is remembered of a URL's page, and what that spares, in a crawl that fetches pages again.
+
+use moka::sync::Cache;
+use trawl_common::item::{Change, Item};
+use trawl_common::message::Message;
+use trawl_common::names::CrawlRef;
+use trawl_common::outcome::{Outcome, Skip};
+use trawl_common::ports::Response;
+use trawl_common::spider::Recrawl;
+use trawl_common::time::UnixMs;
+use trawl_common::visited::{self, Validators, Visited};
+
+use crate::Shared;
+use crate::remarks::Remark;
+
+/// So many crawls are known at a time.
+const CRAWLS: u64 = 1_000;
+
+/// Whether each crawl fetches pages again, and when it started: that is settled when it is opened.
+pub(crate) struct Crawls(Cache<CrawlRef, (Recrawl, UnixMs)>);
+
+impl Default for Crawls {
+    fn default() -> Self {
+        Self(Cache::new(CRAWLS))
+    }
+}
+
+/// What a job knows of its page before it asks.
+pub(crate) struct Recall {
+    recrawl: Recrawl,
+    /// When the crawl started.
+    start: UnixMs,
+    /// The last visit.
+    last: Option<Visited>,
+}
+
+impl Recall {
+    /// What is remembered of a message's page; nothing at no cost, if its crawl fetches each page once.
+    pub(crate) async fn of(shared: &Shared, message: &Message) -> Self {
+        let Message { crawl, url, .. } = message;
+        let (recrawl, start) = terms(shared, crawl).await;
+        if recrawl.is_never() {
+            return Self { recrawl, start, last: None };
+        }
+        let looking = || shared.ports.pages.look(&crawl.spider, std::slice::from_ref(url));
+        let mut known = shared.health.until_done("looking up what is remembered", looking).await;
+        Self { recrawl, start, last: known.pop().flatten() }
+    }
+
+    /// Why the page need not be asked for, if it need not.
+    pub(crate) fn spares(&self) -> Option<Skip> {
+        let last = self.before()?;
+        self.recrawl.spares(Some(last.fetched_at), None, UnixMs::now())
+    }
+
+    /// Whether a response of the cache may stand for a new one.
+    pub(crate) fn takes_kept(&self, response: &Response) -> bool {
+        self.recrawl.takes_kept(response.fetched_at, self.start, UnixMs::now())
+    }
+
+    /// What to ask with, so that the answer may be that nothing has changed.
+    pub(crate) fn validators(&self) -> Validators {
+        let last = self.before().filter(|_| self.recrawl.asks_for_changes());
+        last.map(|last| last.validators.clone()).unwrap_or_default()
+    }
+
+    /// Marks the items of a page by what has become of it, and returns what is to be remembered.
+    pub(crate) fn compare(&self, depth: u16, response: &Response, items: &mut [Item]) -> Option<Remark> {
+        if self.recrawl.is_never() {
+            return None;
+        }
+        let content = visited::fingerprint(items);
+        let change = visited::change(self.last.as_ref(), content, self.start);
+        items.iter_mut().for_each(|item| item.change = Some(change));
+        let validators = match response.redirected_to {
+            Some(_) => Validators::default(),
+            None => Validators::of(&response.headers),
+        };
+        Some(Remark::Visited(Visited { fetched_at: response.fetched_at, validators, content, change, depth }))
+    }
+
+    /// What is to be remembered of a page that gave no items.
+    pub(crate) fn remark(self, outcome: &Outcome) -> Option<Remark> {
+        match outcome {
+            Outcome::Skipped(Skip::Unchanged) => {
+                let fetched_at = UnixMs::now();
+                self.last
+                    .map(|last| Remark::Visited(Visited { fetched_at, change: Change::Unchanged, ..last }))
+            }
+            Outcome::Failed(failure, _) if matches!(failure.status, Some(404 | 410)) => {
+                (!self.recrawl.is_never()).then_some(Remark::Gone)
+            }
+            _ => None,
+        }
+    }
+
+    /// The last visit of an earlier crawl. One of this crawl means that it has not settled the page yet: what the page gives
+    /// is stored, but its URL is not finished.
+    fn before(&self) -> Option<&Visited> {
+        self.last.as_ref().filter(|last| !last.is_since(self.start))
+    }
+}
+
+async fn terms(shared: &Shared, crawl: &CrawlRef) -> (Recrawl, UnixMs) {
+    if let Some(known) = shared.crawls.0.get(crawl) {
+        return known;
+    }
+    let frontier = &shared.ports.frontier;
+    let recrawl = shared.health.until_done("looking up a crawl", || frontier.terms(crawl)).await.recrawl;
+    let books = shared.health.until_done("looking up a crawl", || frontier.books(&crawl.id)).await;
+    let terms = (recrawl, books.map_or_else(UnixMs::now, |books| books.started));
+    shared.crawls.0.insert(crawl.clone(), terms);
+    terms
+}
