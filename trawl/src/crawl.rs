@@ -140,7 +140,11 @@ impl Args {
 
     /// Where items go if neither flags nor the spider's file say it.
     fn sinks(&self, settings: &Settings) -> Vec<SinkSettings> {
-        if settings.sinks.is_empty() { vec![SinkSettings::of_path(DEFAULT_OUT.into())] } else { settings.sinks.clone() }
+        if settings.sinks.is_empty() {
+            vec![SinkSettings::of_path(DEFAULT_OUT.into())]
+        } else {
+            settings.sinks.clone()
+        }
     }
 
     fn job(&self, spider: Spider) -> Result<Job, Fail> {

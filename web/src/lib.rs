@@ -19,7 +19,8 @@ use bytes::Bytes;
 use futures::{Stream, stream};
 use reqwest::StatusCode;
 use reqwest::header::{
-    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    USER_AGENT,
 };
 use trawl_common::headers::Headers;
 use trawl_common::outcome::{Class, Failure};

@@ -90,7 +90,7 @@ impl Queue for RabbitMq {
     }
 
     fn time_to_live(&self, lane: Lane) -> Option<Duration> {
-        Some(self.queues.lane(lane).ttl)
+        Some(self.topology.queues.lane(lane).ttl)
     }
 
     fn wake(&self, until: UnixMs) -> UnixMs {
