@@ -14,6 +14,7 @@ mod microdata;
 mod notation;
 mod number;
 mod plan;
+mod planner;
 mod query;
 mod raw;
 mod readable;
@@ -37,7 +38,8 @@ use trawl_common::ports::Response;
 use trawl_common::spider::{Mistake, Spider};
 use trawl_common::url::CanonicalUrl;
 
-use self::plan::{Format, Plan, Planner};
+use self::plan::{Format, Plan};
+use self::planner::Planner;
 use self::scene::Scene;
 pub use self::sniff::is_html;
 use self::stream::{Page, Reader};

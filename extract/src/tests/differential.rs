@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use scraper::{ElementRef, Selector};
 
 use super::*;
-use crate::plan::Planner;
+use crate::planner::Planner;
 use crate::stream::{Link, Wanted, is_nofollow};
 
 /// Where Debian keeps the sites: packages rust-doc, python3.11-doc, postgresql-doc-15.
