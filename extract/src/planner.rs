@@ -168,7 +168,7 @@ impl Planner {
         let mut planned = Follow::new(follow);
         self.wanted.follow = true;
         self.wanted.links |= follow.links && follow.area.is_none();
-        let area = follow.area.as_ref().filter(|_| follow.links);
+        let area = follow.area.as_ref();
         planned.area = area.and_then(|area| self.elements("follow.area", area, Inside::Nothing));
         planned.next = follow.next.iter().filter_map(|next| self.next(next)).collect();
         planned
