@@ -61,8 +61,9 @@ pub struct Extractor {
 pub struct Extraction {
     /// Its items.
     pub items: Vec<Extracted>,
-    /// The links to follow as far as the page and `[follow]` have a say, absolute, each once, in page order. Which of
-    /// them are within the spider's scope is not looked at here.
+    /// The links to follow as far as the page and `[follow]` have a say, absolute, each once: the canonical page, where a
+    /// refresh leads, what `next` finds, then the others in page order. Which of them are within the spider's scope is
+    /// not looked at here.
     pub links: Vec<CanonicalUrl>,
     /// The required fields that were not found, each once.
     pub missing: Vec<String>,
