@@ -125,7 +125,7 @@ impl Source {
             }
             Self::Header(name) => Box::new(scene.response.headers.all(name).map(Raw::text)),
             Self::Meta(number) => {
-                let metas = scene.page.metas.iter().filter(move |(other, _)| other == number);
+                let metas = scene.page.meta.named.iter().filter(move |(other, _)| other == number);
                 Box::new(metas.map(|(_, content)| Raw::text(content)))
             }
             Self::JsonLd(number, path) => {

@@ -68,7 +68,7 @@ impl Follow {
     /// What the page's `<meta name=robots>` and the header `X-Robots-Tag` allow.
     pub(crate) fn leave(&self, scene: &Scene<'_>) -> Leave {
         let headers = scene.response.headers.all("x-robots-tag").filter(|value| is_for_all(value));
-        let metas = scene.page.robots.iter().map(String::as_str);
+        let metas = scene.page.meta.robots.iter().map(String::as_str);
         let words = headers.chain(metas).flat_map(|value| value.split(',')).map(str::trim);
         let mut leave = Leave { index: true, follow: true };
         for word in words {
@@ -90,7 +90,9 @@ impl Follow {
         let mut found = Found::new(scene.base);
         found.links.extend(self.elsewhere(scene));
         found.seen.extend(found.links.iter().cloned());
-        if let Some(link) = scene.page.refresh.as_deref().filter(|_| self.refresh).and_then(refresh_target) {
+        if let Some(link) =
+            scene.page.meta.refresh.as_deref().filter(|_| self.refresh).and_then(refresh_target)
+        {
             found.add(link);
         }
         if leave.follow {

@@ -47,9 +47,7 @@ impl Convert {
             Kind::Text => room.legible(&text),
             Kind::Html => room.html(&text),
             Kind::Number => number::parse(&text).filter(|_| room.take(NUMBER)),
-            Kind::Integer => {
-                number::parse(&text).and_then(|number| number::whole(&number)).filter(|_| room.take(NUMBER))
-            }
+            Kind::Integer => whole(&number::parse(&text)?, room),
             Kind::Boolean => boolean(text.trim()).filter(|_| room.take(NUMBER)),
             Kind::Date => room.legible(&date::parse(&text, self.format.as_deref())?),
             Kind::Url => room.legible(&base::resolve(base, &text)?),
@@ -57,27 +55,21 @@ impl Convert {
         }
     }
 
-    /// A value of JSON of the kind already stays what it is; objects and lists do in any case.
+    /// A value of JSON that is of the kind already stays what it is; objects and lists do in any case.
     fn of_json(&self, value: &Value, base: &Url, room: &mut Room) -> Option<Value> {
-        let fits = match value {
-            Value::Null => return None,
-            Value::Array(_) | Value::Object(_) => Some(value.clone()),
-            _ if self.regex.is_some() => None,
-            Value::String(text) => match self.kind {
-                Kind::Json => Some(value.clone()),
-                Kind::Number => number::plain(text.trim()),
-                Kind::Integer => number::plain(text.trim()).and_then(|number| number::whole(&number)),
-                _ => None,
-            },
-            Value::Number(_) => match self.kind {
-                Kind::Json | Kind::Number => Some(value.clone()),
-                Kind::Integer => return number::whole(value).filter(|_| room.take(NUMBER)),
-                _ => None,
-            },
-            Value::Bool(_) => matches!(self.kind, Kind::Json | Kind::Boolean).then(|| value.clone()),
+        let is_plain = self.regex.is_none();
+        let number = match (value, self.kind) {
+            (Value::Null, _) => return None,
+            (Value::Array(_) | Value::Object(_), _) => return room.json(value),
+            (_, Kind::Json) | (Value::Bool(_), Kind::Boolean) if is_plain => return room.json(value),
+            (Value::Number(_), Kind::Number) if is_plain => Some(value.clone()),
+            (Value::Number(_), Kind::Integer) if is_plain => return whole(value, room),
+            (Value::String(text), Kind::Number | Kind::Integer) if is_plain => number::plain(text.trim()),
+            _ => None,
         };
-        match (fits, value) {
-            (Some(value), _) => room.json(&value),
+        match (number, value) {
+            (Some(number), _) if self.kind == Kind::Integer => whole(&number, room),
+            (Some(number), _) => room.json(&number),
             (None, Value::String(text)) => self.of_text(text, base, room),
             (None, other) => self.of_text(&other.to_string(), base, room),
         }
@@ -87,6 +79,10 @@ impl Convert {
     fn is_verbatim(&self) -> bool {
         matches!(self.kind, Kind::Html | Kind::Json)
     }
+}
+
+fn whole(number: &Value, room: &mut Room) -> Option<Value> {
+    number::whole(number).filter(|_| room.take(NUMBER))
 }
 
 /// About what a number takes as JSON.

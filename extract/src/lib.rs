@@ -14,6 +14,7 @@ mod microdata;
 mod notation;
 mod number;
 mod plan;
+mod planner;
 mod query;
 mod raw;
 mod readable;
@@ -37,7 +38,8 @@ use trawl_common::ports::Response;
 use trawl_common::spider::{Mistake, Spider};
 use trawl_common::url::CanonicalUrl;
 
-use self::plan::{Format, Plan, Planner};
+use self::plan::{Format, Plan};
+use self::planner::Planner;
 use self::scene::Scene;
 pub use self::sniff::is_html;
 use self::stream::{Page, Reader};
@@ -59,8 +61,9 @@ pub struct Extractor {
 pub struct Extraction {
     /// Its items.
     pub items: Vec<Extracted>,
-    /// The links to follow as far as the page and `[follow]` have a say, absolute, each once, in page order. Which of
-    /// them are within the spider's scope is not looked at here.
+    /// The links to follow as far as the page and `[follow]` have a say, absolute, each once: the canonical page, where a
+    /// refresh leads, what `next` finds, then the others in page order. Which of them are within the spider's scope is
+    /// not looked at here.
     pub links: Vec<CanonicalUrl>,
     /// The required fields that were not found, each once.
     pub missing: Vec<String>,

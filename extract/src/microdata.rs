@@ -2,7 +2,7 @@
 //! is there several times is a list.
 
 use std::cell::{Cell, OnceCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use ego_tree::NodeId;
 use scraper::ElementRef;
@@ -22,6 +22,8 @@ const MAX_DEPTH: usize = 32;
 const MAX_COST: usize = 256 << 20;
 /// What it costs to look at an element.
 const LOOK: usize = 16;
+/// What it costs to make an object.
+const OBJECT: usize = 1024;
 
 /// The microdata of one page.
 #[derive(Default)]
@@ -73,6 +75,7 @@ impl<'a> Reader<'_, 'a> {
     }
 
     fn item(&mut self, item: ElementRef<'a>) -> Result<Value, Failure> {
+        self.spend(OBJECT)?;
         let mut object = Map::new();
         let mut kinds: Vec<Value> = types(item).map(Value::from).collect();
         match kinds.len() {
@@ -89,9 +92,13 @@ impl<'a> Reader<'_, 'a> {
             if is_item(property) && (self.open.contains(&property.id()) || self.open.len() >= MAX_DEPTH) {
                 continue;
             }
+            let before = self.page.cost.get();
             let value = if is_item(property) { self.item(property)? } else { self.value(property)? };
-            for name in property.attr("itemprop").unwrap_or_default().split_ascii_whitespace() {
-                self.spend(value.as_str().map_or(LOOK, str::len))?;
+            let cost = self.page.cost.get() - before + LOOK;
+            let names: BTreeSet<_> =
+                property.attr("itemprop").unwrap_or_default().split_ascii_whitespace().collect();
+            for name in names {
+                self.spend(cost)?;
                 add(&mut object, name, value.clone());
             }
         }

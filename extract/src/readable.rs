@@ -19,8 +19,7 @@ pub(crate) fn text(root: ElementRef<'_>) -> String {
     weigh(root, false, &mut weights);
     let weight = |element: ElementRef<'_>| weights.get(&element.id()).copied().unwrap_or_default();
     let mut main = root;
-    loop {
-        let Some(heaviest) = containers(main).into_iter().max_by_key(|child| weight(*child)) else { break };
+    while let Some(heaviest) = containers(main).into_iter().max_by_key(|child| weight(*child)) {
         if weight(heaviest) == 0 || (weight(heaviest) as f64) < MOST * weight(main) as f64 {
             break;
         }

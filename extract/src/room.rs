@@ -39,8 +39,7 @@ impl Room {
     /// `html` without control characters but line breaks and tabs, cut to what fits.
     pub(crate) fn html(&mut self, html: &str) -> Option<Value> {
         let kept: String = html.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
-        let end = kept.floor_char_boundary(self.0.min(MAX_TEXT));
-        if kept.trim().is_empty() { None } else { self.keep(kept[..end].to_owned()) }
+        if kept.trim().is_empty() { None } else { self.keep(kept) }
     }
 
     /// JSON with its texts made legible; none if not all of it fits.
@@ -70,9 +69,9 @@ impl Room {
 
     fn keep(&mut self, mut text: String) -> Option<Value> {
         let mut length = 0;
-        let end = text.char_indices().find(|(_, c)| {
+        let end = text.char_indices().find(|(at, c)| {
             length += written(*c);
-            length > self.0
+            length > self.0 || at + c.len_utf8() > MAX_TEXT
         });
         if let Some((end, _)) = end {
             text.truncate(end);

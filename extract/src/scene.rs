@@ -74,8 +74,8 @@ impl<'a> Scene<'a> {
         let json = |value: Value| vec![Raw::Json(Cow::Owned(value))];
         match field {
             PageField::Title => vec![Raw::text(&page.title)],
-            PageField::Description => text(page.description.as_ref()),
-            PageField::Language => text(page.language.as_ref().or(page.content_language.as_ref())),
+            PageField::Description => text(page.meta.description.as_ref()),
+            PageField::Language => text(page.language.as_ref().or(page.meta.language.as_ref())),
             PageField::LinkCount => json(page.link_count.into()),
             PageField::Canonical => {
                 let canonical = page.canonical.as_ref().and_then(|link| base::link(self.base, link));

@@ -16,30 +16,60 @@ const MAX_MEMORY: usize = 64 << 20;
 pub(crate) struct Page {
     /// The text of the first `<title>` that has any.
     pub(crate) title: String,
-    /// The description in `<meta>`.
-    pub(crate) description: Option<String>,
     /// Where `<link rel=canonical>` points.
     pub(crate) canonical: Option<String>,
     /// The language of `<html>`.
     pub(crate) language: Option<String>,
-    /// The `Content-Language` in `<meta>`.
-    pub(crate) content_language: Option<String>,
+    /// What its `<meta>` say.
+    pub(crate) meta: Metas,
     /// What links are relative to, by the first `<base>`.
     pub(crate) base: Option<String>,
-    /// What `<meta>` tells robots.
-    pub(crate) robots: Vec<String>,
-    /// The `Refresh` in `<meta>`.
-    pub(crate) refresh: Option<String>,
     /// The number of links.
     pub(crate) link_count: usize,
     /// The links in page order, if that is asked for.
     pub(crate) links: Vec<Link>,
-    /// The content of each `<meta>` that is asked for, and which of them it is.
-    pub(crate) metas: Vec<(usize, String)>,
     /// The texts of JSON-LD scripts, if that is asked for.
     pub(crate) json_ld: Vec<String>,
     /// What each query found, in page order.
     pub(crate) found: Vec<Vec<String>>,
+}
+
+/// What the `<meta>` of a page say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Metas {
+    /// The description.
+    pub(crate) description: Option<String>,
+    /// The `Content-Language`.
+    pub(crate) language: Option<String>,
+    /// The `Refresh`.
+    pub(crate) refresh: Option<String>,
+    /// What robots are told.
+    pub(crate) robots: Vec<String>,
+    /// The content of each one that is asked for, and which of them it is.
+    pub(crate) named: Vec<(usize, String)>,
+}
+
+impl Metas {
+    fn read(&mut self, meta: &Element<'_, '_>, wanted: &Wanted) {
+        let Some(content) = attribute(meta, "content") else { return };
+        let lower = |name| attribute(meta, name).map(|text| text.trim().to_ascii_lowercase());
+        let name = lower("name");
+        if !wanted.metas.is_empty() {
+            let property = lower("property");
+            let is_asked = |asked: &String| name.as_ref() == Some(asked) || property.as_ref() == Some(asked);
+            let asked = wanted.metas.iter().enumerate().filter(|(_, asked)| is_asked(asked));
+            self.named.extend(asked.map(|(number, _)| (number, content.clone())));
+        }
+        match name.as_deref() {
+            Some("description") => keep(&mut self.description, content),
+            Some("robots") if wanted.follow => self.robots.push(content),
+            _ => match lower("http-equiv").as_deref() {
+                Some("content-language") => keep(&mut self.language, content),
+                Some("refresh") if wanted.follow => keep(&mut self.refresh, content),
+                _ => {}
+            },
+        }
+    }
 }
 
 /// A link.
@@ -114,27 +144,6 @@ impl Reader {
             }
             Ok(())
         };
-        let meta = |meta: &Element<'_, '_>| {
-            let Some(content) = attribute(meta, "content") else { return };
-            let name = attribute(meta, "name").map(|name| name.trim().to_ascii_lowercase());
-            let property = || attribute(meta, "property").map(|name| name.trim().to_ascii_lowercase());
-            let header = || attribute(meta, "http-equiv").map(|name| name.trim().to_ascii_lowercase());
-            if !wanted.metas.is_empty() {
-                let (name, property) = (name.as_deref(), property());
-                let is_asked = |asked: &str| name == Some(asked) || property.as_deref() == Some(asked);
-                let asked = wanted.metas.iter().enumerate().filter(|(_, asked)| is_asked(asked));
-                page.metas.extend(asked.map(|(number, _)| (number, content.clone())));
-            }
-            match name.as_deref() {
-                Some("description") => keep(&mut page.description, content),
-                Some("robots") if wanted.follow => page.robots.push(content),
-                _ => match header().as_deref() {
-                    Some("content-language") => keep(&mut page.content_language, content),
-                    Some("refresh") if wanted.follow => keep(&mut page.refresh, content),
-                    _ => {}
-                },
-            }
-        };
         let link = |link: &Element<'_, '_>| {
             page.link_count += 1;
             if wanted.links {
@@ -147,7 +156,7 @@ impl Reader {
             (&self.html, first(&mut page.language, "lang")),
             (&self.base, first(&mut page.base, "href")),
             (&self.canonical, first(&mut page.canonical, "href")),
-            (&self.meta, each(meta)),
+            (&self.meta, each(|meta| page.meta.read(meta, wanted))),
             (&self.link, each(link)),
         ];
         if !wanted.json_ld.is_empty() {

@@ -2,8 +2,9 @@
 //!
 //! Whatever depends on where an element ends or what is around it needs the tree: pages leave tags out, and nest them
 //! wrongly. What remains is one element by its own tag: its attributes, and the text of those that hold no tags. An element
-//! that tree construction may repeat (`<a>` over paragraphs), drop (`<tr>` outside a table) or merge (`<html>`) is left to the
-//! tree as well; and so are values in selectors that pages often write with character references.
+//! that tree construction may repeat (`<a>` over paragraphs), drop (`<tr>` outside a table) or merge (`<html>`) is left to
+//! the tree as well; and so are values in selectors that pages often write with character references. Only of what stands in
+//! a table outside of its cells, or in a `<select>` or a `<frameset>`, may the two think otherwise: a tree moves or drops it.
 
 use std::sync::LazyLock;
 

@@ -1,32 +1,89 @@
-//! Pages: the default fields, and fields by selector. The first line of the input is the content type, none if it is
-//! empty; the rest is the body.
+//! Pages: the default fields, and a spider with fields of every kind. The first line of the input is the content type, none if
+//! it is empty; the rest is the body.
 #![no_main]
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
 use libfuzzer_sys::fuzz_target;
-use trawl_common::ports::Response;
+use serde_json::Value;
+use trawl_common::headers::Headers;
 use trawl_common::names::SpiderName;
+use trawl_common::ports::Response;
 use trawl_common::settings::Items;
-use trawl_common::spider::Spider;
+use trawl_common::spider::{Field, Follow, From, ItemRule, Kind, PageField, Sited, Spider};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
-use trawl_extract::Extractor;
+use trawl_extract::{Extraction, Extractor};
 
 const URL: &str = "https://example.com/dir/page?x=1";
 
-static DEFAULT_FIELDS: LazyLock<Extractor> = LazyLock::new(|| extractor(&[]));
-static WITH_SELECTORS: LazyLock<Extractor> = LazyLock::new(|| {
-    extractor(&[("heading", "h1"), ("price", "span.price::text"), ("next", "p > a[href]::attr(href)")])
-});
+/// JSON of an item, in bytes.
+const MAX_ITEM: usize = 8 << 20;
 
-fn extractor(fields: &[(&str, &str)]) -> Extractor {
-    let fields: BTreeMap<_, _> =
-        fields.iter().map(|(name, css)| (name.to_string(), css.to_string())).collect();
-    let items = Items { links: true, fields, ..Items::default() };
-    Extractor::new(&Spider::without_file(SpiderName::default(), &items)).expect("sound selectors")
+static DEFAULT_FIELDS: LazyLock<Extractor> = LazyLock::new(|| {
+    let items = Items { links: true, ..Items::default() };
+    extractor(&Spider::without_file(SpiderName::default(), &items))
+});
+static EVERY_KIND: LazyLock<Extractor> = LazyLock::new(|| extractor(&every_kind()));
+
+fn extractor(spider: &Spider) -> Extractor {
+    Extractor::new(spider).expect("sound selectors")
+}
+
+fn sited(text: &str) -> Sited<String> {
+    Sited::nowhere(text)
+}
+
+fn css(selector: &str) -> From {
+    From::Css(sited(selector))
+}
+
+fn every_kind() -> Spider {
+    let inner = || vec![("all".to_owned(), Field::of(css("::text"))), ("json".to_owned(), Field::of(css("b::attr(x)")))];
+    let sources = [
+        css("h1"),
+        css("p ::text, a::attr(href)"),
+        css("a.next::attr(href)"),
+        css("script::text"),
+        From::Json(sited("$..x")),
+        From::Header(sited("content-type")),
+        From::Meta(sited("og:title")),
+        From::JsonLd(sited("Product"), None),
+        From::JsonLd(sited("Product"), Some(sited("/offers"))),
+        From::Microdata(sited("Product"), None),
+        From::Table(sited("table")),
+        From::Page(PageField::Links),
+        From::Page(PageField::Text),
+        From::Each(sited("div"), inner()),
+        From::Each(sited("$.list"), vec![("x".to_owned(), Field::of(From::Json(sited("/x"))))]),
+    ];
+    let kinds = [
+        Kind::Text,
+        Kind::Number,
+        Kind::Integer,
+        Kind::Boolean,
+        Kind::Date,
+        Kind::Url,
+        Kind::Html,
+        Kind::Json,
+    ];
+    let mut fields = Vec::new();
+    for source in sources {
+        for kind in kinds {
+            for list in [false, true] {
+                let field = Field { kind, list, required: true, ..Field::of(source.clone()) };
+                fields.push((fields.len().to_string(), field));
+            }
+        }
+    }
+    let rule = |name: &str, each: Option<&str>, fields| ItemRule { name: Some(name.to_owned()), each: each.map(sited), fields };
+    let follow = Follow { next: vec![sited("a::attr(rel)"), sited("$..next")], canonical: true, ..Follow::default() };
+    Spider {
+        items: vec![rule("page", None, fields), rule("each", Some("li"), inner())],
+        follow: Some(follow),
+        ..Spider::without_file(SpiderName::default(), &Items::default())
+    }
 }
 
 fuzz_target!(|input: &[u8]| {
@@ -34,23 +91,51 @@ fuzz_target!(|input: &[u8]| {
     let content_type = String::from_utf8_lossy(&input[..end]).into_owned();
     let response = Response {
         status: 200,
-        headers: [content_type].into_iter().filter(|text| !text.is_empty()).map(|text| ("content-type", text)).collect(),
+        headers: [content_type].into_iter().filter(|text| !text.is_empty()).map(|text| ("content-type", text)).collect::<Headers>(),
         redirected_to: None,
         fetched_at: UnixMs(0),
         address: None,
         body: input.get(end + 1..).unwrap_or_default().to_vec().into(),
     };
     let url: CanonicalUrl = URL.parse().expect("a URL");
-    for extractor in [&*DEFAULT_FIELDS, &*WITH_SELECTORS] {
+    for extractor in [&*DEFAULT_FIELDS, &*EVERY_KIND] {
         let _ = extractor.reads(&response);
-        let Ok(extraction) = extractor.extract(&url, &response, &AtomicBool::new(false)) else { continue };
-        let fields = &extraction.items[0].fields;
-        for text in fields.values().filter_map(|value| value.as_str()) {
-            assert!(!text.is_empty() && !text.contains(char::is_control), "{text:?}");
-        }
-        for link in fields["links"].as_array().expect("links are asked for") {
-            let link = link.as_str().expect("links are text");
-            assert_eq!(link.parse::<CanonicalUrl>().map(String::from).as_deref(), Ok(link));
+        if let Ok(extraction) = extractor.extract(&url, &response, &AtomicBool::new(false)) {
+            check(&extraction);
         }
     }
 });
+
+fn check(extraction: &Extraction) {
+    let mut links = extraction.links.clone();
+    links.sort();
+    links.dedup();
+    assert_eq!(links.len(), extraction.links.len(), "a link twice");
+    for item in &extraction.items {
+        let fields = Value::Object(item.fields.clone());
+        assert!(fields.to_string().len() < MAX_ITEM);
+        texts(&fields, &|text| {
+            let is_harmful = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+            assert!(!text.contains(is_harmful), "{text:?}");
+        });
+        if let Some(Value::Array(links)) = item.fields.get("links") {
+            for link in links {
+                let link = link.as_str().expect("links are text");
+                assert_eq!(link.parse::<CanonicalUrl>().map(String::from).as_deref(), Ok(link));
+            }
+        }
+    }
+}
+
+/// Every text in a value, names included.
+fn texts(value: &Value, check: &impl Fn(&str)) {
+    match value {
+        Value::String(text) => check(text),
+        Value::Array(values) => values.iter().for_each(|value| texts(value, check)),
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+            check(name);
+            texts(value, check);
+        }),
+        _ => {}
+    }
+}

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Html;
-use support::{Fleet, LIMIT, ends_well, items};
+use support::{Fleet, LIMIT, ends_well};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::process::Command;
@@ -99,8 +99,8 @@ async fn feed(mut producer: Command, page: &str) {
 }
 
 /// The names of the fields of all items so far.
-fn fields(fleet: &Fleet) -> HashSet<String> {
-    let all = items(fleet.folder.path());
+async fn fields(fleet: &Fleet) -> HashSet<String> {
+    let all = fleet.items().await;
     all.iter().flat_map(|item| item["fields"].as_object().unwrap().keys().cloned()).collect()
 }
 
@@ -111,11 +111,11 @@ async fn a_worker_works_by_a_changed_file_without_a_restart() {
     let worker = fleet.worker(&[]);
     write(&fleet, &name, &origin, "[fields]\nbefore = 'title::text'");
     feed(fleet.producer("-"), &format!("{origin}/first")).await;
-    assert!(fields(&fleet).contains("before"));
+    assert!(fields(&fleet).await.contains("before"));
     write(&fleet, &name, &origin, "[fields]\nafter = 'title::text'");
     let until_changed = async {
         let mut number = 0;
-        while !fields(&fleet).contains("after") {
+        while !fields(&fleet).await.contains("after") {
             // A page that was not crawled before, each time.
             number += 1;
             let producer = fleet.command(&["producer", "-", "--spider", &name, "--wait", "-q"]);

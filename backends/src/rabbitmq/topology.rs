@@ -18,7 +18,7 @@ const DAY_MS: i64 = 24 * 3600 * 1000;
 /// Every queue and exchange, as the settings want them.
 #[derive(Clone)]
 pub(super) struct Topology {
-    queues: Queues,
+    pub(super) queues: Queues,
     stream: Stream,
 }
 

@@ -239,7 +239,7 @@ mod tests {
             rate: Some(Rate::Unlimited),
             follow: true,
             max_pages: NonZeroU64::new(7),
-            recrawl: None,
+            ..Wishes::default()
         };
         let spider = load(&folder(temporary.path()).with_wishes(wishes.clone()), "slow").unwrap();
         assert_eq!((spider.politeness.rate, spider.max_pages), (wishes.rate, wishes.max_pages));

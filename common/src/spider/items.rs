@@ -43,11 +43,11 @@ pub struct Field {
     /// What its values are.
     pub kind: Kind,
     /// What is kept of each value's text: the first group of a regular expression, or all that it matches. What it does
-    /// not match is no value.
+    /// not match is no value. White space is normalised before, but for HTML and JSON.
     pub regex: Option<Sited<String>>,
     /// How a date is written, as by strptime.
     pub format: Option<Sited<String>>,
-    /// The value where there is none.
+    /// The value where there is none, or none that fits the kind.
     pub default: Option<Value>,
     /// Whether a page without it is worth a warning.
     pub required: bool,
@@ -67,19 +67,20 @@ impl Field {
 /// Where a field's values come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum From {
-    /// `css`: a CSS selector in the notation of Scrapy: `h1::text` (the texts directly in it), `a::attr(href)`, and
-    /// without either the element: all its visible text.
+    /// `css`: a CSS selector in the notation of Scrapy: `h1::text` (the texts directly in it), `h1 ::text` (and all below),
+    /// `a::attr(href)`, and without either the element: all its visible text.
     Css(Sited<String>),
-    /// `json`: a JSON Pointer (RFC 6901) or a JSONPath (RFC 9535), into a response of JSON.
+    /// `json`: a JSON Pointer (RFC 6901) or a JSONPath (RFC 9535), into a response of JSON. A list that it finds is so many
+    /// values, unless the kind is JSON.
     Json(Sited<String>),
     /// `header`: a field of the response's head.
     Header(Sited<String>),
     /// `meta`: the content of `<meta>` by its `name` or `property`, as `og:title`.
     Meta(Sited<String>),
-    /// `json_ld`: the objects of this `@type` in the page's JSON-LD, and what `path` finds in each of them.
+    /// `json_ld`: the objects of this `@type` in the page's JSON-LD, not those in one of it, and what `path` finds in each.
     JsonLd(Sited<String>, Option<Sited<String>>),
-    /// `microdata`: the items of this type (the last part of `itemtype`) in the page's microdata, and what `path` finds in
-    /// each of them.
+    /// `microdata`: the items of this type (the last part of `itemtype`) in the page's microdata, not those in one of it, and
+    /// what `path` finds in each; they have the shape of JSON-LD.
     Microdata(Sited<String>, Option<Sited<String>>),
     /// `table`: the rows of the tables that a selector matches, each an object by the table's headings.
     Table(Sited<String>),
@@ -92,18 +93,21 @@ pub enum From {
 /// `type`: what a value is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// Text, white space normalised.
+    /// Text, white space normalised. Objects of JSON stay what they are.
     #[default]
     Text,
-    /// A number, as a person writes it: `1,234.50 €`.
+    /// The first number in the text, as people write it: `1,234.50 €` and `1.234,50` are 1234.5. A single `.` or `,` is the
+    /// decimal mark unless exactly three digits follow: `1.234` is 1234, but `0.125` is not whole. A text in JSON is read as
+    /// programs write numbers.
     Number,
     /// A whole number.
     Integer,
-    /// `true`: yes, true, on, 1, or the mere presence of an element without text. `false`: no, false, off, 0.
+    /// `true`: yes, true, on, 1, or the mere presence of an element or attribute without text. `false`: no, false, off, 0.
     Boolean,
-    /// A date, or a date and time, written as RFC 3339 does.
+    /// A date, or a date and time, written as RFC 3339 does: `2024-05-01`, or `2024-05-01T10:00:00Z`, which is taken for UTC
+    /// where no offset is named.
     Date,
-    /// An absolute URL, by the page's `<base>`.
+    /// An absolute URL, by the page's `<base>`; canonical, if it is of the web.
     Url,
     /// The element's HTML.
     Html,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use scraper::{ElementRef, Selector};
 
 use super::*;
-use crate::plan::Planner;
-use crate::stream::{Link, Wanted, is_nofollow};
+use crate::planner::Planner;
+use crate::stream::{Link, Metas, Wanted, is_nofollow};
 
 /// Where Debian keeps the sites: packages rust-doc, python3.11-doc, postgresql-doc-15.
 const SITES: &[&str] = &[
@@ -149,13 +149,16 @@ fn page_of(tree: &Html, wanted: &Wanted) -> Page {
     });
     Page {
         title: select("title").iter().filter(is_html).map(text).find(has_text).unwrap_or_default(),
-        description: contents("name", "description").into_iter().find(has_text),
         canonical: first("link[rel~=canonical i][href]", "href"),
         language: first("html[lang]", "lang"),
-        content_language: contents("http-equiv", "content-language").into_iter().find(has_text),
+        meta: Metas {
+            description: contents("name", "description").into_iter().find(has_text),
+            language: contents("http-equiv", "content-language").into_iter().find(has_text),
+            refresh: contents("http-equiv", "refresh").into_iter().find(has_text),
+            robots: contents("name", "robots"),
+            named: asked.collect(),
+        },
         base: first("base[href]", "href"),
-        robots: contents("name", "robots"),
-        refresh: contents("http-equiv", "refresh").into_iter().find(has_text),
         link_count: links.len(),
         links: links
             .iter()
@@ -164,7 +167,6 @@ fn page_of(tree: &Html, wanted: &Wanted) -> Page {
                 nofollow: link.attr("rel").is_some_and(is_nofollow),
             })
             .collect(),
-        metas: asked.collect(),
         json_ld: select("script[type]")
             .iter()
             .filter(|script| is(script, "type", "application/ld+json"))

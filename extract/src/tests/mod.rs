@@ -242,7 +242,7 @@ fn a_bad_selector_is_named() {
     let items = settings::Items { fields, ..settings::Items::default() };
     let mistakes = Extractor::new(&Spider::without_file(SpiderName::default(), &items)).unwrap_err();
     let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-    assert!(told[0].starts_with("fields.price: `span..price` is not a selector: "), "{told:?}");
+    assert!(told[0].starts_with("items.fields.price: `span..price` is not a selector: "), "{told:?}");
     assert_eq!(told.len(), 1);
 }
 

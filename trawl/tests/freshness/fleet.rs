@@ -4,7 +4,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::living::{Living, LivingSite};
 
-use crate::support::{Fleet, LIMIT, ends_well, items};
+use crate::support::{Fleet, LIMIT, ends_well};
 use crate::{asked, changed, unchanged, whole};
 
 const PAGES: usize = 40;
@@ -21,8 +21,8 @@ async fn ends(mut producer: Command) {
     assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
 }
 
-fn changes(fleet: &Fleet, of: &str) -> usize {
-    items(fleet.folder.path()).iter().filter(|item| item["change"] == of).count()
+async fn changes(fleet: &Fleet, of: &str) -> usize {
+    fleet.items().await.iter().filter(|item| item["change"] == of).count()
 }
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn two_workers_ask_once_for_each_page_and_mark_what_has_changed() {
     let expected = |number| if number == 7 { changed(&path(number)) } else { unchanged(&path(number)) };
     assert_eq!(asked(&site), (0..PAGES).map(expected).collect::<Vec<_>>());
     assert_eq!(
-        (changes(&fleet, "new"), changes(&fleet, "changed"), changes(&fleet, "unchanged")),
+        (changes(&fleet, "new").await, changes(&fleet, "changed").await, changes(&fleet, "unchanged").await),
         (PAGES, 1, 0)
     );
     for worker in workers {
@@ -64,6 +64,6 @@ async fn a_response_is_kept_as_long_as_its_origin_says_and_hides_no_change() {
     assert_eq!(asked(&site), [whole("/p/private")], "the other is still fresh");
     recrawl(&fleet, &site, "second", "changed").await;
     assert_eq!(asked(&site), [whole("/p/lasting"), whole("/p/private")]);
-    assert_eq!(changes(&fleet, "changed"), 1);
+    assert_eq!(changes(&fleet, "changed").await, 1);
     ends_well(worker).await;
 }

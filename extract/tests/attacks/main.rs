@@ -1,8 +1,10 @@
 //! Pages made to keep a parser busy, to fill its memory, or to hurt whoever reads what it yields: each row is an attack
 //! of some hundred KB at least, and what becomes of it.
 //!
-//! `docs/attacks.md` lists the same rows; `cargo test --release -p trawl-worker --test attacks -- --nocapture` prints the
+//! `docs/attacks.md` lists the same rows; `cargo test --release -p trawl-extract --test attacks -- --nocapture` prints the
 //! time that each takes.
+
+mod kinds;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -37,6 +39,7 @@ struct Attack {
     name: &'static str,
     page: Vec<u8>,
     content_type: &'static str,
+    spider: fn() -> Spider,
     verdict: Verdict,
 }
 
@@ -285,22 +288,39 @@ fn encodings() -> Vec<(&'static str, Vec<u8>, &'static str, Verdict)> {
 
 fn attacks() -> Vec<Attack> {
     let html = [nesting(), floods(), attributes(), endless(), links()].into_iter().flatten();
-    let html = html.map(|(name, page, verdict)| Attack { name, page, content_type: "text/html", verdict });
+    let html = html.map(|(name, page, verdict)| (name, page, "text/html", plain as fn() -> Spider, verdict));
     let encoded = encodings().into_iter();
-    html.chain(encoded.map(|(name, page, content_type, verdict)| Attack {
+    let encoded =
+        encoded.map(|(name, page, kind, verdict)| (name, page, kind, plain as fn() -> Spider, verdict));
+    let kinds = kinds::html().into_iter();
+    let kinds = kinds.map(|(name, page, verdict)| {
+        (name, page, "text/html", kinds::html_spider as fn() -> Spider, verdict)
+    });
+    let json = kinds::json().into_iter();
+    let json = json.map(|(name, page, verdict)| {
+        (name, page, "application/json", kinds::json_spider as fn() -> Spider, verdict)
+    });
+    let all = html.chain(encoded).chain(kinds).chain(json);
+    all.map(|(name, page, content_type, spider, verdict)| Attack {
         name,
         page,
         content_type,
+        spider,
         verdict,
-    }))
+    })
     .collect()
 }
 
-fn extract(attack: &Attack) -> Result<Map<String, Value>, Failure> {
+/// Fields by selector beside the default ones.
+fn plain() -> Spider {
     let fields = [("heading", "h1"), ("nested", "div > p a[href]::attr(href)")];
     let fields: BTreeMap<_, _> =
         fields.into_iter().map(|(name, css)| (name.to_owned(), css.to_owned())).collect();
     let settings = settings::Items { links: true, fields, ..settings::Items::default() };
+    Spider::without_file(SpiderName::default(), &settings)
+}
+
+fn extract(attack: &Attack) -> Result<Map<String, Value>, Failure> {
     let response = Response {
         status: 200,
         headers: Headers::from_iter([("content-type", attack.content_type)]),
@@ -309,8 +329,7 @@ fn extract(attack: &Attack) -> Result<Map<String, Value>, Failure> {
         address: None,
         body: attack.page.clone().into(),
     };
-    let spider = Spider::without_file(SpiderName::default(), &settings);
-    let extractor = Extractor::new(&spider).expect("two selectors");
+    let extractor = Extractor::new(&(attack.spider)()).expect("sound selectors");
     let extraction = extractor.extract(&url(), &response, &AtomicBool::new(false))?;
     Ok(extraction.items.into_iter().next().expect("an item").fields)
 }
