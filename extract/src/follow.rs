@@ -112,7 +112,10 @@ impl Follow {
 
     fn add_next(&self, next: &Next, scene: &Scene<'_>, found: &mut Found<'_>) {
         match next {
-            Next::Streamed(number) => scene.page.found[*number].iter().for_each(|link| found.add(link)),
+            Next::Streamed(number) => {
+                // Nothing was streamed of JSON.
+                scene.page.found.get(*number).into_iter().flatten().for_each(|link| found.add(link));
+            }
             Next::Tree(query) => {
                 for raw in scene.tree.into_iter().flat_map(|tree| query.raws(tree.root_element())) {
                     match raw {
