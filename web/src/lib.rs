@@ -19,8 +19,8 @@ use bytes::Bytes;
 use futures::{Stream, stream};
 use reqwest::StatusCode;
 use reqwest::header::{
-    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
-    USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
+    IF_NONE_MATCH, USER_AGENT,
 };
 use trawl_common::headers::Headers;
 use trawl_common::outcome::{Class, Failure};
@@ -146,11 +146,13 @@ impl Fetcher {
         })
     }
 
-    /// The header fields that a request for `url` carries, as far as they may be shown.
-    pub fn request_headers(&self, url: &CanonicalUrl) -> Headers {
+    /// The header fields that a request for `url` with `validators` carries, as far as they may be shown.
+    pub fn request_headers(&self, url: &CanonicalUrl, validators: &Validators) -> Headers {
         let url = url.to_url();
         let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
-        [("host", host)].into_iter().chain(self.sent.iter()).collect()
+        let conditions = conditions(validators);
+        let conditions = conditions.iter().map(|(name, text)| (name.as_str(), *text));
+        [("host", host)].into_iter().chain(self.sent.iter()).chain(conditions).collect()
     }
 
     /// Asks for `url`: one request, answered whole within `fetch.timeout`. With validators, which must have come from
@@ -294,10 +296,14 @@ async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, Failure
 }
 
 /// The fields that ask for what has changed (RFC 9110 13.1.2 and 13.1.3). Servers that know entity tags ignore the date.
+fn conditions(validators: &Validators) -> Vec<(HeaderName, &str)> {
+    let fields = [(IF_NONE_MATCH, validators.etag()), (IF_MODIFIED_SINCE, validators.last_modified())];
+    fields.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
+}
+
 fn condition(validators: &Validators) -> HeaderMap {
-    let fields =
-        [(IF_NONE_MATCH, validators.etag()), (IF_MODIFIED_SINCE, validators.last_modified())].into_iter();
-    fields.filter_map(|(name, text)| Some((name, HeaderValue::from_str(text?).ok()?))).collect()
+    let fields = conditions(validators).into_iter();
+    fields.filter_map(|(name, text)| Some((name, HeaderValue::from_str(text).ok()?))).collect()
 }
 
 /// Pages rather than data, in English where there is a choice, anything rather than nothing, and packed.

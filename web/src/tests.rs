@@ -96,10 +96,14 @@ async fn what_is_told_of_a_request_is_what_the_server_got() {
     };
     let url = format!("{}/page?a", serve(Router::new().route("/page", get(echo))).await).parse().unwrap();
     let fetcher = fetcher(&settings());
-    let body = fetcher.fetch(&url).await.unwrap().body;
-    let mut got: Vec<_> = std::str::from_utf8(&body).unwrap().lines().map(str::to_owned).collect();
-    let mut told: Vec<_> =
-        fetcher.request_headers(&url).iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    let validators = Validators::new(Some("\"a\""), Some("yesterday"));
+    let Ok(Answer::Page(page)) = fetcher.ask(&url, &validators).await else { panic!("it is a page") };
+    let mut got: Vec<_> = std::str::from_utf8(&page.body).unwrap().lines().map(str::to_owned).collect();
+    let mut told: Vec<_> = fetcher
+        .request_headers(&url, &validators)
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}"))
+        .collect();
     got.sort();
     told.sort();
     assert_eq!(told, got);

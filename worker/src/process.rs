@@ -11,7 +11,6 @@ use trawl_common::ports::{Page, Response};
 use trawl_common::spider::Request;
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
-use trawl_common::visited::Validators;
 use trawl_extract::{Extracted, Extraction};
 use trawl_web::{Answer, MAX_REDIRECTS};
 
@@ -88,8 +87,7 @@ async fn fetch(
     mut ticket: Ticket,
 ) -> Result<Response, Outcome> {
     loop {
-        // They are the URL's own, not of where it redirects to.
-        let validators = if job.message.hop.is_none() { recall.validators() } else { Validators::default() };
+        let validators = recall.validators_for(job.message.hop.as_ref().map(|hop| &hop.url));
         let answer = job.spider.fetcher.ask(job.message.target(), &validators).await;
         drop(ticket);
         match answer {
@@ -174,17 +172,20 @@ async fn read(
     }
     let links =
         if spider.scope.follows_from(message.depth) { to_follow(shared, job, links) } else { Vec::new() };
-    let keeps_responses = spider.sinks.iter().any(|sink| sink.keeps_responses());
-    let bytes = response.body.len() as u64;
     let mut items: Vec<Item> =
         items.into_iter().map(|extracted| item(message, &response, extracted)).collect();
     let remark = recall.compare(message.depth, &response, &mut items);
+    let keeps_responses = spider.sinks.iter().any(|sink| sink.keeps_responses());
+    let bytes = response.body.len() as u64;
     let page = Page {
         url: message.url.clone(),
         crawl: message.crawl.clone(),
         referrer: message.referrer.clone(),
         items,
-        exchange: keeps_responses.then(|| (spider.fetcher.request_headers(&base), response)),
+        exchange: keeps_responses.then(|| {
+            let validators = recall.validators_for(landed.as_ref());
+            (spider.fetcher.request_headers(&base, &validators), response)
+        }),
     };
     Ok(Some((Yield { spider: Arc::clone(spider), page, links, landed, bytes, missing }, remark)))
 }

@@ -8,6 +8,7 @@ use trawl_common::outcome::{Outcome, Skip};
 use trawl_common::ports::Response;
 use trawl_common::spider::Recrawl;
 use trawl_common::time::UnixMs;
+use trawl_common::url::CanonicalUrl;
 use trawl_common::visited::{self, Validators, Visited};
 
 use crate::Shared;
@@ -58,9 +59,9 @@ impl Recall {
         self.recrawl.takes_kept(response.fetched_at, self.start, UnixMs::now())
     }
 
-    /// What to ask with, so that the answer may be that nothing has changed.
-    pub(crate) fn validators(&self) -> Validators {
-        let last = self.before().filter(|_| self.recrawl.asks_for_changes());
+    /// What to ask with, so that the answer may be that nothing has changed: the URL itself, not `hop`, where it redirects to.
+    pub(crate) fn validators_for(&self, hop: Option<&CanonicalUrl>) -> Validators {
+        let last = self.before().filter(|_| hop.is_none() && self.recrawl.asks_for_changes());
         last.map(|last| last.validators.clone()).unwrap_or_default()
     }
 
