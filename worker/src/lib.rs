@@ -11,6 +11,7 @@
 //!
 //! Beside them, `pulse` shows that the worker lives, keeps what it holds, and sends lost URLs on their way again.
 
+mod barren;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod intake;

@@ -174,6 +174,7 @@ async fn read(
         if spider.scope.follows_from(message.depth) { to_follow(shared, job, links) } else { Vec::new() };
     let mut items: Vec<Item> =
         items.into_iter().map(|extracted| item(message, &response, extracted)).collect();
+    spider.barren.look(&spider.spider, &items);
     let remark = recall.compare(message.depth, &response, &mut items);
     let keeps_responses = spider.sinks.iter().any(|sink| sink.keeps_responses());
     let bytes = response.body.len() as u64;

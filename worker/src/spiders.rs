@@ -13,6 +13,8 @@ use trawl_common::spider::{Mistake, Scope, Spider};
 use trawl_extract::Extractor;
 use trawl_web::Fetcher;
 
+use crate::barren::Barren;
+
 /// A spider, ready to work.
 pub(crate) struct Loaded {
     pub(crate) spider: Spider,
@@ -24,6 +26,7 @@ pub(crate) struct Loaded {
     pub(crate) agent: Arc<str>,
     pub(crate) fetcher: Fetcher,
     pub(crate) extractor: Arc<Extractor>,
+    pub(crate) barren: Barren,
     pub(crate) sinks: Vec<Arc<dyn Sink>>,
 }
 
@@ -48,8 +51,7 @@ pub enum Unready {
 }
 
 fn told(mistakes: &[Mistake]) -> String {
-    let told = |mistake: &Mistake| format!("items.{mistake}");
-    mistakes.iter().map(told).collect::<Vec<_>>().join("; ")
+    mistakes.iter().map(Mistake::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// What is known of a spider.
@@ -96,13 +98,16 @@ impl Spiders {
         self.look(name, Known::default()).loaded
     }
 
-    /// Has every sink finish what it put off, which loses nothing where it fails.
+    /// Says what no page had, and has every sink finish what it put off, which loses nothing where it fails.
     pub(crate) async fn close(&self) {
         let all: Vec<_> =
             self.known.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-        for sink in all.iter().filter_map(|known| known.loaded.as_deref()).flat_map(|loaded| &loaded.sinks) {
-            if let Err(error) = sink.close().await {
-                warn!(sink = sink.name(), %error, "what this sink put off is left for the next worker");
+        for loaded in all.into_iter().filter_map(|known| known.loaded) {
+            loaded.barren.tell(&loaded.spider);
+            for sink in &loaded.sinks {
+                if let Err(error) = sink.close().await {
+                    warn!(sink = sink.name(), %error, "what this sink put off is left for the next worker");
+                }
             }
         }
     }
@@ -171,6 +176,7 @@ impl Spiders {
             agent: fetch.agent().into(),
             fetcher: Fetcher::of(&spider, &self.settings.fetch)?,
             extractor: Arc::new(extractor),
+            barren: Barren::of(&spider),
             sinks: self.sinks(&spider, before.loaded.as_deref())?,
             spider,
         };
