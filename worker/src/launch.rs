@@ -29,15 +29,34 @@ pub(crate) struct Exits {
     pub(crate) settle: mpsc::Sender<Settlement>,
 }
 
-/// Starts jobs as slots come free, `most` of them, until `ready` is closed and empty; then waits for the running ones.
+/// In what company jobs run.
+#[derive(Clone, Copy)]
+pub(crate) enum Company {
+    /// So many at once.
+    Many(usize),
+    /// Each alone, from its start until it is settled.
+    None,
+}
+
+impl Company {
+    fn most(self) -> usize {
+        match self {
+            Self::Many(most) => most,
+            Self::None => 1,
+        }
+    }
+}
+
+/// Starts jobs as slots come free, until `ready` is closed and empty; then waits for the running ones.
 /// After `stop` what has not begun is given back.
 pub(crate) async fn run(
     shared: Arc<Shared>,
     mut ready: mpsc::Receiver<Ready>,
     exits: Exits,
     stop: CancellationToken,
-    most: usize,
+    company: Company,
 ) {
+    let most = company.most();
     let slots = Arc::new(Semaphore::new(most));
     let mut running = JoinSet::new();
     let mut jobs = Vec::with_capacity(most);
@@ -56,11 +75,16 @@ pub(crate) async fn run(
             continue;
         }
         for Ready { job, ticket } in start(&shared, &mut jobs, &exits).await {
-            let slot = Arc::clone(&slots).acquire_owned().await;
+            // It is never closed.
+            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
             let (shared, settle) = (Arc::clone(&shared), exits.settle.clone());
             running.spawn(async move {
                 let working = AssertUnwindSafe(process(&shared, job.clone(), ticket)).catch_unwind();
                 let settlement = working.await.unwrap_or_else(|_| Settlement::of(job, panicked()));
+                let (settlement, slot) = match company {
+                    Company::Many(_) => (settlement, Some(slot)),
+                    Company::None => (settlement.with_slot(slot), None),
+                };
                 let _ = settle.send(settlement).await;
                 drop(slot);
             });

@@ -36,6 +36,7 @@ use std::time::Duration;
 
 use intake::Intake;
 use job::Hands;
+use launch::Company;
 use parse::Parser;
 use robots::RobotsBook;
 use spiders::Spiders;
@@ -138,8 +139,14 @@ pub async fn run(
     let pipeline = async {
         tokio::join!(
             intake.run(stop.clone()),
-            launch::run(Arc::clone(&shared), to_launch, exits.clone(), stop.clone(), concurrency),
-            launch::run(Arc::clone(&shared), to_launch_alone, exits, stop.clone(), 1),
+            launch::run(
+                Arc::clone(&shared),
+                to_launch,
+                exits.clone(),
+                stop.clone(),
+                Company::Many(concurrency)
+            ),
+            launch::run(Arc::clone(&shared), to_launch_alone, exits, stop.clone(), Company::None),
             settle::run(Arc::clone(&shared), to_settle),
         )
     };

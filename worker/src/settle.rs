@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tracing::{debug, info};
 use trawl_common::letter::{Cause, DeadLetter, Note};
 use trawl_common::message::{Malformed, Message};
@@ -43,6 +43,8 @@ pub(crate) struct Settled {
     outcome: Outcome,
     yielded: Option<Yield>,
     remark: Option<Remark>,
+    /// The slot of a job that runs alone: free for the next one when this is settled.
+    slot: Option<OwnedSemaphorePermit>,
 }
 
 /// What a page yielded.
@@ -77,6 +79,14 @@ impl Settlement {
         Self::Url(Box::new(Settled { attempts, yielded: Some(yielded), remark, ..settled }))
     }
 
+    /// The same, with the slot of a job that runs alone: its start has an end when it is settled, not before.
+    pub(crate) fn with_slot(mut self, slot: OwnedSemaphorePermit) -> Self {
+        if let Self::Url(settled) = &mut self {
+            settled.slot = Some(slot);
+        }
+        self
+    }
+
     /// For a message about which nothing is known but what is to become of it.
     pub(crate) fn untouched(message: Message, outcome: Outcome) -> Self {
         Self::Url(Box::new(Settled::untouched(message, outcome)))
@@ -85,7 +95,7 @@ impl Settlement {
 
 impl Settled {
     fn untouched(message: Message, outcome: Outcome) -> Self {
-        Self { message, attempts: 0, outcome, yielded: None, remark: None }
+        Self { message, attempts: 0, outcome, yielded: None, remark: None, slot: None }
     }
 }
 
@@ -132,6 +142,7 @@ struct Plan {
     messages: Vec<Message>,
     releases: Vec<Claim>,
     probes: Vec<Probe>,
+    slots: Vec<OwnedSemaphorePermit>,
     receipts: Vec<Receipt>,
     receipts_to_release: Vec<Receipt>,
 }
@@ -140,7 +151,8 @@ impl Plan {
     /// A URL that ends stays in hand until it has ended, so that a copy of its message joins it; one that goes on its
     /// way is let go before, so that its next message does not.
     fn add(&mut self, shared: &Shared, settled: Settled) {
-        let Settled { message, attempts, outcome, yielded, remark } = settled;
+        let Settled { message, attempts, outcome, yielded, remark, slot } = settled;
+        self.slots.extend(slot);
         let claim = claim(&message);
         if let Some(remark) = remark {
             let links = yielded.as_ref().map_or(&[][..], |yielded| &yielded.links);

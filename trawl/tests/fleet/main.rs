@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod items;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::collections::HashSet;

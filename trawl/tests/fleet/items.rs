@@ -1,17 +1,14 @@
 //! `trawl items`, on a real stream that real workers fill.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod support;
-
 use std::fs;
 use std::process::Stdio;
 
 use serde_json::Value;
-use support::{Fleet, LIMIT, ends_well};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
+
+use crate::support::{Fleet, LIMIT, ends_well};
 
 /// Has pages crawled, from one number to another.
 async fn crawl(fleet: &Fleet, site: &Site, pages: std::ops::Range<usize>) {
