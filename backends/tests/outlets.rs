@@ -13,7 +13,7 @@ use trawl_common::ports::Page;
 fn page(crawl: &CrawlRef, path: &str, kind: Option<&str>, fields: &[Value]) -> Page {
     let url: trawl_common::url::CanonicalUrl = format!("https://example.com/{path}").parse().unwrap();
     let item = |(number, fields): (usize, &Value)| Item {
-        id: item_id(crawl, &url, kind, number),
+        id: item_id(&crawl.spider, &url, kind, number),
         url: url.to_string(),
         crawl: crawl.id.clone(),
         spider: crawl.spider.clone(),

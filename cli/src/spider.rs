@@ -65,8 +65,12 @@ impl SpiderArg {
 
     /// The spider, ready to work, from what is found in its `folder`.
     pub fn load(&self, folder: &Folder, settings: &Settings) -> Result<Spider, Fail> {
-        let text = self.text(folder)?;
-        folder.spider(&self.name()?, text.as_deref(), &settings.items).map_err(unusable)
+        let (name, text) = (self.name()?, self.text(folder)?);
+        if text.is_none() && name != SpiderName::default() {
+            let file = folder.file(&name);
+            anstream::eprintln!("warning: there is no {}: [items] of the settings holds", file.display());
+        }
+        folder.spider(&name, text.as_deref(), &settings.items).map_err(unusable)
     }
 }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::names::{CrawlId, CrawlRef, SpiderName};
+use crate::names::{CrawlId, SpiderName};
 use crate::url::{CanonicalUrl, Fingerprint};
 
 /// The data of one page. Two items with one id are the same item, delivered again.
@@ -72,12 +72,12 @@ impl FromStr for Change {
 #[error("not what can become of a page")]
 pub struct UnknownChange;
 
-/// The id of an item: the same however often its page is fetched. `rule` is the name of its kind, if it has one, and
+/// The id of an item: the same however often its page is fetched, and in every crawl of the spider. `rule` is the name of its kind, if it has one, and
 /// `number` counts the items of that kind on the page, from 0.
-pub fn item_id(crawl: &CrawlRef, url: &CanonicalUrl, rule: Option<&str>, number: usize) -> String {
+pub fn item_id(spider: &SpiderName, url: &CanonicalUrl, rule: Option<&str>, number: usize) -> String {
     let which = match (rule, number) {
         (None, 0) => String::new(),
         (rule, number) => format!("\n{}\n{number}", rule.unwrap_or_default()),
     };
-    Fingerprint::of(&format!("{}\n{url}{which}", crawl.id)).to_string()
+    Fingerprint::of(&format!("{spider}\n{url}{which}")).to_string()
 }

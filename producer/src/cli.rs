@@ -208,6 +208,7 @@ fn eprint_report(head: &str, report: &Report) {
 fn fail(error: RunError) -> Fail {
     match error {
         RunError::Fetch(error) => Fail::usage(error),
+        RunError::Spider(_) => Fail::usage(error),
         RunError::Port(error) => Fail::run(error),
     }
 }

@@ -49,7 +49,7 @@ impl<'a> Due<'a> {
         let mut spared = self.spared.lock().unwrap_or_else(PoisonError::into_inner);
         let mut is_due = |candidate: &Candidate, last: Option<UnixMs>| {
             let fingerprint = candidate.page.url.fingerprint();
-            if spared.contains(&fingerprint) {
+            if candidate.modified.is_none() && spared.contains(&fingerprint) {
                 return false;
             }
             let Some(skip) = self.recrawl.spares(last, candidate.modified, now) else { return true };

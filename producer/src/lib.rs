@@ -44,7 +44,7 @@ use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{self, NewUrl, Pages, Ports, Terms};
 use trawl_common::settings::Settings;
-use trawl_common::spider::Spider;
+use trawl_common::spider::{Mistake, Scope, Spider};
 use trawl_common::time::UnixMs;
 use trawl_web::Fetcher;
 
@@ -115,6 +115,9 @@ pub enum RunError {
     /// The HTTP client refused its settings.
     #[error("[fetch]: {0}")]
     Fetch(#[from] trawl_web::Unusable),
+    /// The spider's patterns cannot be used.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Spider(Vec<Mistake>),
     /// A server failed, or the lease is someone else's.
     #[error(transparent)]
     Port(#[from] ports::Error),
@@ -207,10 +210,12 @@ fn discover(
     let sorter =
         Sorter::new(Arc::clone(&settings), Arc::clone(&job.spider), job.lifetime, Arc::clone(progress));
     let revisits = job.spider.follow.is_some() && !job.spider.recrawl.is_never();
+    let scope = Scope::of(&job.spider).map_err(RunError::Spider)?;
     let revisit = memory.filter(|_| revisits).map(|(pages, health)| Revisit {
         pages,
         health,
         spider: job.spider.name.clone(),
+        scope,
         sorter: sorter.clone(),
     });
     let discovery = Discovery {

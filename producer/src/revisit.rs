@@ -7,6 +7,7 @@ use trawl_common::health::Health;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{NewUrl, Pages, Result};
 use trawl_common::route::Hints;
+use trawl_common::spider::Scope;
 
 use crate::read::Sorter;
 use crate::{Candidate, Finding};
@@ -16,17 +17,21 @@ pub(crate) struct Revisit {
     pub(crate) pages: Arc<dyn Pages>,
     pub(crate) health: Arc<Health>,
     pub(crate) spider: SpiderName,
+    pub(crate) scope: Scope,
     pub(crate) sorter: Sorter,
 }
 
 impl Revisit {
-    /// Finds every page that is remembered and within the spider's domains, until the receiver of `findings` is gone.
+    /// Finds every page that is remembered and within the spider's scope as it is now, until the receiver of `findings` is gone.
     pub(crate) async fn run(&self, findings: &mpsc::Sender<Vec<Finding>>) -> Result<()> {
         let mut cursor = Some(0);
         while let Some(at) = cursor {
             let walking = || self.pages.walk(&self.spider, at);
             let walk = self.health.patiently("reading what is remembered", walking).await?;
             let known = walk.pages.into_iter().filter_map(|(url, depth)| {
+                if depth > 0 && !self.scope.follows(&url, &url, depth) {
+                    return None;
+                }
                 let Candidate { page, ttl, .. } = self.sorter.page(url, Hints::default())?;
                 Some(Finding::Page(Candidate { page: NewUrl { depth, ..page }, ttl, modified: None }))
             });

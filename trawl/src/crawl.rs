@@ -12,7 +12,7 @@ use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, cou
 use trawl_common::crawl::Books;
 use trawl_common::exit::Exit;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
-use trawl_common::ports::{Frontier, Ports};
+use trawl_common::ports::{Frontier, Outlets, Ports};
 use trawl_common::rate::Rate;
 use trawl_common::settings::{Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
@@ -93,6 +93,12 @@ impl Args {
 
     /// Crawls with these settings until all is done or a signal comes.
     pub(crate) async fn crawl(self, settings: Settings) -> Outcome {
+        if let Some(out) = self.out.iter().find(|out| out.to_string_lossy().contains("://")) {
+            let scheme = out.to_string_lossy().split("://").next().unwrap_or_default().to_owned();
+            return Err(Fail::usage(format!(
+                "--out takes files, not {scheme}:// addresses: name a server in [[sinks]] of the spider or of trawl.toml"
+            )));
+        }
         let named = self.spider.clone().unwrap_or_default();
         let folder = named.folder(&settings).with_wishes(self.wishes());
         let (spider, _) = spider::load(&named, &folder, &settings)?;
@@ -103,6 +109,8 @@ impl Args {
         let told: Vec<String> =
             job.spider.sinks.as_ref().unwrap_or(&default).iter().map(ToString::to_string).collect();
         let sinks = Sinks::new(WorkerId::of_this_machine(), default);
+        // What cannot be opened shows before anything is asked.
+        drop(sinks.open(&job.spider).map_err(Fail::usage)?);
         let ports = Ports {
             queue: store.queue(),
             frontier: store.frontier(),
@@ -245,7 +253,15 @@ impl Run {
         let stop_worker = self.signals.stop().child_token();
         let id = WorkerId::of_this_machine();
         let (settings, folder) = ((*self.settings).clone(), self.folder.clone());
-        let worker = trawl_worker::run(self.ports.clone(), settings, folder, id, stop_worker.clone());
+        let worker = async {
+            let worked =
+                trawl_worker::run(self.ports.clone(), settings, folder, id, stop_worker.clone()).await;
+            if worked.is_err() {
+                // Without it nothing would ever be done.
+                self.signals.stop().cancel();
+            }
+            worked
+        };
         let watched = async {
             let result = self.watch(job).await;
             stop_worker.cancel();

@@ -46,10 +46,11 @@ async fn crawl(folder: &Path, name: &str, flags: &[&str]) -> Output {
 }
 
 /// The crawl's books, and the items that it wrote.
-fn outcome(folder: &Path, file: &str, output: &Output) -> (Value, Vec<Value>) {
+fn outcome(folder: &Path, output: &Output) -> (Value, Vec<Value>) {
     let told = String::from_utf8_lossy(&output.stderr);
     let books = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{told}"));
-    let text = fs::read_to_string(folder.join(file)).unwrap_or_else(|error| panic!("{error}: {told}"));
+    let text =
+        fs::read_to_string(folder.join("items.jsonl")).unwrap_or_else(|error| panic!("{error}: {told}"));
     (books, text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 
@@ -63,7 +64,7 @@ async fn a_documentation_site_is_read_from_its_start_page() {
     let site = Bazaar::serve(Kind::Docs).await;
     let folder = folder("docs", &site.spider(DOCS));
     let output = crawl(folder.path(), "docs", &[]).await;
-    let (books, items) = outcome(folder.path(), "docs.jsonl", &output);
+    let (books, items) = outcome(folder.path(), &output);
     assert_eq!((output.status.code(), &books["done"]), (Some(0), &json!(GUIDES + 1)), "{books}");
     assert_eq!(numbers(&items, "/guide/"), (0..GUIDES).collect());
     let page = items.iter().find(|item| item["url"].as_str().unwrap().ends_with("/guide/1")).unwrap();
@@ -83,7 +84,7 @@ async fn a_shop_is_read_page_by_page_with_what_it_tells_search_engines() {
     let site = Bazaar::serve(Kind::Shop).await;
     let folder = folder("shop", &site.spider(SHOP));
     let output = crawl(folder.path(), "shop", &[]).await;
-    let (books, items) = outcome(folder.path(), "shop.jsonl", &output);
+    let (books, items) = outcome(folder.path(), &output);
     let products: Vec<Value> = items.iter().filter(|item| item["item"] == "product").cloned().collect();
     let count = LISTS * PRODUCTS_EACH;
     assert_eq!(numbers(&products, "/product/"), (0..count).collect(), "{books}");
@@ -109,7 +110,7 @@ async fn a_news_site_is_read_again_only_where_it_has_changed() {
     let site = Bazaar::serve(Kind::News).await;
     let folder = folder("news", &site.spider(NEWS));
     let first = crawl(folder.path(), "news", &[]).await;
-    let (books, items) = outcome(folder.path(), "news.jsonl", &first);
+    let (books, items) = outcome(folder.path(), &first);
     assert_eq!((first.status.code(), numbers(&items, "/news/").len()), (Some(0), ARTICLES), "{books}");
     assert!(items.iter().all(|item| item["change"] == "new"));
     let fields =
@@ -122,7 +123,7 @@ async fn a_news_site_is_read_again_only_where_it_has_changed() {
     site.log();
     site.rewrite(4);
     let second = crawl(folder.path(), "news", &[]).await;
-    let (books, items) = outcome(folder.path(), "news.jsonl", &second);
+    let (books, items) = outcome(folder.path(), &second);
     let asked: Vec<_> = site.log().into_iter().filter(|asked| asked.path.starts_with("/news/")).collect();
     assert_eq!(items.len(), ARTICLES + 1, "{books}");
     let last = &items[ARTICLES];
@@ -144,7 +145,7 @@ async fn an_api_is_read_from_page_to_page() {
     let site = Bazaar::serve(Kind::Api).await;
     let folder = folder("api", &site.spider(API));
     let output = crawl(folder.path(), "api", &[]).await;
-    let (books, items) = outcome(folder.path(), "books.jsonl", &output);
+    let (books, items) = outcome(folder.path(), &output);
     assert_eq!((output.status.code(), &books["done"]), (Some(0), &json!(3)), "{books}");
     let ids: BTreeSet<u64> = items.iter().map(|item| item["fields"]["id"].as_u64().unwrap()).collect();
     assert_eq!((items.len(), ids.len()), (BOOKS, BOOKS));
@@ -162,7 +163,7 @@ async fn a_crawl_ends_after_as_many_pages_as_it_may_do() {
     let site = Bazaar::serve(Kind::Shop).await;
     let folder = folder("shop", &site.spider(SHOP));
     let output = crawl(folder.path(), "shop", &["--max-pages", "7"]).await;
-    let (books, items) = outcome(folder.path(), "shop.jsonl", &output);
+    let (books, items) = outcome(folder.path(), &output);
     let pages: BTreeSet<&str> = items.iter().map(|item| item["url"].as_str().unwrap()).collect();
     assert_eq!(
         (&books["status"], &books["done"], pages.len()),

@@ -109,7 +109,7 @@ impl Hands {
 }
 
 fn key(claim: &Claim) -> Fingerprint {
-    Fingerprint::of(&format!("{} {}", claim.crawl.id, claim.url))
+    Fingerprint::of(&format!("{} {} {}", claim.crawl.spider, claim.crawl.id, claim.url))
 }
 
 #[cfg(test)]

@@ -37,19 +37,29 @@ fn key(crawl: &CrawlRef, url: &CanonicalUrl) -> Fingerprint {
     Fingerprint::of(&format!("{} {} {url}", crawl.spider, crawl.id))
 }
 
-/// The links of a page that are within its spider's scope and not known yet, each with its lane and its deadline.
-pub(crate) fn to_follow(shared: &Shared, job: &Job, links: Vec<CanonicalUrl>) -> Vec<NewUrl> {
+/// The links of a page that are within its spider's scope and not known yet, each with its lane and its deadline. `landed` is
+/// where redirects led to it: its start may be elsewhere than people wrote, and what links to itself is read already.
+pub(crate) fn to_follow(
+    shared: &Shared,
+    job: &Job,
+    landed: Option<&CanonicalUrl>,
+    links: Vec<CanonicalUrl>,
+) -> Vec<NewUrl> {
     let Job { message: Message { url: page, crawl, depth, .. }, spider, .. } = job;
-    let depth = depth.saturating_add(1);
+    let home = landed.filter(|_| *depth == 0).unwrap_or(page);
+    let below = depth.saturating_add(1);
     let followed = links.into_iter().filter(|link| {
-        spider.scope.follows(page, link, depth) && link != page && !shared.known.has(crawl, link)
+        spider.scope.follows(home, link, below)
+            && link != page
+            && Some(link) != landed
+            && !shared.known.has(crawl, link)
     });
     let now = UnixMs::now();
     let new = |url: CanonicalUrl| {
         let routed = route::route(&spider.route, &url, Hints::default());
         let ttl = routed.ttl.into_iter().chain(shared.ports.queue.time_to_live(routed.lane)).min();
         let deadline = ttl.map(|ttl| now.plus(ttl));
-        NewUrl { url, lane: routed.lane, deadline, depth, referrer: Some(page.clone()) }
+        NewUrl { url, lane: routed.lane, deadline, depth: below, referrer: Some(page.clone()) }
     };
     followed.map(new).collect()
 }

@@ -68,6 +68,8 @@ async fn response(
     // The cache is a help, not a part: its errors are misses.
     if let Ok(Some(response)) = shared.ports.cache.get(&url).await
         && recall.takes_kept(&response)
+        // Where a redirect led is looked at each time: another spider may not go there, or has been there.
+        && response.redirected_to.is_none()
     {
         return Ok(response);
     }
@@ -170,8 +172,11 @@ async fn read(
     for field in &missing {
         debug!(url = %message.url, field, "a required field is missing");
     }
-    let links =
-        if spider.scope.follows_from(message.depth) { to_follow(shared, job, links) } else { Vec::new() };
+    let links = if spider.scope.follows_from(message.depth) {
+        to_follow(shared, job, landed.as_ref(), links)
+    } else {
+        Vec::new()
+    };
     let mut items: Vec<Item> =
         items.into_iter().map(|extracted| item(message, &response, extracted)).collect();
     spider.barren.look(&spider.spider, &items);
@@ -194,7 +199,7 @@ async fn read(
 fn item(message: &Message, response: &Response, extracted: Extracted) -> Item {
     let Extracted { rule, number, fields } = extracted;
     Item {
-        id: item_id(&message.crawl, &message.url, rule.as_deref(), number),
+        id: item_id(&message.crawl.spider, &message.url, rule.as_deref(), number),
         url: message.url.to_string(),
         crawl: message.crawl.id.clone(),
         spider: message.crawl.spider.clone(),

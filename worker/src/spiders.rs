@@ -1,7 +1,7 @@
 //! The spiders whose URLs this worker takes, each with what it needs to fetch, extract and store.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tracing::{error, info, warn};
 use trawl_common::names::SpiderName;
@@ -71,20 +71,27 @@ pub(crate) struct Spiders {
     folder: Folder,
     outlets: Arc<dyn Outlets>,
     known: RwLock<HashMap<SpiderName, Known>>,
+    /// Sinks of versions that are no longer used.
+    retired: Mutex<Vec<Arc<dyn Sink>>>,
 }
 
 impl Spiders {
-    /// None so far but the default one, so that what is wrong with the settings shows at once.
+    /// None so far. The default one is tried, so that what is wrong with the settings shows at once.
     pub(crate) fn new(
         settings: &Settings,
         folder: Folder,
         outlets: Arc<dyn Outlets>,
     ) -> Result<Self, Unready> {
-        let spiders = Self { settings: settings.clone(), folder, outlets, known: RwLock::default() };
+        let spiders = Self {
+            settings: settings.clone(),
+            folder,
+            outlets,
+            known: RwLock::default(),
+            retired: Mutex::default(),
+        };
         let name = SpiderName::default();
-        if let Some(known) = spiders.load(&name, &Known::default())? {
-            spiders.keep(name, known);
-        }
+        let text = spiders.folder.text(&name)?;
+        spiders.ready(&name, text.as_deref())?;
         Ok(spiders)
     }
 
@@ -102,12 +109,14 @@ impl Spiders {
     pub(crate) async fn close(&self) {
         let all: Vec<_> =
             self.known.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        let mut sinks = std::mem::take(&mut *self.retired.lock().unwrap_or_else(PoisonError::into_inner));
         for loaded in all.into_iter().filter_map(|known| known.loaded) {
             loaded.barren.tell(&loaded.spider);
-            for sink in &loaded.sinks {
-                if let Err(error) = sink.close().await {
-                    warn!(sink = sink.name(), %error, "what this sink put off is left for the next worker");
-                }
+            sinks.extend(loaded.sinks.iter().cloned());
+        }
+        for sink in sinks {
+            if let Err(error) = sink.close().await {
+                warn!(sink = sink.name(), %error, "what this sink put off is left for the next worker");
             }
         }
     }
@@ -124,6 +133,9 @@ impl Spiders {
         let known = match self.load(name, &before) {
             Ok(None) => return before,
             Ok(Some(known)) => {
+                if known.text.is_none() && *name != SpiderName::default() {
+                    warn!(spider = %name, "the spider has no file here: [items] of the settings holds");
+                }
                 if before.loaded.is_some() || before.wrong.is_some() {
                     info!(spider = %name, "the spider's file has changed and is used");
                 }
@@ -140,11 +152,21 @@ impl Spiders {
                     }
                     None => error!(spider = %name, error = wrong, "the spider cannot work: its URLs wait"),
                 }
-                Known { wrong: Some(wrong), ..before }
+                Known { wrong: Some(wrong), ..before.clone() }
             }
         };
+        if let (Some(old), Some(new)) = (&before.loaded, &known.loaded) {
+            self.retire(old, new);
+        }
         self.keep(name.clone(), known.clone());
         known
+    }
+
+    /// Remembers the sinks that are no longer used, to close them at the end: jobs under way still put into them.
+    fn retire(&self, old: &Loaded, new: &Loaded) {
+        let is_used = |sink: &&Arc<dyn Sink>| new.sinks.iter().any(|other| Arc::ptr_eq(other, sink));
+        let gone = old.sinks.iter().filter(|sink| !is_used(sink)).cloned();
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).extend(gone);
     }
 
     fn keep(&self, name: SpiderName, known: Known) {
@@ -162,14 +184,21 @@ impl Spiders {
                 return Err(Unready::Gone);
             }
         }
-        let spider = self.folder.spider(name, text.as_deref(), &self.settings.items)?;
-        let mistaken = |mistakes| match &text {
+        let mut loaded = self.ready(name, text.as_deref())?;
+        loaded.sinks = self.sinks(&loaded.spider, before.loaded.as_deref())?;
+        Ok(Some(Known { loaded: Some(Arc::new(loaded)), text, wrong: None }))
+    }
+
+    /// The spider as this text of its file says, without its sinks.
+    fn ready(&self, name: &SpiderName, text: Option<&str>) -> Result<Loaded, Unready> {
+        let spider = self.folder.spider(name, text, &self.settings.items)?;
+        let mistaken = |mistakes| match text {
             Some(text) => self.folder.mistaken(name, text, mistakes).into(),
             None => Unready::Mistaken(mistakes),
         };
         let extractor = Extractor::new(&spider).map_err(mistaken)?;
         let fetch = self.settings.fetch.of(&spider.request);
-        let loaded = Loaded {
+        Ok(Loaded {
             scope: Scope::of(&spider).map_err(mistaken)?,
             route: spider.route.iter().chain(&self.settings.route).cloned().collect(),
             politeness: self.settings.politeness.of(&spider.politeness),
@@ -177,10 +206,9 @@ impl Spiders {
             fetcher: Fetcher::of(&spider, &self.settings.fetch)?,
             extractor: Arc::new(extractor),
             barren: Barren::of(&spider),
-            sinks: self.sinks(&spider, before.loaded.as_deref())?,
+            sinks: Vec::new(),
             spider,
-        };
-        Ok(Some(Known { loaded: Some(Arc::new(loaded)), text, wrong: None }))
+        })
     }
 
     /// Where its items go: the same sinks as before, if these are the same and are to take the same items.

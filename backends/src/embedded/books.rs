@@ -45,6 +45,11 @@ impl Sums {
         sum.and_then(|sum| sum.hosts.get(authority(url))).map_or(0, |(counts, _)| counts.admitted)
     }
 
+    /// How many pages of a crawl were done, as far as it is not written.
+    pub(super) fn done(&self, crawl: i64) -> u64 {
+        self.0.get(&crawl).map_or(0, |sum| sum.counts.done)
+    }
+
     /// A link was left out.
     pub(super) fn left_out(&mut self, crawl: i64) {
         self.0.entry(crawl).or_default().left_out += 1;

@@ -262,7 +262,13 @@ pub(super) fn finish(
         };
         end(db, memory, address, finish, &record)?;
         let Finish { terminal, why, bytes, claim, .. } = finish;
-        let end = End { terminal: *terminal, why: *why, bytes: *bytes };
+        let is_beyond =
+            *terminal == Terminal::Done && record.room.is_some_and(|room| sums.done(record.crawl) >= room);
+        let end = match is_beyond {
+            // More than begin cannot be done, unless this process forgot who began.
+            true => End { terminal: Terminal::Skipped, why: Some(Skip::Limit.as_str()), bytes: *bytes },
+            false => End { terminal: *terminal, why: *why, bytes: *bytes },
+        };
         finish.missing.iter().for_each(|field| sums.missing(record.crawl, field));
         sums.ended(record.crawl, claim.url.as_str(), end);
         crawls.insert(record.crawl, claim.crawl.clone());

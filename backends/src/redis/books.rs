@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use trawl_common::crawl::{Books, Counts, HostBooks};
 use trawl_common::names::CrawlRef;
 use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Result, Terms};
+use trawl_common::ports::{Error, ErrorKind, Result, Terms};
 use trawl_common::time::UnixMs;
 
 use super::keys::{self, CrawlKeys};
@@ -16,6 +16,20 @@ impl RedisFrontier {
     pub(super) async fn index(&self, crawl: &CrawlRef) -> Result<()> {
         let entry = (crawl.id.as_str(), crawl.spider.as_str());
         self.query(redis::cmd("HSET").arg(keys::CRAWLS).arg(entry.0).arg(entry.1)).await
+    }
+
+    /// Enters the crawl into the list, unless another spider has a crawl of that id.
+    pub(super) async fn claim_id(&self, crawl: &CrawlRef) -> Result<()> {
+        let (id, spider) = (crawl.id.as_str(), crawl.spider.as_str());
+        let _: bool = self.query(redis::cmd("HSETNX").arg(keys::CRAWLS).arg(id).arg(spider)).await?;
+        let known: Option<String> = self.query(redis::cmd("HGET").arg(keys::CRAWLS).arg(id)).await?;
+        match known.filter(|known| known != spider) {
+            None => Ok(()),
+            Some(other) => {
+                let told = format!("{id} is a crawl of the spider {other}: give this one another id");
+                Err(Error::new(ErrorKind::Refused, told))
+            }
+        }
     }
 
     pub(super) async fn all_crawls(&self) -> Result<Vec<CrawlRef>> {

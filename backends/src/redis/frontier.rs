@@ -55,7 +55,7 @@ impl RedisFrontier {
     ) -> Result<Discovery> {
         let keys = CrawlKeys::new(crawl);
         let token = rand::random::<u64>();
-        self.index(crawl).await?;
+        self.claim_id(crawl).await?;
         let mut call = self.scripts.open.prepare_invoke();
         call.key(&keys.lease).key(&keys.crawl);
         call.arg(token).arg(holder).arg(ttl.as_millis() as u64);
@@ -65,7 +65,10 @@ impl RedisFrontier {
         let text =
             |at: usize| answer.get(at).and_then(|v| String::from_redis_value_ref(v).ok()).unwrap_or_default();
         match text(0).as_str() {
-            "ok" => Ok(Discovery { crawl: crawl.clone(), token, terms }),
+            "ok" => {
+                let recrawl = text(1).parse().unwrap_or_default();
+                Ok(Discovery { crawl: crawl.clone(), token, terms: Terms { recrawl, ..terms } })
+            }
             "over" => Err(over(crawl, &text(1))),
             "busy" => Err(busy(&crawl.spider, &text(1), text(2).parse().unwrap_or_default())),
             _ => Err(corrupt("open")),

@@ -21,6 +21,10 @@ use super::{RedisFrontier, failed};
 /// What Redis is left alone for after some hundred records, which take it about a millisecond.
 const BREATH: Duration = Duration::from_millis(40);
 
+/// So many hundred records of a crawl that has done all that it may are skipped in one step of a round: a producer may
+/// still be adding to them.
+const CLEAR_STEPS: u32 = 100;
+
 /// Where a round is.
 pub(super) struct Round {
     left: VecDeque<CrawlRef>,
@@ -126,7 +130,10 @@ impl RedisFrontier {
         let is_full = most.is_some() && done >= most;
         match status.and_then(|status| status.parse().ok()) {
             Some(CrawlState::Running) => {
-                while is_full && self.clear_step(crawl).await? > 0 {}
+                let mut steps = if is_full { CLEAR_STEPS } else { 0 };
+                while steps > 0 && self.clear_step(crawl).await? > 0 {
+                    steps -= 1;
+                }
                 self.search(crawl, round, sweep).await
             }
             Some(CrawlState::Finished | CrawlState::Cancelled) => {

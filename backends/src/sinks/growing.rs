@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use tracing::info;
+use tracing::warn;
 use trawl_common::settings::Compress;
 
 use super::append::Appender;
@@ -104,7 +104,7 @@ fn open_whole(path: &Path, form: &Form) -> io::Result<(Appender, bool)> {
     let whole = whole(&mut file, form.compress, form.records)?;
     let torn = file.metadata()?.len() - whole;
     if torn > 0 {
-        info!(file = %path.display(), bytes = torn, "cutting off what was not written to its end");
+        warn!(file = %path.display(), bytes = torn, "cutting off what was not written to its end");
         file.set_len(whole)?;
     }
     Ok((Appender::new(file)?, whole > 0))

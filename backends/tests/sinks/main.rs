@@ -55,7 +55,7 @@ fn page(number: usize, fields: Value) -> Page {
         spider().items[0].fields.iter().map(|(name, _)| (name.clone(), Value::Null)).collect();
     all.extend(fields.as_object().cloned().unwrap_or_default());
     let item = Item {
-        id: item_id(&crawl, &url, None, 0),
+        id: item_id(&crawl.spider, &url, None, 0),
         url: url.to_string(),
         crawl: crawl.id.clone(),
         spider: crawl.spider.clone(),

@@ -87,13 +87,13 @@ impl Spider {
         Home {
             domains: if is_any { Vec::new() } else { self.allowed_domains.clone() },
             hosts: start.iter().filter(|_| is_any).map(CanonicalUrl::host).collect(),
-            in_the_clear: start.is_empty() || !start.iter().all(is_tls),
+            in_the_clear: start.iter().any(|url| !is_tls(url)),
         }
     }
 }
 
 /// The hosts that a spider is for: those of `allowed_domains`, or if that is any, those of `[start]`. What a page or
-/// a redirect leads to is not one of them for that. A spider that starts by TLS alone is at home by TLS alone.
+/// a redirect leads to is not one of them for that. Without TLS only for a spider that starts without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
     domains: Vec<String>,

@@ -82,7 +82,7 @@ fn yielded(site: &str, number: usize, fields: Value) -> Page {
         all.extend(fields);
     }
     let item = Item {
-        id: item_id(&crawl, &url, None, 0),
+        id: item_id(&crawl.spider, &url, None, 0),
         url: url.to_string(),
         crawl: crawl.id.clone(),
         spider: crawl.spider.clone(),

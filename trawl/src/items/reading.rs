@@ -194,7 +194,7 @@ impl<'a> Reading<'a> {
             self.strange += 1;
             return Ok(());
         };
-        if self.args.wants(&item) && self.recent.is_new(&item.id) {
+        if self.args.wants(&item) && self.recent.is_new(&format!("{} {}", item.crawl, item.id)) {
             self.rows.write(&item, body)?;
             self.written += 1;
         }

@@ -206,6 +206,28 @@ async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter()
 }
 
 #[tokio::test]
+async fn four_workers_do_exactly_as_many_pages_as_the_crawl_may() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(400).await);
+    let spiders = fleet.folder.path().join("spiders");
+    fs::create_dir(&spiders).unwrap();
+    fs::write(spiders.join(format!("{}.toml", fleet.name)), "max_pages = 60").unwrap();
+    let workers: Vec<_> = (0..4).map(|_| fleet.worker(&[])).collect();
+    let produced = fleet.producer(&format!("{}/sitemap.xml", site.origin)).output();
+    let produced = timeout(LIMIT, produced).await.unwrap().unwrap();
+    assert_eq!(produced.status.code(), Some(0), "{}", String::from_utf8_lossy(&produced.stderr));
+    let status = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
+    let books: Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!((&books["done"], &books["skipped"]), (&60.into(), &340.into()), "{books}");
+    assert_eq!(books["reasons"]["skipped:limit"], 340);
+    let pages: HashSet<String> =
+        fleet.items().await.iter().map(|item| item["url"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(pages.len(), 60);
+    for worker in workers {
+        ends_well(worker).await;
+    }
+}
+
+#[tokio::test]
 async fn two_producers_of_one_spider_do_not_overlap() {
     let fleet = Fleet::new().await;
     // Standard input stays open: the first is still reading when the second starts.

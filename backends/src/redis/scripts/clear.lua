@@ -13,6 +13,7 @@ if kind then
   for _, url in ipairs(redis.call('HRANDFIELD', KEYS[2], 500)) do
     redis.call('HDEL', KEYS[2], url)
     redis.call('ZREM', KEYS[5], ARGV[1] .. ' ' .. url)
+    redis.call('SREM', KEYS[7], url)
     add(books, kind, 1)
     add(hosts, host_of(url) .. ' ' .. kind, 1)
     if kind == 'skipped' then
@@ -25,6 +26,9 @@ if kind then
   write(KEYS[1], books)
   write(KEYS[8], hosts)
 end
+if not kind and not over then
+  return 0
+end
 local left = redis.call('HLEN', KEYS[2])
 if not over then
   end_if_done(KEYS[1], KEYS[2], now_ms())
@@ -36,6 +40,8 @@ elseif left == 0 then
   left = redis.call('SCARD', KEYS[3])
   if left == 0 then
     redis.call('UNLINK', KEYS[6], KEYS[7])
+    -- There may be a million hosts: their books are for a month.
+    redis.call('EXPIRE', KEYS[8], 30 * 24 * 3600)
     redis.call('HSET', KEYS[1], 'cleared', 1)
   end
 end

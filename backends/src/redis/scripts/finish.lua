@@ -2,12 +2,13 @@
 -- bytes, note (empty: none), where it landed (empty: there), the fields it lacks, a line each, for each.
 -- Returns for each whether this call ended it. A counter moves only where a record went.
 local recrawl, room = is_recrawl(KEYS[1]), room_in(KEYS[1])
+local is_limited = room or redis.call('EXISTS', KEYS[8]) == 1
 local answer, books, hosts = {}, {}, {}
 for i = 2, #ARGV, 7 do
   local url, kind, why, bytes, note, landed, missing = unpack(ARGV, i, i + 6)
   local ended = redis.call('HDEL', KEYS[2], url)
   answer[#answer + 1] = ended
-  if room then
+  if is_limited then
     redis.call('SREM', KEYS[8], url)
   end
   if ended == 1 then

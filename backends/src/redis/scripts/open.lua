@@ -1,6 +1,6 @@
 -- KEYS: lease, crawl. ARGV: token, holder, ttl, crawl id, spider, whether this holder had it before (1 or 0),
 -- and the terms: recrawl, max_pages, max_per_host ("-": none).
--- Returns "ok", "over", or "busy" with who holds the lease for how long.
+-- Returns "ok" with whether it fetches again what was crawled before, "over", or "busy" with who holds the lease for how long.
 -- The holder itself may open again: its first call's answer may have been lost.
 local held = redis.call('GET', KEYS[1])
 if held and string.match(held, '^%S+ %S+ (.*)$') ~= ARGV[2] then
@@ -29,4 +29,4 @@ for at, term in pairs({[8] = 'max_pages', [9] = 'max_per_host'}) do
 end
 redis.call('HDEL', KEYS[2], 'unfed')
 redis.call('SET', KEYS[1], table.concat({ARGV[1], ARGV[4], ARGV[2]}, ' '), 'PX', ARGV[3])
-return {'ok'}
+return {'ok', redis.call('HGET', KEYS[2], 'recrawl') or 'never'}

@@ -169,8 +169,7 @@ pub async fn more_than_it_may_do_is_never_counted_as_done(frontier: &Arc<dyn Fro
     let scene = Scene::new(frontier);
     let lease = scene.open_with(Terms { max_pages: limit(1), ..Terms::default() }).await?;
     scene.admit(&lease, 0..3).await?;
-    scene.finish(0, Terminal::Done).await?;
-    scene.finish(1, Terminal::Done).await?;
+    frontier.finish(&[scene.ending(0, Terminal::Done), scene.ending(1, Terminal::Done)]).await?;
     assert_eq!(scene.books().await?.counts.done, 1);
     Ok(())
 }
@@ -235,7 +234,8 @@ pub async fn the_terms_of_a_crawl_are_known(frontier: &Arc<dyn Frontier>) -> Res
     let lease = scene.open_with(terms).await?;
     assert_eq!((lease.terms, frontier.terms(&scene.crawl).await?), (terms, terms));
     let fewer = Terms { max_pages: limit(3), ..Terms::default() };
-    scene.open_with(fewer).await?;
+    let lease = scene.open_with(fewer).await?;
+    assert_eq!(lease.terms.recrawl, terms.recrawl);
     let told = frontier.terms(&scene.crawl).await?;
     assert_eq!(told, Terms { recrawl: terms.recrawl, ..fewer }, "limits can change, what is seen cannot");
     Ok(())
