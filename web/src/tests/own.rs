@@ -40,7 +40,8 @@ async fn sent(spider: &Spider, url: &str) -> String {
 #[tokio::test]
 async fn a_spiders_own_hosts_get_its_header_fields_and_cookies() {
     let site = site("127.0.0.1").await;
-    let spider = Spider { allowed_domains: vec!["127.0.0.1".to_owned()], ..spider() };
+    let mut spider = Spider { allowed_domains: vec!["127.0.0.1".to_owned()], ..spider() };
+    spider.start.urls = vec![site.clone()];
     let sent = sent(&spider, &site).await;
     for field in [
         "user-agent: shop-watch/2 (+https://example.com/bot)\n",
