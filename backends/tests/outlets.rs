@@ -121,8 +121,11 @@ mod postgres {
 
     use super::*;
 
+    /// The name of a kind of item, and the types of its fields.
+    type Rule<'a> = (Option<&'a str>, &'a [(&'a str, Kind)]);
+
     /// A spider whose name, and so whose table, no other test has.
-    fn spider(kinds: &[(Option<&str>, &[(&str, Kind)])]) -> Spider {
+    fn spider(kinds: &[Rule<'_>]) -> Spider {
         let name: SpiderName = format!("test-{:016x}", rand::random::<u64>()).parse().unwrap();
         let field = |(name, kind): &(&str, Kind)| {
             (name.to_string(), Field { kind: *kind, ..Field::of(From::Page(PageField::Title)) })

@@ -40,7 +40,9 @@ fn css(selector: &str) -> From {
 }
 
 fn every_kind() -> Spider {
-    let inner = || vec![("all".to_owned(), Field::of(css("::text"))), ("json".to_owned(), Field::of(css("b::attr(x)")))];
+    let inner = || {
+        vec![("all".to_owned(), Field::of(css("::text"))), ("json".to_owned(), Field::of(css("b::attr(x)")))]
+    };
     let sources = [
         css("h1"),
         css("p ::text, a::attr(href)"),
@@ -77,8 +79,13 @@ fn every_kind() -> Spider {
             }
         }
     }
-    let rule = |name: &str, each: Option<&str>, fields| ItemRule { name: Some(name.to_owned()), each: each.map(sited), fields };
-    let follow = Follow { next: vec![sited("a::attr(rel)"), sited("$..next")], canonical: true, ..Follow::default() };
+    let rule = |name: &str, each: Option<&str>, fields| ItemRule {
+        name: Some(name.to_owned()),
+        each: each.map(sited),
+        fields,
+    };
+    let follow =
+        Follow { next: vec![sited("a::attr(rel)"), sited("$..next")], canonical: true, ..Follow::default() };
     Spider {
         items: vec![rule("page", None, fields), rule("each", Some("li"), inner())],
         follow: Some(follow),
@@ -91,7 +98,11 @@ fuzz_target!(|input: &[u8]| {
     let content_type = String::from_utf8_lossy(&input[..end]).into_owned();
     let response = Response {
         status: 200,
-        headers: [content_type].into_iter().filter(|text| !text.is_empty()).map(|text| ("content-type", text)).collect::<Headers>(),
+        headers: [content_type]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .map(|text| ("content-type", text))
+            .collect::<Headers>(),
         redirected_to: None,
         fetched_at: UnixMs(0),
         address: None,

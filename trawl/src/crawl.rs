@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Crawl by the file of a spider: its name, or the file itself
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) spider: Option<SpiderArg>,
-    /// Append items to FILE [default: where the spider or [[sinks]] says, else items.jsonl]; its ending says how: .jsonl, .csv (then .gz or .zst), .parquet (a
+    /// Append items to FILE [default: the sinks of the spider, of the settings, or items.jsonl]; its ending says how: .jsonl, .csv (then .gz or .zst), .parquet (a
     /// folder), .warc.gz (a folder, of whole responses); may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Vec<PathBuf>,

@@ -3,7 +3,7 @@
 use moka::sync::Cache;
 use trawl_common::message::Message;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Claim, Linking, NewUrl, Ports};
+use trawl_common::ports::{Claim, Linking, NewUrl, Ports, Taken};
 use trawl_common::route::{self, Hints};
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint};
@@ -68,20 +68,27 @@ pub(crate) fn to_follow(
 /// 2. Publishes what is new of it.
 /// 3. Confirms that.
 ///
-/// Returns the pages that this worker no longer holds: their links were not admitted, so they are not to be finished.
-pub(crate) async fn admit(shared: &Shared, pages: &[Linking]) -> Vec<Claim> {
+/// Returns for each page, in order, the links that the frontier has; `None` for one that this worker no longer holds: its
+/// links were not admitted, so it is not to be finished.
+pub(crate) async fn admit(shared: &Shared, pages: Vec<Linking>) -> Vec<Option<Vec<NewUrl>>> {
     let Shared { ports: Ports { frontier, queue, .. }, health, .. } = shared;
-    let admitting = || frontier.admit_links(&shared.id, pages);
+    let admitting = || frontier.admit_links(&shared.id, &pages);
     let admitted = health.until_done("admitting links", admitting).await;
-    let mut lost = Vec::new();
     let mut messages = Vec::new();
-    for (Linking { page, links }, admitted) in pages.iter().zip(admitted) {
+    let mut all = Vec::with_capacity(pages.len());
+    for (Linking { page: Claim { crawl, .. }, links }, admitted) in pages.into_iter().zip(admitted) {
         let Some(admitted) = admitted else {
-            lost.push(page.clone());
+            all.push(None);
             continue;
         };
-        let new = links.iter().zip(admitted).filter(|(_, is_new)| *is_new);
-        messages.extend(new.map(|(link, _)| link.message(&page.crawl)));
+        let mut taken = Vec::with_capacity(links.len());
+        for (link, what) in links.into_iter().zip(admitted).filter(|(_, what)| *what != Taken::LeftOut) {
+            if what == Taken::New {
+                messages.push(link.message(&crawl));
+            }
+            taken.push((crawl.clone(), link));
+        }
+        all.push(Some(taken));
     }
     if !messages.is_empty() {
         health.until_done("publishing links", || queue.publish(&messages)).await;
@@ -89,8 +96,9 @@ pub(crate) async fn admit(shared: &Shared, pages: &[Linking]) -> Vec<Claim> {
             health.until_done("confirming links", || frontier.confirm(&crawl, &urls)).await;
         }
     }
-    for Linking { page, links } in pages.iter().filter(|linking| !lost.contains(&linking.page)) {
-        links.iter().for_each(|link| shared.known.add(&page.crawl, &link.url));
-    }
-    lost
+    let known = |(crawl, link): (CrawlRef, NewUrl)| {
+        shared.known.add(&crawl, &link.url);
+        link
+    };
+    all.into_iter().map(|taken| Some(taken?.into_iter().map(known).collect())).collect()
 }

@@ -26,10 +26,14 @@ pub(crate) struct Remarks {
 }
 
 impl Remarks {
-    /// Adds a page, and what it links to: as long as the page stays as it is, its links are not read again.
-    pub(crate) fn add(&mut self, claim: &Claim, remark: Remark, links: &[NewUrl]) {
+    /// Adds a page.
+    pub(crate) fn add(&mut self, claim: &Claim, remark: Remark) {
         self.of_pages.push((claim.clone(), remark));
-        if !links.is_empty() {
+    }
+
+    /// Adds what a page links to, if there is a remark on it: as long as it stays as it is, its links are not read again.
+    pub(crate) fn add_links(&mut self, claim: &Claim, links: &[NewUrl]) {
+        if self.of_pages.iter().any(|(other, _)| other == claim) {
             let found = links.iter().map(|link| (link.url.clone(), link.depth));
             self.links.entry(claim.crawl.spider.clone()).or_default().extend(found);
         }

@@ -155,8 +155,7 @@ impl Plan {
         self.slots.extend(slot);
         let claim = claim(&message);
         if let Some(remark) = remark {
-            let links = yielded.as_ref().map_or(&[][..], |yielded| &yielded.links);
-            self.remarks.add(&claim, remark, links);
+            self.remarks.add(&claim, remark);
         }
         match outcome {
             Outcome::Done => {
@@ -307,9 +306,12 @@ impl Plan {
     /// A page that this worker no longer holds goes round once more: another has it, or the store has forgotten it.
     async fn admit_links(&mut self, shared: &Shared) {
         let (pages, messages): (Vec<Linking>, Vec<Message>) = self.linking.drain(..).unzip();
-        let lost = links::admit(shared, &pages).await;
-        for message in messages.into_iter().filter(|message| lost.contains(&claim(message))) {
+        for (message, taken) in messages.into_iter().zip(links::admit(shared, pages).await) {
             let claim = claim(&message);
+            if let Some(links) = taken {
+                self.remarks.add_links(&claim, &links);
+                continue;
+            }
             self.finishes.retain(|finish| finish.claim != claim);
             self.remarks.leave_out(&claim);
             self.receipts.extend(shared.hands.let_go(&claim));

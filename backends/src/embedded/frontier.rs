@@ -9,7 +9,7 @@ use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{
     Claim, Discovery, Finish, Frontier, Heard, Heartbeat, Linking, NewUrl, Parking, Probe, Result, Start,
-    Sweep, Terms, WorkerState,
+    Sweep, Taken, Terms, WorkerState,
 };
 use trawl_common::url::CanonicalUrl;
 
@@ -74,7 +74,7 @@ impl Frontier for EmbeddedFrontier {
         self.store.call(move |db, memory| transitions::admit(db, memory, &lease, &urls)).await
     }
 
-    async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Option<Vec<bool>>>> {
+    async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Option<Vec<Taken>>>> {
         let worker = worker.clone();
         let addressed = |Linking { page, links }: &Linking| {
             let link = |new: &NewUrl| (Address::new(&page.crawl, &new.url), new.message(&page.crawl));

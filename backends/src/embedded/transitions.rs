@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::outcome::{Skip, Terminal};
-use trawl_common::ports::{Discovery, Finish, Heard, MAX_STARTS, Parking, Start, Terms};
+use trawl_common::ports::{Discovery, Finish, Heard, MAX_STARTS, Parking, Start, Taken, Terms};
 use trawl_common::time::UnixMs;
 
 use super::books::{End, Sums};
@@ -69,7 +69,8 @@ pub(super) fn admit(
 ) -> Result<Vec<bool>> {
     memory.leases.check(lease)?;
     let crawl = crawls::going(db, &lease.crawl)?;
-    take_in(db, memory, &crawl, urls, None)
+    let taken = take_in(db, memory, &crawl, urls, None)?;
+    Ok(taken.into_iter().map(|taken| taken == Taken::New).collect())
 }
 
 /// What a page links to becomes records, as long as the worker holds the page.
@@ -78,23 +79,23 @@ pub(super) fn admit_links(
     memory: &mut Memory,
     worker: &WorkerId,
     (page, links): &Addressed<Vec<Addressed<Message>>>,
-) -> Result<Option<Vec<bool>>> {
+) -> Result<Option<Vec<Taken>>> {
     let going = crawls::find(db, &page.crawl)?.filter(|crawl| !crawl.status.is_over());
     let (Some(crawl), Some(_)) = (going, held(db, memory, worker, page)?) else { return Ok(None) };
     let most = crawl.terms.max_per_host.map(NonZeroU64::get);
     take_in(db, memory, &crawl, links, most).map(Some)
 }
 
-/// URLs become records, available at once, up to `most` of each host. Returns which were new.
+/// URLs become records, available at once, up to `most` of each host.
 fn take_in(
     db: &Connection,
     memory: &mut Memory,
     crawl: &Crawl,
     urls: &[Addressed<Message>],
     most: Option<u64>,
-) -> Result<Vec<bool>> {
+) -> Result<Vec<Taken>> {
     let mut sums = Sums::default();
-    let mut new = Vec::with_capacity(urls.len());
+    let mut all = Vec::with_capacity(urls.len());
     for address_and_url in urls {
         let (address, Message { url, .. }) = address_and_url;
         let has_room = match most {
@@ -104,22 +105,19 @@ fn take_in(
                 written + sums.admitted_of_host(crawl.key, url.as_str()) < most
             }
         };
-        if !has_room {
-            if memory.seen.find(db, address)?.is_none() {
-                sums.left_out(crawl.key);
-            }
-            new.push(false);
-            continue;
-        }
-        let is_new = records::insert(db, &mut memory.seen, crawl, address_and_url)?.is_some();
-        if is_new {
+        all.push(if !has_room && memory.seen.find(db, address)?.is_none() {
+            sums.left_out(crawl.key);
+            Taken::LeftOut
+        } else if records::insert(db, &mut memory.seen, crawl, address_and_url)?.is_some() {
             sums.admitted(crawl.key, url.as_str());
-        }
-        new.push(is_new);
+            Taken::New
+        } else {
+            Taken::Seen
+        });
     }
     sums.write(db)?;
     memory.lines.stir();
-    Ok(new)
+    Ok(all)
 }
 
 /// A URL that no producer admitted becomes a record, unless its spider saw it or its crawl is over. Returns

@@ -11,7 +11,7 @@ use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{
     Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, Linking, MAX_STARTS, NewUrl,
-    Parking, Probe, Result, Start, Sweep, Terms, WorkerState,
+    Parking, Probe, Result, Start, Sweep, Taken, Terms, WorkerState,
 };
 use trawl_common::url::CanonicalUrl;
 
@@ -84,21 +84,25 @@ impl RedisFrontier {
     }
 
     /// Takes in what one page links to, unless the worker no longer holds it.
-    async fn follow(&self, worker: &WorkerId, page: &Claim, links: &[NewUrl]) -> Result<Option<Vec<bool>>> {
+    async fn follow(&self, worker: &WorkerId, page: &Claim, links: &[NewUrl]) -> Result<Option<Vec<Taken>>> {
         let keys = CrawlKeys::new(&page.crawl);
-        let mut new = Vec::with_capacity(links.len());
+        let mut taken = Vec::with_capacity(links.len());
         for batch in links.chunks(BATCH) {
             let mut call = self.scripts.follow.prepare_invoke();
             admission_keys(&mut call, &keys);
             call.arg(worker.as_str()).arg(page.crawl.id.as_str()).arg(page.url.as_str());
             admission_args(&mut call, batch);
-            let answer: Vec<bool> = self.run(&call).await?;
+            let answer: Vec<u8> = self.run(&call).await?;
             if answer.len() != batch.len() {
                 return Ok(None);
             }
-            new.extend(answer);
+            taken.extend(answer.into_iter().map(|told| match told {
+                1 => Taken::New,
+                2 => Taken::LeftOut,
+                _ => Taken::Seen,
+            }));
         }
-        Ok(Some(new))
+        Ok(Some(taken))
     }
 
     async fn mirror_failures(&self, attempts: &[(&CanonicalUrl, i64)]) -> Result<()> {
@@ -153,7 +157,7 @@ impl Frontier for RedisFrontier {
         Ok(new)
     }
 
-    async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Option<Vec<bool>>>> {
+    async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Option<Vec<Taken>>>> {
         let mut all = Vec::with_capacity(pages.len());
         for Linking { page, links } in pages {
             all.push(self.follow(worker, page, links).await?);

@@ -51,8 +51,8 @@ pub trait Frontier: Send + Sync {
     async fn admit(&self, lease: &Discovery, urls: &[NewUrl]) -> Result<Vec<bool>>;
 
     /// Takes in what pages link to that this worker holds, as [`Frontier::admit`] does, up to the crawl's limit for one host.
-    /// Returns for each page, in order, which of its links were new; `None` for one that the worker no longer holds.
-    async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Option<Vec<bool>>>>;
+    /// Returns for each page, in order, what became of its links; `None` for one that the worker no longer holds.
+    async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Option<Vec<Taken>>>>;
 
     /// Notes that the messages of these URLs are stored in the queue.
     async fn confirm(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<()>;
@@ -152,6 +152,17 @@ impl Terms {
             max_per_host: spider.follow.as_ref().and_then(|follow| follow.max_per_host),
         }
     }
+}
+
+/// What becomes of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is new, and has a record now.
+    New,
+    /// It was seen before.
+    Seen,
+    /// The crawl has enough URLs of its host.
+    LeftOut,
 }
 
 /// A page that links, and what to.

@@ -17,7 +17,7 @@ pub use control::{Control, FailedPage};
 pub use error::{Error, ErrorKind, Result};
 pub use frontier::{
     Claim, Discovery, Finish, Frontier, Heard, Heartbeat, Linking, MAX_STARTS, Mark, NewUrl, Parking, Probe,
-    Start, Sweep, Terms, WorkerState,
+    Start, Sweep, Taken, Terms, WorkerState,
 };
 pub use hosts::{Ask, HostBackoff, HostControl, HostState, Hosts, Refusal, RobotsEntry, RobotsFile, Visit};
 pub use pages::{Pages, Walk};

@@ -83,7 +83,7 @@ impl Args {
             }
             None => None,
         };
-        Reading::new(self, stream, bookmark, self.rows()).to_the_end().await
+        Reading::new(self, stream, bookmark, self.rows()).run().await
     }
 
     fn rows(&self) -> Box<dyn Rows> {

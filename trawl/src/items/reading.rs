@@ -81,7 +81,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads and writes until all is done; after a break it goes on from where it was.
-    pub(super) async fn to_the_end(mut self) -> Outcome {
+    pub(super) async fn run(mut self) -> Outcome {
         let mut reader = self.open().await?;
         loop {
             match self.read(&mut reader).await {

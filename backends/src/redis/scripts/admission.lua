@@ -1,6 +1,6 @@
 -- Takes in what was not seen: marks it seen, writes its record, and puts it in the outbox.
 -- keys: crawl, seen (its spider's), own (its own), pending, outbox, hosts. Each entry: url, lane, depth, deadline, referrer;
--- with `most` for each host. Returns for each whether it was new.
+-- with `most` for each host. Returns for each: 1 new, 0 seen, 2 left out because its host has `most`.
 local function take_in(keys, id, entries, most)
   local answer = {}
   if #entries == 0 then
@@ -25,13 +25,12 @@ local function take_in(keys, id, entries, most)
 
   for i, entry in ipairs(entries) do
     local url, host = entry.url, host_of(entry.url)
-    local is_new = known[i] == 0 and not twice[url]
-    if is_new and not has_room(host) then
-      is_new = false
+    answer[i] = (known[i] == 0 and not twice[url]) and 1 or 0
+    if answer[i] == 1 and not has_room(host) then
+      answer[i] = 2
       add(books, 'left_out', 1)
     end
-    answer[i] = is_new and 1 or 0
-    if is_new then
+    if answer[i] == 1 then
       twice[url] = true
       fresh[#fresh + 1] = url
       records[#records + 1] = url

@@ -1,5 +1,5 @@
 -- KEYS: crawl, seen, own, pending, outbox, hosts. ARGV: worker, crawl id, the page that links, then url, lane, deadline, depth
--- for each link. Returns for each link whether it was new, or an empty list if the worker no longer holds the page.
+-- for each link. Returns for each link what became of it, or an empty list if the worker no longer holds the page.
 local text = redis.call('HGET', KEYS[4], ARGV[3])
 local status = redis.call('HGET', KEYS[1], 'status')
 if not text or not is_held_by(parse(text), ARGV[1]) or not status or is_over(status) then

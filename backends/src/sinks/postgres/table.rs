@@ -151,7 +151,10 @@ mod tests {
 
     use super::*;
 
-    fn spider(rules: &[(Option<&str>, &[(&str, Kind)])]) -> Spider {
+    /// The name of a kind of item, and the types of its fields.
+    type Rule<'a> = (Option<&'a str>, &'a [(&'a str, Kind)]);
+
+    fn spider(rules: &[Rule<'_>]) -> Spider {
         let mut spider = Spider::without_file("docs".parse().unwrap(), &settings::Items::default());
         let rule = |(name, fields): &(Option<&str>, &[(&str, Kind)])| ItemRule {
             name: name.map(str::to_owned),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use trawl_common::crawl::{Books, CrawlState};
 use trawl_common::names::WorkerId;
 use trawl_common::outcome::{Skip, Terminal};
-use trawl_common::ports::{Discovery, Finish, Frontier, Heard, Linking, NewUrl, Result, Start, Terms};
+use trawl_common::ports::{Discovery, Finish, Frontier, Heard, Linking, NewUrl, Result, Start, Taken, Terms};
 use trawl_common::spider::Recrawl;
 
 use crate::conformance::eventually;
@@ -19,11 +19,17 @@ impl Scene<'_> {
     }
 
     /// Has a worker admit what a page links to.
-    async fn follow(&self, worker: &WorkerId, from: usize, to: &[usize]) -> Result<Option<Vec<bool>>> {
+    async fn take(&self, worker: &WorkerId, from: usize, to: &[usize]) -> Result<Option<Vec<Taken>>> {
         let link =
             |number: &usize| NewUrl { depth: 1, referrer: Some(self.url(from)), ..self.new_url(*number) };
         let linking = Linking { page: self.claim(from), links: to.iter().map(link).collect() };
         Ok(self.frontier.admit_links(worker, &[linking]).await?.remove(0))
+    }
+
+    /// The same, for who asks only what is new.
+    async fn follow(&self, worker: &WorkerId, from: usize, to: &[usize]) -> Result<Option<Vec<bool>>> {
+        let taken = self.take(worker, from, to).await?;
+        Ok(taken.map(|taken| taken.into_iter().map(|taken| taken == Taken::New).collect()))
     }
 
     /// Hears and starts a page.
@@ -84,7 +90,7 @@ pub async fn any_number_of_links_is_answered_in_order(frontier: &Arc<dyn Frontie
     assert!(new.iter().enumerate().all(|(number, new)| *new == (number > 0)));
     let links = |page, link| Linking { page: scene.claim(page), links: vec![scene.new_url(link)] };
     let told = frontier.admit_links(&scene.worker, &[links(0, 2000), links(1, 2001), links(0, 2000)]).await?;
-    assert_eq!(told, [Some(vec![true]), None, Some(vec![false])]);
+    assert_eq!(told, [Some(vec![Taken::New]), None, Some(vec![Taken::Seen])]);
     Ok(())
 }
 
@@ -94,12 +100,13 @@ pub async fn links_to_one_host_are_taken_up_to_a_limit(frontier: &Arc<dyn Fronti
     let lease = scene.open_with(Terms { max_per_host: limit(4), ..Terms::default() }).await?;
     scene.admit(&lease, [0, 1]).await?;
     scene.hear(&scene.worker, 0).await?;
-    let told = scene.follow(&scene.worker, 0, &[1, 2, 3, 4, 5]).await?;
-    assert_eq!(told, Some(vec![false, true, true, false, false]));
-    assert_eq!(scene.follow(&scene.worker, 0, &[3, 4]).await?, Some(vec![false, false]));
+    let told = scene.take(&scene.worker, 0, &[1, 2, 3, 4, 5]).await?;
+    let (seen, new, left_out) = (Taken::Seen, Taken::New, Taken::LeftOut);
+    assert_eq!(told, Some(vec![seen, new, new, left_out, left_out]));
+    assert_eq!(scene.take(&scene.worker, 0, &[3, 4]).await?, Some(vec![seen, left_out]));
     let elsewhere = Scene::new(frontier);
     let linking = Linking { page: scene.claim(0), links: vec![elsewhere.new_url(0)] };
-    assert_eq!(frontier.admit_links(&scene.worker, &[linking]).await?, [Some(vec![true])], "of another host");
+    assert_eq!(frontier.admit_links(&scene.worker, &[linking]).await?, [Some(vec![new])], "of another host");
     let books = scene.books().await?;
     assert_eq!((books.counts.admitted, books.left_out), (5, 3));
     assert_eq!(scene.admit(&lease, [8]).await?, [true], "what sources name is no trap");
