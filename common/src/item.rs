@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::names::{CrawlId, SpiderName};
 use crate::url::{CanonicalUrl, Fingerprint};
 
-/// The data of one page. Two items with one id are the same item, delivered again.
+/// The data of one page. Two items of one crawl with one id are the same item, delivered again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Item {
     /// [`item_id`].
@@ -72,8 +72,8 @@ impl FromStr for Change {
 #[error("not what can become of a page")]
 pub struct UnknownChange;
 
-/// The id of an item: the same however often its page is fetched, and in every crawl of the spider. `rule` is the name of its kind, if it has one, and
-/// `number` counts the items of that kind on the page, from 0.
+/// The id of an item: the same however often its page is fetched, and in every crawl of the spider. `rule` is the name of
+/// its kind, if it has one, and `number` counts the items of that kind on the page, from 0.
 pub fn item_id(spider: &SpiderName, url: &CanonicalUrl, rule: Option<&str>, number: usize) -> String {
     let which = match (rule, number) {
         (None, 0) => String::new(),

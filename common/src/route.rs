@@ -58,6 +58,13 @@ pub struct Routed {
     pub ttl: Option<Duration>,
 }
 
+impl Routed {
+    /// How long it is worth fetching where it may wait in its lane for so long; for ever, if nothing says how long.
+    pub fn time_to_live(self, in_lane: Option<Duration>) -> Option<Duration> {
+        self.ttl.into_iter().chain(in_lane).min()
+    }
+}
+
 /// The lane and time to live of `url` by the first rule that fits.
 pub fn route(rules: &[Rule], url: &CanonicalUrl, hints: Hints<'_>) -> Routed {
     let host = url.host();

@@ -85,10 +85,16 @@ impl Follow {
         base::link(scene.base, link).filter(|canonical| canonical != scene.url)
     }
 
-    /// What is followed of a page, each once: the canonical page, where a refresh leads, `next`, then links.
-    pub(crate) fn links(&self, scene: &Scene<'_>, leave: Leave) -> Vec<CanonicalUrl> {
+    /// What is followed of a page, each once: the canonical page if that is `elsewhere`, where a refresh leads, `next`, then
+    /// links.
+    pub(crate) fn links(
+        &self,
+        scene: &Scene<'_>,
+        leave: Leave,
+        elsewhere: Option<CanonicalUrl>,
+    ) -> Vec<CanonicalUrl> {
         let mut found = Found::new(scene.base);
-        found.links.extend(self.elsewhere(scene));
+        found.links.extend(elsewhere);
         found.seen.extend(found.links.iter().cloned());
         if let Some(link) =
             scene.page.meta.refresh.as_deref().filter(|_| self.refresh).and_then(refresh_target)

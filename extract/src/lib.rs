@@ -166,8 +166,9 @@ impl Extractor {
         let mut is_item = true;
         if let Some(follow) = &self.plan.follow {
             let leave = follow.leave(&scene);
-            is_item = leave.index && follow.elsewhere(&scene).is_none();
-            extraction.links = follow.links(&scene, leave);
+            let elsewhere = follow.elsewhere(&scene);
+            is_item = leave.index && elsewhere.is_none();
+            extraction.links = follow.links(&scene, leave, elsewhere);
         }
         if is_item {
             item::add_items(&self.plan.rules, &scene, &mut extraction)?;

@@ -1,6 +1,7 @@
 //! Reading what a spider asks for, and finding what is wrong with it.
 
 use regex::Regex;
+use trawl_common::spider::pattern::reason;
 use trawl_common::spider::{self, From, Kind, Mistake, PageField, Sited, Spider};
 
 use super::follow::{Follow, Next};
@@ -89,11 +90,8 @@ impl Planner {
         match Regex::new(&pattern.value) {
             Ok(regex) => Some(regex),
             Err(error) => {
-                // The last line says what; those before it point at a column.
-                let reason = error.to_string();
-                let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
-                let complaint =
-                    format_args!("{what}: `{}` is not a regular expression: {reason}", pattern.value);
+                let (text, reason) = (&pattern.value, reason(&error));
+                let complaint = format_args!("{what}: `{text}` is not a regular expression: {reason}");
                 self.mistakes.push(Mistake::at(pattern, complaint));
                 None
             }

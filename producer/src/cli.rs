@@ -15,8 +15,7 @@ use trawl_common::spider::{Recrawl, Wishes};
 use trawl_common::time::UnixMs;
 
 use crate::{
-    Candidate, Counters, Finding, Html, Job, Lifetime, Progress, Report, RunError, Source, Start, preview,
-    run,
+    Candidate, Counters, Finding, Html, Job, Progress, Report, RunError, Source, Start, preview, run,
 };
 
 /// How often the progress line is drawn.
@@ -62,13 +61,7 @@ impl Args {
         let spider = spider.load(&spider.folder(&settings).with_wishes(wishes), &settings)?;
         let start = Start::of(&spider, &self.sources).map_err(Fail::usage)?;
         let name = spider.name.clone();
-        let job = Job {
-            spider: Arc::new(spider),
-            start,
-            limit: self.limit,
-            html: Html::IsAnError,
-            lifetime: Lifetime::Lane,
-        };
+        let job = Job { spider: Arc::new(spider), start, limit: self.limit, html: Html::IsAnError };
         if self.dry_run {
             let report = preview(settings, job, signals.stop(), show).await.map_err(fail)?;
             let found = count(report.counters.found);

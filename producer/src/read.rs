@@ -4,8 +4,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
+use trawl_common::lane::Lane;
 use trawl_common::ports::NewUrl;
 use trawl_common::route::{self, Hints, Rule};
 use trawl_common::settings::Settings;
@@ -19,7 +21,7 @@ use crate::itinerary::Budget;
 use crate::report::Progress;
 use crate::sitemap::{self, Entry, Fault, Found, Limits, SitemapError, Summary};
 use crate::source::Source;
-use crate::{Candidate, Finding, Lifetime};
+use crate::{Candidate, Finding};
 
 /// Findings are handed on in bundles of this size: one call of the frontier.
 pub(crate) const BUNDLE: usize = 500;
@@ -67,6 +69,9 @@ pub(crate) struct Yield {
     pub(crate) end: Result<Summary, ReadError>,
 }
 
+/// How long a URL may wait in a lane, if there is a limit.
+pub(crate) type Lanes = Arc<dyn Fn(Lane) -> Option<Duration> + Send + Sync>;
+
 /// Turns entries into findings: canonical, within the spider's domains, and routed.
 #[derive(Clone)]
 pub(crate) struct Sorter {
@@ -74,7 +79,7 @@ pub(crate) struct Sorter {
     spider: Arc<Spider>,
     /// The spider's rules, and then those of the settings.
     rules: Arc<[Rule]>,
-    lifetime: Lifetime,
+    lanes: Lanes,
     progress: Arc<Progress>,
 }
 
@@ -189,11 +194,11 @@ impl Sorter {
     pub(crate) fn new(
         settings: Arc<Settings>,
         spider: Arc<Spider>,
-        lifetime: Lifetime,
+        lanes: Lanes,
         progress: Arc<Progress>,
     ) -> Self {
-        let rules = spider.route.iter().chain(&settings.route).cloned().collect();
-        Self { settings, spider, rules, lifetime, progress }
+        let rules = spider.routes(&settings.route).into();
+        Self { settings, spider, rules, lanes, progress }
     }
 
     fn sort(&self, entry: &Entry) -> Option<Finding> {
@@ -218,11 +223,7 @@ impl Sorter {
             return None;
         }
         let routed = route::route(&self.rules, &url, hints);
-        let of_lane = match self.lifetime {
-            Lifetime::Lane => Some(self.settings.queues.lane(routed.lane).ttl),
-            Lifetime::Rule => None,
-        };
-        let ttl = routed.ttl.into_iter().chain(of_lane).min();
+        let ttl = routed.time_to_live((self.lanes)(routed.lane));
         Some(Candidate { page: NewUrl::seed(url, routed.lane), ttl, modified: None })
     }
 }

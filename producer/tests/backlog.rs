@@ -18,7 +18,7 @@ use trawl_common::ports::{Claim, ErrorKind, Finish, Ports, Terms};
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
 use trawl_common::time::UnixMs;
-use trawl_producer::{Html, Job, Lifetime, Progress, Report, RunError, Source, run};
+use trawl_producer::{Html, Job, Progress, Report, RunError, Source, run};
 
 const MAX_BACKLOG: u64 = 1_000;
 /// URLs that are admitted at once.
@@ -68,7 +68,6 @@ impl Case {
             start: vec![Source::File(source)].into(),
             limit: None,
             html: Html::IsAnError,
-            lifetime: Lifetime::Rule,
         };
         let running = tokio::spawn({
             let (ports, crawl) = (ports.clone(), crawl.clone());

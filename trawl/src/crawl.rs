@@ -18,7 +18,7 @@ use trawl_common::settings::{Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
 use trawl_common::spider::{Recrawl, Spider, Wishes};
 use trawl_common::time::UnixMs;
-use trawl_producer::{Counters, Html, Job, Lifetime, Progress, Report, Source, Start};
+use trawl_producer::{Counters, Html, Job, Progress, Report, Source, Start};
 
 use crate::{books, spider};
 
@@ -161,7 +161,6 @@ impl Args {
             spider: Arc::new(spider),
             limit: self.limit,
             html: Html::IsThePage,
-            lifetime: Lifetime::Rule,
         })
     }
 

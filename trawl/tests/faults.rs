@@ -30,6 +30,9 @@ async fn every_url_is_accounted_for(kinds: Vec<Kind>) {
     let mut table = Table::default();
     table.add(&outcome.verdict.rows);
     eprint!("{}", table.text());
+    if !outcome.verdict.problems.is_empty() {
+        eprintln!("what every process said is kept in {}", folder.keep().join("logs").display());
+    }
     is_without_blame(&outcome);
 }
 

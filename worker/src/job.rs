@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use trawl_common::message::Message;
+use trawl_common::names::CrawlRef;
 use trawl_common::outcome::{Failure, Outcome};
 use trawl_common::ports::{Claim, MAX_STARTS, Receipt};
 use trawl_common::retry;
 use trawl_common::settings::Retry;
 use trawl_common::time::UnixMs;
-use trawl_common::url::Fingerprint;
+use trawl_common::url::{CanonicalUrl, Fingerprint};
 
 use crate::spiders::Loaded;
 use crate::ticket::Ticket;
@@ -73,7 +74,7 @@ impl Hands {
     /// Takes a message; `false` means that its URL was in hand already.
     pub(crate) fn take(&self, message: &Message, receipt: Receipt) -> bool {
         let mut held = self.held();
-        let entry = held.entry(key(&claim(message)));
+        let entry = held.entry(key(&message.crawl, &message.url));
         let is_new = matches!(entry, std::collections::hash_map::Entry::Vacant(_));
         let new = || Held { message: message.clone(), receipts: Vec::new(), since: Instant::now() };
         entry.or_insert_with(new).receipts.push(receipt);
@@ -82,12 +83,15 @@ impl Hands {
 
     /// The receipts of a URL that stays in hand: to acknowledge it early.
     pub(crate) fn receipts(&self, claim: &Claim) -> Vec<Receipt> {
-        self.held().get_mut(&key(claim)).map(|held| std::mem::take(&mut held.receipts)).unwrap_or_default()
+        self.held()
+            .get_mut(&key(&claim.crawl, &claim.url))
+            .map(|held| std::mem::take(&mut held.receipts))
+            .unwrap_or_default()
     }
 
     /// Lets go of a URL; returns its receipts.
     pub(crate) fn let_go(&self, claim: &Claim) -> Vec<Receipt> {
-        self.held().remove(&key(claim)).map(|held| held.receipts).unwrap_or_default()
+        self.held().remove(&key(&claim.crawl, &claim.url)).map(|held| held.receipts).unwrap_or_default()
     }
 
     /// The messages that have been in hand for at least `age`.
@@ -108,8 +112,9 @@ impl Hands {
     }
 }
 
-fn key(claim: &Claim) -> Fingerprint {
-    Fingerprint::of(&format!("{} {} {}", claim.crawl.spider, claim.crawl.id, claim.url))
+/// What stands for a URL of a crawl in this worker's memory.
+pub(crate) fn key(crawl: &CrawlRef, url: &CanonicalUrl) -> Fingerprint {
+    Fingerprint::of(&format!("{} {} {url}", crawl.spider, crawl.id))
 }
 
 #[cfg(test)]

@@ -90,7 +90,8 @@ pub(crate) struct Shared {
     pub(crate) crawls: recall::Crawls,
 }
 
-/// Works until `stop`, by what the files of spiders in `folder` say; then finishes what has begun within `worker.shutdown_timeout` and gives the rest back.
+/// Works until `stop`, by what the files of spiders in `folder` say; then finishes what has begun within
+/// `worker.shutdown_timeout` and gives the rest back.
 pub async fn run(
     ports: Ports,
     settings: Settings,

@@ -9,7 +9,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint};
 
 use crate::Shared;
-use crate::job::Job;
+use crate::job::{Job, key};
 
 /// So many links are remembered as known.
 const REMEMBERED: u64 = 200_000;
@@ -33,10 +33,6 @@ impl Known {
     }
 }
 
-fn key(crawl: &CrawlRef, url: &CanonicalUrl) -> Fingerprint {
-    Fingerprint::of(&format!("{} {} {url}", crawl.spider, crawl.id))
-}
-
 /// The links of a page that are within its spider's scope and not known yet, each with its lane and its deadline. `landed` is
 /// where redirects led to it: its start may be elsewhere than people wrote, and what links to itself is read already.
 pub(crate) fn to_follow(
@@ -57,7 +53,7 @@ pub(crate) fn to_follow(
     let now = UnixMs::now();
     let new = |url: CanonicalUrl| {
         let routed = route::route(&spider.route, &url, Hints::default());
-        let ttl = routed.ttl.into_iter().chain(shared.ports.queue.time_to_live(routed.lane)).min();
+        let ttl = routed.time_to_live(shared.ports.queue.time_to_live(routed.lane));
         let deadline = ttl.map(|ttl| now.plus(ttl));
         NewUrl { url, lane: routed.lane, deadline, depth: below, referrer: Some(page.clone()) }
     };

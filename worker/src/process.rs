@@ -74,6 +74,9 @@ async fn response(
         return Ok(response);
     }
     let response = fetch(shared, job, recall, ticket).await?;
+    if response.redirected_to.is_some() {
+        return Ok(response);
+    }
     let ttl = settings.keeps(lifetime(&response.headers, response.fetched_at));
     if let Err(error) = shared.ports.cache.put(&url, &response, ttl).await {
         debug!(%error, "response not cached");

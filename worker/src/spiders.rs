@@ -200,7 +200,7 @@ impl Spiders {
         let fetch = self.settings.fetch.of(&spider.request);
         Ok(Loaded {
             scope: Scope::of(&spider).map_err(mistaken)?,
-            route: spider.route.iter().chain(&self.settings.route).cloned().collect(),
+            route: spider.routes(&self.settings.route),
             politeness: self.settings.politeness.of(&spider.politeness),
             agent: fetch.agent().into(),
             fetcher: Fetcher::of(&spider, &self.settings.fetch)?,

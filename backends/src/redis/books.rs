@@ -12,16 +12,16 @@ use super::keys::{self, CrawlKeys};
 use super::{RedisFrontier, failed};
 
 impl RedisFrontier {
-    /// Enters the crawl into the list of all crawls.
+    /// Enters the crawl into the list of all crawls; an id belongs to the spider that had it first.
     pub(super) async fn index(&self, crawl: &CrawlRef) -> Result<()> {
         let entry = (crawl.id.as_str(), crawl.spider.as_str());
-        self.query(redis::cmd("HSET").arg(keys::CRAWLS).arg(entry.0).arg(entry.1)).await
+        self.query(redis::cmd("HSETNX").arg(keys::CRAWLS).arg(entry.0).arg(entry.1)).await
     }
 
     /// Enters the crawl into the list, unless another spider has a crawl of that id.
     pub(super) async fn claim_id(&self, crawl: &CrawlRef) -> Result<()> {
+        self.index(crawl).await?;
         let (id, spider) = (crawl.id.as_str(), crawl.spider.as_str());
-        let _: bool = self.query(redis::cmd("HSETNX").arg(keys::CRAWLS).arg(id).arg(spider)).await?;
         let known: Option<String> = self.query(redis::cmd("HGET").arg(keys::CRAWLS).arg(id)).await?;
         match known.filter(|known| known != spider) {
             None => Ok(()),

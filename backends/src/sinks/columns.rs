@@ -36,7 +36,8 @@ pub(super) enum Shape {
     Json,
 }
 
-type Take = fn(&Item) -> Value;
+/// How something is taken of an item.
+pub(super) type Take = fn(&Item) -> Value;
 
 #[derive(Clone, Debug)]
 enum Source {
@@ -111,7 +112,7 @@ impl Column {
 }
 
 /// What every item has.
-const OWN: [(&str, Shape, Take); 9] = [
+pub(super) const OWN: [(&str, Shape, Take); 9] = [
     ("id", Shape::Text, |item| item.id.as_str().into()),
     ("url", Shape::Text, |item| item.url.as_str().into()),
     ("crawl", Shape::Text, |item| item.crawl.as_str().into()),
@@ -131,7 +132,8 @@ fn free_name(field: &str, columns: &[Column]) -> String {
     name
 }
 
-fn shape(field: &Field) -> (Shape, bool) {
+/// What the values of a field are, and whether each is a list of such.
+pub(super) fn shape(field: &Field) -> (Shape, bool) {
     match &field.from {
         From::Page(PageField::LinkCount) => (Shape::Integer, false),
         From::Page(PageField::Links) => (Shape::Text, true),

@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use trawl_backends::sinks::Sinks;
-use trawl_common::item::{Item, item_id};
+use trawl_common::item::Item;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Outlets, Page, Result, Sink};
 use trawl_common::settings::{Compress, SinkSettings};
 use trawl_common::spider::Spider;
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
-use trawl_testkit::conformance::sink::spider;
+use trawl_testkit::conformance::sink::{item, spider};
 
 fn worker() -> WorkerId {
     "w1".parse().unwrap()
@@ -51,21 +51,7 @@ fn unpacked(path: &Path, compress: Compress) -> String {
 fn page(number: usize, fields: Value) -> Page {
     let url: CanonicalUrl = format!("http://site.example/{number}").parse().unwrap();
     let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: spider().name };
-    let mut all: Map<String, Value> =
-        spider().items[0].fields.iter().map(|(name, _)| (name.clone(), Value::Null)).collect();
-    all.extend(fields.as_object().cloned().unwrap_or_default());
-    let item = Item {
-        id: item_id(&crawl.spider, &url, None, 0),
-        url: url.to_string(),
-        crawl: crawl.id.clone(),
-        spider: crawl.spider.clone(),
-        fetched_at: UnixMs(1_700_000_000_000 + number as u64).to_string(),
-        status: 200,
-        depth: 0,
-        item: None,
-        change: None,
-        fields: all,
-    };
+    let item = item(&url, &crawl, number, fields);
     Page { url, crawl, referrer: None, items: vec![item], exchange: None }
 }
 

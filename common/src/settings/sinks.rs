@@ -43,8 +43,8 @@ impl SinkSettings {
         };
         match plain.rsplit_once('.').map(|(_, ending)| ending) {
             Some("csv") => Self::Csv(Lines { path, rotate: None, compress }),
-            Some("parquet") => Self::Parquet(Folder { path, rotate: gigabyte() }),
-            Some("warc") => Self::Warc(Folder { path, rotate: gigabyte() }),
+            Some("parquet") => Self::Parquet(Folder { path, rotate: Folder::usual_size() }),
+            Some("warc") => Self::Warc(Folder { path, rotate: Folder::usual_size() }),
             _ => Self::Jsonl(Lines { path, rotate: None, compress }),
         }
     }
@@ -96,12 +96,15 @@ pub struct Folder {
     /// The folder.
     pub path: PathBuf,
     /// How large one file may grow.
-    #[serde(default = "gigabyte", serialize_with = "exact_bytes")]
+    #[serde(default = "Folder::usual_size", serialize_with = "exact_bytes")]
     pub rotate: ByteSize,
 }
 
-fn gigabyte() -> ByteSize {
-    ByteSize::gb(1)
+impl Folder {
+    /// How large one file may grow unless someone says otherwise.
+    pub fn usual_size() -> ByteSize {
+        ByteSize::gb(1)
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub mod file;
 pub mod folder;
 mod follow;
 mod items;
+pub mod pattern;
 mod place;
 mod recrawl;
 mod scope;
@@ -71,6 +72,11 @@ impl Spider {
             items: vec![ItemRule::of_every_page(items)],
             sinks: None,
         }
+    }
+
+    /// The rules that route its URLs: its own, and then those of the settings.
+    pub fn routes(&self, settings: &[Rule]) -> Vec<Rule> {
+        self.route.iter().chain(settings).cloned().collect()
     }
 
     /// Whether URLs of `host` are taken.

@@ -26,6 +26,11 @@ pub enum Recrawl {
 }
 
 impl Recrawl {
+    /// Whether no page is ever fetched again.
+    pub fn is_never(self) -> bool {
+        self == Self::Never
+    }
+
     /// Whether pages that are as they were are spared: such a page is not asked for, or only if it has changed.
     pub fn asks_for_changes(self) -> bool {
         matches!(self, Self::Changed | Self::Age(_))
@@ -58,13 +63,6 @@ impl Recrawl {
     "`{0}` is no answer to when a page is fetched again: write `never`, `changed`, `always`, or an age as `12h`"
 )]
 pub struct UnknownRecrawl(String);
-
-impl Recrawl {
-    /// Whether a page is ever fetched again.
-    pub fn is_never(self) -> bool {
-        self == Self::Never
-    }
-}
 
 impl FromStr for Recrawl {
     type Err = UnknownRecrawl;

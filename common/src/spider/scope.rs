@@ -3,7 +3,7 @@
 use regex::{RegexSet, RegexSetBuilder};
 
 use super::place::{Mistake, Sited};
-use super::{Follow, Spider};
+use super::{Follow, Spider, is_allowed, pattern};
 use crate::url::CanonicalUrl;
 
 /// The most memory that the compiled patterns of one list may take.
@@ -34,8 +34,7 @@ impl Scope {
 
     /// Whether a URL is within the spider's domains; with none named, or `*`, each one is.
     pub fn takes(&self, url: &CanonicalUrl) -> bool {
-        let host = url.host();
-        self.domains.is_empty() || self.domains.iter().any(|domain| domain == "*" || host.is_within(domain))
+        is_allowed(&self.domains, &url.host())
     }
 
     /// Whether a link to `link` is followed, which `page` has and which is `depth` links away from the start. With no domains
@@ -81,22 +80,16 @@ fn patterns(name: &str, list: &[Sited<String>]) -> Result<RegexSet, Vec<Mistake>
     compile(&all).map_err(|error| {
         let mistaken = list.iter().filter_map(|pattern| {
             let error = compile(&[&pattern.value]).err()?;
-            Some(Mistake::at(pattern, format_args!("follow.{name}: {}", in_a_line(&error))))
+            Some(Mistake::at(pattern, format_args!("follow.{name}: {}", pattern::reason(&error))))
         });
         let mistakes: Vec<Mistake> = mistaken.collect();
         if mistakes.is_empty() {
-            let what = format!("follow.{name}: the patterns together are too large: {}", in_a_line(&error));
+            let what =
+                format!("follow.{name}: the patterns together are too large: {}", pattern::reason(&error));
             return vec![Mistake { place: list.first().and_then(|pattern| pattern.place), what }];
         }
         mistakes
     })
-}
-
-/// What is wrong with a pattern: the last line of an error that draws it.
-fn in_a_line(error: &regex::Error) -> String {
-    let text = error.to_string();
-    let last = text.lines().last().unwrap_or_default();
-    last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
 fn is_same_host(page: &CanonicalUrl, link: &CanonicalUrl) -> bool {

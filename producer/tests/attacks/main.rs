@@ -23,7 +23,7 @@ use trawl_common::names::SpiderName;
 use trawl_common::rate::Rate;
 use trawl_common::settings::{Items, Settings};
 use trawl_common::spider::Spider;
-use trawl_producer::{Finding, Html, Job, Lifetime, Report, Source, preview};
+use trawl_producer::{Finding, Html, Job, Report, Source, preview};
 use trawl_testkit::attacks::Section;
 
 use crate::server::{Answers, Server, body};
@@ -118,7 +118,7 @@ fn job<'a>(servers: impl IntoIterator<Item = &'a Server>) -> Job {
     let source = |server: &Server| format!("{}/map", server.origin).parse::<Source>().unwrap();
     let sources: Vec<_> = servers.into_iter().map(source).collect();
     let spider = Arc::new(Spider::without_file(SpiderName::default(), &Items::default()));
-    Job { spider, start: sources.into(), limit: None, html: Html::IsAnError, lifetime: Lifetime::Lane }
+    Job { spider, start: sources.into(), limit: None, html: Html::IsAnError }
 }
 
 /// Reads the attacker's source and, after it, an honest one.

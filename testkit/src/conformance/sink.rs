@@ -12,6 +12,7 @@ use trawl_common::ports::{Page, Result, Sink};
 use trawl_common::settings;
 use trawl_common::spider::{Field, From, ItemRule, Kind, Sited, Spider};
 use trawl_common::time::UnixMs;
+use trawl_common::url::CanonicalUrl;
 
 use super::{page, unique};
 
@@ -76,24 +77,34 @@ pub fn spider() -> Spider {
 fn yielded(site: &str, number: usize, fields: Value) -> Page {
     let url = page(site, number);
     let crawl = CrawlRef { id: "suite-1".parse().expect("it is a name"), spider: spider().name };
+    let item = Item {
+        depth: 3,
+        item: (number % 2 == 1).then(|| "odd".to_owned()),
+        change: (number % 2 == 1).then_some(Change::Changed),
+        ..item(&url, &crawl, number, fields)
+    };
+    Page { url, crawl, referrer: None, items: vec![item], exchange: None }
+}
+
+/// An item of [`spider`] with these fields; the others are null. Those with greater numbers were fetched later.
+pub fn item(url: &CanonicalUrl, crawl: &CrawlRef, number: usize, fields: Value) -> Item {
     let mut all: Map<String, Value> =
         spider().items[0].fields.iter().map(|(name, _)| (name.clone(), Value::Null)).collect();
     if let Value::Object(fields) = fields {
         all.extend(fields);
     }
-    let item = Item {
-        id: item_id(&crawl.spider, &url, None, 0),
+    Item {
+        id: item_id(&crawl.spider, url, None, 0),
         url: url.to_string(),
         crawl: crawl.id.clone(),
         spider: crawl.spider.clone(),
         fetched_at: UnixMs(1_700_000_000_000 + number as u64).to_string(),
         status: 200,
-        depth: 3,
-        item: (number % 2 == 1).then(|| "odd".to_owned()),
-        change: (number % 2 == 1).then_some(Change::Changed),
+        depth: 0,
+        item: None,
+        change: None,
         fields: all,
-    };
-    Page { url, crawl, referrer: None, items: vec![item], exchange: None }
+    }
 }
 
 fn yielded_range(numbers: std::ops::Range<usize>, site: &str) -> Vec<Page> {

@@ -19,7 +19,7 @@ use trawl_common::spider::folder::Folder;
 use trawl_common::spider::{Recrawl, Spider};
 use trawl_common::url::CanonicalUrl;
 use trawl_common::visited::Visited;
-use trawl_producer::{Html, Job, Lifetime, Progress, Source};
+use trawl_producer::{Html, Job, Progress, Source};
 use trawl_testkit::living::{Living, LivingSite};
 
 use crate::support::LIMIT;
@@ -150,7 +150,6 @@ impl Case {
             start: vec![source].into(),
             limit: None,
             html: Html::IsAnError,
-            lifetime: Lifetime::Rule,
         };
         let crawl = CrawlRef { id: id.parse().unwrap(), spider: SpiderName::default() };
         let settings = Arc::new(self.settings.clone());

@@ -5,6 +5,8 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde_json::{Number, Value};
 
+use crate::sinks::columns::Shape;
+
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
@@ -17,6 +19,18 @@ pub(super) enum Type {
 }
 
 impl Type {
+    /// The type of a column of this shape.
+    pub(super) fn of(shape: Shape) -> Self {
+        match shape {
+            Shape::Text => Self::Text,
+            Shape::Integer => Self::Integer,
+            Shape::Number => Self::Number,
+            Shape::Boolean => Self::Boolean,
+            Shape::Instant => Self::Time,
+            Shape::Json => Self::Json,
+        }
+    }
+
     /// What PostgreSQL calls it.
     pub(super) fn as_str(self) -> &'static str {
         match self {

@@ -3,25 +3,13 @@
 use serde_json::{Map, Value};
 use trawl_common::item::Item;
 use trawl_common::ports::{Error, ErrorKind, Result};
-use trawl_common::spider::{Field, From, Kind, PageField, Spider};
+use trawl_common::spider::{Field, Kind, Spider};
 
 use super::cell::Type;
+use crate::sinks::columns::{self, OWN, Shape, Take};
 
 /// PostgreSQL cuts longer names off without a word.
 const MAX_NAME: usize = 63;
-
-/// The columns of every item.
-const OWN: [(&str, Type); 9] = [
-    ("id", Type::Text),
-    ("url", Type::Text),
-    ("crawl", Type::Text),
-    ("spider", Type::Text),
-    ("item", Type::Text),
-    ("fetched_at", Type::Time),
-    ("status", Type::Integer),
-    ("depth", Type::Integer),
-    ("change", Type::Text),
-];
 
 /// A table for some kinds of item.
 pub(super) struct Table {
@@ -31,12 +19,19 @@ pub(super) struct Table {
 }
 
 /// A column.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Column {
     pub(super) name: String,
     pub(super) kind: Type,
-    /// The field that it holds; one of every item's, if none.
-    field: Option<String>,
+    holds: Holds,
+}
+
+/// What a column holds.
+#[derive(Clone, Debug)]
+enum Holds {
+    /// What every item has.
+    Own(Take),
+    Field(String),
 }
 
 /// The tables of a spider: `one` for all its items, or one for each kind.
@@ -58,20 +53,23 @@ pub(super) fn tables(one: Option<&str>, spider: &Spider) -> Result<Vec<Table>> {
 
 impl Table {
     fn new(name: String) -> Self {
-        let own = |(name, kind): (&str, Type)| Column { name: name.to_owned(), kind, field: None };
+        let own = |(name, shape, take): (&str, Shape, Take)| Column {
+            name: name.to_owned(),
+            kind: Type::of(shape),
+            holds: Holds::Own(take),
+        };
         Self { name, kinds: Vec::new(), columns: OWN.into_iter().map(own).collect() }
     }
 
     /// Adds the column of a field. Kinds of item that share a table may share its columns too.
     fn add(&mut self, field: &str, kind: Type) -> Result<()> {
-        let name = match OWN.iter().any(|(own, _)| *own == field) {
+        let name = match OWN.iter().any(|(own, ..)| *own == field) {
             true => format!("item_{field}"),
             false => identifier(field)?,
         };
-        let column = Column { name, kind, field: Some(field.to_owned()) };
-        match self.columns.iter().find(|other| other.name == column.name) {
-            None => self.columns.push(column),
-            Some(other) if *other == column => {}
+        match self.columns.iter().find(|other| other.name == name) {
+            None => self.columns.push(Column { name, kind, holds: Holds::Field(field.to_owned()) }),
+            Some(other) if other.kind == kind && other.is_of(field) => {}
             Some(other) => {
                 let text = format!(
                     "postgres: the table {} would have the column {} twice, as {} and as {}: give a field another name",
@@ -93,39 +91,27 @@ impl Table {
 
     /// An item as a row of it.
     pub(super) fn row(&self, item: &Item) -> Map<String, Value> {
-        let change = serde_json::to_value(item.change).unwrap_or_default();
-        let own = |name: &str| match name {
-            "id" => item.id.as_str().into(),
-            "url" => item.url.as_str().into(),
-            "crawl" => item.crawl.as_str().into(),
-            "spider" => item.spider.as_str().into(),
-            "item" => item.item.as_deref().into(),
-            "fetched_at" => item.fetched_at.as_str().into(),
-            "status" => item.status.into(),
-            "depth" => item.depth.into(),
-            _ => change.clone(),
-        };
-        let value = |column: &Column| match &column.field {
-            None => column.kind.fit(&own(&column.name)),
-            Some(field) => column.kind.fit(item.fields.get(field).unwrap_or(&Value::Null)),
+        let value = |column: &Column| match &column.holds {
+            Holds::Own(take) => column.kind.fit(&take(item)),
+            Holds::Field(name) => column.kind.fit(item.fields.get(name).unwrap_or(&Value::Null)),
         };
         self.columns.iter().map(|column| (column.name.clone(), value(column))).collect()
     }
 }
 
-fn kind(field: &Field) -> Type {
-    if field.list {
-        return Type::Json;
+impl Column {
+    fn is_of(&self, field: &str) -> bool {
+        matches!(&self.holds, Holds::Field(name) if name == field)
     }
-    match (&field.from, field.kind) {
-        (From::Each(..) | From::Table(..) | From::JsonLd(_, None) | From::Microdata(_, None), _)
-        | (From::Page(PageField::Links), _)
-        | (_, Kind::Json) => Type::Json,
-        (From::Page(PageField::LinkCount), _) | (_, Kind::Integer) => Type::Integer,
-        (_, Kind::Number) => Type::Number,
-        (_, Kind::Boolean) => Type::Boolean,
-        (_, Kind::Date) => Type::Time,
-        (_, Kind::Text | Kind::Url | Kind::Html) => Type::Text,
+}
+
+/// The type of a field's column. PostgreSQL has one for dates, and lists are JSON.
+fn kind(field: &Field) -> Type {
+    match columns::shape(field) {
+        (_, true) => Type::Json,
+        _ if field.list => Type::Json,
+        (Shape::Text, false) if field.kind == Kind::Date => Type::Time,
+        (shape, false) => Type::of(shape),
     }
 }
 
@@ -147,7 +133,7 @@ pub(super) fn quoted(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use trawl_common::settings;
-    use trawl_common::spider::ItemRule;
+    use trawl_common::spider::{From, ItemRule, PageField};
 
     use super::*;
 

@@ -3,20 +3,14 @@
 use regex::Regex;
 
 use super::given::Given;
-use crate::spider::Sited;
+use crate::spider::{Sited, pattern};
 
 /// A regular expression.
 pub(super) fn regex(given: &Given<'_>) -> Option<Sited<String>> {
     let text = given.words()?;
     match Regex::new(&text.value) {
         Ok(_) => Some(text),
-        // It draws the expression with a caret, over several lines: the last one says what is wrong.
-        Err(error) => {
-            let error = error.to_string();
-            let last = error.lines().last().unwrap_or_default();
-            let reason = last.strip_prefix("error: ").unwrap_or(last);
-            given.wrong(format_args!("is not a regular expression: {reason}"))
-        }
+        Err(error) => given.wrong(format_args!("is not a regular expression: {}", pattern::reason(&error))),
     }
 }
 

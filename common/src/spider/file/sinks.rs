@@ -53,7 +53,7 @@ fn lines(section: &mut Section<'_>) -> Option<Lines> {
 
 fn folder(section: &mut Section<'_>) -> Option<Folder> {
     let path = section.need("path", path);
-    let rotate = section.read("rotate", size).unwrap_or(ByteSize::gb(1));
+    let rotate = section.read("rotate", size).unwrap_or_else(Folder::usual_size);
     Some(Folder { path: path?, rotate })
 }
 
