@@ -1,0 +1,1 @@
+//! What trawl is measured against, and with.
