@@ -14,7 +14,7 @@ use trawl_common::time::UnixMs;
 
 use super::connection::{Broker, failed};
 use super::publisher::{self, Outgoing};
-use super::topology::Stream;
+use super::topology::{Stream, Topology};
 use super::{codec, names};
 
 /// Messages that the broker sends ahead: an item may have 8 MB.
@@ -63,19 +63,19 @@ pub struct Entry {
 /// The way to the stream.
 pub struct ItemStream {
     broker: Broker,
-    stream: Stream,
+    topology: Topology,
 }
 
 impl ItemStream {
     /// Connects to nothing yet.
     pub fn new(broker: &settings::RabbitMq, items: &Items) -> Result<Self> {
-        Ok(Self { broker: Broker::new(broker)?, stream: Stream::new(items) })
+        Ok(Self { broker: Broker::new(broker)?, topology: Topology::Items(Stream::new(items)) })
     }
 
     /// Connects, declares the stream, and begins to read.
     pub async fn read(&self, from: From) -> Result<ItemReader> {
         let connection = self.broker.open("trawl items").await?;
-        self.stream.declare(&connection).await?;
+        self.topology.declare(&connection).await?;
         // The mark comes after this reader's place too, wherever that is: it always meets the end.
         let (channel, consumer) = consume(&connection, from, PREFETCH).await?;
         let end = end(&connection).await?;

@@ -24,7 +24,7 @@ use async_trait::async_trait;
 use connection::Broker;
 use consumer::{Current, Session};
 use publisher::{Outgoing, Publisher};
-use topology::Topology;
+use topology::{Stream, Topology};
 use trawl_common::crawl::Books;
 use trawl_common::item::Item;
 use trawl_common::lane::Lane;
@@ -40,8 +40,10 @@ pub use self::items::{Entry, From, ItemReader, ItemStream};
 /// The queue on RabbitMQ.
 pub struct RabbitMq {
     broker: Arc<Broker>,
-    topology: Topology,
+    queues: Queues,
     publisher: Publisher,
+    /// With a connection of its own, once there are items.
+    items: Publisher,
     consuming: Current,
     sessions: AtomicU64,
 }
@@ -50,16 +52,28 @@ impl RabbitMq {
     /// Connects once and declares the topology.
     pub async fn connect(broker: &settings::RabbitMq, queues: &Queues, items: &Items) -> Result<Self> {
         let broker = Arc::new(Broker::new(broker)?);
-        let topology = Topology::new(queues, items);
-        let publisher = Publisher::new(Arc::clone(&broker), topology.clone());
+        let publisher = Publisher::new(Arc::clone(&broker), Topology::Urls(queues.clone()));
         publisher.channel().await?;
-        Ok(Self { broker, topology, publisher, consuming: Current::default(), sessions: AtomicU64::new(1) })
+        let stream = Topology::Items(Stream::new(items));
+        // What settings must mend is said at once; what the broker cannot do just now stops nobody who sends no items.
+        publisher
+            .declare(&stream)
+            .await
+            .or_else(|error| if error.is_temporary() { Ok(()) } else { Err(error) })?;
+        Ok(Self {
+            queues: queues.clone(),
+            publisher,
+            items: Publisher::new(Arc::clone(&broker), stream),
+            broker,
+            consuming: Current::default(),
+            sessions: AtomicU64::new(1),
+        })
     }
 
     /// Publishes the items of these pages; when it returns, the stream has them all.
     pub async fn publish_items(&self, pages: &[Page]) -> Result<()> {
         let items: Vec<&Item> = pages.iter().flat_map(|page| &page.items).collect();
-        self.publisher.send(items.into_iter().map(items::outgoing)).await
+        self.items.send(items.into_iter().map(items::outgoing)).await
     }
 
     /// The session that all these receipts belong to, and their tags; without those of older sessions.
@@ -90,7 +104,7 @@ impl Queue for RabbitMq {
     }
 
     fn time_to_live(&self, lane: Lane) -> Option<Duration> {
-        Some(self.topology.queues.lane(lane).ttl)
+        Some(self.queues.lane(lane).ttl)
     }
 
     fn wake(&self, until: UnixMs) -> UnixMs {
@@ -130,7 +144,7 @@ impl Queue for RabbitMq {
 
     async fn consume(&self, prefetch: u16) -> Result<Box<dyn Consumer>> {
         let connection = self.broker.open("trawl consumer").await?;
-        self.topology.declare(&connection).await?;
+        Topology::Urls(self.queues.clone()).declare(&connection).await?;
         let id = self.sessions.fetch_add(1, Ordering::Relaxed);
         let (session, consumer) = Session::open(id, connection, prefetch).await?;
         self.consuming.set(session);

@@ -62,12 +62,21 @@ impl Publisher {
         sent
     }
 
+    /// Declares something that others publish to.
+    pub(super) async fn declare(&self, topology: &Topology) -> Result<()> {
+        self.channel().await?;
+        match &*self.link.lock().await {
+            Some(link) => topology.declare(&link.connection).await,
+            None => Err(given_up()),
+        }
+    }
+
     /// How long it takes at most until all that is parked now has come back.
     pub(super) async fn longest_parked(&self) -> Result<Duration> {
         self.channel().await?;
         match &*self.link.lock().await {
             Some(link) => topology::longest_parked(&link.connection).await,
-            None => Err(Error::new(ErrorKind::Unavailable, "rabbitmq: the connection was given up just now")),
+            None => Err(given_up()),
         }
     }
 
@@ -93,6 +102,10 @@ impl Publisher {
         *link = Some(Link { connection, channel: channel.clone() });
         Ok(channel)
     }
+}
+
+fn given_up() -> Error {
+    Error::new(ErrorKind::Unavailable, "rabbitmq: the connection was given up just now")
 }
 
 async fn send_on(channel: &Channel, outgoing: impl IntoIterator<Item = Outgoing>) -> Result<()> {

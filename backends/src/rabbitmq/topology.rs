@@ -15,11 +15,14 @@ use super::names;
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
-/// Every queue and exchange, as the settings want them.
+/// What is declared on a connection before it is used.
 #[derive(Clone)]
-pub(super) struct Topology {
-    pub(super) queues: Queues,
-    stream: Stream,
+pub(super) enum Topology {
+    /// All that URLs and dead letters pass through, and the exchange of events.
+    Urls(Queues),
+    /// The stream of items. Apart from the others, as one that has lost its leader (seen on RabbitMQ 3.10, after a kill just
+    /// when it was declared) can be declared no more, and is to stop nobody who sends no items.
+    Items(Stream),
 }
 
 /// The stream of items, and how much it keeps: all without a limit.
@@ -30,18 +33,18 @@ pub(super) struct Stream {
 }
 
 impl Topology {
-    pub(super) fn new(queues: &Queues, items: &Items) -> Self {
-        Self { queues: queues.clone(), stream: Stream::new(items) }
-    }
-
     /// Declares all on a channel of its own: an error closes it.
     pub(super) async fn declare(&self, connection: &Connection) -> Result<()> {
         let channel = connection.create_channel().await.map_err(failed)?;
         let declaring = Declaring { channel: &channel };
-        declaring.letters(self.queues.kind).await?;
-        declaring.items(self.stream).await?;
-        declaring.lines(&self.queues).await?;
-        declaring.exchange(names::EVENTS, ExchangeKind::Topic).await?;
+        match self {
+            Self::Urls(queues) => {
+                declaring.letters(queues.kind).await?;
+                declaring.lines(queues).await?;
+                declaring.exchange(names::EVENTS, ExchangeKind::Topic).await?;
+            }
+            Self::Items(stream) => declaring.items(*stream).await?,
+        }
         // Nobody waits on this channel: failing to close it changes nothing.
         let _ = channel.close(200, "declared".into()).await;
         Ok(())
@@ -51,15 +54,6 @@ impl Topology {
 impl Stream {
     pub(super) fn new(items: &Items) -> Self {
         Self { max_age: items.retention, max_bytes: items.max_size.map(|size| size.as_u64()) }
-    }
-
-    /// Declares it on a channel of its own, with its exchange.
-    pub(super) async fn declare(self, connection: &Connection) -> Result<()> {
-        let channel = connection.create_channel().await.map_err(failed)?;
-        Declaring { channel: &channel }.items(self).await?;
-        // Nobody waits on this channel: failing to close it changes nothing.
-        let _ = channel.close(200, "declared".into()).await;
-        Ok(())
     }
 
     fn table(self) -> FieldTable {

@@ -227,12 +227,15 @@ impl Facts {
         let mut hits = Vec::new();
         for (index, fault) in self.faults.iter().enumerate() {
             let mine = fault.victim == Some(ask.who);
+            let pause = fault.to.saturating_sub(fault.from).min(TRYING_AGAIN);
             let hit = match fault.kind.subject() {
                 Subject::Producer => false,
                 Subject::Worker => mine && ask.asked <= fault.to && fault.from <= settled,
                 _ if fault.kind.empties_store() => ask.asked <= fault.to,
                 Subject::Store | Subject::Broker => {
-                    ask.asked <= fault.to + SETTLING && fault.from <= settled + fault.kind.reaches_back()
+                    // What is asked for while the worker still waits to try again is settled after that.
+                    ask.asked <= fault.to + pause + SETTLING
+                        && fault.from <= settled + fault.kind.reaches_back()
                 }
             };
             if !hit {
@@ -241,7 +244,6 @@ impl Facts {
             hits.push(index);
             if fault.from <= settled {
                 // What a fault hinders is settled after it.
-                let pause = fault.to.saturating_sub(fault.from).min(TRYING_AGAIN);
                 settled = settled.max(fault.to + pause + SETTLING);
             }
         }

@@ -154,6 +154,13 @@ fn what_a_fault_hinders_is_in_flight_until_it_can_be_settled() {
 }
 
 #[test]
+fn what_is_asked_for_while_a_worker_waits_to_try_again_is_settled_after_that() {
+    let is_blamed = |from, to| again(Kind::BrokerStop, None, from, to).0 > 0;
+    assert!(!is_blamed(94, 97), "three seconds that hindered it, and as long again");
+    assert!(is_blamed(96, 97), "it tried again long before");
+}
+
+#[test]
 fn a_letter_may_go_with_the_broker_that_held_it() {
     let mut facts = fair();
     letters(&mut facts).remove(0);
