@@ -12,7 +12,7 @@ RUN find . -type f ! -name Cargo.toml ! -name Cargo.lock ! -path '*/src/lib.rs' 
  && find . -name main.rs -exec sh -c 'for file; do echo "fn main() { }" >"$file"; done' sh {} +
 
 FROM rust:1-slim-bookworm AS build
-# SQLite, ring and zstd are C.
+# SQLite, ring, zstd and the allocator are C.
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends gcc libc6-dev make >/dev/null \
  && rm -rf /var/lib/apt/lists/*

@@ -42,7 +42,7 @@ def arguments():
     parser.add_argument("--programs", type=pathlib.Path, required=True, help="the folder of the release build")
     parser.add_argument("--servers", type=pathlib.Path, required=True, help="the folder given to scripts/servers")
     parser.add_argument("--peers", type=pathlib.Path, help="the folder that the peers are installed in")
-    parser.add_argument("--port", type=int, required=True, help="where nginx listens")
+    parser.add_argument("--port", type=int, default=18_080, help="where nginx listens, on 127.0.0.1 to 127.0.0.20")
     parser.add_argument("--pages", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", action="append", help="only those with this in their name; may be repeated")

@@ -22,6 +22,9 @@ http {{
     {listen}
     root {root};
     location = /robots.txt {{ return 404; }}
+    location /small/ {{
+      default_type text/html; return 200 "<title>$uri</title><p>A small page. <a href='/'>home</a>";
+    }}
     location ~ ^/(sitemap.xml|all.html)$ {{ root {folder}/$server_addr; }}
   }}
 }}

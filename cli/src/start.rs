@@ -12,6 +12,10 @@ use trawl_common::text::is_harmful;
 
 use crate::{Fail, Outcome};
 
+/// Pages, items and messages are many small texts of several threads.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Flags that every program has.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Global {

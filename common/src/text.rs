@@ -24,6 +24,9 @@ pub fn printable(text: &str, max: usize) -> String {
 /// `text` without control characters, with every run of white space folded to one space and none at its ends, cut to
 /// at most `max` bytes at a character's border.
 pub fn legible(text: &str, max: usize) -> String {
+    if text.len() <= max && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len().min(max));
     let mut gap = false;
     for c in text.chars() {

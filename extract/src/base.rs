@@ -29,6 +29,11 @@ pub(crate) fn resolve(base: &Url, link: &str) -> Option<String> {
     Some(url.into()).filter(|url: &String| url.len() <= MAX_URL_BYTES)
 }
 
+/// A link without its fragment, which changes nothing of what is asked for.
+pub(crate) fn without_fragment(link: &str) -> &str {
+    link.split('#').next().unwrap_or(link)
+}
+
 fn join(base: &Url, link: &str) -> Option<Url> {
     if link.len() > MAX_URL_BYTES { None } else { base.join(link).ok() }
 }

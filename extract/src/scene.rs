@@ -93,9 +93,11 @@ impl<'a> Scene<'a> {
 
     /// The page's links, absolute, each once, as many as an item can hold.
     fn links(&self) -> Vec<Raw<'a>> {
-        let mut seen = HashSet::new();
+        let (mut written, mut seen) = (HashSet::new(), HashSet::new());
         let mut room = MAX_LINKS;
-        let links = self.page.links.iter().filter_map(|link| base::link(self.base, &link.href));
+        // Half of a page's links are written like others of it, or lead to another part of the same page.
+        let links = self.page.links.iter().map(|link| base::without_fragment(&link.href));
+        let links = links.filter(|link| written.insert(*link)).filter_map(|link| base::link(self.base, link));
         let links = links.filter(|link| seen.insert(link.clone())).take_while(|link| {
             room = room.saturating_sub(link.as_str().len());
             room > 0

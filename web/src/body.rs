@@ -13,6 +13,9 @@ use super::failure;
 /// How much of an unpacked body is handed on at once.
 const PART: usize = 32 * 1024;
 
+/// The most room that is made for a body before it is there.
+const MOST_AHEAD: u64 = 256 * 1024;
+
 /// The limit of a body whose reader has limits of its own. Nested codings could make it busy with nothing.
 const MAX_STREAM: u64 = 2 << 30;
 
@@ -64,6 +67,7 @@ impl Body {
 
     /// All of it. What comes in one piece is not copied, and what says that it is too large is not read.
     pub(super) async fn read(mut self) -> Result<Bytes, Failure> {
+        let room;
         match &mut self.source {
             Source::Packed(reader) => {
                 let mut body = BytesMut::with_capacity(PART);
@@ -71,14 +75,17 @@ impl Body {
                 return Ok(body.freeze());
             }
             Source::Plain(response, _) => {
-                if response.content_length() > self.limit.or(Some(MAX_STREAM)) {
+                let announced = response.content_length();
+                if announced > self.limit.or(Some(MAX_STREAM)) {
                     return Err(too_large(self.limit));
                 }
+                room = announced.map_or(0, |length| length.min(MOST_AHEAD) as usize);
             }
         }
         let Some(first) = self.next().await? else { return Ok(Bytes::new()) };
         let Some(second) = self.next().await? else { return Ok(first) };
-        let mut body = BytesMut::from(first);
+        let mut body = BytesMut::with_capacity(room);
+        body.extend_from_slice(&first);
         body.extend_from_slice(&second);
         while let Some(part) = self.next().await? {
             body.extend_from_slice(&part);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::{FutureExt, StreamExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use trawl_common::backoff::Backoff;
@@ -28,8 +28,12 @@ use crate::turn::{NEAR, Turn, turns};
 /// What fails while the queue is away.
 const TAKING: &str = "taking messages";
 
-/// So many jobs wait for one robots.txt: the others would keep out those of other hosts.
+/// So many jobs wait for a robots.txt that takes its time: the others would keep out those of other hosts.
 const UNCLEAR_OF_ONE: usize = 16;
+
+/// Most come within this time, and the ladder takes a second: so long any number of jobs waits for one, and when there is no
+/// room for more, none are taken.
+const AT_ONCE: Duration = Duration::from_millis(250);
 
 /// How long URLs wait whose spider's file cannot be used.
 const UNREADY: Duration = Duration::from_secs(30);
@@ -49,6 +53,13 @@ pub(crate) struct Exits {
 struct Unclear {
     since: Instant,
     jobs: Vec<Job>,
+}
+
+impl Unclear {
+    /// Whether another job may wait for it.
+    fn has_room(&self) -> bool {
+        self.jobs.len() < UNCLEAR_OF_ONE || self.since.elapsed() < AT_ONCE
+    }
 }
 
 /// Takes messages and hands their jobs on when their turn comes.
@@ -113,6 +124,7 @@ impl Intake {
     async fn consume(&mut self, mut consumer: Box<dyn Consumer>, stop: &CancellationToken) {
         let most = usize::from(self.shared.settings.worker.concurrency).max(16);
         loop {
+            let crowded = self.crowded_until();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
@@ -129,7 +141,8 @@ impl Intake {
                     self.queue_up(jobs).await;
                 }
                 Some(Ok((origin, learnt))) = self.learning.join_next() => self.go_on(&origin, learnt).await,
-                taken = consumer.next(most) => match taken {
+                () = sleep_until(crowded.unwrap_or_else(Instant::now)), if crowded.is_some() => {}
+                taken = consumer.next(most), if crowded.is_none() => match taken {
                     Ok(deliveries) => self.receive(deliveries).await,
                     Err(error) => {
                         self.shared.health.fails(TAKING, &error);
@@ -222,13 +235,19 @@ impl Intake {
         self.aside.len() + self.unclear_jobs < room
     }
 
+    /// Until when no more is taken, because it would have no room to wait in for a robots.txt that may come at once.
+    fn crowded_until(&self) -> Option<Instant> {
+        let oldest = self.unclear.values().map(|unclear| unclear.since).min()?;
+        Some(oldest + AT_ONCE).filter(|&until| !self.has_room() && until > Instant::now())
+    }
+
     /// Lets a job wait for a robots.txt, of each origin a few. Where there is no room it comes back after as long again as
     /// the others have waited, so that a slow file costs it few ways round; and no more files are asked for at once than
     /// jobs can wait.
     async fn find_out(&mut self, origin: Origin, job: Job) {
         let has_room = self.has_room();
         let waited = match self.unclear.get_mut(&origin) {
-            Some(unclear) if has_room && unclear.jobs.len() < UNCLEAR_OF_ONE => {
+            Some(unclear) if has_room && unclear.has_room() => {
                 self.unclear_jobs += 1;
                 return unclear.jobs.push(job);
             }

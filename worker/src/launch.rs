@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use trawl_common::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::ports::{Claim, Start};
@@ -14,6 +15,7 @@ use trawl_common::settings::Acks;
 use trawl_common::time::UnixMs;
 
 use crate::Shared;
+use crate::gather::{MOMENT, gather};
 use crate::job::{Job, Ready};
 use crate::process::process;
 use crate::settle::Settlement;
@@ -45,6 +47,11 @@ impl Company {
             Self::None => 1,
         }
     }
+
+    /// How many slots are best filled together, so that one call counts their starts: an eighth.
+    fn at_once(self) -> u32 {
+        u32::try_from(self.most() / 8).unwrap_or(u32::MAX).max(1)
+    }
 }
 
 /// Starts jobs as slots come free, until `ready` is closed and empty; then waits for the running ones.
@@ -60,13 +67,8 @@ pub(crate) async fn run(
     let slots = Arc::new(Semaphore::new(most));
     let mut running = JoinSet::new();
     let mut jobs = Vec::with_capacity(most);
-    // One slot must be free; as many jobs as have slots then start in one step.
-    while let Ok(free) = Arc::clone(&slots).acquire_owned().await {
-        let most = 1 + slots.available_permits();
-        drop(free);
-        if ready.recv_many(&mut jobs, most).await == 0 {
-            break;
-        }
+    // As many jobs as have slots start in one step.
+    while gather(&mut ready, &mut jobs, free(&slots, company).await).await > 0 {
         while running.try_join_next().is_some() {}
         if stop.is_cancelled() {
             for Ready { job, .. } in jobs.drain(..) {
@@ -91,6 +93,14 @@ pub(crate) async fn run(
         }
     }
     while running.join_next().await.is_some() {}
+}
+
+/// Waits until a slot is free, and a moment for some more. Returns how many are; only the caller takes any.
+async fn free(slots: &Semaphore, company: Company) -> usize {
+    // It is never closed.
+    let _ = slots.acquire().await;
+    let _ = timeout(MOMENT, slots.acquire_many(company.at_once())).await;
+    slots.available_permits()
 }
 
 /// The page is not tried again: what it has done to this worker it would do to others.

@@ -14,6 +14,7 @@
 mod barren;
 #[cfg(feature = "cli")]
 pub mod cli;
+mod gather;
 mod intake;
 mod job;
 mod launch;
@@ -31,6 +32,7 @@ mod tally;
 mod ticket;
 mod turn;
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,32 +138,39 @@ pub async fn run(
         to_queue_up,
     );
     let exits = launch::Exits { missed, settle };
-    // Each ends when the one before it has ended and its channel is empty.
-    let pipeline = async {
-        tokio::join!(
-            intake.run(stop.clone()),
-            launch::run(
-                Arc::clone(&shared),
-                to_launch,
-                exits.clone(),
-                stop.clone(),
-                Company::Many(concurrency)
-            ),
-            launch::run(Arc::clone(&shared), to_launch_alone, exits, stop.clone(), Company::None),
-            settle::run(Arc::clone(&shared), to_settle),
-        )
-    };
+    // Each ends when the one before it has ended and its channel is empty; all with this function.
+    let mut pipeline = JoinSet::new();
+    pipeline.spawn(intake.run(stop.clone()));
+    for (jobs, company) in [(to_launch, Company::Many(concurrency)), (to_launch_alone, Company::None)] {
+        pipeline.spawn(launch::run(Arc::clone(&shared), jobs, exits.clone(), stop.clone(), company));
+    }
+    drop(exits);
+    pipeline.spawn(settle::run(Arc::clone(&shared), to_settle));
     let too_late = async {
         stop.cancelled().await;
         tokio::time::sleep(shared.settings.worker.shutdown_timeout).await;
     };
     tokio::select! {
-        _ = pipeline => shared.spiders.close().await,
-        () = too_late => give_back(&shared).await,
+        () = end(&mut pipeline) => shared.spiders.close().await,
+        () = too_late => {
+            pipeline.shutdown().await;
+            give_back(&shared).await;
+        }
     }
     let _ = tokio::time::timeout(LAST_WORD, shared.places.free(&*shared.ports.hosts)).await;
     info!(done = shared.tally.done(), failed = shared.tally.failed(), "stopped");
     Ok(())
+}
+
+/// Waits for the end of every part. A panic of one is the worker's.
+async fn end(parts: &mut JoinSet<()>) {
+    while let Some(ended) = parts.join_next().await {
+        if let Err(panicked) = ended
+            && let Ok(panic) = panicked.try_into_panic()
+        {
+            resume_unwind(panic);
+        }
+    }
 }
 
 /// Gives back what is in hand, if the servers let it: else they notice themselves that this worker is gone.

@@ -18,6 +18,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
 use crate::Shared;
+use crate::gather::gather;
 use crate::job::{Job, claim};
 use crate::links;
 use crate::remarks::{Remark, Remarks};
@@ -102,7 +103,7 @@ impl Settled {
 /// Settles what comes, in batches, until every sender is gone.
 pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Settlement>) {
     let mut batch = Vec::with_capacity(BATCH);
-    while settlements.recv_many(&mut batch, BATCH).await > 0 {
+    while gather(&mut settlements, &mut batch, BATCH).await > 0 {
         let mut plan = Plan::default();
         for settlement in batch.drain(..) {
             match settlement {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 use trawl_common::ports::{Error, ErrorKind, Result};
 
@@ -197,6 +198,8 @@ fn unusable(error: &rusqlite::Error, file: &dyn std::fmt::Display) -> Error {
 fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
     db.busy_timeout(Duration::ZERO)?;
     db.set_prepared_statement_cache_capacity(64);
+    // The planner would else look at each value to see whether a partial index fits it, and so compile the statement anew.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.execute_batch(
         "PRAGMA locking_mode = EXCLUSIVE;
          PRAGMA journal_mode = WAL;
