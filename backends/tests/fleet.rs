@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use trawl_backends::rabbitmq::RabbitMq;
 use trawl_backends::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts, RedisPages};
 use trawl_common::ports::{Cache, Frontier, Pages};
-use trawl_common::settings::{self, Items, QueueType, Queues, Redis, ServerUrl};
+use trawl_common::settings::{self, Dedup, Items, QueueType, Queues, Redis, ServerUrl};
 use trawl_testkit::conformance::control::Helm;
 use trawl_testkit::conformance::hosts::Doors;
 use trawl_testkit::conformance::queue::Engine;
@@ -24,7 +24,7 @@ async fn link(url: ServerUrl) -> Link {
 }
 
 async fn helm_on(redis: ServerUrl, patience: Duration) -> Helm {
-    let redis = Arc::new(RedisFrontier::new(link(redis).await, patience));
+    let redis = Arc::new(RedisFrontier::new(link(redis).await, patience, Dedup::Plain));
     Helm { frontier: redis.clone(), control: redis }
 }
 
