@@ -1,12 +1,13 @@
 -- Takes in what was not seen: marks it seen, writes its record, and puts it in the outbox.
--- keys: crawl, pending, outbox, hosts. Each entry: url, short, lane, depth, deadline, referrer; with `most` for each host. Returns for each: 1 new, 0 seen, 2 left out because its host has `most`.
+-- keys: crawl, pending, outbox, hosts. Each entry: url, short, lane, depth, deadline, referrer; with `most` for each host.
+-- Returns for each: 1 new, 0 seen, 2 left out because its host has `most`.
 local function take_in(keys, seen, id, entries, most)
   local answer = {}
   if #entries == 0 then
     return answer
   end
   local known = knows(seen, entries)
-  local now = int(now_ms())
+  local now = now_ms()
   local records, outbox, fresh, twice, hosts, books = {}, {}, {}, {}, {}, {}
 
   local function has_room(host)
@@ -28,9 +29,8 @@ local function take_in(keys, seen, id, entries, most)
       twice[url] = true
       fresh[#fresh + 1] = entry
       records[#records + 1] = url
-      records[#records + 1] =
-        table.concat({'n', now, '- 0 0', entry.lane, entry.depth, entry.deadline, entry.referrer}, ' ')
-      outbox[#outbox + 1] = now
+      records[#records + 1] = format(new_record('n', now, entry.lane, entry.depth, entry.deadline, entry.referrer))
+      outbox[#outbox + 1] = int(now)
       outbox[#outbox + 1] = id .. ' ' .. url
       add(hosts, host .. ' admitted', 1)
     end

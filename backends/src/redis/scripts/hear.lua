@@ -49,10 +49,7 @@ local function record_of(url, at)
   learn(seen, entries)
   redis.call('HINCRBY', KEYS[1], 'admitted', 1)
   redis.call('HINCRBY', KEYS[7], host_of(url) .. ' admitted', 1)
-  return {
-    state = 'q', since = now, holder = '-', starts = 0, attempts = 0, lane = ARGV[at + 2], depth = ARGV[at + 3],
-    deadline = ARGV[at + 4], referrer = ARGV[at + 5],
-  }, true
+  return new_record('q', now, unpack(ARGV, at + 2, at + 5)), true
 end
 
 local function is_free(record)
@@ -81,7 +78,7 @@ local function hear(record, is_new)
     if full then
       return -5, 0, '-'
     end
-    return record.attempts, record.starts, record.deadline == '-' and '-' or int(tonumber(record.deadline) + idle)
+    return record.attempts, record.starts, record.deadline and int(record.deadline + idle) or '-'
   elseif is_held(record) then
     return -3, 0, int(record.since + possession + 1)
   end

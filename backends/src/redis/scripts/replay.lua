@@ -13,10 +13,7 @@ for i = 3, #ARGV, 2 do
   if text and redis.call('HEXISTS', KEYS[4], url) == 0 then
     local note = cjson.decode(text)
     local referrer = note.referrer ~= cjson.null and note.referrer or '-'
-    local record = {
-      state = 'n', since = now, holder = '-', starts = 0, attempts = 0, lane = note.lane, depth = int(note.depth),
-      deadline = '-', referrer = referrer,
-    }
+    local record = new_record('n', now, note.lane, int(note.depth), '-', referrer)
     redis.call('HSET', KEYS[4], url, format(record))
     redis.call('ZADD', KEYS[5], int(now), ARGV[1] .. ' ' .. url)
     seen[#seen + 1] = {url = url, short = ARGV[i + 1]}
