@@ -231,7 +231,8 @@ async fn says_what_a_set_says(steps: &[Step]) {
             }
             Step::Cancel => {
                 frontier.cancel(&lease.crawl).await.unwrap();
-                pending.drain().for_each(|page| drop(seen.remove(&page)));
+                seen.retain(|page| !pending.contains(page));
+                pending.clear();
                 let () = store.link.clone().del("{crawled_urls}:lease").await.unwrap();
                 lease = open(&frontier, &(number + 1).to_string()).await;
             }

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dedup {
-    /// One set of URLs: some 110 bytes for each.
+    /// One set of URLs: some 120 bytes for each.
     #[default]
     Plain,
-    /// Sets of 64-bit integers, the starts of the URLs' fingerprints: less than 10 bytes for each. Which URLs they are
+    /// Sets of 64-bit integers, the starts of the URLs' fingerprints: some 10 bytes for each. Which URLs they are
     /// cannot be told.
     Packed,
 }
