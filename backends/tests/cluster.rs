@@ -9,7 +9,7 @@ use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use trawl_backends::rabbitmq::RabbitMq;
 use trawl_backends::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts, RedisPages};
 use trawl_common::ports::{Cache, Error, ErrorKind, Frontier, Pages};
-use trawl_common::settings::{self, Items, Queues, Redis, ServerUrl};
+use trawl_common::settings::{self, Dedup, Items, Queues, Redis, ServerUrl};
 use trawl_testkit::cluster;
 use trawl_testkit::conformance::control::Helm;
 use trawl_testkit::conformance::hosts::Doors;
@@ -30,7 +30,8 @@ async fn link() -> Link {
 }
 
 async fn helm_on(redis: &Redis, patience: Duration) -> Helm {
-    let redis = Arc::new(RedisFrontier::new(redis::connect(redis).await.unwrap(), patience));
+    let link = redis::connect(redis).await.unwrap();
+    let redis = Arc::new(RedisFrontier::new(link, patience, redis.dedup));
     Helm { frontier: redis.clone(), control: redis }
 }
 
@@ -74,6 +75,33 @@ trawl_testkit::control_conformance!(helm, brief_helm);
 trawl_testkit::hosts_conformance!(hosts);
 trawl_testkit::cache_conformance!(cache);
 trawl_testkit::pages_conformance!(pages);
+
+mod packed {
+    use super::*;
+
+    fn redis() -> Redis {
+        Redis { dedup: Dedup::Packed, ..cluster::redis() }
+    }
+
+    async fn frontier() -> (Shared, Arc<dyn Frontier>) {
+        (STORE.read().await, helm_on(&redis(), LONG).await.frontier)
+    }
+
+    async fn brief_frontier() -> (Shared, Arc<dyn Frontier>) {
+        (STORE.read().await, helm_on(&redis(), BRIEF).await.frontier)
+    }
+
+    async fn helm() -> (Own, Helm) {
+        (emptied().await, helm_on(&redis(), LONG).await)
+    }
+
+    async fn brief_helm() -> (Own, Helm) {
+        (emptied().await, helm_on(&redis(), BRIEF).await)
+    }
+
+    trawl_testkit::frontier_conformance!(frontier, brief_frontier);
+    trawl_testkit::control_conformance!(helm, brief_helm);
+}
 
 mod rabbitmq {
     use super::*;

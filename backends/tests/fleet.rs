@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use trawl_backends::rabbitmq::RabbitMq;
 use trawl_backends::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts, RedisPages};
 use trawl_common::ports::{Cache, Frontier, Pages};
-use trawl_common::settings::{self, Items, QueueType, Queues, Redis, ServerUrl};
+use trawl_common::settings::{self, Dedup, Items, QueueType, Queues, Redis, ServerUrl};
 use trawl_testkit::conformance::control::Helm;
 use trawl_testkit::conformance::hosts::Doors;
 use trawl_testkit::conformance::queue::Engine;
@@ -24,7 +24,7 @@ async fn link(url: ServerUrl) -> Link {
 }
 
 async fn helm_on(redis: ServerUrl, patience: Duration) -> Helm {
-    let redis = Arc::new(RedisFrontier::new(link(redis).await, patience));
+    let redis = Arc::new(RedisFrontier::new(link(redis).await, patience, Dedup::Plain));
     Helm { frontier: redis.clone(), control: redis }
 }
 
@@ -114,5 +114,58 @@ proptest! {
             let connect = async || Ok(helm_on(redis.clone(), LONG).await);
             obeys_the_model(connect, AfterCrash::Held, &steps).await.unwrap();
         });
+    }
+}
+
+mod records {
+    use trawl_common::lane::Lane;
+    use trawl_common::message::Message;
+    use trawl_common::names::{CrawlRef, SpiderName};
+    use trawl_common::ports::{Heard, NewUrl, Terms};
+    use trawl_common::time::UnixMs;
+    use trawl_common::url::CanonicalUrl;
+
+    use super::*;
+
+    const PENDING: &str = "{crawled_urls}:pending:c";
+
+    /// A frontier on which a URL with a deadline was admitted, and its record.
+    async fn admitted() -> (Link, RedisFrontier, Message, String) {
+        let link = link(servers::own_database().await).await;
+        let frontier = RedisFrontier::new(link.clone(), LONG, Dedup::Plain);
+        let crawl = CrawlRef { id: "c".parse().unwrap(), spider: SpiderName::default() };
+        let lease = frontier.open(&crawl, Terms::default(), "producer", LONG).await.unwrap();
+        let url = CanonicalUrl::parse("http://site.example/0").unwrap();
+        let url = NewUrl { deadline: Some(UnixMs::now().plus(LONG)), ..NewUrl::seed(url, Lane::Bulk) };
+        frontier.admit(&lease, std::slice::from_ref(&url)).await.unwrap();
+        let message = url.message(&crawl);
+        let text = read(&link, &message).await;
+        (link, frontier, message, text)
+    }
+
+    async fn read(link: &Link, message: &Message) -> String {
+        let mut read = ::redis::cmd("HGET");
+        read.arg(PENDING).arg(message.url.as_str()).query_async(&mut link.clone()).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_usual_record_is_an_instant_and_how_long_it_is_until_the_deadline() {
+        let (_, _, message, text) = admitted().await;
+        let (since, left) = text.strip_prefix('n').and_then(|rest| rest.split_once('+')).unwrap();
+        let deadline = since.parse::<u64>().unwrap() + left.parse::<u64>().unwrap();
+        assert_eq!(Some(UnixMs(deadline)), message.deadline);
+    }
+
+    #[tokio::test]
+    async fn a_record_as_they_were_before_they_were_short_is_read() {
+        let (link, frontier, message, _) = admitted().await;
+        let mut write = ::redis::cmd("HSET");
+        write.arg(PENDING).arg(message.url.as_str()).arg("p 5000 - 0 2 priority 3 7000 http://site.example/");
+        let () = write.query_async(&mut link.clone()).await.unwrap();
+        let worker = "w".parse().unwrap();
+        let heard = frontier.hear(&worker, std::slice::from_ref(&message)).await.unwrap();
+        assert_eq!(heard, [Heard::Take { attempts: 2, starts: 0, deadline: Some(UnixMs(7000)) }]);
+        let text = read(&link, &message).await;
+        assert!(text.starts_with('h') && text.ends_with(" p3 http://site.example/ w 0 2"), "{text}");
     }
 }

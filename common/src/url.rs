@@ -257,6 +257,11 @@ impl Fingerprint {
         first.copy_from_slice(&digest[..16]);
         Self(first)
     }
+
+    /// Its first 64 bits as a signed number, big-endian: what a packed dedup keeps of a URL.
+    pub fn short(self) -> i64 {
+        (u128::from_be_bytes(self.0) >> 64) as i64
+    }
 }
 
 impl FromStr for Fingerprint {
@@ -352,6 +357,7 @@ mod tests {
         let fingerprint = Fingerprint::of("abc");
         assert_eq!(fingerprint.to_string(), "ba7816bf8f01cfea414140de5dae2223");
         assert_eq!(fingerprint.to_string().parse(), Ok(fingerprint));
+        assert_eq!(fingerprint.short(), 0xba78_16bf_8f01_cfea_u64 as i64);
         for nonsense in ["", "ba78", "+a7816bf8f01cfea414140de5dae2223", "xa7816bf8f01cfea414140de5dae2223"] {
             assert_eq!(nonsense.parse::<Fingerprint>(), Err(InvalidFingerprint));
         }

@@ -12,7 +12,7 @@ use trawl_common::settings::{Node, RabbitMq, Redis, ServerUrl};
 /// When no cluster is named: a test does not pass because it could not run.
 pub fn redis() -> Redis {
     let (url, nodes) = (ServerUrl::new(var("REDIS_CLUSTER_URL")), nodes("REDIS_CLUSTER_NODES"));
-    Redis { url, cluster: true, nodes, ca: None }
+    Redis { url, cluster: true, nodes, ..Redis::default() }
 }
 
 /// The Redis Cluster over TLS, by the authority of the tests.
@@ -21,7 +21,7 @@ pub fn redis() -> Redis {
 /// As `redis`.
 pub fn redis_tls() -> Redis {
     let url = ServerUrl::new(var("REDIS_CLUSTER_TLS_URL"));
-    Redis { url, cluster: true, nodes: Vec::new(), ca: Some(authority()) }
+    Redis { url, cluster: true, ca: Some(authority()), ..Redis::default() }
 }
 
 /// The Redis that is in no cluster, over TLS.

@@ -41,7 +41,7 @@ impl Desk {
     async fn of_fleet(settings: Settings) -> Result<Self, Fail> {
         let redis = redis::connect(&settings.redis).await?;
         let hosts = Arc::new(RedisHosts::new(redis.clone()));
-        let redis = Arc::new(RedisFrontier::new(redis, settings.recovery.patience));
+        let redis = Arc::new(RedisFrontier::new(redis, settings.recovery.patience, settings.redis.dedup));
         Ok(Self { frontier: redis.clone(), control: redis, hosts, settings, embedded: None })
     }
 

@@ -8,6 +8,7 @@ mod desk;
 mod dlq;
 mod hosts;
 mod items;
+mod pack;
 mod settings;
 mod spider;
 mod status;
@@ -52,6 +53,8 @@ enum Command {
     Spider(spider::Args),
     /// Read what the fleet has scraped: the items in its stream
     Items(items::Args),
+    /// Pack what spiders have seen, so that it takes a tenth of the memory; crawls go on meanwhile
+    Pack(pack::Args),
     /// Show or check the settings
     Config(settings::Args),
     /// Read sitemaps into the fleet's queues (the program `producer`)
@@ -78,6 +81,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Hosts(args) => args.run(global).await,
         Command::Spider(args) => args.run(global).await,
         Command::Items(args) => args.run(global).await,
+        Command::Pack(args) => args.run(global).await,
         Command::Config(args) => args.run(&global),
         Command::Producer(args) => args.run(global).await,
         Command::Worker(args) => args.run(global).await,

@@ -13,6 +13,7 @@ use super::RedisFrontier;
 use super::failed;
 use super::frontier::{BATCH, corrupt, over};
 use super::keys::CrawlKeys;
+use super::seen::entry;
 
 /// Failed URLs in one page, about.
 const PAGE: usize = 500;
@@ -82,10 +83,10 @@ impl Control for RedisFrontier {
         for batch in urls.chunks(BATCH) {
             let mut call = self.scripts.replay.prepare_invoke();
             call.key(&old.crawl).key(&new.crawl).key(&old.failed).key(&new.pending);
-            call.key(&new.outbox).key(&new.seen).key(&old.gone).key(&new.hosts);
+            call.key(&new.outbox).key(&new.seen.plain).key(&new.seen.packed).key(&old.gone).key(&new.hosts);
             call.arg(into.id.as_str()).arg(u8::from(from == into));
             for url in batch {
-                call.arg(url.as_str());
+                entry(&mut call, url.as_str());
             }
             let answer: Vec<String> = self.run(&call).await?;
             match answer.split_first() {

@@ -13,11 +13,13 @@ use trawl_common::ports::{
     Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, Linking, MAX_STARTS, NewUrl,
     Parking, Probe, Result, Start, Sweep, Taken, Terms, WorkerState,
 };
+use trawl_common::settings::Dedup;
 use trawl_common::url::CanonicalUrl;
 
 use super::hear::Ear;
 use super::keys::{self, CrawlKeys};
 use super::scripts::Scripts;
+use super::seen::{entry, seen_keys};
 use super::sweep::Round;
 use super::{Link, control, failed};
 
@@ -36,8 +38,11 @@ pub struct RedisFrontier {
 
 impl RedisFrontier {
     /// On this connection. After `patience` without a sign something counts as lost.
-    pub fn new(redis: Link, patience: Duration) -> Self {
-        Self { redis, scripts: Scripts::new(), patience, round: Mutex::default() }
+    ///
+    /// Whether what a spider has seen is a set of URLs or packed is told by Redis; of one that has seen nothing yet it will be
+    /// as `dedup` says.
+    pub fn new(redis: Link, patience: Duration, dedup: Dedup) -> Self {
+        Self { redis, scripts: Scripts::new(dedup), patience, round: Mutex::default() }
     }
 
     /// How long a worker may hold a record without keeping it.
@@ -270,14 +275,18 @@ impl Frontier for RedisFrontier {
             for places in places.chunks(BATCH) {
                 let mut call = self.scripts.finish.prepare_invoke();
                 call.key(&keys.crawl).key(&keys.pending).key(&keys.failed).key(&keys.outbox).key(&keys.gone);
-                call.key(&keys.seen).key(&keys.own).key(&keys.begun).key(&keys.hosts).arg(crawl.id.as_str());
+                seen_keys(&mut call, &keys);
+                call.key(&keys.begun).key(&keys.hosts).arg(crawl.id.as_str());
                 for &at in places {
                     let finish = &finishes[at];
-                    call.arg(finish.claim.url.as_str()).arg(finish.terminal.as_str());
-                    call.arg(finish.why.unwrap_or_default()).arg(finish.bytes);
+                    entry(&mut call, finish.claim.url.as_str());
+                    call.arg(finish.terminal.as_str()).arg(finish.why.unwrap_or_default()).arg(finish.bytes);
                     call.arg(finish.note.as_ref().map(control::encode).unwrap_or_default());
-                    call.arg(finish.landed.as_ref().map_or("", CanonicalUrl::as_str))
-                        .arg(finish.missing.join("\n"));
+                    match &finish.landed {
+                        Some(url) => entry(&mut call, url.as_str()),
+                        None => drop(call.arg("").arg("")),
+                    }
+                    call.arg(finish.missing.join("\n"));
                 }
                 let answer: Vec<bool> = self.run(&call).await?;
                 for (&at, told) in places.iter().zip(answer) {
@@ -289,9 +298,7 @@ impl Frontier for RedisFrontier {
     }
 
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool> {
-        let keys = CrawlKeys::new(crawl);
-        let seen = if self.read_terms(crawl).await?.recrawl.is_never() { keys.seen } else { keys.own };
-        self.query(redis::cmd("SISMEMBER").arg(seen).arg(url.as_str())).await
+        self.knows(crawl, url).await
     }
 
     async fn sweep(&self, worker: &WorkerId) -> Result<Sweep> {
@@ -346,17 +353,15 @@ impl Frontier for RedisFrontier {
 }
 
 fn admission_keys(call: &mut ScriptInvocation<'_>, keys: &CrawlKeys) {
-    call.key(&keys.crawl)
-        .key(&keys.seen)
-        .key(&keys.own)
-        .key(&keys.pending)
-        .key(&keys.outbox)
-        .key(&keys.hosts);
+    call.key(&keys.crawl);
+    seen_keys(call, keys);
+    call.key(&keys.pending).key(&keys.outbox).key(&keys.hosts);
 }
 
 fn admission_args(call: &mut ScriptInvocation<'_>, urls: &[NewUrl]) {
     for url in urls {
-        call.arg(url.url.as_str()).arg(url.lane.as_str());
+        entry(call, url.url.as_str());
+        call.arg(url.lane.as_str());
         call.arg(optional(url.deadline.map(|deadline| deadline.0))).arg(url.depth);
     }
 }

@@ -8,6 +8,7 @@ use trawl_common::time::UnixMs;
 use super::RedisFrontier;
 use super::frontier::{BATCH, by_crawl, corrupt, optional};
 use super::keys::CrawlKeys;
+use super::seen::{entry, seen_keys};
 
 /// What the script says of a message that is to go round once more.
 const SEND_AGAIN: i64 = -2;
@@ -56,12 +57,15 @@ impl RedisFrontier {
     ) -> Result<Vec<Heard>> {
         let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.hear.prepare_invoke();
-        call.key(&keys.crawl).key(&keys.seen).key(&keys.own).key(&keys.pending).key(&keys.hosts);
+        call.key(&keys.crawl);
+        seen_keys(&mut call, &keys);
+        call.key(&keys.pending).key(&keys.hosts);
         call.arg(worker.as_str()).arg(crawl.spider.as_str());
         call.arg(u8::from(crawl.is_adhoc())).arg(u8::from(ear == Ear::Keeping));
         call.arg(self.possession().as_millis() as u64);
         for message in messages {
-            call.arg(message.url.as_str()).arg(message.lane.as_str()).arg(message.depth);
+            entry(&mut call, message.url.as_str());
+            call.arg(message.lane.as_str()).arg(message.depth);
             call.arg(optional(message.deadline.map(|deadline| deadline.0)));
             call.arg(optional(message.referrer.as_ref())).arg(u8::from(message.is_ours));
         }

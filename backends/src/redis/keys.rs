@@ -24,12 +24,28 @@ fn seen_name(spider: &SpiderName) -> String {
     }
 }
 
+/// The keys of a set of URLs, in both its forms (`scripts/seen.lua`).
+pub(super) struct SeenKeys {
+    /// Set: the URLs.
+    pub(super) plain: String,
+    /// Hash: how many URLs and buckets there are. Each bucket is a set of its own, `<packed>:<number>`.
+    pub(super) packed: String,
+}
+
+impl SeenKeys {
+    /// What a spider has seen.
+    pub(super) fn of_spider(spider: &SpiderName) -> Self {
+        let plain = seen_name(spider);
+        Self { packed: format!("{{{plain}}}:p"), plain }
+    }
+}
+
 /// The keys of one crawl; all in the slot of its spider.
 pub(super) struct CrawlKeys {
     /// What its spider has seen.
-    pub(super) seen: String,
+    pub(super) seen: SeenKeys,
     /// What it has seen itself, if it fetches again what was crawled before.
-    pub(super) own: String,
+    pub(super) own: SeenKeys,
     /// What is under way in it, if it may do only so many pages.
     pub(super) begun: String,
     pub(super) hosts: String,
@@ -46,7 +62,11 @@ impl CrawlKeys {
         let seen = seen_name(&crawl.spider);
         let id: &CrawlId = &crawl.id;
         Self {
-            own: format!("{{{seen}}}:seen:{id}"),
+            seen: SeenKeys::of_spider(&crawl.spider),
+            own: SeenKeys {
+                plain: format!("{{{seen}}}:seen:{id}"),
+                packed: format!("{{{seen}}}:seen:{id}:p"),
+            },
             begun: format!("{{{seen}}}:begun:{id}"),
             hosts: format!("{{{seen}}}:hosts:{id}"),
             pending: format!("{{{seen}}}:pending:{id}"),
@@ -55,7 +75,6 @@ impl CrawlKeys {
             failed: format!("{{{seen}}}:failed:{id}"),
             gone: format!("{{{seen}}}:gone:{id}"),
             lease: format!("{{{seen}}}:lease"),
-            seen,
         }
     }
 }
@@ -97,10 +116,14 @@ mod tests {
     fn a_crawls_keys_share_the_slot_of_the_dedup_set() {
         let crawl = |spider: &str| CrawlRef { id: "c1".parse().unwrap(), spider: spider.parse().unwrap() };
         let keys = CrawlKeys::new(&crawl("default"));
-        assert_eq!(keys.seen, "crawled_urls");
+        assert_eq!((&*keys.seen.plain, &*keys.seen.packed), ("crawled_urls", "{crawled_urls}:p"));
         assert_eq!(keys.pending, "{crawled_urls}:pending:c1");
         let keys = CrawlKeys::new(&crawl("docs"));
-        assert_eq!(keys.seen, "crawled_urls:docs");
+        assert_eq!((&*keys.seen.plain, &*keys.seen.packed), ("crawled_urls:docs", "{crawled_urls:docs}:p"));
+        assert_eq!(
+            (&*keys.own.plain, &*keys.own.packed),
+            ("{crawled_urls:docs}:seen:c1", "{crawled_urls:docs}:seen:c1:p")
+        );
         assert_eq!(keys.crawl, "{crawled_urls:docs}:crawl:c1");
     }
 }

@@ -4,29 +4,28 @@
 //! half-way. Finishing and clearing free memory, and are let through.
 
 use redis::Script;
+use trawl_common::settings::Dedup;
 
 macro_rules! script {
     ($file:literal) => {
-        script!("#!lua\n", $file)
-    };
-    ($head:literal, $file:literal) => {
         Script::new(concat!(
-            $head,
+            "#!lua\n",
             include_str!("scripts/record.lua"),
             include_str!(concat!("scripts/", $file))
         ))
     };
 }
 
-macro_rules! admission {
-    ($file:literal) => {
-        Script::new(concat!(
-            "#!lua\n",
-            include_str!("scripts/record.lua"),
-            include_str!("scripts/admission.lua"),
-            include_str!(concat!("scripts/", $file))
-        ))
-    };
+/// A script that looks into what was seen. A set that it begins has the form `dedup`.
+fn seeing(dedup: Dedup, head: &str, body: &str) -> Script {
+    let begins_packed = dedup == Dedup::Packed;
+    let (record, seen) = (include_str!("scripts/record.lua"), include_str!("scripts/seen.lua"));
+    Script::new(&format!("{head}\nlocal BEGINS_PACKED = {begins_packed}\n{record}{seen}{body}"))
+}
+
+/// The script that packs a plain set.
+pub(super) fn pack() -> Script {
+    seeing(Dedup::Packed, "#!lua", include_str!("scripts/pack.lua"))
 }
 
 /// Every script of the frontier.
@@ -50,30 +49,37 @@ pub(super) struct Scripts {
     pub(super) tide: Script,
     pub(super) command: Script,
     pub(super) replay: Script,
+    pub(super) has_seen: Script,
+    pub(super) forget: Script,
 }
 
 impl Scripts {
-    pub(super) fn new() -> Self {
+    /// A set of URLs that a script begins has the form `dedup`.
+    pub(super) fn new(dedup: Dedup) -> Self {
+        let admission =
+            |body| seeing(dedup, "#!lua", &[include_str!("scripts/admission.lua"), body].concat());
         Self {
             open: script!("open.lua"),
             renew: script!("renew.lua"),
-            admit: admission!("admit.lua"),
-            follow: admission!("follow.lua"),
+            admit: admission(include_str!("scripts/admit.lua")),
+            follow: admission(include_str!("scripts/follow.lua")),
             confirm: script!("confirm.lua"),
             close: script!("close.lua"),
-            hear: script!("hear.lua"),
+            hear: seeing(dedup, "#!lua", include_str!("scripts/hear.lua")),
             start: script!("start.lua"),
             park: script!("park.lua"),
             release: script!("release.lua"),
-            finish: script!("#!lua flags=allow-oom\n", "finish.lua"),
+            finish: seeing(dedup, "#!lua flags=allow-oom", include_str!("scripts/finish.lua")),
             hold: script!("hold.lua"),
             sweep: script!("sweep.lua"),
             tend: script!("tend.lua"),
             wait: script!("await.lua"),
-            clear: script!("#!lua flags=allow-oom\n", "clear.lua"),
+            clear: seeing(dedup, "#!lua flags=allow-oom", include_str!("scripts/clear.lua")),
             tide: script!("tide.lua"),
             command: script!("command.lua"),
-            replay: script!("replay.lua"),
+            replay: seeing(dedup, "#!lua", include_str!("scripts/replay.lua")),
+            has_seen: seeing(dedup, "#!lua flags=no-writes", include_str!("scripts/has_seen.lua")),
+            forget: seeing(dedup, "#!lua flags=allow-oom", include_str!("scripts/forget.lua")),
         }
     }
 }

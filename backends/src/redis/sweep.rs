@@ -176,13 +176,17 @@ impl RedisFrontier {
         Ok(told == "await")
     }
 
-    /// Clears up after a crawl that is over, or that has done all that it may. Returns how much is left.
+    /// Clears up after a crawl that is over, or that has done all that it may. Returns how much there was to do.
     pub(super) async fn clear_step(&self, crawl: &CrawlRef) -> Result<u64> {
         let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.clear.prepare_invoke();
-        call.key(&keys.crawl).key(&keys.pending).key(&keys.gone).key(&keys.seen).key(&keys.outbox);
-        call.key(&keys.own).key(&keys.begun).key(&keys.hosts).arg(crawl.id.as_str());
-        self.run(&call).await
+        call.key(&keys.crawl).key(&keys.pending).key(&keys.gone).key(&keys.outbox);
+        call.key(&keys.own.plain).key(&keys.own.packed).key(&keys.begun).key(&keys.hosts);
+        call.arg(crawl.id.as_str());
+        let answer: Vec<String> = self.run(&call).await?;
+        let Some((left, gone)) = answer.split_first() else { return Err(corrupt("clear")) };
+        self.forget(&keys, gone).await?;
+        left.parse().map_err(|_| corrupt("clear"))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Settings: defaults <- `trawl.toml` <- environment <- flags, each key checked.
 
+mod dedup;
 mod load;
 mod network;
 mod node;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytesize::ByteSize;
+pub use dedup::Dedup;
 pub use load::{Invalid, Source};
 pub use network::{Network, NoNetwork};
 pub use node::{NoNode, Node};
@@ -102,6 +104,8 @@ pub struct Redis {
     pub nodes: Vec<Node>,
     /// A PEM file with the certificates to trust in place of the system's; for the cache's Redis too.
     pub ca: Option<PathBuf>,
+    /// The form that the dedup of a spider has which has none yet.
+    pub dedup: Dedup,
 }
 
 /// `[cache]`
@@ -361,7 +365,13 @@ impl Default for RabbitMq {
 
 impl Default for Redis {
     fn default() -> Self {
-        Self { url: ServerUrl::new("redis://127.0.0.1:6379/0"), cluster: false, nodes: Vec::new(), ca: None }
+        Self {
+            url: ServerUrl::new("redis://127.0.0.1:6379/0"),
+            cluster: false,
+            nodes: Vec::new(),
+            ca: None,
+            dedup: Dedup::Plain,
+        }
     }
 }
 

@@ -1,18 +1,13 @@
 -- Takes in what was not seen: marks it seen, writes its record, and puts it in the outbox.
--- keys: crawl, seen (its spider's), own (its own), pending, outbox, hosts. Each entry: url, lane, depth, deadline, referrer;
--- with `most` for each host. Returns for each: 1 new, 0 seen, 2 left out because its host has `most`.
-local function take_in(keys, id, entries, most)
+-- keys: crawl, pending, outbox, hosts. Each entry: url, short, lane, depth, deadline, referrer; with `most` for each host.
+-- Returns for each: 1 new, 0 seen, 2 left out because its host has `most`.
+local function take_in(keys, seen, id, entries, most)
   local answer = {}
   if #entries == 0 then
     return answer
   end
-  local seen = is_recrawl(keys.crawl) and keys.own or keys.seen
-  local urls = {}
-  for i, entry in ipairs(entries) do
-    urls[i] = entry.url
-  end
-  local known = redis.call('SMISMEMBER', seen, unpack(urls))
-  local now = int(now_ms())
+  local known = knows(seen, entries)
+  local now = now_ms()
   local records, outbox, fresh, twice, hosts, books = {}, {}, {}, {}, {}, {}
 
   local function has_room(host)
@@ -32,17 +27,16 @@ local function take_in(keys, id, entries, most)
     end
     if answer[i] == 1 then
       twice[url] = true
-      fresh[#fresh + 1] = url
+      fresh[#fresh + 1] = entry
       records[#records + 1] = url
-      records[#records + 1] =
-        table.concat({'n', now, '- 0 0', entry.lane, entry.depth, entry.deadline, entry.referrer}, ' ')
-      outbox[#outbox + 1] = now
+      records[#records + 1] = format(new_record('n', now, entry.lane, entry.depth, entry.deadline, entry.referrer))
+      outbox[#outbox + 1] = int(now)
       outbox[#outbox + 1] = id .. ' ' .. url
       add(hosts, host .. ' admitted', 1)
     end
   end
   if #fresh > 0 then
-    redis.call('SADD', seen, unpack(fresh))
+    learn(seen, fresh)
     redis.call('HSET', keys.pending, unpack(records))
     redis.call('ZADD', keys.outbox, unpack(outbox))
     add(books, 'admitted', #fresh)

@@ -1,6 +1,7 @@
--- KEYS: crawl, pending, gone, seen, outbox, own, begun, hosts. ARGV: crawl id. One step of clearing up after a crawl that is
--- over: what it left undone is cancelled, and later crawls may find again what it did not fetch; or after one that has done
--- as many pages as it may: what it left undone is skipped. Returns how much is left.
+-- KEYS: crawl, pending, gone, outbox, own (plain, packed), begun, hosts. ARGV: crawl id. One step of clearing up after a crawl
+-- that is over: what it left undone is cancelled, and later crawls may find again what it did not fetch; or after one that
+-- has done as many pages as it may: what it left undone is skipped. Returns how much is left, then what is to be forgotten
+-- next (forget.lua).
 local status = redis.call('HGET', KEYS[1], 'status')
 local over, kind = is_over(status), nil
 if status == 'cancelled' then
@@ -12,7 +13,7 @@ if kind then
   local recrawl, books, hosts = is_recrawl(KEYS[1]), {}, {}
   for _, url in ipairs(redis.call('HRANDFIELD', KEYS[2], 500)) do
     redis.call('HDEL', KEYS[2], url)
-    redis.call('ZREM', KEYS[5], ARGV[1] .. ' ' .. url)
+    redis.call('ZREM', KEYS[4], ARGV[1] .. ' ' .. url)
     redis.call('SREM', KEYS[7], url)
     add(books, kind, 1)
     add(hosts, host_of(url) .. ' ' .. kind, 1)
@@ -27,22 +28,22 @@ if kind then
   write(KEYS[8], hosts)
 end
 if not kind and not over then
-  return 0
+  return {0}
 end
 local left = redis.call('HLEN', KEYS[2])
 if not over then
   end_if_done(KEYS[1], KEYS[2], now_ms())
 elseif left == 0 then
-  local urls = redis.call('SPOP', KEYS[3], 500)
-  if #urls > 0 then
-    redis.call('SREM', KEYS[4], unpack(urls))
-  end
   left = redis.call('SCARD', KEYS[3])
+  if left > 0 then
+    return {left, unpack(redis.call('SRANDMEMBER', KEYS[3], 500))}
+  end
+  left = drop(url_set(KEYS[5], KEYS[6]))
   if left == 0 then
-    redis.call('UNLINK', KEYS[6], KEYS[7])
+    redis.call('UNLINK', KEYS[7])
     -- There may be a million hosts: their books are for a month.
     redis.call('EXPIRE', KEYS[8], 30 * 24 * 3600)
     redis.call('HSET', KEYS[1], 'cleared', 1)
   end
 end
-return left
+return {left}

@@ -1,15 +1,18 @@
--- KEYS: crawl, pending, failed, outbox, gone, seen, own, begun, hosts. ARGV: crawl id, then url, kind, why (empty: no word),
--- bytes, note (empty: none), where it landed (empty: there), the fields it lacks, a line each, for each.
+-- KEYS: crawl, pending, failed, outbox, gone, seen and own (each plain, packed), begun, hosts. ARGV: crawl id, then url, short,
+-- kind, why (empty: no word), bytes, note (empty: none), where it landed (empty: there) and the short of that, the fields it
+-- lacks, a line each, for each.
 -- Returns for each whether this call ended it. A counter moves only where a record went.
 local recrawl, room = is_recrawl(KEYS[1]), room_in(KEYS[1])
-local is_limited = room or redis.call('EXISTS', KEYS[8]) == 1
+local is_limited = room or redis.call('EXISTS', KEYS[10]) == 1
 local answer, books, hosts = {}, {}, {}
-for i = 2, #ARGV, 7 do
-  local url, kind, why, bytes, note, landed, missing = unpack(ARGV, i, i + 6)
+-- What the spider has seen by this, and what the crawl itself has.
+local seen, own = {}, {}
+for i = 2, #ARGV, 9 do
+  local url, short, kind, why, bytes, note, landed, landed_short, missing = unpack(ARGV, i, i + 8)
   local ended = redis.call('HDEL', KEYS[2], url)
   answer[#answer + 1] = ended
   if is_limited then
-    redis.call('SREM', KEYS[8], url)
+    redis.call('SREM', KEYS[10], url)
   end
   if ended == 1 then
     if kind == 'done' and room then
@@ -37,19 +40,25 @@ for i = 2, #ARGV, 7 do
     -- What was not even asked for a later crawl may find again.
     local untouched = kind == 'expired' or why == 'limit'
     if recrawl and not untouched then
-      redis.call('SADD', KEYS[6], url)
+      seen[#seen + 1] = {url = url, short = short}
     elseif untouched and not recrawl then
       redis.call('SADD', KEYS[5], url)
     end
     if landed ~= '' then
-      redis.call('SADD', KEYS[6], landed)
+      seen[#seen + 1] = {url = landed, short = landed_short}
       if recrawl then
-        redis.call('SADD', KEYS[7], landed)
+        own[#own + 1] = seen[#seen]
       end
     end
   end
 end
 write(KEYS[1], books)
-write(KEYS[9], hosts)
+write(KEYS[11], hosts)
 end_if_done(KEYS[1], KEYS[2], now_ms())
+if #seen > 0 then
+  learn(url_set(KEYS[6], KEYS[7]), seen)
+end
+if #own > 0 then
+  learn(url_set(KEYS[8], KEYS[9]), own)
+end
 return answer

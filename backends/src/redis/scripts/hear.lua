@@ -1,6 +1,6 @@
--- KEYS: crawl, seen, own, pending, hosts. ARGV: worker, spider, whether the crawl is the one that never ends (1 or 0), whether
+-- KEYS: crawl, seen and own (each plain, packed), pending, hosts. ARGV: worker, spider, whether the crawl is the one that never ends (1 or 0), whether
 -- the worker only keeps what it has (1 or 0), how long it may hold a record in ms, then
--- url, lane, depth, deadline, referrer, whether a program of trawl's sent it (1 or 0) for each message.
+-- url, short, lane, depth, deadline, referrer, whether a program of trawl's sent it (1 or 0) for each message.
 -- Returns whether the crawl is new, then for each message: attempts so far (-1: drop it, -2: send it again, -3: put it
 -- aside, -4: there never was such a crawl, -5: it has done all that it may), starts without an end, deadline (or until when it is put aside).
 local now = now_ms()
@@ -9,12 +9,12 @@ local state = redis.call('HMGET', KEYS[1], 'status', 'idle', 'barrier')
 local status, idle, recovers = state[1], tonumber(state[2] or 0), state[3]
 local created = not status
 local strangers = created and ARGV[3] == '0'
-for at = 6, #ARGV, 6 do
-  strangers = strangers and ARGV[at + 5] == '0'
+for at = 6, #ARGV, 7 do
+  strangers = strangers and ARGV[at + 6] == '0'
 end
 if strangers then
   local answer = {0}
-  for at = 6, #ARGV, 6 do
+  for at = 6, #ARGV, 7 do
     answer[#answer + 1] = -4
     answer[#answer + 1] = 0
     answer[#answer + 1] = '-'
@@ -32,24 +32,24 @@ if created then
   end
 end
 
-local seen = is_recrawl(KEYS[1]) and KEYS[3] or KEYS[2]
+local seen
 local full = room_in(KEYS[1]) == 0
 
 -- The record of a URL; a new one if its spider never saw it.
 local function record_of(url, at)
-  local text = redis.call('HGET', KEYS[4], url)
+  local text = redis.call('HGET', KEYS[6], url)
   if text then
     return parse(text), false
   end
-  if redis.call('SADD', seen, url) == 0 then
+  seen = seen or seen_of(KEYS[1], 2)
+  local entries = {{url = url, short = ARGV[at + 1]}}
+  if knows(seen, entries)[1] == 1 then
     return nil, false
   end
+  learn(seen, entries)
   redis.call('HINCRBY', KEYS[1], 'admitted', 1)
-  redis.call('HINCRBY', KEYS[5], host_of(url) .. ' admitted', 1)
-  return {
-    state = 'q', since = now, holder = '-', starts = 0, attempts = 0, lane = ARGV[at + 1], depth = ARGV[at + 2],
-    deadline = ARGV[at + 3], referrer = ARGV[at + 4],
-  }, true
+  redis.call('HINCRBY', KEYS[7], host_of(url) .. ' admitted', 1)
+  return new_record('q', now, unpack(ARGV, at + 2, at + 5)), true
 end
 
 local function is_free(record)
@@ -78,7 +78,7 @@ local function hear(record, is_new)
     if full then
       return -5, 0, '-'
     end
-    return record.attempts, record.starts, record.deadline == '-' and '-' or int(tonumber(record.deadline) + idle)
+    return record.attempts, record.starts, record.deadline and int(record.deadline + idle) or '-'
   elseif is_held(record) then
     return -3, 0, int(record.since + possession + 1)
   end
@@ -95,7 +95,7 @@ local function keep(record, is_new)
 end
 
 local answer = {created and 1 or 0}
-for at = 6, #ARGV, 6 do
+for at = 6, #ARGV, 7 do
   local record, is_new
   if not is_over(status) then
     record, is_new = record_of(ARGV[at], at)
@@ -103,7 +103,7 @@ for at = 6, #ARGV, 6 do
   local attempts, starts, deadline = -1, 0, '-'
   if record then
     attempts, starts, deadline = (keeps and keep or hear)(record, is_new)
-    redis.call('HSET', KEYS[4], ARGV[at], format(record))
+    redis.call('HSET', KEYS[6], ARGV[at], format(record))
   end
   answer[#answer + 1] = attempts
   answer[#answer + 1] = starts

@@ -1,7 +1,7 @@
--- A record, as text that reads well in redis-cli:
---   state since holder starts attempts lane depth deadline referrer
+-- A record, as text that reads well in redis-cli and is short, for there may be millions:
+--   <state><since>[<+ms until its deadline>] <b for bulk, p for priority><depth> <referrer> <holder> <starts> <attempts>
 -- state: n new, q queued, p parked (since = the instant it is due), h held, f held and its fetch counted as
--- started. Absent parts are "-".
+-- started. Absent parts are "-". What is as in most records (b0 - - 0 0) is left out where nothing else follows.
 local function now_ms()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
@@ -11,20 +11,52 @@ local function int(number)
   return string.format('%.0f', number)
 end
 
-local function parse(text)
+-- As records were written before they were short.
+local function parse_long(text)
   local state, since, holder, starts, attempts, lane, depth, deadline, referrer =
     string.match(text, '^(%a) (%d+) (%S+) (%d+) (%d+) (%a+) (%d+) (%S+) (%S+)$')
   return {
     state = state, since = tonumber(since), holder = holder, starts = tonumber(starts),
-    attempts = tonumber(attempts), lane = lane, depth = depth, deadline = deadline, referrer = referrer,
+    attempts = tonumber(attempts), lane = lane, depth = depth, deadline = tonumber(deadline), referrer = referrer,
+  }
+end
+
+-- The deadline is nil where there is none.
+local function parse(text)
+  local state, since, left, lane, depth, referrer, holder, starts, attempts =
+    string.match(text, '^(%a)(%d+)([+-]?%d*) ?(%a?)(%d*) ?(%S*) ?(%S*) ?(%d*) ?(%d*)$')
+  if not state then
+    return parse_long(text)
+  end
+  return {
+    state = state, since = tonumber(since), deadline = left ~= '' and since + left or nil,
+    lane = lane == 'p' and 'priority' or 'bulk', depth = tonumber(depth) or 0,
+    referrer = referrer ~= '' and referrer or '-', holder = holder ~= '' and holder or '-',
+    starts = tonumber(starts) or 0, attempts = tonumber(attempts) or 0,
   }
 end
 
 local function format(record)
-  return table.concat({
-    record.state, int(record.since), record.holder, record.starts, record.attempts,
-    record.lane, record.depth, record.deadline, record.referrer,
-  }, ' ')
+  local text = record.state .. int(record.since)
+  if record.deadline then
+    text = text .. string.format('%+.0f', record.deadline - record.since)
+  end
+  local rest = {
+    string.sub(record.lane, 1, 1) .. record.depth, record.referrer, record.holder, record.starts, record.attempts,
+  }
+  local usual, last = {'b0', '-', '-', 0, 0}, 5
+  while rest[last] == usual[last] and last > 0 do
+    last = last - 1
+  end
+  return last > 0 and text .. ' ' .. table.concat(rest, ' ', 1, last) or text
+end
+
+-- The record of a URL that was in nobody's hands yet.
+local function new_record(state, since, lane, depth, deadline, referrer)
+  return {
+    state = state, since = since, holder = '-', starts = 0, attempts = 0, lane = lane, depth = depth,
+    deadline = tonumber(deadline), referrer = referrer,
+  }
 end
 
 local function is_held(record)

@@ -1,41 +1,39 @@
--- KEYS: the crawl that failed them, the crawl to admit them to, failed, pending, outbox, seen, gone, hosts of the latter.
--- ARGV: id of the crawl to admit them to, whether it is the same crawl (1 or 0), urls.
+-- KEYS: the crawl that failed them, the crawl to admit them to, failed, pending, outbox, seen (plain, packed), gone, hosts of
+-- the latter. ARGV: id of the crawl to admit them to, whether it is the same crawl (1 or 0), then url, short for each.
 -- Returns 0 if that crawl takes none; else 1, then url, lane, depth, referrer of each.
 local status = redis.call('HGET', KEYS[2], 'status')
 if not status or is_over(status) then
   return {'0'}
 end
 local now = now_ms()
-local answer = {'1'}
-for i = 3, #ARGV do
+local answer, seen = {'1'}, {}
+for i = 3, #ARGV, 2 do
   local url = ARGV[i]
   local text = redis.call('HGET', KEYS[3], url)
   if text and redis.call('HEXISTS', KEYS[4], url) == 0 then
     local note = cjson.decode(text)
     local referrer = note.referrer ~= cjson.null and note.referrer or '-'
-    local record = {
-      state = 'n', since = now, holder = '-', starts = 0, attempts = 0, lane = note.lane, depth = int(note.depth),
-      deadline = '-', referrer = referrer,
-    }
+    local record = new_record('n', now, note.lane, int(note.depth), '-', referrer)
     redis.call('HSET', KEYS[4], url, format(record))
     redis.call('ZADD', KEYS[5], int(now), ARGV[1] .. ' ' .. url)
-    redis.call('SADD', KEYS[6], url)
+    seen[#seen + 1] = {url = url, short = ARGV[i + 1]}
     redis.call('HDEL', KEYS[3], url)
-    redis.call('SREM', KEYS[7], url)
+    redis.call('SREM', KEYS[8], url)
     if ARGV[2] == '1' then
       local kind = note.reason == 'expired' and 'expired' or 'failed'
       redis.call('HINCRBY', KEYS[1], kind, -1)
-      redis.call('HINCRBY', KEYS[8], host_of(url) .. ' ' .. kind, -1)
+      redis.call('HINCRBY', KEYS[9], host_of(url) .. ' ' .. kind, -1)
       if note.class and note.class ~= cjson.null then
         redis.call('HINCRBY', KEYS[1], kind .. ':' .. note.class, -1)
       end
     else
       redis.call('HINCRBY', KEYS[2], 'admitted', 1)
-      redis.call('HINCRBY', KEYS[8], host_of(url) .. ' admitted', 1)
+      redis.call('HINCRBY', KEYS[9], host_of(url) .. ' admitted', 1)
     end
     for _, part in ipairs({url, record.lane, record.depth, referrer}) do
       answer[#answer + 1] = part
     end
   end
 end
+learn(url_set(KEYS[6], KEYS[7]), seen)
 return answer

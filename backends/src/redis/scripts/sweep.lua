@@ -29,7 +29,8 @@ local function revive(url, record)
   record.state, record.since, record.holder = 'n', now, '-'
   redis.call('HSET', KEYS[1], url, format(record))
   redis.call('ZADD', KEYS[2], int(now), ARGV[1] .. ' ' .. url)
-  for _, part in ipairs({url, record.lane, record.depth, record.deadline, record.referrer, until_then}) do
+  local deadline = record.deadline and int(record.deadline) or '-'
+  for _, part in ipairs({url, record.lane, record.depth, deadline, record.referrer, until_then}) do
     answer[#answer + 1] = part
   end
 end

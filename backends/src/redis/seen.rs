@@ -1,0 +1,46 @@
+//! What was seen, as scripts are told of it (`scripts/seen.lua`).
+
+use redis::ScriptInvocation;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::Result;
+use trawl_common::url::{CanonicalUrl, Fingerprint};
+
+use super::RedisFrontier;
+use super::frontier::BATCH;
+use super::keys::CrawlKeys;
+
+/// Names what a crawl's spider has seen, and what the crawl has seen itself.
+pub(super) fn seen_keys(call: &mut ScriptInvocation<'_>, keys: &CrawlKeys) {
+    for set in [&keys.seen, &keys.own] {
+        call.key(&set.plain).key(&set.packed);
+    }
+}
+
+/// Names a URL to a script that looks into what was seen.
+pub(super) fn entry(call: &mut ScriptInvocation<'_>, url: &str) {
+    call.arg(url).arg(Fingerprint::of(url).short());
+}
+
+impl RedisFrontier {
+    pub(super) async fn knows(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool> {
+        let keys = CrawlKeys::new(crawl);
+        let mut call = self.scripts.has_seen.prepare_invoke();
+        call.key(&keys.crawl);
+        seen_keys(&mut call, &keys);
+        entry(&mut call, url.as_str());
+        self.run(&call).await
+    }
+
+    /// Lets later crawls find again what a crawl that is over did not fetch.
+    pub(super) async fn forget(&self, keys: &CrawlKeys, urls: &[String]) -> Result<()> {
+        for batch in urls.chunks(BATCH) {
+            let mut call = self.scripts.forget.prepare_invoke();
+            call.key(&keys.gone).key(&keys.seen.plain).key(&keys.seen.packed);
+            for url in batch {
+                entry(&mut call, url);
+            }
+            let () = self.run(&call).await?;
+        }
+        Ok(())
+    }
+}

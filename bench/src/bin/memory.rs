@@ -1,0 +1,260 @@
+//! How much of Redis a URL takes: that it was seen, its record, its place in the outbox; and for how long each call keeps
+//! Redis busy with it. Through the fleet's own adapter, on the empty server that `REDIS_URL` names.
+//!
+//! ```sh
+//! eval "$(scripts/servers start /tmp/servers)"
+//! cargo run --release -p trawl-bench --bin memory -- --urls 10000000
+//! ```
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::slice;
+use std::time::Duration;
+
+use anstream::println;
+use clap::Parser;
+use clap::value_parser;
+use redis::{FromRedisValue, InfoDict};
+use serde::Serialize;
+use trawl_backends::redis::{Link, RedisFrontier, connect};
+use trawl_common::lane::Lane;
+use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{Claim, Error, ErrorKind, Finish, Frontier, Linking, NewUrl, Result, Terms};
+use trawl_common::settings::{Dedup, Redis, ServerUrl};
+use trawl_common::time::UnixMs;
+use trawl_common::url::CanonicalUrl;
+
+/// URLs in one call: as many as the adapter sends at once.
+const BATCH: usize = 500;
+/// Over so many URLs the time of a call is taken.
+const WINDOW: usize = 10_000;
+/// Longer than a run.
+const LONG: Duration = Duration::from_secs(24 * 3600);
+/// How long a URL is worth fetching: as the bulk lane has it by default.
+const WORTH: Duration = Duration::from_secs(3600);
+
+/// Say how many bytes of Redis a URL takes, and for how long it keeps Redis busy
+#[derive(Parser)]
+struct Args {
+    /// A Redis that is empty, and will be empty again
+    #[arg(long, env = "REDIS_URL", hide_env_values = true)]
+    redis: String,
+    /// How many URLs, in thousands
+    #[arg(long, default_value_t = 1000, value_parser = value_parser!(u32).range(30..=1_000_000))]
+    thousands: u32,
+    /// Admit them as what a page links to, each with the page as its referrer
+    #[arg(long)]
+    links: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    redis: String,
+    urls: usize,
+    links: bool,
+    plain: Figures,
+    packed: Figures,
+}
+
+/// What was measured with one form of the dedup.
+#[derive(Default, Serialize)]
+struct Figures {
+    /// Bytes a URL.
+    bytes: BTreeMap<&'static str, f64>,
+    /// The processor time of Redis' only thread for commands, in microseconds a URL: other programs don't disturb it.
+    micros: BTreeMap<&'static str, f64>,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let args = Args::parse();
+    let link = connect(&Redis { url: ServerUrl::new(&args.redis), ..Redis::default() }).await?;
+    if ask::<u64>(&link, &["DBSIZE"]).await? > 0 {
+        return Err(Error::new(ErrorKind::Refused, "REDIS_URL: this Redis is not empty"));
+    }
+    let urls = args.thousands as usize * 1000;
+    let report = Report {
+        redis: info(&link, "server", "redis_version").await?,
+        urls,
+        links: args.links,
+        plain: measure(&link, urls, args.links, Dedup::Plain).await?,
+        packed: measure(&link, urls, args.links, Dedup::Packed).await?,
+    };
+    if args.json {
+        println!("{}", serde_json::to_string(&report).unwrap_or_default());
+    } else {
+        print(&report);
+    }
+    Ok(())
+}
+
+fn print(report: &Report) {
+    let Report { redis, urls, links: _, plain, packed } = report;
+    println!("{urls} URLs of 64 characters, Redis {redis}");
+    for (unit, plain, packed) in
+        [("bytes a URL", &plain.bytes, &packed.bytes), ("µs a URL", &plain.micros, &packed.micros)]
+    {
+        println!("\n{unit:<24} {:>8} {:>8}", "plain", "packed");
+        for (name, figure) in plain {
+            println!("{name:<24} {figure:>8.2} {:>8.2}", packed[name]);
+        }
+    }
+}
+
+/// Takes so many URLs from their admission to their end, and empties the server.
+async fn measure(link: &Link, urls: usize, links: bool, dedup: Dedup) -> Result<Figures> {
+    let frontier = RedisFrontier::new(link.clone(), LONG, dedup);
+    let mut run = Run { link, frontier, crawl: crawl(), figures: Figures::default() };
+    let empty = run.memory().await?;
+    run.admit(urls, links).await?;
+    let admitted = run.memory().await?;
+    run.confirm(urls).await?;
+    let confirmed = run.memory().await?;
+    run.handle(urls).await?;
+    run.finish(urls).await?;
+    let finished = run.memory().await?;
+
+    let each = |more: u64, less: u64| (more as f64 - less as f64) / urls as f64;
+    run.figures.bytes.insert("dedup", each(finished, empty));
+    run.figures.bytes.insert("record", each(confirmed, finished));
+    run.figures.bytes.insert("outbox", each(admitted, confirmed));
+    let () = ask(link, &["FLUSHALL", "SYNC"]).await?;
+    Ok(run.figures)
+}
+
+/// One crawl.
+struct Run<'a> {
+    link: &'a Link,
+    frontier: RedisFrontier,
+    crawl: CrawlRef,
+    figures: Figures,
+}
+
+impl Run<'_> {
+    async fn admit(&mut self, urls: usize, links: bool) -> Result<()> {
+        let lease = self.frontier.open(&self.crawl, Terms::default(), "bench", LONG).await?;
+        let parent = seed(urls);
+        self.frontier.admit(&lease, slice::from_ref(&parent)).await?;
+        self.frontier.hear(&worker(), &[parent.message(&self.crawl)]).await?;
+        let page = self.claim(urls);
+        let admit = async |run: &Self, batch: Range<usize>| {
+            let seeds = batch.map(seed);
+            if links {
+                let links = seeds.map(|seed| NewUrl { depth: 1, ..seed }).collect();
+                run.frontier.admit_links(&worker(), &[Linking { page: page.clone(), links }]).await.map(drop)
+            } else {
+                run.frontier.admit(&lease, &seeds.collect::<Vec<_>>()).await.map(drop)
+            }
+        };
+        self.time("admit, the first", 0..WINDOW, &admit).await?;
+        self.pass(WINDOW..urls - WINDOW, &admit).await?;
+        self.time("admit, the last", urls - WINDOW..urls, &admit).await?;
+        self.time("admit again", urls - WINDOW..urls, &admit).await?;
+        self.frontier.finish(&[Finish::new(page, Terminal::Done)]).await.map(drop)
+    }
+
+    async fn confirm(&mut self, urls: usize) -> Result<()> {
+        let confirm = async |run: &Self, batch: Range<usize>| {
+            run.frontier.confirm(&run.crawl, &batch.map(url).collect::<Vec<_>>()).await
+        };
+        self.time("confirm", 0..WINDOW, &confirm).await?;
+        self.pass(WINDOW..urls, &confirm).await
+    }
+
+    /// What a worker does with some of them.
+    async fn handle(&mut self, urls: usize) -> Result<()> {
+        let hear = async |run: &Self, batch: Range<usize>| {
+            let messages: Vec<_> = batch.map(|at| seed(at).message(&run.crawl)).collect();
+            run.frontier.hear(&worker(), &messages).await.map(drop)
+        };
+        let start = async |run: &Self, batch: Range<usize>| {
+            let claims: Vec<Claim> = batch.map(|at| run.claim(at)).collect();
+            run.frontier.start(&worker(), &claims).await.map(drop)
+        };
+        self.time("hear", urls - WINDOW..urls, &hear).await?;
+        self.time("start", urls - WINDOW..urls, &start).await
+    }
+
+    async fn finish(&mut self, urls: usize) -> Result<()> {
+        let finish = async |run: &Self, batch: Range<usize>| {
+            let ends: Vec<_> = batch.map(|at| Finish::new(run.claim(at), Terminal::Done)).collect();
+            run.frontier.finish(&ends).await.map(drop)
+        };
+        self.time("finish", urls - WINDOW..urls, &finish).await?;
+        self.pass(0..urls - WINDOW, &finish).await
+    }
+
+    /// Takes a step with one batch after the other.
+    async fn pass(
+        &self,
+        urls: Range<usize>,
+        step: impl AsyncFn(&Self, Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        for first in urls.clone().step_by(BATCH) {
+            step(self, first..urls.end.min(first + BATCH)).await?;
+        }
+        Ok(())
+    }
+
+    /// Does so, and notes how long Redis worked.
+    async fn time(
+        &mut self,
+        name: &'static str,
+        urls: Range<usize>,
+        step: impl AsyncFn(&Self, Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        let before = self.busy().await?;
+        self.pass(urls.clone(), step).await?;
+        let micros = (self.busy().await? - before) * 1e6 / urls.len() as f64;
+        self.figures.micros.insert(name, micros);
+        Ok(())
+    }
+
+    /// How long Redis has worked, in seconds.
+    async fn busy(&self) -> Result<f64> {
+        let user: f64 = info(self.link, "cpu", "used_cpu_user_main_thread").await?;
+        let system: f64 = info(self.link, "cpu", "used_cpu_sys_main_thread").await?;
+        Ok(user + system)
+    }
+
+    fn claim(&self, number: usize) -> Claim {
+        Claim { crawl: self.crawl.clone(), url: url(number) }
+    }
+
+    async fn memory(&self) -> Result<u64> {
+        info(self.link, "memory", "used_memory").await
+    }
+}
+
+fn crawl() -> CrawlRef {
+    CrawlRef { id: "20260101-120000-a1b2c3".parse().expect("it is a name"), spider: SpiderName::default() }
+}
+
+fn worker() -> WorkerId {
+    "machine-a1b2c3".parse().expect("it is a name")
+}
+
+/// Of 64 characters, on a thousand hosts.
+fn url(number: usize) -> CanonicalUrl {
+    let text = format!("https://www.site-{:04}.example/catalogue/item-{number:014}.html", number % 1000);
+    CanonicalUrl::parse(&text).expect("it is written as a URL")
+}
+
+fn seed(number: usize) -> NewUrl {
+    NewUrl { deadline: Some(UnixMs::now().plus(WORTH)), ..NewUrl::seed(url(number), Lane::Bulk) }
+}
+
+async fn ask<T: FromRedisValue>(link: &Link, command: &[&str]) -> Result<T> {
+    let answer = redis::cmd(command[0]).arg(&command[1..]).query_async(&mut link.clone()).await;
+    answer.map_err(|error| Error::new(ErrorKind::Unavailable, format!("redis: {error}")))
+}
+
+/// One field of what the server says of itself.
+async fn info<T: FromRedisValue>(link: &Link, section: &str, field: &str) -> Result<T> {
+    let told: InfoDict = ask(link, &["INFO", section]).await?;
+    told.get(field).ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("redis: INFO does not say {field}")))
+}

@@ -1,0 +1,15 @@
+//! `redis.dedup`: in which form a spider's dedup begins.
+
+use serde::{Deserialize, Serialize};
+
+/// The form of the set of URLs that a spider has seen. It is settled when the set begins, for every program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dedup {
+    /// One set of URLs: some 120 bytes for each.
+    #[default]
+    Plain,
+    /// Sets of 64-bit integers, the starts of the URLs' fingerprints: some 10 bytes for each. Which URLs they are
+    /// cannot be told.
+    Packed,
+}

@@ -1,0 +1,48 @@
+//! `trawl pack`: the dedup of spiders, from plain to packed.
+
+use std::collections::BTreeSet;
+
+use trawl_backends::redis::{self, Link, Packing};
+use trawl_cli::{Fail, Global, Outcome, Progress, count};
+use trawl_common::exit::Exit;
+use trawl_common::names::SpiderName;
+
+/// Whose dedup.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The spider; all of them without it
+    spider: Option<SpiderName>,
+}
+
+impl Args {
+    /// Crawls may go on meanwhile. Stopped at any point, it goes on when it is run again.
+    pub(crate) async fn run(self, global: Global) -> Outcome {
+        let settings = Global::load(&global.source())?;
+        let redis = redis::connect(&settings.redis).await?;
+        let spiders = match self.spider {
+            Some(spider) => BTreeSet::from([spider]),
+            None => redis::spiders(&redis).await?,
+        };
+        for spider in spiders {
+            match pack(&redis, &spider).await? {
+                0 => anstream::eprintln!("spider {spider}: nothing to pack"),
+                urls => anstream::eprintln!("spider {spider}: {} URLs packed", count(urls)),
+            }
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+/// Returns how many URLs there were to pack.
+async fn pack(redis: &Link, spider: &SpiderName) -> Result<u64, Fail> {
+    let mut packing = Packing::new(redis.clone(), spider);
+    let progress = Progress::new();
+    let urls = packing.left().await?;
+    let mut left = urls;
+    while left > 0 {
+        progress.say(format!("spider {spider}: {} of {} URLs left to pack", count(left), count(urls)));
+        left = packing.step().await?;
+    }
+    progress.clear();
+    Ok(urls)
+}
