@@ -27,6 +27,7 @@ use publisher::{Outgoing, Publisher};
 use topology::Topology;
 use trawl_common::crawl::Books;
 use trawl_common::item::Item;
+use trawl_common::ladder::rung_for;
 use trawl_common::lane::Lane;
 use trawl_common::letter::DeadLetter;
 use trawl_common::line::Line;
@@ -83,9 +84,8 @@ impl Queue for RabbitMq {
 
     async fn park(&self, parked: &[Parked]) -> Result<()> {
         let now = UnixMs::now();
-        let outgoing = |parked: &Parked| {
-            to_queue(&parked.message, names::rung(names::rung_for(parked.until.wait_from(now))))
-        };
+        let outgoing =
+            |parked: &Parked| to_queue(&parked.message, names::rung(rung_for(parked.until.wait_from(now))));
         self.publisher.send(parked.iter().map(outgoing)).await
     }
 
@@ -95,7 +95,7 @@ impl Queue for RabbitMq {
 
     fn wake(&self, until: UnixMs) -> UnixMs {
         let now = UnixMs::now();
-        now.plus(names::rung_for(until.wait_from(now)))
+        now.plus(rung_for(until.wait_from(now)))
     }
 
     async fn dead_letter(&self, letters: &[DeadLetter]) -> Result<()> {
