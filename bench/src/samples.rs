@@ -78,7 +78,10 @@ fn made_up_page(number: usize) -> Vec<u8> {
          <link rel=\"canonical\" href=\"https://manual.example/{number}.html\"></head><body><nav class=\"sidebar\"><ul>"
     );
     for link in 0..40 {
-        let _ = write!(page, "<li><a class=\"link\" href=\"../chapter/{link}.html#s{number}\">Chapter {link}</a></li>");
+        let _ = write!(
+            page,
+            "<li><a class=\"link\" href=\"../chapter/{link}.html#s{number}\">Chapter {link}</a></li>"
+        );
     }
     page.push_str("</ul></nav><main>");
     for paragraph in 0..number % 80 + 10 {

@@ -5,7 +5,7 @@
 //! next needs it; the supervision and its back-off belong to the callers.
 
 mod acks;
-/// Public for the fuzzer only.
+/// Public for the fuzzer and the benchmarks only.
 #[doc(hidden)]
 pub mod codec;
 mod connection;

@@ -23,6 +23,9 @@ struct Args {
     /// What a worker needs for each message
     #[arg(long, value_name = "TIME", default_value = "100us", value_parser = humantime::parse_duration)]
     handling: Duration,
+    /// URLs that the producer admits in a second
+    #[arg(long, value_name = "N", default_value_t = Scenario::default().feed)]
+    feed: u32,
     /// How often one host is asked (politeness.rate)
     #[arg(long, value_name = "RATE", default_value_t = Scenario::default().rate)]
     rate: Rate,
@@ -74,22 +77,20 @@ fn main() -> std::io::Result<()> {
 
 impl Args {
     fn scenario(&self, workers: u32) -> Scenario {
-        let &Self {
-            concurrency, prefetch, handling, rate, backlog, ttl, hosts, urls, skew, order, seed, ..
-        } = self;
         Scenario {
             workers,
-            concurrency,
-            prefetch,
-            handling,
-            rate,
-            backlog,
-            ttl,
-            hosts,
-            urls,
-            skew,
-            order,
-            seed,
+            concurrency: self.concurrency,
+            prefetch: self.prefetch,
+            handling: self.handling,
+            feed: self.feed,
+            rate: self.rate,
+            backlog: self.backlog,
+            ttl: self.ttl,
+            hosts: self.hosts,
+            urls: self.urls,
+            skew: self.skew,
+            order: self.order,
+            seed: self.seed,
             ..Scenario::default()
         }
     }

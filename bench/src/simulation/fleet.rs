@@ -17,9 +17,14 @@ use super::web;
 use super::worker::{Turn, Worker};
 use super::{Scenario, Seen};
 
+/// URLs that the producer admits at once.
+const BUNDLE: u64 = 500;
+
 /// Something that happens at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
+    /// The producer has read another bundle.
+    Read,
     /// What is first on a rung has been there for long enough.
     Expires(usize),
     /// A worker's intake knows what to do with its batch.
@@ -71,8 +76,7 @@ struct Fleet<'a> {
 /// Runs a scenario to its end; `see` is told what happens.
 pub fn run(scenario: &Scenario, see: &mut dyn FnMut(Seen)) -> Report {
     let mut fleet = Fleet::new(scenario, see);
-    fleet.admit();
-    fleet.deliver(Line::Bulk);
+    fleet.schedule(0, Event::Read);
     while let Some(Reverse((at, event))) = fleet.events.pop() {
         fleet.now = at;
         fleet.books.turn(at);
@@ -114,6 +118,14 @@ impl<'a> Fleet<'a> {
 
     fn happen(&mut self, event: Event) {
         match event {
+            Event::Read => {
+                self.admit();
+                if self.admitted < self.source.len() {
+                    let pause = BUNDLE * 1_000_000 / u64::from(self.scenario.feed);
+                    self.schedule(self.now + pause, Event::Read);
+                }
+                self.deliver(Line::Bulk);
+            }
             Event::Expires(rung) => {
                 let (moved, next) = self.broker.expire(rung, self.now);
                 self.books.parked -= moved;
@@ -148,9 +160,10 @@ impl<'a> Fleet<'a> {
         self.events.push(Reverse((at, event)));
     }
 
-    /// Admits URLs as long as the backlog has room.
+    /// Admits a bundle, as far as the backlog has room.
     fn admit(&mut self) {
-        while self.books.open < self.scenario.backlog && self.admitted < self.source.len() {
+        let room = self.scenario.backlog.saturating_sub(self.books.open).min(BUNDLE) as usize;
+        for _ in 0..room.min(self.source.len() - self.admitted) {
             let url = Url {
                 number: self.admitted as u32,
                 host: self.source[self.admitted],
@@ -334,7 +347,7 @@ impl<'a> Fleet<'a> {
         self.ack(line, worker);
     }
 
-    /// A URL has ended: its place is free, and the backlog has room.
+    /// A URL has ended.
     fn end(&mut self, worker: u32, message: Message) {
         let Url { number, host, admitted, line, hops, .. } = self.urls[message as usize];
         (self.see)(Seen::Ended { url: number, admitted, at: self.now, hops });
@@ -345,9 +358,7 @@ impl<'a> Fleet<'a> {
             self.books.tail(self.hosts_left);
         }
         self.free.push(message);
-        self.admit();
         self.ack(line, worker);
-        self.deliver(Line::Bulk);
     }
 
     fn ack(&mut self, line: Line, worker: u32) {

@@ -12,7 +12,7 @@
 //! 5. a fetch takes as long as the host takes to answer ([`web`]), and then the URL has ended.
 //!
 //! Left out: `robots.txt`, failures, redirects, links, the cache, the time of servers and network, and workers that
-//! die. Servers are as fast as they need to be: what they would have to carry is what is counted ([`report`]).
+//! die. Servers are as fast as workers need them to be: what they would have to carry is what is counted ([`report`]).
 
 mod broker;
 mod fleet;
@@ -46,6 +46,8 @@ pub struct Scenario {
     /// How long a worker takes for each message that it hears.
     #[serde(serialize_with = "seconds")]
     pub handling: Duration,
+    /// How many URLs the producer reads, admits and publishes in a second.
+    pub feed: u32,
     /// `politeness.rate`.
     pub rate: Rate,
     /// `producer.max_backlog`.
@@ -82,6 +84,7 @@ impl Default for Scenario {
             concurrency: worker.concurrency,
             prefetch: worker.prefetch,
             handling: Duration::from_micros(100),
+            feed: 15_000,
             rate: politeness.rate,
             backlog: producer.max_backlog.get(),
             ttl: None,

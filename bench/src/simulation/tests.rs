@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use trawl_common::rate::Unit;
+use trawl_common::waiting::FIRST_LOOK;
 
 use super::*;
 
@@ -76,14 +77,12 @@ fn a_host_with_urls_enough_is_never_idle() {
 
 #[test]
 fn the_number_of_hops_is_logarithmic_in_the_wait() {
-    let longest = |urls| {
-        let (report, _) = seen(&Scenario { hosts: 1, urls, backlog: u64::MAX, ..small() });
-        report.hops_max as f64
-    };
-    let (short, long) = (longest(1_000), longest(16_000));
-    // Sixteen times the wait is four more looks, and no look is more than three hops on each rung that it needs.
-    assert!(long <= short + 4.0 * 12.0, "{short} {long}");
-    assert!(long < 80.0, "{long}");
+    for seconds in [1_000, 4_000, 16_000] {
+        let (report, _) = seen(&Scenario { hosts: 1, urls: seconds, backlog: u64::MAX, ..small() });
+        let looks = (f64::from(seconds) / FIRST_LOOK.as_secs_f64()).log2().ceil() + 1.0;
+        // The ladder takes no more than a dozen hops from one look to the next.
+        assert!(report.hops_max as f64 <= 12.0 * looks, "{seconds} s: {}", report.hops_max);
+    }
 }
 
 #[test]
