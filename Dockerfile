@@ -6,10 +6,10 @@ FROM rust:1-slim-bookworm AS manifests
 WORKDIR /src
 COPY . .
 RUN find . -type f ! -name Cargo.toml ! -name Cargo.lock ! -path '*/src/lib.rs' ! -path '*/src/main.rs' \
-      ! -path '*/tests/*.rs' -delete \
+      ! -path '*/tests/*.rs' ! -path '*/benches/*.rs' ! -path '*/src/bin/*.rs' -delete \
  && find . -depth -type d -empty -delete \
- && find . \( -name lib.rs -o -path '*/tests/*.rs' \) -exec truncate -s 0 {} + \
- && find . -name main.rs -exec sh -c 'for file; do echo "fn main() { }" >"$file"; done' sh {} +
+ && find . \( -name lib.rs -o -path '*/tests/*.rs' -o -path '*/benches/*.rs' \) -exec truncate -s 0 {} + \
+ && find . \( -name main.rs -o -path '*/src/bin/*.rs' \) -exec sh -c 'for file; do echo "fn main() { }" >"$file"; done' sh {} +
 
 FROM rust:1-slim-bookworm AS build
 # SQLite, ring, zstd and the allocator are C.

@@ -1,1 +1,7 @@
 //! What trawl is measured against, and with.
+//!
+//! - [`simulation`]: a fleet and its queues on a web of a million hosts, in virtual time (`src/bin/simulate.rs`);
+//! - `benches/`: single functions, on [`samples`], by `cargo bench -p trawl-bench`.
+
+pub mod samples;
+pub mod simulation;

@@ -27,6 +27,12 @@ impl Pace {
     pub fn slowed(self, delay: Duration) -> Self {
         if delay > self.interval { Self { interval: delay, burst: 1, ..self } } else { self }
     }
+
+    /// How long a slot is good after it was granted to a URL that missed so many before; for ever without a rate.
+    pub fn grace(self, misses: u32) -> Option<Duration> {
+        let grace = (self.interval / (2 * HONOURED as u32)).max(GRACE * (1 << misses.min(6)));
+        (!self.interval.is_zero()).then_some(grace)
+    }
 }
 
 /// Slots further ahead than this are not reserved, so that a backlog that vanishes blocks nobody.
@@ -48,6 +54,10 @@ pub const MIN_STEP: Duration = Duration::from_millis(5);
 /// A slot is honoured for this part of the interval, an eighth, and once granted used within half as much, or a few
 /// milliseconds where that is less: so two requests are hardly ever closer than 85 % of the interval.
 pub const HONOURED: u64 = 8;
+
+/// A slot is good for so long after it was granted, however short the interval. It doubles with every slot that the URL
+/// has missed, up to a second: where the servers are slow to answer, every URL still has its turn.
+const GRACE: Duration = Duration::from_millis(15);
 
 /// No host is backed off from for longer at a time.
 pub const MAX_BACKOFF: Duration = Duration::from_secs(24 * 3600);

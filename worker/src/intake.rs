@@ -17,13 +17,14 @@ use trawl_common::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::ports::{Consumer, Content, Delivery, Heard};
 use trawl_common::time::UnixMs;
 use trawl_common::url::Origin;
+use trawl_common::waiting::{SOON, is_near, room};
 
 use crate::Shared;
 use crate::job::{Job, Ready, claim};
 use crate::refusal;
 use crate::robots::{self, Learnt};
 use crate::settle::Settlement;
-use crate::turn::{NEAR, Turn, turns};
+use crate::turn::{Turn, turns};
 
 /// What fails while the queue is away.
 const TAKING: &str = "taking messages";
@@ -37,9 +38,6 @@ const AT_ONCE: Duration = Duration::from_millis(250);
 
 /// How long URLs wait whose spider's file cannot be used.
 const UNREADY: Duration = Duration::from_secs(30);
-
-/// How soon a job comes back for which there was no room. The ladder is no finer.
-const SOON: Duration = Duration::from_secs(1);
 
 /// Where jobs go from here.
 pub(crate) struct Exits {
@@ -213,7 +211,7 @@ impl Intake {
                 Turn::Now(ticket) => self.hand_on(Ready { job, ticket }).await,
                 Turn::At { wait, slot } => {
                     (job.message.slot, job.message.turn) = (Some(slot), None);
-                    if wait <= NEAR && (self.has_room() || wait < SOON) {
+                    if is_near(wait, self.has_room()) {
                         self.aside.insert(job, wait);
                     } else {
                         self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(wait) }).await;
@@ -229,10 +227,9 @@ impl Intake {
         }
     }
 
-    /// Whether another job can wait here: half of what the broker sends ahead may.
+    /// Whether another job can wait here.
     fn has_room(&self) -> bool {
-        let room = usize::from(self.shared.settings.worker.prefetch / 2).max(1);
-        self.aside.len() + self.unclear_jobs < room
+        self.aside.len() + self.unclear_jobs < room(self.shared.settings.worker.prefetch)
     }
 
     /// Until when no more is taken, because it would have no room to wait in for a robots.txt that may come at once.

@@ -4,11 +4,11 @@ use trawl_common::outcome::{Class, Failure, Outcome};
 use trawl_common::ports::Refusal;
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
+use trawl_common::waiting::FIRST_LOOK;
 
 use crate::Shared;
 use crate::job::Job;
 use crate::spiders::Loaded;
-use crate::turn::FIRST_LOOK;
 
 /// After so many refusals a URL's next ones count as failures: it may be the URL that the host cannot serve.
 const MOST: u16 = 10;

@@ -13,12 +13,12 @@ use trawl_common::ports::{Ask, RobotsEntry, RobotsFile};
 use trawl_common::robots::{MAX_BYTES, Robots};
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Origin};
+use trawl_common::waiting::{FIRST_LOOK, NEAR};
 
 use crate::Shared;
 use crate::refusal;
 use crate::spiders::Loaded;
 use crate::ticket::{self, Ticket};
-use crate::turn::{FIRST_LOOK, NEAR};
 
 /// A file is used for no longer than a day (RFC 9309 2.4): so long in the store, and then in a worker's memory.
 const KEPT_FOR: Duration = Duration::from_secs(24 * 3600 - REMEMBERED_FOR.as_secs());

@@ -7,15 +7,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::debug;
-use trawl_common::gcra::{HONOURED, Wish};
+use trawl_common::gcra::Wish;
 use trawl_common::host::HostKey;
 use trawl_common::ports::{Hosts, Visit};
 
 use crate::Shared;
-
-/// A slot is good for so long after it was granted, however short the interval. It doubles with every slot that the job
-/// has missed, up to a second: where the servers are slow to answer, every job still has its turn.
-const GRACE: Duration = Duration::from_millis(15);
 
 /// Leave to ask a host now. Dropped, it frees the place among the requests under way.
 pub(crate) struct Ticket {
@@ -33,8 +29,7 @@ impl Ticket {
             shared.places.enter(Visit { key, token });
             (token, Arc::clone(&shared.places))
         });
-        let grace = (pace.interval / (2 * HONOURED as u32)).max(GRACE * (1 << misses.min(6)));
-        let void_after = (!pace.interval.is_zero()).then(|| Instant::now() + grace);
+        let void_after = pace.grace(misses).map(|grace| Instant::now() + grace);
         Self { void_after, place }
     }
 

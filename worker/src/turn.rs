@@ -8,17 +8,12 @@ use trawl_common::ports::Ask;
 use trawl_common::settings::Manners;
 use trawl_common::time::UnixMs;
 use trawl_common::url::Origin;
+use trawl_common::waiting::in_line;
 
 use crate::Shared;
 use crate::job::Job;
 use crate::robots::Verdict;
 use crate::ticket::{self, Ticket};
-
-/// A slot nearer than this waits in the worker; a farther one goes back to the queue's ladder.
-pub(crate) const NEAR: Duration = Duration::from_secs(5);
-
-/// Whoever waits in line comes back to look after this time, then after twice that, and so on: the line may be no more.
-pub(crate) const FIRST_LOOK: Duration = Duration::from_secs(60);
 
 /// When a job's turn is.
 pub(crate) enum Turn {
@@ -95,9 +90,8 @@ fn turn(shared: &Shared, job: &Job, Ask { key, wish }: Ask, slot: Slot, now: Uni
         Slot::Now => Turn::Now(Ticket::new(shared, key, &wish, job.misses)),
         Slot::Reserved { wait, at } => Turn::At { wait, slot: at },
         Slot::Later { wait, turn } => {
-            let looks = job.message.turn.filter(|(before, _)| *before == turn).map_or(0, |(_, looks)| looks);
-            let look = FIRST_LOOK.mul_f64(f64::from(1u32 << looks.min(16)) * rand::random_range(1.0..1.5));
-            Turn::Later { until: now.plus(wait.min(look)), turn: Some((turn, looks.saturating_add(1))) }
+            let (away, turn) = in_line(wait, turn, job.message.turn, rand::random());
+            Turn::Later { until: now.plus(away), turn: Some(turn) }
         }
         Slot::TooLate => Turn::Never(Outcome::Expired),
         Slot::Blocked => Turn::Never(Outcome::Skipped(Skip::Blocked)),

@@ -5,7 +5,7 @@
 //! next needs it; the supervision and its back-off belong to the callers.
 
 mod acks;
-/// Public for the fuzzer only.
+/// Public for the fuzzer and the benchmarks only.
 #[doc(hidden)]
 pub mod codec;
 mod connection;
@@ -27,6 +27,7 @@ use publisher::{Outgoing, Publisher};
 use topology::{Stream, Topology};
 use trawl_common::crawl::Books;
 use trawl_common::item::Item;
+use trawl_common::ladder::rung_for;
 use trawl_common::lane::Lane;
 use trawl_common::letter::DeadLetter;
 use trawl_common::line::Line;
@@ -97,9 +98,8 @@ impl Queue for RabbitMq {
 
     async fn park(&self, parked: &[Parked]) -> Result<()> {
         let now = UnixMs::now();
-        let outgoing = |parked: &Parked| {
-            to_queue(&parked.message, names::rung(names::rung_for(parked.until.wait_from(now))))
-        };
+        let outgoing =
+            |parked: &Parked| to_queue(&parked.message, names::rung(rung_for(parked.until.wait_from(now))));
         self.publisher.send(parked.iter().map(outgoing)).await
     }
 
@@ -109,7 +109,7 @@ impl Queue for RabbitMq {
 
     fn wake(&self, until: UnixMs) -> UnixMs {
         let now = UnixMs::now();
-        now.plus(names::rung_for(until.wait_from(now)))
+        now.plus(rung_for(until.wait_from(now)))
     }
 
     async fn dead_letter(&self, letters: &[DeadLetter]) -> Result<()> {

@@ -6,6 +6,7 @@ use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptio
 use lapin::protocol::{AMQPErrorKind, AMQPSoftError};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, Connection, ExchangeKind};
+use trawl_common::ladder::RUNGS;
 use trawl_common::lane::Lane;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::{Items, QueueType, Queues};
@@ -76,7 +77,7 @@ impl Stream {
 pub(super) async fn longest_parked(connection: &Connection) -> Result<Duration> {
     let channel = connection.create_channel().await.map_err(failed)?;
     let mut longest = Duration::ZERO;
-    for rung in names::RUNGS {
+    for rung in RUNGS {
         let look = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
         let queue = channel.queue_declare(names::rung(rung).into(), look, FieldTable::default()).await;
         if queue.map_err(failed)?.message_count() > 0 {
@@ -127,7 +128,7 @@ impl Declaring<'_> {
             self.queue(names::line(lane.into()), Arguments { kind, ttl_ms, dead_letter: expire }).await?;
         }
         self.queue(names::DUE, Arguments { kind, ttl_ms: None, dead_letter: expire }).await?;
-        for rung in names::RUNGS {
+        for rung in RUNGS {
             let ttl_ms = Some(rung.as_millis() as i64);
             let arguments = Arguments { kind, ttl_ms, dead_letter: Some(("", names::DUE)) };
             self.queue(&names::rung(rung), arguments).await?;

@@ -306,3 +306,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn who_missed_slots_has_longer_to_use_the_next() {
+    let pace = per_second(1);
+    assert_eq!(pace.grace(0), Some(Duration::from_micros(62_500)));
+    assert_eq!(pace.grace(4), Some(Duration::from_millis(240)));
+    assert_eq!(pace.grace(60), Some(Duration::from_millis(960)));
+    assert_eq!(Pace::UNLIMITED.grace(0), None);
+}

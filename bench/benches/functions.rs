@@ -1,0 +1,150 @@
+//! What each URL and each page costs in one function: `cargo bench -p trawl-bench`.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on fails")]
+
+use std::hint::black_box;
+use std::io::Write as _;
+use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+use lapin::message::Delivery;
+use trawl_backends::rabbitmq::codec;
+use trawl_bench::samples;
+use trawl_common::headers::Headers;
+use trawl_common::lane::Lane;
+use trawl_common::line::Line;
+use trawl_common::message::Message;
+use trawl_common::names::{CrawlRef, SpiderName};
+use trawl_common::ports::Response;
+use trawl_common::settings::Items;
+use trawl_common::spider::{Follow, Spider};
+use trawl_common::time::UnixMs;
+use trawl_common::url::CanonicalUrl;
+use trawl_extract::Extractor;
+use trawl_producer::sitemap::{self, Limits};
+
+fn urls(criterion: &mut Criterion) {
+    let texts = samples::urls(10_000);
+    let canonical = canonical(&texts);
+    let mut group = criterion.benchmark_group("url");
+    group.throughput(Throughput::Elements(texts.len() as u64));
+    group.bench_function("canonical form", |bencher| {
+        bencher.iter(|| texts.iter().filter(|text| black_box(CanonicalUrl::parse(text)).is_ok()).count());
+    });
+    group.bench_function("fingerprint", |bencher| {
+        bencher.iter(|| {
+            for url in &canonical {
+                black_box(url.fingerprint());
+            }
+        });
+    });
+}
+
+fn sitemaps(criterion: &mut Criterion) {
+    let plain = samples::sitemap(50_000).into_bytes();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(&plain).unwrap();
+    let gzip = encoder.finish().unwrap();
+    let read = |bytes: &[u8]| {
+        let emit = &mut |found| {
+            black_box(found);
+            ControlFlow::Continue(())
+        };
+        sitemap::read(bytes, &Limits::default(), emit).unwrap().urls
+    };
+    let mut group = criterion.benchmark_group("sitemap");
+    // Unpacked, in both cases.
+    group.throughput(Throughput::Bytes(plain.len() as u64));
+    group.bench_function("plain", |bencher| bencher.iter(|| read(&plain)));
+    group.bench_function("gzip", |bencher| bencher.iter(|| read(&gzip)));
+}
+
+fn pages(criterion: &mut Criterion) {
+    let pages: Vec<Response> = samples::pages().into_iter().map(response).collect();
+    let mut group = criterion.benchmark_group("page");
+    group.throughput(Throughput::Bytes(pages.iter().map(|page| page.body.len() as u64).sum()));
+    let default = Spider::without_file(SpiderName::default(), &Items::default());
+    let follow = Some(Follow::default());
+    let with_selector =
+        Items { fields: [("text".to_owned(), ".docblock p::text".to_owned())].into(), ..Items::default() };
+    extraction(&mut group, "default fields", &default, &pages);
+    extraction(&mut group, "default fields and links", &Spider { follow, ..default.clone() }, &pages);
+    let with_tree = Spider::without_file(SpiderName::default(), &with_selector);
+    extraction(&mut group, "a class selector, by a tree", &with_tree, &pages);
+}
+
+fn extraction(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, spider: &Spider, pages: &[Response]) {
+    let extractor = Extractor::new(spider).unwrap();
+    let url = "https://manual.example/std/index.html".parse().unwrap();
+    let never = AtomicBool::new(false);
+    let extract = |page| black_box(extractor.extract(&url, page, &never)).is_ok();
+    group.bench_function(name, |bencher| {
+        bencher.iter(|| pages.iter().filter(|page| extract(page)).count());
+    });
+}
+
+fn response(body: Vec<u8>) -> Response {
+    Response {
+        status: 200,
+        headers: Headers::from_iter([("content-type", "text/html; charset=utf-8")]),
+        redirected_to: None,
+        fetched_at: UnixMs(0),
+        address: None,
+        body: body.into(),
+    }
+}
+
+fn messages(criterion: &mut Criterion) {
+    let crawl: CrawlRef = CrawlRef { id: "c-2026-11-21".parse().unwrap(), spider: SpiderName::default() };
+    let messages: Vec<Message> = canonical(&samples::urls(1_000))
+        .into_iter()
+        .map(|url| Message {
+            deadline: Some(UnixMs(1_795_253_834_355)),
+            until: Some(UnixMs(1_795_250_234_355)),
+            slot: Some(UnixMs(1_795_250_234_355)),
+            ..Message::seed(url, crawl.clone(), Lane::Bulk)
+        })
+        .collect();
+    let deliveries: Vec<Delivery> = messages.iter().map(delivery).collect();
+    let mut group = criterion.benchmark_group("message");
+    group.throughput(Throughput::Elements(messages.len() as u64));
+    group.bench_function("to properties and headers", |bencher| {
+        bencher.iter(|| {
+            for message in &messages {
+                black_box(codec::properties(message));
+            }
+        });
+    });
+    group.bench_function("from properties and headers", |bencher| {
+        bencher.iter(|| {
+            for delivery in &deliveries {
+                black_box(codec::content(delivery, Line::Bulk));
+            }
+        });
+    });
+}
+
+fn delivery(message: &Message) -> Delivery {
+    let body = message.url.as_str().as_bytes().to_vec();
+    let mut delivery = Delivery::mock(1, "".into(), "url_queue_ttl".into(), false, body);
+    delivery.properties = codec::properties(message);
+    delivery
+}
+
+fn canonical(texts: &[String]) -> Vec<CanonicalUrl> {
+    texts.iter().map(|text| CanonicalUrl::parse(text).unwrap()).collect()
+}
+
+criterion_group! {
+    name = functions;
+    // All of them in half a minute.
+    config = Criterion::default()
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(2))
+        .sample_size(20);
+    targets = urls, sitemaps, pages, messages
+}
+criterion_main!(functions);

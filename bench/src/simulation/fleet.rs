@@ -1,0 +1,372 @@
+//! The fleet at work: one event after the other.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use trawl_common::gcra::{Pace, Schedule, Slot, Wish};
+use trawl_common::ladder::{RUNGS, rung_for};
+use trawl_common::time::UnixMs;
+use trawl_common::waiting::{in_line, is_near, room};
+
+use super::broker::{Broker, Line, Message};
+use super::report::{Books, Report};
+use super::web;
+use super::worker::{Turn, Worker};
+use super::{Scenario, Seen};
+
+/// URLs that the producer admits at once.
+const BUNDLE: u64 = 500;
+
+/// Something that happens at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// The producer has read another bundle.
+    Read,
+    /// What is first on a rung has been there for long enough.
+    Expires(usize),
+    /// A worker's intake knows what to do with its batch.
+    Handled(u32),
+    /// The slot of what waits aside has come.
+    Up(u32, Message),
+    /// A response is there.
+    Fetched(u32, Message),
+}
+
+/// A URL that was admitted and has not ended: what its message carries, and what its worker knows of it.
+#[derive(Clone, Copy)]
+struct Url {
+    number: u32,
+    host: u32,
+    admitted: u64,
+    line: Line,
+    until: Option<UnixMs>,
+    slot: Option<UnixMs>,
+    turn: Option<(UnixMs, u8)>,
+    misses: u8,
+    hops: u16,
+}
+
+struct Fleet<'a> {
+    scenario: &'a Scenario,
+    see: &'a mut dyn FnMut(Seen),
+    pace: Pace,
+    chance: StdRng,
+    now: u64,
+    events: BinaryHeap<Reverse<(u64, Event)>>,
+    /// The host of each URL, in the producer's order, and how many are admitted.
+    source: Vec<u32>,
+    admitted: usize,
+    schedules: Vec<Schedule>,
+    /// How many URLs of each host have not ended, and how many hosts have such.
+    left: Vec<u32>,
+    hosts_left: u64,
+    /// So many hosts keep all fetch slots busy.
+    hosts_needed: u64,
+    urls: Vec<Url>,
+    /// Places in `urls` of those that have ended.
+    free: Vec<Message>,
+    broker: Broker,
+    workers: Vec<Worker>,
+    books: Books,
+}
+
+/// Runs a scenario to its end; `see` is told what happens.
+pub fn run(scenario: &Scenario, see: &mut dyn FnMut(Seen)) -> Report {
+    let mut fleet = Fleet::new(scenario, see);
+    fleet.schedule(0, Event::Read);
+    while let Some(Reverse((at, event))) = fleet.events.pop() {
+        fleet.now = at;
+        fleet.books.turn(at);
+        fleet.happen(event);
+    }
+    fleet.books.tail(0);
+    fleet.books.close(scenario)
+}
+
+impl<'a> Fleet<'a> {
+    fn new(scenario: &'a Scenario, see: &'a mut dyn FnMut(Seen)) -> Self {
+        let source = web::urls(scenario);
+        let mut left = vec![0; scenario.hosts as usize];
+        for &host in &source {
+            left[host as usize] += 1;
+        }
+        let pace = scenario.pace();
+        let slots = u64::from(scenario.workers) * u64::from(scenario.concurrency);
+        Self {
+            pace,
+            chance: StdRng::seed_from_u64(!scenario.seed),
+            now: 0,
+            events: BinaryHeap::new(),
+            admitted: 0,
+            schedules: vec![Schedule::default(); scenario.hosts as usize],
+            left,
+            hosts_left: u64::from(scenario.hosts),
+            hosts_needed: (scenario.capacity() * pace.interval.as_secs_f64()) as u64,
+            urls: Vec::new(),
+            free: Vec::new(),
+            broker: Broker::new(scenario.workers, scenario.prefetch),
+            workers: (0..scenario.workers).map(|_| Worker::new(usize::from(scenario.concurrency))).collect(),
+            books: Books::new(source.len() as u64, slots),
+            source,
+            scenario,
+            see,
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Read => {
+                self.admit();
+                if self.admitted < self.source.len() {
+                    let pause = BUNDLE * 1_000_000 / u64::from(self.scenario.feed);
+                    self.schedule(self.now + pause, Event::Read);
+                }
+                self.deliver(Line::Bulk);
+            }
+            Event::Expires(rung) => {
+                let (moved, next) = self.broker.expire(rung, self.now);
+                self.books.parked -= moved;
+                self.books.messages(moved);
+                if let Some(at) = next {
+                    self.schedule(at, Event::Expires(rung));
+                }
+                self.deliver(Line::Due);
+            }
+            Event::Handled(worker) => {
+                self.find_turns(worker);
+                self.hand_on(worker);
+            }
+            Event::Up(worker, message) => {
+                self.workers[worker as usize].up.push_back(message);
+                self.take(worker);
+            }
+            Event::Fetched(worker, message) => {
+                let Url { number, host, .. } = self.urls[message as usize];
+                self.schedules[host as usize].leave(number.into(), self.now);
+                self.workers[worker as usize].free += 1;
+                self.books.idle += 1;
+                self.books.done(self.urls[message as usize].hops);
+                self.end(worker, message);
+                self.launch(worker);
+                self.hand_on(worker);
+            }
+        }
+    }
+
+    fn schedule(&mut self, at: u64, event: Event) {
+        self.events.push(Reverse((at, event)));
+    }
+
+    /// Admits a bundle, as far as the backlog has room.
+    fn admit(&mut self) {
+        let room = self.scenario.backlog.saturating_sub(self.books.open).min(BUNDLE) as usize;
+        for _ in 0..room.min(self.source.len() - self.admitted) {
+            let url = Url {
+                number: self.admitted as u32,
+                host: self.source[self.admitted],
+                admitted: self.now,
+                line: Line::Bulk,
+                until: None,
+                slot: None,
+                turn: None,
+                misses: 0,
+                hops: 0,
+            };
+            self.admitted += 1;
+            self.books.open += 1;
+            let message = match self.free.pop() {
+                Some(message) => {
+                    self.urls[message as usize] = url;
+                    message
+                }
+                None => {
+                    self.urls.push(url);
+                    (self.urls.len() - 1) as Message
+                }
+            };
+            self.broker.publish(Line::Bulk, message);
+            self.books.messages(1);
+        }
+    }
+
+    /// Hands out what workers may get of a queue.
+    fn deliver(&mut self, line: Line) {
+        while let Some((worker, message)) = self.broker.deliver(line) {
+            self.books.delivered += 1;
+            self.books.messages(1);
+            let url = &mut self.urls[message as usize];
+            (url.line, url.misses) = (line, 0);
+            self.workers[worker as usize].inbox[line as usize].push_back(message);
+            self.take(worker);
+        }
+    }
+
+    /// Has an intake go on with what there is, if it is not busy.
+    fn take(&mut self, worker: u32) {
+        let most = usize::from(self.scenario.concurrency).max(16);
+        let taken = self.workers[worker as usize].take(most);
+        if taken > 0 {
+            let busy = self.scenario.handling * taken as u32;
+            self.schedule(self.now + micros(busy), Event::Handled(worker));
+        }
+    }
+
+    /// Asks for the turn of each of a batch.
+    fn find_turns(&mut self, worker: u32) {
+        let batch = std::mem::take(&mut self.workers[worker as usize].batch);
+        for &message in &batch {
+            let turn = self.turn(message);
+            self.workers[worker as usize].turns.push_back((message, turn));
+        }
+        let spent = &mut self.workers[worker as usize].batch;
+        *spent = batch;
+        spent.clear();
+    }
+
+    fn turn(&mut self, message: Message) -> Turn {
+        let url = self.urls[message as usize];
+        let now = UnixMs(self.now / 1_000);
+        let deadline = self.scenario.ttl.map(|ttl| UnixMs(url.admitted / 1_000).plus(ttl));
+        if deadline.is_some_and(|deadline| deadline <= now) {
+            return Turn::Expired;
+        }
+        if let Some(until) = url.until.filter(|&until| until > now) {
+            return match url.slot {
+                Some(slot) => Turn::At { wait: micros(until.wait_from(now)), slot },
+                None => Turn::Later { until, turn: url.turn },
+            };
+        }
+        let wish = Wish {
+            pace: self.pace,
+            held: url.slot,
+            turn: url.turn.map(|(turn, _)| turn),
+            deadline,
+            token: url.number.into(),
+            // As its worker keeps it for as long as it takes.
+            lapse: 2 * self.scenario.timeout,
+        };
+        let schedule = &mut self.schedules[url.host as usize];
+        let before = schedule.next;
+        let slot = schedule.reserve(&wish, self.now);
+        self.books.asked += 1;
+        self.books.granted += u64::from(schedule.next != before);
+        match slot {
+            Slot::Now => {
+                let grace = self.pace.grace(url.misses.into()).unwrap_or(Duration::MAX);
+                Turn::Now { void_after: self.now.saturating_add(micros(grace)) }
+            }
+            Slot::Reserved { wait, at } => Turn::At { wait: micros(wait), slot: at },
+            Slot::Later { wait, turn } => {
+                let (away, turn) = in_line(wait, turn, url.turn, self.chance.random());
+                Turn::Later { until: now.plus(away), turn: Some(turn) }
+            }
+            Slot::TooLate | Slot::Blocked => Turn::Expired,
+        }
+    }
+
+    /// Sends each job on its way, as long as those whose turn it is find room; then takes more.
+    fn hand_on(&mut self, worker: u32) {
+        let most = usize::from(self.scenario.concurrency);
+        while let Some(&(message, turn)) = self.workers[worker as usize].turns.front() {
+            let memory = &mut self.workers[worker as usize];
+            match turn {
+                Turn::Now { .. } if memory.ready.len() >= most => return,
+                Turn::Now { void_after } => {
+                    memory.ready.push_back((message, void_after));
+                    self.launch(worker);
+                }
+                Turn::At { wait, slot } => {
+                    let url = &mut self.urls[message as usize];
+                    (url.slot, url.turn) = (Some(slot), None);
+                    let has_room = memory.aside < room(self.scenario.prefetch);
+                    if is_near(Duration::from_micros(wait), has_room) {
+                        memory.aside += 1;
+                        // Timers are as fine as a millisecond.
+                        self.schedule(self.now + wait.next_multiple_of(1_000), Event::Up(worker, message));
+                    } else {
+                        self.park(
+                            worker,
+                            message,
+                            UnixMs(self.now / 1_000).plus(Duration::from_micros(wait)),
+                        );
+                    }
+                }
+                Turn::Later { until, turn } => {
+                    let url = &mut self.urls[message as usize];
+                    (url.slot, url.turn) = (None, turn);
+                    self.park(worker, message, until);
+                }
+                Turn::Expired => {
+                    self.books.expired(self.urls[message as usize].hops);
+                    self.end(worker, message);
+                }
+            }
+            self.workers[worker as usize].turns.pop_front();
+        }
+        self.take(worker);
+    }
+
+    /// Starts jobs while fetch slots are free. Those whose slot has passed need another.
+    fn launch(&mut self, worker: u32) {
+        let memory = &mut self.workers[worker as usize];
+        while memory.free > 0
+            && let Some((message, void_after)) = memory.ready.pop_front()
+        {
+            let url = &mut self.urls[message as usize];
+            if void_after < self.now {
+                url.misses = url.misses.saturating_add(1);
+                url.slot = None;
+                memory.missed.push_back(message);
+                continue;
+            }
+            memory.free -= 1;
+            self.books.idle -= 1;
+            self.books.started += 1;
+            (self.see)(Seen::Asked { host: url.host, at: self.now });
+            let took = web::response(self.scenario, &mut self.chance);
+            self.events.push(Reverse((self.now + micros(took), Event::Fetched(worker, message))));
+        }
+    }
+
+    /// Puts a URL aside on the ladder, until then or to be parked again.
+    fn park(&mut self, worker: u32, message: Message, until: UnixMs) {
+        let url = &mut self.urls[message as usize];
+        url.until = Some(until);
+        url.hops = url.hops.saturating_add(1);
+        let line = url.line;
+        let wait = rung_for(until.wait_from(UnixMs(self.now / 1_000)));
+        let rung = RUNGS.iter().position(|&rung| rung == wait).unwrap_or_default();
+        if let Some(at) = self.broker.park(rung, message, self.now) {
+            self.schedule(at, Event::Expires(rung));
+        }
+        self.books.parked += 1;
+        self.books.messages(1);
+        self.ack(line, worker);
+    }
+
+    /// A URL has ended.
+    fn end(&mut self, worker: u32, message: Message) {
+        let Url { number, host, admitted, line, hops, .. } = self.urls[message as usize];
+        (self.see)(Seen::Ended { url: number, admitted, at: self.now, hops });
+        let left = &mut self.left[host as usize];
+        *left -= 1;
+        self.hosts_left -= u64::from(*left == 0);
+        if self.hosts_left < self.hosts_needed {
+            self.books.tail(self.hosts_left);
+        }
+        self.free.push(message);
+        self.ack(line, worker);
+    }
+
+    fn ack(&mut self, line: Line, worker: u32) {
+        self.broker.ack(line, worker);
+        self.deliver(line);
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
