@@ -35,9 +35,8 @@ end
 local seen
 local full = room_in(KEYS[1]) == 0
 
--- The record of a URL; a new one if its spider never saw it.
-local function record_of(url, at)
-  local text = redis.call('HGET', KEYS[6], url)
+-- The record of a URL, which is `text`; a new one if there is none and its spider never saw it.
+local function record_of(url, text, at)
   if text then
     return parse(text), false
   end
@@ -94,19 +93,28 @@ local function keep(record, is_new)
   return -1, 0, '-'
 end
 
-local answer = {created and 1 or 0}
+local urls = {}
 for at = 6, #ARGV, 7 do
+  urls[#urls + 1] = ARGV[at]
+end
+local texts = redis.call('HMGET', KEYS[6], unpack(urls))
+local answer, changed = {created and 1 or 0}, {}
+for i, url in ipairs(urls) do
   local record, is_new
   if not is_over(status) then
-    record, is_new = record_of(ARGV[at], at)
+    record, is_new = record_of(url, texts[i], 7 * i - 1)
   end
   local attempts, starts, deadline = -1, 0, '-'
   if record then
     attempts, starts, deadline = (keeps and keep or hear)(record, is_new)
-    redis.call('HSET', KEYS[6], ARGV[at], format(record))
+    changed[#changed + 1] = url
+    changed[#changed + 1] = format(record)
   end
   answer[#answer + 1] = attempts
   answer[#answer + 1] = starts
   answer[#answer + 1] = deadline
+end
+if #changed > 0 then
+  redis.call('HSET', KEYS[6], unpack(changed))
 end
 return answer

@@ -21,7 +21,7 @@ end
 
 local function set(name, value)
   host[name] = value
-  changed[name] = int(value)
+  changed[name] = value
 end
 
 -- The interval of the pace, and no less than keeps its places busy (Little's law).
@@ -119,11 +119,11 @@ if #left > 0 then
   redis.call('HDEL', key, unpack(left))
 end
 if next(changed) then
-  changed.interval = int(interval)
+  changed.interval = interval
   local fields = {}
   for name, value in pairs(changed) do
     fields[#fields + 1] = name
-    fields[#fields + 1] = value
+    fields[#fields + 1] = type(value) == 'number' and int(value) or value
   end
   redis.call('HSET', key, unpack(fields))
   expire(key, host, now)

@@ -17,8 +17,9 @@ local function begin(url)
   return 1
 end
 
+local texts = redis.call('HMGET', KEYS[1], unpack(ARGV, 3))
 for i = 3, #ARGV do
-  local text = redis.call('HGET', KEYS[1], ARGV[i])
+  local text = texts[i - 2]
   local record = text and parse(text)
   local told = 0
   if record and is_held_by(record, ARGV[1]) then
