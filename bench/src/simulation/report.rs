@@ -4,9 +4,6 @@ use serde::Serialize;
 
 use super::Scenario;
 
-/// Hops of one URL are told apart up to so many.
-const MOST_HOPS: usize = 4_096;
-
 /// What became of a scenario. Instants in seconds from its beginning, shares from 0 to 1.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -83,8 +80,9 @@ pub(super) struct Books {
     /// The second that it is, and how many messages it has had.
     second: (u64, u64),
     messages_peak: u64,
+    /// How many URLs were on the ladder so often.
     hops: Vec<u64>,
-    /// When each tenth, and so on, had ended; in microseconds.
+    /// When half, nine tenths and 99 of 100 had ended; in microseconds.
     half: u64,
     most: u64,
     almost: u64,
@@ -106,7 +104,7 @@ impl Books {
         Self {
             all,
             idle: slots,
-            hops: vec![0; MOST_HOPS],
+            hops: vec![0; usize::from(u16::MAX) + 1],
             done: 0,
             expired: 0,
             open: 0,
@@ -175,7 +173,7 @@ impl Books {
 
     fn ended(&mut self, hops: u16) {
         self.open -= 1;
-        self.hops[usize::from(hops).min(MOST_HOPS - 1)] += 1;
+        self.hops[usize::from(hops)] += 1;
         let ended = self.done + self.expired;
         for (share, at) in [(50, &mut self.half), (90, &mut self.most), (99, &mut self.almost)] {
             if *at == 0 && ended * 100 >= self.all * share {
