@@ -23,6 +23,18 @@ pub fn is_near(wait: Duration, has_room: bool) -> bool {
     wait <= NEAR && (has_room || wait < SOON)
 }
 
+/// Until when a URL that has come back is put aside again, without a question. One in line always asks: a rung has brought it
+/// early, and its line may be shorter than it was, or no more.
+pub fn not_before(
+    until: Option<UnixMs>,
+    slot: Option<UnixMs>,
+    turn: Option<(UnixMs, u8)>,
+    now: UnixMs,
+) -> Option<UnixMs> {
+    let is_in_line = turn.is_some() && slot.is_none();
+    until.filter(|&until| until > now && !is_in_line)
+}
+
 /// How long a URL stays away that is to come back for its `turn` in line after `wait`, or earlier to look whether the
 /// line is still there; `jitter` (0 to 1) stretches that by up to half. Returns also what it carries along: its turn,
 /// and how often it has come back for that, which was so `before`.
@@ -50,6 +62,16 @@ mod tests {
         assert_eq!((second, carried), (3 * FIRST_LOOK, (UnixMs(7), 2)));
         assert_eq!(in_line(NEAR, UnixMs(7), Some(carried), 0.5), (NEAR, (UnixMs(7), 3)));
         assert_eq!(in_line(day, UnixMs(8), Some(carried), 0.0), (FIRST_LOOK, (UnixMs(8), 1)));
+    }
+
+    #[test]
+    fn a_url_in_line_asks_whenever_it_comes_back_and_any_other_when_it_was_told_to() {
+        let (now, then) = (UnixMs(7), UnixMs(9));
+        let in_line = Some((UnixMs(50), 2));
+        assert_eq!(not_before(Some(then), None, in_line, now), None);
+        assert_eq!(not_before(Some(then), Some(then), in_line, now), Some(then));
+        assert_eq!(not_before(Some(then), None, None, now), Some(then));
+        assert_eq!(not_before(Some(now), None, None, now), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use trawl_common::ports::Ask;
 use trawl_common::settings::Manners;
 use trawl_common::time::UnixMs;
 use trawl_common::url::Origin;
-use trawl_common::waiting::in_line;
+use trawl_common::waiting::{in_line, not_before};
 
 use crate::Shared;
 use crate::job::Job;
@@ -53,7 +53,7 @@ pub(crate) async fn turns(shared: &Shared, jobs: &[Job]) -> Vec<Turn> {
 /// What to ask the schedule, or what is clear without it.
 fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> Result<Ask, Turn> {
     let message = &job.message;
-    if let Some(until) = message.until.filter(|&until| until > now) {
+    if let Some(until) = not_before(message.until, message.slot, message.turn, now) {
         return Err(match message.slot {
             Some(slot) => Turn::At { wait: until.wait_from(now), slot },
             None => Turn::Later { until, turn: message.turn },

@@ -158,12 +158,10 @@ pub(super) fn start(db: &Connection, id: i64) -> Result<u32> {
         .query_row([id], |row| row.get(0))?)
 }
 
-/// Puts a record aside. A fetch that led here has ended, so its start no longer counts.
+/// Puts a record aside.
 pub(super) fn park(db: &Connection, id: i64, parking: &Parking) -> Result<()> {
-    db.prepare_cached(
-        "UPDATE records SET due = ?2, slot = NULL, starts = 0, attempts = attempts + ?3 WHERE id = ?1",
-    )?
-    .execute(params![id, sql_ms(parking.until), parking.failed])?;
+    db.prepare_cached("UPDATE records SET due = ?2, slot = NULL, attempts = attempts + ?3 WHERE id = ?1")?
+        .execute(params![id, sql_ms(parking.until), parking.failed])?;
     Ok(())
 }
 
@@ -184,7 +182,7 @@ pub(super) fn set_luggage(db: &Connection, id: i64, message: &Message) -> Result
     Ok(())
 }
 
-/// Undoes the starts of a record that is given back alive: it is no suspect.
+/// Undoes the starts of a record whose last one has ended: it is no suspect.
 pub(super) fn reset_starts(db: &Connection, id: i64) -> Result<()> {
     db.prepare_cached("UPDATE records SET starts = 0 WHERE id = ?1 AND starts > 0")?.execute([id])?;
     Ok(())

@@ -217,6 +217,11 @@ pub(super) fn start(
     Ok(Start::Go)
 }
 
+/// Only a start without an end counts towards poison, and this one has ended. What has not begun here has ended nothing.
+fn end_start(db: &Connection, memory: &Memory, record: &Record) -> Result<()> {
+    if memory.hands.has_started(record.id) { records::reset_starts(db, record.id) } else { Ok(()) }
+}
+
 /// A URL is put aside. Returns whether the worker held it.
 pub(super) fn park(
     db: &Connection,
@@ -225,6 +230,7 @@ pub(super) fn park(
     (address, parking): &Addressed<Parking>,
 ) -> Result<bool> {
     let Some(record) = held(db, memory, worker, address)? else { return Ok(false) };
+    end_start(db, memory, &record)?;
     records::park(db, record.id, parking)?;
     memory.let_go(record.id, record.lane);
     Ok(true)
@@ -238,7 +244,7 @@ pub(super) fn release(
     address: &Address,
 ) -> Result<()> {
     if let Some(record) = held(db, memory, worker, address)? {
-        records::reset_starts(db, record.id)?;
+        end_start(db, memory, &record)?;
         memory.let_go(record.id, record.lane);
     }
     Ok(())

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use trawl_common::gcra::{Pace, Schedule, Slot, Wish};
 use trawl_common::ladder::{RUNGS, rung_for};
 use trawl_common::time::UnixMs;
-use trawl_common::waiting::{in_line, is_near, room};
+use trawl_common::waiting::{in_line, is_near, not_before, room};
 
 use super::broker::{Broker, Line, Message};
 use super::report::{Books, Report};
@@ -233,7 +233,7 @@ impl<'a> Fleet<'a> {
         if deadline.is_some_and(|deadline| deadline <= now) {
             return Turn::Expired;
         }
-        if let Some(until) = url.until.filter(|&until| until > now) {
+        if let Some(until) = not_before(url.until, url.slot, url.turn, now) {
             return match url.slot {
                 Some(slot) => Turn::At { wait: micros(until.wait_from(now)), slot },
                 None => Turn::Later { until, turn: url.turn },

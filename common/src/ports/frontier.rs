@@ -76,7 +76,8 @@ pub trait Frontier: Send + Sync {
     /// A URL of a crawl that a person paused is let go.
     async fn start(&self, worker: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>>;
 
-    /// Puts URLs that this worker holds aside until an instant. They are in the outbox until confirmed.
+    /// Puts URLs that this worker holds aside until an instant. They are in the outbox until confirmed. A start that led
+    /// here has ended; what had not begun keeps the starts that it had.
     /// Returns, in order, whether the worker still held them.
     async fn park(&self, worker: &WorkerId, parkings: &[Parking]) -> Result<Vec<bool>>;
 

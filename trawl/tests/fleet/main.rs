@@ -155,17 +155,19 @@ async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter()
     let worker = fleet.worker(&[]);
     let channel = channel_of(&fleet).await;
     for queue in ["url_queue_ttl", "priority_queue"] {
-        // The worker declares the queues when it starts.
-        let declared = async {
-            let look = lapin::options::QueueDeclareOptions { passive: true, ..Default::default() };
-            while channel_of(&fleet)
-                .await
-                .queue_declare(queue.into(), look, Default::default())
-                .await
-                .is_err()
-            {}
+        // A queue that was just declared may still lose what is published without a confirm; one with a consumer has a
+        // leader.
+        let consumed = async {
+            loop {
+                let look = lapin::options::QueueDeclareOptions { passive: true, ..Default::default() };
+                let looked =
+                    channel_of(&fleet).await.queue_declare(queue.into(), look, Default::default()).await;
+                if looked.is_ok_and(|queue| queue.consumer_count() > 0) {
+                    return;
+                }
+            }
         };
-        timeout(LIMIT, declared).await.unwrap();
+        timeout(LIMIT, consumed).await.unwrap();
     }
     let with = |name: &str, value: &str| {
         let mut headers = FieldTable::default();

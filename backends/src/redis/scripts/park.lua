@@ -6,9 +6,8 @@ for i = 3, #ARGV, 3 do
   local text = redis.call('HGET', KEYS[1], ARGV[i])
   local record = text and parse(text)
   if record and is_held_by(record, ARGV[1]) then
+    end_start(record)
     record.state, record.since, record.holder = 'p', tonumber(ARGV[i + 1]), '-'
-    -- Only a start without an end counts towards poison, and this one has ended.
-    record.starts = 0
     record.attempts = record.attempts + tonumber(ARGV[i + 2])
     redis.call('HSET', KEYS[1], ARGV[i], format(record))
     redis.call('ZADD', KEYS[2], int(now), ARGV[2] .. ' ' .. ARGV[i])

@@ -67,6 +67,13 @@ local function is_held_by(record, worker)
   return is_held(record) and record.holder == worker
 end
 
+-- Only a start without an end counts towards poison, and this one has ended. What has not begun here has ended nothing.
+local function end_start(record)
+  if record.state == 'f' then
+    record.starts = 0
+  end
+end
+
 -- Another run of the server than the one that a crawl's books were written in may have lost its last second.
 local function run_id()
   return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')

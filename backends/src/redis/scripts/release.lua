@@ -4,7 +4,8 @@ for i = 2, #ARGV do
   local text = redis.call('HGET', KEYS[1], ARGV[i])
   local record = text and parse(text)
   if record and is_held_by(record, ARGV[1]) then
-    record.state, record.since, record.holder, record.starts = 'q', now, '-', 0
+    end_start(record)
+    record.state, record.since, record.holder = 'q', now, '-'
     redis.call('HSET', KEYS[1], ARGV[i], format(record))
     redis.call('SREM', KEYS[2], ARGV[i])
   end

@@ -135,6 +135,23 @@ pub async fn a_retry_is_an_end_and_no_step_towards_poison(frontier: &Arc<dyn Fro
     Ok(())
 }
 
+/// A page that has killed workers may wait for its host, or be given back, before it starts again: that is no end.
+pub async fn what_is_put_aside_before_it_starts_stays_a_suspect(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(1).await?;
+    for _ in 0..MAX_STARTS {
+        scene.hear(&scene.worker, 0).await?;
+        assert!(scene.park(&scene.worker, 0, long_ago(), false).await?);
+        scene.hear(&scene.worker, 0).await?;
+        frontier.release(&scene.worker, &[scene.claim(0)]).await?;
+        scene.hear(&scene.worker, 0).await?;
+        assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
+    }
+    scene.hear(&scene.worker, 0).await?;
+    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Poison);
+    Ok(())
+}
+
 /// Nobody fetches what is not theirs.
 pub async fn only_the_holder_starts(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier);

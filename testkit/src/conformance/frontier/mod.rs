@@ -62,6 +62,7 @@ macro_rules! frontier_conformance {
             the_fourth_start_without_an_end_is_poison
             a_start_that_is_asked_for_again_counts_once
             a_retry_is_an_end_and_no_step_towards_poison
+            what_is_put_aside_before_it_starts_stays_a_suspect
             only_the_holder_starts
             a_parked_url_is_dropped_before_its_time_and_taken_after
             only_a_failure_counts_as_an_attempt
