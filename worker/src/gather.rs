@@ -8,12 +8,15 @@ use tokio::time::{Instant, timeout_at};
 /// How long the first of a batch waits for the others. A page takes longer by far.
 pub(crate) const MOMENT: Duration = Duration::from_millis(5);
 
-/// Waits for one, then a moment for more, until there are `most`. Returns how many came: none if the channel is
-/// closed and empty.
+/// So many are enough for one call: it costs little more than they do one by one.
+const ENOUGH: usize = 16;
+
+/// Waits for one, and if that does not come in company, a moment for more; takes at most `most`. Returns how many came: none
+/// if the channel is closed and empty.
 pub(crate) async fn gather<T>(from: &mut mpsc::Receiver<T>, into: &mut Vec<T>, most: usize) -> usize {
     let mut count = from.recv_many(into, most).await;
     let until = Instant::now() + MOMENT;
-    while count > 0 && count < most {
+    while count > 0 && count < most.min(ENOUGH) {
         match timeout_at(until, from.recv_many(into, most - count)).await {
             Ok(more) if more > 0 => count += more,
             Ok(_) | Err(_) => break,

@@ -242,7 +242,8 @@ impl Intake {
     /// the others have waited, so that a slow file costs it few ways round; and no more files are asked for at once than
     /// jobs can wait.
     async fn find_out(&mut self, origin: Origin, job: Job) {
-        let has_room = self.has_room();
+        // What was taken together with those that took the last room waits with them.
+        let has_room = self.has_room() || self.crowded_until().is_some();
         let waited = match self.unclear.get_mut(&origin) {
             Some(unclear) if has_room && unclear.has_room() => {
                 self.unclear_jobs += 1;

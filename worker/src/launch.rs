@@ -15,7 +15,7 @@ use trawl_common::settings::Acks;
 use trawl_common::time::UnixMs;
 
 use crate::Shared;
-use crate::gather::{MOMENT, gather};
+use crate::gather::MOMENT;
 use crate::job::{Job, Ready};
 use crate::process::process;
 use crate::settle::Settlement;
@@ -68,7 +68,7 @@ pub(crate) async fn run(
     let mut running = JoinSet::new();
     let mut jobs = Vec::with_capacity(most);
     // As many jobs as have slots start in one step.
-    while gather(&mut ready, &mut jobs, free(&slots, company).await).await > 0 {
+    while ready.recv_many(&mut jobs, free(&slots, company).await).await > 0 {
         while running.try_join_next().is_some() {}
         if stop.is_cancelled() {
             for Ready { job, .. } in jobs.drain(..) {
