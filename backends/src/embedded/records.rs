@@ -149,13 +149,11 @@ fn write(db: &Connection, crawl: &Crawl, message: &Message) -> Result<i64> {
     Ok(db.last_insert_rowid())
 }
 
-/// Counts a start and returns how many there were since the last end. What it was parked for is over.
-pub(super) fn start(db: &Connection, id: i64) -> Result<u32> {
-    Ok(db
-        .prepare_cached(
-            "UPDATE records SET starts = starts + 1, due = NULL, slot = NULL WHERE id = ?1 RETURNING starts",
-        )?
-        .query_row([id], |row| row.get(0))?)
+/// Counts a start. What the record was parked for is over.
+pub(super) fn start(db: &Connection, id: i64) -> Result<()> {
+    db.prepare_cached("UPDATE records SET starts = starts + 1, due = NULL, slot = NULL WHERE id = ?1")?
+        .execute([id])?;
+    Ok(())
 }
 
 /// Puts a record aside.

@@ -209,9 +209,10 @@ pub(super) fn start(
             Some(room) if memory.hands.started_of(record.crawl) as u64 >= room => return Ok(Start::Awaited),
             Some(_) | None => {}
         }
-        if records::start(db, record.id)? > MAX_STARTS {
+        if record.starts >= MAX_STARTS {
             return Ok(Start::Poison);
         }
+        records::start(db, record.id)?;
         memory.hands.start(record.id, record.crawl);
     }
     Ok(Start::Go)

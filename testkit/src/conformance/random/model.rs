@@ -28,6 +28,13 @@ pub(super) struct Model {
     pub(super) is_closed: bool,
 }
 
+impl Page {
+    /// How many starts without an end it has when it is put aside: the one that led here has ended.
+    fn starts_after(&self) -> u32 {
+        if self.has_started { 0 } else { self.starts }
+    }
+}
+
 impl Model {
     pub(super) fn new() -> Self {
         Self {
@@ -95,14 +102,14 @@ impl Model {
 
     pub(super) fn park(&mut self, who: Who, url: usize, long: bool, failed: bool) -> bool {
         let Some(page) = self.held(who, url) else { return false };
-        let attempts = page.attempts + u32::from(failed);
-        *page = Page { is_far: long, attempts, ..Page::default() };
+        let (attempts, starts) = (page.attempts + u32::from(failed), page.starts_after());
+        *page = Page { is_far: long, attempts, starts, ..Page::default() };
         true
     }
 
     pub(super) fn release(&mut self, who: Who, url: usize) {
         if let Some(page) = self.held(who, url) {
-            (page.holder, page.starts) = (None, 0);
+            (page.holder, page.starts) = (None, page.starts_after());
         }
     }
 
