@@ -67,8 +67,7 @@ impl Body {
 
     /// All of it. What comes in one piece is not copied, and what says that it is too large is not read.
     pub(super) async fn read(mut self) -> Result<Bytes, Failure> {
-        let room;
-        match &mut self.source {
+        let room = match &mut self.source {
             Source::Packed(reader) => {
                 let mut body = BytesMut::with_capacity(PART);
                 while reader.read_buf(&mut body).await.map_err(|error| fault(error, self.limit))? > 0 {}
@@ -79,9 +78,9 @@ impl Body {
                 if announced > self.limit.or(Some(MAX_STREAM)) {
                     return Err(too_large(self.limit));
                 }
-                room = announced.map_or(0, |length| length.min(MOST_AHEAD) as usize);
+                announced.map_or(0, |length| length.min(MOST_AHEAD) as usize)
             }
-        }
+        };
         let Some(first) = self.next().await? else { return Ok(Bytes::new()) };
         let Some(second) = self.next().await? else { return Ok(first) };
         let mut body = BytesMut::with_capacity(room);
