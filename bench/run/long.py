@@ -19,7 +19,7 @@ def main():
         folder = pathlib.Path(folder)
         folder.chmod(0o755)
         servers = Servers(options.servers)
-        with Site(folder / "site", options.port, 1) as site, open(folder / "log", "wb") as log:
+        with Site(folder / "site", options.port, 20) as site, open(folder / "log", "wb") as log:
             urls = folder / "urls.txt"
             write_urls(urls, site.hosts, options.urls)
             place = servers.clean("bench")
