@@ -1,53 +1,39 @@
 """Runs every contestant some rounds, one after the other in each round, and prints what they cost, side by side."""
 
-import argparse
-import json
-import pathlib
 import statistics
-import tempfile
 
 from contestants import Embedded, Fleet, Limit, Peer
 from measure import Watch
-from servers import Servers, processes
-from web import Site
+from servers import processes
+from stage import add_port, parser, path, stage, write_costs
 
 
 def main():
     options = arguments()
-    with tempfile.TemporaryDirectory(prefix="trawl-bench-") as folder:
-        folder = pathlib.Path(folder)
-        folder.chmod(0o755)
-        servers = Servers(options.servers)
-        with Site(folder / "site", options.port, options.pages) as site:
-            everyone = contestants(options)
-            chosen = [one for one in everyone if not options.only or any(word in one.name for word in options.only)]
-            costs = {one.name: [] for one in chosen}
-            for turn in range(options.rounds):
-                for one in chosen:
-                    costs[one.name].append(run(one, site, servers, folder / f"{turn}-{one.name}"))
-                    told = costs[one.name][-1]
-                    print(f"round {turn + 1}: {one.name}: {len(site.urls) / told.seconds:,.0f} pages/s", flush=True)
-            print()
-            print(f"{len(site.urls):,} pages of {site.bytes / len(site.urls) / 1000:.1f} KB on average, "
-                  f"{len(site.hosts)} hosts, {options.rounds} rounds, medians")
-            print()
-            table(chosen, costs, len(site.urls))
-            if options.json:
-                figures = {name: [vars(cost) for cost in all_costs] for name, all_costs in costs.items()}
-                options.json.write_text(json.dumps(figures, indent=1))
+    with stage(options, options.pages) as (folder, servers, site):
+        everyone = contestants(options)
+        chosen = [one for one in everyone if not options.only or any(word in one.name for word in options.only)]
+        costs = {one.name: [] for one in chosen}
+        for turn in range(options.rounds):
+            for one in chosen:
+                costs[one.name].append(run(one, site, servers, folder / f"{turn}-{one.name}"))
+                told = costs[one.name][-1]
+                print(f"round {turn + 1}: {one.name}: {len(site.urls) / told.seconds:,.0f} pages/s", flush=True)
+        print()
+        print(f"{len(site.urls):,} pages of {site.bytes / len(site.urls) / 1000:.1f} KB on average, "
+              f"{len(site.hosts)} hosts, {options.rounds} rounds, medians")
+        print()
+        table(chosen, costs, len(site.urls))
+        write_costs(options, costs)
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=pathlib.Path, required=True, help="the folder of the release build")
-    parser.add_argument("--servers", type=pathlib.Path, required=True, help="the folder given to scripts/servers")
-    parser.add_argument("--peers", type=pathlib.Path, help="the folder that the peers are installed in")
-    parser.add_argument("--port", type=int, default=18_080, help="where nginx listens, on 127.0.0.1 to 127.0.0.20")
-    parser.add_argument("--pages", type=int, default=10_000)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", action="append", help="only those with this in their name; may be repeated")
-    parser.add_argument("--json", type=pathlib.Path, help="write every single figure to this file")
-    return parser.parse_args()
+    options = parser(__doc__, rounds=5)
+    add_port(options)
+    options.add_argument("--peers", type=path, help="the folder that the peers are installed in")
+    options.add_argument("--pages", type=int, default=10_000)
+    options.add_argument("--only", action="append", help="only those with this in their name; may be repeated")
+    return options.parse_args()
 
 
 def contestants(options):

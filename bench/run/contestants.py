@@ -22,7 +22,6 @@ class Limit:
     """reqwest alone; what it fetches it forgets."""
 
     durable = "nothing"
-    ratio_to = None
 
     def __init__(self, programs, read):
         self.program, self.read = programs / "limit", read

@@ -1,46 +1,36 @@
 """A crawl of 1,000,000 URLs by one worker: what a page costs at its start, in its middle and at its end."""
 
-import argparse
-import pathlib
-import tempfile
 import time
 
 from contestants import POLITENESS_OFF
 from measure import Watch, cpu, peak_memory
-from servers import Servers
-from web import Site
+from stage import add_port, parser, stage
 
 LOOK = 0.05
 
 
 def main():
     options = arguments()
-    with tempfile.TemporaryDirectory(prefix="trawl-bench-") as folder:
-        folder = pathlib.Path(folder)
-        folder.chmod(0o755)
-        servers = Servers(options.servers)
-        with Site(folder / "site", options.port, 20) as site, open(folder / "log", "wb") as log:
-            urls = folder / "urls.txt"
-            write_urls(urls, site.hosts, options.urls)
-            place = servers.clean("bench")
-            (folder / "trawl.toml").write_text(
-                f'[[sinks]]\nkind = "jsonl"\npath = "{folder}/items.jsonl"\n[[route]]\nlane = "bulk"\n'
-                '[queues.bulk]\nttl = "6h"\n'
-            )
-            environment = {**POLITENESS_OFF, **place}
-            trawl = [options.programs / "trawl"]
-            configured = ["--config", folder / "trawl.toml"]
-            with Watch({}, log) as watch:
-                watch.start([*trawl, "producer", urls, "--crawl", "bench", *configured], environment)
-                watch.await_all(3600)
-            print(f"Redis with {options.urls:,} records: {servers.memory() / 1e6:,.0f} MB", flush=True)
-            print("| pages done | pages/s | worker | rabbitmq | redis | worker's peak memory | Redis |")
-            print("|---|---|---|---|---|---|---|")
-            with Watch({}, log) as watch:
-                worker = watch.start([*trawl, "worker", *configured], environment)
-                pids = {"worker": worker.pid, **servers.pids}
-                follow(options, servers, pids)
-            servers.remove("bench")
+    with stage(options, 20) as (folder, servers, site), open(folder / "log", "wb") as log:
+        urls = folder / "urls.txt"
+        write_urls(urls, site.hosts, options.urls)
+        place = servers.clean("bench")
+        (folder / "trawl.toml").write_text(
+            f'[[sinks]]\nkind = "jsonl"\npath = "{folder}/items.jsonl"\n[[route]]\nlane = "bulk"\n'
+            '[queues.bulk]\nttl = "6h"\n'
+        )
+        environment = {**POLITENESS_OFF, **place}
+        trawl = options.programs / "trawl"
+        with Watch({}, log) as watch:
+            watch.start([trawl, "producer", urls, "--crawl", "bench"], environment)
+            watch.await_all(3600)
+        print(f"Redis with {options.urls:,} records: {servers.memory() / 1e6:,.0f} MB", flush=True)
+        print("| pages done | pages/s | worker | rabbitmq | redis | worker's peak memory | Redis |")
+        print("|---|---|---|---|---|---|---|")
+        with Watch({}, log) as watch:
+            worker = watch.start([trawl, "worker"], environment)
+            follow(options, servers, {"worker": worker.pid, **servers.pids})
+        servers.remove("bench")
     print()
     print("CPU in µs a page, over the last step.")
 
@@ -64,13 +54,11 @@ def follow(options, servers, pids):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=pathlib.Path, required=True, help="the folder of the release build")
-    parser.add_argument("--servers", type=pathlib.Path, required=True, help="the folder given to scripts/servers")
-    parser.add_argument("--port", type=int, default=18_080, help="where nginx listens, on 127.0.0.1 to 127.0.0.20")
-    parser.add_argument("--urls", type=int, default=1_000_000)
-    parser.add_argument("--step", type=int, default=100_000, help="a line for so many pages")
-    return parser.parse_args()
+    options = parser(__doc__)
+    add_port(options)
+    options.add_argument("--urls", type=int, default=1_000_000)
+    options.add_argument("--step", type=int, default=100_000, help="a line for so many pages")
+    return options.parse_args()
 
 
 def write_urls(path, hosts, count):

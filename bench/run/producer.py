@@ -1,22 +1,18 @@
 """The producer against bare publishing to a quorum queue, each some rounds, one after the other."""
 
-import argparse
-import json
-import pathlib
 import statistics
-import tempfile
 
 from contestants import PATIENCE, POLITENESS_OFF
 from measure import Watch
 from servers import Servers
+from stage import parser, work_folder, write_costs
 
 HOSTS = 1000
 
 
 def main():
     options = arguments()
-    with tempfile.TemporaryDirectory(prefix="trawl-bench-") as folder:
-        folder = pathlib.Path(folder)
+    with work_folder() as folder:
         urls = folder / "urls.txt"
         write_urls(urls, options.urls)
         servers = Servers(options.servers)
@@ -28,19 +24,13 @@ def main():
                 print(f"round {turn + 1}: {name}: {options.urls / costs[-1].seconds:,.0f} URLs/s", flush=True)
         print()
         table(runs, options.urls)
-        if options.json:
-            figures = {name: [vars(cost) for cost in costs] for name, costs in runs.items()}
-            options.json.write_text(json.dumps(figures, indent=1))
+        write_costs(options, runs)
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=pathlib.Path, required=True, help="the folder of the release build")
-    parser.add_argument("--servers", type=pathlib.Path, required=True, help="the folder given to scripts/servers")
-    parser.add_argument("--urls", type=int, default=1_000_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=pathlib.Path, help="write every single figure to this file")
-    return parser.parse_args()
+    options = parser(__doc__, rounds=3)
+    options.add_argument("--urls", type=int, default=1_000_000)
+    return options.parse_args()
 
 
 def write_urls(path, count):

@@ -2,7 +2,6 @@
 
 import base64
 import os
-import pathlib
 import socket
 import urllib.parse
 import urllib.request

@@ -60,10 +60,11 @@ class Site:
         self.server = subprocess.Popen(["nginx", "-c", self.folder / "nginx.conf"])
         for _ in range(100):
             try:
-                urllib.request.urlopen(self.urls[0]).read()
+                urllib.request.urlopen(self.sitemaps[0]).read()
                 return self
             except OSError:
                 time.sleep(0.1)
+        self.__exit__()
         raise SystemExit(f"nginx does not answer: see {self.folder}/nginx.log")
 
     def __exit__(self, *_):
