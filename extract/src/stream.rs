@@ -61,11 +61,11 @@ impl Metas {
             self.named.extend(asked.map(|(number, _)| (number, content.clone())));
         }
         match name.as_deref() {
-            Some("description") => keep(&mut self.description, content),
+            Some("description") => keep(&mut self.description, Some(content)),
             Some("robots") if wanted.follow => self.robots.push(content),
             _ => match lower("http-equiv").as_deref() {
-                Some("content-language") => keep(&mut self.language, content),
-                Some("refresh") if wanted.follow => keep(&mut self.refresh, content),
+                Some("content-language") => keep(&mut self.language, Some(content)),
+                Some("refresh") if wanted.follow => keep(&mut self.refresh, Some(content)),
                 _ => {}
             },
         }
@@ -102,7 +102,8 @@ pub(crate) struct Streamed {
     pub(crate) attribute: Option<String>,
 }
 
-/// The selectors of the pass, parsed once.
+/// The selectors of the pass, parsed once. They are of names alone: what else an element must be is cheaper asked of those few
+/// that have the name.
 #[derive(Debug)]
 pub(crate) struct Reader {
     title: Selector,
@@ -120,12 +121,12 @@ impl Reader {
         let selector = |css: &str| css.parse().expect("a constant selector");
         Self {
             title: selector("title"),
-            html: selector("html[lang]"),
-            base: selector("base[href]"),
-            meta: selector("meta[content]"),
-            canonical: selector("link[rel~=canonical i][href]"),
-            link: selector("a[href], area[href]"),
-            json_ld: selector("script[type]"),
+            html: selector("html"),
+            base: selector("base"),
+            meta: selector("meta"),
+            canonical: selector("link"),
+            link: selector("a, area"),
+            json_ld: selector("script"),
             wanted,
         }
     }
@@ -145,17 +146,23 @@ impl Reader {
             Ok(())
         };
         let link = |link: &Element<'_, '_>| {
-            page.link_count += 1;
-            if wanted.links {
-                let nofollow = wanted.follow && attribute(link, "rel").is_some_and(|rel| is_nofollow(&rel));
-                page.links.extend(attribute(link, "href").map(|href| Link { href, nofollow }));
+            page.link_count += usize::from(link.has_attribute("href"));
+            if wanted.links
+                && let Some(href) = attribute(link, "href")
+            {
+                page.links.push(Link { href, nofollow: wanted.follow && has_rel(link, "nofollow") });
+            }
+        };
+        let canonical = |link: &Element<'_, '_>| {
+            if has_rel(link, "canonical") {
+                keep(&mut page.canonical, attribute(link, "href"));
             }
         };
         let mut handlers = vec![
             (&self.title, ElementContentHandlers::default().text(title)),
             (&self.html, first(&mut page.language, "lang")),
             (&self.base, first(&mut page.base, "href")),
-            (&self.canonical, first(&mut page.canonical, "href")),
+            (&self.canonical, each(canonical)),
             (&self.meta, each(|meta| page.meta.read(meta, wanted))),
             (&self.link, each(link)),
         ];
@@ -204,7 +211,7 @@ fn each<'h>(mut handle: impl FnMut(&Element<'_, '_>) + 'h) -> ElementContentHand
 
 /// Puts the first value of an attribute that says something in `field`.
 fn first<'h>(field: &'h mut Option<String>, name: &'h str) -> ElementContentHandlers<'h> {
-    each(move |element| attribute(element, name).into_iter().for_each(|value| keep(field, value)))
+    each(move |element| keep(field, attribute(element, name)))
 }
 
 /// Adds the text of each element of whose text no tag is a part, while `is_wanted`.
@@ -225,15 +232,23 @@ fn texts<'h>(found: &'h mut Vec<String>, is_wanted: impl Fn() -> bool + 'h) -> E
 }
 
 /// Puts a value in `field`, unless it is empty or the field has one.
-fn keep(field: &mut Option<String>, value: String) {
-    if field.is_none() && !value.trim().is_empty() {
-        *field = Some(value);
+fn keep(field: &mut Option<String>, value: Option<String>) {
+    if field.is_none() {
+        *field = value.filter(|value| !value.trim().is_empty());
     }
 }
 
 /// Whether a `rel` says that the link is not to be followed.
 pub(crate) fn is_nofollow(rel: &str) -> bool {
-    rel.split_ascii_whitespace().any(|token| token.eq_ignore_ascii_case("nofollow"))
+    says(rel, "nofollow")
+}
+
+fn has_rel(element: &Element<'_, '_>, token: &str) -> bool {
+    attribute(element, "rel").is_some_and(|rel| says(&rel, token))
+}
+
+fn says(rel: &str, token: &str) -> bool {
+    rel.split_ascii_whitespace().any(|other| other.eq_ignore_ascii_case(token))
 }
 
 fn is(element: &Element<'_, '_>, name: &str, value: &str) -> bool {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 use tracing::{debug, info};
 use trawl_common::route::Hints;
@@ -10,8 +12,8 @@ use trawl_common::url::CanonicalUrl;
 use trawl_web::Fetcher;
 
 use crate::gait::Gait;
-use crate::itinerary::{Itinerary, MAX_DEPTH, MAX_SITEMAPS};
-use crate::read::{self, BUNDLE, MAX_INVALID, Sorter, Yield};
+use crate::itinerary::{Errand, Itinerary, MAX_DEPTH, MAX_SITEMAPS};
+use crate::read::{self, MAX_INVALID, PART, Sorter, Yield};
 use crate::report::Progress;
 use crate::revisit::Revisit;
 use crate::sitemap::Summary;
@@ -22,9 +24,12 @@ use crate::{Finding, Html};
 /// Lines that a report has of each kind: an index can name a hundred thousand sitemaps that cannot be read.
 const MAX_LINES: usize = 1_000;
 
-/// Reads sources one after another, the sitemaps that they name after them.
+/// So many sources are read side by side: one whose server is slow holds up no other.
+const AT_ONCE: usize = 8;
+
+/// Reads sources, and after each one the sitemaps that it names.
 pub(crate) struct Discovery {
-    pub(crate) fetcher: Fetcher,
+    pub(crate) fetcher: Arc<Fetcher>,
     pub(crate) sorter: Sorter,
     pub(crate) html: Html,
     pub(crate) progress: Arc<Progress>,
@@ -45,17 +50,22 @@ impl Discovery {
         let Start { pages, sources } = start;
         self.take(pages, &findings).await;
         let mut itinerary = Itinerary::new(sources);
-        while let Some((source, depth)) = itinerary.next() {
-            if findings.is_closed() {
-                break;
+        let mut reading = FuturesUnordered::new();
+        loop {
+            while reading.len() < AT_ONCE
+                && !findings.is_closed()
+                && let Some(errand) = itinerary.next()
+            {
+                reading.push(self.read(errand, findings.clone()));
             }
-            let read = self.read(&source, &findings).await;
+            let Some((mut errand, read)) = reading.next().await else { break };
             // What the end of the run cut short is no problem of the source.
             if findings.is_closed() && read.end.is_err() {
-                break;
+                continue;
             }
-            self.follow(&source, &read, depth, &mut itinerary);
-            self.conclude(&source, read, &findings).await;
+            self.follow(&mut errand, &read, &mut itinerary);
+            self.conclude(&errand.source, read, &findings).await;
+            itinerary.take_back(errand);
         }
         if let Some(revisit) = &self.revisit
             && let Err(error) = revisit.run(&findings).await
@@ -65,21 +75,34 @@ impl Discovery {
         (self.problems.into_vec(), self.empty.into_vec())
     }
 
-    async fn read(&mut self, source: &Source, findings: &mpsc::Sender<Vec<Finding>>) -> Yield {
-        if let Source::Web(url) = source {
-            let host = url.host();
-            tokio::select! {
-                () = self.gait.wait(&host) => {}
-                () = findings.closed() => {}
+    /// Reads the source of `errand` when its host's turn has come.
+    fn read(
+        &mut self,
+        errand: Errand,
+        findings: mpsc::Sender<Vec<Finding>>,
+    ) -> impl Future<Output = (Errand, Yield)> + use<> {
+        let turn = match &errand.source {
+            Source::Web(url) => Some(self.gait.turn(&url.host())),
+            Source::File(_) | Source::Stdin => None,
+        };
+        let (fetcher, sorter) = (Arc::clone(&self.fetcher), self.sorter.clone());
+        async move {
+            if let Some(turn) = turn {
+                tokio::select! {
+                    () = turn => {}
+                    () = findings.closed() => {}
+                }
             }
+            let read = read::read(&errand.source, &fetcher, &sorter, &findings).await;
+            (errand, read)
         }
-        read::read(source, &self.fetcher, &self.sorter, findings).await
     }
 
-    /// Adds the sitemaps that `source` names, whether or not it could be read to its end.
-    fn follow(&mut self, source: &Source, read: &Yield, depth: u8, itinerary: &mut Itinerary) {
+    /// Adds the sitemaps that the source of `errand` names, whether or not it could be read to its end.
+    fn follow(&mut self, errand: &mut Errand, read: &Yield, itinerary: &mut Itinerary) {
+        let source = &errand.source.clone();
         let named = read.sitemaps.len() as u64 + read.left_out;
-        if depth >= MAX_DEPTH && named > 0 {
+        if errand.depth >= MAX_DEPTH && named > 0 {
             let deep =
                 format!("names {named} sitemaps, left out: indexes are nested deeper than {MAX_DEPTH}");
             return self.problem(source, &deep);
@@ -87,7 +110,7 @@ impl Discovery {
         let (mut left_out, mut strange) = (read.left_out, Vec::new());
         for location in &read.sitemaps {
             match resolve(source, location) {
-                Some(sitemap) => left_out += u64::from(!itinerary.add(sitemap, depth + 1)),
+                Some(sitemap) => left_out += u64::from(!itinerary.add(errand, sitemap)),
                 None => strange.push(location),
             }
         }
@@ -128,12 +151,12 @@ impl Discovery {
 
     /// Takes sources that are themselves pages.
     async fn take(&self, pages: Vec<CanonicalUrl>, findings: &mpsc::Sender<Vec<Finding>>) {
-        for bundle in pages.chunks(BUNDLE) {
-            bundle.iter().for_each(|_| self.progress.source());
+        for part in pages.chunks(PART) {
+            part.iter().for_each(|_| self.progress.source());
             let page =
                 |url: &CanonicalUrl| self.sorter.page(url.clone(), Hints::default()).map(Finding::Page);
             // Nobody takes it any more when the run is being stopped.
-            let _ = findings.send(bundle.iter().filter_map(page).collect()).await;
+            let _ = findings.send(part.iter().filter_map(page).collect()).await;
         }
     }
 

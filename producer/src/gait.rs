@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use trawl_common::gcra::Pace;
@@ -12,7 +13,7 @@ use trawl_common::url::Host;
 /// One limiter for each host, or for those that share a rate; none where there is no rate.
 pub(crate) struct Gait {
     politeness: Politeness,
-    limiters: HashMap<HostKey, Option<DefaultDirectRateLimiter>>,
+    limiters: HashMap<HostKey, Option<Arc<DefaultDirectRateLimiter>>>,
 }
 
 impl Gait {
@@ -20,11 +21,14 @@ impl Gait {
         Self { politeness, limiters: HashMap::new() }
     }
 
-    /// Waits until `host` may be asked.
-    pub(crate) async fn wait(&mut self, host: &Host) {
+    /// Completes when `host` may be asked.
+    pub(crate) fn turn(&mut self, host: &Host) -> impl Future<Output = ()> + Send + use<> {
         let Manners { key, pace, .. } = self.politeness.manners(host);
-        if let Some(limiter) = self.limiters.entry(key).or_insert_with(|| limiter(pace)) {
-            limiter.until_ready().await;
+        let limiter = self.limiters.entry(key).or_insert_with(|| limiter(pace).map(Arc::new)).clone();
+        async move {
+            if let Some(limiter) = limiter {
+                limiter.until_ready().await;
+            }
         }
     }
 }

@@ -38,10 +38,18 @@ impl Budget {
 }
 
 /// The sources that a person named, each with the sitemaps that it led to. They take turns, so that an index of very
-/// many sitemaps holds up no other.
+/// many sitemaps holds up no other; of what one of them led to, one is read at a time.
 pub(crate) struct Itinerary {
     roots: VecDeque<Root>,
     known: HashSet<Source>,
+}
+
+/// A source to read. Until it comes back, nothing else of its root is handed out.
+pub(crate) struct Errand {
+    pub(crate) source: Source,
+    /// The number of indexes above it.
+    pub(crate) depth: u8,
+    root: Root,
 }
 
 struct Root {
@@ -57,29 +65,33 @@ impl Itinerary {
         Self { roots: sources.into_iter().map(root).collect(), known }
     }
 
-    /// The source to read now, and the number of indexes above it.
-    pub(crate) fn next(&mut self) -> Option<(Source, u8)> {
+    /// The source to read now, if there is one that need not wait for another.
+    pub(crate) fn next(&mut self) -> Option<Errand> {
         while let Some(mut root) = self.roots.pop_front() {
-            if let Some(next) = root.waiting.pop_front() {
-                self.roots.push_back(root);
-                return Some(next);
+            if let Some((source, depth)) = root.waiting.pop_front() {
+                return Some(Errand { source, depth, root });
             }
         }
         None
     }
 
-    /// Adds a sitemap that the latest source names, below `depth` indexes. Returns `false` if it is one too many; one
-    /// that is known already is none.
-    pub(crate) fn add(&mut self, sitemap: Source, depth: u8) -> bool {
-        let Some(root) = self.roots.back_mut().filter(|_| !self.known.contains(&sitemap)) else {
+    /// Adds a sitemap that the source of `errand` names. Returns `false` if it is one too many; one that is known
+    /// already is none.
+    pub(crate) fn add(&mut self, errand: &mut Errand, sitemap: Source) -> bool {
+        if self.known.contains(&sitemap) {
             return true;
-        };
-        let has_room = root.budget.take(&sitemap.to_string());
+        }
+        let has_room = errand.root.budget.take(&sitemap.to_string());
         if has_room {
-            root.waiting.push_back((sitemap.clone(), depth));
+            errand.root.waiting.push_back((sitemap.clone(), errand.depth + 1));
             self.known.insert(sitemap);
         }
         has_room
+    }
+
+    /// Takes back what has been read: what it led to may be read now.
+    pub(crate) fn take_back(&mut self, errand: Errand) {
+        self.roots.push_back(errand.root);
     }
 }
 
@@ -91,40 +103,61 @@ mod tests {
         format!("http://a.example/{path}").parse().unwrap()
     }
 
+    /// Reads the next source, which names these.
+    fn read(itinerary: &mut Itinerary, named: &[Source]) {
+        let mut errand = itinerary.next().unwrap();
+        named.iter().for_each(|sitemap| assert!(itinerary.add(&mut errand, sitemap.clone())));
+        itinerary.take_back(errand);
+    }
+
     fn named(itinerary: &mut Itinerary) -> Vec<String> {
-        std::iter::from_fn(|| itinerary.next()).map(|(source, _)| source.to_string()).collect()
+        let next = || {
+            let errand = itinerary.next()?;
+            let name = errand.source.to_string();
+            itinerary.take_back(errand);
+            Some(name)
+        };
+        std::iter::from_fn(next).collect()
     }
 
     #[test]
     fn named_sources_take_turns() {
         let mut itinerary = Itinerary::new(vec![web("many"), web("few")]);
-        itinerary.next();
-        (0..3).for_each(|number| assert!(itinerary.add(web(&format!("many/{number}")), 1)));
-        itinerary.next();
-        itinerary.add(web("few/0"), 1);
+        read(&mut itinerary, &["many/0", "many/1", "many/2"].map(web));
+        read(&mut itinerary, &[web("few/0")]);
         let order = ["many/0", "few/0", "many/1", "many/2"].map(|path| format!("http://a.example/{path}"));
         assert_eq!(named(&mut itinerary), order);
     }
 
     #[test]
+    fn of_what_one_named_source_led_to_one_is_read_at_a_time() {
+        let mut itinerary = Itinerary::new(vec![web("index"), web("other")]);
+        read(&mut itinerary, &["index/0", "index/1"].map(web));
+        let other = itinerary.next().unwrap();
+        let first = itinerary.next().unwrap();
+        assert_eq!([&other.source, &first.source], [&web("other"), &web("index/0")]);
+        assert!(itinerary.next().is_none(), "the second waits for the first");
+        itinerary.take_back(first);
+        assert_eq!(itinerary.next().unwrap().source, web("index/1"));
+    }
+
+    #[test]
     fn a_sitemap_is_read_once_however_it_is_spelt() {
         let mut itinerary = Itinerary::new(vec![web("sitemap.xml")]);
-        itinerary.next();
-        for spelling in [
+        let spellings = [
             "http://A.EXAMPLE:80/sitemap.xml#x",
             "http://a.example/x/../sitemap.xml",
             "HTTP://a.example/sitemap.xml",
-        ] {
-            assert!(itinerary.add(spelling.parse().unwrap(), 1));
-        }
+        ];
+        read(&mut itinerary, &spellings.map(|spelling| spelling.parse().unwrap()));
         assert_eq!(named(&mut itinerary), [""; 0]);
     }
 
     #[test]
     fn what_one_source_leads_to_is_bounded_in_number_and_size() {
         let mut itinerary = Itinerary::new(vec![web("index")]);
-        itinerary.next();
-        let added = (0..MAX_SITEMAPS + 50).filter(|number| itinerary.add(web(&number.to_string()), 1));
+        let mut index = itinerary.next().unwrap();
+        let added = (0..MAX_SITEMAPS + 50).filter(|number| itinerary.add(&mut index, web(&number.to_string())));
         assert_eq!(added.count(), MAX_SITEMAPS);
 
         let mut budget = Budget::default();

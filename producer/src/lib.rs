@@ -4,7 +4,7 @@
 //!
 //! 1. [`run`] opens the crawl and takes its spider's lease, so that two runs never overlap;
 //! 2. `discovery` reads the sources, and the sitemaps that they name, with [`sitemap`];
-//! 3. `read` makes each entry a canonical URL and routes it;
+//! 3. `read` makes each entry a canonical URL and routes it, and `mix` makes bundles of them, host by host in turn;
 //! 4. `admission` leaves out what is not `due` again, and admits the rest in bundles, as long as the `backlog` has room, publishes what is new, and confirms it;
 //! 5. discovery ends and the lease is given back.
 
@@ -18,6 +18,7 @@ mod due;
 mod gait;
 mod itinerary;
 mod lease;
+mod mix;
 mod read;
 mod report;
 mod revisit;
@@ -48,8 +49,8 @@ use trawl_common::spider::{Mistake, Scope, Spider};
 use trawl_common::time::UnixMs;
 use trawl_web::Fetcher;
 
-/// Bundles that wait between the reader and the admission: bounds the memory of a run.
-const BUNDLES_AHEAD: usize = 8;
+/// Parts of sources that wait for the admission: bounds the memory of a run.
+const PARTS_AHEAD: usize = 8;
 
 /// What a run is to do.
 #[derive(Clone, Debug)]
@@ -212,7 +213,7 @@ fn discover(
         sorter: sorter.clone(),
     });
     let discovery = Discovery {
-        fetcher: Fetcher::of(&job.spider, &settings.fetch)?,
+        fetcher: Arc::new(Fetcher::of(&job.spider, &settings.fetch)?),
         gait: Gait::new(settings.politeness.of(&job.spider.politeness)),
         sorter,
         revisit,
@@ -221,30 +222,9 @@ fn discover(
         problems: Lines::default(),
         empty: Lines::default(),
     };
-    let (send, read) = mpsc::channel(BUNDLES_AHEAD);
+    let (send, read) = mpsc::channel(PARTS_AHEAD);
     let (pass, findings) = mpsc::channel(1);
-    tokio::spawn(pass_on(read, pass, job.limit.unwrap_or(u64::MAX), stop.clone()));
+    tokio::spawn(mix::run(read, pass, job.limit.unwrap_or(u64::MAX), stop.clone()));
     let discovered = tokio::spawn(discovery.run(job.start, send));
     Ok((findings, discovered))
-}
-
-/// Passes bundles on until `limit` findings have passed or the run is stopped.
-async fn pass_on(
-    mut read: mpsc::Receiver<Vec<Finding>>,
-    pass: mpsc::Sender<Vec<Finding>>,
-    mut limit: u64,
-    stop: CancellationToken,
-) {
-    while limit > 0 {
-        let bundle = tokio::select! {
-            () = stop.cancelled() => return,
-            bundle = read.recv() => bundle,
-        };
-        let Some(mut bundle) = bundle else { return };
-        bundle.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        limit -= bundle.len() as u64;
-        if pass.send(bundle).await.is_err() {
-            return;
-        }
-    }
 }

@@ -23,8 +23,8 @@ use crate::sitemap::{self, Entry, Fault, Found, Limits, SitemapError, Summary};
 use crate::source::Source;
 use crate::{Candidate, Finding};
 
-/// Findings are handed on in bundles of this size: one call of the frontier.
-pub(crate) const BUNDLE: usize = 500;
+/// Findings are handed on in parts of this size.
+pub(crate) const PART: usize = 50;
 
 /// The most entries of one source that become dead letters because they are no URLs; the others are counted.
 pub(crate) const MAX_INVALID: u64 = 10_000;
@@ -123,11 +123,11 @@ pub(crate) async fn read(
     })
 }
 
-/// One source while it is read: what it says leaves in bundles, or is kept within limits.
+/// One source while it is read: what it says leaves in parts, or is kept within limits.
 struct Reading {
     sorter: Sorter,
     findings: mpsc::Sender<Vec<Finding>>,
-    bundle: Vec<Finding>,
+    part: Vec<Finding>,
     sitemaps: Vec<String>,
     budget: Budget,
     left_out: u64,
@@ -139,7 +139,7 @@ impl Reading {
         Self {
             sorter,
             findings,
-            bundle: Vec::with_capacity(BUNDLE),
+            part: Vec::with_capacity(PART),
             sitemaps: Vec::new(),
             budget: Budget::default(),
             left_out: 0,
@@ -169,13 +169,13 @@ impl Reading {
                 return ControlFlow::Continue(());
             }
         }
-        self.bundle.push(finding);
-        if self.bundle.len() < BUNDLE { ControlFlow::Continue(()) } else { self.flush() }
+        self.part.push(finding);
+        if self.part.len() < PART { ControlFlow::Continue(()) } else { self.flush() }
     }
 
     /// Hands on what was found. Nobody takes it any more when the run is being stopped.
     fn flush(&mut self) -> ControlFlow<()> {
-        let full = std::mem::replace(&mut self.bundle, Vec::with_capacity(BUNDLE));
+        let full = std::mem::replace(&mut self.part, Vec::with_capacity(PART));
         match self.findings.blocking_send(full) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
@@ -183,7 +183,7 @@ impl Reading {
     }
 
     fn end(mut self, end: Result<Summary, ReadError>) -> Yield {
-        if !self.bundle.is_empty() {
+        if !self.part.is_empty() {
             let _ = self.flush();
         }
         Yield { sitemaps: self.sitemaps, left_out: self.left_out, invalid: self.invalid, end }

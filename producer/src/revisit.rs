@@ -9,7 +9,7 @@ use trawl_common::ports::{NewUrl, Pages, Result};
 use trawl_common::route::Hints;
 use trawl_common::spider::Scope;
 
-use crate::read::Sorter;
+use crate::read::{PART, Sorter};
 use crate::{Candidate, Finding};
 
 /// What a spider remembers, as one more source.
@@ -35,9 +35,11 @@ impl Revisit {
                 let Candidate { page, ttl, .. } = self.sorter.page(url, Hints::default())?;
                 Some(Finding::Page(Candidate { page: NewUrl { depth, ..page }, ttl, modified: None }))
             });
-            let bundle: Vec<Finding> = known.collect();
-            if !bundle.is_empty() && findings.send(bundle).await.is_err() {
-                return Ok(());
+            let known: Vec<Finding> = known.collect();
+            for part in known.chunks(PART) {
+                if findings.send(part.to_vec()).await.is_err() {
+                    return Ok(());
+                }
             }
             cursor = walk.next;
         }

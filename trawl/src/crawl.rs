@@ -22,8 +22,8 @@ use trawl_producer::{Counters, Html, Job, Progress, Report, Source, Start};
 
 use crate::{books, spider};
 
-/// How often the progress line, and the end of the crawl, are looked for.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often the progress line, and the end of the crawl, are looked for: a short crawl is not to wait for its end.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Where items go if nobody says it.
 const DEFAULT_OUT: &str = "items.jsonl";
