@@ -2,47 +2,24 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[macro_use]
+mod support;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use proptest::prelude::*;
 use trawl_backends::rabbitmq::RabbitMq;
-use trawl_backends::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts, RedisPages};
-use trawl_common::ports::{Cache, Frontier, Pages};
-use trawl_common::settings::{self, Dedup, Items, QueueType, Queues, Redis, ServerUrl};
+use trawl_backends::redis::{Link, RedisCache, RedisFrontier, RedisHosts, RedisPages};
+use trawl_common::ports::{Cache, Pages};
+use trawl_common::settings::{self, Dedup, Items, QueueType, Queues};
 use trawl_testkit::conformance::control::Helm;
 use trawl_testkit::conformance::hosts::Doors;
 use trawl_testkit::conformance::queue::Engine;
-use trawl_testkit::conformance::random::{AfterCrash, obeys_the_model, steps};
 use trawl_testkit::servers::{self, VirtualHost};
 
-const LONG: Duration = Duration::from_secs(600);
-const BRIEF: Duration = Duration::from_millis(200);
+use crate::support::{BRIEF, LONG, helm_on, link};
 
-async fn link(url: ServerUrl) -> Link {
-    redis::connect(&Redis { url, ..Redis::default() }).await.unwrap()
-}
-
-async fn helm_on(redis: ServerUrl, patience: Duration) -> Helm {
-    let redis = Arc::new(RedisFrontier::new(link(redis).await, patience, Dedup::Plain));
-    Helm { frontier: redis.clone(), control: redis }
-}
-
-async fn frontier() -> ((), Arc<dyn Frontier>) {
-    ((), helm_on(servers::redis(), LONG).await.frontier)
-}
-
-async fn brief_frontier() -> ((), Arc<dyn Frontier>) {
-    ((), helm_on(servers::redis(), BRIEF).await.frontier)
-}
-
-async fn helm() -> ((), Helm) {
-    ((), helm_on(servers::own_database().await, LONG).await)
-}
-
-async fn brief_helm() -> ((), Helm) {
-    ((), helm_on(servers::own_database().await, BRIEF).await)
-}
+keeps_promises!(trawl_common::settings::Dedup::Plain, 128);
 
 async fn hosts() -> ((), Doors) {
     let hosts = Arc::new(RedisHosts::new(link(servers::redis()).await));
@@ -62,12 +39,10 @@ async fn engine(kind: QueueType, patience: Duration) -> (VirtualHost, Engine) {
     let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
     let queues = Queues { kind, ..Queues::default() };
     let queue = Arc::new(RabbitMq::connect(&broker, &queues, &Items::default()).await.unwrap());
-    let Helm { frontier, control } = helm_on(servers::own_database().await, patience).await;
+    let Helm { frontier, control } = helm_on(servers::own_database().await, Dedup::Plain, patience).await;
     (vhost, Engine { queue, frontier, control })
 }
 
-trawl_testkit::frontier_conformance!(frontier, brief_frontier);
-trawl_testkit::control_conformance!(helm, brief_helm);
 trawl_testkit::hosts_conformance!(hosts);
 trawl_testkit::cache_conformance!(cache);
 trawl_testkit::pages_conformance!(pages);
@@ -103,25 +78,11 @@ mod classic {
     trawl_testkit::sweep_conformance!(brief);
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn no_order_of_calls_makes_the_books_disagree(steps in steps()) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let redis = servers::own_database().await;
-            let connect = async || Ok(helm_on(redis.clone(), LONG).await);
-            obeys_the_model(connect, AfterCrash::Held, &steps).await.unwrap();
-        });
-    }
-}
-
 mod records {
     use trawl_common::lane::Lane;
     use trawl_common::message::Message;
     use trawl_common::names::{CrawlRef, SpiderName};
-    use trawl_common::ports::{Heard, NewUrl, Terms};
+    use trawl_common::ports::{Frontier, Heard, NewUrl, Terms};
     use trawl_common::time::UnixMs;
     use trawl_common::url::CanonicalUrl;
 

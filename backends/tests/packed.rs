@@ -2,55 +2,27 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[macro_use]
+mod support;
+
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::Arc;
-use std::time::Duration;
 
 use ::redis::{AsyncCommands, FromRedisValue};
 use proptest::prelude::*;
-use trawl_backends::redis::{self, Link, Packing, RedisFrontier};
+use trawl_backends::redis::{Link, Packing, RedisFrontier};
 use trawl_common::lane::Lane;
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::outcome::Terminal;
 use trawl_common::ports::{Claim, Control, Discovery, Finish, Frontier, NewUrl, Terms};
-use trawl_common::settings::{Dedup, Redis, ServerUrl};
+use trawl_common::settings::Dedup;
 use trawl_common::spider::Recrawl;
 use trawl_common::url::CanonicalUrl;
-use trawl_testkit::conformance::control::Helm;
-use trawl_testkit::conformance::random::{AfterCrash, obeys_the_model, steps};
 use trawl_testkit::servers;
 
-const LONG: Duration = Duration::from_secs(600);
-const BRIEF: Duration = Duration::from_millis(200);
+use crate::support::{LONG, link};
 
-async fn link(url: ServerUrl) -> Link {
-    redis::connect(&Redis { url, ..Redis::default() }).await.unwrap()
-}
-
-async fn helm_on(redis: ServerUrl, patience: Duration) -> Helm {
-    let redis = Arc::new(RedisFrontier::new(link(redis).await, patience, Dedup::Packed));
-    Helm { frontier: redis.clone(), control: redis }
-}
-
-async fn frontier() -> ((), Arc<dyn Frontier>) {
-    ((), helm_on(servers::redis(), LONG).await.frontier)
-}
-
-async fn brief_frontier() -> ((), Arc<dyn Frontier>) {
-    ((), helm_on(servers::redis(), BRIEF).await.frontier)
-}
-
-async fn helm() -> ((), Helm) {
-    ((), helm_on(servers::own_database().await, LONG).await)
-}
-
-async fn brief_helm() -> ((), Helm) {
-    ((), helm_on(servers::own_database().await, BRIEF).await)
-}
-
-trawl_testkit::frontier_conformance!(frontier, brief_frontier);
-trawl_testkit::control_conformance!(helm, brief_helm);
+keeps_promises!(trawl_common::settings::Dedup::Packed, 32);
 
 fn page(number: usize) -> CanonicalUrl {
     CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap()
@@ -254,15 +226,6 @@ proptest! {
     #[test]
     fn a_packed_set_says_exactly_what_a_set_says(steps in prop::collection::vec(step(), 1..12)) {
         runtime().block_on(says_what_a_set_says(&steps));
-    }
-
-    #[test]
-    fn no_order_of_calls_makes_the_books_disagree(steps in steps()) {
-        runtime().block_on(async {
-            let redis = servers::own_database().await;
-            let connect = async || Ok(helm_on(redis.clone(), LONG).await);
-            obeys_the_model(connect, AfterCrash::Held, &steps).await.unwrap();
-        });
     }
 }
 

@@ -25,8 +25,9 @@ for i = 2, #ARGV, 9 do
     end
     add(books, kind, 1)
     add(books, 'bytes', bytes)
-    add(hosts, host_of(url) .. ' ' .. kind, 1)
-    add(hosts, host_of(url) .. ' bytes', bytes)
+    local host = host_of(url)
+    add(hosts, host .. ' ' .. kind, 1)
+    add(hosts, host .. ' bytes', bytes)
     if why ~= '' then
       add(books, kind .. ':' .. why, 1)
     end

@@ -1,0 +1,72 @@
+//! A frontier on a real Redis, for any form of the dedup.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trawl_backends::redis::{self, Link, RedisFrontier};
+use trawl_common::settings::{Dedup, Redis, ServerUrl};
+use trawl_testkit::conformance::control::Helm;
+
+pub(crate) const LONG: Duration = Duration::from_secs(600);
+pub(crate) const BRIEF: Duration = Duration::from_millis(200);
+
+pub(crate) async fn link(url: ServerUrl) -> Link {
+    redis::connect(&Redis { url, ..Redis::default() }).await.unwrap()
+}
+
+pub(crate) async fn helm_on(redis: ServerUrl, dedup: Dedup, patience: Duration) -> Helm {
+    let redis = Arc::new(RedisFrontier::new(link(redis).await, patience, dedup));
+    Helm { frontier: redis.clone(), control: redis }
+}
+
+/// The dedup of this form keeps every promise of a frontier, and the books agree after so many random orders of calls.
+macro_rules! keeps_promises {
+    ($dedup:expr, $cases:literal) => {
+        mod promises {
+            use std::sync::Arc;
+
+            use proptest::prelude::*;
+            use trawl_common::ports::Frontier;
+            use trawl_testkit::conformance::control::Helm;
+            use trawl_testkit::conformance::random::{AfterCrash, obeys_the_model, steps};
+            use trawl_testkit::servers;
+
+            use $crate::support::{BRIEF, LONG, helm_on};
+
+            async fn frontier() -> ((), Arc<dyn Frontier>) {
+                ((), helm_on(servers::redis(), $dedup, LONG).await.frontier)
+            }
+
+            async fn brief_frontier() -> ((), Arc<dyn Frontier>) {
+                ((), helm_on(servers::redis(), $dedup, BRIEF).await.frontier)
+            }
+
+            async fn helm() -> ((), Helm) {
+                ((), helm_on(servers::own_database().await, $dedup, LONG).await)
+            }
+
+            async fn brief_helm() -> ((), Helm) {
+                ((), helm_on(servers::own_database().await, $dedup, BRIEF).await)
+            }
+
+            trawl_testkit::frontier_conformance!(frontier, brief_frontier);
+            trawl_testkit::control_conformance!(helm, brief_helm);
+
+            proptest! {
+                #![proptest_config(ProptestConfig {
+                    cases: $cases, failure_persistence: None, ..ProptestConfig::default()
+                })]
+
+                #[test]
+                fn no_order_of_calls_makes_the_books_disagree(steps in steps()) {
+                    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                    runtime.block_on(async {
+                        let redis = servers::own_database().await;
+                        let connect = async || Ok(helm_on(redis.clone(), $dedup, LONG).await);
+                        obeys_the_model(connect, AfterCrash::Held, &steps).await.unwrap();
+                    });
+                }
+            }
+        }
+    };
+}
