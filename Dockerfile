@@ -18,12 +18,14 @@ RUN apt-get update -qq \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY --from=manifests /src .
-RUN cargo build --release --locked --bins
+# Or release: it compiles faster, and what it makes is an eighth slower.
+ARG PROFILE=dist
+RUN cargo build --profile $PROFILE --locked -p trawl -p trawl-producer -p trawl-worker --bins
 COPY . .
 # Files keep the times they had outside, which may lie before the build above.
 RUN find . -path ./target -prune -o -name '*.rs' -exec touch {} + \
- && cargo build --release --locked --bins \
- && install -D -t /out target/release/producer target/release/worker target/release/trawl
+ && cargo build --profile $PROFILE --locked -p trawl -p trawl-producer -p trawl-worker --bins \
+ && cd target/$PROFILE && install -D -t /out producer worker trawl
 
 FROM debian:bookworm-slim
 RUN apt-get update -qq \

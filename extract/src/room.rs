@@ -58,8 +58,7 @@ impl Room {
             Value::Object(fields) => {
                 let mut field = |(name, value): (&String, &Value)| {
                     let name = legible(name, MAX_TEXT);
-                    self.take(written(&name) + "\"\":".len())
-                        .then(|| Some((name, self.json(value)?)))?
+                    self.take(written(&name) + "\"\":".len()).then(|| Some((name, self.json(value)?)))?
                 };
                 Value::Object(fields.iter().map(&mut field).collect::<Option<_>>()?)
             }

@@ -157,7 +157,8 @@ mod tests {
     fn what_one_source_leads_to_is_bounded_in_number_and_size() {
         let mut itinerary = Itinerary::new(vec![web("index")]);
         let mut index = itinerary.next().unwrap();
-        let added = (0..MAX_SITEMAPS + 50).filter(|number| itinerary.add(&mut index, web(&number.to_string())));
+        let added =
+            (0..MAX_SITEMAPS + 50).filter(|number| itinerary.add(&mut index, web(&number.to_string())));
         assert_eq!(added.count(), MAX_SITEMAPS);
 
         let mut budget = Budget::default();

@@ -48,9 +48,10 @@ impl Company {
         }
     }
 
-    /// How many slots are best filled together, so that one call counts their starts: an eighth.
-    fn at_once(self) -> u32 {
-        u32::try_from(self.most() / 8).unwrap_or(u32::MAX).max(1)
+    /// How many slots are best filled together, so that one call counts their starts: an eighth. As many jobs wait for
+    /// slots: more would wait for longer than their hosts' slots are good, and would have to ask for others.
+    pub(crate) fn at_once(self) -> usize {
+        self.most().div_ceil(8)
     }
 }
 
@@ -99,7 +100,7 @@ pub(crate) async fn run(
 async fn free(slots: &Semaphore, company: Company) -> usize {
     // It is never closed.
     let _ = slots.acquire().await;
-    let _ = timeout(MOMENT, slots.acquire_many(company.at_once())).await;
+    let _ = timeout(MOMENT, slots.acquire_many(company.at_once() as u32)).await;
     slots.available_permits()
 }
 

@@ -128,7 +128,7 @@ pub async fn run(
     let concurrency = usize::from(shared.settings.worker.concurrency);
     // As many as can be in hand, so that suspects never hold up the others.
     let in_hand = usize::from(shared.settings.worker.prefetch) * Line::ALL.len();
-    let (ready, to_launch) = mpsc::channel(concurrency);
+    let (ready, to_launch) = mpsc::channel(Company::Many(concurrency).at_once());
     let (suspects, to_launch_alone) = mpsc::channel(in_hand);
     let (settle, to_settle) = mpsc::channel(SETTLEMENTS_AHEAD);
     let (missed, to_queue_up) = mpsc::unbounded_channel();

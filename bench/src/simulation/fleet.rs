@@ -269,7 +269,7 @@ impl<'a> Fleet<'a> {
 
     /// Sends each job on its way, as long as those whose turn it is find room; then takes more.
     fn hand_on(&mut self, worker: u32) {
-        let most = usize::from(self.scenario.concurrency);
+        let most = usize::from(self.scenario.concurrency).div_ceil(8);
         while let Some(&(message, turn)) = self.workers[worker as usize].turns.front() {
             let memory = &mut self.workers[worker as usize];
             match turn {

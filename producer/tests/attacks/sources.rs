@@ -186,7 +186,8 @@ async fn a_stop_does_not_wait_for_a_drip() {
 #[tokio::test]
 async fn a_source_whose_server_is_slow_holds_up_no_other() {
     let drip = |_: &str| endless("http://a.example/\n#", "x", Duration::from_millis(20));
-    let (slow, quick) = (Server::start(Box::new(drip)).await, Server::start(Box::new(|_| body(urls_of(3)))).await);
+    let (slow, quick) =
+        (Server::start(Box::new(drip)).await, Server::start(Box::new(|_| body(urls_of(3)))).await);
     let stop = CancellationToken::new();
     let mut found = 0;
     // The slow one ends only with the run.
@@ -196,6 +197,7 @@ async fn a_source_whose_server_is_slow_holds_up_no_other() {
             stop.cancel();
         }
     });
-    let report = tokio::time::timeout(MOST_TIME, reading).await.expect("long before `producer.timeout`").unwrap();
+    let report =
+        tokio::time::timeout(MOST_TIME, reading).await.expect("long before `producer.timeout`").unwrap();
     assert_eq!(found, 3, "{:?}", report.problems);
 }
