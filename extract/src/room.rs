@@ -50,7 +50,7 @@ impl Room {
         Some(match value {
             Value::String(text) => {
                 let text = legible(text, MAX_TEXT);
-                self.take(written(&text)).then_some(Value::String(text))?
+                self.take(text.chars().map(written).sum()).then_some(Value::String(text))?
             }
             Value::Array(values) => {
                 values.iter().map(|value| self.json(value)).collect::<Option<Vec<_>>>()?.into()
@@ -58,7 +58,8 @@ impl Room {
             Value::Object(fields) => {
                 let mut field = |(name, value): (&String, &Value)| {
                     let name = legible(name, MAX_TEXT);
-                    self.take(written(&name) + "\"\":".len()).then(|| Some((name, self.json(value)?)))?
+                    self.take(name.chars().map(written).sum::<usize>() + "\"\":".len())
+                        .then(|| Some((name, self.json(value)?)))?
                 };
                 Value::Object(fields.iter().map(&mut field).collect::<Option<_>>()?)
             }
@@ -67,14 +68,13 @@ impl Room {
     }
 
     fn keep(&mut self, mut text: String) -> Option<Value> {
-        let mut length = written(&text);
-        if length > self.0 || text.len() > MAX_TEXT {
-            length = 0;
-            let end = text.char_indices().find(|(at, c)| {
-                length += c.len_utf8() + usize::from(c.is_ascii() && is_escaped(*c as u8));
-                length > self.0 || at + c.len_utf8() > MAX_TEXT
-            });
-            text.truncate(end.map_or(text.len(), |(end, _)| end));
+        let mut length = 0;
+        let end = text.char_indices().find(|(at, c)| {
+            length += written(*c);
+            length > self.0 || at + c.len_utf8() > MAX_TEXT
+        });
+        if let Some((end, _)) = end {
+            text.truncate(end);
         }
         // With quotes and a comma: a list of very many short texts has an end.
         self.take(length + "\"\",".len());
@@ -82,13 +82,9 @@ impl Room {
     }
 }
 
-/// How many bytes a text is in JSON, where some are escaped.
-fn written(text: &str) -> usize {
-    text.len() + text.bytes().filter(|byte| is_escaped(*byte)).count()
-}
-
-fn is_escaped(byte: u8) -> bool {
-    matches!(byte, b'"' | b'\\' | b'\n' | b'\t')
+/// How many bytes a character is in JSON.
+fn written(c: char) -> usize {
+    if matches!(c, '"' | '\\' | '\n' | '\t') { 2 } else { c.len_utf8() }
 }
 
 #[cfg(test)]
