@@ -23,6 +23,12 @@ pub fn is_near(wait: Duration, has_room: bool) -> bool {
     wait <= NEAR && (has_room || wait < SOON)
 }
 
+/// How many URLs whose turn it is wait in a worker for one of its fetch slots: an eighth of these. More would wait for longer
+/// than their hosts' slots are good, and would have to ask for others.
+pub fn ready_room(fetch_slots: usize) -> usize {
+    fetch_slots.div_ceil(8)
+}
+
 /// Until when a URL that has come back is put aside again, without a question. One in line always asks: a rung has brought it
 /// early, and its line may be shorter than it was, or no more.
 pub fn not_before(

@@ -13,6 +13,7 @@ use trawl_common::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::ports::{Claim, Start};
 use trawl_common::settings::Acks;
 use trawl_common::time::UnixMs;
+use trawl_common::waiting::ready_room;
 
 use crate::Shared;
 use crate::gather::MOMENT;
@@ -48,10 +49,9 @@ impl Company {
         }
     }
 
-    /// How many slots are best filled together, so that one call counts their starts: an eighth. As many jobs wait for
-    /// slots: more would wait for longer than their hosts' slots are good, and would have to ask for others.
-    pub(crate) fn at_once(self) -> usize {
-        self.most().div_ceil(8)
+    /// How many slots are best filled together, so that one call counts their starts: for as many jobs as wait.
+    fn at_once(self) -> u32 {
+        u32::try_from(ready_room(self.most())).unwrap_or(u32::MAX)
     }
 }
 
@@ -100,7 +100,7 @@ pub(crate) async fn run(
 async fn free(slots: &Semaphore, company: Company) -> usize {
     // It is never closed.
     let _ = slots.acquire().await;
-    let _ = timeout(MOMENT, slots.acquire_many(company.at_once() as u32)).await;
+    let _ = timeout(MOMENT, slots.acquire_many(company.at_once())).await;
     slots.available_permits()
 }
 

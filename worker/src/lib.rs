@@ -55,6 +55,7 @@ use trawl_common::names::WorkerId;
 use trawl_common::ports::{self, Ports};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
+use trawl_common::waiting::ready_room;
 
 /// Why a worker could not start.
 #[derive(Debug, thiserror::Error)]
@@ -128,7 +129,7 @@ pub async fn run(
     let concurrency = usize::from(shared.settings.worker.concurrency);
     // As many as can be in hand, so that suspects never hold up the others.
     let in_hand = usize::from(shared.settings.worker.prefetch) * Line::ALL.len();
-    let (ready, to_launch) = mpsc::channel(Company::Many(concurrency).at_once());
+    let (ready, to_launch) = mpsc::channel(ready_room(concurrency));
     let (suspects, to_launch_alone) = mpsc::channel(in_hand);
     let (settle, to_settle) = mpsc::channel(SETTLEMENTS_AHEAD);
     let (missed, to_queue_up) = mpsc::unbounded_channel();

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use trawl_common::gcra::{Pace, Schedule, Slot, Wish};
 use trawl_common::ladder::{RUNGS, rung_for};
 use trawl_common::time::UnixMs;
-use trawl_common::waiting::{in_line, is_near, not_before, room};
+use trawl_common::waiting::{in_line, is_near, not_before, ready_room, room};
 
 use super::broker::{Broker, Line, Message};
 use super::report::{Books, Report};
@@ -269,7 +269,7 @@ impl<'a> Fleet<'a> {
 
     /// Sends each job on its way, as long as those whose turn it is find room; then takes more.
     fn hand_on(&mut self, worker: u32) {
-        let most = usize::from(self.scenario.concurrency).div_ceil(8);
+        let most = ready_room(self.scenario.concurrency.into());
         while let Some(&(message, turn)) = self.workers[worker as usize].turns.front() {
             let memory = &mut self.workers[worker as usize];
             match turn {
