@@ -19,7 +19,7 @@ def path(text):
 def parser(about, rounds=None):
     """The options that all have; with so many rounds, those of a comparison too."""
     options = argparse.ArgumentParser(description=about)
-    options.add_argument("--programs", type=path, required=True, help="the folder of the release build")
+    options.add_argument("--programs", type=path, required=True, help="the folder of the build")
     options.add_argument("--servers", type=path, required=True, help="the folder given to scripts/servers")
     if rounds:
         options.add_argument("--rounds", type=int, default=rounds)

@@ -97,7 +97,8 @@ class Relay:
     def tell(self, who, pages):
         for way, counts in self.counts.items():
             total = counts.pop("bytes", 0)
-            kinds = ", ".join(f"{count / pages:.2f} {name}" for name, count in counts.most_common())
+            often = [(name, count / pages) for name, count in counts.most_common() if count >= pages / 100]
+            kinds = ", ".join(f"{count:.2f} {name}" for name, count in often)
             print(f"| {who}, {way} | {counts.total() / pages:.2f} | {total / pages:,.0f} | {kinds} |", flush=True)
             counts.clear()
 
