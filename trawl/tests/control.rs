@@ -140,3 +140,16 @@ async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
     assert!(says(&fleet, &["dlq", "list"]).await.contains("0 dead letters"));
     ends_well(worker).await;
 }
+
+#[tokio::test]
+async fn what_a_spider_has_seen_is_packed_and_still_seen() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(PAGES).await;
+    let (spider, sitemap) = (format!("--spider={}", fleet.name), format!("{}/sitemap.xml", site.origin));
+    let run = async |crawl: &str| says(&fleet, &["producer", &sitemap, &spider, crawl]).await;
+    assert!(run("--crawl=first").await.contains(&format!("{PAGES} URLs new in crawl first")));
+    assert!(says(&fleet, &["pack"]).await.contains(&format!("spider {}: {PAGES} URLs packed", fleet.name)));
+    assert!(says(&fleet, &["pack", &fleet.name]).await.contains("nothing to pack"));
+    let said = run("--crawl=later").await;
+    assert!(said.contains(&format!("0 URLs new in crawl later, {PAGES} seen before")), "{said}");
+}

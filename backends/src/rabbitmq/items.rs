@@ -114,8 +114,7 @@ impl ItemReader {
 async fn end(connection: &Connection) -> Result<u64> {
     let id = format!("{:032x}", rand::random::<u128>());
     let (channel, mut consumer) = consume(connection, From::Next, 1).await?;
-    let sent = publisher::publish(&channel, mark(&id)).await?;
-    publisher::confirmed(sent).await?;
+    publisher::send_on(&channel, [mark(&id)]).await?;
     let come_back = async {
         loop {
             let delivery = next(&mut consumer).await?;

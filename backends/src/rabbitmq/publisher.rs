@@ -1,19 +1,21 @@
-//! Publishing: a window of confirms in flight, each awaited and checked.
+//! Publishing: a window of messages on their way, each one's confirm awaited and checked.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
-use lapin::{BasicProperties, Channel, Confirmation, Connection, PublisherConfirm};
+use lapin::{BasicProperties, Channel, Confirmation, Connection};
 use tokio::sync::Mutex;
 use trawl_common::ports::{Error, ErrorKind, Result};
 
 use super::connection::{Broker, failed};
 use super::topology::{self, Topology};
 
-/// Unconfirmed messages on their way at most; above some 1,000 a broker gets slower, not faster.
-const WINDOW: usize = 800;
+/// Unconfirmed messages of one call at most. A producer has four calls on their way, and above some 1,000 messages a broker
+/// gets slower, not faster.
+const WINDOW: usize = 200;
 /// And so many bytes, or one message: an item may have 8 MB.
 const WINDOW_BYTES: usize = 32 << 20;
 
@@ -108,35 +110,33 @@ fn given_up() -> Error {
     Error::new(ErrorKind::Unavailable, "rabbitmq: the connection was given up just now")
 }
 
-async fn send_on(channel: &Channel, outgoing: impl IntoIterator<Item = Outgoing>) -> Result<()> {
-    let mut window: VecDeque<(PublisherConfirm, usize)> = VecDeque::new();
+/// Sends all on a channel that confirms, and returns when all is confirmed.
+pub(super) async fn send_on(channel: &Channel, outgoing: impl IntoIterator<Item = Outgoing>) -> Result<()> {
+    // To wait until each is written before the next is sent would cost two changes of thread for each.
+    let mut window = FuturesUnordered::new();
     let mut bytes = 0;
     for message in outgoing {
         let size = message.body.len();
         while window.len() >= WINDOW || bytes + size > WINDOW_BYTES {
-            let Some((oldest, size)) = window.pop_front() else { break };
-            confirmed(oldest).await?;
-            bytes -= size;
+            let Some(size) = patiently(window.next()).await? else { break };
+            bytes -= size?;
         }
-        window.push_back((publish(channel, message).await?, size));
+        window.push(publish(channel, message));
         bytes += size;
     }
-    for (confirm, _) in window {
-        confirmed(confirm).await?;
+    while let Some(confirmed) = patiently(window.next()).await? {
+        confirmed?;
     }
     Ok(())
 }
 
-pub(super) async fn publish(channel: &Channel, message: Outgoing) -> Result<PublisherConfirm> {
+/// Sends a message, waits until it is confirmed, and returns how many bytes it had.
+async fn publish(channel: &Channel, message: Outgoing) -> Result<usize> {
     let Outgoing { exchange, key, body, properties, mandatory } = message;
     let options = BasicPublishOptions { mandatory, ..BasicPublishOptions::default() };
     let publishing = channel.basic_publish(exchange.into(), key.into(), options, &body, properties);
-    patiently(publishing).await
-}
-
-pub(super) async fn confirmed(confirm: PublisherConfirm) -> Result<()> {
-    match patiently(confirm).await? {
-        Confirmation::Ack(None) => Ok(()),
+    match publishing.await.map_err(failed)?.await.map_err(failed)? {
+        Confirmation::Ack(None) => Ok(body.len()),
         Confirmation::Ack(Some(returned)) => {
             let text = format!("rabbitmq has no queue for the key {}", returned.routing_key);
             Err(Error::new(ErrorKind::Unavailable, text))
@@ -151,15 +151,10 @@ pub(super) async fn confirmed(confirm: PublisherConfirm) -> Result<()> {
     }
 }
 
-async fn patiently<T>(call: impl Future<Output = lapin::Result<T>>) -> Result<T> {
-    match tokio::time::timeout(PATIENCE, call).await {
-        Ok(result) => result.map_err(failed),
-        Err(_) => {
-            let text = format!(
-                "rabbitmq confirmed nothing for {} s: is it out of memory or disk?",
-                PATIENCE.as_secs()
-            );
-            Err(Error::new(ErrorKind::Unavailable, text))
-        }
-    }
+async fn patiently<T>(progress: impl Future<Output = T>) -> Result<T> {
+    tokio::time::timeout(PATIENCE, progress).await.map_err(|_| {
+        let text =
+            format!("rabbitmq confirmed nothing for {} s: is it out of memory or disk?", PATIENCE.as_secs());
+        Error::new(ErrorKind::Unavailable, text)
+    })
 }

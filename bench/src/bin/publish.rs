@@ -1,15 +1,16 @@
-//! What the producer is measured against: bare publishing to a quorum queue, with a window of confirms and nothing else.
+//! What the producer is measured against: bare publishing to the same queue, with a window of confirms and nothing else.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Parser;
-use lapin::options::{BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions, QueueDeleteOptions};
-use lapin::types::{AMQPValue, FieldTable};
+use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{BasicProperties, Channel, Confirmation, Connection, ConnectionProperties, PublisherConfirm};
+use trawl_backends::rabbitmq::RabbitMq;
+use trawl_common::settings::{self, Items, Queues, ServerUrl};
 
-/// Publishes every URL of a list to a queue of its own, and removes it.
+/// Publishes every URL of a list to the queue of the bulk lane.
 #[derive(Parser)]
 struct Arguments {
     /// The list, one URL a line.
@@ -22,18 +23,18 @@ struct Arguments {
     window: usize,
 }
 
-const QUEUE: &str = "bench.publish";
+const QUEUE: &str = "url_queue_ttl";
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let Arguments { urls, rabbitmq, window } = Arguments::parse();
+    let broker =
+        settings::RabbitMq { url: ServerUrl::new(rabbitmq.as_str()), ..settings::RabbitMq::default() };
+    // Declares the queues.
+    drop(RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await?);
     let connection = Connection::connect(&rabbitmq, ConnectionProperties::default()).await?;
     let channel = connection.create_channel().await?;
     channel.confirm_select(ConfirmSelectOptions::default()).await?;
-    let durable = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
-    let mut quorum = FieldTable::default();
-    quorum.insert("x-queue-type".into(), AMQPValue::LongString("quorum".into()));
-    channel.queue_declare(QUEUE.into(), durable, quorum).await?;
     let urls = std::fs::read_to_string(urls)?;
     let from = Instant::now();
     let mut waiting = VecDeque::with_capacity(window);
@@ -49,7 +50,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         confirmed(confirm).await?;
     }
     eprintln!("{} URLs in {:.3} s", urls.lines().count(), from.elapsed().as_secs_f64());
-    channel.queue_delete(QUEUE.into(), QueueDeleteOptions::default()).await?;
     Ok(())
 }
 

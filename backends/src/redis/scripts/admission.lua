@@ -7,7 +7,7 @@ local function take_in(keys, seen, id, entries, most)
     return answer
   end
   local known = knows(seen, entries)
-  local now = now_ms()
+  local now = int(now_ms())
   local records, outbox, fresh, twice, hosts, books = {}, {}, {}, {}, {}, {}
 
   local function has_room(host)
@@ -29,8 +29,8 @@ local function take_in(keys, seen, id, entries, most)
       twice[url] = true
       fresh[#fresh + 1] = entry
       records[#records + 1] = url
-      records[#records + 1] = format(new_record('n', now, entry.lane, entry.depth, entry.deadline, entry.referrer))
-      outbox[#outbox + 1] = int(now)
+      records[#records + 1] = format_new(now, entry.lane, entry.depth, entry.deadline, entry.referrer)
+      outbox[#outbox + 1] = now
       outbox[#outbox + 1] = id .. ' ' .. url
       add(hosts, host .. ' admitted', 1)
     end

@@ -36,19 +36,32 @@ local function parse(text)
   }
 end
 
+-- What is as in most records.
+local USUAL = {'b0', '-', '-', 0, 0}
+
+local function lifetime(deadline, since)
+  return deadline and string.format('%+.0f', deadline - since) or ''
+end
+
 local function format(record)
-  local text = record.state .. int(record.since)
-  if record.deadline then
-    text = text .. string.format('%+.0f', record.deadline - record.since)
-  end
+  local text = record.state .. int(record.since) .. lifetime(record.deadline, record.since)
   local rest = {
     string.sub(record.lane, 1, 1) .. record.depth, record.referrer, record.holder, record.starts, record.attempts,
   }
-  local usual, last = {'b0', '-', '-', 0, 0}, 5
-  while rest[last] == usual[last] and last > 0 do
+  local last = 5
+  while last > 0 and rest[last] == USUAL[last] do
     last = last - 1
   end
   return last > 0 and text .. ' ' .. table.concat(rest, ' ', 1, last) or text
+end
+
+-- What `format` makes of the record of a URL that was found at `since`, a text: no other is written as often.
+local function format_new(since, lane, depth, deadline, referrer)
+  local text = 'n' .. since .. lifetime(tonumber(deadline), since)
+  if lane == 'bulk' and depth == '0' and referrer == '-' then
+    return text
+  end
+  return text .. ' ' .. string.sub(lane, 1, 1) .. depth .. ' ' .. referrer
 end
 
 -- The record of a URL that was in nobody's hands yet.
@@ -104,9 +117,17 @@ local function add(sums, name, count)
 end
 
 local function write(key, sums)
-  for name, count in pairs(sums) do
-    redis.call('HINCRBY', key, name, count)
+  local names, changed = {}, {}
+  for name in pairs(sums) do
+    names[#names + 1] = name
   end
+  if #names == 0 then
+    return
+  end
+  for i, before in ipairs(redis.call('HMGET', key, unpack(names))) do
+    changed[2 * i - 1], changed[2 * i] = names[i], int((before or 0) + sums[names[i]])
+  end
+  redis.call('HSET', key, unpack(changed))
 end
 
 -- A crawl ends when its sources are read to their end, no record is left, and nothing that the server may have
