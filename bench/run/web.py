@@ -32,15 +32,15 @@ http {{
 
 
 class Site:
-    """Started by `with`; `urls` are its pages, host after host, and `sitemaps` name them."""
+    """Started by `with`; `urls` are its pages, in turn of each host, `files` hold them, and `sitemaps` name them."""
 
     def __init__(self, folder, port, pages):
         self.folder, self.port = folder, port
         self.hosts = [f"http://127.0.0.{number}:{port}" for number in range(1, HOSTS + 1)]
         self.sitemaps = [f"{host}/sitemap.xml" for host in self.hosts]
-        chosen = choose(pages)
-        self.bytes = sum(path.stat().st_size for path in chosen)
-        paths = [path.relative_to(ROOT).as_posix() for path in chosen]
+        self.files = choose(pages)
+        self.bytes = sum(path.stat().st_size for path in self.files)
+        paths = [path.relative_to(ROOT).as_posix() for path in self.files]
         self.by_host = {host: [f"{host}/{path}" for path in paths[at::HOSTS]] for at, host in enumerate(self.hosts)}
         self.urls = [url for of_host in zip(*self.by_host.values()) for url in of_host]
 

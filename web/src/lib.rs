@@ -11,6 +11,7 @@ mod own;
 mod redirect;
 #[cfg(test)]
 mod tests;
+mod trust;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +55,9 @@ pub enum Unusable {
     /// The client refused them, as a user agent with a line break.
     #[error(transparent)]
     Client(#[from] reqwest::Error),
+    /// The system has nobody to trust over TLS.
+    #[error("TLS: {0}")]
+    Tls(#[from] rustls::Error),
     /// A header field of a spider that cannot be sent.
     #[error("the header field `{0}` cannot be sent as it is written")]
     Field(String),
@@ -114,6 +118,7 @@ impl Fetcher {
     fn with_lookup(settings: &settings::Fetch, lookup: Lookup) -> Result<Self, Unusable> {
         let guard = Guard::new(settings.clone(), lookup);
         let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(trust::tls()?)
             .user_agent(settings.user_agent_line())
             .default_headers(preferences())
             .connect_timeout(settings.connect_timeout)

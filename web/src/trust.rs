@@ -1,0 +1,24 @@
+//! Whom to trust over TLS: whom the system trusts.
+
+use std::sync::OnceLock;
+
+use rustls::ClientConfig;
+use rustls::client::Resumption;
+use rustls_platform_verifier::ConfigVerifierExt;
+
+/// TLS for one client. The system's roots are hundreds of files: they are read once, for the clients of all spiders.
+pub(super) fn tls() -> Result<ClientConfig, rustls::Error> {
+    static COMMON: OnceLock<ClientConfig> = OnceLock::new();
+    let common = match COMMON.get() {
+        Some(common) => common,
+        None => {
+            let mut config = ClientConfig::with_platform_verifier()?;
+            config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+            COMMON.get_or_init(|| config)
+        }
+    };
+    let mut config = common.clone();
+    // By a ticket that a server gave to one spider it would recognise another.
+    config.resumption = Resumption::default();
+    Ok(config)
+}
