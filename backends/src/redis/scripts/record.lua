@@ -117,17 +117,18 @@ local function add(sums, name, count)
 end
 
 local function write(key, sums)
-  local names, changed = {}, {}
+  local names = {}
   for name in pairs(sums) do
     names[#names + 1] = name
   end
-  if #names == 0 then
-    return
+  -- A call takes some thousands of values, and there may be more.
+  for first = 1, #names, 1000 do
+    local part, changed = {unpack(names, first, math.min(first + 999, #names))}, {}
+    for i, before in ipairs(redis.call('HMGET', key, unpack(part))) do
+      changed[2 * i - 1], changed[2 * i] = part[i], int((before or 0) + sums[part[i]])
+    end
+    redis.call('HSET', key, unpack(changed))
   end
-  for i, before in ipairs(redis.call('HMGET', key, unpack(names))) do
-    changed[2 * i - 1], changed[2 * i] = names[i], int((before or 0) + sums[names[i]])
-  end
-  redis.call('HSET', key, unpack(changed))
 end
 
 -- A crawl ends when its sources are read to their end, no record is left, and nothing that the server may have

@@ -277,3 +277,17 @@ pub async fn the_books_tell_why_where_and_how_much(frontier: &Arc<dyn Frontier>)
     frontier.close(lease).await?;
     Ok(())
 }
+
+/// A page may lack more fields than one call of a server takes values.
+pub async fn the_books_tell_of_any_number_of_missing_fields(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    const FIELDS: usize = 5000;
+    let scene = Scene::new(frontier);
+    let lease = scene.begin(1).await?;
+    let missing = (0..FIELDS).map(|number| format!("field{number}")).collect();
+    frontier.finish(&[Finish { missing, ..Finish::new(scene.claim(0), Terminal::Done) }]).await?;
+    let books = scene.books().await?;
+    assert_eq!((books.counts.done, books.reasons.len()), (1, FIELDS));
+    assert!(books.reasons.values().all(|&count| count == 1));
+    frontier.close(lease).await?;
+    Ok(())
+}

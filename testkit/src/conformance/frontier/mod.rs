@@ -88,6 +88,7 @@ macro_rules! frontier_conformance {
             what_a_recrawl_did_not_fetch_stays_as_it_was
             the_terms_of_a_crawl_are_known
             the_books_tell_why_where_and_how_much
+            the_books_tell_of_any_number_of_missing_fields
             an_unknown_crawl_has_no_books
             crawls_are_listed_the_newest_first
         }
