@@ -48,7 +48,7 @@ local function record_of(url, text, at)
   learn(seen, entries)
   redis.call('HINCRBY', KEYS[1], 'admitted', 1)
   redis.call('HINCRBY', KEYS[7], host_of(url) .. ' admitted', 1)
-  return new_record('q', now, unpack(ARGV, at + 2, at + 5)), true
+  return new_record(now, unpack(ARGV, at + 2, at + 5)), true
 end
 
 local function is_free(record)

@@ -64,10 +64,10 @@ local function format_new(since, lane, depth, deadline, referrer)
   return text .. ' ' .. string.sub(lane, 1, 1) .. depth .. ' ' .. referrer
 end
 
--- The record of a URL that was in nobody's hands yet.
-local function new_record(state, since, lane, depth, deadline, referrer)
+-- The record of a URL that is known from its message alone.
+local function new_record(since, lane, depth, deadline, referrer)
   return {
-    state = state, since = since, holder = '-', starts = 0, attempts = 0, lane = lane, depth = depth,
+    state = 'q', since = since, holder = '-', starts = 0, attempts = 0, lane = lane, depth = depth,
     deadline = tonumber(deadline), referrer = referrer,
   }
 end

@@ -5,7 +5,7 @@ local status = redis.call('HGET', KEYS[2], 'status')
 if not status or is_over(status) then
   return {'0'}
 end
-local now = now_ms()
+local now = int(now_ms())
 local answer, seen = {'1'}, {}
 for i = 3, #ARGV, 2 do
   local url = ARGV[i]
@@ -13,9 +13,9 @@ for i = 3, #ARGV, 2 do
   if text and redis.call('HEXISTS', KEYS[4], url) == 0 then
     local note = cjson.decode(text)
     local referrer = note.referrer ~= cjson.null and note.referrer or '-'
-    local record = new_record('n', now, note.lane, int(note.depth), '-', referrer)
-    redis.call('HSET', KEYS[4], url, format(record))
-    redis.call('ZADD', KEYS[5], int(now), ARGV[1] .. ' ' .. url)
+    local depth = int(note.depth)
+    redis.call('HSET', KEYS[4], url, format_new(now, note.lane, depth, '-', referrer))
+    redis.call('ZADD', KEYS[5], now, ARGV[1] .. ' ' .. url)
     seen[#seen + 1] = {url = url, short = ARGV[i + 1]}
     redis.call('HDEL', KEYS[3], url)
     redis.call('SREM', KEYS[8], url)
@@ -30,7 +30,7 @@ for i = 3, #ARGV, 2 do
       redis.call('HINCRBY', KEYS[2], 'admitted', 1)
       redis.call('HINCRBY', KEYS[9], host_of(url) .. ' admitted', 1)
     end
-    for _, part in ipairs({url, record.lane, record.depth, referrer}) do
+    for _, part in ipairs({url, note.lane, depth, referrer}) do
       answer[#answer + 1] = part
     end
   end
