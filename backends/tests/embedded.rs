@@ -225,7 +225,9 @@ async fn what_is_forgotten_is_forgotten_beyond_memory_and_the_rest_is_not() {
     let lease = admit(&engine, 0..COUNT).await;
     let done: Vec<Finish> =
         (0..COUNT).step_by(2).map(|number| Finish::new(claim(number), Terminal::Done)).collect();
-    engine.frontier().finish(&done).await.unwrap();
+    let taken: Vec<_> = (0..COUNT).step_by(2).map(|number| page(number).message(&crawl())).collect();
+    engine.frontier().hear(&worker(), &taken).await.unwrap();
+    engine.frontier().finish(&worker(), &done).await.unwrap();
     engine.control().cancel(&crawl()).await.unwrap();
     let next = CrawlRef { id: "c2".parse().unwrap(), ..crawl() };
     let next_lease = engine.frontier().open(&next, Terms::default(), "another", LONG).await.unwrap();
@@ -351,8 +353,12 @@ async fn what_was_seen_stays_seen_beyond_memory_and_restarts() {
     let lease = admit(&engine, 0..COUNT).await;
     let done = |number| Finish::new(claim(number), Terminal::Done);
     let first_and_last = [done(0), done(COUNT - 1)];
-    assert_eq!(engine.frontier().finish(&first_and_last).await.unwrap(), [true, true]);
-    assert_eq!(engine.frontier().finish(&first_and_last).await.unwrap(), [false, false]);
+    for number in [0, COUNT - 1] {
+        hear(&engine, number).await;
+    }
+    for _ in 0..2 {
+        assert_eq!(engine.frontier().finish(&worker(), &first_and_last).await.unwrap(), [true, true]);
+    }
     engine.frontier().close(lease).await.unwrap();
     let books = engine.frontier().books(&crawl().id).await.unwrap().unwrap();
     assert_eq!((books.counts.admitted, books.counts.done), (COUNT as u64, 2));
@@ -377,7 +383,7 @@ async fn a_process_to_kill() {
     }
     engine.frontier().start(&worker(), &[claim(1)]).await.unwrap();
     let finish = Finish::new(claim(2), Terminal::Done);
-    engine.frontier().finish(&[finish]).await.unwrap();
+    engine.frontier().finish(&worker(), &[finish]).await.unwrap();
     eprintln!("ready to die");
     std::thread::sleep(LONG);
 }

@@ -12,6 +12,8 @@ use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_common::crawl::{Books, CrawlState};
+use trawl_common::lane::Lane;
+use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::outcome::Terminal;
 use trawl_common::ports::{Claim, ErrorKind, Finish, Ports, Terms};
@@ -93,7 +95,11 @@ impl Case {
         let claim = |number| Claim { crawl: self.crawl.clone(), url: url(number).parse().unwrap() };
         let finish = |number| Finish::new(claim(number), Terminal::Done);
         let finishes: Vec<Finish> = numbers.map(finish).collect();
-        self.ports.frontier.finish(&finishes).await.unwrap();
+        let message = |end: &Finish| Message::seed(end.claim.url.clone(), self.crawl.clone(), Lane::Bulk);
+        let messages: Vec<Message> = finishes.iter().map(message).collect();
+        let worker = "worker".parse().unwrap();
+        self.ports.frontier.hear(&worker, &messages).await.unwrap();
+        self.ports.frontier.finish(&worker, &finishes).await.unwrap();
     }
 }
 

@@ -12,8 +12,8 @@ use axum::response::{Html, IntoResponse, Response};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// A running site: `/sitemap.xml`, pages `/page/0` and on, `/broken`, which never works, and
-/// `/poison`, which never answers. Ends with the test's runtime.
+/// A running site: `/sitemap.xml`, pages `/page/0` and on, `/broken`, which never works, `/late`, which is not found the first
+/// time, and `/poison`, which never answers. Ends with the test's runtime.
 pub struct Site {
     /// `http://127.0.0.1:port`
     pub origin: String,
@@ -93,7 +93,7 @@ impl Site {
 
 async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
-    *shared.asked.lock().unwrap_or_else(PoisonError::into_inner).entry(path.clone()).or_default() += 1;
+    let times = shared.ask(&path);
     if path == "/sitemap.xml" {
         return ([(header::CONTENT_TYPE, "application/xml")], shared.sitemap()).into_response();
     }
@@ -112,6 +112,9 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     if path == "/broken" {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     }
+    if path == "/late" && times > 1 {
+        return Html(page(0)).into_response();
+    }
     match path.strip_prefix("/page/").and_then(|number| number.parse::<usize>().ok()) {
         Some(number) if number < shared.pages.load(Ordering::Relaxed) => Html(page(number)).into_response(),
         _ => StatusCode::NOT_FOUND.into_response(),
@@ -119,6 +122,14 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
 }
 
 impl Shared {
+    /// Logs a request; returns how many of this path that makes.
+    fn ask(&self, path: &str) -> usize {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = asked.entry(path.to_owned()).or_default();
+        *times += 1;
+        *times
+    }
+
     fn sitemap(&self) -> String {
         let entry = |number| format!("<url><loc>{}/page/{number}</loc></url>\n", self.origin);
         let entries: String = (0..self.pages.load(Ordering::Relaxed)).map(entry).collect();

@@ -23,7 +23,7 @@ use crate::Shared;
 use crate::job::{Job, Ready, claim};
 use crate::refusal;
 use crate::robots::{self, Learnt};
-use crate::settle::Settlement;
+use crate::settlement::Settlement;
 use crate::turn::{Turn, turns};
 
 /// What fails while the queue is away.

@@ -94,6 +94,11 @@ impl Hands {
         self.held().remove(&key(&claim.crawl, &claim.url)).map(|held| held.receipts).unwrap_or_default()
     }
 
+    /// Whether a URL has been in hand for at least `age`, or is not in hand at all.
+    pub(crate) fn is_older(&self, claim: &Claim, age: Duration) -> bool {
+        self.held().get(&key(&claim.crawl, &claim.url)).is_none_or(|held| held.since.elapsed() >= age)
+    }
+
     /// The messages that have been in hand for at least `age`.
     pub(crate) fn older_than(&self, age: Duration) -> Vec<Message> {
         let now = Instant::now();

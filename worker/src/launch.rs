@@ -19,7 +19,7 @@ use crate::Shared;
 use crate::gather::MOMENT;
 use crate::job::{Job, Ready};
 use crate::process::process;
-use crate::settle::Settlement;
+use crate::settlement::Settlement;
 
 /// How long a URL waits, about, whose crawl has as many pages under way as it may still do.
 const AWAITED: Duration = Duration::from_secs(2);

@@ -27,6 +27,7 @@ mod refusal;
 mod remarks;
 mod robots;
 mod settle;
+mod settlement;
 mod spiders;
 mod tally;
 mod ticket;

@@ -20,7 +20,7 @@ use crate::links::to_follow;
 use crate::recall::Recall;
 use crate::refusal::{self, is_refused};
 use crate::remarks::Remark;
-use crate::settle::{Settlement, Yield};
+use crate::settlement::{Settlement, Yield};
 use crate::ticket::Ticket;
 use crate::turn::{Turn, turns};
 

@@ -8,7 +8,7 @@ use tracing::{debug, info};
 use trawl_common::ports::{Heartbeat, Result};
 
 use crate::Shared;
-use crate::settle::urls_by_crawl;
+use crate::settle::{self, urls_by_crawl};
 use crate::ticket;
 
 const BEAT_EVERY: Duration = Duration::from_secs(5);
@@ -40,15 +40,12 @@ pub(crate) async fn beats(shared: Arc<Shared>) {
 
 /// Keeps what has been in hand for a while, until the task is ended. Most pages are settled before.
 pub(crate) async fn keeping(shared: Arc<Shared>) {
-    let period = shared.settings.recovery.patience / 12;
+    let period = settle::lease_period(&shared);
     let mut ticks = every(period);
     loop {
         ticks.tick().await;
-        let old = shared.hands.older_than(period);
-        if !old.is_empty() {
-            let keeping = || shared.ports.frontier.keep(&shared.id, &old);
-            shared.health.until_done("keeping what is in hand", keeping).await;
-        }
+        // What another has by now is noticed when it is settled.
+        settle::extend_leases(&shared, &shared.hands.older_than(period)).await;
         let slow = shared.places.older_than(period);
         if !slow.is_empty()
             && let Err(error) = shared.ports.hosts.stay(&slow, ticket::lapse(&shared)).await

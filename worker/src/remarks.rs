@@ -26,28 +26,17 @@ pub(crate) struct Remarks {
 }
 
 impl Remarks {
-    /// Adds a page.
-    pub(crate) fn add(&mut self, claim: &Claim, remark: Remark) {
+    /// Adds a page, and what it links to: as long as it stays as it is, its links are not read again.
+    pub(crate) fn add(&mut self, claim: &Claim, remark: Remark, links: &[NewUrl]) {
         self.of_pages.push((claim.clone(), remark));
-    }
-
-    /// Adds what a page links to, if there is a remark on it: as long as it stays as it is, its links are not read again.
-    pub(crate) fn add_links(&mut self, claim: &Claim, links: &[NewUrl]) {
-        if self.of_pages.iter().any(|(other, _)| other == claim) {
-            let found = links.iter().map(|link| (link.url.clone(), link.depth));
-            self.links.entry(claim.crawl.spider.clone()).or_default().extend(found);
-        }
-    }
-
-    /// Leaves out a page that is not to be finished: its links were not admitted.
-    pub(crate) fn leave_out(&mut self, claim: &Claim) {
-        self.of_pages.retain(|(other, _)| other != claim);
+        let found = links.iter().map(|link| (link.url.clone(), link.depth));
+        self.links.entry(claim.crawl.spider.clone()).or_default().extend(found);
     }
 
     /// Writes all. What pages link to comes first: who dies in between has remembered too much, and loses nothing.
     pub(crate) async fn write(self, shared: &Shared) {
         let (pages, health) = (&shared.ports.pages, &shared.health);
-        for (spider, found) in &self.links {
+        for (spider, found) in self.links.iter().filter(|(_, found)| !found.is_empty()) {
             health.until_done("remembering links", || pages.know(spider, found)).await;
         }
         let mut visits: BTreeMap<SpiderName, Vec<(CanonicalUrl, Visited)>> = BTreeMap::new();

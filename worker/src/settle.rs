@@ -19,86 +19,14 @@ use trawl_common::url::CanonicalUrl;
 
 use crate::Shared;
 use crate::gather::gather;
-use crate::job::{Job, claim};
+use crate::job::claim;
 use crate::links;
 use crate::remarks::{Remark, Remarks};
+use crate::settlement::{Settled, Settlement, Yield};
 use crate::spiders::Loaded;
 
 /// How many outcomes are settled in one step at most.
 const BATCH: usize = 256;
-
-/// Something to settle.
-pub(crate) enum Settlement {
-    /// A URL, with what its page yielded if it is done.
-    Url(Box<Settled>),
-    /// A mark of the fleet's own that came back.
-    Probe(Probe, Receipt),
-    /// Something that is no message.
-    Malformed(Malformed, Receipt),
-}
-
-/// What became of a URL.
-pub(crate) struct Settled {
-    message: Message,
-    attempts: u32,
-    outcome: Outcome,
-    yielded: Option<Yield>,
-    remark: Option<Remark>,
-    /// The slot of a job that runs alone: free for the next one when this is settled.
-    slot: Option<OwnedSemaphorePermit>,
-}
-
-/// What a page yielded.
-pub(crate) struct Yield {
-    /// The spider that it was read for.
-    pub(crate) spider: Arc<Loaded>,
-    /// What goes to its sinks.
-    pub(crate) page: Page,
-    /// What it links to that is to be followed.
-    pub(crate) links: Vec<NewUrl>,
-    /// Where redirects led to the page.
-    pub(crate) landed: Option<CanonicalUrl>,
-    /// How many bytes its body had.
-    pub(crate) bytes: u64,
-    /// The required fields that it lacks.
-    pub(crate) missing: Vec<String>,
-}
-
-impl Settlement {
-    pub(crate) fn of(job: Job, outcome: Outcome) -> Self {
-        Self::remarked(job, outcome, None)
-    }
-
-    pub(crate) fn remarked(job: Job, outcome: Outcome, remark: Option<Remark>) -> Self {
-        let Job { message, attempts, .. } = job;
-        Self::Url(Box::new(Settled { attempts, remark, ..Settled::untouched(message, outcome) }))
-    }
-
-    pub(crate) fn done(job: Job, yielded: Yield, remark: Option<Remark>) -> Self {
-        let Job { message, attempts, .. } = job;
-        let settled = Settled::untouched(message, Outcome::Done);
-        Self::Url(Box::new(Settled { attempts, yielded: Some(yielded), remark, ..settled }))
-    }
-
-    /// The same, with the slot of a job that runs alone: its start has an end when it is settled, not before.
-    pub(crate) fn with_slot(mut self, slot: OwnedSemaphorePermit) -> Self {
-        if let Self::Url(settled) = &mut self {
-            settled.slot = Some(slot);
-        }
-        self
-    }
-
-    /// For a message about which nothing is known but what is to become of it.
-    pub(crate) fn untouched(message: Message, outcome: Outcome) -> Self {
-        Self::Url(Box::new(Settled::untouched(message, outcome)))
-    }
-}
-
-impl Settled {
-    fn untouched(message: Message, outcome: Outcome) -> Self {
-        Self { message, attempts: 0, outcome, yielded: None, remark: None, slot: None }
-    }
-}
 
 /// Settles what comes, in batches, until every sender is gone.
 pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Settlement>) {
@@ -130,14 +58,37 @@ pub(crate) async fn release_all(shared: &Shared) {
     plan.carry_out(shared).await;
 }
 
+/// A URL that ends here, unless it turns out to be no longer this worker's.
+struct Ending {
+    message: Message,
+    finish: Finish,
+    /// Why it is a dead letter, if it is one.
+    cause: Option<Cause>,
+    /// What goes to the sinks of its spider.
+    page: Option<(Arc<Loaded>, Page)>,
+    /// What its page links to: first what was found, then what the frontier took of it.
+    links: Vec<NewUrl>,
+    remark: Option<Remark>,
+}
+
+impl Ending {
+    fn new(message: Message, terminal: Terminal, remark: Option<Remark>) -> Self {
+        let finish = Finish::new(claim(&message), terminal);
+        Self { message, finish, cause: None, page: None, links: Vec::new(), remark }
+    }
+
+    /// What other programs are told of it.
+    fn letter(&self) -> Option<DeadLetter> {
+        let (url, crawl) = (self.message.url.to_string(), self.message.crawl.clone());
+        self.cause.clone().map(|cause| DeadLetter { url, crawl, cause })
+    }
+}
+
 /// What a batch of outcomes comes to.
 #[derive(Default)]
 struct Plan {
-    pages: Vec<(Arc<Loaded>, Vec<Page>)>,
     letters: Vec<DeadLetter>,
-    linking: Vec<(Linking, Message)>,
-    remarks: Remarks,
-    finishes: Vec<Finish>,
+    endings: Vec<Ending>,
     parkings: Vec<(Parking, Message, UnixMs)>,
     waiting: Vec<Parked>,
     messages: Vec<Message>,
@@ -154,63 +105,52 @@ impl Plan {
     fn add(&mut self, shared: &Shared, settled: Settled) {
         let Settled { message, attempts, outcome, yielded, remark, slot } = settled;
         self.slots.extend(slot);
-        let claim = claim(&message);
-        if let Some(remark) = remark {
-            self.remarks.add(&claim, remark);
-        }
         match outcome {
             Outcome::Done => {
-                let finish = Finish::new(claim.clone(), Terminal::Done);
-                let Some(yielded) = yielded else { return self.finishes.push(finish) };
-                let Yield { spider, page, links, landed, bytes, missing } = yielded;
-                self.finishes.push(Finish { landed, bytes, missing, ..finish });
-                self.keep(spider, page);
-                if !links.is_empty() {
-                    self.linking.push((Linking { page: claim, links }, message));
+                let mut ending = Ending::new(message, Terminal::Done, remark);
+                if let Some(Yield { spider, page, links, landed, bytes, missing }) = yielded {
+                    ending.finish = Finish { landed, bytes, missing, ..ending.finish };
+                    ending.links = links;
+                    ending.page = Some((spider, page));
                 }
+                self.endings.push(ending);
             }
             Outcome::Skipped(skip) => {
-                debug!(url = %claim.url, reason = skip.as_str(), "skipped");
-                self.finishes
-                    .push(Finish { why: Some(skip.as_str()), ..Finish::new(claim, Terminal::Skipped) });
+                debug!(url = %message.url, reason = skip.as_str(), "skipped");
+                let mut ending = Ending::new(message, Terminal::Skipped, remark);
+                ending.finish.why = Some(skip.as_str());
+                self.endings.push(ending);
             }
             Outcome::Failed(failure, reason) => {
                 let attempts = if reason == Reason::Poison { attempts } else { attempts + 1 };
-                self.bury(&message, Terminal::Failed, failed(shared, failure, reason, attempts));
+                let ending = Ending::new(message, Terminal::Failed, remark);
+                self.bury(ending, failed(shared, failure, reason, attempts));
             }
-            Outcome::Expired => self.bury(&message, Terminal::Expired, expired(shared, attempts)),
-            Outcome::Retry(_, until) => self.park(shared, claim, message, until, true),
-            Outcome::Deferred { until } => self.park(shared, claim, message, until, false),
+            Outcome::Expired => {
+                self.bury(Ending::new(message, Terminal::Expired, remark), expired(shared, attempts));
+            }
+            Outcome::Retry(_, until) => self.park(shared, message, until, true),
+            Outcome::Deferred { until } => self.park(shared, message, until, false),
             Outcome::Waits { until } => {
-                self.receipts.extend(shared.hands.let_go(&claim));
+                self.receipts.extend(shared.hands.let_go(&claim(&message)));
                 // A slot that is still to come then is good: whoever holds the URL now, and keeps it no more, has not
                 // used it.
                 let slot = message.slot.filter(|&slot| slot > until);
                 let message = Message { until: Some(until), slot, ..message };
                 self.waiting.push(Parked { message, until });
             }
-            Outcome::SentAgain => {
-                self.receipts.extend(shared.hands.let_go(&claim));
-                self.messages.push(message);
-            }
-            Outcome::Dropped => self.receipts.extend(shared.hands.let_go(&claim)),
-            Outcome::Released => self.release(shared, claim, message),
+            Outcome::SentAgain => self.send_again(shared, message),
+            Outcome::Dropped => self.receipts.extend(shared.hands.let_go(&claim(&message))),
+            Outcome::Released => self.release(shared, message),
         }
     }
 
-    /// Puts a page with the others of its spider.
-    fn keep(&mut self, spider: Arc<Loaded>, page: Page) {
-        match self.pages.iter_mut().find(|(other, _)| Arc::ptr_eq(other, &spider)) {
-            Some((_, pages)) => pages.push(page),
-            None => self.pages.push((spider, vec![page])),
-        }
-    }
-
-    fn release(&mut self, shared: &Shared, claim: Claim, message: Message) {
+    fn release(&mut self, shared: &Shared, message: Message) {
+        let claim = claim(&message);
         let receipts = shared.hands.let_go(&claim);
         if receipts.is_empty() {
             // Its message was acknowledged when it began: it needs a new one.
-            self.park(shared, claim, message, UnixMs::now(), false);
+            self.park(shared, message, UnixMs::now(), false);
         } else {
             self.releases.push(claim);
             self.receipts_to_release.extend(receipts);
@@ -228,20 +168,21 @@ impl Plan {
         self.receipts.push(receipt);
     }
 
-    fn bury(&mut self, message: &Message, terminal: Terminal, cause: Cause) {
+    fn bury(&mut self, mut ending: Ending, cause: Cause) {
+        let Message { lane, depth, referrer, .. } = &ending.message;
+        let note = Note { cause: cause.clone(), lane: *lane, depth: *depth, referrer: referrer.clone() };
         info!(
-            url = %message.url, crawl = %message.crawl.id, reason = %cause.reason, error = cause.error,
+            url = %ending.message.url, crawl = %ending.message.crawl.id, reason = %cause.reason, error = cause.error,
             attempts = cause.attempts, "dead letter"
         );
-        let (url, crawl) = (message.url.to_string(), message.crawl.clone());
-        self.letters.push(DeadLetter { url, crawl, cause: cause.clone() });
-        let note =
-            Note { cause, lane: message.lane, depth: message.depth, referrer: message.referrer.clone() };
-        let why = note.cause.class.map(Class::as_str);
-        self.finishes.push(Finish { why, note: Some(note), ..Finish::new(claim(message), terminal) });
+        ending.finish.why = cause.class.map(Class::as_str);
+        ending.finish.note = Some(note);
+        ending.cause = Some(cause);
+        self.endings.push(ending);
     }
 
-    fn park(&mut self, shared: &Shared, claim: Claim, message: Message, until: UnixMs, failed: bool) {
+    fn park(&mut self, shared: &Shared, message: Message, until: UnixMs, failed: bool) {
+        let claim = claim(&message);
         self.receipts.extend(shared.hands.let_go(&claim));
         let mut message = Message { until: Some(until), ..message };
         if failed {
@@ -252,43 +193,38 @@ impl Plan {
         self.parkings.push((Parking { claim, until: wake, failed }, message, until));
     }
 
-    /// 1. Stores items and letters.
-    /// 2. Admits what pages link to.
-    /// 3. Puts URLs aside: record, message, confirm.
-    /// 4. Sends again what is to go round once more.
+    /// For what another holds, or the store has forgotten.
+    fn send_again(&mut self, shared: &Shared, message: Message) {
+        self.receipts.extend(shared.hands.let_go(&claim(&message)));
+        self.messages.push(message);
+    }
+
+    /// 1. Extends the leases of what is to end, and leaves out what is no longer this worker's.
+    /// 2. Stores items and letters.
+    /// 3. Admits what pages link to.
+    /// 4. Puts URLs aside: record, message, confirm.
     /// 5. Remembers pages: not before, or the next crawl would take for known what is stored nowhere.
     /// 6. Writes terminal states.
-    /// 7. Gives records back.
-    /// 8. Notes which probes came back.
-    /// 9. Acknowledges.
+    /// 7. Sends again what is to go round once more.
+    /// 8. Gives records back.
+    /// 9. Notes which probes came back.
+    /// 10. Acknowledges.
     async fn carry_out(mut self, shared: &Shared) {
         let Shared { ports, health, .. } = shared;
-        for (spider, pages) in &self.pages {
-            // Each sink has its own patience: what one has stored it is not told again because another is away.
-            let storing = spider.sinks.iter().map(|sink| health.until_done(sink.name(), || sink.put(pages)));
-            join_all(storing).await;
-        }
-        if !self.letters.is_empty() {
-            health.until_done("storing dead letters", || ports.queue.dead_letter(&self.letters)).await;
-        }
-        if !self.linking.is_empty() {
-            self.admit_links(shared).await;
-        }
+        self.extend_leases(shared).await;
+        self.store(shared).await;
+        self.send_letters(shared).await;
+        self.admit_links(shared).await;
         if !self.parkings.is_empty() {
             self.put_aside(shared).await;
         }
         if !self.waiting.is_empty() {
             health.until_done("parking", || ports.queue.park(&self.waiting)).await;
         }
+        self.remember(shared).await;
+        self.finish(shared).await;
         if !self.messages.is_empty() {
             health.until_done("sending again", || ports.queue.publish(&self.messages)).await;
-        }
-        std::mem::take(&mut self.remarks).write(shared).await;
-        if !self.finishes.is_empty() {
-            let ended = health.until_done("finishing", || ports.frontier.finish(&self.finishes)).await;
-            shared.tally.count(&self.finishes, &ended);
-            let receipts = self.finishes.iter().flat_map(|finish| shared.hands.let_go(&finish.claim));
-            self.receipts.extend(receipts);
         }
         if !self.releases.is_empty() {
             health.until_done("giving back", || ports.frontier.release(&shared.id, &self.releases)).await;
@@ -304,23 +240,65 @@ impl Plan {
         }
     }
 
-    /// A page that this worker no longer holds goes round once more: another has it, or the store has forgotten it.
-    async fn admit_links(&mut self, shared: &Shared) {
-        let (pages, messages): (Vec<Linking>, Vec<Message>) = self.linking.drain(..).unzip();
-        for (message, taken) in messages.into_iter().zip(links::admit(shared, pages).await) {
-            let claim = claim(&message);
-            if let Some(links) = taken {
-                self.remarks.add_links(&claim, &links);
-                continue;
+    /// What has been in hand for long may be another's by now, and nobody takes a dead letter back.
+    async fn extend_leases(&mut self, shared: &Shared) {
+        let is_in_doubt = |ending: &Ending| {
+            ending.cause.is_some() || shared.hands.is_older(&ending.finish.claim, lease_period(shared))
+        };
+        let (in_doubt, sure) = std::mem::take(&mut self.endings).into_iter().partition(is_in_doubt);
+        self.endings = sure;
+        let messages: Vec<Message> = in_doubt.iter().map(|ending: &Ending| ending.message.clone()).collect();
+        for (ending, is_held) in in_doubt.into_iter().zip(extend_leases(shared, &messages).await) {
+            match is_held {
+                true => self.endings.push(ending),
+                false => self.send_again(shared, ending.message),
             }
-            self.finishes.retain(|finish| finish.claim != claim);
-            self.remarks.leave_out(&claim);
-            self.receipts.extend(shared.hands.let_go(&claim));
-            self.messages.push(message);
         }
     }
 
-    /// What this worker no longer holds goes round once more, as do messages that were said to.
+    async fn store(&mut self, shared: &Shared) {
+        let mut all: Vec<(Arc<Loaded>, Vec<Page>)> = Vec::new();
+        for (spider, page) in self.endings.iter_mut().filter_map(|ending| ending.page.take()) {
+            match all.iter_mut().find(|(other, _)| Arc::ptr_eq(other, &spider)) {
+                Some((_, pages)) => pages.push(page),
+                None => all.push((spider, vec![page])),
+            }
+        }
+        for (spider, pages) in &all {
+            // Each sink has its own patience: what one has stored it is not told again because another is away.
+            let storing =
+                spider.sinks.iter().map(|sink| shared.health.until_done(sink.name(), || sink.put(pages)));
+            join_all(storing).await;
+        }
+    }
+
+    async fn send_letters(&mut self, shared: &Shared) {
+        let Shared { ports, health, .. } = shared;
+        self.letters.extend(self.endings.iter().filter_map(Ending::letter));
+        if !self.letters.is_empty() {
+            health.until_done("storing dead letters", || ports.queue.dead_letter(&self.letters)).await;
+        }
+    }
+
+    /// A page that this worker no longer holds goes round once more: another has it, or the store has forgotten it.
+    async fn admit_links(&mut self, shared: &Shared) {
+        let is_linking = |ending: &mut Ending| !ending.links.is_empty();
+        let linking: Vec<Ending> = self.endings.extract_if(.., is_linking).collect();
+        if linking.is_empty() {
+            return;
+        }
+        let linking_of =
+            |ending: &Ending| Linking { page: ending.finish.claim.clone(), links: ending.links.clone() };
+        let admitted = links::admit(shared, linking.iter().map(linking_of).collect()).await;
+        for (ending, taken) in linking.into_iter().zip(admitted) {
+            match taken {
+                Some(links) => self.endings.push(Ending { links, ..ending }),
+                None => self.send_again(shared, ending.message),
+            }
+        }
+    }
+
+    /// What this worker no longer holds goes round once more.
     async fn put_aside(&mut self, shared: &Shared) {
         let Shared { ports, health, .. } = shared;
         let parkings: Vec<Parking> = self.parkings.iter().map(|(parking, ..)| parking.clone()).collect();
@@ -338,6 +316,49 @@ impl Plan {
             health.until_done("confirming", || ports.frontier.confirm(&crawl, &urls)).await;
         }
     }
+
+    async fn remember(&mut self, shared: &Shared) {
+        let mut remarks = Remarks::default();
+        for ending in &mut self.endings {
+            if let Some(remark) = ending.remark.take() {
+                remarks.add(&ending.finish.claim, remark, &ending.links);
+            }
+        }
+        remarks.write(shared).await;
+    }
+
+    /// What turns out to be no longer this worker's goes round once more.
+    async fn finish(&mut self, shared: &Shared) {
+        let Shared { ports, health, .. } = shared;
+        let (finishes, messages): (Vec<Finish>, Vec<Message>) =
+            self.endings.drain(..).map(|ending| (ending.finish, ending.message)).unzip();
+        if finishes.is_empty() {
+            return;
+        }
+        let finishing = || ports.frontier.finish(&shared.id, &finishes);
+        let ended = health.until_done("finishing", finishing).await;
+        shared.tally.count(&finishes, &ended);
+        for (message, ended) in messages.into_iter().zip(ended) {
+            match ended {
+                true => self.receipts.extend(shared.hands.let_go(&claim(&message))),
+                false => self.send_again(shared, message),
+            }
+        }
+    }
+}
+
+/// What has been in hand for longer is kept by saying so; most pages are settled before.
+pub(crate) fn lease_period(shared: &Shared) -> Duration {
+    shared.settings.recovery.patience / 12
+}
+
+/// Goes on holding these; returns, in order, which are still this worker's.
+pub(crate) async fn extend_leases(shared: &Shared, messages: &[Message]) -> Vec<bool> {
+    if messages.is_empty() {
+        return Vec::new();
+    }
+    let keeping = || shared.ports.frontier.keep(&shared.id, messages);
+    shared.health.until_done("keeping what is in hand", keeping).await
 }
 
 /// The URLs of each crawl.

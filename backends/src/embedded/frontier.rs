@@ -106,11 +106,11 @@ impl Frontier for EmbeddedFrontier {
             .await
     }
 
-    async fn keep(&self, worker: &WorkerId, messages: &[Message]) -> Result<()> {
+    async fn keep(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<bool>> {
         let (worker, kept) = (worker.clone(), addressed(messages));
         self.store
             .call(move |db, memory| {
-                kept.iter().try_for_each(|message| transitions::keep(db, memory, &worker, message))
+                kept.iter().map(|message| transitions::keep(db, memory, &worker, message)).collect()
             })
             .await
     }
@@ -144,10 +144,11 @@ impl Frontier for EmbeddedFrontier {
             .await
     }
 
-    async fn finish(&self, finishes: &[Finish]) -> Result<Vec<bool>> {
+    async fn finish(&self, worker: &WorkerId, finishes: &[Finish]) -> Result<Vec<bool>> {
+        let worker = worker.clone();
         let addressed = |finish: &Finish| (address_of(&finish.claim), finish.clone());
         let finishes: Vec<_> = finishes.iter().map(addressed).collect();
-        self.store.call(move |db, memory| transitions::finish(db, memory, &finishes)).await
+        self.store.call(move |db, memory| transitions::finish(db, memory, &worker, &finishes)).await
     }
 
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool> {

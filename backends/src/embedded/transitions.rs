@@ -170,25 +170,28 @@ pub(super) fn hear(
     Ok(Heard::Take { attempts, starts, deadline })
 }
 
-/// A worker goes on holding what it has. What was never seen, and is in its hands nevertheless, it holds too.
+/// A worker goes on holding what it has. What was never seen, and is in its hands nevertheless, it holds too. Returns whether
+/// it holds the URL.
 pub(super) fn keep(
     db: &Connection,
     memory: &mut Memory,
     worker: &WorkerId,
     message: &Addressed<Message>,
-) -> Result<()> {
+) -> Result<bool> {
     match records::sight(db, &mut memory.seen, &message.0)? {
         Sight::Pending(record) if memory.hands.is_held_by(record.id, worker) => {
             memory.hands.keep(record.id);
+            Ok(true)
         }
         Sight::Unseen => {
-            if let Some(id) = admit_on_the_spot(db, memory, message)? {
+            let admitted = admit_on_the_spot(db, memory, message)?;
+            if let Some(id) = admitted {
                 memory.hands.hold(id, message.1.lane, worker);
             }
+            Ok(admitted.is_some())
         }
-        Sight::Pending(_) | Sight::Ended => {}
+        Sight::Pending(_) | Sight::Ended => Ok(false),
     }
-    Ok(())
 }
 
 /// A fetch is about to begin, unless a person holds the crawl: then the URL waits with the others.
@@ -251,19 +254,23 @@ pub(super) fn release(
     Ok(())
 }
 
-/// URLs end, and with the last of them their crawl. Returns which ended here.
+/// URLs end that their worker holds, and with the last of them their crawl. Returns which have ended, here or before.
 pub(super) fn finish(
     db: &Connection,
     memory: &mut Memory,
+    worker: &WorkerId,
     finishes: &[Addressed<Finish>],
 ) -> Result<Vec<bool>> {
     let mut ended = Vec::with_capacity(finishes.len());
     let mut sums = Sums::default();
     let mut crawls = BTreeMap::new();
     for (address, finish) in finishes {
-        let Sight::Pending(record) = records::sight(db, &mut memory.seen, address)? else {
-            ended.push(false);
-            continue;
+        let record = match records::sight(db, &mut memory.seen, address)? {
+            Sight::Pending(record) if memory.hands.is_held_by(record.id, worker) => record,
+            other => {
+                ended.push(is_past(db, address, &other)?);
+                continue;
+            }
         };
         end(db, memory, address, finish, &record)?;
         let Finish { terminal, why, bytes, claim, .. } = finish;
@@ -285,6 +292,15 @@ pub(super) fn finish(
         end_if_complete(db, memory, key)?;
     }
     Ok(ended)
+}
+
+/// Whether a URL has ended that no worker is to end now.
+fn is_past(db: &Connection, address: &Address, sight: &Sight) -> Result<bool> {
+    Ok(match sight {
+        Sight::Pending(_) => false,
+        Sight::Ended => true,
+        Sight::Unseen => crawls::find(db, &address.crawl)?.is_some_and(|crawl| crawl.status.is_over()),
+    })
 }
 
 /// Deletes the record of a URL that has ended, and notes what its end means for later.

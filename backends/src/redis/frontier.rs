@@ -194,8 +194,9 @@ impl Frontier for RedisFrontier {
         self.hear_all(worker, messages, Ear::Fresh).await
     }
 
-    async fn keep(&self, worker: &WorkerId, messages: &[Message]) -> Result<()> {
-        self.hear_all(worker, messages, Ear::Keeping).await.map(drop)
+    async fn keep(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<bool>> {
+        let told = self.hear_all(worker, messages, Ear::Keeping).await?;
+        Ok(told.into_iter().map(|told| matches!(told, Heard::Take { .. })).collect())
     }
 
     async fn start(&self, worker: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>> {
@@ -268,7 +269,7 @@ impl Frontier for RedisFrontier {
         Ok(())
     }
 
-    async fn finish(&self, finishes: &[Finish]) -> Result<Vec<bool>> {
+    async fn finish(&self, worker: &WorkerId, finishes: &[Finish]) -> Result<Vec<bool>> {
         let mut ended = vec![false; finishes.len()];
         for (crawl, places) in by_crawl(finishes, |finish| &finish.claim.crawl) {
             let keys = CrawlKeys::new(crawl);
@@ -276,7 +277,7 @@ impl Frontier for RedisFrontier {
                 let mut call = self.scripts.finish.prepare_invoke();
                 call.key(&keys.crawl).key(&keys.pending).key(&keys.failed).key(&keys.outbox).key(&keys.gone);
                 seen_keys(&mut call, &keys);
-                call.key(&keys.begun).key(&keys.hosts).arg(crawl.id.as_str());
+                call.key(&keys.begun).key(&keys.hosts).arg(worker.as_str()).arg(crawl.id.as_str());
                 for &at in places {
                     let finish = &finishes[at];
                     entry(&mut call, finish.claim.url.as_str());

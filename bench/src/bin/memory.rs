@@ -159,7 +159,7 @@ impl Run<'_> {
         self.pass(WINDOW..urls - WINDOW, &admit).await?;
         self.time("admit, the last", urls - WINDOW..urls, &admit).await?;
         self.time("admit again", urls - WINDOW..urls, &admit).await?;
-        self.frontier.finish(&[Finish::new(page, Terminal::Done)]).await.map(drop)
+        self.frontier.finish(&worker(), &[Finish::new(page, Terminal::Done)]).await.map(drop)
     }
 
     async fn confirm(&mut self, urls: usize) -> Result<()> {
@@ -187,10 +187,15 @@ impl Run<'_> {
     async fn finish(&mut self, urls: usize) -> Result<()> {
         let finish = async |run: &Self, batch: Range<usize>| {
             let ends: Vec<_> = batch.map(|at| Finish::new(run.claim(at), Terminal::Done)).collect();
-            run.frontier.finish(&ends).await.map(drop)
+            run.frontier.finish(&worker(), &ends).await.map(drop)
+        };
+        let take_and_finish = async |run: &Self, batch: Range<usize>| {
+            let messages: Vec<_> = batch.clone().map(|at| seed(at).message(&run.crawl)).collect();
+            run.frontier.hear(&worker(), &messages).await?;
+            finish(run, batch).await
         };
         self.time("finish", urls - WINDOW..urls, &finish).await?;
-        self.pass(0..urls - WINDOW, &finish).await
+        self.pass(0..urls - WINDOW, &take_and_finish).await
     }
 
     /// Takes a step with one batch after the other.

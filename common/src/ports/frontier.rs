@@ -69,8 +69,8 @@ pub trait Frontier: Send + Sync {
     async fn hear(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<Heard>>;
 
     /// Goes on holding what is in this worker's hands. What another took over meanwhile stays theirs; what the
-    /// store forgot is admitted again, held by this worker.
-    async fn keep(&self, worker: &WorkerId, messages: &[Message]) -> Result<()>;
+    /// store forgot is admitted again, held by this worker. Returns, in order, which it still holds.
+    async fn keep(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<bool>>;
 
     /// Counts a start of each URL, just before it is fetched; asked again while the worker holds it, it counts once.
     /// A URL of a crawl that a person paused is let go.
@@ -84,9 +84,12 @@ pub trait Frontier: Send + Sync {
     /// Gives back URLs that this worker holds and will not handle, as if they had just been queued.
     async fn release(&self, worker: &WorkerId, claims: &[Claim]) -> Result<()>;
 
-    /// Gives URLs their terminal state. Returns, in order, whether this call did it: `false` means that
-    /// the URL had one already. Finishing the last URL after discovery has ended finishes the crawl.
-    async fn finish(&self, finishes: &[Finish]) -> Result<Vec<bool>>;
+    /// Gives URLs that this worker holds their terminal state. Finishing the last URL after discovery has ended
+    /// finishes the crawl.
+    ///
+    /// Returns, in order, which have ended, by this call or before it. The others are no longer this worker's, or the
+    /// store has forgotten them: their messages go round once more.
+    async fn finish(&self, worker: &WorkerId, finishes: &[Finish]) -> Result<Vec<bool>>;
 
     /// Whether the spider of `crawl` has seen a URL: it is pending, or has ended.
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool>;

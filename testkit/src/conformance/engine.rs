@@ -172,7 +172,7 @@ pub(super) async fn handle(engine: &Engine, scene: &Scene<'_>, received: &Receiv
         if told != Heard::Drop {
             let claim = Claim { crawl: message.crawl.clone(), url: message.url.clone() };
             let finish = Finish::new(claim, Terminal::Done);
-            engine.frontier.finish(&[finish]).await?;
+            engine.frontier.finish(&scene.worker, &[finish]).await?;
         }
         engine.queue.ack(&[*receipt]).await?;
         heard.push(told);

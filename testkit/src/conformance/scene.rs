@@ -168,8 +168,9 @@ impl<'a> Scene<'a> {
         })
     }
 
-    pub(super) async fn keep(&self, worker: &WorkerId, number: usize) -> Result<()> {
-        self.frontier.keep(worker, &[self.message(number)]).await
+    /// Returns whether the worker still holds the page.
+    pub(super) async fn keep(&self, worker: &WorkerId, number: usize) -> Result<bool> {
+        Ok(self.frontier.keep(worker, &[self.message(number)]).await?[0])
     }
 
     pub(super) async fn start(&self, worker: &WorkerId, number: usize) -> Result<Start> {
@@ -191,8 +192,27 @@ impl<'a> Scene<'a> {
         self.frontier.release(worker, &[self.claim(number)]).await
     }
 
-    pub(super) async fn finish(&self, number: usize, terminal: Terminal) -> Result<bool> {
-        Ok(self.frontier.finish(&[self.ending(number, terminal)]).await?[0])
+    /// Has a worker end a page. Returns whether it has ended.
+    pub(super) async fn end(&self, worker: &WorkerId, number: usize, terminal: Terminal) -> Result<bool> {
+        Ok(self.frontier.finish(worker, &[self.ending(number, terminal)]).await?[0])
+    }
+
+    /// Ends a page, which the worker takes first unless it has it.
+    pub(super) async fn finish(&self, number: usize, terminal: Terminal) -> Result<()> {
+        if !self.end(&self.worker, number, terminal).await? {
+            self.hear(&self.worker, number).await?;
+            assert!(self.end(&self.worker, number, terminal).await?, "page {number} can be taken and ended");
+        }
+        Ok(())
+    }
+
+    /// Takes pages, and ends them in one call. Returns which have ended.
+    pub(super) async fn finish_all(&self, finishes: &[Finish]) -> Result<Vec<bool>> {
+        let message =
+            |finish: &Finish| Message::seed(finish.claim.url.clone(), finish.claim.crawl.clone(), Lane::Bulk);
+        let messages: Vec<Message> = finishes.iter().map(message).collect();
+        self.frontier.hear(&self.worker, &messages).await?;
+        self.frontier.finish(&self.worker, finishes).await
     }
 
     /// The books of the crawl, which must agree with themselves.

@@ -5,6 +5,7 @@
 mod items;
 #[path = "../support/mod.rs"]
 mod support;
+mod zombie;
 
 use std::collections::HashSet;
 use std::fs;

@@ -1,17 +1,33 @@
--- KEYS: crawl, pending, failed, outbox, gone, seen and own (each plain, packed), begun, hosts. ARGV: crawl id, then url, short,
--- kind, why (empty: no word), bytes, note (empty: none), where it landed (empty: there) and the short of that, the fields it
--- lacks, a line each, for each.
--- Returns for each whether this call ended it. A counter moves only where a record went.
+-- KEYS: crawl, pending, failed, outbox, gone, seen and own (each plain, packed), begun, hosts. ARGV: worker, crawl id, then
+-- url, short, kind, why (empty: no word), bytes, note (empty: none), where it landed (empty: there) and the short of that, the
+-- fields it lacks, a line each, for each.
+-- Returns for each whether it has ended, by this call or before. A counter moves only where a record went, and a record goes
+-- only by its holder.
 local recrawl, room = is_recrawl(KEYS[1]), room_in(KEYS[1])
 local is_limited = room or redis.call('EXISTS', KEYS[10]) == 1
 local answer, books, hosts = {}, {}, {}
 -- What the spider has seen by this, and what the crawl itself has.
 local seen, own = {}, {}
-for i = 2, #ARGV, 9 do
+
+local urls = {}
+for i = 3, #ARGV, 9 do
+  urls[#urls + 1] = ARGV[i]
+end
+local texts = redis.call('HMGET', KEYS[2], unpack(urls))
+
+-- Whether a URL without a record has ended. Else this server has forgotten it.
+local function is_past(url, short)
+  return is_over(redis.call('HGET', KEYS[1], 'status')) and 1 or knows(seen_of(KEYS[1], 6), {{url = url, short = short}})[1]
+end
+
+for i = 3, #ARGV, 9 do
   local url, short, kind, why, bytes, note, landed, landed_short, missing = unpack(ARGV, i, i + 8)
-  local ended = redis.call('HDEL', KEYS[2], url)
-  answer[#answer + 1] = ended
-  if is_limited then
+  local text = texts[#answer + 1]
+  local is_mine = text and is_held_by(parse(text), ARGV[1])
+  -- What is named twice has no record the second time.
+  local ended = is_mine and redis.call('HDEL', KEYS[2], url) or 0
+  answer[#answer + 1] = is_mine and 1 or text and 0 or is_past(url, short)
+  if is_limited and is_mine then
     redis.call('SREM', KEYS[10], url)
   end
   if ended == 1 then
@@ -34,7 +50,7 @@ for i = 2, #ARGV, 9 do
     for field in string.gmatch(missing, '[^\n]+') do
       add(books, 'missing:' .. field, 1)
     end
-    redis.call('ZREM', KEYS[4], ARGV[1] .. ' ' .. url)
+    redis.call('ZREM', KEYS[4], ARGV[2] .. ' ' .. url)
     if note ~= '' and (kind == 'failed' or kind == 'expired') then
       redis.call('HSET', KEYS[3], url, note)
     end

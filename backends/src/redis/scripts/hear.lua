@@ -3,6 +3,7 @@
 -- url, short, lane, depth, deadline, referrer, whether a program of trawl's sent it (1 or 0) for each message.
 -- Returns whether the crawl is new, then for each message: attempts so far (-1: drop it, -2: send it again, -3: put it
 -- aside, -4: there never was such a crawl, -5: it has done all that it may), starts without an end, deadline (or until when it is put aside).
+-- To one that only keeps: 0 if it still holds it, else -1.
 local now = now_ms()
 local worker, keeps, possession = ARGV[1], ARGV[4] == '1', tonumber(ARGV[5])
 local state = redis.call('HMGET', KEYS[1], 'status', 'idle', 'barrier')
@@ -85,12 +86,11 @@ local function hear(record, is_new)
 end
 
 local function keep(record, is_new)
-  if is_new then
-    hold(record, 'h')
-  elseif is_held_by(record, worker) then
-    hold(record, record.state)
+  if not is_new and not is_held_by(record, worker) then
+    return -1, 0, '-'
   end
-  return -1, 0, '-'
+  hold(record, is_new and 'h' or record.state)
+  return 0, 0, '-'
 end
 
 local urls = {}

@@ -55,8 +55,8 @@ pub async fn nothing_revives_a_cancelled_crawl(helm: &Helm) -> Result<()> {
     let before = scene.books().await?;
     assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
     assert!(!scene.park(&scene.worker, 0, much_later(), true).await?);
-    assert!(!scene.finish(0, Terminal::Done).await?);
-    scene.keep(&scene.worker, 0).await?;
+    assert!(scene.end(&scene.worker, 0, Terminal::Done).await?, "it has ended, as cancelled");
+    assert!(!scene.keep(&scene.worker, 0).await?);
     for number in 0..3 {
         assert_eq!(scene.hear(&scene.worker, number).await?, Heard::Drop);
     }

@@ -58,7 +58,7 @@ pub async fn the_list_is_read_page_by_page(helm: &Helm) -> Result<()> {
     let ends: Vec<_> = (0..COUNT)
         .flat_map(|number| [scene.ending(number, Terminal::Failed), other.ending(number, Terminal::Failed)])
         .collect();
-    helm.frontier.finish(&ends).await?;
+    scene.finish_all(&ends).await?;
     let (all, pages) = list(helm, &scene).await?;
     assert_eq!(all.len(), COUNT);
     assert!(pages > 1, "a page of {COUNT}");

@@ -110,7 +110,7 @@ pub async fn what_is_in_hand_may_end_in_a_pause(helm: &Helm) -> Result<()> {
         assert_eq!(scene.start(&scene.worker, number).await?, Start::Go);
     }
     helm.control.pause(&scene.crawl).await?;
-    assert!(scene.finish(0, Terminal::Done).await?);
+    assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
     assert!(scene.park(&scene.worker, 1, long_ago(), true).await?);
     scene.release(&scene.worker, 2).await?;
     let books = scene.books().await?;
@@ -125,9 +125,10 @@ pub async fn what_is_in_hand_may_end_in_a_pause(helm: &Helm) -> Result<()> {
 pub async fn a_paused_crawl_does_not_end_before_it_goes_on(helm: &Helm) -> Result<()> {
     let scene = Scene::new(&helm.frontier);
     let lease = scene.begin(1).await?;
+    scene.hear(&scene.worker, 0).await?;
     helm.control.pause(&scene.crawl).await?;
     helm.frontier.close(lease).await?;
-    assert!(scene.finish(0, Terminal::Done).await?);
+    assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
     let books = scene.books().await?;
     assert_eq!((books.status, books.discovered, books.pending), (CrawlState::Paused, true, 0));
     helm.control.resume(&scene.crawl).await?;

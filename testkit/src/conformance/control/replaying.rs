@@ -39,8 +39,8 @@ pub async fn a_replayed_url_begins_anew_in_its_crawl(helm: &Helm) -> Result<()> 
     assert_eq!(scene.admit(&lease, 0..2).await?, [false, false]);
     assert_eq!(scene.hear(&scene.other, 0).await?, TAKE);
     assert_eq!(scene.start(&scene.other, 0).await?, Start::Go);
-    assert!(scene.finish(0, Terminal::Done).await?);
-    assert!(!scene.finish(0, Terminal::Done).await?);
+    assert!(scene.end(&scene.other, 0, Terminal::Done).await?);
+    assert_eq!(scene.books().await?.counts, Counts { admitted: 3, done: 1, ..Counts::default() });
     Ok(())
 }
 
@@ -74,7 +74,7 @@ pub async fn a_replayed_url_that_expired_has_no_deadline(helm: &Helm) -> Result<
     assert_eq!(messages, [message(&scene, &scene, 0, Terminal::Expired)]);
     assert_eq!(scene.books().await?.counts, Counts { admitted: 1, ..Counts::default() });
     assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
-    assert!(scene.finish(0, Terminal::Done).await?);
+    assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
     Ok(())
 }
 
@@ -115,7 +115,7 @@ pub async fn a_finished_crawl_is_replayed_into_a_successor(helm: &Helm) -> Resul
     assert_eq!(second.books().await?.counts, Counts { admitted: 1, ..Counts::default() });
     assert_eq!(first.hear(&first.worker, 1).await?, Heard::Drop, "a copy from the first crawl");
     assert_eq!(second.hear(&second.worker, 1).await?, TAKE);
-    assert!(second.finish(1, Terminal::Failed).await?);
+    assert!(second.end(&second.worker, 1, Terminal::Failed).await?);
     assert_eq!(second.status().await?, CrawlState::Finished);
     assert!(helm.control.failure(&second.crawl, &second.url(1)).await?.is_some());
     Ok(())
@@ -133,7 +133,7 @@ pub async fn what_expired_is_replayed_into_a_successor(helm: &Helm) -> Result<()
     assert_eq!(messages, [message(&first, &second, 0, Terminal::Expired)]);
     assert_eq!(second.admit(&lease, [0]).await?, [false]);
     assert_eq!(second.hear(&second.worker, 0).await?, TAKE);
-    assert!(second.finish(0, Terminal::Done).await?);
+    assert!(second.end(&second.worker, 0, Terminal::Done).await?);
     assert_eq!(second.books().await?.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
     Ok(())
 }

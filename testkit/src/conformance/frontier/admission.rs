@@ -47,7 +47,7 @@ pub async fn what_one_spider_has_seen_is_new_to_another(frontier: &Arc<dyn Front
     assert_eq!(two.admit(&lease, 0..2).await?, [true, true]);
     assert_eq!(one.hear(&one.worker, 0).await?, TAKE);
     assert_eq!(two.hear(&two.other, 0).await?, TAKE);
-    assert!(two.finish(0, Terminal::Done).await?);
+    assert!(two.end(&two.other, 0, Terminal::Done).await?);
     assert_eq!((one.books().await?.pending, two.books().await?.pending), (2, 1));
     Ok(())
 }
@@ -60,7 +60,7 @@ pub async fn a_batch_of_any_size_is_answered_in_order(frontier: &Arc<dyn Frontie
     let new = scene.admit(&lease, 0..1200).await?;
     assert!(new.iter().enumerate().all(|(number, new)| *new == (number % 3 != 0)));
     let ended: Vec<_> = (0..1200).step_by(2).map(|number| scene.ending(number, Terminal::Done)).collect();
-    assert!(frontier.finish(&ended).await?.iter().all(|ended| *ended));
+    assert!(scene.finish_all(&ended).await?.iter().all(|ended| *ended));
     let messages: Vec<_> = (0..1200).map(|number| scene.message(number)).collect();
     let heard = frontier.hear(&scene.worker, &messages).await?;
     assert_eq!(heard.len(), 1200);
@@ -89,7 +89,7 @@ pub async fn a_url_published_by_hand_is_taken_once(frontier: &Arc<dyn Frontier>)
     let scene = Scene::new(frontier).of(CrawlRef::adhoc());
     assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
     assert_eq!(scene.hear(&scene.other, 0).await?, Heard::Drop);
-    assert!(scene.finish(0, Terminal::Done).await?);
+    assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
     assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
     let books = frontier.books(&scene.crawl.id).await?.expect("it has books by now");
     assert_eq!(books.status, CrawlState::Running);
@@ -107,7 +107,7 @@ pub async fn a_message_of_an_unknown_crawl_begins_its_books(frontier: &Arc<dyn F
     assert_eq!(heard, TAKE);
     let books = scene.books().await?;
     assert_eq!((books.counts.admitted, books.pending, books.status), (1, 1, CrawlState::Running));
-    assert!(scene.finish(0, Terminal::Done).await?);
+    assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
     assert_eq!(scene.status().await?, CrawlState::Running, "nobody has said that this was all");
     Ok(())
 }
@@ -144,7 +144,7 @@ pub async fn a_message_of_another_crawl_of_the_spider_is_dropped(frontier: &Arc<
     assert_eq!(frontier.hear(&first.worker, &[foreign]).await?, [Heard::Drop]);
     let claim = Claim { crawl: second.crawl.clone(), url: first.url(0) };
     let finish = Finish::new(claim, Terminal::Done);
-    assert_eq!(frontier.finish(&[finish]).await?, [false]);
-    assert_eq!(first.books().await?.pending, 1);
+    frontier.finish(&first.worker, &[finish]).await?;
+    assert_eq!((first.books().await?.pending, second.books().await?.counts.done), (1, 0));
     Ok(())
 }

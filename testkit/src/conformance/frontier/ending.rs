@@ -17,10 +17,10 @@ pub async fn a_url_ends_once(frontier: &Arc<dyn Frontier>) -> Result<()> {
     scene.begin(2).await?;
     scene.hear(&scene.worker, 0).await?;
     let twice = [scene.ending(0, Terminal::Done), scene.ending(0, Terminal::Done)];
-    assert_eq!(frontier.finish(&twice).await?, [true, false]);
+    assert_eq!(frontier.finish(&scene.worker, &twice).await?, [true, true]);
     let before = scene.books().await?;
-    assert!(!scene.finish(0, Terminal::Done).await?);
-    assert!(!scene.finish(0, Terminal::Failed).await?);
+    assert!(scene.end(&scene.worker, 0, Terminal::Done).await?, "told again, it is as before");
+    assert!(scene.end(&scene.worker, 0, Terminal::Failed).await?);
     let after = scene.books().await?;
     assert_eq!(after.counts, before.counts);
     assert_eq!(after.counts, Counts { admitted: 2, done: 1, ..Counts::default() });
@@ -34,7 +34,7 @@ pub async fn every_terminal_state_has_its_counter(frontier: &Arc<dyn Frontier>) 
     scene.begin(Terminal::ALL.len()).await?;
     let mut expected = Counts { admitted: Terminal::ALL.len() as u64, ..Counts::default() };
     for (number, terminal) in Terminal::ALL.into_iter().enumerate() {
-        assert!(scene.finish(number, terminal).await?);
+        scene.finish(number, terminal).await?;
         *expected.of(terminal) += 1;
         assert_eq!(scene.books().await?.counts, expected);
     }
@@ -42,24 +42,28 @@ pub async fn every_terminal_state_has_its_counter(frontier: &Arc<dyn Frontier>) 
     Ok(())
 }
 
-/// Queued or parked: what a person cancels is in nobody's hands.
-pub async fn a_url_that_nobody_holds_can_end(frontier: &Arc<dyn Frontier>) -> Result<()> {
+/// Else a worker that was stopped for long would decide about what another has in hand, or is yet to take.
+pub async fn only_the_holder_ends_a_url(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier);
-    scene.begin(2).await?;
-    scene.hear(&scene.worker, 1).await?;
+    scene.begin(3).await?;
+    for number in [1, 2] {
+        scene.hear(&scene.worker, number).await?;
+    }
     scene.park(&scene.worker, 1, much_later(), false).await?;
-    assert!(scene.finish(0, Terminal::Cancelled).await?);
-    assert!(scene.finish(1, Terminal::Expired).await?);
-    assert_eq!(scene.books().await?.pending, 0);
+    let ends = [0, 1, 2].map(|number| scene.ending(number, Terminal::Failed));
+    assert_eq!(frontier.finish(&scene.other, &ends).await?, [false; 3]);
+    assert_eq!(frontier.finish(&scene.worker, &ends).await?, [false, false, true], "not queued or parked");
+    let books = scene.books().await?;
+    assert_eq!((books.counts.failed, books.pending), (1, 2));
     Ok(())
 }
 
 /// Nothing is counted that was not admitted, in a crawl that is known or not.
 pub async fn what_was_never_admitted_does_not_end(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier);
-    assert!(!scene.finish(0, Terminal::Done).await?);
+    assert!(!scene.end(&scene.worker, 0, Terminal::Done).await?);
     scene.begin(1).await?;
-    assert!(!scene.finish(1, Terminal::Done).await?);
+    assert!(!scene.end(&scene.worker, 1, Terminal::Done).await?);
     assert_eq!(scene.books().await?.counts, Counts { admitted: 1, ..Counts::default() });
     Ok(())
 }
@@ -74,7 +78,9 @@ pub async fn urls_of_several_crawls_end_in_one_call(frontier: &Arc<dyn Frontier>
     }
     let ends =
         [two.ending(0, Terminal::Done), one.ending(0, Terminal::Failed), one.ending(7, Terminal::Done)];
-    assert_eq!(frontier.finish(&ends).await?, [true, true, false]);
+    one.hear(&one.worker, 0).await?;
+    two.hear(&one.worker, 0).await?;
+    assert_eq!(frontier.finish(&one.worker, &ends).await?, [true, true, false]);
     assert_eq!(one.status().await?, CrawlState::Finished);
     assert_eq!(two.status().await?, CrawlState::Running);
     assert_eq!((one.books().await?.counts.failed, two.books().await?.counts.done), (1, 1));

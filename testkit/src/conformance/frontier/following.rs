@@ -54,8 +54,8 @@ pub async fn what_pages_link_to_is_admitted_once(frontier: &Arc<dyn Frontier>) -
     assert_eq!(scene.follow(&scene.worker, 0, &[1, 2, 2, 3]).await?, Some(vec![false, true, false, true]));
     assert_eq!(scene.follow(&scene.worker, 0, &[2]).await?, Some(vec![false]), "told again, it is as before");
     assert_eq!(scene.follow(&scene.other, 1, &[0, 3, 4]).await?, Some(vec![false, false, true]));
-    scene.finish(0, Terminal::Done).await?;
-    scene.finish(1, Terminal::Done).await?;
+    assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
+    assert!(scene.end(&scene.other, 1, Terminal::Done).await?);
     let books = scene.books().await?;
     assert_eq!((books.counts.admitted, books.pending, books.status), (5, 3, CrawlState::Running));
     for number in 2..5 {
@@ -150,7 +150,7 @@ pub async fn a_crawl_that_has_done_all_that_it_may_skips_the_rest(
     assert_eq!(scene.hear(&scene.worker, 800).await?, Heard::Full);
     let skipped =
         Finish { why: Some(Skip::Limit.as_str()), ..Finish::new(scene.claim(800), Terminal::Skipped) };
-    frontier.finish(&[skipped]).await?;
+    frontier.finish(&scene.worker, &[skipped]).await?;
     frontier.close(lease).await?;
     eventually(Duration::from_secs(30), async || {
         frontier.sweep(&scene.worker).await?;
@@ -176,7 +176,7 @@ pub async fn more_than_it_may_do_is_never_counted_as_done(frontier: &Arc<dyn Fro
     let scene = Scene::new(frontier);
     let lease = scene.open_with(Terms { max_pages: limit(1), ..Terms::default() }).await?;
     scene.admit(&lease, 0..3).await?;
-    frontier.finish(&[scene.ending(0, Terminal::Done), scene.ending(1, Terminal::Done)]).await?;
+    scene.finish_all(&[scene.ending(0, Terminal::Done), scene.ending(1, Terminal::Done)]).await?;
     assert_eq!(scene.books().await?.counts.done, 1);
     Ok(())
 }
@@ -198,7 +198,7 @@ pub async fn a_recrawl_takes_each_url_once_though_all_were_seen(frontier: &Arc<d
     again.hear(&again.worker, 0).await?;
     assert_eq!(again.follow(&again.worker, 0, &[0, 1, 2, 3]).await?, Some(vec![false, false, true, true]));
     let landed = Finish { landed: Some(again.url(9)), ..again.ending(0, Terminal::Done) };
-    assert_eq!(frontier.finish(&[landed]).await?, [true]);
+    assert_eq!(frontier.finish(&again.worker, &[landed]).await?, [true]);
     assert_eq!(again.hear(&again.worker, 0).await?, Heard::Drop, "a late copy revives nothing");
     assert_eq!(again.admit(&lease, [9]).await?, [false], "where redirects led counts as seen");
     for number in 1..4 {
@@ -262,7 +262,7 @@ pub async fn the_books_tell_why_where_and_how_much(frontier: &Arc<dyn Frontier>)
         ..Finish::new(scene.claim(number), Terminal::Skipped)
     };
     let ends = [done(0), done(1), done(1), skipped(2, Skip::Robots), skipped(3, Skip::ContentType)];
-    frontier.finish(&ends).await?;
+    scene.finish_all(&ends).await?;
     scene.finish(5, Terminal::Failed).await?;
     let books = scene.books().await?;
     let reason = |name: &str| books.reasons.get(name).copied();
@@ -284,7 +284,7 @@ pub async fn the_books_tell_of_any_number_of_missing_fields(frontier: &Arc<dyn F
     let scene = Scene::new(frontier);
     let lease = scene.begin(1).await?;
     let missing = (0..FIELDS).map(|number| format!("field{number}")).collect();
-    frontier.finish(&[Finish { missing, ..Finish::new(scene.claim(0), Terminal::Done) }]).await?;
+    scene.finish_all(&[Finish { missing, ..Finish::new(scene.claim(0), Terminal::Done) }]).await?;
     let books = scene.books().await?;
     assert_eq!((books.counts.done, books.reasons.len()), (1, FIELDS));
     assert!(books.reasons.values().all(|&count| count == 1));

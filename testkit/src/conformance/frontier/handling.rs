@@ -71,7 +71,7 @@ pub async fn where_redirects_led_counts_as_seen(frontier: &Arc<dyn Frontier>) ->
     scene.hear(&scene.worker, 0).await?;
     let landed = Some(scene.url(7));
     let finish = Finish { landed, ..scene.ending(0, Terminal::Done) };
-    assert_eq!(frontier.finish(&[finish.clone(), finish]).await?, [true, false]);
+    assert_eq!(frontier.finish(&scene.worker, &[finish.clone(), finish]).await?, [true, true]);
     assert!(frontier.has_seen(&scene.crawl, &scene.url(7)).await?);
     assert_eq!(frontier.admit(&lease, &[scene.new_url(7), scene.new_url(8)]).await?, [false, true]);
     let books = scene.books().await?;
@@ -107,7 +107,7 @@ pub async fn the_fourth_start_without_an_end_is_poison(frontier: &Arc<dyn Fronti
     scene.hear(&scene.worker, 0).await?;
     assert_eq!(scene.start(&scene.worker, 0).await?, Start::Poison);
     assert_eq!(scene.start(&scene.worker, 0).await?, Start::Poison);
-    assert!(scene.finish(0, Terminal::Failed).await?);
+    assert!(scene.end(&scene.worker, 0, Terminal::Failed).await?);
     Ok(())
 }
 

@@ -71,7 +71,7 @@ macro_rules! frontier_conformance {
             only_the_holder_releases
             a_url_ends_once
             every_terminal_state_has_its_counter
-            a_url_that_nobody_holds_can_end
+            only_the_holder_ends_a_url
             what_was_never_admitted_does_not_end
             urls_of_several_crawls_end_in_one_call
             a_crawl_ends_with_its_last_url_once_discovery_has_ended

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use trawl_common::crawl::Counts;
 use trawl_common::outcome::Terminal;
 use trawl_common::ports::{Frontier, Heard, Result, Start};
 
@@ -17,9 +18,14 @@ pub async fn a_url_that_nobody_keeps_is_taken_over(frontier: &Arc<dyn Frontier>)
     scene.begin(1).await?;
     assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
     eventually(LIMIT, async || Ok(scene.hear(&scene.other, 0).await? == TAKE)).await?;
+    assert!(!scene.keep(&scene.worker, 0).await?);
     assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
     assert!(!scene.park(&scene.worker, 0, much_later(), true).await?);
+    assert!(!scene.end(&scene.worker, 0, Terminal::Failed).await?);
     assert_eq!(scene.start(&scene.other, 0).await?, Start::Go);
+    assert!(scene.end(&scene.other, 0, Terminal::Done).await?);
+    assert!(scene.end(&scene.worker, 0, Terminal::Failed).await?, "it has ended, as the other said");
+    assert_eq!(scene.books().await?.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
     Ok(())
 }
 
@@ -42,7 +48,7 @@ pub async fn a_url_that_is_kept_is_not_taken_over(frontier: &Arc<dyn Frontier>) 
     eventually(LIMIT, async || {
         let scene = Scene::new(frontier);
         scene.begin(2).await?;
-        outlives(&scene, async || scene.keep(&scene.worker, 0).await).await
+        outlives(&scene, async || scene.keep(&scene.worker, 0).await.map(drop)).await
     })
     .await
 }
@@ -62,7 +68,8 @@ pub async fn keeping_what_another_holds_takes_nothing(frontier: &Arc<dyn Frontie
     let scene = Scene::new(frontier);
     scene.begin(1).await?;
     scene.hear(&scene.worker, 0).await?;
-    scene.keep(&scene.other, 0).await?;
+    assert!(!scene.keep(&scene.other, 0).await?);
+    assert!(scene.keep(&scene.worker, 0).await?);
     assert_eq!(scene.start(&scene.other, 0).await?, Start::Lost);
     assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
     Ok(())
@@ -78,7 +85,7 @@ pub async fn keeping_what_is_not_in_hand_takes_nothing(frontier: &Arc<dyn Fronti
     scene.finish(2, Terminal::Done).await?;
     let before = scene.books().await?;
     for number in 0..3 {
-        scene.keep(&scene.worker, number).await?;
+        assert!(!scene.keep(&scene.worker, number).await?);
         assert_eq!(scene.start(&scene.worker, number).await?, Start::Lost);
     }
     let heard = [scene.hear(&scene.other, 0).await?, scene.hear(&scene.other, 1).await?];
@@ -93,12 +100,12 @@ pub async fn a_kept_url_that_was_never_seen_is_admitted_in_its_holders_hands(
     frontier: &Arc<dyn Frontier>,
 ) -> Result<()> {
     let scene = Scene::new(frontier);
-    scene.keep(&scene.worker, 0).await?;
+    assert!(scene.keep(&scene.worker, 0).await?);
     let books = scene.books().await?;
     assert_eq!((books.counts.admitted, books.pending), (1, 1));
     assert_eq!(scene.hear(&scene.other, 0).await?, Heard::Drop);
     assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
-    assert!(scene.finish(0, Terminal::Done).await?);
+    assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
     Ok(())
 }
 
@@ -107,7 +114,7 @@ pub async fn a_kept_url_does_not_revive_a_crawl_that_is_over(frontier: &Arc<dyn 
     let scene = Scene::new(frontier);
     let lease = scene.begin(0).await?;
     frontier.close(lease).await?;
-    scene.keep(&scene.worker, 0).await?;
+    assert!(!scene.keep(&scene.worker, 0).await?);
     assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
     assert_eq!(scene.books().await?.counts.admitted, 0);
     Ok(())

@@ -49,17 +49,20 @@ pub async fn obeys_the_model(
     }
     let scene = Scene::with(&helm.frontier, cast.clone());
     take(Step::Resume, &helm, &scene, &mut lease, &mut model).await?;
-    for url in 0..URLS {
-        assert_eq!(scene.finish(url, Terminal::Done).await?, model.finish(url, Terminal::Done));
-        agree(&scene, &model).await?;
+    let ends = |url| [Step::Hear(Who::One, url), finish(Who::One, url), finish(Who::Two, url)];
+    // What is parked for long no worker ends.
+    for step in (0..URLS).flat_map(ends).chain([Step::Open, Step::Close, Step::Cancel]) {
+        if !model.status.is_over() {
+            take(step, &helm, &scene, &mut lease, &mut model).await?;
+            agree(&scene, &model).await?;
+        }
     }
-    if !model.status.is_over() {
-        take(Step::Open, &helm, &scene, &mut lease, &mut model).await?;
-        take(Step::Close, &helm, &scene, &mut lease, &mut model).await?;
-    }
-    agree(&scene, &model).await?;
     assert!(model.status.is_over());
     Ok(())
+}
+
+fn finish(who: Who, url: usize) -> Step {
+    Step::Finish(who, url, Terminal::Done)
 }
 
 async fn agree(scene: &Scene<'_>, model: &Model) -> Result<()> {
@@ -122,8 +125,8 @@ async fn take(
             }
         }
         Step::Keep(who, url) => {
-            scene.keep(worker(who), url).await?;
-            model.keep(who, url);
+            let expected = model.keep(who, url);
+            assert_eq!(scene.keep(worker(who), url).await?, expected);
         }
         Step::Start(who, url) => {
             assert_eq!(scene.start(worker(who), url).await?, model.start(who, url));
@@ -137,8 +140,9 @@ async fn take(
             scene.release(worker(who), url).await?;
             model.release(who, url);
         }
-        Step::Finish(url, terminal) => {
-            assert_eq!(scene.finish(url, terminal).await?, model.finish(url, terminal));
+        Step::Finish(who, url, terminal) => {
+            let expected = model.finish(who, url, terminal);
+            assert_eq!(scene.end(worker(who), url, terminal).await?, expected);
         }
         Step::Pause => drop(goes(helm.control.pause(&scene.crawl).await, model.pause())),
         Step::Resume => drop(goes(helm.control.resume(&scene.crawl).await, model.resume())),

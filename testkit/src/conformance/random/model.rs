@@ -79,10 +79,12 @@ impl Model {
         started(page.attempts, page.starts)
     }
 
-    pub(super) fn keep(&mut self, who: Who, url: usize) {
+    /// Whether the worker holds the page.
+    pub(super) fn keep(&mut self, who: Who, url: usize) -> bool {
         if !self.status.is_over() && self.admit(url) {
             self.pages.insert(url, Page { holder: Some(who), ..Page::default() });
         }
+        self.held(who, url).is_some()
     }
 
     pub(super) fn start(&mut self, who: Who, url: usize) -> Start {
@@ -113,8 +115,12 @@ impl Model {
         }
     }
 
-    pub(super) fn finish(&mut self, url: usize, terminal: Terminal) -> bool {
-        let Some(page) = self.pending(url) else { return false };
+    /// Whether the page has ended.
+    pub(super) fn finish(&mut self, who: Who, url: usize, terminal: Terminal) -> bool {
+        let Some(page) = self.held(who, url) else {
+            let known = self.pages.get(&url).map(|page| page.ended.is_some());
+            return known.unwrap_or(self.status.is_over());
+        };
         page.ended = Some(terminal);
         *self.counts.of(terminal) += 1;
         self.settle();

@@ -36,8 +36,8 @@ pub enum Step {
     },
     /// A worker gives a page back.
     Release(Who, usize),
-    /// A page reaches a terminal state.
-    Finish(usize, Terminal),
+    /// A worker gives a page its terminal state, or thinks so.
+    Finish(Who, usize, Terminal),
     /// A person holds the crawl.
     Pause,
     /// A person lets it go on.
@@ -81,8 +81,8 @@ fn step() -> impl Strategy<Value = Step> {
         15 => (who(), url(), any::<bool>(), any::<bool>())
             .prop_map(|(who, url, long, failed)| Step::Park { who, url, long, failed }),
         10 => (who(), url()).prop_map(|(who, url)| Step::Release(who, url)),
-        15 => (url(), prop::sample::select(&Terminal::ALL[..]))
-            .prop_map(|(url, terminal)| Step::Finish(url, terminal)),
+        20 => (who(), url(), prop::sample::select(&Terminal::ALL[..]))
+            .prop_map(|(who, url, terminal)| Step::Finish(who, url, terminal)),
         5 => Just(Step::Pause),
         10 => Just(Step::Resume),
         1 => Just(Step::Cancel),

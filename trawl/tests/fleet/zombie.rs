@@ -1,0 +1,46 @@
+//! A worker that was stopped for longer than its leases last, and wakes.
+
+use std::fs;
+
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+use trawl_testkit::site::Site;
+
+use crate::support::{Fleet, LIMIT, ends_well};
+
+async fn signal(worker: &Child, signal: &str) {
+    let pid = worker.id().unwrap().to_string();
+    assert!(Command::new("kill").args([signal, &pid]).status().await.unwrap().success());
+}
+
+#[tokio::test]
+async fn a_worker_that_wakes_does_not_decide_about_what_another_has_taken_over() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(1).await;
+    site.hold_after(0);
+    fs::write(fleet.folder.path().join("list.txt"), format!("{}/late\n", site.origin)).unwrap();
+    // It takes no second message of the lane, so all else comes to the other.
+    let zombie = fleet.worker(&[("TRAWL__WORKER__PREFETCH", "1")]);
+    let mut producer = fleet.producer("list.txt").spawn().unwrap();
+    timeout(LIMIT, site.asked_for(1)).await.unwrap();
+    signal(&zombie, "-STOP").await;
+    let worker = fleet.worker(&[]);
+    timeout(LIMIT, site.asked_for(2)).await.unwrap();
+
+    // The first is told that there is no such page, and says what it makes of that before the other has its answer.
+    site.hold_after(1);
+    signal(&zombie, "-CONT").await;
+    ends_well(zombie).await;
+    site.answer_all();
+
+    assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(0));
+    let listed = fleet.command(&["dlq", "list"]).output().await.unwrap();
+    let said = String::from_utf8_lossy(&listed.stderr).into_owned();
+    assert!(said.contains("0 dead letters"), "{said}");
+    let channel = crate::channel_of(&fleet).await;
+    let letter =
+        channel.basic_get("failed_urls".into(), lapin::options::BasicGetOptions::default()).await.unwrap();
+    assert!(letter.is_none(), "no program was told of a failure");
+    assert_eq!(fleet.items().await.len(), 1);
+    ends_well(worker).await;
+}

@@ -1,0 +1,86 @@
+//! What became of a URL, on its way to be settled.
+
+use std::sync::Arc;
+
+use tokio::sync::OwnedSemaphorePermit;
+use trawl_common::message::{Malformed, Message};
+use trawl_common::outcome::Outcome;
+use trawl_common::ports::{NewUrl, Page, Probe, Receipt};
+use trawl_common::url::CanonicalUrl;
+
+use crate::job::Job;
+use crate::remarks::Remark;
+use crate::spiders::Loaded;
+
+/// Something to settle.
+pub(crate) enum Settlement {
+    /// A URL, with what its page yielded if it is done.
+    Url(Box<Settled>),
+    /// A mark of the fleet's own that came back.
+    Probe(Probe, Receipt),
+    /// Something that is no message.
+    Malformed(Malformed, Receipt),
+}
+
+/// What became of a URL.
+pub(crate) struct Settled {
+    pub(crate) message: Message,
+    pub(crate) attempts: u32,
+    pub(crate) outcome: Outcome,
+    pub(crate) yielded: Option<Yield>,
+    pub(crate) remark: Option<Remark>,
+    /// The slot of a job that runs alone: free for the next one when this is settled.
+    pub(crate) slot: Option<OwnedSemaphorePermit>,
+}
+
+/// What a page yielded.
+pub(crate) struct Yield {
+    /// The spider that it was read for.
+    pub(crate) spider: Arc<Loaded>,
+    /// What goes to its sinks.
+    pub(crate) page: Page,
+    /// What it links to that is to be followed.
+    pub(crate) links: Vec<NewUrl>,
+    /// Where redirects led to the page.
+    pub(crate) landed: Option<CanonicalUrl>,
+    /// How many bytes its body had.
+    pub(crate) bytes: u64,
+    /// The required fields that it lacks.
+    pub(crate) missing: Vec<String>,
+}
+
+impl Settlement {
+    pub(crate) fn of(job: Job, outcome: Outcome) -> Self {
+        Self::remarked(job, outcome, None)
+    }
+
+    pub(crate) fn remarked(job: Job, outcome: Outcome, remark: Option<Remark>) -> Self {
+        let Job { message, attempts, .. } = job;
+        Self::Url(Box::new(Settled { attempts, remark, ..Settled::untouched(message, outcome) }))
+    }
+
+    pub(crate) fn done(job: Job, yielded: Yield, remark: Option<Remark>) -> Self {
+        let Job { message, attempts, .. } = job;
+        let settled = Settled::untouched(message, Outcome::Done);
+        Self::Url(Box::new(Settled { attempts, yielded: Some(yielded), remark, ..settled }))
+    }
+
+    /// The same, with the slot of a job that runs alone: its start has an end when it is settled, not before.
+    pub(crate) fn with_slot(mut self, slot: OwnedSemaphorePermit) -> Self {
+        if let Self::Url(settled) = &mut self {
+            settled.slot = Some(slot);
+        }
+        self
+    }
+
+    /// For a message about which nothing is known but what is to become of it.
+    pub(crate) fn untouched(message: Message, outcome: Outcome) -> Self {
+        Self::Url(Box::new(Settled::untouched(message, outcome)))
+    }
+}
+
+impl Settled {
+    pub(crate) fn untouched(message: Message, outcome: Outcome) -> Self {
+        Self { message, attempts: 0, outcome, yielded: None, remark: None, slot: None }
+    }
+}
