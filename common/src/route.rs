@@ -17,7 +17,7 @@ pub struct Rule {
     pub when: Option<When>,
     /// The lane.
     pub lane: Lane,
-    /// How long the URL is worth fetching, where that is shorter than the lane's own time to live.
+    /// How long the URL is worth fetching; without one, however long politeness makes it wait.
     #[serde(default, with = "duration::optional", skip_serializing_if = "Option::is_none")]
     pub ttl: Option<Duration>,
 }
@@ -58,13 +58,6 @@ pub struct Routed {
     pub ttl: Option<Duration>,
 }
 
-impl Routed {
-    /// How long it is worth fetching where it may wait in its lane for so long; for ever, if nothing says how long.
-    pub fn time_to_live(self, in_lane: Option<Duration>) -> Option<Duration> {
-        self.ttl.into_iter().chain(in_lane).min()
-    }
-}
-
 /// The lane and time to live of `url` by the first rule that fits.
 pub fn route(rules: &[Rule], url: &CanonicalUrl, hints: Hints<'_>) -> Routed {
     let host = url.host();
@@ -93,22 +86,19 @@ mod tests {
     }
 
     #[test]
-    fn the_shipped_rules_route_as_the_prototype_did() {
+    fn the_shipped_rules_route_as_the_prototype_did_and_only_the_test_services_urls_have_a_deadline() {
         let plain = Hints::default();
         assert_eq!(routed("https://httpbin.org/get", plain), (Lane::Priority, Some(5)));
-        assert_eq!(routed("https://example.com/news/1", plain), (Lane::Priority, Some(30)));
-        assert_eq!(routed("https://example.com/live", plain), (Lane::Priority, Some(30)));
+        assert_eq!(routed("https://example.com/news/1", plain), (Lane::Priority, None));
+        assert_eq!(routed("https://example.com/live", plain), (Lane::Priority, None));
         assert_eq!(routed("https://example.com/about", plain), (Lane::Bulk, None));
     }
 
     #[test]
     fn what_the_sitemap_says_counts_too() {
         let url = "https://example.com/story";
-        assert_eq!(routed(url, Hints { news: true, changefreq: None }), (Lane::Priority, Some(30)));
-        assert_eq!(
-            routed(url, Hints { news: false, changefreq: Some("hourly") }),
-            (Lane::Priority, Some(30))
-        );
+        assert_eq!(routed(url, Hints { news: true, changefreq: None }), (Lane::Priority, None));
+        assert_eq!(routed(url, Hints { news: false, changefreq: Some("hourly") }), (Lane::Priority, None));
         assert_eq!(routed(url, Hints { news: false, changefreq: Some("daily") }), (Lane::Bulk, None));
     }
 

@@ -34,7 +34,7 @@ use std::time::Duration;
 use backlog::Backlog;
 use discovery::{Discovery, Lines};
 use gait::Gait;
-use read::{Lanes, Sorter};
+use read::Sorter;
 pub use report::{Counters, Progress, Report};
 use revisit::Revisit;
 pub use source::{InvalidSource, Source};
@@ -129,9 +129,7 @@ pub async fn run(
     let politeness = settings.politeness.of(&job.spider.politeness);
     let health = Arc::new(Health::default());
     let memory = (Arc::clone(&ports.pages), Arc::clone(&health));
-    let queue = Arc::clone(&ports.queue);
-    let lanes: Lanes = Arc::new(move |lane| queue.time_to_live(lane));
-    let (findings, discovered) = discover(Arc::clone(&settings), job, lanes, Some(memory), &progress, stop)?;
+    let (findings, discovered) = discover(Arc::clone(&settings), job, Some(memory), &progress, stop)?;
     let lease =
         lease::Lease::take(Arc::clone(&ports.frontier), Arc::clone(&health), crawl, terms, ttl).await?;
     let max_backlog = settings.producer.max_backlog.get();
@@ -163,9 +161,7 @@ pub async fn preview(
 ) -> Result<Report, RunError> {
     let progress = Arc::new(Progress::default());
     let politeness = settings.politeness.of(&job.spider.politeness);
-    let queues = settings.queues.clone();
-    let lanes: Lanes = Arc::new(move |lane| Some(queues.lane(lane).ttl));
-    let (mut findings, discovered) = discover(Arc::clone(&settings), job, lanes, None, &progress, stop)?;
+    let (mut findings, discovered) = discover(Arc::clone(&settings), job, None, &progress, stop)?;
     while let Some(bundle) = findings.recv().await {
         for finding in &bundle {
             show(finding);
@@ -197,12 +193,11 @@ fn broken_off(error: tokio::task::JoinError) -> (Vec<String>, Vec<String>) {
 fn discover(
     settings: Arc<Settings>,
     job: Job,
-    lanes: Lanes,
     memory: Option<Memory>,
     progress: &Arc<Progress>,
     stop: &CancellationToken,
 ) -> Result<(mpsc::Receiver<Vec<Finding>>, Discovered), RunError> {
-    let sorter = Sorter::new(Arc::clone(&settings), Arc::clone(&job.spider), lanes, Arc::clone(progress));
+    let sorter = Sorter::new(Arc::clone(&settings), Arc::clone(&job.spider), Arc::clone(progress));
     let revisits = job.spider.follow.is_some() && !job.spider.recrawl.is_never();
     let scope = Scope::of(&job.spider).map_err(RunError::Spider)?;
     let revisit = memory.filter(|_| revisits).map(|(pages, health)| Revisit {

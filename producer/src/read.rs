@@ -4,10 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::mpsc;
-use trawl_common::lane::Lane;
 use trawl_common::ports::NewUrl;
 use trawl_common::route::{self, Hints, Rule};
 use trawl_common::settings::Settings;
@@ -69,9 +67,6 @@ pub(crate) struct Yield {
     pub(crate) end: Result<Summary, ReadError>,
 }
 
-/// How long a URL may wait in a lane, if there is a limit.
-pub(crate) type Lanes = Arc<dyn Fn(Lane) -> Option<Duration> + Send + Sync>;
-
 /// Turns entries into findings: canonical, within the spider's domains, and routed.
 #[derive(Clone)]
 pub(crate) struct Sorter {
@@ -79,7 +74,6 @@ pub(crate) struct Sorter {
     spider: Arc<Spider>,
     /// The spider's rules, and then those of the settings.
     rules: Arc<[Rule]>,
-    lanes: Lanes,
     progress: Arc<Progress>,
 }
 
@@ -191,14 +185,9 @@ impl Reading {
 }
 
 impl Sorter {
-    pub(crate) fn new(
-        settings: Arc<Settings>,
-        spider: Arc<Spider>,
-        lanes: Lanes,
-        progress: Arc<Progress>,
-    ) -> Self {
+    pub(crate) fn new(settings: Arc<Settings>, spider: Arc<Spider>, progress: Arc<Progress>) -> Self {
         let rules = spider.routes(&settings.route).into();
-        Self { settings, spider, rules, lanes, progress }
+        Self { settings, spider, rules, progress }
     }
 
     fn sort(&self, entry: &Entry) -> Option<Finding> {
@@ -223,7 +212,6 @@ impl Sorter {
             return None;
         }
         let routed = route::route(&self.rules, &url, hints);
-        let ttl = routed.time_to_live((self.lanes)(routed.lane));
-        Some(Candidate { page: NewUrl::seed(url, routed.lane), ttl, modified: None })
+        Some(Candidate { page: NewUrl::seed(url, routed.lane), ttl: routed.ttl, modified: None })
     }
 }

@@ -74,7 +74,7 @@ impl std::fmt::Display for Overload {
         write!(
             f,
             "{host}: {urls} URLs take {} at its rate and may wait for {}, so about {expiring} will expire: \
-             raise politeness.rate, or the ttl in [queues] or [[route]]",
+             raise politeness.rate, or the ttl in [[route]]",
             whole(*needs),
             whole(*ttl),
         )

@@ -246,11 +246,9 @@ async fn a_blocked_host_is_not_asked_and_its_urls_are_skipped() {
 async fn what_cannot_have_its_turn_in_time_expires_at_once() {
     let fleet = Fleet::new().await;
     let world = World::serve(&[Plan { pages: 4, ..Plan::default() }]).await.unwrap();
-    let settings = [
-        ("TRAWL__POLITENESS__RATE", "1/h"),
-        ("TRAWL__POLITENESS__BURST", "3"),
-        ("TRAWL__QUEUES__BULK__TTL", "30m"),
-    ];
+    let rule = "[[route]]\nlane = \"bulk\"\nttl = \"30m\"\n";
+    fs::write(fleet.folder.path().join("trawl.toml"), rule).unwrap();
+    let settings = [("TRAWL__POLITENESS__RATE", "1/h"), ("TRAWL__POLITENESS__BURST", "3")];
     let (books, worker) = crawl_by(&fleet, &world.pages(), &settings).await;
     // One of the burst is for robots.txt.
     assert_eq!(

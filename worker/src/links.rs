@@ -53,8 +53,7 @@ pub(crate) fn to_follow(
     let now = UnixMs::now();
     let new = |url: CanonicalUrl| {
         let routed = route::route(&spider.route, &url, Hints::default());
-        let ttl = routed.time_to_live(shared.ports.queue.time_to_live(routed.lane));
-        let deadline = ttl.map(|ttl| now.plus(ttl));
+        let deadline = routed.ttl.map(|ttl| now.plus(ttl));
         NewUrl { url, lane: routed.lane, deadline, depth: below, referrer: Some(page.clone()) }
     };
     followed.map(new).collect()

@@ -8,7 +8,6 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use trawl_common::crawl::Books;
-use trawl_common::lane::Lane;
 use trawl_common::letter::DeadLetter;
 use trawl_common::message::Message;
 use trawl_common::ports::{Consumer, Content, Delivery, Mark, Parked, Queue, Receipt, Result};
@@ -68,11 +67,6 @@ impl Queue for EmbeddedQueue {
                 Ok(())
             })
             .await
-    }
-
-    /// None: what is in the state file waits for as long as it takes.
-    fn time_to_live(&self, _lane: Lane) -> Option<Duration> {
-        None
     }
 
     /// At that very instant: there are no rungs here.

@@ -136,8 +136,6 @@ fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Mess
     let body = std::str::from_utf8(&delivery.data).map_err(|_| malformed(InvalidUrl::NotUtf8.to_string()))?;
     let url = CanonicalUrl::parse(body).map_err(|error| malformed(error.to_string()))?;
     let lane = if line == Line::Bulk || line == Line::Expired { Lane::Bulk } else { Lane::Priority };
-    // A message that outlived its lane without a deadline of its own has met the lane's.
-    let expired = (line == Line::Expired).then(UnixMs::now);
     let read = || -> Result<Message, String> {
         let crawl = match headers.text("crawl")? {
             None => CrawlRef::adhoc(),
@@ -150,6 +148,9 @@ fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Mess
         let looks = headers.number("looks")?.unwrap_or(0).try_into().unwrap_or(u8::MAX);
         let id = delivery.properties.message_id().as_ref();
         let is_ours = id.is_some_and(|id| id.as_str() == url.fingerprint().to_string());
+        // A stranger's message that outlived its lane without a deadline of its own has met the lane's. One of trawl's
+        // has waited for its host, and goes on.
+        let expired = (line == Line::Expired && !is_ours).then(UnixMs::now);
         Ok(Message {
             url,
             crawl,
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_outlives_its_lane_without_a_deadline_has_met_the_lanes() {
+    fn a_strangers_message_that_outlives_its_lane_without_a_deadline_has_met_the_lanes() {
         let bare = delivery(b"https://example.com/a", BasicProperties::default());
         let expired = match content(&bare, Line::Expired) {
             Content::Message(message) => message,
@@ -269,6 +270,9 @@ mod tests {
         assert!(expired.is_expired(UnixMs::now()));
         let with_deadline = delivery(b"https://example.com/a", properties(&full()));
         assert_eq!(content(&with_deadline, Line::Expired), Content::Message(full()));
+        let ours = Message { deadline: None, ..full() };
+        let of_trawl = delivery(ours.url.as_str().as_bytes(), properties(&ours));
+        assert_eq!(content(&of_trawl, Line::Expired), Content::Message(ours));
     }
 
     #[test]

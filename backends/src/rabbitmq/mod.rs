@@ -28,7 +28,6 @@ use topology::{Stream, Topology};
 use trawl_common::crawl::Books;
 use trawl_common::item::Item;
 use trawl_common::ladder::rung_for;
-use trawl_common::lane::Lane;
 use trawl_common::letter::DeadLetter;
 use trawl_common::line::Line;
 use trawl_common::message::Message;
@@ -101,10 +100,6 @@ impl Queue for RabbitMq {
         let outgoing =
             |parked: &Parked| to_queue(&parked.message, names::rung(rung_for(parked.until.wait_from(now))));
         self.publisher.send(parked.iter().map(outgoing)).await
-    }
-
-    fn time_to_live(&self, lane: Lane) -> Option<Duration> {
-        Some(self.queues.lane(lane).ttl)
     }
 
     fn wake(&self, until: UnixMs) -> UnixMs {

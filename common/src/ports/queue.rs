@@ -6,7 +6,6 @@ use async_trait::async_trait;
 
 use super::{Mark, Probe, Result};
 use crate::crawl::Books;
-use crate::lane::Lane;
 use crate::letter::DeadLetter;
 use crate::message::{Malformed, Message};
 use crate::time::UnixMs;
@@ -24,9 +23,6 @@ pub trait Queue: Send + Sync {
     /// Stores each message out of the way until [`Queue::wake`] of its instant; then it comes before
     /// all others.
     async fn park(&self, parked: &[Parked]) -> Result<()>;
-
-    /// How long a message may wait in a lane before it expires; any time, if lanes have no such limit.
-    fn time_to_live(&self, lane: Lane) -> Option<Duration>;
 
     /// When a message that is parked until `until` comes back: then, or earlier and to be parked again.
     fn wake(&self, until: UnixMs) -> UnixMs;

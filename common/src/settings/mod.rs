@@ -166,7 +166,7 @@ impl QueueType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaneSettings {
-    /// How long a URL may wait in the lane before it expires.
+    /// How long a message may lie in the lane: then one of another program expires, and one of trawl's is looked at at once.
     #[serde(with = "duration")]
     pub ttl: Duration,
     /// When its message is acknowledged.
@@ -352,7 +352,7 @@ fn default_rules() -> Vec<Rule> {
     };
     vec![
         Rule { when: Some(test_service), lane: Lane::Priority, ttl: Some(minutes(5)) },
-        Rule { when: Some(fresh), lane: Lane::Priority, ttl: Some(minutes(30)) },
+        Rule { when: Some(fresh), lane: Lane::Priority, ttl: None },
         Rule { when: None, lane: Lane::Bulk, ttl: None },
     ]
 }

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::process::Stdio;
 
-use lapin::options::{BasicGetOptions, BasicPublishOptions};
+use lapin::options::{BasicGetOptions, BasicPublishOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use serde_json::Value;
@@ -48,6 +48,21 @@ fn shown(value: &AMQPValue) -> String {
         AMQPValue::LongLongInt(number) => number.to_string(),
         other => format!("{other:?}"),
     }
+}
+
+/// Waits until a queue holds so many messages.
+async fn await_messages(channel: &Channel, queue: &str, count: u32) {
+    let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
+    let counted = async {
+        loop {
+            let declared = channel.queue_declare(queue.into(), passive, FieldTable::default()).await;
+            if declared.unwrap().message_count() >= count {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LIMIT, counted).await.unwrap();
 }
 
 #[tokio::test]
@@ -206,6 +221,36 @@ async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter()
     timeout(LIMIT, site.asked_for(1)).await.unwrap();
     ends_well(worker).await;
     assert_eq!(fleet.items().await[0]["crawl"], "adhoc");
+}
+
+#[tokio::test]
+async fn what_outlives_its_lane_is_fetched_if_trawl_sent_it_and_expires_if_a_stranger_did() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(31).await);
+    let list: String = (0..30).map(|number| format!("{}\n", site.page(number))).collect();
+    fs::write(fleet.folder.path().join("list.txt"), list).unwrap();
+    let soon = ("TRAWL__QUEUES__BULK__TTL", "100ms");
+    let (spider, crawl) = (format!("--spider={}", fleet.name), format!("--crawl={}", fleet.name));
+    let mut producer = fleet.command(&["producer", "list.txt", &spider, &crawl, "-q"]);
+    assert!(producer.env(soon.0, soon.1).status().await.unwrap().success());
+    let channel = channel_of(&fleet).await;
+    await_messages(&channel, "expired_urls", 30).await;
+    let (page, options) = (site.page(30), BasicPublishOptions::default());
+    let properties = BasicProperties::default();
+    channel
+        .basic_publish("".into(), "url_queue_ttl".into(), options, page.as_bytes(), properties)
+        .await
+        .unwrap();
+    await_messages(&channel, "expired_urls", 31).await;
+
+    let worker = fleet.worker(&[soon]);
+    let ended = timeout(LIMIT, fleet.command(&["wait", &fleet.name]).status()).await.unwrap().unwrap();
+    assert_eq!(ended.code(), Some(0));
+    let (strangers, headers) = letter(&channel).await;
+    assert!(strangers == page && headers.contains("reason=expired"), "{strangers} {headers}");
+    ends_well(worker).await;
+    let status = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
+    let books: Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!((&books["done"], &books["expired"]), (&30.into(), &0.into()), "{books}");
 }
 
 #[tokio::test]
