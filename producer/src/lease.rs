@@ -1,4 +1,4 @@
-//! The lease that keeps two runs of one spider from overlapping.
+//! The lease that keeps runs of one spider from feeding two of its crawls at once.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Discovery leases: one producer at a time admits URLs for a spider.
+//! Discovery leases: producers that admit URLs for a spider, all to one crawl at a time.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use trawl_common::ports::{Discovery, Error, ErrorKind, Result};
 
 /// The leases of all spiders. A lease ends with its process: the file's lock proves that it is gone.
 #[derive(Default)]
-pub(super) struct Leases(HashMap<SpiderName, Lease>);
+pub(super) struct Leases(HashMap<SpiderName, Vec<Lease>>);
 
 struct Lease {
     crawl: CrawlRef,
@@ -18,18 +18,17 @@ struct Lease {
 }
 
 impl Leases {
-    /// Takes the lease of the crawl's spider for `holder`, or `Busy`; what proves it. Its own holder gets the same again.
+    /// Takes a lease for `holder`, beside those of others who read sources for the same crawl; what proves it. Whoever had
+    /// one already has this in its place. `Busy` while someone reads for another crawl of the spider.
     pub(super) fn take(&mut self, crawl: &CrawlRef, holder: String, ttl: Duration) -> Result<u64> {
         let now = Instant::now();
-        let mut token = rand::random();
-        if let Some(lease) = self.0.get(&crawl.spider).filter(|lease| lease.until > now) {
-            if lease.holder != holder || lease.crawl != *crawl {
-                return Err(lease.busy(now));
-            }
-            token = lease.token;
+        let leases = self.0.entry(crawl.spider.clone()).or_default();
+        if let Some(other) = leases.iter().find(|lease| lease.until > now && lease.crawl != *crawl) {
+            return Err(other.busy(now));
         }
-        let lease = Lease { crawl: crawl.clone(), holder, token, until: now + ttl };
-        self.0.insert(crawl.spider.clone(), lease);
+        leases.retain(|lease| lease.crawl != *crawl || lease.holder != holder);
+        let token = rand::random();
+        leases.push(Lease { crawl: crawl.clone(), holder, token, until: now + ttl });
         Ok(token)
     }
 
@@ -37,34 +36,55 @@ impl Leases {
     pub(super) fn renew(&mut self, lease: &Discovery, ttl: Duration) -> Result<()> {
         self.check(lease)?;
         if ttl.is_zero() {
-            self.0.remove(&lease.crawl.spider);
-        } else if let Some(known) = self.0.get_mut(&lease.crawl.spider) {
+            self.give_back(lease);
+        } else if let Some(known) = self.of(lease).find(|known| known.token == lease.token) {
             known.until = Instant::now() + ttl;
         }
         Ok(())
     }
 
     /// `Stale` unless the lease is held now.
-    pub(super) fn check(&self, lease: &Discovery) -> Result<()> {
-        let known = self.0.get(&lease.crawl.spider).filter(|known| known.until > Instant::now());
-        if known.is_some_and(|known| known.token == lease.token) { Ok(()) } else { Err(stale(&lease.crawl)) }
+    pub(super) fn check(&mut self, lease: &Discovery) -> Result<()> {
+        let now = Instant::now();
+        let is_held = self.of(lease).any(|known| known.token == lease.token && known.until > now);
+        if is_held { Ok(()) } else { Err(stale(&lease.crawl)) }
     }
 
-    /// Whether nobody has taken the lease from its holder, even if it has lapsed.
-    pub(super) fn is_last(&self, lease: &Discovery) -> bool {
-        self.0.get(&lease.crawl.spider).is_some_and(|known| known.token == lease.token)
+    /// Ends one lease.
+    pub(super) fn give_back(&mut self, lease: &Discovery) {
+        if let Some(leases) = self.0.get_mut(&lease.crawl.spider) {
+            leases.retain(|known| known.token != lease.token);
+        }
     }
 
-    /// The crawls of leases that lapsed without being given back; these are forgotten.
+    /// Whether someone reads sources for `crawl`.
+    pub(super) fn is_fed(&self, crawl: &CrawlRef) -> bool {
+        let now = Instant::now();
+        let leases = self.0.get(&crawl.spider).into_iter().flatten();
+        leases.into_iter().any(|lease| lease.crawl == *crawl && lease.until > now)
+    }
+
+    /// The crawls that nobody reads sources for any more, although someone did whose lease was not given back. Those leases
+    /// are forgotten.
     pub(super) fn lapsed(&mut self) -> Vec<CrawlRef> {
         let now = Instant::now();
-        let lapsed = self.0.extract_if(|_, lease| lease.until <= now);
-        lapsed.map(|(_, lease)| lease.crawl).collect()
+        let lapsed: Vec<Lease> = self
+            .0
+            .values_mut()
+            .flat_map(|leases| leases.extract_if(.., |lease| lease.until <= now))
+            .collect();
+        lapsed.into_iter().map(|lease| lease.crawl).filter(|crawl| !self.is_fed(crawl)).collect()
     }
 
-    /// Ends the lease to read the sources of `crawl`, whoever holds it.
+    /// Ends every lease to read the sources of `crawl`.
     pub(super) fn end(&mut self, crawl: &CrawlRef) {
-        self.0.extract_if(|_, lease| lease.crawl == *crawl).for_each(drop);
+        if let Some(leases) = self.0.get_mut(&crawl.spider) {
+            leases.retain(|lease| lease.crawl != *crawl);
+        }
+    }
+
+    fn of(&mut self, lease: &Discovery) -> impl Iterator<Item = &mut Lease> {
+        self.0.get_mut(&lease.crawl.spider).into_iter().flatten()
     }
 }
 
@@ -75,7 +95,7 @@ impl Lease {
         Error::new(
             ErrorKind::Busy,
             format_args!(
-                "{holder} is reading the sources of spider {} for crawl {}; its lease lapses in {seconds:.0} s",
+                "{holder} reads the sources of spider {} for crawl {}; its lease lapses in {seconds:.0} s",
                 crawl.spider, crawl.id
             ),
         )

@@ -41,14 +41,17 @@ pub(super) fn open(
     Ok(Discovery { crawl: crawl.clone(), token, terms: row.terms })
 }
 
-/// Discovery ends. To close twice is to close once, as long as nobody has opened since.
+/// Discovery ends with the last lease. To close twice is to close once, as long as nobody has opened since.
 pub(super) fn close(db: &Connection, memory: &mut Memory, lease: &Discovery) -> Result<()> {
     let crawl = crawls::find(db, &lease.crawl)?.ok_or_else(|| stale(&lease.crawl))?;
-    if !memory.leases.is_last(lease) {
-        return if crawl.discovered { Ok(()) } else { Err(stale(&lease.crawl).into()) };
+    if let Err(stale) = memory.leases.check(lease) {
+        return if crawl.discovered { Ok(()) } else { Err(stale.into()) };
+    }
+    memory.leases.give_back(lease);
+    if memory.leases.is_fed(&lease.crawl) {
+        return Ok(());
     }
     crawls::end_discovery(db, crawl.key)?;
-    memory.leases.end(&lease.crawl);
     end_if_complete(db, memory, crawl.key)
 }
 

@@ -62,7 +62,7 @@ impl RedisFrontier {
         let token = rand::random::<u64>();
         self.claim_id(crawl).await?;
         let mut call = self.scripts.open.prepare_invoke();
-        call.key(&keys.lease).key(&keys.crawl);
+        call.key(&keys.leases).key(&keys.crawl);
         call.arg(token).arg(holder).arg(ttl.as_millis() as u64);
         call.arg(crawl.id.as_str()).arg(crawl.spider.as_str()).arg(u8::from(had_it));
         call.arg(terms.recrawl.to_string()).arg(optional(terms.max_pages)).arg(optional(terms.max_per_host));
@@ -75,7 +75,7 @@ impl RedisFrontier {
                 Ok(Discovery { crawl: crawl.clone(), token, terms: Terms { recrawl, ..terms } })
             }
             "over" => Err(over(crawl, &text(1))),
-            "busy" => Err(busy(&crawl.spider, &text(1), text(2).parse().unwrap_or_default())),
+            "busy" => Err(busy(&crawl.spider, &text(1), &text(2), text(3).parse().unwrap_or_default())),
             _ => Err(corrupt("open")),
         }
     }
@@ -140,7 +140,7 @@ impl Frontier for RedisFrontier {
     async fn renew(&self, lease: &Discovery, ttl: Duration) -> Result<()> {
         let keys = CrawlKeys::new(&lease.crawl);
         let mut call = self.scripts.renew.prepare_invoke();
-        call.key(&keys.lease).arg(lease.token).arg(ttl.as_millis() as u64);
+        call.key(&keys.leases).arg(lease.token).arg(ttl.as_millis() as u64);
         if self.run(&call).await? { Ok(()) } else { Err(stale(lease)) }
     }
 
@@ -149,7 +149,7 @@ impl Frontier for RedisFrontier {
         let mut new = Vec::with_capacity(urls.len());
         for batch in urls.chunks(BATCH) {
             let mut call = self.scripts.admit.prepare_invoke();
-            call.key(&keys.lease);
+            call.key(&keys.leases);
             admission_keys(&mut call, &keys);
             call.arg(lease.token).arg(lease.crawl.id.as_str());
             admission_args(&mut call, batch);
@@ -186,7 +186,7 @@ impl Frontier for RedisFrontier {
     async fn close(&self, lease: Discovery) -> Result<()> {
         let keys = CrawlKeys::new(&lease.crawl);
         let mut call = self.scripts.close.prepare_invoke();
-        call.key(&keys.lease).key(&keys.crawl).key(&keys.pending).arg(lease.token);
+        call.key(&keys.leases).key(&keys.crawl).key(&keys.pending).arg(lease.token);
         if self.run(&call).await? { Ok(()) } else { Err(stale(&lease)) }
     }
 
@@ -384,13 +384,10 @@ pub(super) fn optional(part: Option<impl ToString>) -> String {
     part.map_or_else(|| "-".to_owned(), |part| part.to_string())
 }
 
-fn busy(spider: &SpiderName, held: &str, left_ms: u64) -> Error {
-    let mut parts = held.splitn(3, ' ').skip(1);
-    let crawl = parts.next().unwrap_or("?");
-    let holder = parts.next().unwrap_or("?");
+fn busy(spider: &SpiderName, holder: &str, crawl: &str, left_ms: u64) -> Error {
     let seconds = left_ms.div_ceil(1000);
     let text = format!(
-        "spider {spider} is being fed already: {holder} reads the sources of crawl {crawl} \
+        "spider {spider} is being fed already: {holder} reads the sources of crawl {crawl}, which `--crawl {crawl}` joins \
          (if it died, its lease lapses in {seconds} s)"
     );
     Error::new(ErrorKind::Busy, text)
@@ -402,7 +399,7 @@ pub(super) fn over(crawl: &CrawlRef, status: &str) -> Error {
 
 fn stale(lease: &Discovery) -> Error {
     let crawl = &lease.crawl.id;
-    Error::new(ErrorKind::Stale, format!("crawl {crawl} is over, or another producer took its lease"))
+    Error::new(ErrorKind::Stale, format!("crawl {crawl} is over, or its lease has lapsed"))
 }
 
 pub(super) fn corrupt(script: &str) -> Error {

@@ -54,7 +54,7 @@ pub(super) struct CrawlKeys {
     pub(super) crawl: String,
     pub(super) failed: String,
     pub(super) gone: String,
-    pub(super) lease: String,
+    pub(super) leases: String,
 }
 
 impl CrawlKeys {
@@ -74,7 +74,7 @@ impl CrawlKeys {
             crawl: format!("{{{seen}}}:crawl:{id}"),
             failed: format!("{{{seen}}}:failed:{id}"),
             gone: format!("{{{seen}}}:gone:{id}"),
-            lease: format!("{{{seen}}}:lease"),
+            leases: format!("{{{seen}}}:leases"),
         }
     }
 }

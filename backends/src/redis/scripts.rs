@@ -16,6 +16,18 @@ macro_rules! script {
     };
 }
 
+/// A script that asks who reads sources.
+macro_rules! leasing {
+    ($file:literal) => {
+        Script::new(concat!(
+            "#!lua\n",
+            include_str!("scripts/record.lua"),
+            include_str!("scripts/leases.lua"),
+            include_str!(concat!("scripts/", $file))
+        ))
+    };
+}
+
 /// A script that looks into what was seen. A set that it begins has the form `dedup`.
 fn seeing(dedup: Dedup, head: &str, body: &str) -> Script {
     let begins_packed = dedup == Dedup::Packed;
@@ -59,12 +71,12 @@ impl Scripts {
         let admission =
             |body| seeing(dedup, "#!lua", &[include_str!("scripts/admission.lua"), body].concat());
         Self {
-            open: script!("open.lua"),
-            renew: script!("renew.lua"),
-            admit: admission(include_str!("scripts/admit.lua")),
+            open: leasing!("open.lua"),
+            renew: leasing!("renew.lua"),
+            admit: admission(concat!(include_str!("scripts/leases.lua"), include_str!("scripts/admit.lua"))),
             follow: admission(include_str!("scripts/follow.lua")),
             confirm: script!("confirm.lua"),
-            close: script!("close.lua"),
+            close: leasing!("close.lua"),
             hear: seeing(dedup, "#!lua", include_str!("scripts/hear.lua")),
             start: script!("start.lua"),
             park: script!("park.lua"),
@@ -72,7 +84,7 @@ impl Scripts {
             finish: seeing(dedup, "#!lua flags=allow-oom", include_str!("scripts/finish.lua")),
             hold: script!("hold.lua"),
             sweep: script!("sweep.lua"),
-            tend: script!("tend.lua"),
+            tend: leasing!("tend.lua"),
             wait: script!("await.lua"),
             clear: seeing(dedup, "#!lua flags=allow-oom", include_str!("scripts/clear.lua")),
             tide: script!("tide.lua"),

@@ -170,7 +170,7 @@ impl RedisFrontier {
     /// Ends what can end. Returns whether the crawl waits for what is parked.
     async fn tend(&self, crawl: &CrawlRef, keys: &CrawlKeys, tides: &Tides) -> Result<bool> {
         let mut call = self.scripts.tend.prepare_invoke();
-        call.key(&keys.crawl).key(&keys.pending).key(&keys.lease);
+        call.key(&keys.crawl).key(&keys.pending).key(&keys.leases);
         call.arg(crawl.id.as_str()).arg(tides.earliest()).arg(self.patience.as_millis() as u64);
         let told: String = self.run(&call).await?;
         Ok(told == "await")

@@ -26,10 +26,11 @@ use crate::url::CanonicalUrl;
 /// admitted = records + done + failed + skipped + expired + cancelled.
 #[async_trait]
 pub trait Frontier: Send + Sync {
-    /// Opens `crawl` (or continues it) and takes its spider's discovery lease for `ttl`. Whether it fetches again what was
-    /// crawled before is settled when it is opened first, its limits each time.
+    /// Opens `crawl` (or continues it) and takes a discovery lease for `ttl`, beside those of others who read sources for the
+    /// same crawl. Whether it fetches again what was crawled before is settled when it is opened first, its limits each time.
+    /// A `holder` who opens again has one lease, the last.
     ///
-    /// Fails with `Busy` while another `holder` has the lease, with `Stale` if the crawl is over.
+    /// Fails with `Busy` while someone has a lease for another crawl of the spider, with `Stale` if the crawl is over.
     async fn open(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Discovery>;
 
     /// The terms of a crawl; those of no crawl in particular, if it is not known.
@@ -57,7 +58,7 @@ pub trait Frontier: Send + Sync {
     /// Notes that the messages of these URLs are stored in the queue.
     async fn confirm(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<()>;
 
-    /// Ends discovery and gives the lease back. With no record left the crawl is finished.
+    /// Gives the lease back. With the last one discovery ends; with no record left then, the crawl is finished.
     async fn close(&self, lease: Discovery) -> Result<()>;
 
     /// Asks, on receipt of messages, which of them are this worker's to handle: those become held by it, until

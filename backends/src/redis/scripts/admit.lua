@@ -1,9 +1,8 @@
--- KEYS: lease, crawl, seen and own (each plain, packed), pending, outbox, hosts. ARGV: token, crawl id, then url, short,
+-- KEYS: leases, crawl, seen and own (each plain, packed), pending, outbox, hosts. ARGV: token, crawl id, then url, short,
 -- lane, deadline, depth for each.
 -- Returns for each URL whether it was new, or an empty list if the right to admit is gone.
-local held = redis.call('GET', KEYS[1])
 local status = redis.call('HGET', KEYS[2], 'status')
-if not held or string.match(held, '^%S+') ~= ARGV[1] or not status or is_over(status) then
+if not lease_of(KEYS[1], ARGV[1], now_ms()) or not status or is_over(status) then
   return {}
 end
 local entries = {}

@@ -1,10 +1,12 @@
--- KEYS: lease, crawl, pending. ARGV: token. Returns 1 if the lease was still this token's, or discovery has
--- ended already: an answer may have been lost.
-local held = redis.call('GET', KEYS[1])
-if not held or string.match(held, '^%S+') ~= ARGV[1] then
+-- KEYS: leases, crawl, pending. ARGV: token. Discovery ends with the last lease. Returns 1 if the lease was this token's, or
+-- discovery has ended already: an answer may have been lost.
+local now = now_ms()
+if not lease_of(KEYS[1], ARGV[1], now) then
   return redis.call('HGET', KEYS[2], 'discovery') == 'ended' and 1 or 0
 end
-redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[2], 'discovery', 'ended')
-end_if_done(KEYS[2], KEYS[3], now_ms())
+redis.call('HDEL', KEYS[1], ARGV[1])
+if #living_leases(KEYS[1], now) == 0 then
+  redis.call('HSET', KEYS[2], 'discovery', 'ended')
+  end_if_done(KEYS[2], KEYS[3], now)
+end
 return 1

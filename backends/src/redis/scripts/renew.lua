@@ -1,7 +1,12 @@
--- KEYS: lease. ARGV: token, ttl. Returns 1 if the lease is still this token's.
-local held = redis.call('GET', KEYS[1])
-if not held or string.match(held, '^%S+') ~= ARGV[1] then
+-- KEYS: leases. ARGV: token, ttl (zero gives it back). Returns 1 if the lease was this token's.
+local now, ttl = now_ms(), tonumber(ARGV[2])
+local of = lease_of(KEYS[1], ARGV[1], now)
+if not of then
   return 0
 end
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
+if ttl > 0 then
+  grant(KEYS[1], ARGV[1], of, now, ttl)
+else
+  redis.call('HDEL', KEYS[1], ARGV[1])
+end
 return 1

@@ -22,11 +22,11 @@ async fn right(scene: &Scene<'_>, lease: &Discovery) -> Option<ErrorKind> {
     kind(scene.frontier.admit(lease, &[scene.new_url(0)]).await)
 }
 
-/// Takes the lease as another producer once it has lapsed.
+/// Takes a lease for the spider's next crawl, once that of this one has lapsed.
 async fn take_lapsed(scene: &Scene<'_>) -> Result<Discovery> {
-    let mut taken = None;
+    let (mut taken, next) = (None, scene.next_crawl());
     eventually(LIMIT, async || {
-        match scene.frontier.open(&scene.crawl, Terms::default(), "successor", LONG).await {
+        match scene.frontier.open(&next.crawl, Terms::default(), "successor", LONG).await {
             Ok(lease) => taken = Some(lease),
             Err(error) if error.kind == ErrorKind::Busy => {}
             Err(error) => return Err(error),
@@ -38,20 +38,55 @@ async fn take_lapsed(scene: &Scene<'_>) -> Result<Discovery> {
 }
 
 /// `Busy` names the holder and the crawl, for the person who waits.
-pub async fn a_second_producer_is_told_who_reads_the_sources(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn who_opens_another_crawl_is_told_who_reads_the_sources(
+    frontier: &Arc<dyn Frontier>,
+) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.frontier.open(&scene.crawl, Terms::default(), "first-producer", LONG).await?;
     let next = scene.next_crawl();
-    for crawl in [&scene.crawl, &next.crawl] {
-        let refused = frontier
-            .open(crawl, Terms::default(), "second-producer", LONG)
-            .await
-            .expect_err("the lease is taken");
-        assert_eq!(refused.kind, ErrorKind::Busy);
-        let told = refused.to_string();
-        assert!(told.contains("first-producer") && told.contains(scene.crawl.id.as_str()), "{told}");
-    }
+    let refused = frontier
+        .open(&next.crawl, Terms::default(), "second-producer", LONG)
+        .await
+        .expect_err("sources are read for another crawl");
+    assert_eq!(refused.kind, ErrorKind::Busy);
+    let told = refused.to_string();
+    assert!(told.contains("first-producer") && told.contains(scene.crawl.id.as_str()), "{told}");
     assert_eq!(frontier.books(&next.crawl.id).await?, None, "a refused crawl has not begun");
+    Ok(())
+}
+
+/// A crawl of many sources may be fed from many places.
+pub async fn several_producers_feed_one_crawl_and_discovery_ends_with_the_last(
+    frontier: &Arc<dyn Frontier>,
+) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let open = |holder| frontier.open(&scene.crawl, Terms::default(), holder, LONG);
+    let (one, two, three) = (open("one").await?, open("two").await?, open("three").await?);
+    assert_eq!(scene.admit(&one, 0..2).await?, [true, true]);
+    assert_eq!(scene.admit(&two, 1..3).await?, [false, true]);
+    for url in 0..3 {
+        scene.finish(url, Terminal::Done).await?;
+    }
+    frontier.close(one.clone()).await?;
+    frontier.renew(&two, Duration::ZERO).await?;
+    assert_eq!([right(&scene, &one).await, right(&scene, &two).await], [Some(ErrorKind::Stale); 2]);
+    let books = scene.books().await?;
+    assert_eq!((books.status, books.discovered), (CrawlState::Running, false), "the third is still reading");
+    frontier.close(three.clone()).await?;
+    assert_eq!(scene.status().await?, CrawlState::Finished);
+    // The answer of the first call may have been lost.
+    frontier.close(three).await
+}
+
+/// Of those who read sources one may die.
+pub async fn a_producer_that_died_does_not_hold_up_the_others(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let dead = frontier.open(&scene.crawl, Terms::default(), "dead", BRIEF).await?;
+    let alive = frontier.open(&scene.crawl, Terms::default(), "alive", LONG).await?;
+    eventually(LIMIT, async || Ok(right(&scene, &dead).await == Some(ErrorKind::Stale))).await?;
+    assert_eq!(right(&scene, &alive).await, None);
+    frontier.close(alive).await?;
+    assert!(scene.books().await?.discovered);
     Ok(())
 }
 
@@ -79,7 +114,8 @@ pub async fn a_lapsed_lease_is_for_the_next_and_stale_for_the_last(
 ) -> Result<()> {
     let scene = Scene::new(frontier);
     let lapsed = frontier.open(&scene.crawl, Terms::default(), "producer", BRIEF).await?;
-    let lease = take_lapsed(&scene).await?;
+    eventually(LIMIT, async || Ok(right(&scene, &lapsed).await == Some(ErrorKind::Stale))).await?;
+    let lease = frontier.open(&scene.crawl, Terms::default(), "successor", LONG).await?;
     assert_eq!(right(&scene, &lapsed).await, Some(ErrorKind::Stale));
     assert_eq!(kind(frontier.renew(&lapsed, LONG).await), Some(ErrorKind::Stale));
     assert_eq!(kind(frontier.close(lapsed).await), Some(ErrorKind::Stale));
@@ -97,8 +133,9 @@ pub async fn a_renewed_lease_outlives_its_first_term(frontier: &Arc<dyn Frontier
     frontier.open(&hourglass.crawl, Terms::default(), "producer", BRIEF * 4).await?;
     take_lapsed(&hourglass).await?;
     assert_eq!(right(&scene, &lease).await, None);
+    let next = scene.next_crawl();
     assert_eq!(
-        kind(frontier.open(&scene.crawl, Terms::default(), "successor", LONG).await),
+        kind(frontier.open(&next.crawl, Terms::default(), "successor", LONG).await),
         Some(ErrorKind::Busy)
     );
     Ok(())
@@ -127,13 +164,17 @@ pub async fn a_lapsed_lease_is_taken_again_by_its_holder(frontier: &Arc<dyn Fron
     Ok(())
 }
 
-/// To lose a lease may be to lose it to someone, or with its crawl.
-pub async fn a_lease_that_another_has_is_not_taken_again(frontier: &Arc<dyn Frontier>) -> Result<()> {
+/// To lose a lease may be to lose it to the spider's next crawl, or with its own.
+pub async fn a_lease_is_not_taken_again_from_another_crawl_nor_for_one_that_is_over(
+    frontier: &Arc<dyn Frontier>,
+) -> Result<()> {
     let scene = Scene::new(frontier);
     let lost = frontier.open(&scene.crawl, Terms::default(), "producer", BRIEF).await?;
-    let lease = take_lapsed(&scene).await?;
+    let next = take_lapsed(&scene).await?;
     assert_eq!(kind(frontier.reopen(&lost, "producer", LONG).await), Some(ErrorKind::Busy));
-    frontier.close(lease).await?;
+    frontier.close(next).await?;
+    let again = frontier.reopen(&lost, "producer", LONG).await?;
+    frontier.close(again).await?;
     assert_eq!(kind(frontier.reopen(&lost, "producer", LONG).await), Some(ErrorKind::Stale));
     Ok(())
 }

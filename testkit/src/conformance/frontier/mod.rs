@@ -36,14 +36,16 @@ macro_rules! frontier_conformance {
             a_strangers_message_of_an_unknown_crawl_is_refused
             a_message_for_a_crawl_that_is_over_is_dropped
             a_message_of_another_crawl_of_the_spider_is_dropped
-            a_second_producer_is_told_who_reads_the_sources
+            who_opens_another_crawl_is_told_who_reads_the_sources
+            several_producers_feed_one_crawl_and_discovery_ends_with_the_last
+            a_producer_that_died_does_not_hold_up_the_others
             the_holder_of_a_lease_may_open_again
             two_spiders_are_discovered_side_by_side
             a_lapsed_lease_is_for_the_next_and_stale_for_the_last
             a_renewed_lease_outlives_its_first_term
             a_lapsed_lease_cannot_be_renewed
             a_lapsed_lease_is_taken_again_by_its_holder
-            a_lease_that_another_has_is_not_taken_again
+            a_lease_is_not_taken_again_from_another_crawl_nor_for_one_that_is_over
             a_crawl_that_is_not_known_any_more_is_opened_anew
             a_lease_renewed_for_no_time_is_given_back
             a_lease_given_back_is_stale
