@@ -21,7 +21,7 @@ use crate::sitemap::{self, Entry, Fault, Found, Limits, SitemapError, Summary};
 use crate::source::Source;
 use crate::{Candidate, Finding};
 
-/// Findings are handed on in parts of this size.
+/// Findings are handed on in parts of this size; those of standard input each at once, as the next line may be long in coming.
 pub(crate) const PART: usize = 50;
 
 /// The most entries of one source that become dead letters because they are no URLs; the others are counted.
@@ -84,7 +84,8 @@ pub(crate) async fn read(
     sorter: &Sorter,
     findings: &mpsc::Sender<Vec<Finding>>,
 ) -> Yield {
-    let mut reading = Reading::new(sorter.clone(), findings.clone());
+    let part = if *source == Source::Stdin { 1 } else { PART };
+    let mut reading = Reading::new(sorter.clone(), findings.clone(), part);
     let settings = &sorter.settings.producer;
     let reader: Result<Box<dyn Read + Send>, ReadError> = match source {
         Source::Stdin => Ok(Box::new(io::stdin())),
@@ -109,12 +110,13 @@ pub(crate) async fn read(
         let read = sitemap::read(reader, &limits, &mut |found| reading.take(found));
         reading.end(read.map_err(ReadError::Content))
     });
-    parsing.await.unwrap_or(Yield {
-        sitemaps: Vec::new(),
-        left_out: 0,
-        invalid: 0,
-        end: Err(ReadError::Panic),
-    })
+    let nothing = |error| Yield { sitemaps: Vec::new(), left_out: 0, invalid: 0, end: Err(error) };
+    tokio::select! {
+        biased;
+        read = parsing => read.unwrap_or_else(|_| nothing(ReadError::Panic)),
+        // What reads a pipe ends with its next line, which may never come.
+        () = findings.closed(), if *source == Source::Stdin => nothing(ReadError::Stopped),
+    }
 }
 
 /// One source while it is read: what it says leaves in parts, or is kept within limits.
@@ -122,6 +124,8 @@ struct Reading {
     sorter: Sorter,
     findings: mpsc::Sender<Vec<Finding>>,
     part: Vec<Finding>,
+    /// How many findings leave together.
+    full: usize,
     sitemaps: Vec<String>,
     budget: Budget,
     left_out: u64,
@@ -129,11 +133,12 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(sorter: Sorter, findings: mpsc::Sender<Vec<Finding>>) -> Self {
+    fn new(sorter: Sorter, findings: mpsc::Sender<Vec<Finding>>, full: usize) -> Self {
         Self {
             sorter,
             findings,
-            part: Vec::with_capacity(PART),
+            part: Vec::with_capacity(full),
+            full,
             sitemaps: Vec::new(),
             budget: Budget::default(),
             left_out: 0,
@@ -164,12 +169,12 @@ impl Reading {
             }
         }
         self.part.push(finding);
-        if self.part.len() < PART { ControlFlow::Continue(()) } else { self.flush() }
+        if self.part.len() < self.full { ControlFlow::Continue(()) } else { self.flush() }
     }
 
     /// Hands on what was found. Nobody takes it any more when the run is being stopped.
     fn flush(&mut self) -> ControlFlow<()> {
-        let full = std::mem::replace(&mut self.part, Vec::with_capacity(PART));
+        let full = std::mem::replace(&mut self.part, Vec::with_capacity(self.full));
         match self.findings.blocking_send(full) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),

@@ -7,10 +7,16 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
+use tokio::time::timeout;
 use trawl_testkit::site::Site;
+
+/// No step of a test takes so long.
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn trawl(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
@@ -155,6 +161,27 @@ async fn ctrl_c_finishes_what_has_begun_and_a_later_run_repeats_nothing() {
     let again: Vec<_> =
         site.log().into_iter().filter(|(path, asked)| path.starts_with("/page/") && *asked > 1).collect();
     assert!(again.is_empty(), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_pipe_is_crawled_line_by_line_and_ctrl_c_ends_it_although_it_stays_open() {
+    let site = Site::serve(10).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut piped = crawl(folder.path(), "-");
+    let piped = piped.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut piped = piped.spawn().unwrap();
+    let mut lines = piped.stdin.take().unwrap();
+    for number in 0..3 {
+        lines.write_all(format!("{}\n", site.page(number)).as_bytes()).await.unwrap();
+        // Before the next line is there.
+        timeout(LIMIT, site.asked_for(number + 1)).await.unwrap();
+    }
+    let pid = piped.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().await.unwrap().success());
+    let output = timeout(LIMIT, piped.wait_with_output()).await.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert_eq!(items(folder.path()).len(), 3);
+    drop(lines);
 }
 
 #[tokio::test]

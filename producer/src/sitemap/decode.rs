@@ -77,13 +77,26 @@ pub(super) struct Head<R> {
 }
 
 impl<R: Read> Head<R> {
+    /// Reads so many bytes ahead. Of what is no XML the first line is enough: a pipe may have no more to say for a while.
     fn of(mut rest: R, len: usize) -> Self {
-        let mut ahead = Vec::with_capacity(len);
-        let failure = rest.by_ref().take(len as u64).read_to_end(&mut ahead).err();
+        let (mut ahead, mut failure) = (Vec::with_capacity(len), None);
+        let mut part = [0; HEAD_BYTES];
+        while ahead.len() < len && (ahead.starts_with(b"<") || !ahead.contains(&b'\n')) {
+            let room = part.len().min(len - ahead.len());
+            match rest.read(&mut part[..room]) {
+                Ok(0) => break,
+                Ok(read) => ahead.extend_from_slice(&part[..read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
+            }
+        }
         Self { ahead: Cursor::new(ahead), failure, rest }
     }
 
-    /// What was read ahead; shorter than asked for only if the source is.
+    /// What was read ahead; shorter than asked for only if the source is, or its first line.
     pub(super) fn peek(&self) -> &[u8] {
         self.ahead.get_ref()
     }
