@@ -9,11 +9,11 @@ use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, awa
 use trawl_common::crawl::{Books, CrawlState};
 use trawl_common::exit::Exit;
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
-use trawl_common::ports::Frontier;
-use trawl_common::settings::Settings;
-use trawl_common::spider::{Recrawl, Wishes};
-use trawl_common::time::UnixMs;
+use trawl_common::ports::{ErrorKind, Frontier, Ports};
+use trawl_common::settings::{IfRunning, Settings};
+use trawl_common::spider::{Recrawl, Spider, Wishes};
 
+use crate::running::{self, Beginning};
 use crate::{
     Candidate, Counters, Finding, Html, Job, Progress, Report, RunError, Source, Start, preview, run,
 };
@@ -40,6 +40,10 @@ pub struct Args {
     /// Show what would be routed where, and touch nothing
     #[arg(long)]
     dry_run: bool,
+    /// When a crawl of the spider is not over: exit (with code 0), join it, or start another [default: exit with --recrawl,
+    /// else start]
+    #[arg(long, value_name = "WHAT", conflicts_with = "crawl")]
+    if_running: Option<IfRunning>,
     /// Fetch again what was crawled before: never, changed (if it has), always, or what is older than an AGE, as 12h
     #[arg(long, value_name = "WHEN")]
     recrawl: Option<Recrawl>,
@@ -60,7 +64,6 @@ impl Args {
         let wishes = Wishes { recrawl: self.recrawl, ..Wishes::default() };
         let spider = spider.load(&spider.folder(&settings).with_wishes(wishes), &settings)?;
         let start = Start::of(&spider, &self.sources).map_err(Fail::usage)?;
-        let name = spider.name.clone();
         let job = Job { spider: Arc::new(spider), start, limit: self.limit, html: Html::IsAnError };
         if self.dry_run {
             let report = preview(settings, job, signals.stop(), show).await.map_err(fail)?;
@@ -71,30 +74,53 @@ impl Args {
         if settings.fetch.contact.is_none() {
             tracing::warn!("no fetch.contact is set: hosts cannot tell you that you trouble them");
         }
-        let id = self.crawl.clone().unwrap_or_else(|| CrawlId::generate(UnixMs::now()));
-        let crawl = CrawlRef { id, spider: name };
-        self.produce(&settings, job, &crawl, &signals).await
+        let id = WorkerId::of_this_machine();
+        let ports = tokio::select! {
+            () = signals.stop().cancelled() => return Ok(signals.exit().unwrap_or(Exit::Failed)),
+            connected = fleet::connect(&settings, &id) => connected?,
+        };
+        match self.beginning(&*ports.frontier, &settings, &job.spider).await? {
+            Beginning::For(crawl) => self.produce(&ports, &settings, job, &crawl, &signals).await,
+            Beginning::Not(running) => Ok(leave_alone(&running)),
+        }
+    }
+
+    /// The crawl that a person names; or else as the spider's running crawl allows.
+    async fn beginning(
+        &self,
+        frontier: &dyn Frontier,
+        settings: &Settings,
+        spider: &Spider,
+    ) -> Result<Beginning, Fail> {
+        if let Some(id) = &self.crawl {
+            return Ok(Beginning::For(CrawlRef { id: id.clone(), spider: spider.name.clone() }));
+        }
+        let wish = self.if_running.or(settings.producer.if_running);
+        Ok(running::beginning(frontier, &spider.name, spider.recrawl, wish).await?)
     }
 
     async fn produce(
         &self,
+        ports: &Ports,
         settings: &Arc<Settings>,
         job: Job,
         crawl: &CrawlRef,
         signals: &Signals,
     ) -> Outcome {
-        let id = WorkerId::of_this_machine();
-        let ports = tokio::select! {
-            () = signals.stop().cancelled() => return Ok(signals.exit().unwrap_or(Exit::Failed)),
-            connected = fleet::connect(settings, &id) => connected?,
-        };
         let progress = Arc::new(Progress::default());
         let line = Line::new();
         let drawing = tokio::spawn(draw(line.clone(), Arc::clone(&progress)));
-        let result = run(&ports, Arc::clone(settings), job, crawl, progress, signals.stop()).await;
+        let result = run(ports, Arc::clone(settings), job, crawl, progress, signals.stop()).await;
         drawing.abort();
         line.clear();
-        let report = result.map_err(fail)?;
+        let report = match result {
+            // Another run reads sources at this moment: that crawl had not begun when this one looked, or runs beside.
+            Err(RunError::Port(error)) if error.kind == ErrorKind::Busy && self.crawl.is_none() => {
+                let other = running::running(&*ports.frontier, &crawl.spider).await?;
+                return other.map(|books| leave_alone(&books)).ok_or_else(|| Fail::run(error));
+            }
+            result => result.map_err(fail)?,
+        };
         let (new, seen) = (count(report.counters.new), count(report.counters.seen));
         eprint_report(
             &format!("{new} URLs new in crawl {}, {seen} seen before{}", crawl.id, spared(&report.counters)),
@@ -105,6 +131,12 @@ impl Args {
         }
         Ok(exit(&report, signals))
     }
+}
+
+/// Says that nothing is done, which is in order.
+fn leave_alone(running: &Books) -> Exit {
+    anstream::eprintln!("{}", running::told(running));
+    Exit::Ok
 }
 
 /// How many pages are not asked for, if any.

@@ -2,11 +2,11 @@
 //!
 //! One run, from top to bottom:
 //!
-//! 1. [`run`] opens the crawl and takes its spider's lease, so that two runs never overlap;
+//! 1. [`run`] opens the crawl and takes a lease of its spider, so that all who read sources at once do so for one crawl;
 //! 2. `discovery` reads the sources, and the sitemaps that they name, with [`sitemap`];
 //! 3. `read` makes each entry a canonical URL and routes it, and `mix` makes bundles of them, host by host in turn;
 //! 4. `admission` leaves out what is not `due` again, and admits the rest in bundles, as long as the `backlog` has room, publishes what is new, and confirms it;
-//! 5. discovery ends and the lease is given back.
+//! 5. the lease is given back: with the last one, discovery ends.
 
 mod admission;
 mod backlog;
@@ -22,6 +22,8 @@ mod mix;
 mod read;
 mod report;
 mod revisit;
+#[cfg(feature = "cli")]
+mod running;
 mod source;
 mod start;
 mod workload;

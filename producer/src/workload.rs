@@ -82,7 +82,7 @@ impl std::fmt::Display for Overload {
 }
 
 /// A duration in words, to the second.
-fn whole(time: Duration) -> String {
+pub(crate) fn whole(time: Duration) -> String {
     let seconds = time.as_secs();
     let parts =
         [(seconds / 86_400, "d"), (seconds / 3_600 % 24, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];

@@ -22,7 +22,7 @@ pub use network::{Network, NoNetwork};
 pub use node::{NoNode, Node};
 pub use politeness::{HostRule, Manners, Politeness, Share};
 pub use ports::{NoPorts, Ports};
-pub use producer::Producer;
+pub use producer::{IfRunning, Producer};
 pub use secret::ServerUrl;
 use serde::{Deserialize, Serialize};
 pub use sinks::{Compress, Folder, Lines, SinkSettings};

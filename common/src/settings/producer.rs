@@ -1,6 +1,8 @@
 //! `[producer]`: how much a source, and all sources together, may ask for.
 
+use std::fmt;
 use std::num::NonZeroU64;
+use std::str::FromStr;
 use std::time::Duration;
 
 use bytesize::ByteSize;
@@ -22,7 +24,53 @@ pub struct Producer {
     /// How long the server of one source may take to send it.
     #[serde(with = "duration")]
     pub timeout: Duration,
+    /// What a run does that finds a crawl of its spider running, and was not told which crawl it is for. By default one that
+    /// fetches pages again exits, and any other starts a crawl.
+    pub if_running: Option<IfRunning>,
 }
+
+/// `producer.if_running` and `--if-running`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IfRunning {
+    /// Does nothing, with exit code 0.
+    Exit,
+    /// Adds to the crawl that runs.
+    Join,
+    /// Starts another.
+    Start,
+}
+
+impl IfRunning {
+    const ALL: [Self; 3] = [Self::Exit, Self::Join, Self::Start];
+
+    /// The name in settings and flags.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Exit => "exit",
+            Self::Join => "join",
+            Self::Start => "start",
+        }
+    }
+}
+
+impl fmt::Display for IfRunning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for IfRunning {
+    type Err = UnknownIfRunning;
+    fn from_str(text: &str) -> Result<Self, UnknownIfRunning> {
+        Self::ALL.into_iter().find(|wish| wish.as_str() == text).ok_or(UnknownIfRunning)
+    }
+}
+
+/// A text that names no [`IfRunning`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("write `exit`, `join` or `start`")]
+pub struct UnknownIfRunning;
 
 impl Default for Producer {
     /// A source far above the 50,000 URLs in 50 MB of sitemaps.org, which real sites exceed.
@@ -32,6 +80,7 @@ impl Default for Producer {
             max_bytes: ByteSize::gb(1),
             max_urls: 10_000_000,
             timeout: Duration::from_secs(600),
+            if_running: None,
         }
     }
 }

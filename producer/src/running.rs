@@ -1,0 +1,105 @@
+//! Which crawl a run is for, where one of its spider's may be running: under cron, crawls of the same URLs would pile up.
+
+use std::time::Duration;
+
+use trawl_common::crawl::{Books, CrawlState};
+use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
+use trawl_common::ports::{Frontier, Result};
+use trawl_common::settings::IfRunning;
+use trawl_common::spider::Recrawl;
+use trawl_common::time::UnixMs;
+
+use crate::workload::whole;
+
+/// What a run is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Beginning {
+    /// Read the sources for this crawl.
+    For(CrawlRef),
+    /// Nothing, as this crawl is not over.
+    Not(Books),
+}
+
+/// How a run begins that nobody gave a crawl: with a new one, unless another of the `spider` is not over. Where nobody says
+/// what to do then, a run that fetches pages again leaves it alone; any other finds only what is new, so it may run beside it.
+pub(crate) async fn beginning(
+    frontier: &dyn Frontier,
+    spider: &SpiderName,
+    recrawl: Recrawl,
+    wish: Option<IfRunning>,
+) -> Result<Beginning> {
+    let usual = if recrawl.is_never() { IfRunning::Start } else { IfRunning::Exit };
+    Ok(match (running(frontier, spider).await?, wish.unwrap_or(usual)) {
+        (Some(books), IfRunning::Exit) => Beginning::Not(books),
+        (Some(books), IfRunning::Join) => Beginning::For(books.crawl_ref()),
+        (_, IfRunning::Start) | (None, _) => {
+            Beginning::For(CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: spider.clone() })
+        }
+    })
+}
+
+/// The newest crawl of a spider that is not over. That of hand-published URLs never is.
+pub(crate) async fn running(frontier: &dyn Frontier, spider: &SpiderName) -> Result<Option<Books>> {
+    let is_running =
+        |books: &Books| books.spider == *spider && !books.status.is_over() && !books.crawl_ref().is_adhoc();
+    Ok(frontier.crawls().await?.into_iter().find(is_running))
+}
+
+/// One line for a run that does nothing, as `books` are of a crawl that is not over.
+pub(crate) fn told(books: &Books) -> String {
+    let Books { crawl, spider, status, pending, .. } = books;
+    let way_out = match status {
+        CrawlState::Paused => format!("`trawl resume {crawl}` lets it go on, `trawl cancel {crawl}` ends it"),
+        _ => "`--if-running join` adds to it, `--if-running start` begins another".to_owned(),
+    };
+    let age = whole(Duration::from_secs_f64(books.seconds.max(0.0)));
+    format!(
+        "nothing to do: crawl {crawl} of spider {spider} is {status}, begun {age} ago, {pending} URLs left; {way_out}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_backends::embedded::Embedded;
+    use trawl_common::ports::Terms;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    fn named(id: &str) -> CrawlRef {
+        CrawlRef { id: id.parse().unwrap(), spider: "shop".parse().unwrap() }
+    }
+
+    #[tokio::test]
+    async fn a_run_that_fetches_again_leaves_a_running_crawl_alone_unless_it_is_told_otherwise() {
+        let engine = Embedded::in_memory(LONG).unwrap();
+        let (frontier, spider) = (engine.frontier(), named("first").spider);
+        let begin = |recrawl, wish| beginning(&*frontier, &spider, recrawl, wish);
+        let is_new =
+            |beginning: &Beginning| matches!(beginning, Beginning::For(crawl) if *crawl != named("first"));
+        assert!(is_new(&begin(Recrawl::Always, None).await.unwrap()));
+
+        let lease = frontier.open(&named("first"), Terms::default(), "producer", LONG).await.unwrap();
+        let Beginning::Not(books) = begin(Recrawl::Always, None).await.unwrap() else { panic!("it begins") };
+        assert!(told(&books).contains("crawl first of spider shop is running"), "{}", told(&books));
+        assert!(is_new(&begin(Recrawl::Never, None).await.unwrap()));
+        assert!(is_new(&begin(Recrawl::Always, Some(IfRunning::Start)).await.unwrap()));
+        assert!(matches!(begin(Recrawl::Never, Some(IfRunning::Exit)).await.unwrap(), Beginning::Not(_)));
+        let joined = begin(Recrawl::Always, Some(IfRunning::Join)).await.unwrap();
+        assert_eq!(joined, Beginning::For(named("first")));
+        let other = beginning(&*frontier, &"news".parse().unwrap(), Recrawl::Always, None).await.unwrap();
+        assert!(is_new(&other), "another spider's crawl is none of its business");
+
+        engine.control().pause(&named("first")).await.unwrap();
+        let Beginning::Not(books) = begin(Recrawl::Always, None).await.unwrap() else { panic!("it begins") };
+        assert!(
+            told(&books).contains("is paused") && told(&books).contains("trawl resume first"),
+            "{}",
+            told(&books)
+        );
+        engine.control().cancel(&named("first")).await.unwrap();
+        assert!(is_new(&begin(Recrawl::Always, None).await.unwrap()));
+        drop(lease);
+    }
+}
