@@ -81,7 +81,7 @@ impl<R: Read> Head<R> {
     fn of(mut rest: R, len: usize) -> Self {
         let (mut ahead, mut failure) = (Vec::with_capacity(len), None);
         let mut part = [0; HEAD_BYTES];
-        while ahead.len() < len && (ahead.starts_with(b"<") || !ahead.contains(&b'\n')) {
+        while ahead.len() < len && !has_a_line(&ahead) {
             let room = part.len().min(len - ahead.len());
             match rest.read(&mut part[..room]) {
                 Ok(0) => break,
@@ -115,6 +115,12 @@ impl<R: Read> Read for Head<R> {
         }
         self.failure.take().map_or_else(|| self.rest.read(out), Err)
     }
+}
+
+/// Whether this is the start of a list, with its first line that is not blank. XML, and what is not ASCII-like, shows by more.
+fn has_a_line(head: &[u8]) -> bool {
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    !text.starts_with(b"<") && text.contains(&b'\n') && !head.contains(&0)
 }
 
 #[cfg(test)]
