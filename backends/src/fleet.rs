@@ -33,11 +33,10 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     };
     Ok(Ports {
         queue: queue.clone(),
-        frontier: Arc::new(RedisFrontier::new(
-            store.clone(),
-            settings.recovery.patience,
-            settings.redis.dedup,
-        )),
+        frontier: Arc::new(
+            RedisFrontier::new(store.clone(), settings.recovery.patience, settings.redis.dedup)
+                .again_after(settings.adhoc.again),
+        ),
         hosts: Arc::new(RedisHosts::new(store.clone())),
         cache: Arc::new(RedisCache::new(cache)),
         pages: Arc::new(RedisPages::new(store)),

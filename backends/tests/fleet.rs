@@ -78,6 +78,79 @@ mod classic {
     trawl_testkit::sweep_conformance!(brief);
 }
 
+mod requests {
+    use trawl_common::lane::Lane;
+    use trawl_common::message::Message;
+    use trawl_common::names::CrawlRef;
+    use trawl_common::outcome::Terminal;
+    use trawl_common::ports::{Claim, Finish, Frontier, Heard};
+    use trawl_common::url::CanonicalUrl;
+
+    use super::*;
+
+    const ASKED: &str = "{crawled_urls}:seen:adhoc";
+    const TAKE: Heard = Heard::Take { attempts: 0, starts: 0, deadline: None };
+
+    async fn ask(frontier: &RedisFrontier, number: usize) -> Heard {
+        let url = CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap();
+        let message = Message { is_ours: false, ..Message::seed(url, CrawlRef::adhoc(), Lane::Bulk) };
+        let worker = "w".parse().unwrap();
+        let heard = frontier.hear(&worker, std::slice::from_ref(&message)).await.unwrap()[0];
+        let claim = Claim { crawl: message.crawl, url: message.url };
+        frontier.finish(&worker, &[Finish::new(claim, Terminal::Done)]).await.unwrap();
+        heard
+    }
+
+    async fn asked(link: &Link) -> u64 {
+        ::redis::cmd("ZCARD").arg(ASKED).query_async(&mut link.clone()).await.unwrap()
+    }
+
+    /// Makes all that was asked for so much older.
+    async fn age(link: &Link, by: Duration) {
+        let mut connection = link.clone();
+        let urls: Vec<String> =
+            ::redis::cmd("ZRANGE").arg(ASKED).arg(0).arg(-1).query_async(&mut connection).await.unwrap();
+        for url in urls {
+            let mut add = ::redis::cmd("ZINCRBY");
+            add.arg(ASKED).arg(-(by.as_millis() as i64)).arg(url);
+            let _: f64 = add.query_async(&mut connection).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_url_is_taken_again_when_it_is_asked_for_again_after_a_while() {
+        let link = link(servers::own_database().await).await;
+        let frontier = RedisFrontier::new(link.clone(), LONG, Dedup::Plain).again_after(LONG);
+        assert_eq!(ask(&frontier, 0).await, TAKE);
+        age(&link, LONG - Duration::from_secs(60)).await;
+        assert_eq!(ask(&frontier, 0).await, Heard::Drop);
+        age(&link, Duration::from_secs(60)).await;
+        assert_eq!(ask(&frontier, 0).await, TAKE);
+        let now_and_always = RedisFrontier::new(link, LONG, Dedup::Plain).again_after(Duration::ZERO);
+        assert_eq!(ask(&now_and_always, 0).await, TAKE);
+    }
+
+    #[tokio::test]
+    async fn what_was_asked_for_long_ago_takes_no_memory() {
+        let link = link(servers::own_database().await).await;
+        let frontier = RedisFrontier::new(link.clone(), LONG, Dedup::Plain).again_after(LONG);
+        for number in 0..40 {
+            ask(&frontier, number).await;
+        }
+        assert_eq!(asked(&link).await, 40);
+        age(&link, LONG).await;
+        for number in 100..120 {
+            ask(&frontier, number).await;
+        }
+        assert_eq!(asked(&link).await, 20, "each call forgets more than it learns");
+        let left: i64 = ::redis::cmd("PTTL").arg(ASKED).query_async(&mut link.clone()).await.unwrap();
+        assert!(
+            left > 0 && left <= LONG.as_millis() as i64,
+            "and when nobody asks any more, all goes: {left}"
+        );
+    }
+}
+
 mod records {
     use trawl_common::lane::Lane;
     use trawl_common::message::Message;

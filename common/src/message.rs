@@ -65,6 +65,12 @@ impl Message {
         }
     }
 
+    /// Whether somebody asks for the URL by hand, as opposed to a page of a crawl that links to it: then it is fetched however
+    /// often it was seen, unless it was asked for just now.
+    pub fn is_request(&self) -> bool {
+        self.crawl.is_adhoc() && (!self.is_ours || self.depth == 0)
+    }
+
     /// The URL to ask next: its own, or where the last redirect led.
     pub fn target(&self) -> &CanonicalUrl {
         self.hop.as_ref().map_or(&self.url, |hop| &hop.url)

@@ -8,24 +8,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::UnixMs;
 
-/// A name that is not `[a-z0-9_-]`, with an optional dot, or longer than 64 characters.
+/// A name that is not `[a-z0-9_-]`, with an optional dot, or too long.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a name: use 1 to 64 of a-z, 0-9, `_`, `-` and `.`")]
-pub struct InvalidName(String);
+#[error("`{shown}` is not a name: use 1 to {most} of a-z, 0-9, `_`, `-` and `.`")]
+pub struct InvalidName {
+    shown: String,
+    most: usize,
+}
 
-fn parse_name(text: &str) -> Result<Arc<str>, InvalidName> {
-    let fits = (1..=64).contains(&text.len());
+fn parse_name(text: &str, most: usize) -> Result<Arc<str>, InvalidName> {
+    let fits = (1..=most).contains(&text.len());
     let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-.".contains(&b));
     if fits && plain {
         Ok(text.into())
     } else {
         let shown: String = text.chars().filter(|c| !c.is_control()).take(64).collect();
-        Err(InvalidName(shown))
+        Err(InvalidName { shown, most })
     }
 }
 
 macro_rules! name {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident, $most:literal) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -41,7 +44,7 @@ macro_rules! name {
         impl FromStr for $name {
             type Err = InvalidName;
             fn from_str(text: &str) -> Result<Self, InvalidName> {
-                parse_name(text).map(Self)
+                parse_name(text, $most).map(Self)
             }
         }
 
@@ -68,20 +71,20 @@ macro_rules! name {
 
 name! {
     /// A spider: a named definition of where to start, what to follow and what to extract.
-    SpiderName
+    SpiderName, 64
 }
 name! {
-    /// One run of a spider.
-    CrawlId
+    /// One run of a spider. It may be longer than a spider's name, for it may hold one ([`CrawlRef::adhoc_of`]).
+    CrawlId, 72
 }
 name! {
     /// One process of the fleet: a worker, or a run of a producer.
-    WorkerId
+    WorkerId, 64
 }
 
 name! {
     /// One who reads the stream of items and keeps its place.
-    ReaderName
+    ReaderName, 64
 }
 
 impl Default for SpiderName {
@@ -122,6 +125,9 @@ fn random_suffix() -> String {
     format!("{:06x}", rand::random::<u32>() & 0xff_ffff)
 }
 
+/// The crawl of hand-published URLs; those of other spiders than the default one begin with it.
+const ADHOC: &str = "adhoc";
+
 /// A crawl together with its spider: the address of its books.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CrawlRef {
@@ -134,12 +140,25 @@ pub struct CrawlRef {
 impl CrawlRef {
     /// The crawl to which a message without headers belongs: a URL that someone published by hand.
     pub fn adhoc() -> Self {
-        Self { id: CrawlId("adhoc".into()), spider: SpiderName::default() }
+        Self::adhoc_of(SpiderName::default())
     }
 
-    /// Whether this is the crawl of hand-published URLs, which never ends.
+    /// The crawl of the URLs that others publish for a spider: `adhoc`, or `adhoc.<spider>` for any but the default one.
+    pub fn adhoc_of(spider: SpiderName) -> Self {
+        let id = match spider == SpiderName::default() {
+            true => ADHOC.into(),
+            false => format!("{ADHOC}.{spider}").into(),
+        };
+        Self { id: CrawlId(id), spider }
+    }
+
+    /// Whether this is a crawl of hand-published URLs, which never ends.
     pub fn is_adhoc(&self) -> bool {
-        self.id.as_str() == "adhoc"
+        match self.id.as_str().strip_prefix(ADHOC) {
+            Some("") => self.spider == SpiderName::default(),
+            Some(rest) => rest.strip_prefix('.') == Some(self.spider.as_str()),
+            None => false,
+        }
     }
 }
 
@@ -153,6 +172,17 @@ mod tests {
             assert!(bad.parse::<SpiderName>().is_err(), "{bad:?}");
         }
         assert_eq!("docs-2_x".parse::<SpiderName>().unwrap().as_str(), "docs-2_x");
+    }
+
+    #[test]
+    fn every_spider_has_a_crawl_of_its_own_for_what_others_publish() {
+        for (spider, id) in [("default", "adhoc"), ("docs", "adhoc.docs"), (&"x".repeat(64), "adhoc.")] {
+            let adhoc = CrawlRef::adhoc_of(spider.parse().unwrap());
+            assert!(adhoc.is_adhoc() && adhoc.id.as_str().starts_with(id), "{adhoc:?}");
+            assert_eq!(adhoc.id.as_str().parse::<CrawlId>().unwrap(), adhoc.id, "it survives a header");
+        }
+        let docs = CrawlRef::adhoc_of("docs".parse().unwrap());
+        assert!(!CrawlRef { spider: "other".parse().unwrap(), ..docs }.is_adhoc());
     }
 
     #[test]

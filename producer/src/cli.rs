@@ -93,7 +93,12 @@ impl Args {
         spider: &Spider,
     ) -> Result<Beginning, Fail> {
         if let Some(id) = &self.crawl {
-            return Ok(Beginning::For(CrawlRef { id: id.clone(), spider: spider.name.clone() }));
+            let crawl = CrawlRef { id: id.clone(), spider: spider.name.clone() };
+            if crawl.is_adhoc() {
+                let told = format!("{id} is for what others publish, and never ends: choose another crawl");
+                return Err(Fail::usage(told));
+            }
+            return Ok(Beginning::For(crawl));
         }
         let wish = self.if_running.or(settings.producer.if_running);
         Ok(running::beginning(frontier, &spider.name, spider.recrawl, wish).await?)

@@ -68,6 +68,7 @@ pub(crate) fn print_reasons(books: &Books) {
         let (kind, why) = reason.split_once(':').unwrap_or((reason, ""));
         let (style, note) = match kind {
             "missing" => (coloured(AnsiColor::Yellow), "pages without this required field"),
+            "dropped" if why == "repeat" => (Style::new(), "asked for again within adhoc.again"),
             "failed" => (coloured(AnsiColor::Red), ""),
             _ => (Style::new(), ""),
         };

@@ -70,7 +70,7 @@ pub(super) fn replay(
         let why = (terminal == Terminal::Failed).then_some(note.cause.class).flatten().map(Class::as_str);
         let message = Message { depth: note.depth, referrer: note.referrer, ..seed };
         let addressed = (Address::new(into, url), message);
-        if !records::insert_again(db, &mut memory.seen, &target, &addressed)? {
+        if records::insert_again(db, &mut memory.seen, &target, &addressed)?.is_none() {
             continue;
         }
         failures::remove(db, source.key, url)?;

@@ -28,6 +28,7 @@ mod lines;
 mod pages;
 mod queue;
 mod records;
+mod requests;
 mod schema;
 mod seen;
 mod store;

@@ -100,22 +100,22 @@ pub(super) fn insert(
     Ok(Some(id))
 }
 
-/// Writes the record of a URL that has ended, whatever was seen. Returns whether it had none by now.
+/// Writes the record of a URL that has ended, whatever was seen. Returns its row, if it had none by now.
 pub(super) fn insert_again(
     db: &Connection,
     seen: &mut Seen,
     crawl: &Crawl,
     (address, message): &Addressed<Message>,
-) -> Result<bool> {
+) -> Result<Option<i64>> {
     if let Some(old) = seen.find(db, address)? {
         if db.prepare_cached("SELECT 1 FROM records WHERE id = ?1")?.exists([old])? {
-            return Ok(false);
+            return Ok(None);
         }
         seen.remove(db, address, old)?;
     }
     let id = write(db, crawl, message)?;
     seen.add(db, address, crawl.key, id)?;
-    Ok(true)
+    Ok(Some(id))
 }
 
 /// Marks a URL seen as if it had ended, unless it was seen before.

@@ -15,6 +15,7 @@ use super::error;
 use super::hands::Hands;
 use super::leases::Leases;
 use super::lines::Lines;
+use super::requests::Requests;
 use super::seen::Seen;
 
 /// How many jobs may share a transaction.
@@ -24,6 +25,8 @@ const GROUP: usize = 64;
 pub(super) struct Memory {
     /// Which URLs were seen lately.
     pub(super) seen: Seen,
+    /// Which URLs others asked for lately.
+    pub(super) requests: Requests,
     /// Who holds which record.
     pub(super) hands: Hands,
     /// Who may admit URLs.
@@ -36,6 +39,7 @@ impl Memory {
     fn new(possession: Duration) -> Self {
         Self {
             seen: Seen::default(),
+            requests: Requests::default(),
             hands: Hands::new(possession),
             leases: Leases::default(),
             lines: Lines::default(),
@@ -52,6 +56,7 @@ impl Memory {
     /// Every record is available then: what was in hand comes again, and nothing waits for ever.
     fn doubt(&mut self) {
         self.seen = Seen::default();
+        self.requests = Requests::default();
         self.hands.drop_all();
         self.lines.restart();
     }

@@ -123,8 +123,8 @@ fn take_in(
     Ok(all)
 }
 
-/// A URL that no producer admitted becomes a record, unless its spider saw it or its crawl is over. Returns
-/// the new record's row.
+/// A URL that no producer admitted becomes a record, unless its crawl is over, or its spider saw it, or, if it is a request,
+/// it was asked for lately. Returns the new record's row.
 pub(super) fn admit_on_the_spot(
     db: &Connection,
     memory: &mut Memory,
@@ -134,7 +134,14 @@ pub(super) fn admit_on_the_spot(
     if crawl.status.is_over() {
         return Ok(None);
     }
-    let id = records::insert(db, &mut memory.seen, &crawl, message)?;
+    let id = match message.1.is_request() {
+        false => records::insert(db, &mut memory.seen, &crawl, message)?,
+        true if memory.requests.has(&message.0) => None,
+        true => {
+            memory.requests.note(&message.0);
+            records::insert_again(db, &mut memory.seen, &crawl, message)?
+        }
+    };
     if id.is_some() {
         let mut sums = Sums::default();
         sums.admitted(crawl.key, message.1.url.as_str());
@@ -156,10 +163,17 @@ pub(super) fn hear(
     if !is_ours && !crawl.is_adhoc() && crawls::find(db, crawl)?.is_none() {
         return Ok(Heard::Unknown);
     }
-    if matches!(sight, Sight::Unseen) && admit_on_the_spot(db, memory, message)?.is_some() {
+    let is_request = message.1.is_request();
+    let is_new = matches!(sight, Sight::Unseen) || is_request && matches!(sight, Sight::Ended);
+    if is_new && admit_on_the_spot(db, memory, message)?.is_some() {
         sight = records::sight(db, &mut memory.seen, &message.0)?;
     }
-    let Sight::Pending(record) = sight else { return Ok(Heard::Drop) };
+    let Sight::Pending(record) = sight else {
+        if is_request && !is_ours {
+            books::repeated(db, crawls::ensure(db, crawl)?.key)?;
+        }
+        return Ok(Heard::Drop);
+    };
     let is_held = memory.hands.is_held(record.id);
     let is_early = !is_held && record.due.is_some_and(|due| due > UnixMs::now());
     if record.is_paused || is_early || memory.hands.is_held_against(record.id, worker) {
@@ -316,8 +330,10 @@ fn end(
 ) -> Result<()> {
     records::delete(db, record.id)?;
     memory.hands.let_go(record.id);
+    memory.requests.note_in_adhoc(address);
     if let Some(landed) = &finish.landed {
         let landed = Address::new(&finish.claim.crawl, landed);
+        memory.requests.note_in_adhoc(&landed);
         records::mark_seen(db, &mut memory.seen, record.crawl, &landed)?;
     }
     if matches!(finish.terminal, Terminal::Failed | Terminal::Expired) {
@@ -347,6 +363,9 @@ fn skip_the_rest_if_full(db: &Connection, memory: &mut Memory, crawl: &CrawlRef)
 
 /// Whether a URL is pending, or has ended.
 pub(super) fn has_seen(db: &Connection, memory: &mut Memory, address: &Address) -> Result<bool> {
+    if address.crawl.is_adhoc() {
+        return Ok(memory.requests.has(address));
+    }
     Ok(!matches!(records::sight(db, &mut memory.seen, address)?, Sight::Unseen))
 }
 

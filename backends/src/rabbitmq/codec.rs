@@ -137,12 +137,11 @@ fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Mess
     let url = CanonicalUrl::parse(body).map_err(|error| malformed(error.to_string()))?;
     let lane = if line == Line::Bulk || line == Line::Expired { Lane::Bulk } else { Lane::Priority };
     let read = || -> Result<Message, String> {
-        let crawl = match headers.text("crawl")? {
-            None => CrawlRef::adhoc(),
-            Some(id) => CrawlRef {
-                id: id.parse().map_err(|error| format!("header crawl: {error}"))?,
-                spider: headers.parsed("spider")?.unwrap_or_default(),
-            },
+        let spider = headers.parsed("spider")?.unwrap_or_default();
+        let crawl = match headers.parsed("crawl")? {
+            None => CrawlRef::adhoc_of(spider),
+            Some(id) if id == CrawlRef::adhoc().id => CrawlRef::adhoc_of(spider),
+            Some(id) => CrawlRef { id, spider },
         };
         let hops = headers.number("hops")?.unwrap_or(0);
         let looks = headers.number("looks")?.unwrap_or(0).try_into().unwrap_or(u8::MAX);
@@ -258,6 +257,16 @@ mod tests {
         let seed = Message::seed("https://example.com/a".parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
         let strangers = Message { is_ours: false, ..seed };
         assert_eq!(content(&delivery, Line::Bulk), Content::Message(strangers));
+    }
+
+    #[test]
+    fn a_bare_url_may_name_the_spider_that_it_is_for() {
+        let mut headers = FieldTable::default();
+        put_text(&mut headers, "spider", "docs");
+        let delivery = delivery(b"https://example.com/a", BasicProperties::default().with_headers(headers));
+        let Content::Message(message) = content(&delivery, Line::Bulk) else { panic!() };
+        assert_eq!(message.crawl, CrawlRef::adhoc_of("docs".parse().unwrap()));
+        assert!(message.is_request());
     }
 
     #[test]

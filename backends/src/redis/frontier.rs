@@ -13,7 +13,7 @@ use trawl_common::ports::{
     Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, Linking, MAX_STARTS, NewUrl,
     Parking, Probe, Result, Start, Sweep, Taken, Terms, WorkerState,
 };
-use trawl_common::settings::Dedup;
+use trawl_common::settings::{Adhoc, Dedup};
 use trawl_common::url::CanonicalUrl;
 
 use super::hear::Ear;
@@ -33,6 +33,8 @@ pub struct RedisFrontier {
     pub(super) redis: Link,
     pub(super) scripts: Scripts,
     pub(super) patience: Duration,
+    /// After how long a URL that others publish may be asked for again.
+    pub(super) again: Duration,
     pub(super) round: Mutex<Option<Round>>,
 }
 
@@ -42,7 +44,13 @@ impl RedisFrontier {
     /// Whether what a spider has seen is a set of URLs or packed is told by Redis; of one that has seen nothing yet it will be
     /// as `dedup` says.
     pub fn new(redis: Link, patience: Duration, dedup: Dedup) -> Self {
-        Self { redis, scripts: Scripts::new(dedup), patience, round: Mutex::default() }
+        let again = Adhoc::default().again;
+        Self { redis, scripts: Scripts::new(dedup), patience, again, round: Mutex::default() }
+    }
+
+    /// The same, which takes a URL that others publish again after so long.
+    pub fn again_after(self, again: Duration) -> Self {
+        Self { again, ..self }
     }
 
     /// How long a worker may hold a record without keeping it.

@@ -61,13 +61,14 @@ impl RedisFrontier {
         seen_keys(&mut call, &keys);
         call.key(&keys.pending).key(&keys.hosts);
         call.arg(worker.as_str()).arg(crawl.spider.as_str());
-        call.arg(u8::from(crawl.is_adhoc())).arg(u8::from(ear == Ear::Keeping));
+        call.arg(optional(crawl.is_adhoc().then_some(self.again.as_millis())));
+        call.arg(u8::from(ear == Ear::Keeping));
         call.arg(self.possession().as_millis() as u64);
         for message in messages {
             entry(&mut call, message.url.as_str());
             call.arg(message.lane.as_str()).arg(message.depth);
             call.arg(optional(message.deadline.map(|deadline| deadline.0)));
-            call.arg(optional(message.referrer.as_ref())).arg(u8::from(message.is_ours));
+            call.arg(optional(message.referrer.as_ref())).arg(whose(message));
         }
         let (created, told) = split(self.run(&call).await?)?;
         if told.len() != messages.len() {
@@ -77,6 +78,15 @@ impl RedisFrontier {
             self.index(crawl).await?;
         }
         Ok(told.into_iter().map(heard).collect())
+    }
+}
+
+/// Whose message it is, as the script is told.
+fn whose(message: &Message) -> u8 {
+    match (message.is_ours, message.is_request()) {
+        (false, _) => 0,
+        (true, false) => 1,
+        (true, true) => 2,
     }
 }
 

@@ -44,7 +44,8 @@ impl SeenKeys {
 pub(super) struct CrawlKeys {
     /// What its spider has seen.
     pub(super) seen: SeenKeys,
-    /// What it has seen itself, if it fetches again what was crawled before.
+    /// What it has seen itself, if it fetches again what was crawled before; in a crawl of requests the plain one is
+    /// the sorted set of these (`scripts/requests.lua`).
     pub(super) own: SeenKeys,
     /// What is under way in it, if it may do only so many pages.
     pub(super) begun: String,

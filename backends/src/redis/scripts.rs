@@ -32,7 +32,8 @@ macro_rules! leasing {
 fn seeing(dedup: Dedup, head: &str, body: &str) -> Script {
     let begins_packed = dedup == Dedup::Packed;
     let (record, seen) = (include_str!("scripts/record.lua"), include_str!("scripts/seen.lua"));
-    Script::new(&format!("{head}\nlocal BEGINS_PACKED = {begins_packed}\n{record}{seen}{body}"))
+    let requests = include_str!("scripts/requests.lua");
+    Script::new(&format!("{head}\nlocal BEGINS_PACKED = {begins_packed}\n{record}{seen}{requests}{body}"))
 }
 
 /// The script that packs a plain set.

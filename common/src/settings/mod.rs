@@ -1,5 +1,6 @@
 //! Settings: defaults <- `trawl.toml` <- environment <- flags, each key checked.
 
+mod adhoc;
 mod dedup;
 mod load;
 mod network;
@@ -15,6 +16,7 @@ pub mod duration;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use adhoc::Adhoc;
 use bytesize::ByteSize;
 pub use dedup::Dedup;
 pub use load::{Invalid, Source};
@@ -46,6 +48,8 @@ pub struct Settings {
     pub cache: Cache,
     /// The lanes.
     pub queues: Queues,
+    /// URLs that other programs publish.
+    pub adhoc: Adhoc,
     /// How hosts are asked.
     pub politeness: Politeness,
     /// How pages are fetched.
@@ -327,6 +331,7 @@ impl Default for Settings {
             redis: Redis::default(),
             cache: Cache::default(),
             queues: Queues::default(),
+            adhoc: Adhoc::default(),
             politeness: Politeness::default(),
             fetch: Fetch::default(),
             producer: Producer::default(),

@@ -83,6 +83,11 @@ impl<'a> Scene<'a> {
         Self::with(self.frontier, Cast { crawl, ..self.cast.clone() })
     }
 
+    /// The same site and workers in the crawl of what others publish for the spider.
+    pub(super) fn of_requests(&self) -> Self {
+        self.of(CrawlRef::adhoc_of(self.crawl.spider.clone()))
+    }
+
     /// The same site and workers in a new crawl of the same spider.
     pub(super) fn next_crawl(&self) -> Self {
         self.of(CrawlRef { spider: self.crawl.spider.clone(), ..new_crawl() })
@@ -166,6 +171,12 @@ impl<'a> Scene<'a> {
             Heard::Wait { .. } => Heard::Drop,
             heard => heard,
         })
+    }
+
+    /// What the first worker hears of a message that another program published.
+    pub(super) async fn hear_stranger(&self, number: usize) -> Result<Heard> {
+        let message = Message { is_ours: false, ..self.message(number) };
+        Ok(self.frontier.hear(&self.worker, &[message]).await?[0])
     }
 
     /// Returns whether the worker still holds the page.

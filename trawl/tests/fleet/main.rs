@@ -164,20 +164,15 @@ async fn a_page_that_kills_its_worker_three_times_is_poison_on_classic_queues() 
     poison("classic").await;
 }
 
-#[tokio::test]
-async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter() {
-    let fleet = Fleet::new().await;
-    let site = Site::serve(1).await;
-    let worker = fleet.worker(&[]);
-    let channel = channel_of(&fleet).await;
+/// Waits until a worker takes from the lanes: a queue that was just declared may still lose what is published without a
+/// confirm, and one with a consumer has a leader.
+async fn consumed(fleet: &Fleet) {
     for queue in ["url_queue_ttl", "priority_queue"] {
-        // A queue that was just declared may still lose what is published without a confirm; one with a consumer has a
-        // leader.
         let consumed = async {
             loop {
                 let look = lapin::options::QueueDeclareOptions { passive: true, ..Default::default() };
                 let looked =
-                    channel_of(&fleet).await.queue_declare(queue.into(), look, Default::default()).await;
+                    channel_of(fleet).await.queue_declare(queue.into(), look, Default::default()).await;
                 if looked.is_ok_and(|queue| queue.consumer_count() > 0) {
                     return;
                 }
@@ -185,6 +180,60 @@ async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter()
         };
         timeout(LIMIT, consumed).await.unwrap();
     }
+}
+
+/// The prototype's producer adds a URL to the set before it publishes it.
+#[tokio::test]
+async fn a_url_that_its_publisher_has_marked_as_crawled_is_fetched() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(3).await;
+    let spider = fleet.name.as_str();
+    let redis = redis::Client::open(fleet.redis.reveal()).unwrap();
+    let mut redis = redis.get_multiplexed_async_connection().await.unwrap();
+    let worker = fleet.worker(&[]);
+    consumed(&fleet).await;
+    let channel = channel_of(&fleet).await;
+    let mut headers = FieldTable::default();
+    headers.insert("spider".into(), AMQPValue::LongString(spider.into()));
+    let properties = BasicProperties::default().with_headers(headers);
+    let crawl = format!("adhoc.{spider}");
+    let books = async || {
+        let told = fleet.command(&["status", &crawl, "--json"]).output().await.unwrap();
+        serde_json::from_slice::<Value>(&told.stdout).unwrap_or_default()
+    };
+    for (number, done, repeats) in [(0, 1, Value::Null), (1, 2, Value::Null), (0, 2, 1.into())] {
+        let page = site.page(number);
+        let mut add = redis::cmd("SADD");
+        add.arg(format!("crawled_urls:{spider}")).arg(&page);
+        let _: u64 = add.query_async(&mut redis).await.unwrap();
+        let options = BasicPublishOptions::default();
+        let sent = channel.basic_publish(
+            "".into(),
+            "url_queue_ttl".into(),
+            options,
+            page.as_bytes(),
+            properties.clone(),
+        );
+        sent.await.unwrap();
+        let counted = async {
+            while books().await["done"] != done || books().await["reasons"]["dropped:repeat"] != repeats {}
+        };
+        timeout(LIMIT, counted).await.unwrap();
+    }
+    assert_eq!((&books().await["admitted"], &books().await["status"]), (&2.into(), &"running".into()));
+    let shown = fleet.command(&["status", &crawl]).output().await.unwrap();
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("asked for again within adhoc.again"));
+    assert!(site.log().values().all(|asked| *asked == 1), "{:?}", site.log());
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(1).await;
+    let worker = fleet.worker(&[]);
+    let channel = channel_of(&fleet).await;
+    consumed(&fleet).await;
     let with = |name: &str, value: &str| {
         let mut headers = FieldTable::default();
         headers.insert(name.into(), AMQPValue::LongString(value.into()));

@@ -20,7 +20,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 pub(crate) struct Fleet {
     pub(crate) folder: TempDir,
     pub(crate) vhost: VirtualHost,
-    redis: ServerUrl,
+    pub(crate) redis: ServerUrl,
     pub(crate) name: String,
 }
 

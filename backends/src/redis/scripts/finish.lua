@@ -4,6 +4,7 @@
 -- Returns for each whether it has ended, by this call or before. A counter moves only where a record went, and a record goes
 -- only by its holder.
 local recrawl, room = is_recrawl(KEYS[1]), room_in(KEYS[1])
+local requests, asked, untried = requests_of(KEYS[1], KEYS[8]), {}, {}
 local is_limited = room or redis.call('EXISTS', KEYS[10]) == 1
 local answer, books, hosts = {}, {}, {}
 -- What the spider has seen by this, and what the crawl itself has.
@@ -17,6 +18,9 @@ local texts = redis.call('HMGET', KEYS[2], unpack(urls))
 
 -- Whether a URL without a record has ended. Else this server has forgotten it.
 local function is_past(url, short)
+  if requests and was_asked(requests, url, now_ms()) then
+    return 1
+  end
   return is_over(redis.call('HGET', KEYS[1], 'status')) and 1 or knows(seen_of(KEYS[1], 6), {{url = url, short = short}})[1]
 end
 
@@ -56,13 +60,18 @@ for i = 3, #ARGV, 9 do
     end
     -- What was not even asked for a later crawl may find again.
     local untouched = kind == 'expired' or why == 'limit'
+    asked[#asked + 1] = url
     if recrawl and not untouched then
       seen[#seen + 1] = {url = url, short = short}
+    elseif untouched and requests then
+      -- This crawl never ends; what was asked for just now is not revived by a late copy of its message.
+      untried[#untried + 1] = {url = url, short = short}
     elseif untouched and not recrawl then
       redis.call('SADD', KEYS[5], url)
     end
     if landed ~= '' then
       seen[#seen + 1] = {url = landed, short = landed_short}
+      asked[#asked + 1] = landed
       if recrawl then
         own[#own + 1] = seen[#seen]
       end
@@ -77,5 +86,9 @@ if #seen > 0 then
 end
 if #own > 0 then
   learn(url_set(KEYS[8], KEYS[9]), own)
+end
+if requests then
+  forget(url_set(KEYS[6], KEYS[7]), untried)
+  note_asked(requests, asked, now_ms())
 end
 return answer

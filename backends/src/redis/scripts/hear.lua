@@ -1,6 +1,7 @@
--- KEYS: crawl, seen and own (each plain, packed), pending, hosts. ARGV: worker, spider, whether the crawl is the one that never ends (1 or 0), whether
--- the worker only keeps what it has (1 or 0), how long it may hold a record in ms, then
--- url, short, lane, depth, deadline, referrer, whether a program of trawl's sent it (1 or 0) for each message.
+-- KEYS: crawl, seen and own (each plain, packed), pending, hosts. ARGV: worker, spider, in a crawl of requests after how many ms
+-- a URL may be asked for again (else "-"), whether the worker only keeps what it has (1 or 0), how long it may hold a record in ms, then
+-- url, short, lane, depth, deadline, referrer, whose it is (0 a stranger's, 1 of trawl's programs, 2 of these and a request) for
+-- each message.
 -- Returns whether the crawl is new, then for each message: attempts so far (-1: drop it, -2: send it again, -3: put it
 -- aside, -4: there never was such a crawl, -5: it has done all that it may), starts without an end, deadline (or until when it is put aside).
 -- To one that only keeps: 0 if it still holds it, else -1.
@@ -9,7 +10,8 @@ local worker, keeps, possession = ARGV[1], ARGV[4] == '1', tonumber(ARGV[5])
 local state = redis.call('HMGET', KEYS[1], 'status', 'idle', 'barrier')
 local status, idle, recovers = state[1], tonumber(state[2] or 0), state[3]
 local created = not status
-local strangers = created and ARGV[3] == '0'
+local is_adhoc = ARGV[3] ~= '-'
+local strangers = created and not is_adhoc
 for at = 6, #ARGV, 7 do
   strangers = strangers and ARGV[at + 6] == '0'
 end
@@ -27,26 +29,37 @@ if created then
   status = 'running'
   redis.call('HSET', KEYS[1], 'spider', ARGV[2], 'status', status, 'started', int(now), 'discovery', 'unknown',
     'run', run_id())
-  if ARGV[3] == '0' then
+  if not is_adhoc then
     redis.call('HSET', KEYS[1], 'barrier', int(now), 'pass', 1)
     recovers = true
   end
 end
+if is_adhoc and redis.call('HGET', KEYS[1], 'again') ~= ARGV[3] then
+  redis.call('HSET', KEYS[1], 'again', ARGV[3])
+end
 
 local seen
+local requests, asked, repeats = requests_of(KEYS[1], KEYS[4]), {}, 0
 local full = room_in(KEYS[1]) == 0
 
--- The record of a URL, which is `text`; a new one if there is none and its spider never saw it.
+-- The record of a URL, which is `text`; a new one if there is none and its spider never saw it, or if it is a request and
+-- was not asked for lately.
 local function record_of(url, text, at)
   if text then
     return parse(text), false
   end
   seen = seen or seen_of(KEYS[1], 2)
   local entries = {{url = url, short = ARGV[at + 1]}}
-  if knows(seen, entries)[1] == 1 then
+  if requests and ARGV[at + 6] ~= '1' then
+    if was_asked(requests, url, now) then
+      repeats = repeats + ((keeps or ARGV[at + 6] == '2') and 0 or 1)
+      return nil, false
+    end
+  elseif knows(seen, entries)[1] == 1 then
     return nil, false
   end
   learn(seen, entries)
+  asked[#asked + 1] = url
   redis.call('HINCRBY', KEYS[1], 'admitted', 1)
   redis.call('HINCRBY', KEYS[7], host_of(url) .. ' admitted', 1)
   return new_record(now, unpack(ARGV, at + 2, at + 5)), true
@@ -116,5 +129,11 @@ for i, url in ipairs(urls) do
 end
 if #changed > 0 then
   redis.call('HSET', KEYS[6], unpack(changed))
+end
+if requests then
+  note_asked(requests, asked, now)
+end
+if repeats > 0 then
+  redis.call('HINCRBY', KEYS[1], 'dropped:repeat', repeats)
 end
 return answer

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use trawl_common::crawl::CrawlState;
 use trawl_common::lane::Lane;
 use trawl_common::message::Message;
-use trawl_common::names::CrawlRef;
 use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Claim, Finish, Frontier, Heard, Result};
+use trawl_common::ports::{Claim, Finish, Frontier, Heard, Linking, NewUrl, Result, Taken};
 
 use crate::conformance::scene::{Scene, TAKE};
 
@@ -86,13 +85,60 @@ pub async fn confirming_again_or_too_much_changes_nothing(frontier: &Arc<dyn Fro
 
 /// A bare URL from any program belongs to `adhoc`, which never ends.
 pub async fn a_url_published_by_hand_is_taken_once(frontier: &Arc<dyn Frontier>) -> Result<()> {
-    let scene = Scene::new(frontier).of(CrawlRef::adhoc());
-    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
+    let scene = Scene::new(frontier).of_requests();
+    assert_eq!(scene.hear_stranger(0).await?, TAKE);
     assert_eq!(scene.hear(&scene.other, 0).await?, Heard::Drop);
     assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
     assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
-    let books = frontier.books(&scene.crawl.id).await?.expect("it has books by now");
-    assert_eq!(books.status, CrawlState::Running);
+    assert_eq!(scene.status().await?, CrawlState::Running);
+    Ok(())
+}
+
+/// Whoever publishes a URL may have added it to what the spider has seen, or wants to see it again.
+pub async fn a_url_published_by_hand_is_taken_though_its_spider_has_seen_it(
+    frontier: &Arc<dyn Frontier>,
+) -> Result<()> {
+    let requests = Scene::new(frontier).of_requests();
+    let crawl = requests.next_crawl();
+    crawl.begin(2).await?;
+    crawl.finish(0, Terminal::Done).await?;
+    assert_eq!(requests.hear_stranger(0).await?, TAKE);
+    assert!(!frontier.has_seen(&requests.crawl, &requests.url(1)).await?, "nobody has asked for it yet");
+    requests.finish(0, Terminal::Done).await?;
+    assert!(frontier.has_seen(&requests.crawl, &requests.url(0)).await?);
+    let books = requests.books().await?;
+    assert_eq!((books.counts.admitted, books.counts.done), (1, 1));
+    Ok(())
+}
+
+/// And nothing is dropped without being counted; copies that trawl's own programs sent are no requests.
+pub async fn a_url_asked_for_twice_at_once_is_a_repeat_that_is_counted(
+    frontier: &Arc<dyn Frontier>,
+) -> Result<()> {
+    let scene = Scene::new(frontier).of_requests();
+    assert_eq!(scene.hear_stranger(0).await?, TAKE);
+    scene.finish(0, Terminal::Done).await?;
+    for _ in 0..3 {
+        assert_eq!(scene.hear_stranger(0).await?, Heard::Drop);
+        assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
+    }
+    let books = scene.books().await?;
+    assert_eq!((books.counts.admitted, books.reasons.get("dropped:repeat")), (1, Some(&3)));
+    Ok(())
+}
+
+/// A page that is followed leads to each page once, however often the first is asked for: two that link to each other would
+/// else be fetched for ever.
+pub async fn what_a_requested_page_links_to_is_admitted_once(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier).of_requests();
+    let crawl = scene.next_crawl();
+    crawl.begin(2).await?;
+    crawl.finish(1, Terminal::Done).await?;
+    scene.hear_stranger(2).await?;
+    let links = [1, 3].map(|number| NewUrl { depth: 1, ..scene.new_url(number) }).to_vec();
+    let linking = Linking { page: scene.claim(2), links };
+    let taken = frontier.admit_links(&scene.worker, &[linking]).await?;
+    assert_eq!(taken, [Some(vec![Taken::Seen, Taken::New])]);
     Ok(())
 }
 

@@ -32,6 +32,9 @@ macro_rules! frontier_conformance {
             a_batch_of_any_size_is_answered_in_order
             confirming_again_or_too_much_changes_nothing
             a_url_published_by_hand_is_taken_once
+            a_url_published_by_hand_is_taken_though_its_spider_has_seen_it
+            a_url_asked_for_twice_at_once_is_a_repeat_that_is_counted
+            what_a_requested_page_links_to_is_admitted_once
             a_message_of_an_unknown_crawl_begins_its_books
             a_strangers_message_of_an_unknown_crawl_is_refused
             a_message_for_a_crawl_that_is_over_is_dropped

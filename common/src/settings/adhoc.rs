@@ -1,0 +1,23 @@
+//! `[adhoc]`: URLs that other programs publish.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::duration;
+
+/// `[adhoc]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Adhoc {
+    /// How long after a URL was asked for, or fetched, it is fetched when it is asked for again; sooner it is a repeat.
+    #[serde(with = "duration")]
+    pub again: Duration,
+}
+
+impl Default for Adhoc {
+    /// As long as a response stays in the cache.
+    fn default() -> Self {
+        Self { again: Duration::from_secs(60) }
+    }
+}
