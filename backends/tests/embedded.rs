@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 use trawl_backends::embedded::Embedded;
 use trawl_common::crawl::CrawlState;
-use trawl_common::gcra::{Pace, Slot, Wish};
+use trawl_common::gcra::{Leave, Pace, Slot, Wish};
 use trawl_common::host::HostKey;
 use trawl_common::lane::Lane;
 use trawl_common::names::{CrawlRef, WorkerId};
@@ -280,7 +280,10 @@ async fn a_file_of_another_program_or_of_a_newer_one_is_refused_by_name() {
 async fn what_hosts_and_people_said_outlasts_the_process() {
     let (directory, engine) = state_file();
     let key = |name: &str| HostKey::from_text(name);
-    let refusal = Refusal { status: 503, asked: Some(Duration::from_secs(3_600)), base: LONG, jitter: 0.0 };
+    let refusal = Refusal {
+        status: 503,
+        leave: Leave { asked: Some(Duration::from_secs(3_600)), base: LONG, jitter: 0.0, most: 10 * LONG },
+    };
     let until = engine.hosts().push_back(&key("slow.example"), &refusal).await.unwrap();
     engine.host_control().block(&key("blocked.example")).await.unwrap();
     drop(engine);
@@ -288,7 +291,7 @@ async fn what_hosts_and_people_said_outlasts_the_process() {
     let host = engine.host_control().host(&key("slow.example")).await.unwrap().unwrap();
     assert_eq!(
         host.backoff.map(|backoff| (backoff.until, backoff.status, backoff.strikes)),
-        Some((until, 503, 1))
+        Some((until, 503, 0))
     );
     let wish = Wish { pace: Pace::UNLIMITED, held: None, turn: None, deadline: None, token: 0, lapse: LONG };
     let ask = |name: &str| Ask { key: key(name), wish };

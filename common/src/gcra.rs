@@ -30,7 +30,8 @@ impl Pace {
 
     /// How long a slot is good after it was granted to a URL that missed so many before; for ever without a rate.
     pub fn grace(self, misses: u32) -> Option<Duration> {
-        let grace = (self.interval / (2 * HONOURED as u32)).max(GRACE * (1 << misses.min(6)));
+        let least = if self.interval < QUANTUM { QUANTUM } else { GRACE };
+        let grace = (self.interval / (2 * TOLERANCE as u32)).max(least * (1 << misses.min(6)));
         (!self.interval.is_zero()).then_some(grace)
     }
 }
@@ -51,16 +52,21 @@ pub const EARLY: Duration = Duration::from_millis(2);
 /// How soon to look for a place again, at the least, where all are taken.
 pub const MIN_STEP: Duration = Duration::from_millis(5);
 
-/// A slot is honoured for this part of the interval, an eighth, and once granted used within half as much, or a few
-/// milliseconds where that is less: so two requests are hardly ever closer than 85 % of the interval.
-pub const HONOURED: u64 = 8;
+/// Requests may be closer than the interval by this part of it, an eighth, so that after one that was late the others catch
+/// up. A slot is used within half as much once it was granted, or a few milliseconds where that is less. So two requests
+/// are hardly ever closer than 85 % of the interval.
+pub const TOLERANCE: u64 = 8;
+
+/// Timers, schedulers and round trips are no finer than this. So a rate whose interval is shorter is kept over this time
+/// and not from each request to the next: what is late by less catches up.
+pub const QUANTUM: Duration = Duration::from_millis(50);
+
+/// A slot is honoured for this part of the interval, a half, or for [`QUANTUM`] where that is longer than the interval.
+pub const HONOURED: u64 = 2;
 
 /// A slot is good for so long after it was granted, however short the interval. It doubles with every slot that the URL
 /// has missed, up to a second: where the servers are slow to answer, every URL still has its turn.
 const GRACE: Duration = Duration::from_millis(15);
-
-/// No host is backed off from for longer at a time.
-pub const MAX_BACKOFF: Duration = Duration::from_secs(24 * 3600);
 
 /// A host that stayed calm for so long after a back-off starts afresh; after a longer back-off, for as long as that.
 pub const FORGIVEN_AFTER: Duration = Duration::from_secs(300);
@@ -110,8 +116,10 @@ pub enum Slot {
 /// One host's schedule, in microseconds so that fast rates do not round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
-    /// The theoretical arrival time of the next request.
+    /// The theoretical arrival time of the next request, by the slots that were reserved.
     pub next: u64,
+    /// The earliest arrival time of the next request, by those that were let go, which may have come late to their slots.
+    pub taken: u64,
     /// The end of the line of those who wait without a reservation.
     pub line: u64,
     /// How long a request took lately, from slot to answer; zero while nothing is known.
@@ -140,10 +148,23 @@ pub struct Place {
 pub struct Backoff {
     /// When it was expressed.
     pub since: u64,
-    /// When it ends.
+    /// When it ends; zero if the host never asked for it.
     pub until: u64,
-    /// How many came in a row.
+    /// How many came in a row, with nothing else between them, without saying for how long.
     pub strikes: u32,
+}
+
+/// For how long a host wants to be left alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Leave {
+    /// As it says, if it does.
+    pub asked: Option<Duration>,
+    /// If it does not: for so long the first time, and twice as long each time in a row,
+    pub base: Duration,
+    /// stretched by up to half, as this says, from 0 to 1.
+    pub jitter: f64,
+    /// No longer than this at a time, whatever it says.
+    pub most: Duration,
 }
 
 impl Backoff {
@@ -156,18 +177,21 @@ impl Backoff {
 impl Schedule {
     /// Reserves a slot at `now` for one URL, or uses the one that it holds.
     ///
-    /// A held slot is honoured until an eighth of the interval has passed ([`HONOURED`]), unless the host backed off from
-    /// it; after that it is void, and the URL asks like any other.
+    /// A held slot is honoured until half of the interval has passed ([`HONOURED`]), unless the host backed off from it;
+    /// after that it is void, and the URL asks like any other. Whoever is late holds up those after it, so that the host
+    /// is asked no faster for it.
     pub fn reserve(&mut self, wish: &Wish, now: u64) -> Slot {
         if self.is_blocked {
             return Slot::Blocked;
         }
         self.places.retain(|place| place.until > now && place.token != wish.token);
         let interval = self.interval(wish.pace);
+        let earliest = self.earliest(wish.pace, interval);
         if let Some(held) = wish.held.map(from_ms).filter(|&held| self.honours(held, interval, now)) {
-            return if held > now + micros(EARLY) { reserved(held, now) } else { self.enter(wish, now) };
+            let slot = held.max(earliest);
+            return if slot > now + micros(EARLY) { reserved(slot, now) } else { self.enter(wish, now) };
         }
-        let slot = self.first_free(wish.pace, interval, now);
+        let slot = self.first_free(wish.pace, interval, now).max(earliest);
         if slot < now + micros(REACH) {
             self.line = 0;
         }
@@ -180,7 +204,7 @@ impl Schedule {
         }
         let answer = if slot > now { reserved(slot, now) } else { self.enter(wish, now) };
         if slot > now || answer == Slot::Now {
-            self.next = self.next.max(now).max(self.backoff.until) + interval;
+            self.next = self.next.max(now).max(self.backoff.until).max(earliest) + interval;
         }
         answer
     }
@@ -192,8 +216,12 @@ impl Schedule {
         }
     }
 
-    /// Notes that the request of `token` is over.
-    pub fn leave(&mut self, token: u64, now: u64) {
+    /// Notes that the request of `token` is over. If the host answered it, and did not want to be left alone, no more
+    /// refusals are in a row with those before.
+    pub fn leave(&mut self, token: u64, is_welcome: bool, now: u64) {
+        if is_welcome && now >= self.backoff.until {
+            self.backoff.strikes = 0;
+        }
         if let Some(at) = self.places.iter().position(|place| place.token == token) {
             let place = self.places.swap_remove(at);
             let took = now.saturating_sub(place.since);
@@ -201,20 +229,23 @@ impl Schedule {
         }
     }
 
-    /// Notes that the host wants to be left alone: for as long as it `asked`, else for `base` doubled with every time
-    /// in a row and stretched by up to half, as `jitter` (0 to 1) says. What it says while it is left alone already can
-    /// only prolong that. Returns when it may be asked again.
-    pub fn push_back(&mut self, asked: Option<Duration>, base: Duration, jitter: f64, now: u64) -> u64 {
+    /// Notes that the host wants to be left alone. What it says while it is left alone already can only prolong that.
+    /// Returns when it may be asked again.
+    pub fn push_back(&mut self, leave: &Leave, now: u64) -> u64 {
+        let Leave { base, jitter, most, .. } = *leave;
+        let asked = leave.asked.filter(|wait| !wait.is_zero()).map(|wait| micros(wait.min(most)));
         let Backoff { until, strikes, .. } = self.backoff;
-        let asked = asked.filter(|wait| !wait.is_zero()).map(|wait| micros(wait.min(MAX_BACKOFF)));
         if now < until {
             self.backoff.until = until.max(now + asked.unwrap_or_default());
         } else {
             let strikes = if now > self.backoff.forgiven() { 0 } else { strikes };
-            let doubled = base.min(MAX_BACKOFF) * (1 << strikes.min(16));
-            let doubled = doubled.mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 2.0);
-            let wait = asked.unwrap_or_else(|| micros(doubled.min(MAX_BACKOFF)));
-            self.backoff = Backoff { since: now, until: now + wait, strikes: strikes.saturating_add(1) };
+            self.backoff = if let Some(asked) = asked {
+                Backoff { since: now, until: now + asked, strikes }
+            } else {
+                let doubled = base.min(most) * (1 << strikes.min(16));
+                let wait = doubled.mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 2.0).min(most);
+                Backoff { since: now, until: now + micros(wait), strikes: strikes.saturating_add(1) }
+            };
         }
         self.next = self.next.max(self.backoff.until);
         self.backoff.until
@@ -231,9 +262,9 @@ impl Schedule {
 
     /// Whether nothing of this schedule matters any more at `now`.
     pub fn is_past(&self, now: u64) -> bool {
-        let forgiven = if self.backoff.strikes == 0 { 0 } else { self.backoff.forgiven() };
+        let forgiven = if self.backoff.until == 0 { 0 } else { self.backoff.forgiven() };
         !self.is_blocked
-            && self.next.max(self.line).max(forgiven) <= now
+            && self.next.max(self.taken).max(self.line).max(forgiven) <= now
             && self.places.iter().all(|place| place.until <= now)
     }
 
@@ -244,8 +275,16 @@ impl Schedule {
         now.max(next).max(self.backoff.until)
     }
 
+    /// The first instant at which another request is not too early after those that were let go. Without a rate, any is.
+    fn earliest(&self, pace: Pace, interval: u64) -> u64 {
+        let burst = step(interval) * u64::from(pace.burst.max(1) - 1);
+        let quantum = if interval < micros(QUANTUM) { micros(QUANTUM) } else { 0 };
+        if pace.interval.is_zero() { 0 } else { self.taken.saturating_sub(burst + quantum) }
+    }
+
     fn honours(&self, held: u64, interval: u64, now: u64) -> bool {
-        now <= held.saturating_add(interval / HONOURED)
+        let honoured = if interval < micros(QUANTUM) { micros(QUANTUM) } else { interval / HONOURED };
+        now <= held.saturating_add(honoured)
             && held >= self.backoff.until
             && held <= now + 2 * micros(HORIZON)
     }
@@ -260,6 +299,7 @@ impl Schedule {
                 self.next.max(slot + interval.max(micros(MIN_STEP) / u64::from(wish.pace.concurrency)));
             return reserved(slot, now);
         }
+        self.taken = self.taken.max(now) + step(self.interval(wish.pace));
         if concurrency > 0 {
             self.places.push(Place { token: wish.token, since: now, until: now + micros(wish.lapse) });
         }
@@ -285,6 +325,11 @@ impl Schedule {
         let busy = if pace.concurrency > 0 { self.latency / u64::from(pace.concurrency) } else { 0 };
         micros(pace.interval).max(busy)
     }
+}
+
+/// From one request to the next while those who came late to their slots catch up.
+fn step(interval: u64) -> u64 {
+    interval - interval / TOLERANCE
 }
 
 fn reserved(slot: u64, now: u64) -> Slot {

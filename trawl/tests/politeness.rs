@@ -42,6 +42,7 @@ on_both_engines! {
     a_redirect_to_what_was_seen_is_skipped
     no_more_requests_are_under_way_than_settings_allow
     a_host_is_never_asked_more_often_than_its_rate
+    a_rate_that_no_timer_is_fine_enough_for_is_kept_and_the_crawl_ends
     hosts_of_a_group_share_a_rate
     a_crawl_delay_slows_and_is_bounded
 }
@@ -193,6 +194,16 @@ async fn a_host_is_never_asked_more_often_than_its_rate(engine: Engine) {
         let took = times[12] - times[0];
         assert!(took >= Duration::from_millis(12 * 200 - 50), "{took:?}");
     }
+}
+
+async fn a_rate_that_no_timer_is_fine_enough_for_is_kept_and_the_crawl_ends(engine: Engine) {
+    let world = World::serve(&[Plan { pages: 400, ..Plan::default() }]).await.unwrap();
+    let books = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__RATE", "500/s")]).await;
+    assert_eq!(&books["done"], 400, "{books}");
+    let times = times(&world.log());
+    let took = times[400] - times[0];
+    // 400 intervals of 2 ms, but for what may come in one quantum.
+    assert!(took >= Duration::from_millis(750), "{took:?}");
 }
 
 async fn hosts_of_a_group_share_a_rate(engine: Engine) {

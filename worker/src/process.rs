@@ -94,7 +94,7 @@ async fn fetch(
     loop {
         let validators = recall.validators_for(job.message.hop.as_ref().map(|hop| &hop.url));
         let answer = job.spider.fetcher.ask(job.message.target(), &validators).await;
-        drop(ticket);
+        ticket.end(refusal::is_welcome(&answer));
         match answer {
             Ok(Answer::Page(response)) => {
                 let redirected_to = job.message.hop.take().map(|hop| hop.url);

@@ -1,5 +1,6 @@
 //! A host that answers 429 or 503 wants to be left alone, by the whole fleet: that is no failure of the URL.
 
+use trawl_common::gcra::Leave;
 use trawl_common::outcome::{Class, Failure, Outcome};
 use trawl_common::ports::Refusal;
 use trawl_common::time::UnixMs;
@@ -23,6 +24,14 @@ pub(crate) fn is_refused(failure: &Failure) -> bool {
     failure.class == Class::Http && failure.status.is_some_and(is_refusal)
 }
 
+/// Whether a host goes on after such an answer as if nothing were: not after a refusal, nor after a failure of its own.
+pub(crate) fn is_welcome<T>(answer: &Result<T, Failure>) -> bool {
+    match answer {
+        Ok(_) => true,
+        Err(failure) => failure.status.is_some_and(|status| status < 500 && !is_refusal(status)),
+    }
+}
+
 /// Has everyone leave the host of `url` alone. Returns until when.
 pub(crate) async fn push_back(
     shared: &Shared,
@@ -32,12 +41,14 @@ pub(crate) async fn push_back(
 ) -> UnixMs {
     let Shared { ports, health, .. } = shared;
     let key = spider.politeness.manners(&url.host()).key;
-    let refusal = Refusal {
-        status: failure.status.unwrap_or_default(),
+    let leave = Leave {
         asked: failure.retry_after,
         base: spider.politeness.backoff,
         jitter: rand::random(),
+        most: spider.politeness.max_backoff,
     };
+    let refusal = Refusal { status: failure.status.unwrap_or_default(), leave };
+    shared.places.refused(&key);
     let until = health.until_done("pushing a host back", || ports.hosts.push_back(&key, &refusal)).await;
     tracing::info!(host = %key, status = refusal.status, %until, "the host wants to be left alone");
     until

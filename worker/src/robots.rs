@@ -161,7 +161,8 @@ async fn fetch(shared: &Shared, spider: &Loaded, origin: &Origin) -> Result<(Rob
     let ticket = turn(shared, spider, &url).await?;
     let again = unreadable_for(shared);
     let answer = spider.fetcher.read_start(&url, MAX_BYTES, REDIRECTS).await;
-    drop(ticket);
+    ticket
+        .end(answer.as_ref().is_ok_and(|answer| answer.status < 500 && !refusal::is_refusal(answer.status)));
     match answer {
         Ok(answer) => {
             let failure = Failure::new(Class::Robots, format_args!("robots.txt: status {}", answer.status));

@@ -1,6 +1,6 @@
 //! Leave to ask a host, and the place that goes with it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tracing::debug;
 use trawl_common::gcra::Wish;
 use trawl_common::host::HostKey;
-use trawl_common::ports::{Hosts, Visit};
+use trawl_common::ports::{Ended, Hosts, Visit};
 
 use crate::Shared;
 
@@ -17,33 +17,39 @@ use crate::Shared;
 pub(crate) struct Ticket {
     /// The slot is void after this; without a rate there is no slot.
     void_after: Option<Instant>,
-    /// With a limit of requests under way: the name of the place, and who frees it.
-    place: Option<(u64, Arc<Places>)>,
+    visit: Visit,
+    has_place: bool,
+    is_welcome: bool,
+    places: Arc<Places>,
 }
 
 impl Ticket {
     /// For a wish that was granted at this moment, to a job that missed its slot so many times before.
     pub(crate) fn new(shared: &Shared, key: HostKey, wish: &Wish, misses: u32) -> Self {
         let Wish { pace, token, .. } = *wish;
-        let place = (pace.concurrency > 0).then(|| {
-            shared.places.enter(Visit { key, token });
-            (token, Arc::clone(&shared.places))
-        });
+        let visit = Visit { key, token };
+        let has_place = pace.concurrency > 0;
+        if has_place {
+            shared.places.enter(visit.clone());
+        }
         let void_after = pace.grace(misses).map(|grace| Instant::now() + grace);
-        Self { void_after, place }
+        Self { void_after, visit, has_place, is_welcome: false, places: Arc::clone(&shared.places) }
     }
 
     /// Whether its slot has passed unused: then another has to be asked for.
     pub(crate) fn is_void(&self) -> bool {
         self.void_after.is_some_and(|instant| Instant::now() > instant)
     }
+
+    /// The request is over, and the host answered it as it should, or not.
+    pub(crate) fn end(mut self, is_welcome: bool) {
+        self.is_welcome = is_welcome;
+    }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        if let Some((token, places)) = self.place.take() {
-            places.leave(token);
-        }
+        self.places.leave(&self.visit, self.has_place, self.is_welcome);
     }
 }
 
@@ -62,7 +68,9 @@ pub(crate) struct Places {
 #[derive(Default)]
 struct Lists {
     under_way: HashMap<u64, (Visit, Instant)>,
-    over: Vec<Visit>,
+    over: Vec<Ended>,
+    /// The hosts that wanted to be left alone, and have not been seen to answer since.
+    refusing: HashSet<HostKey>,
 }
 
 impl Places {
@@ -70,12 +78,20 @@ impl Places {
         self.lists().under_way.insert(visit.token, (visit, Instant::now()));
     }
 
-    fn leave(&self, token: u64) {
+    fn leave(&self, visit: &Visit, has_place: bool, is_welcome: bool) {
         let mut lists = self.lists();
-        if let Some((visit, _)) = lists.under_way.remove(&token) {
-            lists.over.push(visit);
+        lists.under_way.remove(&visit.token);
+        // Without a place there is nothing to free, but a streak of refusals may be over.
+        let ends_streak = is_welcome && lists.refusing.remove(&visit.key);
+        if has_place || ends_streak {
+            lists.over.push(Ended { visit: visit.clone(), is_welcome });
             self.some_over.notify_one();
         }
+    }
+
+    /// Notes that a host wants to be left alone.
+    pub(crate) fn refused(&self, key: &HostKey) {
+        self.lists().refusing.insert(key.clone());
     }
 
     /// What has been under way for at least `age`.

@@ -11,7 +11,7 @@ use rusqlite::{Connection, params};
 use trawl_common::gcra::{Backoff, Schedule, Slot};
 use trawl_common::host::HostKey;
 use trawl_common::ports::{
-    Ask, HostBackoff, HostControl, HostState, Hosts, Refusal, Result, RobotsEntry, RobotsFile, Visit,
+    Ask, Ended, HostBackoff, HostControl, HostState, Hosts, Refusal, Result, RobotsEntry, RobotsFile, Visit,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::url::Origin;
@@ -69,16 +69,6 @@ impl MemoryHosts {
         self.schedules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, visits: &[Visit], tell: impl Fn(&mut Schedule, u64, u64)) {
-        let now = now();
-        let mut schedules = self.schedules();
-        for Visit { key, token } in visits {
-            if let Some(host) = schedules.by_key.get_mut(key) {
-                tell(&mut host.schedule, *token, now);
-            }
-        }
-    }
-
     /// Changes what is known of a host, and keeps that beyond the process.
     async fn change<T>(&self, key: &HostKey, change: impl FnOnce(&mut Host) -> T) -> Result<T> {
         let (result, host) = {
@@ -114,20 +104,31 @@ impl Hosts for MemoryHosts {
     }
 
     async fn stay(&self, visits: &[Visit], lapse: Duration) -> Result<()> {
-        self.tell(visits, |schedule, token, now| schedule.stay(token, lapse, now));
+        let now = now();
+        let mut schedules = self.schedules();
+        for Visit { key, token } in visits {
+            if let Some(host) = schedules.by_key.get_mut(key) {
+                host.schedule.stay(*token, lapse, now);
+            }
+        }
         Ok(())
     }
 
-    async fn leave(&self, visits: &[Visit]) -> Result<()> {
-        self.tell(visits, Schedule::leave);
+    async fn leave(&self, ended: &[Ended]) -> Result<()> {
+        let now = now();
+        let mut schedules = self.schedules();
+        for Ended { visit: Visit { key, token }, is_welcome } in ended {
+            if let Some(host) = schedules.by_key.get_mut(key) {
+                host.schedule.leave(*token, *is_welcome, now);
+            }
+        }
         Ok(())
     }
 
     async fn push_back(&self, key: &HostKey, refusal: &Refusal) -> Result<UnixMs> {
-        let Refusal { status, asked, base, jitter } = *refusal;
         let push = |host: &mut Host| {
-            host.status = status;
-            host.schedule.push_back(asked, base, jitter, now())
+            host.status = refusal.status;
+            host.schedule.push_back(&refusal.leave, now())
         };
         Ok(ms(self.change(key, push).await?))
     }
@@ -196,7 +197,7 @@ fn state(key: &HostKey, host: &Host) -> HostState {
         line: ms(*line),
         under_way: places.iter().filter(|place| place.until > now).count() as u64,
         latency: (*latency > 0).then(|| Duration::from_micros(*latency)),
-        backoff: (backoff.strikes > 0).then(|| HostBackoff {
+        backoff: (backoff.until > 0).then(|| HostBackoff {
             since: ms(backoff.since),
             until: ms(backoff.until),
             strikes: backoff.strikes,

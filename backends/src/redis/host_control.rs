@@ -62,10 +62,10 @@ fn state(key: &HostKey, fields: &HashMap<String, String>) -> HostState {
         line: instant("line"),
         under_way: fields.iter().filter(is_under_way).count() as u64,
         latency: number("latency").filter(|took| *took > 0).map(Duration::from_micros),
-        backoff: number("strikes").filter(|strikes| *strikes > 0).map(|strikes| HostBackoff {
+        backoff: (instant("until") > UnixMs(0)).then(|| HostBackoff {
             since: instant("since"),
             until: instant("until"),
-            strikes: u32::try_from(strikes).unwrap_or(u32::MAX),
+            strikes: number("strikes").and_then(|strikes| u32::try_from(strikes).ok()).unwrap_or_default(),
             status: number("status").and_then(|status| u16::try_from(status).ok()).unwrap_or_default(),
         }),
         blocked: number("blocked").map(UnixMs),

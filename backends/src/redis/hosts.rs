@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use futures::future::try_join_all;
 use moka::sync::Cache as Memory;
 use redis::aio::ConnectionLike;
-use redis::{FromRedisValue, Script, ScriptInvocation};
-use trawl_common::gcra::{FORGIVEN_AFTER, Slot};
+use redis::{FromRedisValue, ScriptInvocation};
+use trawl_common::gcra::{FORGIVEN_AFTER, Leave, Slot};
 use trawl_common::host::HostKey;
-use trawl_common::ports::{Ask, Hosts, Refusal, Result, RobotsEntry, RobotsFile, Visit};
+use trawl_common::ports::{Ask, Ended, Hosts, Refusal, Result, RobotsEntry, RobotsFile, Visit};
 use trawl_common::time::UnixMs;
 use trawl_common::url::Origin;
 
@@ -70,19 +70,6 @@ impl RedisHosts {
         slots.filter(|slots| slots.len() == asks.len()).ok_or_else(|| corrupt("reserve"))
     }
 
-    /// Tells each host's schedule of its visits.
-    async fn tell(&self, script: &Script, visits: &[Visit], first: Option<u64>) -> Result<()> {
-        let calls = by_host(visits, |visit| &visit.key).into_iter().map(|(key, places)| {
-            let mut call = script.key(keys::rate_limit(key));
-            call.arg(first);
-            for at in places {
-                call.arg(token(visits[at].token));
-            }
-            async move { self.run::<()>(&call).await }
-        });
-        try_join_all(calls).await.map(drop)
-    }
-
     /// Lists a host until then, at least.
     pub(super) async fn list_until(&self, key: &HostKey, until: UnixMs) -> Result<()> {
         let mut pipeline = redis::pipe();
@@ -122,18 +109,35 @@ impl Hosts for RedisHosts {
     }
 
     async fn stay(&self, visits: &[Visit], lapse: Duration) -> Result<()> {
-        self.tell(&self.scripts.stay, visits, Some(lapse.as_micros() as u64)).await
+        let calls = by_host(visits, |visit| &visit.key).into_iter().map(|(key, places)| {
+            let mut call = self.scripts.stay.key(keys::rate_limit(key));
+            call.arg(lapse.as_micros() as u64);
+            for at in places {
+                call.arg(token(visits[at].token));
+            }
+            async move { self.run::<()>(&call).await }
+        });
+        try_join_all(calls).await.map(drop)
     }
 
-    async fn leave(&self, visits: &[Visit]) -> Result<()> {
-        self.tell(&self.scripts.leave, visits, None).await
+    async fn leave(&self, ended: &[Ended]) -> Result<()> {
+        let calls = by_host(ended, |ended| &ended.visit.key).into_iter().map(|(key, places)| {
+            let mut call = self.scripts.leave.key(keys::rate_limit(key));
+            for at in places {
+                call.arg(token(ended[at].visit.token)).arg(u8::from(ended[at].is_welcome));
+            }
+            async move { self.run::<()>(&call).await }
+        });
+        try_join_all(calls).await.map(drop)
     }
 
     async fn push_back(&self, key: &HostKey, refusal: &Refusal) -> Result<UnixMs> {
         let mut call = self.scripts.push.key(keys::rate_limit(key));
-        call.arg(refusal.asked.map_or(0, |asked| asked.as_micros() as u64))
-            .arg(refusal.base.as_micros() as u64)
-            .arg(refusal.jitter)
+        let Leave { asked, base, jitter, most } = refusal.leave;
+        call.arg(asked.map_or(0, |asked| asked.as_micros() as u64))
+            .arg(base.as_micros() as u64)
+            .arg(jitter)
+            .arg(most.as_micros() as u64)
             .arg(refusal.status);
         let wait: u64 = self.run(&call).await?;
         let until = UnixMs::now().plus(Duration::from_micros(wait));

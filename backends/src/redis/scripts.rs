@@ -123,17 +123,19 @@ impl HostScripts {
 
 /// The constants that both engines share; times are in microseconds.
 fn host_constants() -> String {
-    use trawl_common::gcra::{EARLY, FORGIVEN_AFTER, HONOURED, HORIZON, LEAD, MAX_BACKOFF, MIN_STEP, REACH};
+    use trawl_common::gcra::{
+        EARLY, FORGIVEN_AFTER, HONOURED, HORIZON, LEAD, MIN_STEP, QUANTUM, REACH, TOLERANCE,
+    };
     let constants = [
         ("EARLY", EARLY),
         ("FORGIVEN_AFTER", FORGIVEN_AFTER),
         ("HORIZON", HORIZON),
         ("LEAD", LEAD),
-        ("MAX_BACKOFF", MAX_BACKOFF),
         ("MIN_STEP", MIN_STEP),
+        ("QUANTUM", QUANTUM),
         ("REACH", REACH),
     ];
     let times: String =
         constants.iter().map(|(name, time)| format!("local {name} = {}\n", time.as_micros())).collect();
-    format!("{times}local HONOURED = {HONOURED}\n")
+    format!("{times}local HONOURED, TOLERANCE = {HONOURED}, {TOLERANCE}\n")
 }

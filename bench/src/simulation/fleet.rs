@@ -145,7 +145,7 @@ impl<'a> Fleet<'a> {
             }
             Event::Fetched(worker, message) => {
                 let Url { number, host, .. } = self.urls[message as usize];
-                self.schedules[host as usize].leave(number.into(), self.now);
+                self.schedules[host as usize].leave(number.into(), true, self.now);
                 self.workers[worker as usize].free += 1;
                 self.books.idle += 1;
                 self.books.done(self.urls[message as usize].hops);

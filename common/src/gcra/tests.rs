@@ -133,12 +133,70 @@ fn a_held_slot_is_honoured_in_time_and_void_after() {
     waits(&mut schedule, per_second(1), 1);
     let Slot::Reserved { at, .. } = schedule.reserve(&wish(per_second(1)), START) else { panic!() };
     let held = Wish { held: Some(at), ..wish(per_second(1)) };
-    let before = schedule.clone();
-    assert_eq!(wait(schedule.reserve(&held, START + SECOND / 2)), 500);
-    assert_eq!(schedule.reserve(&held, START + 998_500), Slot::Now, "a timer is no finer than this");
-    assert_eq!(schedule.reserve(&held, START + 1_125_000), Slot::Now);
-    assert_eq!(schedule, before, "an honoured slot reserves nothing anew");
-    assert_eq!(wait(schedule.reserve(&held, START + 1_126_000)), 874);
+    let comes = |after| {
+        let mut schedule = schedule.clone();
+        let slot = schedule.reserve(&held, START + after);
+        (wait(slot), schedule.next - schedule.next.min(seconds(2)))
+    };
+    assert_eq!(comes(SECOND / 2), (500, 0));
+    assert_eq!(comes(998_500), (0, 0), "a timer is no finer than this");
+    assert_eq!(comes(1_500_000), (0, 0), "an honoured slot reserves nothing anew");
+    assert_eq!(comes(1_501_000), (499, SECOND));
+}
+
+#[test]
+fn whoever_is_late_holds_up_those_after_it_until_they_have_caught_up() {
+    let pace = per_second(1);
+    let mut schedule = Schedule::default();
+    let slots: Vec<u64> =
+        (0..8).map(|_| START + 1_000 * wait(schedule.reserve(&wish(pace), START)) as u64).collect();
+    let held = |slot| Wish { held: Some(ms(slot)), ..wish(pace) };
+    let mut asked = vec![START, slots[1] + 400_000];
+    assert_eq!(schedule.reserve(&held(slots[1]), asked[1]), Slot::Now);
+    for &slot in &slots[2..] {
+        let waits = match schedule.reserve(&held(slot), slot) {
+            Slot::Reserved { wait, at } => {
+                let then = slot + micros(wait);
+                assert_eq!(schedule.reserve(&Wish { held: Some(at), ..wish(pace) }, then), Slot::Now);
+                then
+            }
+            slot_or_not => {
+                assert_eq!(slot_or_not, Slot::Now);
+                slot
+            }
+        };
+        asked.push(waits);
+    }
+    let gaps: Vec<u64> = asked.windows(2).map(|pair| (pair[1] - pair[0]) / 1_000).collect();
+    assert_eq!(gaps, [1_400, 875, 875, 875, 975, 1_000, 1_000]);
+}
+
+#[test]
+fn a_rate_that_no_timer_is_fine_enough_for_is_reached_and_kept_over_a_quantum() {
+    for rate in [100, 300, 500, 1_000, 5_000] {
+        let pace = per_second(rate);
+        let mut schedule = Schedule::default();
+        let mut asked: Vec<u64> = Vec::new();
+        let mut asks: std::collections::BTreeSet<(u64, u64, Option<UnixMs>)> =
+            (0..u64::from(2 * rate)).map(|url| (START, url, None)).collect();
+        while let Some((now, url, held)) = asks.pop_first() {
+            match schedule.reserve(&Wish { held, ..wish(pace) }, now) {
+                Slot::Now => asked.push(now),
+                // Some are on time, some up to 40 ms late.
+                Slot::Reserved { wait, at } => {
+                    asks.insert((now + micros(wait) + 7_919 * url % 40_000, url, Some(at)));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let took = (asked[asked.len() - 1] - START) as f64 / SECOND as f64;
+        assert!(took <= 2.0 * 1.05, "{rate}/s: {took} s for 2");
+        let allowed = (u64::from(rate) * micros(QUANTUM) / SECOND) as usize + 1;
+        for start in 0..asked.len() {
+            let within = asked[start..].iter().take_while(|&&at| at < asked[start] + micros(QUANTUM)).count();
+            assert!(within <= 2 * allowed, "{rate}/s: {within} in a quantum");
+        }
+    }
 }
 
 #[test]
@@ -177,7 +235,7 @@ fn no_more_are_under_way_at_once_than_the_pace_allows() {
     assert_eq!(schedule.reserve(&token(2), START), Slot::Now);
     assert_eq!(wait(schedule.reserve(&token(3), START)), 5);
     assert_eq!(schedule.reserve(&token(2), START), Slot::Now, "it has its place already");
-    schedule.leave(1, START + 1_000);
+    schedule.leave(1, true, START + 1_000);
     assert_eq!(schedule.reserve(&token(3), START + 1_000), Slot::Now);
     assert!(wait(schedule.reserve(&token(4), START + 1_000)) > 0);
     let much_later = seconds(31);
@@ -196,7 +254,7 @@ fn a_host_that_asks_for_it_is_left_alone_by_all() {
     let mut schedule = Schedule::default();
     waits(&mut schedule, per_second(1), 1);
     let Slot::Reserved { at, .. } = schedule.reserve(&wish(per_second(1)), START) else { panic!() };
-    let until = schedule.push_back(Some(Duration::from_secs(20)), Duration::from_secs(30), 0.0, START);
+    let until = schedule.push_back(&leave(Some(20)), START);
     assert_eq!(until, seconds(20));
     let held = Wish { held: Some(at), ..wish(per_second(1)) };
     assert_eq!(wait(schedule.reserve(&held, seconds(1))), 19_000, "a slot reserved before is void");
@@ -205,36 +263,74 @@ fn a_host_that_asks_for_it_is_left_alone_by_all() {
     assert_eq!(wait(unlimited), 19_000);
 }
 
+/// For so many seconds, or for 30 at first and an hour at most.
+fn leave(asked: Option<u64>) -> Leave {
+    Leave {
+        asked: asked.map(Duration::from_secs),
+        base: Duration::from_secs(30),
+        jitter: 0.0,
+        most: Duration::from_secs(3_600),
+    }
+}
+
 #[test]
-fn a_back_off_doubles_each_time_up_to_a_day_and_is_forgiven_after_a_calm_time() {
+fn a_back_off_doubles_each_time_in_a_row_up_to_its_limit_and_is_forgiven_after_a_calm_time() {
     let mut schedule = Schedule::default();
-    let base = Duration::from_secs(30);
     let mut now = START;
     let mut waits = Vec::new();
     for _ in 0..16 {
-        let until = schedule.push_back(None, base, 0.0, now);
+        let until = schedule.push_back(&leave(None), now);
         waits.push((until - now) / SECOND);
         now = until + 1;
     }
     assert_eq!(waits[..4], [30, 60, 120, 240]);
-    assert_eq!(waits[12..], [86_400; 4]);
-    now += micros(MAX_BACKOFF);
-    assert_eq!(schedule.push_back(None, base, 0.0, now) - now, 30 * SECOND);
-    let stretched = Schedule::default().push_back(None, base, 1.0, START) - START;
+    assert_eq!(waits[7..], [3_600; 9]);
+    now += micros(leave(None).most);
+    assert_eq!(schedule.push_back(&leave(None), now) - now, 30 * SECOND);
+    let stretched = Schedule::default().push_back(&Leave { jitter: 1.0, ..leave(None) }, START) - START;
     assert_eq!(stretched, 45 * SECOND);
+}
+
+#[test]
+fn an_answer_ends_a_streak_of_refusals() {
+    let mut schedule = Schedule::default();
+    let mut now = START;
+    for _ in 0..20 {
+        let until = schedule.push_back(&leave(None), now);
+        assert_eq!(until - now, 30 * SECOND);
+        // What was under way beside it says nothing about later ones.
+        schedule.leave(7, true, now + 1);
+        assert_eq!(schedule.backoff.strikes, 1);
+        now = until + SECOND;
+        schedule.leave(8, true, now);
+    }
+    let until = schedule.push_back(&leave(None), now);
+    schedule.leave(9, false, until);
+    assert_eq!(schedule.push_back(&leave(None), until) - until, 60 * SECOND);
+}
+
+#[test]
+fn a_time_that_the_host_names_is_kept_and_doubles_nothing() {
+    let mut schedule = Schedule::default();
+    let mut now = START;
+    for _ in 0..20 {
+        let until = schedule.push_back(&leave(Some(2)), now);
+        assert_eq!(until - now, 2 * SECOND);
+        now = until;
+    }
+    assert_eq!(schedule.push_back(&leave(None), now) - now, 30 * SECOND);
+    assert_eq!(Schedule::default().push_back(&leave(Some(86_400)), START), seconds(3_600));
 }
 
 #[test]
 fn what_was_under_way_together_counts_as_one_refusal() {
     let mut schedule = Schedule::default();
-    let mut push = |asked: Option<u64>, now| {
-        schedule.push_back(asked.map(Duration::from_secs), Duration::from_secs(30), 0.0, now)
-    };
+    let mut push = |asked: Option<u64>, now| schedule.push_back(&leave(asked), now);
     assert_eq!(push(None, START), seconds(30));
     assert_eq!(push(None, seconds(1)), seconds(30));
     assert_eq!(push(Some(5), seconds(1)), seconds(30), "it cannot be shortened");
     assert_eq!(push(Some(100), seconds(1)), seconds(101));
-    assert_eq!(push(Some(u64::MAX), seconds(2)), seconds(2) + micros(MAX_BACKOFF));
+    assert_eq!(push(Some(u64::MAX), seconds(2)), seconds(3_602));
     assert_eq!(schedule.backoff.strikes, 1);
 }
 
@@ -253,7 +349,7 @@ fn a_schedule_is_past_when_it_says_what_a_new_one_says() {
     waits(&mut schedule, per_second(1), 2);
     assert!(!schedule.is_past(seconds(1)));
     assert!(schedule.is_past(seconds(2)));
-    schedule.push_back(None, Duration::from_secs(30), 0.0, START);
+    schedule.push_back(&leave(None), START);
     assert!(!schedule.is_past(seconds(31)), "how often it asked is remembered for a while");
     assert!(schedule.is_past(seconds(330)));
 }
@@ -292,8 +388,8 @@ proptest! {
         for (gap, what, token) in steps {
             now += gap;
             match what {
-                0 => schedule.leave(token, now),
-                1 => drop(schedule.push_back(None, Duration::from_secs(1), 0.5, now)),
+                0 => schedule.leave(token, token % 2 == 0, now),
+                1 => drop(schedule.push_back(&Leave { jitter: 0.5, ..leave(Some(token)) }, now)),
                 _ => {
                     let slot = schedule.reserve(&Wish { token, ..wish(pace) }, now);
                     if slot == Slot::Now {
@@ -313,5 +409,6 @@ fn who_missed_slots_has_longer_to_use_the_next() {
     assert_eq!(pace.grace(0), Some(Duration::from_micros(62_500)));
     assert_eq!(pace.grace(4), Some(Duration::from_millis(240)));
     assert_eq!(pace.grace(60), Some(Duration::from_millis(960)));
+    assert_eq!(per_second(500).grace(0), Some(QUANTUM));
     assert_eq!(Pace::UNLIMITED.grace(0), None);
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::Result;
-use crate::gcra::{Slot, Wish};
+use crate::gcra::{Leave, Slot, Wish};
 use crate::host::HostKey;
 use crate::time::UnixMs;
 use crate::url::Origin;
@@ -22,7 +22,7 @@ pub trait Hosts: Send + Sync {
     async fn stay(&self, visits: &[Visit], lapse: Duration) -> Result<()>;
 
     /// Notes that requests are over, and their places free.
-    async fn leave(&self, visits: &[Visit]) -> Result<()>;
+    async fn leave(&self, ended: &[Ended]) -> Result<()>;
 
     /// Notes that a host wants to be left alone. Returns when it may be asked again, by this machine's clock.
     async fn push_back(&self, key: &HostKey, refusal: &Refusal) -> Result<UnixMs>;
@@ -63,7 +63,7 @@ pub struct Ask {
     pub wish: Wish,
 }
 
-/// A request that is over.
+/// A request that was let go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit {
     /// In whose schedule.
@@ -72,17 +72,22 @@ pub struct Visit {
     pub token: u64,
 }
 
+/// A request that is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Which.
+    pub visit: Visit,
+    /// Whether the host answered it, and did not want to be left alone: then a streak of refusals is over.
+    pub is_welcome: bool,
+}
+
 /// An answer of a host that wants to be left alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refusal {
     /// The status of the answer.
     pub status: u16,
-    /// For how long, if it says so (`Retry-After`, RFC 9110 10.2.3).
-    pub asked: Option<Duration>,
-    /// For how long at first, if it does not.
-    pub base: Duration,
-    /// Spreads the end of back-offs that it does not time; 0 to 1.
-    pub jitter: f64,
+    /// For how long; what it asked for is its `Retry-After` (RFC 9110 10.2.3).
+    pub leave: Leave,
 }
 
 /// What is known of an origin's robots.txt.
@@ -133,7 +138,7 @@ pub struct HostBackoff {
     pub since: UnixMs,
     /// When it may be asked again.
     pub until: UnixMs,
-    /// How many times in a row it did.
+    /// How many times in a row it did without saying for how long.
     pub strikes: u32,
     /// The status that it answered.
     pub status: u16,

@@ -19,7 +19,9 @@ pub use frontier::{
     Claim, Discovery, Finish, Frontier, Heard, Heartbeat, Linking, MAX_STARTS, Mark, NewUrl, Parking, Probe,
     Start, Sweep, Taken, Terms, WorkerState,
 };
-pub use hosts::{Ask, HostBackoff, HostControl, HostState, Hosts, Refusal, RobotsEntry, RobotsFile, Visit};
+pub use hosts::{
+    Ask, Ended, HostBackoff, HostControl, HostState, Hosts, Refusal, RobotsEntry, RobotsFile, Visit,
+};
 pub use pages::{Pages, Walk};
 pub use queue::{Consumer, Content, Delivery, Parked, Queue, Receipt};
 pub use sink::{Outlets, Page, Sink};

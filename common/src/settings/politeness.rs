@@ -11,7 +11,8 @@ use crate::rate::{Rate, Unit};
 use crate::spider::Manner;
 use crate::url::Host;
 
-/// How many requests are under way to a host with a rate, unless settings say otherwise.
+/// How many requests are under way to a host with a rate, unless settings say otherwise: so many, or as many as its rate
+/// starts in a second, so that a host that answers within one is asked as often as that says.
 const PLACES: u32 = 8;
 
 /// `[politeness]`
@@ -23,16 +24,20 @@ pub struct Politeness {
     /// How many requests may follow each other without a gap after a quiet time.
     pub burst: u32,
     /// How many requests to one host may be under way at once, from all workers together; 0 for any number. Unless it
-    /// is set, a host with a rate has eight, and one without has any number.
+    /// is set, a host with a rate has eight, or as many as that starts in a second, and one without has any number.
     pub concurrency: Option<u32>,
     /// Whether robots.txt is obeyed.
     pub robots: bool,
     /// The longest delay between two requests that a robots.txt can ask for.
     #[serde(with = "duration")]
     pub max_crawl_delay: Duration,
-    /// How long a host is left alone that answers 429 or 503 and does not say for how long; it doubles each time.
+    /// How long a host is left alone that answers 429 or 503 and does not say for how long; it doubles each time in a
+    /// row, that is without any other answer between.
     #[serde(with = "duration")]
     pub backoff: Duration,
+    /// For how long a host is left alone at most, whatever it says; then it is asked once more.
+    #[serde(with = "duration")]
+    pub max_backoff: Duration,
     /// What shares one rate.
     pub share: Share,
     /// What differs for some hosts; the first that fits decides.
@@ -99,7 +104,7 @@ impl Politeness {
         let rate = rule.and_then(|rule| rule.rate).unwrap_or(self.rate);
         let burst = rule.and_then(|rule| rule.burst).unwrap_or(self.burst);
         let concurrency = rule.and_then(|rule| rule.concurrency).or(self.concurrency);
-        let concurrency = concurrency.unwrap_or(if rate == Rate::Unlimited { 0 } else { PLACES });
+        let concurrency = concurrency.unwrap_or_else(|| places(rate));
         let key = match (rule.and_then(|rule| rule.group.as_deref()), self.share) {
             (Some(group), _) => HostKey::group(group),
             (None, Share::Host) => HostKey::host(host),
@@ -113,6 +118,12 @@ impl Politeness {
     }
 }
 
+/// How many requests are under way at once by a rate alone.
+fn places(rate: Rate) -> u32 {
+    let in_a_second = |interval: Duration| (1.0 / interval.as_secs_f64()).ceil() as u32;
+    rate.interval().map_or(0, |interval| in_a_second(interval).max(PLACES))
+}
+
 impl Default for Politeness {
     fn default() -> Self {
         Self {
@@ -122,6 +133,7 @@ impl Default for Politeness {
             robots: true,
             max_crawl_delay: Duration::from_secs(60),
             backoff: Duration::from_secs(30),
+            max_backoff: Duration::from_secs(3_600),
             share: Share::Host,
             host: Vec::new(),
         }
@@ -156,9 +168,11 @@ mod tests {
         let places = |politeness: &Politeness| manners(politeness, "example.com").pace.concurrency;
         let unlimited = Politeness { rate: Rate::Unlimited, ..Politeness::default() };
         let few = Politeness { concurrency: Some(3), ..unlimited.clone() };
+        let quick =
+            Politeness { rate: Rate::Limited { count: 500, per: Unit::Second }, ..Politeness::default() };
         assert_eq!(
-            [Politeness::default(), unlimited, few].map(|politeness| places(&politeness)),
-            [PLACES, 0, 3]
+            [Politeness::default(), quick, unlimited, few].map(|politeness| places(&politeness)),
+            [PLACES, 500, 0, 3]
         );
     }
 

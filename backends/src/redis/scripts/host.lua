@@ -1,5 +1,5 @@
 -- One host's schedule, a hash that reads well in redis-cli. Instants and times are in us:
---   next line interval latency; since until strikes (and the status) of the latest back-off; blocked (since when, ms);
+--   next taken line interval latency; since until strikes (and the status) of the latest back-off; blocked (since when, ms);
 --   minute and requests (slots given in it); p:<token> = since until, for each request under way.
 -- The arithmetic is that of common/src/gcra.rs, and so are the names in capitals, which come before this text.
 local function now_us()
@@ -11,7 +11,7 @@ local function int(number)
   return string.format('%.0f', number)
 end
 
-local NUMBERS = {'next', 'line', 'latency', 'since', 'until', 'strikes', 'minute', 'requests'}
+local NUMBERS = {'next', 'taken', 'line', 'latency', 'since', 'until', 'strikes', 'minute', 'requests'}
 
 local function load(key)
   local kept = redis.call('HGETALL', key)
@@ -43,7 +43,7 @@ local function expire(key, host, now)
     redis.call('PERSIST', key)
     return
   end
-  local last = math.max(host.next, host.line, host['until'] > 0 and host['until'] + calm(host) or 0)
+  local last = math.max(host.next, host.taken, host.line, host['until'] > 0 and host['until'] + calm(host) or 0)
   for _, place in pairs(host.places) do
     last = math.max(last, place.till)
   end

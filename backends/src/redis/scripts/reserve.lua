@@ -29,6 +29,22 @@ local function effective(interval, concurrency)
   return math.max(interval, concurrency > 0 and math.floor(host.latency / concurrency) or 0)
 end
 
+-- From one request to the next while those who came late to their slots catch up.
+local function step(interval)
+  return interval - math.floor(interval / TOLERANCE)
+end
+
+-- The first instant at which another request is not too early after those that were let go. Without a rate, any is.
+local function earliest(wish, interval)
+  local quantum = interval < QUANTUM and QUANTUM or 0
+  return wish.interval > 0 and host.taken - step(interval) * (wish.burst - 1) - quantum or 0
+end
+
+local function honours(held, interval)
+  local honoured = interval < QUANTUM and QUANTUM or math.floor(interval / HONOURED)
+  return now <= held + honoured and held >= host['until'] and held <= now + 2 * HORIZON
+end
+
 local function reserved(slot)
   return {1, int(slot - now), int(math.ceil(slot / 1000))}
 end
@@ -46,6 +62,7 @@ local function enter(wish, interval)
     set('next', math.max(host.next, slot + math.max(interval, math.floor(MIN_STEP / wish.concurrency))))
     return reserved(slot)
   end
+  set('taken', math.max(host.taken, now) + step(interval))
   if wish.concurrency > 0 then
     host.places[wish.token] = {since = now, till = now + wish.lapse}
     host.under_way = host.under_way + 1
@@ -78,12 +95,13 @@ local function reserve(wish)
     forget(wish.token)
   end
   local interval = effective(wish.interval, wish.concurrency)
-  if wish.held and now <= wish.held + math.floor(interval / HONOURED) and wish.held >= host['until']
-      and wish.held <= now + 2 * HORIZON then
-    return wish.held > now + EARLY and reserved(wish.held) or enter(wish, interval)
+  local ready = earliest(wish, interval)
+  if wish.held and honours(wish.held, interval) then
+    local slot = math.max(wish.held, ready)
+    return slot > now + EARLY and reserved(slot) or enter(wish, interval)
   end
   local free = wish.interval > 0 and host.next - interval * (wish.burst - 1) or 0
-  local slot = math.max(now, free, host['until'])
+  local slot = math.max(now, free, host['until'], ready)
   if slot < now + REACH and host.line > 0 then
     set('line', 0)
   end
@@ -96,7 +114,7 @@ local function reserve(wish)
   end
   local answer = slot > now and reserved(slot) or enter(wish, interval)
   if slot > now or answer[1] == 0 then
-    set('next', math.max(host.next, now, host['until']) + interval)
+    set('next', math.max(host.next, now, host['until'], ready) + interval)
   end
   return answer
 end
