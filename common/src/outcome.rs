@@ -145,8 +145,6 @@ pub enum Outcome {
         /// When.
         until: UnixMs,
     },
-    /// Nothing to do: finished before, or parked with a message of its own.
-    Dropped,
     /// Given back untouched, for any worker to take again.
     Released,
 }

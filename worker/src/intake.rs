@@ -24,6 +24,7 @@ use crate::job::{Job, Ready, claim};
 use crate::refusal;
 use crate::robots::{self, Learnt};
 use crate::settlement::Settlement;
+use crate::store;
 use crate::turn::{Turn, turns};
 
 /// What fails while the queue is away.
@@ -186,6 +187,10 @@ impl Intake {
                         self.let_be(message, Outcome::Deferred { until }).await;
                         continue;
                     };
+                    if let Some(until) = store::put_off(&self.shared, &spider) {
+                        self.let_be(message, Outcome::Deferred { until }).await;
+                        continue;
+                    }
                     let is_expired = message.is_expired(now);
                     let job = Job { message, attempts, starts, misses: 0, spider };
                     match is_expired {
@@ -196,7 +201,11 @@ impl Intake {
                 Heard::SendAgain => self.let_be(message, Outcome::SentAgain).await,
                 Heard::Wait { until } => self.let_be(message, Outcome::Waits { until }).await,
                 Heard::Full => self.let_be(message, Outcome::Skipped(Skip::Limit)).await,
-                Heard::Drop => self.let_be(message, Outcome::Dropped).await,
+                // Let go at once: its own message may come at any time, and is not to join it.
+                Heard::Drop => {
+                    let receipts = self.shared.hands.let_go(&claim(&message));
+                    self.pass_on(Settlement::Dropped(receipts)).await;
+                }
                 Heard::Unknown => self.refuse(&message).await,
             }
         }

@@ -95,8 +95,8 @@ impl Hands {
     }
 
     /// Whether a URL has been in hand for at least `age`, or is not in hand at all.
-    pub(crate) fn is_older(&self, claim: &Claim, age: Duration) -> bool {
-        self.held().get(&key(&claim.crawl, &claim.url)).is_none_or(|held| held.since.elapsed() >= age)
+    pub(crate) fn is_older(&self, message: &Message, age: Duration) -> bool {
+        self.held().get(&key(&message.crawl, &message.url)).is_none_or(|held| held.since.elapsed() >= age)
     }
 
     /// The messages that have been in hand for at least `age`.

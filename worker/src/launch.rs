@@ -20,6 +20,7 @@ use crate::gather::MOMENT;
 use crate::job::{Job, Ready};
 use crate::process::process;
 use crate::settlement::Settlement;
+use crate::store;
 
 /// How long a URL waits, about, whose crawl has as many pages under way as it may still do.
 const AWAITED: Duration = Duration::from_secs(2);
@@ -127,11 +128,28 @@ impl Exits {
     }
 }
 
+/// Takes out the jobs whose spiders' sinks have to take something first.
+fn put_off(shared: &Shared, jobs: &mut Vec<Ready>) -> Vec<(Job, UnixMs)> {
+    let (mut off, mut rest) = (Vec::new(), Vec::with_capacity(jobs.len()));
+    for ready in jobs.drain(..) {
+        match store::put_off(shared, &ready.job.spider) {
+            Some(until) => off.push((ready.job, until)),
+            None => rest.push(ready),
+        }
+    }
+    *jobs = rest;
+    off
+}
+
 /// Counts the starts, acknowledges early where the lane says so, and returns the jobs that may begin; those whose slot has
 /// passed while they waited for a fetch slot need another.
 async fn start(shared: &Shared, jobs: &mut Vec<Ready>, exits: &Exits) -> Vec<Ready> {
     for Ready { job, .. } in jobs.extract_if(.., |ready| ready.ticket.is_void()) {
         exits.miss(job).await;
+    }
+    for (mut job, until) in put_off(shared, jobs) {
+        job.message.slot = None;
+        exits.settle(job, Outcome::Deferred { until }).await;
     }
     if jobs.is_empty() {
         return Vec::new();

@@ -7,7 +7,8 @@
 //! 2. `launch`: counts the start, acknowledges early where the lane says so, and runs in a free slot
 //! 3. `process`: what it can `recall` of the page, response cache or fetch ([`trawl_web`]), then `parse` calls
 //!    [`trawl_extract`];
-//! 4. `settle`: stores the items, admits the `links`, writes down `remarks`, ends or parks the record, and acknowledges.
+//! 4. `store`: puts what the page yielded into the sinks of its spider;
+//! 5. `settle`: admits the `links`, writes down `remarks`, ends or parks the record, and acknowledges.
 //!
 //! Beside them, `pulse` shows that the worker lives, keeps what it holds, and sends lost URLs on their way again.
 
@@ -29,6 +30,7 @@ mod robots;
 mod settle;
 mod settlement;
 mod spiders;
+mod store;
 mod tally;
 mod ticket;
 mod turn;
@@ -132,14 +134,15 @@ pub async fn run(
     let in_hand = usize::from(shared.settings.worker.prefetch) * Line::ALL.len();
     let (ready, to_launch) = mpsc::channel(ready_room(concurrency));
     let (suspects, to_launch_alone) = mpsc::channel(in_hand);
+    let (store, to_store) = mpsc::channel(SETTLEMENTS_AHEAD);
     let (settle, to_settle) = mpsc::channel(SETTLEMENTS_AHEAD);
     let (missed, to_queue_up) = mpsc::unbounded_channel();
     let intake = Intake::new(
         Arc::clone(&shared),
-        intake::Exits { ready, suspects, settle: settle.clone() },
+        intake::Exits { ready, suspects, settle: store.clone() },
         to_queue_up,
     );
-    let exits = launch::Exits { missed, settle };
+    let exits = launch::Exits { missed, settle: store };
     // Each ends when the one before it has ended and its channel is empty; all with this function.
     let mut pipeline = JoinSet::new();
     pipeline.spawn(intake.run(stop.clone()));
@@ -147,6 +150,7 @@ pub async fn run(
         pipeline.spawn(launch::run(Arc::clone(&shared), jobs, exits.clone(), stop.clone(), company));
     }
     drop(exits);
+    pipeline.spawn(store::run(Arc::clone(&shared), to_store, settle));
     pipeline.spawn(settle::run(Arc::clone(&shared), to_settle));
     let too_late = async {
         stop.cancelled().await;

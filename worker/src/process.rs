@@ -196,6 +196,7 @@ async fn read(
             (spider.fetcher.request_headers(&base, &validators), response)
         }),
     };
+    let page = (keeps_responses || !page.items.is_empty()).then_some(page);
     Ok(Some((Yield { spider: Arc::clone(spider), page, links, landed, bytes, missing }, remark)))
 }
 

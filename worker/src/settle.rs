@@ -6,14 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::join_all;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tracing::{debug, info};
 use trawl_common::letter::{Cause, DeadLetter, Note};
 use trawl_common::message::{Malformed, Message};
 use trawl_common::names::CrawlRef;
 use trawl_common::outcome::{Class, Failure, Outcome, Reason, Terminal};
-use trawl_common::ports::{Claim, Finish, Linking, NewUrl, Page, Parked, Parking, Probe, Receipt};
+use trawl_common::ports::{Claim, Finish, Linking, NewUrl, Parked, Parking, Probe, Receipt};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
@@ -23,7 +22,6 @@ use crate::job::claim;
 use crate::links;
 use crate::remarks::{Remark, Remarks};
 use crate::settlement::{Settled, Settlement, Yield};
-use crate::spiders::Loaded;
 
 /// How many outcomes are settled in one step at most.
 const BATCH: usize = 256;
@@ -36,6 +34,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Set
         for settlement in batch.drain(..) {
             match settlement {
                 Settlement::Url(settled) => plan.add(&shared, *settled),
+                Settlement::Dropped(receipts) => plan.receipts.extend(receipts),
                 Settlement::Probe(probe, receipt) => plan.pass(probe, receipt),
                 Settlement::Malformed(malformed, receipt) => plan.refuse(&shared, malformed, receipt),
             }
@@ -64,8 +63,6 @@ struct Ending {
     finish: Finish,
     /// Why it is a dead letter, if it is one.
     cause: Option<Cause>,
-    /// What goes to the sinks of its spider.
-    page: Option<(Arc<Loaded>, Page)>,
     /// What its page links to: first what was found, then what the frontier took of it.
     links: Vec<NewUrl>,
     remark: Option<Remark>,
@@ -74,7 +71,7 @@ struct Ending {
 impl Ending {
     fn new(message: Message, terminal: Terminal, remark: Option<Remark>) -> Self {
         let finish = Finish::new(claim(&message), terminal);
-        Self { message, finish, cause: None, page: None, links: Vec::new(), remark }
+        Self { message, finish, cause: None, links: Vec::new(), remark }
     }
 
     /// What other programs are told of it.
@@ -100,18 +97,17 @@ struct Plan {
 }
 
 impl Plan {
-    /// A URL that ends stays in hand until it has ended, so that a copy of its message joins it; one that goes on its
-    /// way is let go before, so that its next message does not.
+    /// A URL stays in hand, and its lease is extended, until it has ended or its next message is about to be sent: a copy of
+    /// its message joins it, the next one is not to.
     fn add(&mut self, shared: &Shared, settled: Settled) {
         let Settled { message, attempts, outcome, yielded, remark, slot } = settled;
         self.slots.extend(slot);
         match outcome {
             Outcome::Done => {
                 let mut ending = Ending::new(message, Terminal::Done, remark);
-                if let Some(Yield { spider, page, links, landed, bytes, missing }) = yielded {
+                if let Some(Yield { links, landed, bytes, missing, .. }) = yielded {
                     ending.finish = Finish { landed, bytes, missing, ..ending.finish };
                     ending.links = links;
-                    ending.page = Some((spider, page));
                 }
                 self.endings.push(ending);
             }
@@ -132,22 +128,20 @@ impl Plan {
             Outcome::Retry(_, until) => self.park(shared, message, until, true),
             Outcome::Deferred { until } => self.park(shared, message, until, false),
             Outcome::Waits { until } => {
-                self.receipts.extend(shared.hands.let_go(&claim(&message)));
                 // A slot that is still to come then is good: whoever holds the URL now, and keeps it no more, has not
                 // used it.
                 let slot = message.slot.filter(|&slot| slot > until);
                 let message = Message { until: Some(until), slot, ..message };
                 self.waiting.push(Parked { message, until });
             }
-            Outcome::SentAgain => self.send_again(shared, message),
-            Outcome::Dropped => self.receipts.extend(shared.hands.let_go(&claim(&message))),
+            Outcome::SentAgain => self.messages.push(message),
             Outcome::Released => self.release(shared, message),
         }
     }
 
     fn release(&mut self, shared: &Shared, message: Message) {
         let claim = claim(&message);
-        let receipts = shared.hands.let_go(&claim);
+        let receipts = shared.hands.receipts(&claim);
         if receipts.is_empty() {
             // Its message was acknowledged when it began: it needs a new one.
             self.park(shared, message, UnixMs::now(), false);
@@ -183,7 +177,6 @@ impl Plan {
 
     fn park(&mut self, shared: &Shared, message: Message, until: UnixMs, failed: bool) {
         let claim = claim(&message);
-        self.receipts.extend(shared.hands.let_go(&claim));
         let mut message = Message { until: Some(until), ..message };
         if failed {
             // It starts afresh, while a deferred one keeps its slot and how far redirects have led it.
@@ -193,14 +186,15 @@ impl Plan {
         self.parkings.push((Parking { claim, until: wake, failed }, message, until));
     }
 
-    /// For what another holds, or the store has forgotten.
-    fn send_again(&mut self, shared: &Shared, message: Message) {
-        self.receipts.extend(shared.hands.let_go(&claim(&message)));
-        self.messages.push(message);
+    /// For a URL whose next message is about to be sent.
+    fn let_go(&mut self, shared: &Shared, message: &Message) {
+        self.receipts.extend(shared.hands.let_go(&claim(message)));
     }
 
+    /// Items are stored by now.
+    ///
     /// 1. Extends the leases of what is to end, and leaves out what is no longer this worker's.
-    /// 2. Stores items and letters.
+    /// 2. Stores dead letters.
     /// 3. Admits what pages link to.
     /// 4. Puts URLs aside: record, message, confirm.
     /// 5. Remembers pages: not before, or the next crawl would take for known what is stored nowhere.
@@ -212,22 +206,27 @@ impl Plan {
     async fn carry_out(mut self, shared: &Shared) {
         let Shared { ports, health, .. } = shared;
         self.extend_leases(shared).await;
-        self.store(shared).await;
         self.send_letters(shared).await;
         self.admit_links(shared).await;
         if !self.parkings.is_empty() {
             self.put_aside(shared).await;
         }
         if !self.waiting.is_empty() {
-            health.until_done("parking", || ports.queue.park(&self.waiting)).await;
+            let waiting = std::mem::take(&mut self.waiting);
+            waiting.iter().for_each(|parked| self.let_go(shared, &parked.message));
+            health.until_done("parking", || ports.queue.park(&waiting)).await;
         }
         self.remember(shared).await;
         self.finish(shared).await;
         if !self.messages.is_empty() {
-            health.until_done("sending again", || ports.queue.publish(&self.messages)).await;
+            let messages = std::mem::take(&mut self.messages);
+            messages.iter().for_each(|message| self.let_go(shared, message));
+            health.until_done("sending again", || ports.queue.publish(&messages)).await;
         }
         if !self.releases.is_empty() {
             health.until_done("giving back", || ports.frontier.release(&shared.id, &self.releases)).await;
+            let late = self.releases.iter().flat_map(|claim| shared.hands.let_go(claim));
+            self.receipts_to_release.extend(late);
         }
         if !self.probes.is_empty() {
             health.until_done("noting probes", || ports.frontier.passed(&self.probes)).await;
@@ -243,7 +242,7 @@ impl Plan {
     /// What has been in hand for long may be another's by now, and nobody takes a dead letter back.
     async fn extend_leases(&mut self, shared: &Shared) {
         let is_in_doubt = |ending: &Ending| {
-            ending.cause.is_some() || shared.hands.is_older(&ending.finish.claim, lease_period(shared))
+            ending.cause.is_some() || shared.hands.is_older(&ending.message, lease_period(shared))
         };
         let (in_doubt, sure) = std::mem::take(&mut self.endings).into_iter().partition(is_in_doubt);
         self.endings = sure;
@@ -251,24 +250,8 @@ impl Plan {
         for (ending, is_held) in in_doubt.into_iter().zip(extend_leases(shared, &messages).await) {
             match is_held {
                 true => self.endings.push(ending),
-                false => self.send_again(shared, ending.message),
+                false => self.messages.push(ending.message),
             }
-        }
-    }
-
-    async fn store(&mut self, shared: &Shared) {
-        let mut all: Vec<(Arc<Loaded>, Vec<Page>)> = Vec::new();
-        for (spider, page) in self.endings.iter_mut().filter_map(|ending| ending.page.take()) {
-            match all.iter_mut().find(|(other, _)| Arc::ptr_eq(other, &spider)) {
-                Some((_, pages)) => pages.push(page),
-                None => all.push((spider, vec![page])),
-            }
-        }
-        for (spider, pages) in &all {
-            // Each sink has its own patience: what one has stored it is not told again because another is away.
-            let storing =
-                spider.sinks.iter().map(|sink| shared.health.until_done(sink.name(), || sink.put(pages)));
-            join_all(storing).await;
         }
     }
 
@@ -293,7 +276,7 @@ impl Plan {
         for (ending, taken) in linking.into_iter().zip(admitted) {
             match taken {
                 Some(links) => self.endings.push(Ending { links, ..ending }),
-                None => self.send_again(shared, ending.message),
+                None => self.messages.push(ending.message),
             }
         }
     }
@@ -305,9 +288,12 @@ impl Plan {
         let parking = || ports.frontier.park(&shared.id, &parkings);
         let held = health.until_done("putting aside", parking).await;
         let mut parked = Vec::with_capacity(held.len());
-        for ((_, message, until), held) in self.parkings.drain(..).zip(held) {
+        for ((_, message, until), held) in std::mem::take(&mut self.parkings).into_iter().zip(held) {
             match held {
-                true => parked.push(Parked { message, until }),
+                true => {
+                    self.let_go(shared, &message);
+                    parked.push(Parked { message, until });
+                }
                 false => self.messages.push(message),
             }
         }
@@ -340,8 +326,8 @@ impl Plan {
         shared.tally.count(&finishes, &ended);
         for (message, ended) in messages.into_iter().zip(ended) {
             match ended {
-                true => self.receipts.extend(shared.hands.let_go(&claim(&message))),
-                false => self.send_again(shared, message),
+                true => self.let_go(shared, &message),
+                false => self.messages.push(message),
             }
         }
     }

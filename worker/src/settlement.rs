@@ -16,6 +16,8 @@ use crate::spiders::Loaded;
 pub(crate) enum Settlement {
     /// A URL, with what its page yielded if it is done.
     Url(Box<Settled>),
+    /// Messages that say nothing new: their URL has ended, or is parked and has a message of its own.
+    Dropped(Vec<Receipt>),
     /// A mark of the fleet's own that came back.
     Probe(Probe, Receipt),
     /// Something that is no message.
@@ -37,8 +39,8 @@ pub(crate) struct Settled {
 pub(crate) struct Yield {
     /// The spider that it was read for.
     pub(crate) spider: Arc<Loaded>,
-    /// What goes to its sinks.
-    pub(crate) page: Page,
+    /// What goes to its sinks; `None` where there is nothing, or it is stored.
+    pub(crate) page: Option<Page>,
     /// What it links to that is to be followed.
     pub(crate) links: Vec<NewUrl>,
     /// Where redirects led to the page.
@@ -80,6 +82,12 @@ impl Settlement {
 }
 
 impl Settled {
+    /// What is to go to the sinks of a spider, if that is still to come.
+    pub(crate) fn take_page(&mut self) -> Option<(Arc<Loaded>, Page)> {
+        let yielded = self.yielded.as_mut()?;
+        Some((Arc::clone(&yielded.spider), yielded.page.take()?))
+    }
+
     pub(crate) fn untouched(message: Message, outcome: Outcome) -> Self {
         Self { message, attempts: 0, outcome, yielded: None, remark: None, slot: None }
     }

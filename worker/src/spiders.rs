@@ -14,6 +14,7 @@ use trawl_extract::Extractor;
 use trawl_web::Fetcher;
 
 use crate::barren::Barren;
+use crate::store::Backlog;
 
 /// A spider, ready to work.
 pub(crate) struct Loaded {
@@ -28,6 +29,8 @@ pub(crate) struct Loaded {
     pub(crate) extractor: Arc<Extractor>,
     pub(crate) barren: Barren,
     pub(crate) sinks: Vec<Arc<dyn Sink>>,
+    /// What waits for these.
+    pub(crate) backlog: Backlog,
 }
 
 /// Why a spider cannot work.
@@ -207,6 +210,7 @@ impl Spiders {
             extractor: Arc::new(extractor),
             barren: Barren::of(&spider),
             sinks: Vec::new(),
+            backlog: Backlog::default(),
             spider,
         })
     }

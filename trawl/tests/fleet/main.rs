@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod items;
+mod stores;
 #[path = "../support/mod.rs"]
 mod support;
 mod zombie;

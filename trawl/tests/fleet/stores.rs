@@ -1,0 +1,119 @@
+//! Sinks that take nothing, or take long.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use serde_json::Value;
+use tokio::process::Command;
+use tokio::time::timeout;
+use trawl_testkit::site::Site;
+
+use crate::support::{Fleet, LIMIT, ends_well};
+
+/// Writes the file of a spider that starts with these paths of a site, and stores in a file of JSON Lines.
+fn write(fleet: &Fleet, name: &str, site: &Site, paths: &[String], sink: &Path) {
+    let folder = fleet.folder.path().join("spiders");
+    fs::create_dir_all(&folder).unwrap();
+    let urls: Vec<String> = paths.iter().map(|path| format!("'{}{path}'", site.origin)).collect();
+    let text =
+        format!("[start]\nurls = [{}]\n[[sinks]]\nkind = 'jsonl'\npath = '{}'\n", urls.join(", "), sink.display());
+    fs::write(folder.join(format!("{name}.toml")), text).unwrap();
+}
+
+/// Has a spider's pages crawled; returns the books of its crawl, which has its name, at the end.
+async fn crawled(fleet: &Fleet, name: &str) -> Value {
+    let waited = fleet.command(&["wait", name, "--json"]).output();
+    serde_json::from_slice(&timeout(LIMIT, waited).await.unwrap().unwrap().stdout).unwrap()
+}
+
+async fn feed(fleet: &Fleet, name: &str) {
+    let words = ["producer", "--spider", name, "--crawl", name, "-q"];
+    assert!(timeout(LIMIT, fleet.command(&words).status()).await.unwrap().unwrap().success());
+}
+
+#[tokio::test]
+async fn a_spider_whose_sink_takes_nothing_holds_up_no_other_and_loses_nothing() {
+    const PAGES: usize = 60;
+    let fleet = Fleet::new().await;
+    let site = Site::serve(2 * PAGES).await;
+    let (stuck, free) = (format!("{}-stuck", fleet.name), format!("{}-free", fleet.name));
+    let paths = |first: usize| -> Vec<String> {
+        (first..first + PAGES).map(|number| format!("/page/{number}")).collect()
+    };
+    let [items, others] = ["items.jsonl", "others.jsonl"].map(|name| fleet.folder.path().join(name));
+    write(&fleet, &stuck, &site, &paths(0), Path::new("/dev/full"));
+    write(&fleet, &free, &site, &paths(PAGES), &others);
+
+    // The pages of the one alone are more than this worker may have in hand.
+    let settings = [("TRAWL__WORKER__PREFETCH", "16"), ("TRAWL__WORKER__SHUTDOWN_TIMEOUT", "1s")];
+    let worker = fleet.worker(&settings);
+    feed(&fleet, &stuck).await;
+    timeout(LIMIT, site.asked_for(1)).await.unwrap();
+    feed(&fleet, &free).await;
+    assert_eq!(crawled(&fleet, &free).await["done"], PAGES);
+    let said = async {
+        loop {
+            let status = fleet.command(&["status"]).output().await.unwrap();
+            let status = String::from_utf8_lossy(&status.stdout).into_owned();
+            if status.contains(&format!("spider {stuck}: jsonl /dev/full")) {
+                return;
+            }
+        }
+    };
+    timeout(LIMIT, said).await.unwrap();
+    ends_well(worker).await;
+
+    write(&fleet, &stuck, &site, &paths(0), &items);
+    let worker = fleet.worker(&settings);
+    let books = crawled(&fleet, &stuck).await;
+    assert_eq!((&books["done"], &books["failed"]), (&PAGES.into(), &0.into()));
+    assert_eq!(fs::read_to_string(&items).unwrap().lines().count(), PAGES);
+    ends_well(worker).await;
+}
+
+/// A full pipe, which takes nothing until it is read.
+fn full_pipe(path: &Path) -> File {
+    const NONBLOCK: i32 = 0o4000;
+    let mut pipe = OpenOptions::new().read(true).write(true).custom_flags(NONBLOCK).open(path).unwrap();
+    loop {
+        match pipe.write(b"\n") {
+            Ok(_) => {}
+            Err(full) if full.kind() == ErrorKind::WouldBlock => return pipe,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_waits_for_a_slow_sink_but_what_it_is_to_store_and_that_stays_in_hand() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(1).await;
+    let path = fleet.folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&path).status().await.unwrap().success());
+    let mut pipe = full_pipe(&path);
+    write(&fleet, &fleet.name, &site, &["/page/0", "/broken"].map(str::to_owned), &path);
+    let worker = fleet.worker(&[("TRAWL__RETRY__BACKOFF", "1s")]);
+    feed(&fleet, &fleet.name).await;
+    // Tried to the last while the other page waits, for several times as long as a lease lasts.
+    timeout(LIMIT, site.asked_for_path("/broken", 4)).await.unwrap();
+    let reading = std::thread::spawn(move || {
+        let mut all = Vec::new();
+        while !all.ends_with(b"}\n") {
+            let mut block = [0; 4096];
+            match pipe.read(&mut block) {
+                Ok(count) => all.extend_from_slice(&block[..count]),
+                Err(empty) if empty.kind() == ErrorKind::WouldBlock => std::thread::yield_now(),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        String::from_utf8(all).unwrap()
+    });
+    let books = crawled(&fleet, &fleet.name).await;
+    assert_eq!((&books["done"], &books["failed"]), (&1.into(), &1.into()));
+    assert_eq!(books["reasons"]["failed:http"], 1, "{books}");
+    assert_eq!(site.log()["/page/0"], 1);
+    assert_eq!(reading.join().unwrap().trim().lines().count(), 1);
+    ends_well(worker).await;
+}

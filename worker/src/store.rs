@@ -1,0 +1,196 @@
+//! What pages yielded, on its way into the sinks of their spiders.
+//!
+//! The pages of each spider are stored by themselves: a sink that is slow or away holds up no other spider, and nothing that
+//! has no items. Nor does a spider whose pages wait take more of a worker than its share: what it is sent goes back to the
+//! ladder until its sinks take something.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use trawl_common::message::Message;
+use trawl_common::outcome::Outcome;
+use trawl_common::ports::Page;
+use trawl_common::time::UnixMs;
+
+use crate::Shared;
+use crate::gather::gather;
+use crate::settle::{extend_leases, lease_period};
+use crate::settlement::{Settled, Settlement};
+use crate::spiders::Loaded;
+
+/// How many pages of a spider are stored in one step at most.
+const BATCH: usize = 256;
+
+/// For so long a URL is put aside at least and at most whose spider's sinks take nothing.
+const PUT_OFF: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
+
+/// How many pages of a spider wait for its sinks, and since when these have taken none.
+#[derive(Default)]
+pub(crate) struct Backlog(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    pages: usize,
+    since: Option<Instant>,
+}
+
+impl Backlog {
+    fn add(&self) {
+        let mut waiting = self.waiting();
+        waiting.pages += 1;
+        waiting.since.get_or_insert_with(Instant::now);
+    }
+
+    fn take_off(&self, pages: usize) {
+        let mut waiting = self.waiting();
+        waiting.pages -= pages;
+        waiting.since = (waiting.pages > 0).then(Instant::now);
+    }
+
+    /// For how long the sinks have taken nothing, where at least `most` pages wait for them.
+    fn stuck_for(&self, most: usize) -> Option<Duration> {
+        let waiting = self.waiting();
+        waiting.since.filter(|_| waiting.pages >= most).map(|since| since.elapsed())
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Until when a URL is put aside whose spider has as many pages waiting for its sinks as may: a quarter of what the broker
+/// sends ahead. It comes back after about as long again as they have waited.
+pub(crate) fn put_off(shared: &Shared, spider: &Loaded) -> Option<UnixMs> {
+    let most = usize::from(shared.settings.worker.prefetch / 4).max(1);
+    let stuck = spider.backlog.stuck_for(most)?.clamp(PUT_OFF.0, PUT_OFF.1);
+    Some(UnixMs::now().plus(stuck.mul_f64(rand::random_range(1.0..1.5))))
+}
+
+/// Hands on what is stored, and at once what has nothing to store, until every sender is gone.
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    mut from: mpsc::Receiver<Settlement>,
+    to: mpsc::Sender<Settlement>,
+) {
+    let mut stores = Stores { shared, to, lines: Vec::new(), storing: JoinSet::new() };
+    let (mut batch, mut is_open) = (Vec::with_capacity(BATCH), true);
+    loop {
+        tokio::select! {
+            Some(stored) = stores.storing.join_next() => match stored {
+                Ok(spider) => stores.is_free(&spider),
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    // Only ever with this task.
+                    Err(_) => return,
+                },
+            },
+            count = gather(&mut from, &mut batch, BATCH), if is_open => is_open = count > 0,
+            else => return,
+        }
+        for settlement in batch.drain(..) {
+            stores.take(settlement).await;
+        }
+        stores.begin();
+    }
+}
+
+/// The pages of one spider that are not being stored yet.
+struct Line {
+    spider: Arc<Loaded>,
+    pages: Vec<(Page, Box<Settled>)>,
+    is_busy: bool,
+}
+
+struct Stores {
+    shared: Arc<Shared>,
+    to: mpsc::Sender<Settlement>,
+    lines: Vec<Line>,
+    storing: JoinSet<Arc<Loaded>>,
+}
+
+impl Stores {
+    async fn take(&mut self, settlement: Settlement) {
+        let mut settled = match settlement {
+            Settlement::Url(settled) => settled,
+            other => return pass_on(&self.to, other).await,
+        };
+        let Some((spider, page)) = settled.take_page() else {
+            return pass_on(&self.to, Settlement::Url(settled)).await;
+        };
+        spider.backlog.add();
+        match self.lines.iter_mut().find(|line| Arc::ptr_eq(&line.spider, &spider)) {
+            Some(line) => line.pages.push((page, settled)),
+            None => self.lines.push(Line { spider, pages: vec![(page, settled)], is_busy: false }),
+        }
+    }
+
+    /// Stores what waits of each spider of which nothing is being stored.
+    fn begin(&mut self) {
+        for line in self.lines.iter_mut().filter(|line| !line.is_busy) {
+            line.is_busy = true;
+            let count = line.pages.len().min(BATCH);
+            let pages: Vec<_> = line.pages.drain(..count).collect();
+            let (shared, to, spider) = (Arc::clone(&self.shared), self.to.clone(), Arc::clone(&line.spider));
+            self.storing.spawn(async move {
+                store(&shared, &spider, pages, &to).await;
+                spider
+            });
+        }
+    }
+
+    fn is_free(&mut self, spider: &Arc<Loaded>) {
+        self.lines.retain_mut(|line| {
+            line.is_busy &= !Arc::ptr_eq(&line.spider, spider);
+            line.is_busy || !line.pages.is_empty()
+        });
+    }
+}
+
+/// 1. Extends the leases of what has been in hand for long: what another holds by now is not stored, and goes round.
+/// 2. Puts the rest into every sink.
+/// 3. Hands all of it on.
+async fn store(
+    shared: &Shared,
+    spider: &Loaded,
+    waiting: Vec<(Page, Box<Settled>)>,
+    to: &mpsc::Sender<Settlement>,
+) {
+    let count = waiting.len();
+    let (mut pages, mut all): (Vec<Page>, Vec<Box<Settled>>) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    let lost = lost(shared, &waiting).await;
+    for (page, mut settled) in waiting {
+        match lost.contains(&settled.message) {
+            true => settled.outcome = Outcome::SentAgain,
+            false => pages.push(page),
+        }
+        all.push(settled);
+    }
+    // Each sink has its own patience: what one has stored it is not told again because another is away.
+    let storing = spider.sinks.iter().filter(|_| !pages.is_empty()).map(async |sink| {
+        let what = format!("spider {}: {}", spider.spider.name, sink.name());
+        shared.health.until_done(&what, || sink.put(&pages)).await;
+    });
+    join_all(storing).await;
+    spider.backlog.take_off(count);
+    for settled in all {
+        pass_on(to, Settlement::Url(settled)).await;
+    }
+}
+
+/// What is no longer this worker's, of pages that have been in hand for long.
+async fn lost(shared: &Shared, waiting: &[(Page, Box<Settled>)]) -> Vec<Message> {
+    let messages = waiting.iter().map(|(_, settled)| &settled.message);
+    let in_doubt: Vec<Message> =
+        messages.filter(|message| shared.hands.is_older(message, lease_period(shared))).cloned().collect();
+    let held = extend_leases(shared, &in_doubt).await;
+    in_doubt.into_iter().zip(held).filter(|(_, held)| !held).map(|(message, _)| message).collect()
+}
+
+async fn pass_on(to: &mpsc::Sender<Settlement>, settlement: Settlement) {
+    // Closed only when the settler is gone, which ends after this.
+    let _ = to.send(settlement).await;
+}
