@@ -160,7 +160,8 @@ async fn store(
     to: &mpsc::Sender<Settlement>,
 ) {
     let count = waiting.len();
-    let (mut pages, mut all): (Vec<Page>, Vec<Box<Settled>>) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    let (mut pages, mut all): (Vec<Page>, Vec<Box<Settled>>) =
+        (Vec::with_capacity(count), Vec::with_capacity(count));
     let lost = lost(shared, &waiting).await;
     for (page, mut settled) in waiting {
         match lost.contains(&settled.message) {

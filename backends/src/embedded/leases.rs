@@ -34,10 +34,12 @@ impl Leases {
 
     /// Prolongs a lease that is held. For no time at all it is given back, and nobody's to end by a sweep.
     pub(super) fn renew(&mut self, lease: &Discovery, ttl: Duration) -> Result<()> {
-        self.check(lease)?;
         if ttl.is_zero() {
             self.give_back(lease);
-        } else if let Some(known) = self.of(lease).find(|known| known.token == lease.token) {
+            return Ok(());
+        }
+        self.check(lease)?;
+        if let Some(known) = self.of(lease).find(|known| known.token == lease.token) {
             known.until = Instant::now() + ttl;
         }
         Ok(())

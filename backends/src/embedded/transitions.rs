@@ -243,14 +243,17 @@ fn end_start(db: &Connection, memory: &Memory, record: &Record) -> Result<()> {
     if memory.hands.has_started(record.id) { records::reset_starts(db, record.id) } else { Ok(()) }
 }
 
-/// A URL is put aside. Returns whether the worker held it.
+/// A URL is put aside. Returns whether the worker held it, or has put it aside by the same word before.
 pub(super) fn park(
     db: &Connection,
     memory: &mut Memory,
     worker: &WorkerId,
     (address, parking): &Addressed<Parking>,
 ) -> Result<bool> {
-    let Some(record) = held(db, memory, worker, address)? else { return Ok(false) };
+    let Sight::Pending(record) = records::sight(db, &mut memory.seen, address)? else { return Ok(false) };
+    if !memory.hands.is_held_by(record.id, worker) {
+        return Ok(!memory.hands.is_held(record.id) && record.due == Some(parking.until));
+    }
     end_start(db, memory, &record)?;
     records::park(db, record.id, parking)?;
     memory.let_go(record.id, record.lane);

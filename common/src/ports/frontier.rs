@@ -41,8 +41,8 @@ pub trait Frontier: Send + Sync {
     /// still be under way to a worker has arrived. Fails as [`Frontier::open`].
     async fn reopen(&self, lost: &Discovery, holder: &str, ttl: Duration) -> Result<Discovery>;
 
-    /// Prolongs the lease to `ttl` from now; `Stale` if it has lapsed. A `ttl` of zero gives it back and
-    /// leaves discovery open, for another run to continue.
+    /// Prolongs the lease to `ttl` from now; `Stale` if it has lapsed. A `ttl` of zero gives it back, if it is
+    /// still held, and leaves discovery open, for another run to continue.
     async fn renew(&self, lease: &Discovery, ttl: Duration) -> Result<()>;
 
     /// Takes in the URLs that the spider has not seen: marks them seen and writes their records.
@@ -79,7 +79,7 @@ pub trait Frontier: Send + Sync {
 
     /// Puts URLs that this worker holds aside until an instant. They are in the outbox until confirmed. A start that led
     /// here has ended; what had not begun keeps the starts that it had.
-    /// Returns, in order, whether the worker still held them.
+    /// Returns, in order, whether the worker still held them; asked again before they are confirmed, it is as before.
     async fn park(&self, worker: &WorkerId, parkings: &[Parking]) -> Result<Vec<bool>>;
 
     /// Gives back URLs that this worker holds and will not handle, as if they had just been queued.

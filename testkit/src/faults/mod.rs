@@ -40,6 +40,7 @@ pub mod letters;
 pub mod plan;
 pub mod private;
 pub mod proxy;
+pub mod replies;
 pub mod report;
 pub mod run;
 pub mod scene;

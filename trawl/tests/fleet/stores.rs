@@ -17,8 +17,11 @@ fn write(fleet: &Fleet, name: &str, site: &Site, paths: &[String], sink: &Path) 
     let folder = fleet.folder.path().join("spiders");
     fs::create_dir_all(&folder).unwrap();
     let urls: Vec<String> = paths.iter().map(|path| format!("'{}{path}'", site.origin)).collect();
-    let text =
-        format!("[start]\nurls = [{}]\n[[sinks]]\nkind = 'jsonl'\npath = '{}'\n", urls.join(", "), sink.display());
+    let text = format!(
+        "[start]\nurls = [{}]\n[[sinks]]\nkind = 'jsonl'\npath = '{}'\n",
+        urls.join(", "),
+        sink.display()
+    );
     fs::write(folder.join(format!("{name}.toml")), text).unwrap();
 }
 

@@ -1,10 +1,12 @@
 -- KEYS: leases, crawl, pending. ARGV: token. Discovery ends with the last lease. Returns 1 if the lease was this token's, or
--- discovery has ended already: an answer may have been lost.
+-- was the last to be closed, or discovery has ended already: an answer may have been lost.
 local now = now_ms()
 if not lease_of(KEYS[1], ARGV[1], now) then
-  return redis.call('HGET', KEYS[2], 'discovery') == 'ended' and 1 or 0
+  local state = redis.call('HMGET', KEYS[2], 'discovery', 'closed')
+  return (state[1] == 'ended' or state[2] == ARGV[1]) and 1 or 0
 end
 redis.call('HDEL', KEYS[1], ARGV[1])
+redis.call('HSET', KEYS[2], 'closed', ARGV[1])
 if #living_leases(KEYS[1], now) == 0 then
   redis.call('HSET', KEYS[2], 'discovery', 'ended')
   end_if_done(KEYS[2], KEYS[3], now)

@@ -2,6 +2,12 @@
 -- Returns for each the attempts so far, or -1 if this worker no longer held it.
 local now = now_ms()
 local answer = {}
+
+-- Whether the answer to this was lost on its way: it waits until that very instant, and nobody has confirmed it.
+local function is_told_again(record, url, until_then)
+  return record.state == 'p' and record.since == until_then and redis.call('ZSCORE', KEYS[2], ARGV[2] .. ' ' .. url)
+end
+
 for i = 3, #ARGV, 3 do
   local text = redis.call('HGET', KEYS[1], ARGV[i])
   local record = text and parse(text)
@@ -12,6 +18,8 @@ for i = 3, #ARGV, 3 do
     redis.call('HSET', KEYS[1], ARGV[i], format(record))
     redis.call('ZADD', KEYS[2], int(now), ARGV[2] .. ' ' .. ARGV[i])
     redis.call('SREM', KEYS[3], ARGV[i])
+    answer[#answer + 1] = record.attempts
+  elseif record and is_told_again(record, ARGV[i], tonumber(ARGV[i + 1])) then
     answer[#answer + 1] = record.attempts
   else
     answer[#answer + 1] = -1

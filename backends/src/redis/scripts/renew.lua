@@ -1,8 +1,8 @@
--- KEYS: leases. ARGV: token, ttl (zero gives it back). Returns 1 if the lease was this token's.
+-- KEYS: leases. ARGV: token, ttl (zero gives it back). Returns 1 if the lease was this token's, or is given back, also again.
 local now, ttl = now_ms(), tonumber(ARGV[2])
 local of = lease_of(KEYS[1], ARGV[1], now)
 if not of then
-  return 0
+  return ttl == 0 and 1 or 0
 end
 if ttl > 0 then
   grant(KEYS[1], ARGV[1], of, now, ttl)

@@ -135,6 +135,20 @@ pub async fn a_retry_is_an_end_and_no_step_towards_poison(frontier: &Arc<dyn Fro
     Ok(())
 }
 
+/// The answer may have been lost on its way: taken for lost itself, the URL would be sent to where it is dropped.
+pub async fn to_park_again_is_to_have_parked(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    scene.begin(1).await?;
+    scene.hear(&scene.worker, 0).await?;
+    let until = long_ago();
+    for _ in 0..3 {
+        assert!(scene.park(&scene.worker, 0, until, true).await?);
+    }
+    frontier.confirm(&scene.crawl, &[scene.url(0)]).await?;
+    assert_eq!(scene.hear(&scene.worker, 0).await?, took(1), "it failed once");
+    Ok(())
+}
+
 /// A page that has killed workers may wait for its host, or be given back, before it starts again: that is no end.
 pub async fn what_is_put_aside_before_it_starts_stays_a_suspect(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier);

@@ -194,7 +194,9 @@ pub async fn a_crawl_that_is_not_known_any_more_is_opened_anew(frontier: &Arc<dy
 pub async fn a_lease_renewed_for_no_time_is_given_back(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(1).await?;
-    frontier.renew(&lease, Duration::ZERO).await?;
+    for _ in 0..2 {
+        frontier.renew(&lease, Duration::ZERO).await?;
+    }
     assert_eq!(right(&scene, &lease).await, Some(ErrorKind::Stale));
     scene.finish(0, Terminal::Done).await?;
     let books = scene.books().await?;

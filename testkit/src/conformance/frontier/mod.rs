@@ -72,6 +72,7 @@ macro_rules! frontier_conformance {
             a_parked_url_is_dropped_before_its_time_and_taken_after
             only_a_failure_counts_as_an_attempt
             only_the_holder_parks
+            to_park_again_is_to_have_parked
             a_released_url_is_anyones_again
             only_the_holder_releases
             a_url_ends_once

@@ -132,7 +132,8 @@ async fn take(
             assert_eq!(scene.start(worker(who), url).await?, model.start(who, url));
         }
         Step::Park { who, url, long, failed } => {
-            let until = if long { much_later() } else { long_ago() };
+            // No two are alike: to park until the same instant is to repeat a call.
+            let until = if long { much_later() } else { long_ago() }.plus(model.next_moment());
             let expected = model.park(who, url, long, failed);
             assert_eq!(scene.park(worker(who), url, until, failed).await?, expected);
         }

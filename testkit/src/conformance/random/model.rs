@@ -1,6 +1,7 @@
 //! What must be true after each step.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use trawl_common::crawl::{Counts, CrawlState};
 use trawl_common::outcome::Terminal;
@@ -26,6 +27,7 @@ pub(super) struct Model {
     pub(super) counts: Counts,
     pub(super) status: CrawlState,
     pub(super) is_closed: bool,
+    moments: u32,
 }
 
 impl Page {
@@ -42,7 +44,14 @@ impl Model {
             counts: Counts::default(),
             status: CrawlState::Running,
             is_closed: false,
+            moments: 0,
         }
+    }
+
+    /// Longer each time.
+    pub(super) fn next_moment(&mut self) -> Duration {
+        self.moments += 1;
+        Duration::from_millis(1) * self.moments
     }
 
     pub(super) fn is_paused(&self) -> bool {

@@ -1,0 +1,294 @@
+//! A crawl is exact whichever one answer of Redis is lost: a call is repeated then, and must come to the same.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use trawl_backends::redis::{self, RedisFrontier};
+use trawl_common::crawl::{Books, Counts, CrawlState};
+use trawl_common::lane::Lane;
+use trawl_common::letter::{Cause, Note};
+use trawl_common::line::Line;
+use trawl_common::message::Message;
+use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
+use trawl_common::outcome::{Class, Reason, Terminal};
+use trawl_common::ports::{
+    Claim, Control, Discovery, Finish, Frontier, Heard, Linking, NewUrl, Parking, Probe, Result, Start,
+    Taken, Terms,
+};
+use trawl_common::settings::{Redis, ServerUrl};
+use trawl_common::time::UnixMs;
+use trawl_common::url::CanonicalUrl;
+use trawl_testkit::faults::replies::ReplyLoser;
+use trawl_testkit::servers;
+
+const LONG: Duration = Duration::from_secs(600);
+/// A lease lasts for a quarter of it: longer than it takes to connect anew.
+const PATIENCE: Duration = Duration::from_secs(12);
+
+/// What becomes of the pages of this crawl.
+const SEEDS: std::ops::Range<usize> = 0..6;
+const LINKS: usize = 0;
+const FAILS_ONCE: usize = 1;
+const WAITS_ONCE: usize = 2;
+const GIVEN_BACK_ONCE: usize = 3;
+const REPLAYED: usize = 4;
+const LACKS_A_FIELD: usize = 5;
+/// What the first page links to: there is room for three more URLs of their host.
+const LINKED: [usize; 5] = [10, 11, 1, 12, 13];
+
+fn page(number: usize) -> CanonicalUrl {
+    CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap()
+}
+
+fn number(url: &CanonicalUrl) -> usize {
+    url.as_str().rsplit('/').next().unwrap().parse().unwrap()
+}
+
+fn crawl(id: &str) -> CrawlRef {
+    CrawlRef { id: id.parse().unwrap(), spider: SpiderName::default() }
+}
+
+/// Repeats a call as programs do, as long as the server is to blame.
+async fn again<T, F: Future<Output = Result<T>>>(call: impl Fn() -> F) -> T {
+    loop {
+        match call().await {
+            Ok(value) => return value,
+            Err(error) => assert!(error.is_temporary(), "{error}"),
+        }
+    }
+}
+
+/// A producer, a worker and a person in one, with a queue that loses nothing.
+struct Fleet {
+    redis: RedisFrontier,
+    worker: WorkerId,
+    crawl: CrawlRef,
+    queue: VecDeque<Message>,
+    fetched: BTreeMap<usize, usize>,
+    /// What was done once.
+    done: BTreeSet<usize>,
+    /// What only the sweep sent on its way.
+    swept: usize,
+}
+
+impl Fleet {
+    fn new(redis: RedisFrontier) -> Self {
+        let (queue, fetched, done) = Default::default();
+        Self { redis, worker: "w".parse().unwrap(), crawl: crawl("c"), queue, fetched, done, swept: 0 }
+    }
+
+    /// Publishes and confirms.
+    async fn send(&mut self, messages: Vec<Message>) {
+        let urls: Vec<CanonicalUrl> = messages.iter().map(|message| message.url.clone()).collect();
+        self.queue.extend(messages);
+        again(|| self.redis.confirm(&self.crawl, &urls)).await;
+    }
+
+    async fn discover(&mut self) -> Discovery {
+        let terms = Terms { max_per_host: std::num::NonZeroU64::new(9), ..Terms::default() };
+        let lease = again(|| self.redis.open(&self.crawl, terms, "producer", LONG)).await;
+        let urls: Vec<NewUrl> = SEEDS.map(|number| NewUrl::seed(page(number), Lane::Bulk)).collect();
+        let new = again(|| self.redis.admit(&lease, &urls)).await;
+        let new = urls.iter().zip(new).filter(|(_, new)| *new).map(|(url, _)| url.message(&self.crawl));
+        self.send(new.collect()).await;
+        again(|| self.redis.renew(&lease, LONG)).await;
+        lease
+    }
+
+    /// Handles all that is queued, and looks for what is not.
+    async fn round(&mut self) {
+        let messages: Vec<Message> = self.queue.drain(..).collect();
+        let heard = again(|| self.redis.hear(&self.worker, &messages)).await;
+        for (message, heard) in messages.into_iter().zip(heard) {
+            match heard {
+                Heard::Take { .. } => self.handle(message).await,
+                Heard::Wait { .. } | Heard::SendAgain => self.queue.push_back(message),
+                Heard::Drop => {}
+                Heard::Full | Heard::Unknown => panic!("{heard:?}"),
+            }
+        }
+        if self.queue.is_empty() {
+            self.sweep().await;
+        }
+    }
+
+    async fn sweep(&mut self) {
+        let found = again(|| self.redis.sweep(&self.worker)).await;
+        self.swept += found.lost.len();
+        self.send(found.lost).await;
+        if let Some(mark) = found.probe {
+            let probes = Line::ALL.map(|line| Probe { line, mark });
+            again(|| self.redis.passed(&probes)).await;
+        }
+        assert_eq!(found.awaiting, [], "nothing was forgotten");
+        for books in found.ended {
+            let crawl = books.crawl_ref();
+            again(|| self.redis.announced(&crawl)).await;
+        }
+        sleep(found.rest.min(Duration::from_millis(50))).await;
+    }
+
+    async fn handle(&mut self, message: Message) {
+        let claim = Claim { crawl: self.crawl.clone(), url: message.url.clone() };
+        let number = number(&message.url);
+        let is_first = self.done.insert(number);
+        assert_eq!(again(|| self.redis.keep(&self.worker, std::slice::from_ref(&message))).await, [true]);
+        match number {
+            GIVEN_BACK_ONCE if is_first => {
+                again(|| self.redis.release(&self.worker, std::slice::from_ref(&claim))).await;
+                return self.queue.push_back(message);
+            }
+            WAITS_ONCE if is_first => return self.park(claim, message, false).await,
+            _ => {}
+        }
+        assert_eq!(again(|| self.redis.start(&self.worker, std::slice::from_ref(&claim))).await, [Start::Go]);
+        *self.fetched.entry(number).or_default() += 1;
+        match number {
+            FAILS_ONCE if is_first => self.park(claim, message, true).await,
+            REPLAYED if is_first => self.fail(claim).await,
+            LINKS => {
+                self.follow(&claim).await;
+                self.finish(Finish::new(claim, Terminal::Done)).await;
+            }
+            LACKS_A_FIELD => {
+                let missing = vec!["price".to_owned()];
+                self.finish(Finish { missing, bytes: 7, ..Finish::new(claim, Terminal::Done) }).await;
+            }
+            _ => self.finish(Finish::new(claim, Terminal::Done)).await,
+        }
+    }
+
+    async fn park(&mut self, claim: Claim, message: Message, failed: bool) {
+        let parking = [Parking { claim, until: UnixMs::now(), failed }];
+        assert_eq!(again(|| self.redis.park(&self.worker, &parking)).await, [true]);
+        self.send(vec![message]).await;
+    }
+
+    async fn finish(&self, finish: Finish) {
+        let finishes = [finish];
+        assert_eq!(again(|| self.redis.finish(&self.worker, &finishes)).await, [true]);
+    }
+
+    /// Its links are admitted and published before the page is finished. If the answer is lost, they are seen when it is asked
+    /// for again, and nobody publishes them: they are in the outbox, where the sweep finds them.
+    async fn follow(&mut self, page_that_links: &Claim) {
+        let link = |number: usize| NewUrl {
+            depth: 1,
+            referrer: Some(page_that_links.url.clone()),
+            ..NewUrl::seed(page(number), Lane::Bulk)
+        };
+        let links: Vec<NewUrl> = LINKED.into_iter().map(link).collect();
+        let linking = [Linking { page: page_that_links.clone(), links: links.clone() }];
+        let taken = again(|| self.redis.admit_links(&self.worker, &linking)).await.remove(0).unwrap();
+        let new = links.iter().zip(taken).filter(|(_, taken)| *taken == Taken::New);
+        let new = new.map(|(link, _)| link.message(&self.crawl)).collect();
+        self.send(new).await;
+    }
+
+    /// Fails for good, and is replayed at once.
+    async fn fail(&mut self, claim: Claim) {
+        let cause = Cause {
+            reason: Reason::Final,
+            class: Some(Class::Http),
+            status: Some(404),
+            error: "404 Not Found".to_owned(),
+            attempts: 1,
+            worker: None,
+            failed_at: UnixMs::now(),
+        };
+        let urls = [claim.url.clone()];
+        let note = Some(Note { cause, lane: Lane::Bulk, depth: 0, referrer: None });
+        self.finish(Finish { why: Some("http"), note, ..Finish::new(claim, Terminal::Failed) }).await;
+        let replayed = again(|| self.redis.replay(&self.crawl, &self.crawl, &urls)).await;
+        self.send(replayed).await;
+    }
+
+    async fn books(&self, id: &str) -> Books {
+        let crawl = crawl(id);
+        again(|| self.redis.books(&crawl.id)).await.unwrap()
+    }
+}
+
+/// Takes a crawl from its beginning to its end, and cancels another. Returns how many URLs only the sweep sent on their way.
+async fn is_exact(redis: RedisFrontier) -> usize {
+    let mut fleet = Fleet::new(redis);
+    let lease = fleet.discover().await;
+    again(|| fleet.redis.pause(&fleet.crawl)).await;
+    let messages: Vec<Message> = fleet.queue.iter().cloned().collect();
+    let heard = again(|| fleet.redis.hear(&fleet.worker, &messages)).await;
+    assert!(heard.iter().all(|heard| matches!(heard, Heard::Wait { .. })), "{heard:?}");
+    again(|| fleet.redis.resume(&fleet.crawl)).await;
+    while !fleet.done.contains(&REPLAYED) {
+        fleet.round().await;
+    }
+    again(|| fleet.redis.close(lease.clone())).await;
+    while fleet.books("c").await.status != CrawlState::Finished {
+        fleet.round().await;
+    }
+
+    let other = crawl("other");
+    let lease = again(|| fleet.redis.open(&other, Terms::default(), "producer", LONG)).await;
+    let urls = [20, 21].map(|number| NewUrl::seed(page(number), Lane::Bulk));
+    again(|| fleet.redis.admit(&lease, &urls)).await;
+    again(|| fleet.redis.renew(&lease, Duration::ZERO)).await;
+    again(|| fleet.redis.cancel(&other)).await;
+    let cancelled = fleet.books("other").await;
+    assert_eq!(cancelled.counts, Counts { admitted: 2, cancelled: 2, ..Counts::default() });
+
+    let books = fleet.books("c").await;
+    let all = SEEDS.chain(LINKED).filter(|number| *number != LINKED[4]).collect::<BTreeSet<usize>>();
+    let count = all.len() as u64;
+    assert_eq!(books.counts, Counts { admitted: count, done: count, ..Counts::default() });
+    assert_eq!((books.pending, books.bytes), (0, 7));
+    assert_eq!(books.reasons, BTreeMap::from([("missing:price".to_owned(), 1)]));
+    let fetches = |number| if [FAILS_ONCE, REPLAYED].contains(&number) { 2 } else { 1 };
+    assert_eq!(fleet.fetched, all.into_iter().map(|number| (number, fetches(number))).collect());
+    let host = &again(|| fleet.redis.hosts(&fleet.crawl, 9)).await[0];
+    assert_eq!((host.counts, host.bytes), (books.counts, books.bytes));
+    fleet.swept
+}
+
+/// A frontier on an empty database of Redis, behind a proxy.
+async fn behind_a_proxy() -> (ReplyLoser, RedisFrontier) {
+    let url = servers::own_database().await;
+    let (server, database) = url.reveal().strip_prefix("redis://").unwrap().split_once('/').unwrap();
+    let proxy = ReplyLoser::start(server.parse::<SocketAddr>().unwrap()).await.unwrap();
+    let url = ServerUrl::new(format!("redis://{}/{database}", proxy.address));
+    let link = redis::connect(&Redis { url, ..Redis::default() }).await.unwrap();
+    (proxy, RedisFrontier::new(link, PATIENCE, Redis::default().dedup))
+}
+
+/// Takes a crawl through, with the answer of this number lost. Returns how many answers there were, and how many URLs only
+/// the sweep sent on their way.
+async fn without_answer(number: u64) -> (u64, usize) {
+    let (proxy, redis) = behind_a_proxy().await;
+    proxy.lose(number);
+    eprintln!("answer {number} is lost");
+    let swept = is_exact(redis).await;
+    (proxy.passed(), swept)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_is_exact_whichever_answer_is_lost() {
+    // The first run has the server load the scripts.
+    without_answer(0).await;
+    let (answers, swept) = without_answer(0).await;
+    assert_eq!(swept, 0, "where no answer is lost, nothing is left to the sweep");
+    let mut runs = JoinSet::new();
+    for number in 1..=answers {
+        runs.spawn(async move { (number, without_answer(number).await) });
+    }
+    let mut swept = BTreeMap::new();
+    while let Some(run) = runs.join_next().await {
+        let (number, (_, count)) = run.unwrap();
+        swept.insert(number, count);
+    }
+    // What was admitted when the answer was lost is seen when it is asked for again, and in the outbox.
+    let left: Vec<usize> = swept.into_values().filter(|count| *count > 0).collect();
+    assert_eq!(left, [SEEDS.len(), LINKED.len() - 2, 1], "the seeds, the links, and what was replayed");
+}
