@@ -181,7 +181,8 @@ impl Intake {
         for (message, heard) in messages.into_iter().zip(heard) {
             match heard {
                 Heard::Take { attempts, starts, deadline } => {
-                    let message = Message { deadline: deadline.or(message.deadline), ..message };
+                    // The record decides; what a copy of its message says of it may be old.
+                    let message = Message { deadline, ..message };
                     let Some(spider) = self.shared.spiders.get(&message.crawl.spider) else {
                         let until = now.plus(UNREADY);
                         self.let_be(message, Outcome::Deferred { until }).await;

@@ -303,6 +303,34 @@ async fn what_outlives_its_lane_is_fetched_if_trawl_sent_it_and_expires_if_a_str
     assert_eq!((&books["done"], &books["expired"]), (&30.into(), &0.into()), "{books}");
 }
 
+/// Such a copy is left of a URL that failed, was parked or waited in a pause before a person sent it again.
+#[tokio::test]
+async fn a_deadline_in_a_copy_of_a_message_expires_no_url_that_has_none() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
+    fs::write(fleet.folder.path().join("list.txt"), site.page(0)).unwrap();
+    let (spider, crawl) = (format!("--spider={}", fleet.name), format!("--crawl={}", fleet.name));
+    let mut producer = fleet.command(&["producer", "list.txt", &spider, &crawl, "-q"]);
+    assert!(producer.status().await.unwrap().success());
+    let mut headers = FieldTable::default();
+    for name in ["crawl", "spider"] {
+        headers.insert(name.into(), AMQPValue::LongString(fleet.name.as_str().into()));
+    }
+    headers.insert("deadline".into(), AMQPValue::LongLongInt(1));
+    let (page, options) = (site.page(0), BasicPublishOptions::default());
+    let properties = BasicProperties::default().with_headers(headers);
+    let channel = channel_of(&fleet).await;
+    // In this queue it comes before the URL's own message.
+    channel
+        .basic_publish("".into(), "priority_queue".into(), options, page.as_bytes(), properties)
+        .await
+        .unwrap();
+
+    let worker = fleet.worker(&[]);
+    let ended = timeout(LIMIT, fleet.command(&["wait", &fleet.name]).status()).await.unwrap().unwrap();
+    assert_eq!((ended.code(), site.log().get("/page/0")), (Some(0), Some(&1)));
+    ends_well(worker).await;
+}
+
 #[tokio::test]
 async fn four_workers_do_exactly_as_many_pages_as_the_crawl_may() {
     let (fleet, site) = (Fleet::new().await, Site::serve(400).await);
