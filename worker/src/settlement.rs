@@ -31,7 +31,8 @@ pub(crate) struct Settled {
     pub(crate) outcome: Outcome,
     pub(crate) yielded: Option<Yield>,
     pub(crate) remark: Option<Remark>,
-    /// The slot of a job that runs alone: free for the next one when this is settled.
+    /// The slot of a job that runs alone: free for the next one when this is settled, or has
+    /// waited for its sinks for long.
     pub(crate) slot: Option<OwnedSemaphorePermit>,
 }
 

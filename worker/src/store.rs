@@ -4,13 +4,14 @@
 //! has no items. Nor does a spider whose pages wait take more of a worker than its share: what it is sent goes back to the
 //! ladder until its sinks take something.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use trawl_common::message::Message;
 use trawl_common::outcome::Outcome;
 use trawl_common::ports::Page;
@@ -27,6 +28,10 @@ const BATCH: usize = 256;
 
 /// For so long a URL is put aside at least and at most whose spider's sinks take nothing.
 const PUT_OFF: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
+
+/// A page that ran alone has the next one of its kind wait for so long at most until its sinks have taken it: they may be away
+/// for hours.
+const ALONE: Duration = Duration::from_secs(10);
 
 /// How many pages of a spider wait for its sinks, and since when these have taken none.
 #[derive(Default)]
@@ -62,10 +67,10 @@ impl Backlog {
     }
 }
 
-/// Until when a URL is put aside whose spider has as many pages waiting for its sinks as may: a quarter of what the broker
+/// Until when a URL is put aside whose spider has as many pages waiting for its sinks as may: half of what the broker
 /// sends ahead. It comes back after about as long again as they have waited.
 pub(crate) fn put_off(shared: &Shared, spider: &Loaded) -> Option<UnixMs> {
-    let most = usize::from(shared.settings.worker.prefetch / 4).max(1);
+    let most = usize::from(shared.settings.worker.prefetch / 2).max(1);
     let stuck = spider.backlog.stuck_for(most)?.clamp(PUT_OFF.0, PUT_OFF.1);
     Some(UnixMs::now().plus(stuck.mul_f64(rand::random_range(1.0..1.5))))
 }
@@ -175,7 +180,11 @@ async fn store(
         let what = format!("spider {}: {}", spider.spider.name, sink.name());
         shared.health.until_done(&what, || sink.put(&pages)).await;
     });
-    join_all(storing).await;
+    let mut storing = pin!(join_all(storing));
+    if timeout(ALONE, &mut storing).await.is_err() {
+        all.iter_mut().for_each(|settled| settled.slot = None);
+        storing.await;
+    }
     spider.backlog.take_off(count);
     for settled in all {
         pass_on(to, Settlement::Url(settled)).await;
