@@ -115,9 +115,10 @@ pub struct Books {
     pub pending: u64,
     /// How many bytes the bodies had that were done.
     pub bytes: u64,
-    /// How many URLs ended why: `failed:http`, `skipped:robots`; and how many pages lack a required field: `missing:price`.
+    /// How many URLs ended why: `failed:http`, `skipped:robots`; how many pages lack a required field: `missing:price`; and
+    /// how many links each limit left out: `left_out:depth`.
     pub reasons: BTreeMap<String, u64>,
-    /// How many links were left out because the crawl had enough URLs of their host.
+    /// How many links limits left out. A link counts for each page that has it.
     pub left_out: u64,
     /// From its start to its end, or to now.
     pub seconds: f64,

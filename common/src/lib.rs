@@ -15,6 +15,7 @@ pub mod ladder;
 pub mod lane;
 pub mod letter;
 pub mod lifetime;
+pub mod limit;
 pub mod line;
 pub mod message;
 pub mod names;

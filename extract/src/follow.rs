@@ -7,13 +7,12 @@ use trawl_common::spider;
 use trawl_common::url::CanonicalUrl;
 use url::Url;
 
-use super::MAX_LINKS;
-use super::base;
 use super::json::Path;
 use super::query::Query;
 use super::raw::Raw;
 use super::scene::Scene;
-use super::stream::{Link, is_nofollow};
+use super::stream::{self, is_nofollow};
+use super::{Link, MAX_LINKS, base};
 
 /// The most links of one page.
 const MOST: usize = 10_000;
@@ -86,20 +85,21 @@ impl Follow {
     }
 
     /// What is followed of a page, each once: the canonical page if that is `elsewhere`, where a refresh leads, `next`, then
-    /// links.
+    /// links. With it, how many more there are than that.
     pub(crate) fn links(
         &self,
         scene: &Scene<'_>,
         leave: Leave,
         elsewhere: Option<CanonicalUrl>,
-    ) -> Vec<CanonicalUrl> {
+    ) -> (Vec<Link>, u64) {
         let mut found = Found::new(scene.base);
-        found.links.extend(elsewhere);
-        found.seen.extend(found.links.iter().cloned());
+        if let Some(url) = elsewhere {
+            found.push(url, false);
+        }
         if let Some(link) =
             scene.page.meta.refresh.as_deref().filter(|_| self.refresh).and_then(refresh_target)
         {
-            found.add(link);
+            found.add(link, false);
         }
         if leave.follow {
             self.next.iter().for_each(|next| self.add_next(next, scene, &mut found));
@@ -109,30 +109,30 @@ impl Follow {
                 _ => {
                     let links = scene.page.links.iter();
                     let followed = links.filter(|link| !(self.nofollow && link.nofollow));
-                    followed.for_each(|Link { href, .. }| found.add(href));
+                    followed.for_each(|stream::Link { href, .. }| found.add(href, false));
                 }
             }
         }
-        found.links
+        (found.links, found.left_out)
     }
 
     fn add_next(&self, next: &Next, scene: &Scene<'_>, found: &mut Found<'_>) {
         match next {
             Next::Streamed(number) => {
                 // Nothing was streamed of JSON.
-                scene.page.found.get(*number).into_iter().flatten().for_each(|link| found.add(link));
+                scene.page.found.get(*number).into_iter().flatten().for_each(|link| found.add(link, true));
             }
             Next::Tree(query) => {
                 for raw in scene.tree.into_iter().flat_map(|tree| query.raws(tree.root_element())) {
                     match raw {
-                        Raw::Text(link) if !found.is_full() => found.add(&link),
+                        Raw::Text(link) if !scene.is_given_up() => found.add(&link, true),
                         _ => return,
                     }
                 }
             }
             Next::Json(path) => {
                 let values = scene.json.into_iter().flat_map(|json| path.find(json));
-                values.filter_map(|value| value.as_str()).for_each(|link| found.add(link));
+                values.filter_map(|value| value.as_str()).for_each(|link| found.add(link, true));
             }
         }
     }
@@ -140,7 +140,7 @@ impl Follow {
     fn add_area(&self, area: &Query, tree: &Html, scene: &Scene<'_>, found: &mut Found<'_>) {
         let mut covered = None;
         for area in area.elements(tree.root_element()) {
-            if found.is_full() || scene.is_given_up() {
+            if scene.is_given_up() {
                 return;
             }
             // One in another has had its turn.
@@ -152,7 +152,7 @@ impl Follow {
             let is_followed =
                 |link: &ElementRef<'_>| !(self.nofollow && link.attr("rel").is_some_and(is_nofollow));
             for link in own.into_iter().chain(area.select(&self.link)).filter(is_followed) {
-                found.add(link.attr("href").unwrap_or_default());
+                found.add(link.attr("href").unwrap_or_default(), false);
             }
         }
     }
@@ -161,22 +161,25 @@ impl Follow {
 /// The links so far.
 struct Found<'a> {
     base: &'a Url,
-    links: Vec<CanonicalUrl>,
+    links: Vec<Link>,
     seen: HashSet<CanonicalUrl>,
     room: usize,
+    left_out: u64,
 }
 
 impl<'a> Found<'a> {
     fn new(base: &'a Url) -> Self {
-        Self { base, links: Vec::new(), seen: HashSet::new(), room: MAX_LINKS }
+        Self { base, links: Vec::new(), seen: HashSet::new(), room: MAX_LINKS, left_out: 0 }
     }
 
     fn is_full(&self) -> bool {
         self.links.len() >= MOST || self.room == 0
     }
 
-    fn add(&mut self, link: &str) {
+    fn add(&mut self, link: &str, is_next: bool) {
         if self.is_full() {
+            // Not looked at: there may be a million of them.
+            self.left_out += 1;
             return;
         }
         let Some(url) = base::link(self.base, link) else { return };
@@ -184,13 +187,20 @@ impl<'a> Found<'a> {
             return;
         }
         match self.room.checked_sub(url.as_str().len()) {
-            None => self.room = 0,
+            None => {
+                self.room = 0;
+                self.left_out += 1;
+            }
             Some(room) => {
                 self.room = room;
-                self.seen.insert(url.clone());
-                self.links.push(url);
+                self.push(url, is_next);
             }
         }
+    }
+
+    fn push(&mut self, url: CanonicalUrl, is_next: bool) {
+        self.seen.insert(url.clone());
+        self.links.push(Link { url, is_next });
     }
 }
 

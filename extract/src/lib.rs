@@ -64,9 +64,20 @@ pub struct Extraction {
     /// The links to follow as far as the page and `[follow]` have a say, absolute, each once: the canonical page, where a
     /// refresh leads, what `next` finds, then the others in page order. Which of them are within the spider's scope is
     /// not looked at here.
-    pub links: Vec<CanonicalUrl>,
+    pub links: Vec<Link>,
+    /// How many more links the page has than are followed of one.
+    pub left_out: u64,
     /// The required fields that were not found, each once.
     pub missing: Vec<String>,
+}
+
+/// A link to follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Where it leads.
+    pub url: CanonicalUrl,
+    /// Whether `next` found it: what it leads to is as deep as the page.
+    pub is_next: bool,
 }
 
 /// One item.
@@ -168,7 +179,7 @@ impl Extractor {
             let leave = follow.leave(&scene);
             let elsewhere = follow.elsewhere(&scene);
             is_item = leave.index && elsewhere.is_none();
-            extraction.links = follow.links(&scene, leave, elsewhere);
+            (extraction.links, extraction.left_out) = follow.links(&scene, leave, elsewhere);
         }
         if is_item {
             item::add_items(&self.plan.rules, &scene, &mut extraction)?;

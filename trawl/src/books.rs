@@ -13,6 +13,9 @@ use trawl_common::ports::WorkerState;
 
 const DIM: Style = Style::new().dimmed();
 
+/// What reasons begin with that name a limit.
+const LEFT_OUT: &str = "left_out";
+
 /// One JSON object on one line.
 pub(crate) fn print_json(object: &impl Serialize) {
     // Plain numbers and names: they always serialise.
@@ -61,7 +64,7 @@ pub(crate) fn print_pace(books: &Books, pages_per_second: f64) {
 
 /// Why URLs of a crawl ended, and what its pages lack.
 pub(crate) fn print_reasons(books: &Books) {
-    if !books.reasons.is_empty() || books.left_out > 0 {
+    if !books.reasons.is_empty() {
         println!("\n{DIM}{:<10} {:<24} {:>10}{DIM:#}", "what", "why", "number");
     }
     for (reason, number) in &books.reasons {
@@ -70,17 +73,21 @@ pub(crate) fn print_reasons(books: &Books) {
             "missing" => (coloured(AnsiColor::Yellow), "pages without this required field"),
             "dropped" if why == "repeat" => (Style::new(), "asked for again within adhoc.again"),
             "failed" => (coloured(AnsiColor::Red), ""),
+            LEFT_OUT => (coloured(AnsiColor::Yellow), "links beyond this limit"),
             _ => (Style::new(), ""),
         };
         println!("{style}{kind:<10}{style:#} {why:<24} {:>10}  {DIM}{note}{DIM:#}", count(*number));
     }
-    if books.left_out > 0 {
-        let left_out = count(books.left_out);
-        println!(
-            "{:<10} {:<24} {left_out:>10}  {DIM}links to hosts with enough URLs{DIM:#}",
-            "left out", "max_per_host"
-        );
-    }
+}
+
+/// What limits left out, in a line: `300 by depth, 12 by max_repeats`; `None` if nothing.
+pub(crate) fn left_out(books: &Books) -> Option<String> {
+    let named = books.reasons.iter().filter_map(|(reason, links)| {
+        let (_, limit) = reason.split_once(':').filter(|(kind, _)| *kind == LEFT_OUT)?;
+        Some(format!("{} by {limit}", count(*links)))
+    });
+    let named: Vec<String> = named.collect();
+    (!named.is_empty()).then(|| named.join(", "))
 }
 
 /// The books of a crawl by host.

@@ -211,6 +211,9 @@ impl Args {
             count(invalid),
         );
         tell_what_was_left(counts.admitted, &report.counters);
+        if let Some(left_out) = books::left_out(books) {
+            anstream::eprintln!("links left out: {left_out} (docs/spiders.md, \"Where it goes\")");
+        }
         if signal.is_some() {
             let left = count(books.pending);
             anstream::eprintln!(

@@ -1,12 +1,15 @@
 //! What a page links to, on its way into the frontier.
 
 use moka::sync::Cache;
+use trawl_common::limit::{LeftOut, Limit};
 use trawl_common::message::Message;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Claim, Linking, NewUrl, Ports, Taken};
 use trawl_common::route::{self, Hints};
+use trawl_common::spider::Verdict;
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint};
+use trawl_extract::Link;
 
 use crate::Shared;
 use crate::job::{Job, key};
@@ -33,39 +36,53 @@ impl Known {
     }
 }
 
-/// The links of a page that are within its spider's scope and not known yet, each with its lane and its deadline. `landed` is
-/// where redirects led to it: its start may be elsewhere than people wrote, and what links to itself is read already.
+/// The links of a page that are within its spider's scope and not known yet, each with its lane and its deadline, and what
+/// limits left out of them. `landed` is where redirects led to it: its start may be elsewhere than people wrote, and what
+/// links to itself is read already.
 pub(crate) fn to_follow(
     shared: &Shared,
     job: &Job,
     landed: Option<&CanonicalUrl>,
-    links: Vec<CanonicalUrl>,
-) -> Vec<NewUrl> {
+    links: Vec<Link>,
+) -> (Vec<NewUrl>, LeftOut) {
     let Job { message: Message { url: page, crawl, depth, .. }, spider, .. } = job;
     let home = landed.filter(|_| *depth == 0).unwrap_or(page);
-    let below = depth.saturating_add(1);
-    let followed = links.into_iter().filter(|link| {
-        spider.scope.follows(home, link, below)
-            && link != page
-            && Some(link) != landed
-            && !shared.known.has(crawl, link)
-    });
     let now = UnixMs::now();
-    let new = |url: CanonicalUrl| {
+    let new = |url: CanonicalUrl, depth| {
         let routed = route::route(&spider.route, &url, Hints::default());
         let deadline = routed.ttl.map(|ttl| now.plus(ttl));
-        NewUrl { url, lane: routed.lane, deadline, depth: below, referrer: Some(page.clone()) }
+        NewUrl { url, lane: routed.lane, deadline, depth, referrer: Some(page.clone()) }
     };
-    followed.map(new).collect()
+    let (mut followed, mut left_out) = (Vec::new(), LeftOut::default());
+    for Link { url, is_next } in links {
+        if url == *page || Some(&url) == landed || shared.known.has(crawl, &url) {
+            continue;
+        }
+        let depth = if is_next { *depth } else { depth.saturating_add(1) };
+        match spider.scope.verdict(home, &url, depth) {
+            Verdict::Follow => followed.push(new(url, depth)),
+            Verdict::Leave => {}
+            Verdict::Beyond(limit) => left_out.add(limit, 1),
+        }
+    }
+    (followed, left_out)
+}
+
+/// What the frontier has of a page's links.
+pub(crate) struct Admitted {
+    /// Those that it has, in order.
+    pub(crate) links: Vec<NewUrl>,
+    /// How many it left out.
+    pub(crate) left_out: LeftOut,
 }
 
 /// 1. Admits what pages link to.
 /// 2. Publishes what is new of it.
 /// 3. Confirms that.
 ///
-/// Returns for each page, in order, the links that the frontier has; `None` for one that this worker no longer holds: its
+/// Returns for each page, in order, what the frontier has of its links; `None` for one that this worker no longer holds: its
 /// links were not admitted, so it is not to be finished.
-pub(crate) async fn admit(shared: &Shared, pages: Vec<Linking>) -> Vec<Option<Vec<NewUrl>>> {
+pub(crate) async fn admit(shared: &Shared, pages: Vec<Linking>) -> Vec<Option<Admitted>> {
     let Shared { ports: Ports { frontier, queue, .. }, health, .. } = shared;
     let admitting = || frontier.admit_links(&shared.id, &pages);
     let admitted = health.until_done("admitting links", admitting).await;
@@ -77,13 +94,19 @@ pub(crate) async fn admit(shared: &Shared, pages: Vec<Linking>) -> Vec<Option<Ve
             continue;
         };
         let mut taken = Vec::with_capacity(links.len());
-        for (link, what) in links.into_iter().zip(admitted).filter(|(_, what)| *what != Taken::LeftOut) {
-            if what == Taken::New {
-                messages.push(link.message(&crawl));
+        let mut left_out = LeftOut::default();
+        for (link, what) in links.into_iter().zip(admitted) {
+            match what {
+                Taken::New => messages.push(link.message(&crawl)),
+                Taken::Seen => {}
+                Taken::LeftOut => {
+                    left_out.add(Limit::MaxPerHost, 1);
+                    continue;
+                }
             }
-            taken.push((crawl.clone(), link));
+            taken.push(link);
         }
-        all.push(Some(taken));
+        all.push(Some((crawl, Admitted { links: taken, left_out })));
     }
     if !messages.is_empty() {
         health.until_done("publishing links", || queue.publish(&messages)).await;
@@ -91,9 +114,10 @@ pub(crate) async fn admit(shared: &Shared, pages: Vec<Linking>) -> Vec<Option<Ve
             health.until_done("confirming links", || frontier.confirm(&crawl, &urls)).await;
         }
     }
-    let known = |(crawl, link): (CrawlRef, NewUrl)| {
-        shared.known.add(&crawl, &link.url);
-        link
+    // Not before they are confirmed: what is known is not admitted again.
+    let known = |(crawl, admitted): (CrawlRef, Admitted)| {
+        admitted.links.iter().for_each(|link| shared.known.add(&crawl, &link.url));
+        admitted
     };
-    all.into_iter().map(|taken| Some(taken?.into_iter().map(known).collect())).collect()
+    all.into_iter().map(|admitted| admitted.map(known)).collect()
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tracing::debug;
 use trawl_common::item::{Item, item_id};
 use trawl_common::lifetime::lifetime;
+use trawl_common::limit::Limit;
 use trawl_common::message::{Hop, Message};
 use trawl_common::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::ports::{Page, Response};
@@ -171,15 +172,12 @@ async fn read(
     let base = landed.clone().unwrap_or_else(|| message.url.clone());
     let extraction =
         shared.parser.read(Arc::clone(&spider.extractor), base.clone(), response.clone()).await?;
-    let Extraction { items, links, missing } = extraction;
+    let Extraction { items, links, left_out, missing } = extraction;
     for field in &missing {
         debug!(url = %message.url, field, "a required field is missing");
     }
-    let links = if spider.scope.follows_from(message.depth) {
-        to_follow(shared, job, landed.as_ref(), links)
-    } else {
-        Vec::new()
-    };
+    let (links, mut beyond) = to_follow(shared, job, landed.as_ref(), links);
+    beyond.add(Limit::PageLinks, left_out);
     let mut items: Vec<Item> =
         items.into_iter().map(|extracted| item(message, &response, extracted)).collect();
     spider.barren.look(&spider.spider, &items);
@@ -197,7 +195,8 @@ async fn read(
         }),
     };
     let page = (keeps_responses || !page.items.is_empty()).then_some(page);
-    Ok(Some((Yield { spider: Arc::clone(spider), page, links, landed, bytes, missing }, remark)))
+    let spider = Arc::clone(spider);
+    Ok(Some((Yield { spider, page, links, left_out: beyond, landed, bytes, missing }, remark)))
 }
 
 fn item(message: &Message, response: &Response, extracted: Extracted) -> Item {

@@ -19,7 +19,7 @@ use trawl_common::url::CanonicalUrl;
 use crate::Shared;
 use crate::gather::gather;
 use crate::job::claim;
-use crate::links;
+use crate::links::{self, Admitted};
 use crate::remarks::{Remark, Remarks};
 use crate::settlement::{Settled, Settlement, Yield};
 
@@ -105,8 +105,8 @@ impl Plan {
         match outcome {
             Outcome::Done => {
                 let mut ending = Ending::new(message, Terminal::Done, remark);
-                if let Some(Yield { links, landed, bytes, missing, .. }) = yielded {
-                    ending.finish = Finish { landed, bytes, missing, ..ending.finish };
+                if let Some(Yield { links, left_out, landed, bytes, missing, .. }) = yielded {
+                    ending.finish = Finish { landed, bytes, missing, left_out, ..ending.finish };
                     ending.links = links;
                 }
                 self.endings.push(ending);
@@ -275,7 +275,11 @@ impl Plan {
         let admitted = links::admit(shared, linking.iter().map(linking_of).collect()).await;
         for (ending, taken) in linking.into_iter().zip(admitted) {
             match taken {
-                Some(links) => self.endings.push(Ending { links, ..ending }),
+                Some(Admitted { links, left_out }) => {
+                    let mut ending = Ending { links, ..ending };
+                    left_out.iter().for_each(|(limit, links)| ending.finish.left_out.add(limit, links));
+                    self.endings.push(ending);
+                }
                 None => self.messages.push(ending.message),
             }
         }

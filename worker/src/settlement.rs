@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::OwnedSemaphorePermit;
+use trawl_common::limit::LeftOut;
 use trawl_common::message::{Malformed, Message};
 use trawl_common::outcome::Outcome;
 use trawl_common::ports::{NewUrl, Page, Probe, Receipt};
@@ -44,6 +45,8 @@ pub(crate) struct Yield {
     pub(crate) page: Option<Page>,
     /// What it links to that is to be followed.
     pub(crate) links: Vec<NewUrl>,
+    /// How many of its links limits left out so far.
+    pub(crate) left_out: LeftOut,
     /// Where redirects led to the page.
     pub(crate) landed: Option<CanonicalUrl>,
     /// How many bytes its body had.

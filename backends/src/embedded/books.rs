@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, params};
 use trawl_common::crawl::{Counts, HostBooks};
 use trawl_common::outcome::Terminal;
+use trawl_common::ports::Finish;
 use trawl_common::url::authority;
 
 use super::crawls;
@@ -50,14 +51,13 @@ impl Sums {
         self.0.get(&crawl).map_or(0, |sum| sum.counts.done)
     }
 
-    /// A link was left out.
-    pub(super) fn left_out(&mut self, crawl: i64) {
-        self.0.entry(crawl).or_default().left_out += 1;
-    }
-
-    /// A page lacks a required field.
-    pub(super) fn missing(&mut self, crawl: i64, field: &str) {
-        *self.0.entry(crawl).or_default().reasons.entry(format!("missing:{field}")).or_default() += 1;
+    /// What the page of a URL that has ended adds.
+    pub(super) fn of_page(&mut self, crawl: i64, finish: &Finish) {
+        let sum = self.0.entry(crawl).or_default();
+        sum.left_out += finish.left_out.total();
+        for (reason, number) in finish.reasons() {
+            *sum.reasons.entry(reason).or_default() += number;
+        }
     }
 
     /// A record has gone.

@@ -109,7 +109,6 @@ fn take_in(
             }
         };
         all.push(if !has_room && memory.seen.find(db, address)?.is_none() {
-            sums.left_out(crawl.key);
             Taken::LeftOut
         } else if records::insert(db, &mut memory.seen, crawl, address_and_url)?.is_some() {
             sums.admitted(crawl.key, url.as_str());
@@ -301,7 +300,7 @@ pub(super) fn finish(
             true => End { terminal: Terminal::Skipped, why: Some(Skip::Limit.as_str()), bytes: *bytes },
             false => End { terminal: *terminal, why: *why, bytes: *bytes },
         };
-        finish.missing.iter().for_each(|field| sums.missing(record.crawl, field));
+        sums.of_page(record.crawl, finish);
         sums.ended(record.crawl, claim.url.as_str(), end);
         crawls.insert(record.crawl, claim.crawl.clone());
         ended.push(true);

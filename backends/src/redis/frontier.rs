@@ -131,6 +131,13 @@ impl RedisFrontier {
     }
 }
 
+/// What a page adds to the books, for the script.
+fn more_of(finish: &Finish) -> String {
+    let total = Some(finish.left_out.total()).filter(|&links| links > 0);
+    let total = total.map(|links| ("left_out".to_owned(), links));
+    finish.reasons().chain(total).map(|(name, number)| format!("{number} {name}\n")).collect()
+}
+
 #[async_trait]
 impl Frontier for RedisFrontier {
     async fn open(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Discovery> {
@@ -295,7 +302,7 @@ impl Frontier for RedisFrontier {
                         Some(url) => entry(&mut call, url.as_str()),
                         None => drop(call.arg("").arg("")),
                     }
-                    call.arg(finish.missing.join("\n"));
+                    call.arg(more_of(finish));
                 }
                 let answer: Vec<bool> = self.run(&call).await?;
                 for (&at, told) in places.iter().zip(answer) {

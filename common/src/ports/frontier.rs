@@ -10,6 +10,7 @@ use super::Result;
 use crate::crawl::{Books, HostBooks};
 use crate::lane::Lane;
 use crate::letter::Note;
+use crate::limit::LeftOut;
 use crate::line::Line;
 use crate::message::Message;
 use crate::names::{CrawlId, CrawlRef, WorkerId};
@@ -288,6 +289,8 @@ pub struct Finish {
     pub bytes: u64,
     /// Which required fields its page lacks.
     pub missing: Vec<String>,
+    /// How many of its page's links limits left out.
+    pub left_out: LeftOut,
     /// What the list of dead letters keeps of it, for `Failed` and `Expired`.
     pub note: Option<Note>,
     /// Where its redirects led to the page that was stored: that URL counts as seen from now on.
@@ -297,7 +300,16 @@ pub struct Finish {
 impl Finish {
     /// A URL that ended as `terminal`, about which there is nothing more to say.
     pub fn new(claim: Claim, terminal: Terminal) -> Self {
-        Self { claim, terminal, why: None, bytes: 0, missing: Vec::new(), note: None, landed: None }
+        let (missing, left_out) = Default::default();
+        Self { claim, terminal, why: None, bytes: 0, missing, left_out, note: None, landed: None }
+    }
+
+    /// What its page adds to the reasons in the books: `missing:price` 1, `left_out:depth` 12.
+    pub fn reasons(&self) -> impl Iterator<Item = (String, u64)> {
+        let missing = self.missing.iter().map(|field| (format!("missing:{field}"), 1));
+        let left_out =
+            self.left_out.iter().map(|(limit, links)| (format!("left_out:{}", limit.as_str()), links));
+        missing.chain(left_out)
     }
 }
 

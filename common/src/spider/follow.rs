@@ -16,6 +16,7 @@ pub struct Follow {
     /// Whether all links of a page are followed; if not, only those of `next`.
     pub links: bool,
     /// What is followed besides: the URLs that CSS selectors find in a page, or that JSON Pointers and JSONPaths find in JSON.
+    /// What they lead to is as deep as the page: `depth` ends no list of pages.
     pub next: Vec<Sited<String>>,
     /// How many links away from the start at most.
     pub depth: u16,

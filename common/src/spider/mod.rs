@@ -18,7 +18,7 @@ pub use follow::Follow;
 pub use items::{Field, From, ItemRule, Kind, PageField};
 pub use place::{Mistake, Place, Sited};
 pub use recrawl::{Recrawl, UnknownRecrawl};
-pub use scope::Scope;
+pub use scope::{Scope, Verdict};
 pub use wishes::Wishes;
 
 use crate::names::SpiderName;

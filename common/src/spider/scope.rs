@@ -4,6 +4,7 @@ use regex::{RegexSet, RegexSetBuilder};
 
 use super::place::{Mistake, Sited};
 use super::{Follow, Spider, is_allowed, pattern};
+use crate::limit::Limit;
 use crate::url::CanonicalUrl;
 
 /// The most memory that the compiled patterns of one list may take.
@@ -14,6 +15,17 @@ const MAX_PATTERNS: usize = 16 << 20;
 pub struct Scope {
     domains: Vec<String>,
     follow: Option<Bounds>,
+}
+
+/// What a spider makes of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is followed.
+    Follow,
+    /// It is none of the spider's: of another domain, or not as `include` and `exclude` want it.
+    Leave,
+    /// It would be followed, were it not for this limit.
+    Beyond(Limit),
 }
 
 #[derive(Clone, Debug)]
@@ -37,17 +49,17 @@ impl Scope {
         is_allowed(&self.domains, &url.host())
     }
 
-    /// Whether a link to `link` is followed, which `page` has and which is `depth` links away from the start. With no domains
+    /// What becomes of a link to `link`, which `page` has and which is `depth` links away from the start. With no domains
     /// named, a link is followed to the page's own host, whether it begins with `www.` or not.
-    pub fn follows(&self, page: &CanonicalUrl, link: &CanonicalUrl, depth: u16) -> bool {
-        let Some(bounds) = &self.follow else { return false };
+    pub fn verdict(&self, page: &CanonicalUrl, link: &CanonicalUrl, depth: u16) -> Verdict {
+        let Some(bounds) = &self.follow else { return Verdict::Leave };
         let is_near = if self.domains.is_empty() { is_same_host(page, link) } else { self.takes(link) };
-        is_near && bounds.admit(link, depth)
+        if is_near { bounds.verdict(link, depth) } else { Verdict::Leave }
     }
 
-    /// Whether links of pages at this depth can be followed at all.
-    pub fn follows_from(&self, depth: u16) -> bool {
-        self.follow.as_ref().is_some_and(|bounds| depth < bounds.depth)
+    /// Whether the link is followed: [`Scope::verdict`].
+    pub fn follows(&self, page: &CanonicalUrl, link: &CanonicalUrl, depth: u16) -> bool {
+        self.verdict(page, link, depth) == Verdict::Follow
     }
 }
 
@@ -65,11 +77,17 @@ impl Bounds {
         }
     }
 
-    fn admit(&self, link: &CanonicalUrl, depth: u16) -> bool {
-        depth <= self.depth
-            && (self.include.is_empty() || self.include.is_match(link.as_str()))
-            && !self.exclude.is_match(link.as_str())
-            && most_repeats(link) <= self.max_repeats
+    fn verdict(&self, link: &CanonicalUrl, depth: u16) -> Verdict {
+        let is_included = self.include.is_empty() || self.include.is_match(link.as_str());
+        if !is_included || self.exclude.is_match(link.as_str()) {
+            Verdict::Leave
+        } else if depth > self.depth {
+            Verdict::Beyond(Limit::Depth)
+        } else if most_repeats(link) > self.max_repeats {
+            Verdict::Beyond(Limit::MaxRepeats)
+        } else {
+            Verdict::Follow
+        }
     }
 }
 
@@ -164,11 +182,23 @@ mod tests {
     fn depth_and_repetition_are_bounded() {
         let spider = spider(&[], Follow { depth: 2, max_repeats: 2, ..Follow::default() });
         let scope = Scope::of(&spider).unwrap();
-        let link = |text: &str, depth| scope.follows(&url("http://a.example/"), &url(text), depth);
-        assert!(link("http://a.example/x", 2) && !link("http://a.example/x", 3));
-        assert!(link("http://a.example/x/y/x", 1) && !link("http://a.example/x/y/x/y/x/", 1));
-        assert!(link("http://a.example/y?x/x/x/x", 1));
-        assert!(scope.follows_from(1) && !scope.follows_from(2));
+        let link = |path: &str, depth| {
+            scope.verdict(&url("http://a.example/"), &url(&format!("http://a.example{path}")), depth)
+        };
+        let beyond = Verdict::Beyond;
+        assert_eq!([link("/x", 2), link("/x", 3)], [Verdict::Follow, beyond(Limit::Depth)]);
+        let repeats = [link("/x/y/x", 1), link("/x/y/x/y/x/", 1), link("/y?x/x/x/x", 1)];
+        assert_eq!(repeats, [Verdict::Follow, beyond(Limit::MaxRepeats), Verdict::Follow]);
+    }
+
+    #[test]
+    fn what_is_not_wanted_is_beyond_no_limit() {
+        let exclude = vec![Sited::nowhere("/x")];
+        let scope = Scope::of(&spider(&[], Follow { exclude, depth: 0, ..Follow::default() })).unwrap();
+        let link = |text: &str| scope.verdict(&url("http://a.example/"), &url(text), 1);
+        assert_eq!(link("http://a.example/x"), Verdict::Leave);
+        assert_eq!(link("http://b.example/y"), Verdict::Leave);
+        assert_eq!(link("http://a.example/y"), Verdict::Beyond(Limit::Depth));
     }
 
     #[test]

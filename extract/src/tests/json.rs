@@ -104,7 +104,7 @@ fn an_api_is_followed_from_page_to_page() {
     let body = json!({"next": "?page=2", "links": [{"href": "/a"}, {"href": "?page=2"}, {"href": null}, {"href": "mailto:x"}]});
     let links = extraction(&spider, &json_response(&body)).links;
     assert_eq!(
-        links.iter().map(|link| link.as_str()).collect::<Vec<_>>(),
+        links.iter().map(|link| link.url.as_str()).collect::<Vec<_>>(),
         ["https://example.com/dir/page?page=2", "https://example.com/a",]
     );
 }

@@ -15,7 +15,7 @@ fn found_in(follow: Follow, response: &Response) -> Extraction {
 
 /// The paths of the links below `https://example.com/`.
 fn links(follow: Follow, page: &str) -> Vec<String> {
-    let path = |link: CanonicalUrl| link.as_str().strip_prefix("https://example.com/").unwrap().to_owned();
+    let path = |link: Link| link.url.as_str().strip_prefix("https://example.com/").unwrap().to_owned();
     found(follow, page).links.into_iter().map(path).collect()
 }
 
@@ -46,6 +46,12 @@ fn what_comes_next_is_followed_besides_links_or_in_place_of_them() {
     assert_eq!(links(Follow { next: next(), links: false, ..Follow::default() }, page), ["dir/2", "dir/3"]);
     let area = Some(sited("p"));
     assert_eq!(links(Follow { next: next(), area, ..Follow::default() }, page), ["dir/2", "dir/3"]);
+    let marks: Vec<bool> = found(Follow { next: next(), ..Follow::default() }, page)
+        .links
+        .iter()
+        .map(|link| link.is_next)
+        .collect();
+    assert_eq!(marks, [true, true, false]);
 }
 
 #[test]
@@ -98,8 +104,11 @@ fn a_refresh_is_followed() {
 #[test]
 fn the_links_of_a_page_are_bounded() {
     let many: String = (0..20_000).map(|number| format!("<a href={number}>")).collect();
-    assert_eq!(found(Follow::default(), &many).links.len(), 10_000);
+    let extraction = found(Follow::default(), &many);
+    assert_eq!((extraction.links.len(), extraction.left_out), (10_000, 10_000));
     let long: String = (0..1_000).map(|number| format!("<a href={number}{}>", "x".repeat(7_000))).collect();
-    let bytes: usize = found(Follow::default(), &long).links.iter().map(|link| link.as_str().len()).sum();
+    let Extraction { links, left_out, .. } = found(Follow::default(), &long);
+    let bytes: usize = links.iter().map(|link| link.url.as_str().len()).sum();
+    assert_eq!(links.len() as u64 + left_out, 1_000);
     assert!((MAX_LINKS - 8_192..=MAX_LINKS).contains(&bytes), "{bytes}");
 }

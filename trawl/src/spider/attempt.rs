@@ -9,7 +9,7 @@ use trawl_common::exit::Exit;
 use trawl_common::ports::Response;
 use trawl_common::settings::Settings;
 use trawl_common::url::CanonicalUrl;
-use trawl_extract::{Extraction, Extractor};
+use trawl_extract::{Extraction, Extractor, Link};
 use trawl_web::Fetcher;
 
 use super::examine::{Ready, load};
@@ -66,7 +66,10 @@ impl Args {
         }
         let landed = response.redirected_to.clone().unwrap_or_else(|| self.url.clone());
         let extraction = read(extractor, landed.clone(), response.clone()).await?;
-        let follows = |link: &CanonicalUrl| (link.clone(), scope.follows(&landed, link, 1));
+        let follows = |Link { url, is_next }: &Link| {
+            let is_followed = scope.follows(&landed, url, u16::from(!is_next));
+            (url.clone(), is_followed)
+        };
         let links = extraction.links.iter().map(follows).collect();
         let tried = Tried { url: self.url, response, took, extraction, links };
         if self.json {

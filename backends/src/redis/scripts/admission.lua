@@ -23,7 +23,6 @@ local function take_in(keys, seen, id, entries, most)
     answer[i] = (known[i] == 0 and not twice[url]) and 1 or 0
     if answer[i] == 1 and not has_room(host) then
       answer[i] = 2
-      add(books, 'left_out', 1)
     end
     if answer[i] == 1 then
       twice[url] = true

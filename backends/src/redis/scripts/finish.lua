@@ -1,6 +1,6 @@
 -- KEYS: crawl, pending, failed, outbox, gone, seen and own (each plain, packed), begun, hosts. ARGV: worker, crawl id, then
--- url, short, kind, why (empty: no word), bytes, note (empty: none), where it landed (empty: there) and the short of that, the
--- fields it lacks, a line each, for each.
+-- url, short, kind, why (empty: no word), bytes, note (empty: none), where it landed (empty: there) and the short of that, what
+-- its page adds to the books, a line of number and name each, for each.
 -- Returns for each whether it has ended, by this call or before. A counter moves only where a record went, and a record goes
 -- only by its holder.
 local recrawl, room = is_recrawl(KEYS[1]), room_in(KEYS[1])
@@ -25,7 +25,7 @@ local function is_past(url, short)
 end
 
 for i = 3, #ARGV, 9 do
-  local url, short, kind, why, bytes, note, landed, landed_short, missing = unpack(ARGV, i, i + 8)
+  local url, short, kind, why, bytes, note, landed, landed_short, more = unpack(ARGV, i, i + 8)
   local text = texts[#answer + 1]
   local is_mine = text and is_held_by(parse(text), ARGV[1])
   -- What is named twice has no record the second time.
@@ -51,8 +51,8 @@ for i = 3, #ARGV, 9 do
     if why ~= '' then
       add(books, kind .. ':' .. why, 1)
     end
-    for field in string.gmatch(missing, '[^\n]+') do
-      add(books, 'missing:' .. field, 1)
+    for number, name in string.gmatch(more, '(%d+) ([^\n]+)') do
+      add(books, name, tonumber(number))
     end
     redis.call('ZREM', KEYS[4], ARGV[2] .. ' ' .. url)
     if note ~= '' and (kind == 'failed' or kind == 'expired') then

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trawl_common::crawl::{Books, CrawlState};
+use trawl_common::limit::{LeftOut, Limit};
 use trawl_common::names::WorkerId;
 use trawl_common::outcome::{Skip, Terminal};
 use trawl_common::ports::{Discovery, Finish, Frontier, Heard, Linking, NewUrl, Result, Start, Taken, Terms};
@@ -107,8 +108,7 @@ pub async fn links_to_one_host_are_taken_up_to_a_limit(frontier: &Arc<dyn Fronti
     let elsewhere = Scene::new(frontier);
     let linking = Linking { page: scene.claim(0), links: vec![elsewhere.new_url(0)] };
     assert_eq!(frontier.admit_links(&scene.worker, &[linking]).await?, [Some(vec![new])], "of another host");
-    let books = scene.books().await?;
-    assert_eq!((books.counts.admitted, books.left_out), (5, 3));
+    assert_eq!(scene.books().await?.counts.admitted, 5);
     assert_eq!(scene.admit(&lease, [8]).await?, [true], "what sources name is no trap");
     Ok(())
 }
@@ -274,6 +274,26 @@ pub async fn the_books_tell_why_where_and_how_much(frontier: &Arc<dyn Frontier>)
     assert_eq!((hosts[0].counts, hosts[0].bytes, hosts[0].pending()), (books.counts, 2000, 1));
     assert_eq!(hosts[0].host, trawl_common::url::authority(scene.url(0).as_str()));
     assert!(frontier.hosts(&scene.crawl, 0).await?.is_empty());
+    frontier.close(lease).await?;
+    Ok(())
+}
+
+/// Each limit by its name, and once, however often the end of a page is told.
+pub async fn the_books_tell_what_limits_left_out(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    let lease = scene.begin(3).await?;
+    let done = |number, depth| {
+        let mut left_out = LeftOut::default();
+        left_out.add(Limit::Depth, depth);
+        left_out.add(Limit::MaxPerHost, 1);
+        Finish { left_out, ..Finish::new(scene.claim(number), Terminal::Done) }
+    };
+    frontier.finish(&[done(0, 12), done(1, 30)]).await?;
+    frontier.finish(&[done(1, 30)]).await?;
+    let books = scene.books().await?;
+    let by = |limit: Limit| books.reasons.get(&format!("left_out:{}", limit.as_str())).copied();
+    assert_eq!((by(Limit::Depth), by(Limit::MaxPerHost), by(Limit::PageLinks)), (Some(42), Some(2), None));
+    assert_eq!((books.left_out, books.reasons.len()), (44, 2));
     frontier.close(lease).await?;
     Ok(())
 }

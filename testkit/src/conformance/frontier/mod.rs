@@ -95,6 +95,7 @@ macro_rules! frontier_conformance {
             the_terms_of_a_crawl_are_known
             the_books_tell_why_where_and_how_much
             the_books_tell_of_any_number_of_missing_fields
+            the_books_tell_what_limits_left_out
             an_unknown_crawl_has_no_books
             crawls_are_listed_the_newest_first
         }

@@ -1,0 +1,54 @@
+//! What keeps links out of a crawl that its spider would follow.
+
+use std::collections::BTreeMap;
+
+/// A limit of a crawl. What it leaves out is counted, as nobody would miss it else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Limit {
+    /// `follow.depth`
+    Depth,
+    /// `follow.max_repeats`
+    MaxRepeats,
+    /// `follow.max_per_host`
+    MaxPerHost,
+    /// As many links as are followed of one page.
+    PageLinks,
+}
+
+impl Limit {
+    /// Every limit.
+    pub const ALL: [Self; 4] = [Self::Depth, Self::MaxRepeats, Self::MaxPerHost, Self::PageLinks];
+
+    /// The name in books.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Depth => "depth",
+            Self::MaxRepeats => "max_repeats",
+            Self::MaxPerHost => "max_per_host",
+            Self::PageLinks => "page_links",
+        }
+    }
+}
+
+/// How many links of a page each limit left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut(BTreeMap<Limit, u64>);
+
+impl LeftOut {
+    /// Counts so many more.
+    pub fn add(&mut self, limit: Limit, links: u64) {
+        if links > 0 {
+            *self.0.entry(limit).or_default() += links;
+        }
+    }
+
+    /// The limits that left out any, each with how many.
+    pub fn iter(&self) -> impl Iterator<Item = (Limit, u64)> {
+        self.0.iter().map(|(limit, links)| (*limit, *links))
+    }
+
+    /// How many all of them left out.
+    pub fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+}
