@@ -38,9 +38,9 @@ pub enum InvalidUrl {
 /// An absolute `http` or `https` URL in canonical form, cheap to clone.
 ///
 /// Canonical is: serialised by the WHATWG URL standard (lower-case scheme and host, default port
-/// dropped, dot segments resolved, percent-encoded where needed), without a fragment and without
-/// the query parameters that only track where a visitor came from. Two texts with the same canonical
-/// form are one URL to trawl. The order of the other parameters is kept: servers may care.
+/// dropped, dot segments resolved, percent-encoded where needed), without a fragment. Two texts with the same
+/// canonical form are one URL to trawl; which URLs are one though their queries differ is a matter of settings:
+/// [`Urls::canonical`](crate::settings::Urls::canonical).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CanonicalUrl(Arc<str>);
@@ -68,7 +68,6 @@ impl CanonicalUrl {
             return Err(InvalidUrl::Credentials);
         }
         url.set_fragment(None);
-        drop_tracking(&mut url);
         if url.as_str().len() > MAX_URL_BYTES {
             return Err(InvalidUrl::TooLong);
         }
@@ -145,46 +144,6 @@ impl FromStr for CanonicalUrl {
     fn from_str(text: &str) -> Result<Self, InvalidUrl> {
         Self::parse(text)
     }
-}
-
-/// Query parameters that campaigns and ad networks append and that choose no content.
-const TRACKING: &[&str] = &[
-    "dclid",
-    "fbclid",
-    "gbraid",
-    "gclid",
-    "gclsrc",
-    "igshid",
-    "mc_cid",
-    "mc_eid",
-    "mkt_tok",
-    "msclkid",
-    "oly_anon_id",
-    "oly_enc_id",
-    "ttclid",
-    "twclid",
-    "vero_id",
-    "wbraid",
-    "yclid",
-    "_ga",
-    "_gl",
-    "_hsenc",
-    "_hsmi",
-];
-
-fn is_tracking(pair: &str) -> bool {
-    let name = pair.split('=').next().unwrap_or(pair);
-    name.starts_with("utm_") || TRACKING.contains(&name)
-}
-
-fn drop_tracking(url: &mut Url) {
-    let Some(query) = url.query() else { return };
-    if !query.split('&').any(is_tracking) {
-        return;
-    }
-    let kept: Vec<&str> = query.split('&').filter(|pair| !is_tracking(pair)).collect();
-    let kept = kept.join("&");
-    url.set_query(Some(kept.as_str()).filter(|query| !query.is_empty()));
 }
 
 /// A host name or address as it stands in a canonical URL: lower case, IPv6 in brackets, no port.
@@ -305,14 +264,11 @@ mod tests {
     #[test]
     fn spellings_of_one_url_become_one() {
         let expected = "https://example.com/a/b?x=1&y=2";
-        for text in [
-            "https://example.com/a/b?x=1&y=2",
-            "  HTTPS://EXAMPLE.com:443/a/./c/../b?x=1&y=2#part \n",
-            "https://example.com/a/b?utm_source=x&x=1&fbclid=q&y=2&utm_campaign=z",
-        ] {
+        for text in
+            ["https://example.com/a/b?x=1&y=2", "  HTTPS://EXAMPLE.com:443/a/./c/../b?x=1&y=2#part \n"]
+        {
             assert_eq!(canonical(text), expected);
         }
-        assert_eq!(canonical("http://example.com?gclid=1"), "http://example.com/");
         assert_eq!(canonical("http://bücher.example/ä"), "http://xn--bcher-kva.example/%C3%A4");
     }
 

@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use scraper::{ElementRef, Html, Selector};
 use trawl_common::spider;
 use trawl_common::url::CanonicalUrl;
-use url::Url;
 
+use super::base::Base;
 use super::json::Path;
 use super::query::Query;
 use super::raw::Raw;
 use super::scene::Scene;
 use super::stream::{self, is_nofollow};
-use super::{Link, MAX_LINKS, base};
+use super::{Link, MAX_LINKS};
 
 /// The most links of one page.
 const MOST: usize = 10_000;
@@ -81,7 +81,7 @@ impl Follow {
     /// The URL that the page calls canonical, if it is another and the spider goes by it.
     pub(crate) fn elsewhere(&self, scene: &Scene<'_>) -> Option<CanonicalUrl> {
         let link = scene.page.canonical.as_ref().filter(|_| self.canonical)?;
-        base::link(scene.base, link).filter(|canonical| canonical != scene.url)
+        scene.base.link(link).filter(|canonical| *canonical != scene.base.canonical(scene.url))
     }
 
     /// What is followed of a page, each once: the canonical page if that is `elsewhere`, where a refresh leads, `next`, then
@@ -160,7 +160,7 @@ impl Follow {
 
 /// The links so far.
 struct Found<'a> {
-    base: &'a Url,
+    base: &'a Base<'a>,
     links: Vec<Link>,
     seen: HashSet<CanonicalUrl>,
     room: usize,
@@ -168,7 +168,7 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn new(base: &'a Url) -> Self {
+    fn new(base: &'a Base<'a>) -> Self {
         Self { base, links: Vec::new(), seen: HashSet::new(), room: MAX_LINKS, left_out: 0 }
     }
 
@@ -182,7 +182,7 @@ impl<'a> Found<'a> {
             self.left_out += 1;
             return;
         }
-        let Some(url) = base::link(self.base, link) else { return };
+        let Some(url) = self.base.link(link) else { return };
         if self.seen.contains(&url) {
             return;
         }

@@ -6,9 +6,8 @@ use regex::Regex;
 use serde_json::Value;
 use trawl_common::spider::Kind;
 use trawl_common::text::legible;
-use url::Url;
 
-use super::base;
+use super::base::Base;
 use super::raw::{Raw, outer_html, visible_text};
 use super::room::Room;
 use super::{date, json, number};
@@ -23,7 +22,7 @@ pub(crate) struct Convert {
 
 impl Convert {
     /// The value; none if it does not fit the kind, or not into the room.
-    pub(crate) fn value(&self, raw: &Raw<'_>, base: &Url, room: &mut Room) -> Option<Value> {
+    pub(crate) fn value(&self, raw: &Raw<'_>, base: &Base<'_>, room: &mut Room) -> Option<Value> {
         match raw {
             Raw::Json(value) => self.of_json(value, base, room),
             Raw::Text(text) => self.of_text(text, base, room),
@@ -34,7 +33,7 @@ impl Convert {
         }
     }
 
-    fn of_text(&self, text: &str, base: &Url, room: &mut Room) -> Option<Value> {
+    fn of_text(&self, text: &str, base: &Base<'_>, room: &mut Room) -> Option<Value> {
         let mut text = Cow::Borrowed(text);
         if let Some(regex) = &self.regex {
             if !self.is_verbatim() {
@@ -50,13 +49,13 @@ impl Convert {
             Kind::Integer => whole(&number::parse(&text)?, room),
             Kind::Boolean => boolean(text.trim()).filter(|_| room.take(NUMBER)),
             Kind::Date => room.legible(&date::parse(&text, self.format.as_deref())?),
-            Kind::Url => room.legible(&base::resolve(base, &text)?),
+            Kind::Url => room.legible(&base.resolve(&text)?),
             Kind::Json => room.json(&json::parse(text.as_bytes()).ok()?),
         }
     }
 
     /// A value of JSON that is of the kind already stays what it is; objects and lists do in any case.
-    fn of_json(&self, value: &Value, base: &Url, room: &mut Room) -> Option<Value> {
+    fn of_json(&self, value: &Value, base: &Base<'_>, room: &mut Room) -> Option<Value> {
         let is_plain = self.regex.is_none();
         let number = match (value, self.kind) {
             (Value::Null, _) => return None,
@@ -100,11 +99,13 @@ fn boolean(text: &str) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use trawl_common::settings::Urls;
 
     use super::*;
 
     fn of(kind: Kind, raw: Raw<'_>) -> Option<Value> {
-        let base = "https://example.com/dir/".parse().unwrap();
+        let (url, urls) = ("https://example.com/dir/".parse().unwrap(), Urls::default());
+        let base = Base::of(None, &url, &urls);
         Convert { kind, ..Convert::default() }.value(&raw, &base, &mut Room::of(1 << 20))
     }
 
@@ -175,7 +176,8 @@ mod tests {
 
     #[test]
     fn a_pattern_keeps_its_first_group_or_all_that_it_matches() {
-        let base = "https://example.com/".parse().unwrap();
+        let (url, urls) = ("https://example.com/".parse().unwrap(), Urls::default());
+        let base = Base::of(None, &url, &urls);
         for (pattern, value) in
             [(r"Price: (\S+)", Some(json!("3"))), (r"\w+:", Some(json!("Price:"))), ("x", None)]
         {

@@ -35,9 +35,11 @@ use scraper::Html;
 use serde_json::{Map, Value};
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
+use trawl_common::settings::Urls;
 use trawl_common::spider::{Mistake, Spider};
 use trawl_common::url::CanonicalUrl;
 
+use self::base::Base;
 use self::plan::{Format, Plan};
 use self::planner::Planner;
 use self::scene::Scene;
@@ -54,6 +56,7 @@ const MAX_LINKS: usize = 3 << 19;
 pub struct Extractor {
     plan: Plan,
     reader: Reader,
+    urls: Urls,
 }
 
 /// What a page gave.
@@ -96,11 +99,14 @@ impl Extractor {
     ///
     /// Which fields the streaming pass answers and which need a tree is decided here.
     pub fn new(spider: &Spider) -> Result<Self, Vec<Mistake>> {
-        Self::of(Planner::of(spider, true))
+        Ok(Self { urls: spider.urls.clone(), ..Self::of(Planner::of(spider, true))? })
     }
 
     fn of(Planner { plan, wanted, mistakes, .. }: Planner) -> Result<Self, Vec<Mistake>> {
-        if mistakes.is_empty() { Ok(Self { plan, reader: Reader::new(wanted) }) } else { Err(mistakes) }
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        Ok(Self { plan, reader: Reader::new(wanted), urls: Urls::default() })
     }
 
     /// Whether a tree is built of every page, which takes several times as long as the streaming pass alone.
@@ -164,7 +170,7 @@ impl Extractor {
         let scene = Scene {
             response,
             url,
-            base: &base::of(page.base.as_deref(), url),
+            base: &Base::of(page.base.as_deref(), url, &self.urls),
             page,
             json_ld: &json_ld::objects(&page.json_ld, &self.reader.wanted.json_ld),
             tree,

@@ -9,11 +9,11 @@ use scraper::ElementRef;
 use serde_json::{Map, Value};
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::text::legible;
-use url::Url;
 
+use super::MAX_TEXT;
+use super::base::Base;
 use super::json_ld::is_type;
 use super::raw::visible_text;
-use super::{MAX_TEXT, base};
 
 /// How deep items may lie in items.
 const MAX_DEPTH: usize = 32;
@@ -36,7 +36,12 @@ pub(crate) struct Microdata<'a> {
 
 impl<'a> Microdata<'a> {
     /// The items of the type `name` in `scope`, not those in one of that type. Fails where there is more than people write.
-    pub(crate) fn items(&self, scope: ElementRef<'a>, name: &str, base: &Url) -> Result<Vec<Value>, Failure> {
+    pub(crate) fn items(
+        &self,
+        scope: ElementRef<'a>,
+        name: &str,
+        base: &Base<'_>,
+    ) -> Result<Vec<Value>, Failure> {
         let mut found = Vec::new();
         Reader { page: self, base, open: Vec::new() }.find(scope, name, &mut found)?;
         Ok(found)
@@ -59,7 +64,7 @@ impl<'a> Microdata<'a> {
 
 struct Reader<'r, 'a> {
     page: &'r Microdata<'a>,
-    base: &'r Url,
+    base: &'r Base<'r>,
     /// The items that are being read, each in the one before it.
     open: Vec<NodeId>,
 }
@@ -83,7 +88,7 @@ impl<'a> Reader<'_, 'a> {
             1 => drop(object.insert("@type".to_owned(), kinds.remove(0))),
             _ => drop(object.insert("@type".to_owned(), kinds.into())),
         }
-        if let Some(id) = item.attr("itemid").and_then(|id| base::resolve(self.base, id)) {
+        if let Some(id) = item.attr("itemid").and_then(|id| self.base.resolve(id)) {
             object.insert("@id".to_owned(), id.into());
         }
         self.open.push(item.id());
@@ -142,7 +147,7 @@ impl<'a> Reader<'_, 'a> {
 
     fn value(&mut self, element: ElementRef<'a>) -> Result<Value, Failure> {
         let url = |name| {
-            let url = element.attr(name).and_then(|link| base::resolve(self.base, link));
+            let url = element.attr(name).and_then(|link| self.base.resolve(link));
             url.map_or(Value::Null, Value::from)
         };
         let text = match element.value().name() {
@@ -190,12 +195,14 @@ fn add(object: &mut Map<String, Value>, name: &str, value: Value) {
 mod tests {
     use scraper::Html;
     use serde_json::json;
+    use trawl_common::settings::Urls;
 
     use super::*;
 
     fn found(page: &str, name: &str) -> Value {
         let document = Html::parse_document(page);
-        let base = "https://example.com/".parse().unwrap();
+        let (url, urls) = ("https://example.com/".parse().unwrap(), Urls::default());
+        let base = Base::of(None, &url, &urls);
         Microdata::default().items(document.root_element(), name, &base).unwrap().into()
     }
 

@@ -11,12 +11,12 @@ use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
 use trawl_common::spider::PageField;
 use trawl_common::url::CanonicalUrl;
-use url::Url;
 
+use super::base::{Base, without_fragment};
 use super::microdata::Microdata;
 use super::raw::Raw;
 use super::stream::Page;
-use super::{MAX_LINKS, base, readable};
+use super::{MAX_LINKS, readable};
 
 /// Everything that is known of a response.
 pub(crate) struct Scene<'a> {
@@ -24,7 +24,7 @@ pub(crate) struct Scene<'a> {
     /// The URL that answered.
     pub(crate) url: &'a CanonicalUrl,
     /// What its links are relative to.
-    pub(crate) base: &'a Url,
+    pub(crate) base: &'a Base<'a>,
     /// What the streaming pass found: nothing in JSON.
     pub(crate) page: &'a Page,
     /// The objects of each type of JSON-LD that is asked for.
@@ -78,7 +78,7 @@ impl<'a> Scene<'a> {
             PageField::Language => text(page.language.as_ref().or(page.meta.language.as_ref())),
             PageField::LinkCount => json(page.link_count.into()),
             PageField::Canonical => {
-                let canonical = page.canonical.as_ref().and_then(|link| base::link(self.base, link));
+                let canonical = page.canonical.as_ref().and_then(|link| self.base.link(link));
                 canonical.into_iter().map(|link| Raw::Text(String::from(link).into())).collect()
             }
             PageField::Url => vec![Raw::text(self.url.as_str())],
@@ -96,8 +96,8 @@ impl<'a> Scene<'a> {
         let (mut written, mut seen) = (HashSet::new(), HashSet::new());
         let mut room = MAX_LINKS;
         // Half of a page's links are written like others of it, or lead to another part of the same page.
-        let links = self.page.links.iter().map(|link| base::without_fragment(&link.href));
-        let links = links.filter(|link| written.insert(*link)).filter_map(|link| base::link(self.base, link));
+        let links = self.page.links.iter().map(|link| without_fragment(&link.href));
+        let links = links.filter(|link| written.insert(*link)).filter_map(|link| self.base.link(link));
         let links = links.filter(|link| seen.insert(link.clone())).take_while(|link| {
             room = room.saturating_sub(link.as_str().len());
             room > 0

@@ -210,12 +210,13 @@ impl Sorter {
         }
     }
 
-    /// Routes a URL; one outside the spider's domains is counted and left out.
+    /// Routes the URL that stands for `url`; one outside the spider's domains is counted and left out.
     pub(crate) fn page(&self, url: CanonicalUrl, hints: Hints<'_>) -> Option<Candidate> {
         if !self.spider.allows(&url.host()) {
             self.progress.outside();
             return None;
         }
+        let url = self.spider.urls.canonical(url);
         let routed = route::route(&self.rules, &url, hints);
         Some(Candidate { page: NewUrl::seed(url, routed.lane), ttl: routed.ttl, modified: None })
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Redirect, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -146,4 +146,35 @@ async fn what_a_limit_leaves_out_is_counted_by_limit_and_said_at_the_end() {
     let crawl = Desk::new().crawl(&site, "[follow]\nmax_per_host = 5").await;
     assert_eq!(crawl.books["reasons"]["left_out:max_per_host"], crawl.books["left_out"], "{}", crawl.books);
     assert_ne!(crawl.books["left_out"], 0);
+}
+
+#[tokio::test]
+async fn urls_that_are_one_by_what_the_spider_says_are_fetched_once() {
+    let links = ["/p?ref=1&b=2&a=1", "/p?a=1&b=2", "/p?b=2&a=1&utm_source=x", "/p?ref=2&a=1&b=2&sess3=4"];
+    let list = links.map(|link| format!("<a href='{link}'>x</a>")).concat();
+    let site =
+        Site::serve(move |path, _| page(if path == "/" { list.clone() } else { "<h1>p</h1>".to_owned() }))
+            .await;
+    let rest = "[urls]\nstrip_params = ['ref', 'sess*']\nsort_query = true\n[follow]\n[fields]\nlinks = { page = 'links' }";
+    let crawl = Desk::new().crawl(&site, rest).await;
+    assert_eq!(crawl.books["done"], 2, "{}", crawl.books);
+    assert_eq!(site.asked().keys().collect::<Vec<_>>(), ["/", "/p?a=1&b=2"]);
+    let list = crawl.items.iter().find(|item| item["fields"]["links"] != json!([])).unwrap();
+    assert_eq!(list["fields"]["links"], json!([format!("{}/p?a=1&b=2", site.origin)]));
+    let keeps = Desk::new().crawl(&site, "[urls]\nstrip_tracking = false\n[follow]").await;
+    assert_eq!(keeps.books["done"], 5, "{}", keeps.books);
+}
+
+/// A server that wants its parameter gets it, and no circle comes of it.
+#[tokio::test]
+async fn a_redirect_that_adds_a_dropped_parameter_leads_to_the_page_itself() {
+    let site = Site::serve(|path, _| match path {
+        "/?sid=7" => page("<h1>at last</h1>"),
+        _ => Redirect::to("/?sid=7").into_response(),
+    })
+    .await;
+    let rest = "[urls]\nstrip_params = ['sid']\n[fields]\nheading = 'h1::text'";
+    let crawl = Desk::new().crawl(&site, rest).await;
+    assert_eq!((&crawl.books["done"], crawl.items.len()), (&json!(1), 1), "{}", crawl.books);
+    assert_eq!(crawl.items[0]["fields"]["heading"], "at last");
 }

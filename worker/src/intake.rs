@@ -161,6 +161,7 @@ impl Intake {
         for Delivery { content, receipt } in deliveries {
             match content {
                 Content::Message(message) => {
+                    let message = self.canonical(message);
                     if self.shared.hands.take(&message, receipt) {
                         messages.push(message);
                     }
@@ -211,6 +212,17 @@ impl Intake {
             }
         }
         self.queue_up(jobs).await;
+    }
+
+    /// A message of a stranger's is for the page that its URL stands for; what trawl sent says it already.
+    fn canonical(&self, message: Message) -> Message {
+        if message.is_ours {
+            return message;
+        }
+        match self.shared.spiders.get(&message.crawl.spider) {
+            Some(spider) => Message { url: spider.spider.urls.canonical(message.url), ..message },
+            None => message,
+        }
     }
 
     /// Sends each job on its way: now, soon, or back to the ladder.

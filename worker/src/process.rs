@@ -130,8 +130,10 @@ async fn follow(shared: &Shared, job: &mut Job, next: CanonicalUrl) -> Result<Ti
     if !job.spider.scope.takes(&next) {
         return Err(Outcome::Skipped(Skip::Scope));
     }
-    let looking = || shared.ports.frontier.has_seen(&message.crawl, &next);
-    if shared.health.until_done("looking for a redirect's target", looking).await {
+    // One that differs from its own URL only in what makes no other page is asked for nevertheless: servers insist.
+    let page = job.spider.spider.urls.canonical(next.clone());
+    let looking = || shared.ports.frontier.has_seen(&message.crawl, &page);
+    if page != message.url && shared.health.until_done("looking for a redirect's target", looking).await {
         return Err(Outcome::Skipped(Skip::Duplicate));
     }
     message.hop = Some(Hop { url: next, count });
@@ -168,8 +170,9 @@ async fn read(
     if !spider.extractor.reads(&response) {
         return Ok(None);
     }
-    let landed = response.redirected_to.clone();
-    let base = landed.clone().unwrap_or_else(|| message.url.clone());
+    let hop = response.redirected_to.clone();
+    let landed = hop.clone().map(|url| spider.spider.urls.canonical(url)).filter(|url| *url != message.url);
+    let base = hop.clone().unwrap_or_else(|| message.url.clone());
     let extraction =
         shared.parser.read(Arc::clone(&spider.extractor), base.clone(), response.clone()).await?;
     let Extraction { items, links, left_out, missing } = extraction;
@@ -190,7 +193,7 @@ async fn read(
         referrer: message.referrer.clone(),
         items,
         exchange: keeps_responses.then(|| {
-            let validators = recall.validators_for(landed.as_ref());
+            let validators = recall.validators_for(hop.as_ref());
             (spider.fetcher.request_headers(&base, &validators), response)
         }),
     };

@@ -62,6 +62,7 @@ impl Source {
             .with_list_parse_key("redis.nodes")
             .with_list_parse_key("fetch.allow_networks")
             .with_list_parse_key("fetch.ports")
+            .with_list_parse_key("urls.strip_params")
             .list_separator(",")
             .source(Some(env));
         builder = builder.add_source(environment);
@@ -226,6 +227,7 @@ mod tests {
                 ("TRAWL__FETCH__CONTACT", "https://example.com/bot"),
                 ("TRAWL__FETCH__ALLOW_NETWORKS", "10.1.0.0/16,127.0.0.1"),
                 ("TRAWL__FETCH__PORTS", "80,8000-8999"),
+                ("TRAWL__URLS__STRIP_PARAMS", "ref,sess*"),
                 ("TRAWL__FETCH__PROXY", "socks5://proxy:1080"),
                 ("TRAWL__RETRY__STATUSES", "500,503"),
                 ("TRAWL__WORKER__CONCURRENCY", "7"),
@@ -243,6 +245,7 @@ mod tests {
         assert_eq!(settings.fetch.ports, ["80", "8000-8999"].map(|ports| ports.parse().unwrap()));
         assert_eq!(settings.fetch.proxy.unwrap().reveal(), "socks5://proxy:1080");
         assert_eq!(settings.retry.statuses, [500, 503]);
+        assert_eq!(settings.urls.strip_params, ["ref", "sess*"].map(|name| name.parse().unwrap()));
         assert_eq!(settings.worker.concurrency, 7);
         assert_eq!(settings.queues.bulk.ttl.as_secs(), 6 * 3600);
         assert_eq!(settings.rabbitmq.nodes, ["mq2:5672".parse().unwrap(), "mq3:5672".parse().unwrap()]);

@@ -10,6 +10,7 @@ mod ports;
 mod producer;
 mod secret;
 mod sinks;
+mod urls;
 
 pub mod duration;
 
@@ -28,6 +29,7 @@ pub use producer::{IfRunning, Producer};
 pub use secret::ServerUrl;
 use serde::{Deserialize, Serialize};
 pub use sinks::{Compress, Folder, Lines, SinkSettings};
+pub use urls::{NoParam, Param, Urls};
 
 use crate::lane::Lane;
 use crate::outcome::Class;
@@ -52,6 +54,8 @@ pub struct Settings {
     pub adhoc: Adhoc,
     /// How hosts are asked.
     pub politeness: Politeness,
+    /// Which URLs are one.
+    pub urls: Urls,
     /// How pages are fetched.
     pub fetch: Fetch,
     /// How much sources may ask for.
@@ -333,6 +337,7 @@ impl Default for Settings {
             queues: Queues::default(),
             adhoc: Adhoc::default(),
             politeness: Politeness::default(),
+            urls: Urls::default(),
             fetch: Fetch::default(),
             producer: Producer::default(),
             retry: Retry::default(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::file;
 use super::{Mistake, Spider, Wishes};
 use crate::names::{InvalidName, SpiderName};
-use crate::settings::{self, Settings};
+use crate::settings::{self, Settings, Urls};
 
 /// The longest file that is read, in bytes.
 const MAX_BYTES: u64 = 256 * 1024;
@@ -20,6 +20,7 @@ pub struct Folder {
     /// A file that is found by its name wherever it is.
     named: Option<PathBuf>,
     wishes: Wishes,
+    urls: Urls,
 }
 
 /// Why a spider's file cannot be worked with.
@@ -73,7 +74,8 @@ impl fmt::Display for Told<'_> {
 impl Folder {
     /// The folder that the settings name.
     pub fn of(settings: &Settings) -> Self {
-        Self { path: settings.spiders_dir.clone(), named: None, wishes: Wishes::default() }
+        let (named, wishes) = Default::default();
+        Self { path: settings.spiders_dir.clone(), named, wishes, urls: settings.urls.clone() }
     }
 
     /// The same, where the spider that `file` is named for has that file.
@@ -126,10 +128,11 @@ impl Folder {
         text: Option<&str>,
         items: &settings::Items,
     ) -> Result<Spider, Unusable> {
+        let usual = Spider { urls: self.urls.clone(), ..Spider::without_file(name.clone(), items) };
         let spider = match text {
-            None => Spider::without_file(name.clone(), items),
+            None => usual,
             Some(text) => {
-                let ready = file::read(name.clone(), text, &environment, items).ready();
+                let ready = file::read(usual, text, &environment).ready();
                 ready.map_err(|mistakes| self.mistaken(name, text, mistakes))?
             }
         };

@@ -24,7 +24,7 @@ pub use wishes::Wishes;
 use crate::names::SpiderName;
 use crate::rate::Rate;
 use crate::route::Rule;
-use crate::settings::{self, HostRule, ServerUrl, SinkSettings};
+use crate::settings::{self, HostRule, ServerUrl, Settings, SinkSettings, Urls};
 use crate::url::{CanonicalUrl, Host};
 
 /// One spider, as its file says. What the file leaves out is as the settings say.
@@ -37,6 +37,8 @@ pub struct Spider {
     /// The domains whose URLs it takes, each with all below it; `*` for any. With none it takes what it starts from, and
     /// follows links within one host.
     pub allowed_domains: Vec<String>,
+    /// Which URLs are one to it.
+    pub urls: Urls,
     /// Which links it follows; none if it follows none.
     pub follow: Option<Follow>,
     /// After how many pages done a crawl ends.
@@ -63,6 +65,7 @@ impl Spider {
             name,
             start: Start::default(),
             allowed_domains: Vec::new(),
+            urls: Urls::default(),
             follow: None,
             max_pages: None,
             recrawl: Recrawl::default(),
@@ -72,6 +75,11 @@ impl Spider {
             items: vec![ItemRule::of_every_page(items)],
             sinks: None,
         }
+    }
+
+    /// The same, with all that `settings` say in place of a file.
+    pub fn of_settings(name: SpiderName, settings: &Settings) -> Self {
+        Self { urls: settings.urls.clone(), ..Self::without_file(name, &settings.items) }
     }
 
     /// The rules that route its URLs: its own, and then those of the settings.

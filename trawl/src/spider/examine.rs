@@ -40,7 +40,7 @@ impl Ready {
 pub(crate) fn examine(path: &Path, settings: &Settings) -> Result<Examined, Unusable> {
     let name = folder::name_of(path)?;
     let text = folder::text(path)?;
-    let mut reading = file::read(name, &text, &folder::environment, &settings.items);
+    let mut reading = file::read(Spider::of_settings(name, settings), &text, &folder::environment);
     let ready = Ready::of(&reading.spider);
     if let Err(mistakes) = &ready {
         // Some are found by both.

@@ -29,14 +29,19 @@ pub(super) fn run(name: &SpiderName, settings: &Settings) -> Outcome {
 #[cfg(test)]
 mod tests {
     use trawl_common::settings::Items;
-    use trawl_common::spider::file::read;
+    use trawl_common::spider::Spider;
+    use trawl_common::spider::file::{Reading, read};
     use trawl_extract::Extractor;
 
     use super::*;
 
+    fn reading(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Reading {
+        read(Spider::without_file("new".parse().unwrap(), &Items::default()), text, environment)
+    }
+
     #[test]
     fn the_example_has_no_mistakes_and_says_more_than_it_must() {
-        let reading = read("new".parse().unwrap(), EXAMPLE, &|_| None, &Items::default());
+        let reading = reading(EXAMPLE, &|_| None);
         assert_eq!((reading.mistakes, reading.unset), (vec![], vec![]));
         assert!(reading.spider.follow.is_some() && Extractor::new(&reading.spider).is_ok());
     }
@@ -50,7 +55,7 @@ mod tests {
         let open = |line: &'static str| line.strip_prefix("# ").filter(|text| is_offer(text)).unwrap_or(line);
         let text: Vec<&str> = EXAMPLE.lines().map(open).collect();
         let environment = |_: &str| Some("postgres://db/x".to_owned());
-        let reading = read("new".parse().unwrap(), &text.join("\n"), &environment, &Items::default());
+        let reading = reading(&text.join("\n"), &environment);
         assert_eq!(reading.mistakes, []);
         assert_eq!(reading.spider.request.headers.len(), 2);
     }

@@ -16,6 +16,7 @@ mod sinks;
 mod start;
 #[cfg(test)]
 mod tests;
+mod urls;
 
 use std::num::NonZeroU64;
 
@@ -25,8 +26,6 @@ use self::given::Given;
 use self::notes::Notes;
 use self::section::Section;
 use super::{ItemRule, Mistake, Spider};
-use crate::names::SpiderName;
-use crate::settings;
 
 /// What a file says.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,16 +48,11 @@ impl Reading {
     }
 }
 
-/// Reads `text`, the file of the spider `name`. Variables are looked up in `environment`; a file that names no fields
-/// has those of `items`.
-pub fn read(
-    name: SpiderName,
-    text: &str,
-    environment: &dyn Fn(&str) -> Option<String>,
-    items: &settings::Items,
-) -> Reading {
+/// Reads `text`, the file of a spider that without it were as `usual`: what the file leaves out stays so. Variables are
+/// looked up in `environment`.
+pub fn read(usual: Spider, text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Reading {
     let notes = Notes::new(text, environment);
-    let mut spider = Spider::without_file(name, items);
+    let mut spider = usual;
     match DeTable::parse(text) {
         Ok(table) => file(&mut spider, Section::new(&notes, String::new(), table.get_ref(), 0..0)),
         Err(error) => notes.wrong(notes.place(&error.span().unwrap_or(0..0)), error.message()),
@@ -73,6 +67,9 @@ fn file(spider: &mut Spider, mut file: Section<'_>) {
     spider.recrawl = file.read("recrawl", Given::parsed).unwrap_or_default();
     let domains = &spider.allowed_domains;
     spider.start = file.within("start", |section| start::start(section, domains)).unwrap_or_default();
+    if let Some(urls) = file.within("urls", |section| urls::urls(section, &spider.urls)) {
+        spider.urls = urls;
+    }
     spider.follow = file.within("follow", follow::follow);
     spider.route = file.all("route", |given| given.section().and_then(rules::route));
     spider.politeness = file.within("politeness", rules::politeness).unwrap_or_default();

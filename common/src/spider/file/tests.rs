@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::lane::Lane;
 use crate::rate::Rate;
-use crate::settings::{Compress, Items, SinkSettings};
+use crate::settings::{Compress, Items, SinkSettings, Urls};
 use crate::spider::{Field, From, Kind, PageField, Recrawl};
 use crate::url::CanonicalUrl;
 
@@ -21,7 +21,7 @@ fn environment(name: &str) -> Option<String> {
 }
 
 fn reading(text: &str) -> Reading {
-    read("shop".parse().unwrap(), text, &environment, &Items::default())
+    read(Spider::without_file("shop".parse().unwrap(), &Items::default()), text, &environment)
 }
 
 /// Each mistake as `line:column what`.
@@ -51,9 +51,11 @@ fn all_that_a_file_can_say_is_read() {
     assert_eq!(spider.recrawl, Recrawl::Age(Duration::from_secs(12 * 3600)));
     assert_eq!(spider.start.urls, ["https://shop.example/"]);
     assert_eq!(spider.start.sitemaps, ["https://shop.example/sitemap.xml", "more/sitemap.xml"]);
+    let strip_params = ["ref", "sess*"].map(|name| name.parse().unwrap()).to_vec();
+    assert_eq!(spider.urls, Urls { strip_tracking: false, strip_params, sort_query: true });
     let follow = spider.follow.as_ref().unwrap();
     assert_eq!((follow.depth, follow.max_repeats, follow.links), (3, 2, false));
-    assert_eq!(follow.area.as_ref().unwrap().place.unwrap().line, 15);
+    assert_eq!(follow.area.as_ref().unwrap().place.unwrap().line, 20);
     assert!(follow.canonical && !follow.nofollow && !follow.noindex && !follow.refresh);
     assert_eq!((spider.route[0].lane, spider.route[0].ttl), (Lane::Priority, Some(Duration::from_secs(300))));
     assert_eq!(spider.politeness.rate, Some("5/s".parse::<Rate>().unwrap()));
@@ -84,7 +86,7 @@ fn fields_are_read_with_all_that_is_said_of_them_and_in_order() {
         field(&spider, "server").from,
         From::Header(crate::spider::Sited {
             value: "server".to_owned(),
-            place: Some(crate::spider::Place { line: 68, column: 21 }),
+            place: Some(crate::spider::Place { line: 73, column: 21 }),
         })
     );
     assert_eq!(field(&spider, "links").from, From::Page(PageField::Links));
@@ -278,6 +280,19 @@ fn a_sink_is_told_what_it_lacks() {
     one("[[sinks]]\nkind = 'jsonl'\npath = 'x'\nrotate = 0", "4:10 sinks.rotate: must be 1 or more");
     one("[[sinks]]\nkind = 'stream'\npath = 'x'", "3:1 there is no key `sinks.path`");
     one("[[sinks]]\nkind = 'postgres'\nurl = 'mysql://x'", "3:7 sinks.url: write postgres://");
+}
+
+#[test]
+fn what_makes_urls_one_is_checked() {
+    one("[urls]\nstrip_params = ['a=b']", "2:17 urls.strip_params: `a=b` is no name of a query parameter");
+    one("[urls]\nstrip = ['a']", "2:1 there is no key `urls.strip`");
+    one("[urls]\nsort_query = 'yes'", "2:14 urls.sort_query: true or false is wanted");
+    let usual = Spider {
+        urls: Urls { sort_query: true, ..Urls::default() },
+        ..Spider::without_file("shop".parse().unwrap(), &Items::default())
+    };
+    let urls = read(usual, "[urls]\nstrip_tracking = false", &environment).spider.urls;
+    assert_eq!((urls.strip_tracking, urls.sort_query), (false, true), "what the file leaves out stays");
 }
 
 #[test]

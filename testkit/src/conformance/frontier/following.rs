@@ -288,8 +288,8 @@ pub async fn the_books_tell_what_limits_left_out(frontier: &Arc<dyn Frontier>) -
         left_out.add(Limit::MaxPerHost, 1);
         Finish { left_out, ..Finish::new(scene.claim(number), Terminal::Done) }
     };
-    frontier.finish(&[done(0, 12), done(1, 30)]).await?;
-    frontier.finish(&[done(1, 30)]).await?;
+    scene.finish_all(&[done(0, 12), done(1, 30)]).await?;
+    frontier.finish(&scene.worker, &[done(1, 30)]).await?;
     let books = scene.books().await?;
     let by = |limit: Limit| books.reasons.get(&format!("left_out:{}", limit.as_str())).copied();
     assert_eq!((by(Limit::Depth), by(Limit::MaxPerHost), by(Limit::PageLinks)), (Some(42), Some(2), None));

@@ -1,0 +1,193 @@
+//! `[urls]`: which URLs are one, as far as their queries differ.
+
+use std::borrow::Cow;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::url::CanonicalUrl;
+
+/// The query parameters that campaigns and ad networks append, and that choose no content; `utm_` begins many more.
+const TRACKING: &[&str] = &[
+    "dclid",
+    "fbclid",
+    "gbraid",
+    "gclid",
+    "gclsrc",
+    "igshid",
+    "mc_cid",
+    "mc_eid",
+    "mkt_tok",
+    "msclkid",
+    "oly_anon_id",
+    "oly_enc_id",
+    "ttclid",
+    "twclid",
+    "vero_id",
+    "wbraid",
+    "yclid",
+    "_ga",
+    "_gl",
+    "_hsenc",
+    "_hsmi",
+];
+
+/// What makes one URL of two. Every URL that a source names or a page links to passes through
+/// [`Urls::canonical`] before anyone asks whether it was seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Urls {
+    /// Whether query parameters that only track where visitors come from are dropped: `utm_source`, `fbclid`.
+    pub strip_tracking: bool,
+    /// Further parameters that are dropped.
+    #[serde(default)]
+    pub strip_params: Vec<Param>,
+    /// Whether parameters are sorted by their names.
+    pub sort_query: bool,
+}
+
+impl Default for Urls {
+    fn default() -> Self {
+        Self { strip_tracking: true, strip_params: Vec::new(), sort_query: false }
+    }
+}
+
+impl Urls {
+    /// The URL that stands for all that are one with `url`. It stands for itself.
+    #[must_use]
+    pub fn canonical(&self, url: CanonicalUrl) -> CanonicalUrl {
+        let Some((page, query)) = url.as_str().split_once('?') else { return url };
+        let mut pairs: Vec<&str> = query.split('&').filter(|pair| !self.strips(name(pair))).collect();
+        if self.sort_query {
+            // Those of one name stay in order: they are a list.
+            pairs.sort_by_key(|pair| name(pair));
+        }
+        let kept = pairs.join("&");
+        if kept == query {
+            return url;
+        }
+        let text = if kept.is_empty() { page.to_owned() } else { format!("{page}?{kept}") };
+        CanonicalUrl::parse(&text).unwrap_or(url)
+    }
+
+    fn strips(&self, name: &str) -> bool {
+        let tracks = || name.starts_with("utm_") || TRACKING.contains(&name);
+        (self.strip_tracking && tracks()) || self.strip_params.iter().any(|param| param.fits(name))
+    }
+}
+
+fn name(pair: &str) -> &str {
+    pair.split('=').next().unwrap_or(pair)
+}
+
+/// The name of a query parameter as it stands in URLs, or with `*` at its end the beginning of names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Cow<'_, str>", into = "String")]
+pub struct Param(String);
+
+impl Param {
+    fn fits(&self, name: &str) -> bool {
+        match self.0.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == self.0,
+        }
+    }
+}
+
+impl FromStr for Param {
+    type Err = NoParam;
+    fn from_str(text: &str) -> Result<Self, NoParam> {
+        let name = text.strip_suffix('*').unwrap_or(text);
+        let is_odd = |c: char| c.is_whitespace() || c.is_control() || "*&=?#".contains(c);
+        if name.is_empty() || name.contains(is_odd) {
+            Err(NoParam(text.to_owned()))
+        } else {
+            Ok(Self(text.to_owned()))
+        }
+    }
+}
+
+impl TryFrom<Cow<'_, str>> for Param {
+    type Error = NoParam;
+    fn try_from(text: Cow<'_, str>) -> Result<Self, NoParam> {
+        text.parse()
+    }
+}
+
+impl From<Param> for String {
+    fn from(param: Param) -> Self {
+        param.0
+    }
+}
+
+/// A text that names no [`Param`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no name of a query parameter: write `ref`, or `ref*` for all that begin so")]
+pub struct NoParam(String);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn urls(strip: &[&str], sort_query: bool) -> Urls {
+        let strip_params = strip.iter().map(|name| name.parse().unwrap()).collect();
+        Urls { strip_params, sort_query, ..Urls::default() }
+    }
+
+    fn canonical(urls: &Urls, text: &str) -> String {
+        urls.canonical(text.parse().unwrap()).to_string()
+    }
+
+    #[test]
+    fn what_tracks_visitors_is_dropped_unless_a_setting_keeps_it() {
+        let text = "http://a.example/x?utm_source=y&b=2&fbclid=q&a=1&utm_campaign=z";
+        assert_eq!(canonical(&Urls::default(), text), "http://a.example/x?b=2&a=1");
+        assert_eq!(canonical(&Urls::default(), "http://a.example?gclid=1"), "http://a.example/");
+        let keeps = Urls { strip_tracking: false, ..Urls::default() };
+        assert_eq!(canonical(&keeps, text), text);
+    }
+
+    #[test]
+    fn further_parameters_are_dropped_by_name_or_by_how_they_begin() {
+        let urls = urls(&["ref", "sess*"], false);
+        assert_eq!(
+            canonical(&urls, "http://a.example/?ref=1&reference=2&session=3&sess&a"),
+            "http://a.example/?reference=2&a"
+        );
+        for wrong in ["", "*", "a b", "a=b", "a&b", "*a", "a#"] {
+            assert!(wrong.parse::<Param>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sorted_or_not_lists_keep_their_order_and_no_query_changes_that_need_not() {
+        let text = "http://a.example/?b=2&a=3&b=1";
+        assert_eq!(canonical(&urls(&[], false), text), text);
+        assert_eq!(canonical(&urls(&[], true), text), "http://a.example/?a=3&b=2&b=1");
+        for kept in ["http://a.example/?", "http://a.example/?&&", "http://a.example/?a", "http://a.example/"]
+        {
+            assert_eq!(canonical(&urls(&["x"], false), kept), kept);
+        }
+    }
+
+    #[test]
+    fn every_parameter_that_is_dropped_is_documented() {
+        let docs = include_str!("../../../docs/spiders.md");
+        for name in TRACKING {
+            assert!(docs.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_stands_for_a_url_stands_for_itself(query in "[a-c=&?*%_]{0,30}", sort in any::<bool>()) {
+            let urls = urls(&["a", "b*"], sort);
+            if let Ok(url) = CanonicalUrl::parse(&format!("http://a.example/?{query}")) {
+                let once = urls.canonical(url);
+                prop_assert_eq!(urls.canonical(once.clone()), once);
+            }
+        }
+    }
+}
