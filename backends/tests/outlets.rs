@@ -22,6 +22,7 @@ fn page(crawl: &CrawlRef, path: &str, kind: Option<&str>, fields: &[Value]) -> P
         depth: 1,
         item: kind.map(str::to_owned),
         change: None,
+        final_url: None,
         fields: fields.as_object().cloned().unwrap_or_else(Map::new),
     };
     let items = fields.iter().enumerate().map(item).collect();

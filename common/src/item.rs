@@ -31,6 +31,9 @@ pub struct Item {
     /// Whether it is news, where the crawl compares pages with what they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
+    /// Where redirects led to the page, if they led elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub final_url: Option<String>,
     /// What was extracted, by field.
     pub fields: Map<String, Value>,
 }
@@ -45,10 +48,12 @@ pub enum Change {
     Changed,
     /// It is as it was.
     Unchanged,
+    /// It is there no more.
+    Gone,
 }
 
 impl Change {
-    const ALL: [Self; 3] = [Self::New, Self::Changed, Self::Unchanged];
+    const ALL: [Self; 4] = [Self::New, Self::Changed, Self::Unchanged, Self::Gone];
 
     /// The name in items and stores.
     pub fn as_str(self) -> &'static str {
@@ -56,6 +61,7 @@ impl Change {
             Self::New => "new",
             Self::Changed => "changed",
             Self::Unchanged => "unchanged",
+            Self::Gone => "gone",
         }
     }
 }

@@ -28,6 +28,10 @@ pub enum Class {
     Size,
     /// The page could not be parsed.
     Parse,
+    /// The page lacks a field without which it counts as none.
+    Missing,
+    /// The answer is what its spider takes for a ban.
+    Banned,
     /// An address that settings do not allow.
     Forbidden,
     /// Too many redirects, or one to nowhere.
@@ -48,6 +52,8 @@ impl Class {
             Self::Body => "body",
             Self::Size => "size",
             Self::Parse => "parse",
+            Self::Missing => "missing",
+            Self::Banned => "banned",
             Self::Forbidden => "forbidden",
             Self::Redirect => "redirect",
             Self::Robots => "robots",

@@ -13,6 +13,11 @@ pub fn decide(policy: &Retry, failure: Failure, attempts: u32, now: UnixMs, jitt
     if is_final(policy, &failure) {
         return Outcome::Failed(failure, Reason::Final);
     }
+    again(policy, failure, attempts, now, jitter)
+}
+
+/// The same for a failure that is worth another try whatever the policy says of its kind: a spider's file says so.
+pub fn again(policy: &Retry, failure: Failure, attempts: u32, now: UnixMs, jitter: f64) -> Outcome {
     if attempts > policy.max {
         return Outcome::Failed(failure, Reason::Retries);
     }
@@ -60,6 +65,18 @@ mod tests {
             assert!(matches!(decide(&policy, http(500), attempt, NOW, 0.5), Outcome::Retry(..)));
         }
         assert!(matches!(decide(&policy, http(500), 4, NOW, 0.5), Outcome::Failed(_, Reason::Retries)));
+    }
+
+    #[test]
+    fn what_a_spider_has_tried_again_is_tried_as_often() {
+        let failure = || Failure::new(Class::Missing, "`price` is missing");
+        assert!(matches!(
+            decide(&Retry::default(), failure(), 1, NOW, 0.5),
+            Outcome::Failed(_, Reason::Final)
+        ));
+        assert!(matches!(again(&Retry::default(), failure(), 3, NOW, 0.5), Outcome::Retry(..)));
+        let last = again(&Retry::default(), failure(), 4, NOW, 0.5);
+        assert!(matches!(last, Outcome::Failed(_, Reason::Retries)));
     }
 
     #[test]

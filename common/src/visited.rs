@@ -111,6 +111,7 @@ mod tests {
             depth: 0,
             item: kind.map(str::to_owned),
             change: None,
+            final_url: None,
             fields,
         }
     }

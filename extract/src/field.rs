@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 use trawl_common::outcome::Failure;
+use trawl_common::spider::Required;
 
+use super::Missing;
 use super::json::Path;
 use super::plan::{Each, Field, Format, Source, splits};
 use super::raw::Raw;
@@ -16,13 +18,13 @@ type Raws<'a> = Box<dyn Iterator<Item = Raw<'a>> + 'a>;
 
 impl Field {
     /// The field's value: null where the response says nothing, or is of a format that the field is not looked for in.
-    /// Names of required fields without a value go to `missing`.
+    /// Required fields without a value go to `missing`.
     pub(crate) fn value<'a>(
         &'a self,
         scene: &'a Scene<'a>,
         within: Within<'a>,
         room: &mut Room,
-        missing: &mut Vec<String>,
+        missing: &mut Vec<Missing>,
     ) -> Result<Value, Failure> {
         let is_json = self.source.format().map(|format| format == Format::Json);
         if is_json.is_some_and(|is_json| is_json != scene.json.is_some()) {
@@ -33,8 +35,9 @@ impl Field {
             source => self.values(source, scene, within, room)?,
         };
         if values.is_empty() {
-            if self.required && self.default.is_none() && !missing.contains(&self.path) {
-                missing.push(self.path.clone());
+            let is_required = self.required != Required::No && self.default.is_none();
+            if is_required && missing.iter().all(|other| other.field != self.path) {
+                missing.push(Missing { field: self.path.clone(), required: self.required });
             }
             let none = if self.list { Value::Array(Vec::new()) } else { Value::Null };
             return Ok(self.default.clone().unwrap_or(none));
@@ -67,7 +70,7 @@ impl Field {
         scene: &'a Scene<'a>,
         within: Within<'a>,
         room: &mut Room,
-        missing: &mut Vec<String>,
+        missing: &mut Vec<Missing>,
     ) -> Result<Vec<Value>, Failure> {
         let mut objects = Vec::new();
         for within in each.matches(scene, within) {

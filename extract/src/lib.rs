@@ -36,7 +36,7 @@ use serde_json::{Map, Value};
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
 use trawl_common::settings::Urls;
-use trawl_common::spider::{Mistake, Spider};
+use trawl_common::spider::{Mistake, Required, Spider};
 use trawl_common::url::CanonicalUrl;
 
 use self::base::Base;
@@ -71,7 +71,16 @@ pub struct Extraction {
     /// How many more links the page has than are followed of one.
     pub left_out: u64,
     /// The required fields that were not found, each once.
-    pub missing: Vec<String>,
+    pub missing: Vec<Missing>,
+}
+
+/// A required field that was not found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Its name, with those of what it lies in: `offers.price`.
+    pub field: String,
+    /// What the page is without it.
+    pub required: Required,
 }
 
 /// A link to follow.

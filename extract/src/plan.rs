@@ -1,7 +1,7 @@
 //! A spider's fields, read once and ready to look for.
 
 use serde_json::Value;
-use trawl_common::spider::{Kind, PageField};
+use trawl_common::spider::{Kind, PageField, Required};
 
 use super::follow::Follow;
 use super::json::Path;
@@ -44,7 +44,7 @@ pub(crate) struct Field {
     pub(crate) list: bool,
     pub(crate) convert: Convert,
     pub(crate) default: Option<Value>,
-    pub(crate) required: bool,
+    pub(crate) required: Required,
 }
 
 /// Where a field's values come from.

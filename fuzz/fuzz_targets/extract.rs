@@ -74,7 +74,7 @@ fn every_kind() -> Spider {
     for source in sources {
         for kind in kinds {
             for list in [false, true] {
-                let field = Field { kind, list, required: true, ..Field::of(source.clone()) };
+                let field = Field { kind, list, required: Required::Warn, ..Field::of(source.clone()) };
                 fields.push((fields.len().to_string(), field));
             }
         }

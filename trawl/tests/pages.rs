@@ -7,10 +7,12 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -82,7 +84,7 @@ impl Desk {
 
     /// Crawls by a spider that starts at the site's `/`, with the items of this crawl alone.
     async fn crawl(&self, site: &Site, rest: &str) -> Crawl {
-        let text = format!("[start]\nurls = ['{}/']\n{rest}\n", site.origin);
+        let text = format!("start.urls = ['{}/']\n{rest}\n", site.origin);
         fs::write(self.path().join("shop.toml"), text).unwrap();
         // Retries come at once.
         fs::write(
@@ -177,4 +179,112 @@ async fn a_redirect_that_adds_a_dropped_parameter_leads_to_the_page_itself() {
     let crawl = Desk::new().crawl(&site, rest).await;
     assert_eq!((&crawl.books["done"], crawl.items.len()), (&json!(1), 1), "{}", crawl.books);
     assert_eq!(crawl.items[0]["fields"]["heading"], "at last");
+}
+
+/// The spider of a page that has a price, with this said of it.
+fn priced(required: &str) -> String {
+    format!("[fields]\nprice = {{ css = 'b::text', required = {required} }}")
+}
+
+#[tokio::test]
+async fn a_page_without_a_required_field_is_tried_again_and_not_from_the_cache() {
+    let answer = |_: &str, before| page(if before < 2 { "<p>later</p>" } else { "<b>7</b>" });
+    let site = Site::serve(answer).await;
+    let crawl = Desk::new().crawl(&site, &priced("'retry'")).await;
+    assert_eq!((&crawl.books["done"], &crawl.books["failed"]), (&json!(1), &json!(0)), "{}", crawl.books);
+    assert_eq!((site.asked()["/"], crawl.items.len()), (3, 1));
+    assert_eq!(crawl.items[0]["fields"]["price"], "7");
+}
+
+#[tokio::test]
+async fn a_page_without_a_required_field_fails_or_is_warned_of_as_its_spider_says() {
+    let site = Site::serve(|_, _| page("<p>sold out</p>")).await;
+    for (required, asked, done, reason) in [
+        ("'fail'", 1, 0, "failed:missing"),
+        ("'retry'", 4, 0, "failed:missing"),
+        ("'warn'", 1, 1, "missing:price"),
+        ("true", 1, 1, "missing:price"),
+    ] {
+        let before = site.asked().get("/").copied().unwrap_or_default();
+        let crawl = Desk::new().crawl(&site, &priced(required)).await;
+        assert_eq!((site.asked()["/"] - before, crawl.items.len()), (asked, done), "{required}");
+        assert_eq!(crawl.books["reasons"][reason], 1, "{required}: {}", crawl.books);
+    }
+}
+
+#[tokio::test]
+async fn a_ban_is_no_page_and_its_url_is_asked_for_again() {
+    for (ban, answer) in [
+        ("text = ['(?i)captcha']", page("<p>Captcha!</p>")),
+        ("redirect = ['/login']", Redirect::to("/login?next=/").into_response()),
+        ("status = [403]", StatusCode::FORBIDDEN.into_response()),
+    ] {
+        for then in ["back-off", "retry"] {
+            let status = answer.status();
+            let head = answer.headers().clone();
+            let site = Site::serve(move |path, before| match (path, before) {
+                ("/", 0 | 1) => {
+                    let body = if status.is_success() { "<p>Captcha!</p>" } else { "" };
+                    (status, head.clone(), body).into_response()
+                }
+                _ => page("<h1>a page</h1>"),
+            })
+            .await;
+            let rest = format!("[ban]\n{ban}\nthen = '{then}'\n[fields]\nheading = 'h1::text'");
+            let crawl = Desk::new().crawl(&site, &rest).await;
+            assert_eq!(
+                (&crawl.books["done"], &crawl.books["failed"]),
+                (&json!(1), &json!(0)),
+                "{ban}: {}",
+                crawl.books
+            );
+            assert_eq!(site.asked(), [("/".to_owned(), 3)].into(), "{ban}, {then}");
+            assert_eq!(crawl.items[0]["fields"]["heading"], "a page");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_item_says_where_redirects_led_to_its_page() {
+    let site = Site::serve(|path, _| match path {
+        "/" => Redirect::to("/new?utm_source=x").into_response(),
+        _ => page("<a href=/other>x</a>"),
+    })
+    .await;
+    let crawl = Desk::new().crawl(&site, "[follow]").await;
+    let final_url = |path: &str| {
+        let url = format!("{}{path}", site.origin);
+        crawl.items.iter().find(|item| item["url"] == url.as_str()).unwrap()["final_url"].clone()
+    };
+    assert_eq!(final_url("/"), format!("{}/new?utm_source=x", site.origin));
+    assert_eq!(final_url("/other"), Value::Null);
+}
+
+#[tokio::test]
+async fn a_page_that_was_visited_and_is_gone_yields_an_item_that_says_so_once() {
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&is_gone);
+    let site = Site::serve(move |path, _| match path {
+        "/old" if asked.load(Ordering::Relaxed) => StatusCode::GONE.into_response(),
+        "/" => page("<a href=/old>x</a><a href=/never>x</a>"),
+        "/old" => page("<h1>old</h1>"),
+        _ => StatusCode::NOT_FOUND.into_response(),
+    })
+    .await;
+    let rest = "recrawl = 'always'\n[follow]\n[fields]\nheading = 'h1::text'";
+    let desk = Desk::new();
+    let first = desk.crawl(&site, rest).await;
+    assert_eq!((&first.books["done"], &first.books["failed"]), (&json!(2), &json!(1)), "{}", first.books);
+    let id = first.items.iter().find(|item| item["fields"]["heading"] == "old").unwrap()["id"].clone();
+    is_gone.store(true, Ordering::Relaxed);
+    let second = desk.crawl(&site, rest).await;
+    assert_eq!((&second.books["done"], &second.books["failed"]), (&json!(2), &json!(1)), "{}", second.books);
+    let gone: Vec<&Value> = second.items.iter().filter(|item| item["change"] == "gone").collect();
+    assert_eq!(gone.len(), 1, "{:?}", second.items);
+    assert_eq!((&gone[0]["id"], &gone[0]["status"], &gone[0]["fields"]), (&id, &json!(410), &json!({})));
+    let third = desk.crawl(&site, rest).await;
+    assert_eq!(
+        (&third.books["failed"], third.items.iter().any(|item| item["change"] == "gone")),
+        (&json!(2), false)
+    );
 }

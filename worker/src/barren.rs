@@ -91,6 +91,7 @@ mod tests {
             depth: 0,
             item: None,
             change: None,
+            final_url: None,
             fields: fields.as_object().cloned().unwrap_or_default(),
         }
     }

@@ -40,6 +40,11 @@ impl Job {
         retry::decide(policy, failure, self.attempts + 1, UnixMs::now(), rand::random())
     }
 
+    /// The same for a failure that its spider's file has tried again.
+    pub(crate) fn failed_for_now(&self, policy: &Retry, failure: Failure) -> Outcome {
+        retry::again(policy, failure, self.attempts + 1, UnixMs::now(), rand::random())
+    }
+
     /// The record that this job works on.
     pub(crate) fn claim(&self) -> Claim {
         claim(&self.message)

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use tracing::debug;
-use trawl_common::item::{Item, item_id};
+use trawl_common::item::{Change, Item, item_id};
 use trawl_common::lifetime::lifetime;
 use trawl_common::limit::Limit;
 use trawl_common::message::{Hop, Message};
-use trawl_common::outcome::{Class, Failure, Outcome, Skip};
+use trawl_common::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::ports::{Page, Response};
-use trawl_common::spider::Request;
+use trawl_common::spider::{ItemRule, Request, Required};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
-use trawl_extract::{Extracted, Extraction};
+use trawl_extract::{Extracted, Extraction, Missing};
 use trawl_web::{Answer, MAX_REDIRECTS};
 
 use crate::Shared;
@@ -39,19 +39,56 @@ pub(crate) async fn process(shared: &Shared, mut job: Job, ticket: Ticket) -> Se
     }
     let response = match response(shared, &mut job, &recall, ticket).await {
         Ok(response) => response,
-        Err(outcome) => {
-            let remark = recall.remark(&outcome);
-            return Settlement::remarked(job, outcome, remark);
-        }
+        Err(outcome) => return without_page(job, recall, outcome),
     };
     match read(shared, &job, &recall, response).await {
         Ok(Some((yielded, remark))) => Settlement::done(job, yielded, remark),
         Ok(None) => Settlement::of(job, Outcome::Skipped(Skip::ContentType)),
-        Err(failure) => {
-            let outcome = failed(shared, &job, failure);
-            Settlement::of(job, outcome)
-        }
+        Err(outcome) => Settlement::of(job, outcome),
     }
+}
+
+/// What follows from an answer that is no page: one that was remembered and is gone ends as done, with items that say so.
+fn without_page(job: Job, recall: Recall, outcome: Outcome) -> Settlement {
+    let status = match &outcome {
+        Outcome::Failed(failure, _) => failure.status.filter(|_| recall.is_gone(&outcome)),
+        _ => None,
+    };
+    let Some(status) = status else {
+        let remark = recall.remark(&outcome);
+        return Settlement::remarked(job, outcome, remark);
+    };
+    let items = gone(&job, status);
+    let page = Page {
+        url: job.message.url.clone(),
+        crawl: job.message.crawl.clone(),
+        referrer: job.message.referrer.clone(),
+        items,
+        exchange: None,
+    };
+    let (links, left_out, landed, bytes, missing) = Default::default();
+    let spider = Arc::clone(&job.spider);
+    let page = Some(page);
+    Settlement::done(job, Yield { spider, page, links, left_out, landed, bytes, missing }, Some(Remark::Gone))
+}
+
+/// The items that say that a page is gone: of each kind its first, which every page of that kind had.
+fn gone(job: &Job, status: u16) -> Vec<Item> {
+    let Job { message, spider, .. } = job;
+    let item = |rule: &ItemRule| Item {
+        id: item_id(&message.crawl.spider, &message.url, rule.name.as_deref(), 0),
+        url: message.url.to_string(),
+        crawl: message.crawl.id.clone(),
+        spider: message.crawl.spider.clone(),
+        fetched_at: UnixMs::now().to_string(),
+        status,
+        depth: message.depth,
+        item: rule.name.clone(),
+        change: Some(Change::Gone),
+        final_url: None,
+        fields: Default::default(),
+    };
+    spider.spider.items.iter().map(item).collect()
 }
 
 async fn response(
@@ -66,9 +103,11 @@ async fn response(
     if settings.ttl.is_zero() || job.spider.spider.request != Request::default() {
         return fetch(shared, job, recall, ticket).await;
     }
-    // The cache is a help, not a part: its errors are misses.
-    if let Ok(Some(response)) = shared.ports.cache.get(&url).await
+    // The cache is a help, not a part: its errors are misses. What failed before might fail again by what was kept.
+    if job.attempts == 0
+        && let Ok(Some(response)) = shared.ports.cache.get(&url).await
         && recall.takes_kept(&response)
+        && job.spider.bans.by_page(&response).is_none()
         // Where a redirect led is looked at each time: another spider may not go there, or has been there.
         && response.redirected_to.is_none()
     {
@@ -95,7 +134,11 @@ async fn fetch(
     loop {
         let validators = recall.validators_for(job.message.hop.as_ref().map(|hop| &hop.url));
         let answer = job.spider.fetcher.ask(job.message.target(), &validators).await;
-        ticket.end(refusal::is_welcome(&answer));
+        let ban = refusal::ban(&job.spider.bans, &answer);
+        ticket.end(ban.is_none() && refusal::is_welcome(&answer));
+        if let Some(ban) = ban {
+            return Err(refusal::banned(shared, job, ban).await);
+        }
         match answer {
             Ok(Answer::Page(response)) => {
                 let redirected_to = job.message.hop.take().map(|hop| hop.url);
@@ -165,7 +208,7 @@ async fn read(
     job: &Job,
     recall: &Recall,
     response: Response,
-) -> Result<Option<(Yield, Option<Remark>)>, Failure> {
+) -> Result<Option<(Yield, Option<Remark>)>, Outcome> {
     let Job { message, spider, .. } = job;
     if !spider.extractor.reads(&response) {
         return Ok(None);
@@ -173,9 +216,13 @@ async fn read(
     let hop = response.redirected_to.clone();
     let landed = hop.clone().map(|url| spider.spider.urls.canonical(url)).filter(|url| *url != message.url);
     let base = hop.clone().unwrap_or_else(|| message.url.clone());
-    let extraction =
-        shared.parser.read(Arc::clone(&spider.extractor), base.clone(), response.clone()).await?;
+    let extraction = shared.parser.read(Arc::clone(&spider.extractor), base.clone(), response.clone()).await;
+    let extraction = extraction.map_err(|failure| failed(shared, job, failure))?;
+    if let Some(outcome) = lacking(shared, job, &extraction.missing) {
+        return Err(outcome);
+    }
     let Extraction { items, links, left_out, missing } = extraction;
+    let missing: Vec<String> = missing.into_iter().map(|missing| missing.field).collect();
     for field in &missing {
         debug!(url = %message.url, field, "a required field is missing");
     }
@@ -202,6 +249,17 @@ async fn read(
     Ok(Some((Yield { spider, page, links, left_out: beyond, landed, bytes, missing }, remark)))
 }
 
+/// What becomes of a page that lacks fields without which it counts as none.
+fn lacking(shared: &Shared, job: &Job, missing: &[Missing]) -> Option<Outcome> {
+    let Missing { field, required } = missing.iter().max_by_key(|missing| missing.required)?;
+    let failure = || Failure::new(Class::Missing, format_args!("the page has no `{field}`"));
+    match required {
+        Required::Retry => Some(job.failed_for_now(&shared.settings.retry, failure())),
+        Required::Fail => Some(Outcome::Failed(failure(), Reason::Final)),
+        Required::Warn | Required::No => None,
+    }
+}
+
 fn item(message: &Message, response: &Response, extracted: Extracted) -> Item {
     let Extracted { rule, number, fields } = extracted;
     Item {
@@ -214,6 +272,7 @@ fn item(message: &Message, response: &Response, extracted: Extracted) -> Item {
         depth: message.depth,
         item: rule,
         change: None,
+        final_url: response.redirected_to.as_ref().map(ToString::to_string),
         fields,
     }
 }

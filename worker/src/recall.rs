@@ -4,7 +4,7 @@ use moka::sync::Cache;
 use trawl_common::item::{Change, Item};
 use trawl_common::message::Message;
 use trawl_common::names::CrawlRef;
-use trawl_common::outcome::{Outcome, Skip};
+use trawl_common::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::ports::Response;
 use trawl_common::spider::Recrawl;
 use trawl_common::time::UnixMs;
@@ -80,6 +80,11 @@ impl Recall {
         Some(Remark::Visited(Visited { fetched_at: response.fetched_at, validators, content, change, depth }))
     }
 
+    /// Whether a page is gone by this answer that was visited before.
+    pub(crate) fn is_gone(&self, outcome: &Outcome) -> bool {
+        self.last.is_some() && !self.recrawl.is_never() && answers_gone(outcome)
+    }
+
     /// What is to be remembered of a page that gave no items.
     pub(crate) fn remark(self, outcome: &Outcome) -> Option<Remark> {
         match outcome {
@@ -88,9 +93,7 @@ impl Recall {
                 self.last
                     .map(|last| Remark::Visited(Visited { fetched_at, change: Change::Unchanged, ..last }))
             }
-            Outcome::Failed(failure, _) if matches!(failure.status, Some(404 | 410)) => {
-                (!self.recrawl.is_never()).then_some(Remark::Gone)
-            }
+            outcome if answers_gone(outcome) => (!self.recrawl.is_never()).then_some(Remark::Gone),
             _ => None,
         }
     }
@@ -100,6 +103,11 @@ impl Recall {
     fn before(&self) -> Option<&Visited> {
         self.last.as_ref().filter(|last| !last.is_since(self.start))
     }
+}
+
+/// Whether the answer was that there is no such page (RFC 9110 15.5.5 and 15.5.11).
+fn answers_gone(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(Failure { class: Class::Http, status: Some(404 | 410), .. }, _))
 }
 
 async fn terms(shared: &Shared, crawl: &CrawlRef) -> (Recrawl, UnixMs) {

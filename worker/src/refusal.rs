@@ -3,9 +3,11 @@
 use trawl_common::gcra::Leave;
 use trawl_common::outcome::{Class, Failure, Outcome};
 use trawl_common::ports::Refusal;
+use trawl_common::spider::{Bans, Then};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 use trawl_common::waiting::FIRST_LOOK;
+use trawl_web::Answer;
 
 use crate::Shared;
 use crate::job::Job;
@@ -29,6 +31,32 @@ pub(crate) fn is_welcome<T>(answer: &Result<T, Failure>) -> bool {
     match answer {
         Ok(_) => true,
         Err(failure) => failure.status.is_some_and(|status| status < 500 && !is_refusal(status)),
+    }
+}
+
+/// The ban that an answer is by its spider's rules; what wants the host left alone anyway is none.
+pub(crate) fn ban(bans: &Bans, answer: &Result<Answer, Failure>) -> Option<Failure> {
+    match answer {
+        Ok(Answer::Page(response)) => bans.by_page(response),
+        Ok(Answer::Redirect(target)) => bans.by_redirect(target),
+        Ok(Answer::Unread { status, .. }) => bans.by_status(*status),
+        Ok(Answer::NotModified) => None,
+        Err(failure) if is_refused(failure) => None,
+        Err(failure) => {
+            let ban = bans.by_status(failure.status?)?;
+            Some(Failure { retry_after: failure.retry_after, ..ban })
+        }
+    }
+}
+
+/// What becomes of a URL whose answer is a ban by its spider's rules.
+pub(crate) async fn banned(shared: &Shared, job: &mut Job, failure: Failure) -> Outcome {
+    match job.spider.bans.then {
+        Then::Retry => job.failed_for_now(&shared.settings.retry, failure),
+        Then::BackOff => {
+            let until = push_back(shared, &job.spider, job.message.target(), &failure).await;
+            refused(shared, job, failure, until)
+        }
     }
 }
 
@@ -58,7 +86,10 @@ pub(crate) async fn push_back(
 pub(crate) fn refused(shared: &Shared, job: &mut Job, failure: Failure, until: UnixMs) -> Outcome {
     job.message.refusals = job.message.refusals.saturating_add(1);
     if job.message.refusals > MOST {
-        return job.failed(&shared.settings.retry, failure);
+        return match failure.class {
+            Class::Banned => job.failed_for_now(&shared.settings.retry, failure),
+            _ => job.failed(&shared.settings.retry, failure),
+        };
     }
     Outcome::Deferred { until: until.min(UnixMs::now().plus(FIRST_LOOK)) }
 }

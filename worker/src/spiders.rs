@@ -9,7 +9,7 @@ use trawl_common::ports::{self, Outlets, Sink};
 use trawl_common::route::Rule;
 use trawl_common::settings::{Politeness, Settings};
 use trawl_common::spider::folder::{Folder, Unusable};
-use trawl_common::spider::{Mistake, Scope, Spider};
+use trawl_common::spider::{Bans, Mistake, Scope, Spider};
 use trawl_extract::Extractor;
 use trawl_web::Fetcher;
 
@@ -20,6 +20,8 @@ use crate::store::Backlog;
 pub(crate) struct Loaded {
     pub(crate) spider: Spider,
     pub(crate) scope: Scope,
+    /// Which answers are no pages.
+    pub(crate) bans: Bans,
     /// The rules that route what it finds.
     pub(crate) route: Vec<Rule>,
     pub(crate) politeness: Politeness,
@@ -203,6 +205,7 @@ impl Spiders {
         let fetch = self.settings.fetch.of(&spider.request);
         Ok(Loaded {
             scope: Scope::of(&spider).map_err(mistaken)?,
+            bans: Bans::of(&spider).map_err(mistaken)?,
             route: spider.routes(&self.settings.route),
             politeness: self.settings.politeness.of(&spider.politeness),
             agent: fetch.agent().into(),

@@ -112,7 +112,7 @@ impl Column {
 }
 
 /// What every item has.
-pub(super) const OWN: [(&str, Shape, Take); 9] = [
+pub(super) const OWN: [(&str, Shape, Take); 10] = [
     ("id", Shape::Text, |item| item.id.as_str().into()),
     ("url", Shape::Text, |item| item.url.as_str().into()),
     ("crawl", Shape::Text, |item| item.crawl.as_str().into()),
@@ -122,6 +122,7 @@ pub(super) const OWN: [(&str, Shape, Take); 9] = [
     ("depth", Shape::Integer, |item| item.depth.into()),
     ("item", Shape::Text, |item| item.item.as_deref().into()),
     ("change", Shape::Text, |item| serde_json::to_value(item.change).unwrap_or_default()),
+    ("final_url", Shape::Text, |item| item.final_url.as_deref().into()),
 ];
 
 fn free_name(field: &str, columns: &[Column]) -> String {

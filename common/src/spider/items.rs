@@ -49,8 +49,8 @@ pub struct Field {
     pub format: Option<Sited<String>>,
     /// The value where there is none, or none that fits the kind.
     pub default: Option<Value>,
-    /// Whether a page without it is worth a warning.
-    pub required: bool,
+    /// What a page without it is.
+    pub required: Required,
 }
 
 impl Field {
@@ -60,8 +60,22 @@ impl Field {
             From::Page(field) => (field.kind(), *field == PageField::Links),
             _ => (Kind::default(), false),
         };
-        Self { from, list, kind, regex: None, format: None, default: None, required: false }
+        Self { from, list, kind, regex: None, format: None, default: None, required: Required::No }
     }
+}
+
+/// `required`: what a page is without the field. Of several fields the last of these decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Required {
+    /// As good as any.
+    #[default]
+    No,
+    /// Worth a warning that is counted; its item is kept.
+    Warn,
+    /// A failure to be tried again.
+    Retry,
+    /// A failure for good.
+    Fail,
 }
 
 /// Where a field's values come from.

@@ -1,6 +1,7 @@
 //! Spiders: what a person says of a crawl, in one TOML file: where to start, what to follow, what to extract, how
 //! politely, and where the items go.
 
+mod ban;
 pub mod file;
 pub mod folder;
 mod follow;
@@ -14,8 +15,9 @@ mod wishes;
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 
+pub use ban::{Ban, Bans, Then};
 pub use follow::Follow;
-pub use items::{Field, From, ItemRule, Kind, PageField};
+pub use items::{Field, From, ItemRule, Kind, PageField, Required};
 pub use place::{Mistake, Place, Sited};
 pub use recrawl::{Recrawl, UnknownRecrawl};
 pub use scope::{Scope, Verdict};
@@ -51,6 +53,8 @@ pub struct Spider {
     pub politeness: Manner,
     /// What is sent with each request.
     pub request: Request,
+    /// Which answers are no pages.
+    pub ban: Ban,
     /// What is extracted.
     pub items: Vec<ItemRule>,
     /// Where items go, in place of what the settings say.
@@ -72,6 +76,7 @@ impl Spider {
             route: Vec::new(),
             politeness: Manner::default(),
             request: Request::default(),
+            ban: Ban::default(),
             items: vec![ItemRule::of_every_page(items)],
             sinks: None,
         }

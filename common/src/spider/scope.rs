@@ -1,14 +1,11 @@
 //! Which URLs are a spider's, and which links it follows. Pure: looked at before a URL is asked of the frontier.
 
-use regex::{RegexSet, RegexSetBuilder};
+use regex::RegexSet;
 
-use super::place::{Mistake, Sited};
+use super::place::Mistake;
 use super::{Follow, Spider, is_allowed, pattern};
 use crate::limit::Limit;
 use crate::url::CanonicalUrl;
-
-/// The most memory that the compiled patterns of one list may take.
-const MAX_PATTERNS: usize = 16 << 20;
 
 /// The bounds of a spider, ready to be asked.
 #[derive(Clone, Debug)]
@@ -65,7 +62,8 @@ impl Scope {
 
 impl Bounds {
     fn of(follow: &Follow) -> Result<Self, Vec<Mistake>> {
-        let (include, exclude) = (patterns("include", &follow.include), patterns("exclude", &follow.exclude));
+        let include = pattern::all("follow.include", &follow.include);
+        let exclude = pattern::all("follow.exclude", &follow.exclude);
         match (include, exclude) {
             (Ok(include), Ok(exclude)) => Ok(Self {
                 include,
@@ -91,25 +89,6 @@ impl Bounds {
     }
 }
 
-/// The patterns as one, which takes as long to match as the longest of them.
-fn patterns(name: &str, list: &[Sited<String>]) -> Result<RegexSet, Vec<Mistake>> {
-    let compile = |patterns: &[&str]| RegexSetBuilder::new(patterns).size_limit(MAX_PATTERNS).build();
-    let all: Vec<&str> = list.iter().map(|pattern| pattern.value.as_str()).collect();
-    compile(&all).map_err(|error| {
-        let mistaken = list.iter().filter_map(|pattern| {
-            let error = compile(&[&pattern.value]).err()?;
-            Some(Mistake::at(pattern, format_args!("follow.{name}: {}", pattern::reason(&error))))
-        });
-        let mistakes: Vec<Mistake> = mistaken.collect();
-        if mistakes.is_empty() {
-            let what =
-                format!("follow.{name}: the patterns together are too large: {}", pattern::reason(&error));
-            return vec![Mistake { place: list.first().and_then(|pattern| pattern.place), what }];
-        }
-        mistakes
-    })
-}
-
 fn is_same_host(page: &CanonicalUrl, link: &CanonicalUrl) -> bool {
     let (page, link) = (page.host(), link.host());
     let bare = |host: &str| host.strip_prefix("www.").unwrap_or(host).to_owned();
@@ -127,6 +106,7 @@ fn most_repeats(url: &CanonicalUrl) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::place::Sited;
     use super::*;
     use crate::names::SpiderName;
     use crate::settings::Items;

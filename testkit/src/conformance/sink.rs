@@ -103,6 +103,7 @@ pub fn item(url: &CanonicalUrl, crawl: &CrawlRef, number: usize, fields: Value) 
         depth: 0,
         item: None,
         change: None,
+        final_url: None,
         fields: all,
     }
 }

@@ -50,7 +50,7 @@ pub(super) struct Tried {
 impl Args {
     pub(super) async fn run(self, mut settings: Settings) -> Outcome {
         settings.fetch.allow_private |= self.allow_private;
-        let (spider, Ready { extractor, scope }) =
+        let (spider, Ready { extractor, scope, bans }) =
             load(&self.spider, &self.spider.folder(&settings), &settings)?;
         let fetcher = Fetcher::of(&spider, &settings.fetch)
             .map_err(|error| Fail::usage(format!("[fetch]: {error}")))?;
@@ -60,6 +60,9 @@ impl Args {
             .await
             .map_err(|failure| Fail::run(format!("{}: {failure}", self.url)))?;
         let took = begun.elapsed();
+        if let Some(ban) = bans.by_page(&response) {
+            return Err(Fail::run(format!("{}: {ban}", self.url)));
+        }
         if !extractor.reads(&response) {
             let kind = response.content_type().unwrap_or("no type").to_owned();
             return Err(Fail::run(format!("{}: {kind} is not what this spider reads", self.url)));

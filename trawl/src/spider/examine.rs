@@ -6,7 +6,7 @@ use trawl_cli::{Fail, SpiderArg, unusable};
 use trawl_common::settings::Settings;
 use trawl_common::spider::file::{self, Reading};
 use trawl_common::spider::folder::{self, Folder, Unusable};
-use trawl_common::spider::{Mistake, Scope, Spider};
+use trawl_common::spider::{Bans, Mistake, Scope, Spider};
 use trawl_extract::Extractor;
 use trawl_worker::Unready;
 
@@ -23,14 +23,15 @@ pub(crate) struct Examined {
 pub(crate) struct Ready {
     pub(crate) extractor: Extractor,
     pub(crate) scope: Scope,
+    pub(crate) bans: Bans,
 }
 
 impl Ready {
     fn of(spider: &Spider) -> Result<Self, Vec<Mistake>> {
-        match (Extractor::new(spider), Scope::of(spider)) {
-            (Ok(extractor), Ok(scope)) => Ok(Self { extractor, scope }),
-            (extractor, scope) => {
-                Err([extractor.err(), scope.err()].into_iter().flatten().flatten().collect())
+        match (Extractor::new(spider), Scope::of(spider), Bans::of(spider)) {
+            (Ok(extractor), Ok(scope), Ok(bans)) => Ok(Self { extractor, scope, bans }),
+            (extractor, scope, bans) => {
+                Err([extractor.err(), scope.err(), bans.err()].into_iter().flatten().flatten().collect())
             }
         }
     }

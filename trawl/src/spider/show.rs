@@ -4,6 +4,7 @@ use anstream::println;
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 use trawl_cli::count;
+use trawl_common::spider::Required;
 use trawl_common::text::{escape_json, printable};
 use trawl_extract::Extracted;
 
@@ -23,7 +24,12 @@ pub(super) fn print(tried: &Tried, links: bool) {
     }
     let red = AnsiColor::Red.on_default();
     for missing in &tried.extraction.missing {
-        println!("{red}missing{red:#} {}", printable(missing, SHOWN));
+        let what = match missing.required {
+            Required::Fail => ": the page fails",
+            Required::Retry => ": the page is tried again",
+            Required::Warn | Required::No => "",
+        };
+        println!("{red}missing{red:#} {}{what}", printable(&missing.field, SHOWN));
     }
     let followed = tried.links.iter().filter(|(_, is_followed)| *is_followed).count();
     println!("{} links, {} of them followed", count(tried.links.len() as u64), count(followed as u64));
@@ -91,7 +97,7 @@ pub(super) fn print_json(tried: &Tried) {
         "headers": response.headers.iter().map(|(name, value)| json!([name, value])).collect::<Vec<_>>(),
         "bytes": response.body.len(),
         "items": extraction.items.iter().map(item).collect::<Vec<_>>(),
-        "missing": extraction.missing,
+        "missing": extraction.missing.iter().map(|missing| &missing.field).collect::<Vec<_>>(),
         "links": links.iter().map(link).collect::<Vec<_>>(),
     });
     println!("{}", escape_json(&shown.to_string()));

@@ -6,7 +6,7 @@ use anstream::println;
 use anstyle::Style;
 use trawl_cli::count;
 use trawl_common::settings::SinkSettings;
-use trawl_common::spider::{Field, Follow, From, ItemRule, Kind, Spider};
+use trawl_common::spider::{Field, Follow, From, ItemRule, Kind, Required, Spider};
 
 use super::examine::{Examined, Ready};
 
@@ -98,7 +98,12 @@ fn field(name: &str, field: &Field) -> String {
     let mut notes = Vec::new();
     notes.extend(kind(field.kind));
     notes.extend(field.list.then_some("list"));
-    notes.extend(field.required.then_some("required"));
+    notes.extend(match field.required {
+        Required::No => None,
+        Required::Warn => Some("required"),
+        Required::Retry => Some("required, or tried again"),
+        Required::Fail => Some("required, or failed"),
+    });
     if notes.is_empty() { name.to_owned() } else { format!("{name} ({})", notes.join(", ")) }
 }
 

@@ -2,11 +2,13 @@
 
 use std::collections::HashSet;
 
+use toml::de::DeValue;
+
 use super::given::Given;
 use super::nearest::listed;
 use super::patterns::{path, regex, selector_or_path};
 use super::section::Section;
-use crate::spider::{Field, From, ItemRule, Kind, PageField, Sited};
+use crate::spider::{Field, From, ItemRule, Kind, PageField, Required, Sited};
 
 /// The longest name, in bytes: PostgreSQL's of a column.
 const MAX_NAME: usize = 63;
@@ -24,6 +26,9 @@ const KINDS: [(&str, Kind); 8] = [
     ("html", Kind::Html),
     ("json", Kind::Json),
 ];
+
+const REQUIRED: [(&str, Required); 3] =
+    [("warn", Required::Warn), ("retry", Required::Retry), ("fail", Required::Fail)];
 
 /// `[[items]]`
 pub(super) fn kinds(given: &Given<'_>) -> Vec<ItemRule> {
@@ -96,8 +101,8 @@ fn field(given: &Given<'_>) -> Option<Field> {
     let regex = section.read("regex", regex);
     let format = section.read("format", Given::words);
     let default = section.read("default", Given::json);
-    let required = section.read("required", Given::flag).unwrap_or_default();
-    if required && default.is_some() {
+    let required = section.read("required", required).unwrap_or_default();
+    if required != Required::No && default.is_some() {
         section.refuse("required", "a field with a `default` is never missing");
     }
     if kind != Kind::Date {
@@ -109,6 +114,16 @@ fn field(given: &Given<'_>) -> Option<Field> {
     }
     section.end();
     Some(Field { from: from?, list, kind, regex, format, default, required })
+}
+
+/// `true` warns, as it always has.
+fn required(given: &Given<'_>) -> Option<Required> {
+    match given.value.get_ref() {
+        DeValue::Boolean(true) => Some(Required::Warn),
+        DeValue::Boolean(false) => Some(Required::No),
+        DeValue::String(_) => given.one_of(&REQUIRED),
+        _ => given.wrong("true, false, \"warn\", \"retry\" or \"fail\" is wanted"),
+    }
 }
 
 /// The one source that a field has.

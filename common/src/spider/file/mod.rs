@@ -3,6 +3,7 @@
 //! What is read here is read as far as it can be, so that one look finds every mistake. CSS selectors and paths are
 //! parsed by whoever extracts; here only what they are written in.
 
+mod ban;
 mod fields;
 mod follow;
 mod given;
@@ -76,6 +77,7 @@ fn file(spider: &mut Spider, mut file: Section<'_>) {
     let has_home = !spider.home().is_empty();
     spider.request =
         file.within("request", |section| request::request(section, has_home)).unwrap_or_default();
+    spider.ban = file.within("ban", ban::ban).unwrap_or_default();
     if let Some(items) = items(&mut file) {
         spider.items = items;
     }

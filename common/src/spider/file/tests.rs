@@ -6,7 +6,7 @@ use super::*;
 use crate::lane::Lane;
 use crate::rate::Rate;
 use crate::settings::{Compress, Items, SinkSettings, Urls};
-use crate::spider::{Field, From, Kind, PageField, Recrawl};
+use crate::spider::{Ban, Field, From, Kind, PageField, Recrawl, Required, Then};
 use crate::url::CanonicalUrl;
 
 /// A file that says everything that can be said.
@@ -63,6 +63,8 @@ fn all_that_a_file_can_say_is_read() {
     let sent: Vec<_> = spider.request.headers.iter().map(|(name, value)| (&**name, value.reveal())).collect();
     assert_eq!(sent, [("Accept-Language", "en"), ("Authorization", "s3cret")]);
     assert_eq!(spider.request.cookies[0].1.reveal(), "s3cret");
+    let Ban { status, redirect, text, then } = &spider.ban;
+    assert_eq!((&status[..], redirect.len(), text.len(), *then), (&[403, 418][..], 1, 2, Then::Retry));
     let kinds: Vec<_> = spider.items.iter().map(|rule| rule.name.as_deref().unwrap()).collect();
     assert_eq!(kinds, ["product", "page"]);
     assert_eq!(spider.sinks.as_ref().unwrap().len(), 6);
@@ -75,7 +77,7 @@ fn fields_are_read_with_all_that_is_said_of_them_and_in_order() {
     assert_eq!(names, ["title", "price", "images", "when", "offers", "brand", "server"]);
     assert_eq!(field(&spider, "title").kind, Kind::Text);
     let price = field(&spider, "price");
-    assert!(price.required && price.kind == Kind::Number && price.regex.is_some());
+    assert!(price.required == Required::Warn && price.kind == Kind::Number && price.regex.is_some());
     assert!(field(&spider, "images").list);
     assert_eq!(field(&spider, "when").default, Some("never".into()));
     let From::Each(each, inner) = &field(&spider, "offers").from else { panic!("not each") };
@@ -86,7 +88,7 @@ fn fields_are_read_with_all_that_is_said_of_them_and_in_order() {
         field(&spider, "server").from,
         From::Header(crate::spider::Sited {
             value: "server".to_owned(),
-            place: Some(crate::spider::Place { line: 73, column: 21 }),
+            place: Some(crate::spider::Place { line: 79, column: 21 }),
         })
     );
     assert_eq!(field(&spider, "links").from, From::Page(PageField::Links));
@@ -224,6 +226,33 @@ fn a_field_has_one_source_and_what_fits_it() {
         "2:27 fields.a.type: is for values",
     );
     one("[fields]\n\"a b\" = 'b'", "2:1 fields.a b: a name has 1 to 63 bytes");
+}
+
+#[test]
+fn what_a_page_is_without_a_field_has_four_names() {
+    for (text, required) in [
+        ("true", Required::Warn),
+        ("false", Required::No),
+        ("'warn'", Required::Warn),
+        ("'retry'", Required::Retry),
+        ("'fail'", Required::Fail),
+    ] {
+        let spider = reading(&format!("[fields]\na = {{ css = 'b', required = {text} }}")).ready().unwrap();
+        assert_eq!(field(&spider, "a").required, required, "{text}");
+    }
+    one(
+        "[fields]\na = { css = 'b', required = 'fial' }",
+        "2:29 fields.a.required: there is no `fial`: did you mean `fail`?",
+    );
+    one("[fields]\na = { css = 'b', required = 1 }", "2:29 fields.a.required: true, false, \"warn\"");
+}
+
+#[test]
+fn bans_are_checked() {
+    one("[ban]\nstatus = [99]", "2:11 ban.status: must be 100 or more");
+    one("[ban]\nstatus = [600]", "2:11 ban.status: is no status");
+    one("[ban]\ntext = ['(']", "2:9 ban.text: is not a regular expression");
+    one("[ban]\nthen = 'retyr'", "2:8 ban.then: there is no `retyr`: did you mean `retry`?");
 }
 
 #[test]
