@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use trawl_common::names::SpiderName;
+use trawl_common::nearest::nearest;
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
 use trawl_common::spider::folder::{self, Folder, Unusable};
@@ -54,6 +55,14 @@ impl SpiderArg {
         }
     }
 
+    /// Where its file is, or would be.
+    pub fn file(&self, settings: &Settings) -> Result<PathBuf, Fail> {
+        match self {
+            Self::Name(_) => Ok(self.folder(settings).file(&self.name()?)),
+            Self::File(file) => Ok(file.clone()),
+        }
+    }
+
     /// What its file says; `None` if there is none. A file that a person names is there.
     pub fn text(&self, folder: &Folder) -> Result<Option<String>, Fail> {
         match self {
@@ -63,15 +72,30 @@ impl SpiderArg {
         .map_err(unusable)
     }
 
-    /// The spider, ready to work, from what is found in its `folder`.
-    pub fn load(&self, folder: &Folder, settings: &Settings) -> Result<Spider, Fail> {
+    /// The spider, ready to work, from what is found in its `folder`. A name without a file is a mistake, but for the default
+    /// one, and where `no_file` says that there is none.
+    pub fn load(&self, folder: &Folder, settings: &Settings, no_file: bool) -> Result<Spider, Fail> {
         let (name, text) = (self.name()?, self.text(folder)?);
-        if text.is_none() && name != SpiderName::default() {
-            let file = folder.file(&name);
-            anstream::eprintln!("warning: there is no {}: [items] of the settings holds", file.display());
+        match &text {
+            None if !no_file && name != SpiderName::default() => return Err(without_file(&name, folder)),
+            Some(_) if no_file => {
+                let file = folder.file(&name);
+                return Err(Fail::usage(format!("--no-file: there is a {}", file.display())));
+            }
+            _ => {}
         }
         folder.spider(&name, text.as_deref(), &settings.items).map_err(unusable)
     }
+}
+
+fn without_file(name: &SpiderName, folder: &Folder) -> Fail {
+    let known = folder.names().unwrap_or_default();
+    let hint = nearest(name.as_str(), known.iter().map(SpiderName::as_str));
+    let file = folder.file(name);
+    Fail::usage(format!(
+        "there is no {}{hint} (with --no-file the spider needs none: it extracts what [items] of the settings says)",
+        file.display()
+    ))
 }
 
 /// Shows every mistake of a file that cannot be used, and fails.

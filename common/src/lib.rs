@@ -19,6 +19,7 @@ pub mod limit;
 pub mod line;
 pub mod message;
 pub mod names;
+pub mod nearest;
 pub mod outcome;
 pub mod ports;
 pub mod rate;

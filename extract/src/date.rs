@@ -1,6 +1,5 @@
 //! Dates, by whatever clock, as RFC 3339 writes them.
 
-use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::fmt::rfc2822;
 use jiff::fmt::strtime::{self, BrokenDownTime};
@@ -25,10 +24,18 @@ pub(crate) fn parse(text: &str, format: Option<&str>) -> Option<String> {
     rfc2822::parse(text).ok().map(|zoned| zoned.timestamp().to_string())
 }
 
-/// What is wrong with a format.
+/// What is wrong with a format: a date that is written by it must be read by it.
 pub(crate) fn check(format: &str) -> Result<(), String> {
-    let epoch = Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
-    strtime::format(format, &epoch).map(drop).map_err(|error| error.to_string())
+    let sample = DateTime::constant(2024, 5, 17, 10, 30, 0, 0).to_zoned(TimeZone::UTC);
+    let sample = sample.map_err(|error| error.to_string())?;
+    let written = strtime::format(format, &sample).map_err(|error| error.to_string())?;
+    if !format.contains('%') {
+        return Err("it has no `%`, as in `%d.%m.%Y`".to_owned());
+    }
+    match parse(&written, Some(format)) {
+        Some(date) if date.starts_with("2024-05-17") => Ok(()),
+        _ => Err("it names no whole date, of day, month and year".to_owned()),
+    }
 }
 
 fn written(date: Date, time: Option<Time>, offset: Option<Offset>) -> Option<String> {
@@ -70,7 +77,11 @@ mod tests {
             assert_eq!(parse(text, Some(format)).as_deref(), Some(date), "{text}");
         }
         assert_eq!(parse("2024-05-01", Some("%d.%m.%Y")), None);
-        assert!(check("%d.%m.%Y").is_ok());
-        assert!(check("%d %!").is_err());
+        for right in ["%d.%m.%Y", "%F", "%d %B %Y", "%m/%d/%y %H:%M", "%F %H:%M %z", "%s", "%a, %e %b %Y"] {
+            assert_eq!(check(right), Ok(()), "{right}");
+        }
+        for wrong in ["%d %!", "DD.MM.YYYY", "", "%d.%m.", "%H:%M", "%Y"] {
+            assert!(check(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -87,13 +87,27 @@ fn whole(number: &Value, room: &mut Room) -> Option<Value> {
 /// About what a number takes as JSON.
 const NUMBER: usize = 8;
 
+/// Answers, and whether something is to be had, as shops and schema.org (`https://schema.org/InStock`) say it.
 fn boolean(text: &str) -> Option<Value> {
-    let is_one_of = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
-    if is_one_of(&["", "yes", "true", "on", "1"]) {
-        Some(Value::Bool(true))
-    } else {
-        is_one_of(&["no", "false", "off", "0"]).then_some(Value::Bool(false))
-    }
+    const TRUE: &[&str] = &["", "yes", "true", "on", "1", "in stock", "instock", "available"];
+    const FALSE: &[&str] = &[
+        "no",
+        "false",
+        "off",
+        "0",
+        "out of stock",
+        "outofstock",
+        "sold out",
+        "soldout",
+        "not available",
+        "unavailable",
+        "discontinued",
+    ];
+    let (_, name) = text.split_once("schema.org/").unwrap_or(("", text));
+    let name: Vec<&str> = name.split_ascii_whitespace().collect();
+    let name = name.join(" ");
+    let is_one_of = |words: &[&str]| words.iter().any(|word| name.eq_ignore_ascii_case(word));
+    if is_one_of(TRUE) { Some(Value::Bool(true)) } else { is_one_of(FALSE).then_some(Value::Bool(false)) }
 }
 
 #[cfg(test)]
@@ -126,6 +140,10 @@ mod tests {
             (Kind::Boolean, " Yes ", json!(true)),
             (Kind::Boolean, "", json!(true)),
             (Kind::Boolean, "off", json!(false)),
+            (Kind::Boolean, "In  Stock", json!(true)),
+            (Kind::Boolean, "https://schema.org/InStock", json!(true)),
+            (Kind::Boolean, "http://schema.org/SoldOut", json!(false)),
+            (Kind::Boolean, "sold out", json!(false)),
             (Kind::Date, "2024-05-01", json!("2024-05-01")),
             (Kind::Url, " ../x?utm_source=y#z ", json!("https://example.com/x")),
             (Kind::Url, "mailto:a@b.example", json!("mailto:a@b.example")),

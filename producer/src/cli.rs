@@ -34,6 +34,9 @@ pub struct Args {
     /// The spider that the URLs are for: its name, or its file, by whose name workers find it [default: default]
     #[arg(long, value_name = "NAME|FILE")]
     spider: Option<SpiderArg>,
+    /// The spider of that name has no file: it extracts what [items] of the settings says
+    #[arg(long, requires = "spider")]
+    no_file: bool,
     /// The crawl to open, or to continue [default: a new one, named by the time]
     #[arg(long, value_name = "ID")]
     crawl: Option<CrawlId>,
@@ -62,7 +65,7 @@ impl Args {
         let signals = Signals::listen().map_err(Fail::run)?;
         let spider = self.spider.clone().unwrap_or_default();
         let wishes = Wishes { recrawl: self.recrawl, ..Wishes::default() };
-        let spider = spider.load(&spider.folder(&settings).with_wishes(wishes), &settings)?;
+        let spider = spider.load(&spider.folder(&settings).with_wishes(wishes), &settings, self.no_file)?;
         let start = Start::of(&spider, &self.sources).map_err(Fail::usage)?;
         let job = Job { spider: Arc::new(spider), start, limit: self.limit, html: Html::IsAnError };
         if self.dry_run {

@@ -38,8 +38,11 @@ pub(crate) struct Args {
     /// Crawl by the file of a spider: its name, or the file itself
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) spider: Option<SpiderArg>,
+    /// The spider of that name has no file: it extracts what [items] of the settings says
+    #[arg(long, requires = "spider")]
+    pub(crate) no_file: bool,
     /// Append items to FILE [default: the sinks of the spider, of the settings, or items.jsonl]; its ending says how: .jsonl, .csv (then .gz or .zst), .parquet (a
-    /// folder), .warc.gz (a folder, of whole responses); may be repeated
+    /// folder), .warc.gz (a folder, of whole responses); - is standard output, as JSON Lines; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Vec<PathBuf>,
     /// Keep the crawl's state in FILE, and go on from it
@@ -99,9 +102,14 @@ impl Args {
                 "--out takes files, not {scheme}:// addresses: name a server in [[sinks]] of the spider or of trawl.toml"
             )));
         }
+        if self.json && self.out.iter().any(|out| out.as_os_str() == "-") {
+            return Err(Fail::usage(
+                "--json and --out - both write to standard output: leave one of them out",
+            ));
+        }
         let named = self.spider.clone().unwrap_or_default();
         let folder = named.folder(&settings).with_wishes(self.wishes());
-        let (spider, _) = spider::load(&named, &folder, &settings)?;
+        let (spider, _) = spider::load(&named, &folder, &settings, self.no_file)?;
         let job = self.job(spider)?;
         let signals = Signals::listen().map_err(Fail::run)?;
         let store = Embedded::open(&self.state, settings.recovery.patience).map_err(Fail::usage)?;

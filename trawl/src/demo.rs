@@ -48,6 +48,7 @@ impl Args {
         let crawl = crawl::Args {
             sources: vec![sitemap],
             spider: None,
+            no_file: false,
             out: vec![self.out.clone()],
             state: folder.path().join("demo.db"),
             rate: None,

@@ -62,7 +62,7 @@ impl Fleet {
 
     fn producer(&self, first: &Node, words: &[&str]) -> Command {
         let (spider, crawl) = (format!("--spider={}", self.name), format!("--crawl={}", self.name));
-        let mut command = self.command(first, &["producer", "-q", &spider]);
+        let mut command = self.command(first, &["producer", "-q", &spider, "--no-file"]);
         if words.contains(&"--wait") {
             command.arg(crawl);
         }

@@ -141,6 +141,106 @@ async fn try_shows_what_one_page_gives() {
 }
 
 #[tokio::test]
+async fn try_reads_a_page_that_was_saved_as_if_it_came_from_its_url() {
+    let desk = Desk::new();
+    desk.write("spiders/shop.toml", "[follow]\n[fields]\nlink = { css = 'a::attr(href)', type = 'url' }\n");
+    desk.write("page.html", "<meta charset=utf-8><a href=x>\u{e4}</a>");
+    let words = ["spider", "try", "shop", "page.html", "--url", "https://a.example/dir/", "--json"];
+    let output = desk.run(&words).await;
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let json: Value = serde_json::from_str(&shown(&output)).unwrap();
+    assert_eq!(json["items"][0]["fields"]["link"], "https://a.example/dir/x");
+    assert_eq!(json["links"][0]["url"], "https://a.example/dir/x");
+    desk.write("api.toml", "[fields]\nname = { json = '/name' }\n");
+    desk.write("page.json", "{\"name\": \"x\"}");
+    let output = desk.run(&["spider", "try", "api.toml", "page.json", "--json"]).await;
+    let json: Value = serde_json::from_str(&shown(&output)).unwrap();
+    assert_eq!(json["items"][0]["fields"]["name"], "x", "{}", told(&output));
+    let none = desk.run(&["spider", "try", "shop", "none.html"]).await;
+    assert!(none.status.code() == Some(2) && told(&none).contains("none.html: "), "{}", told(&none));
+}
+
+#[tokio::test]
+async fn commands_take_a_spider_by_its_name_or_by_its_file_alike() {
+    let desk = Desk::new();
+    desk.write("spiders/shop.toml", "[fields]\nheading = 'h1'\n");
+    desk.write("page.html", "<h1>x</h1>");
+    for spider in ["shop", "spiders/shop.toml"] {
+        for words in [&["spider", "check", spider][..], &["spider", "try", spider, "page.html"]] {
+            let output = desk.run(words).await;
+            assert_eq!(output.status.code(), Some(0), "{words:?}: {}", told(&output));
+        }
+    }
+    for words in [&["spider", "check", "shpo"][..], &["spider", "try", "shpo", "page.html"]] {
+        let output = desk.run(words).await;
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(told(&output).contains("spiders/shpo.toml"), "{words:?}: {}", told(&output));
+    }
+}
+
+#[tokio::test]
+async fn a_spider_without_a_file_is_an_error_unless_that_is_meant() {
+    let site = Site::serve(2).await;
+    let desk = Desk::new();
+    desk.write("spiders/shop.toml", "");
+    let page = site.page(0);
+    for words in [
+        vec!["producer", &page, "--dry-run", "--spider=shpo"],
+        [&CRAWL[..], &["--spider=shpo", &page]].concat(),
+    ] {
+        let output = desk.run(&words).await;
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", told(&output));
+        assert!(told(&output).contains("spiders/shpo.toml: did you mean `shop`?"), "{}", told(&output));
+    }
+    let output = desk.run(&[&CRAWL[..], &["--spider=shpo", "--no-file", &page]].concat()).await;
+    let books: Value = serde_json::from_str(&shown(&output)).unwrap();
+    assert_eq!((&books["spider"], &books["done"]), (&"shpo".into(), &1.into()), "{}", told(&output));
+    let output = desk.run(&[&CRAWL[..], &["--spider=shop", "--no-file", &page]].concat()).await;
+    assert!(
+        output.status.code() == Some(2) && told(&output).contains("--no-file: there is a"),
+        "{}",
+        told(&output)
+    );
+}
+
+#[tokio::test]
+async fn check_finds_dates_that_cannot_be_and_names_that_stand_for_nothing() {
+    let desk = Desk::new();
+    let text = "[fields]\nday = { css = 'b', type = 'date', format = 'DD.MM.YYYY' }\n[[sinks]]\nkind = 'jsonl'\npath = '{date}.jsonl'\n";
+    desk.write("shop.toml", text);
+    let output = desk.run(&["spider", "check", "shop.toml"]).await;
+    assert_eq!(output.status.code(), Some(2));
+    let told = told(&output);
+    assert!(told.contains("shop.toml:2:44: ") && told.contains("it has no `%`"), "{told}");
+    assert!(told.contains("shop.toml:5:8: sinks.path: `{date}` stands for nothing"), "{told}");
+}
+
+#[tokio::test]
+async fn items_go_to_standard_output_and_all_else_to_standard_error() {
+    let site = Site::serve(3).await;
+    let desk = Desk::new();
+    let sitemap = format!("{}/sitemap.xml", site.origin);
+    let words = ["crawl", "--allow-private", "--rate=unlimited", "--out", "-", &sitemap];
+    let output = desk.run(&words).await;
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let titles: HashSet<String> = shown(&output)
+        .lines()
+        .map(|line| {
+            serde_json::from_str::<Value>(line).unwrap()["fields"]["title"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(titles, ["Page 0", "Page 1", "Page 2"].map(str::to_owned).into());
+    assert!(
+        told(&output).contains("3 pages in") && told(&output).contains("-> standard output"),
+        "{}",
+        told(&output)
+    );
+    assert!(!desk.path().join("-").exists());
+    let both = desk.run(&[&CRAWL[..], &["--out=-", &sitemap]].concat()).await;
+    assert!(both.status.code() == Some(2) && told(&both).contains("--json and --out -"), "{}", told(&both));
+}
+
+#[tokio::test]
 async fn a_crawl_starts_extracts_and_stays_within_bounds_as_the_spider_says() {
     let site = Site::serve(5).await;
     let desk = Desk::new();
@@ -186,7 +286,7 @@ async fn a_state_file_goes_on_for_its_own_spider_alone() {
 #[tokio::test]
 async fn without_a_source_and_without_a_start_there_is_nothing_to_do() {
     let desk = Desk::new();
-    let output = desk.run(&[&CRAWL[..], &["--spider=shop"]].concat()).await;
+    let output = desk.run(&[&CRAWL[..], &["--spider=shop", "--no-file"]].concat()).await;
     assert_eq!(output.status.code(), Some(2));
     assert!(told(&output).contains("give the spider `shop` a [start]"), "{}", told(&output));
 }

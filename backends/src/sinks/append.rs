@@ -1,22 +1,33 @@
 //! Appending all or nothing.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
+
+/// How a shell tells that SIGPIPE ended a program.
+const BY_SIGPIPE: i32 = 128 + 13;
 
 /// A file that only grows. What a full disk cuts short is taken back.
 pub(super) struct Appender {
     file: File,
     /// A pipe or a terminal has no end to mend.
     regular: bool,
+    is_stdout: bool,
     /// How long it was before a write that failed and could not be taken back.
     torn: Option<u64>,
 }
 
 impl Appender {
+    /// For standard output. Whatever is behind it, nothing of it is taken back.
+    pub(super) fn of_stdout() -> io::Result<Self> {
+        let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        Ok(Self { file, regular: false, is_stdout: true, torn: None })
+    }
+
     /// For a file that was opened for appending.
     pub(super) fn new(file: File) -> io::Result<Self> {
         let regular = file.metadata()?.is_file();
-        Ok(Self { file, regular, torn: None })
+        Ok(Self { file, regular, is_stdout: false, torn: None })
     }
 
     /// Whether it is a file, and no pipe or device.
@@ -36,7 +47,12 @@ impl Appender {
             self.torn = None;
         }
         let before = self.len()?;
-        self.file.write_all(bytes).inspect_err(|_| self.cut(before))
+        let written = self.file.write_all(bytes);
+        if written.as_ref().is_err_and(|error| self.is_stdout && error.kind() == ErrorKind::BrokenPipe) {
+            // Who read it wants no more. Programs end by SIGPIPE then, which Rust ignores; the crawl goes on from its state.
+            std::process::exit(BY_SIGPIPE);
+        }
+        written.inspect_err(|_| self.cut(before))
     }
 
     /// Takes back what is beyond so many bytes: at once, or when that fails before the next write.

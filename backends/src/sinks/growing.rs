@@ -93,6 +93,9 @@ impl Growing {
 
 /// The file, and whether it holds anything.
 fn open_whole(path: &Path, form: &Form) -> io::Result<(Appender, bool)> {
+    if path.as_os_str() == "-" {
+        return Ok((Appender::of_stdout()?, false));
+    }
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }

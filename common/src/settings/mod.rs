@@ -9,7 +9,7 @@ mod politeness;
 mod ports;
 mod producer;
 mod secret;
-mod sinks;
+pub(crate) mod sinks;
 mod urls;
 
 pub mod duration;

@@ -7,6 +7,8 @@ use bytesize::ByteSize;
 use serde::{Deserialize, Serialize};
 
 use super::{ServerUrl, exact_bytes};
+use crate::nearest::listed;
+use crate::text::printable;
 
 /// One `[[sinks]]`. In a path, `{worker}` stands for the worker's id and `{spider}` for the spider's name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +34,7 @@ pub enum SinkSettings {
 }
 
 impl SinkSettings {
-    /// The sink that a path asks for by its ending: `.csv`, `.parquet` (a folder), `.warc.gz` (a folder), anything else
+    /// The sink that a path asks for: `-` for JSON Lines on standard output, or by its ending: `.csv`, `.parquet` (a folder), `.warc.gz` (a folder), anything else
     /// JSON Lines; `.csv` and JSON Lines compressed with `.gz` or `.zst` after it.
     pub fn of_path(path: PathBuf) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
@@ -50,10 +52,25 @@ impl SinkSettings {
     }
 }
 
+/// What is wrong with the path of a sink: `{...}` that stands for nothing.
+pub(crate) fn check_path(path: &str) -> Result<(), String> {
+    const KNOWN: [&str; 2] = ["{spider}", "{worker}"];
+    for (at, _) in path.match_indices('{') {
+        let rest = &path[at..];
+        if !KNOWN.iter().any(|known| rest.starts_with(known)) {
+            let end = rest.find('}').map_or(rest.len(), |end| end + 1);
+            let shown = printable(&rest[..end], 60);
+            return Err(format!("`{shown}` stands for nothing; there are {}", listed(KNOWN.into_iter())));
+        }
+    }
+    Ok(())
+}
+
 impl fmt::Display for SinkSettings {
     /// For people: what it is and where.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Jsonl(Lines { path, .. }) if path.as_os_str() == "-" => f.write_str("standard output"),
             Self::Jsonl(Lines { path, .. }) | Self::Csv(Lines { path, .. }) => path.display().fmt(f),
             Self::Stream => f.write_str("stream items"),
             Self::Postgres { url, .. } => url.fmt(f),
@@ -112,6 +129,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_stands_for_nothing_in_a_path_is_told() {
+        assert_eq!(check_path("items/{spider}-{worker}.jsonl"), Ok(()));
+        let told = check_path("items/{date}.jsonl").unwrap_err();
+        assert_eq!(told, "`{date}` stands for nothing; there are `{spider}` and `{worker}`");
+        assert!(check_path("{spider}/{").is_err() && check_path("{Spider}").is_err());
+    }
+
+    #[test]
     fn a_path_says_by_its_ending_what_it_asks_for() {
         let of = |path: &str| SinkSettings::of_path(path.into());
         let lines = |path: &str, compress| Lines { path: path.into(), rotate: None, compress };
@@ -120,6 +145,7 @@ mod tests {
             ("a.jsonl.gz", Compress::Gzip),
             ("a.JSONL.ZST", Compress::Zstd),
             ("/dev/stdout", Compress::None),
+            ("-", Compress::None),
             ("parquet", Compress::None),
             ("csv.gz", Compress::Gzip),
         ] {

@@ -116,7 +116,8 @@ pub enum Kind {
     Number,
     /// A whole number.
     Integer,
-    /// `true`: yes, true, on, 1, or the mere presence of an element or attribute without text. `false`: no, false, off, 0.
+    /// `true`: yes, true, on, 1, in stock, available, or the mere presence of an element or attribute without text. `false`: no,
+    /// false, off, 0, out of stock, sold out, unavailable, not available, discontinued. Also as schema.org says it.
     Boolean,
     /// A date, or a date and time, written as RFC 3339 does: `2024-05-01`, or `2024-05-01T10:00:00Z`, which is taken for UTC
     /// where no offset is named.

@@ -100,7 +100,7 @@ impl<'a> Reading<'a> {
             }
         }
         self.tell();
-        Ok(Exit::Ok)
+        self.rows.unknown().map_or(Ok(Exit::Ok), |told| Err(Fail::usage(told)))
     }
 
     /// Tries until the stream can be read.

@@ -1,13 +1,16 @@
 //! Items as text: JSON Lines, and CSV (RFC 4180).
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use serde_json::Value;
 use trawl_common::item::Item;
+use trawl_common::nearest::nearest;
 use trawl_common::text::escape_json;
 
 /// The columns of every item.
-const OWN: [&str; 9] = ["id", "url", "crawl", "spider", "fetched_at", "status", "depth", "item", "change"];
+const OWN: [&str; 10] =
+    ["id", "url", "crawl", "spider", "fetched_at", "status", "depth", "item", "change", "final_url"];
 /// Before the name of a field that is named as one of these.
 const FIELDS: &str = "fields.";
 
@@ -21,6 +24,11 @@ pub(super) trait Rows {
 
     /// What of the items could not be written, for people.
     fn left_out(&self) -> Option<String> {
+        None
+    }
+
+    /// That columns were asked for that no item had, for people.
+    fn unknown(&self) -> Option<String> {
         None
     }
 }
@@ -61,13 +69,19 @@ pub(super) struct Csv<W: Write> {
     begun: bool,
     /// Items with fields that have no column.
     cut: u64,
+    /// The columns that no item has had so far.
+    strange: BTreeSet<String>,
+    /// The fields that items have had, as long as some column is strange.
+    fields: BTreeSet<String>,
 }
 
 impl<W: Write> Csv<W> {
     /// With these columns, or else those of the first item.
     pub(super) fn new(out: W, columns: &[String]) -> Self {
         let out = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(out);
-        Self { out, columns: columns.to_vec(), asked: !columns.is_empty(), begun: false, cut: 0 }
+        let strange = columns.iter().filter(|column| !OWN.contains(&column.as_str())).cloned().collect();
+        let (begun, cut, fields) = Default::default();
+        Self { out, columns: columns.to_vec(), asked: !columns.is_empty(), begun, cut, strange, fields }
     }
 }
 
@@ -83,6 +97,11 @@ impl<W: Write> Rows for Csv<W> {
         if !self.asked && item.fields.keys().any(|field| !self.columns.contains(&column(field))) {
             self.cut += 1;
         }
+        if !self.strange.is_empty() {
+            self.fields.extend(item.fields.keys().map(|field| column(field)));
+            self.strange
+                .retain(|column| !item.fields.contains_key(column.strip_prefix(FIELDS).unwrap_or(column)));
+        }
         let own: Value = serde_json::from_slice(line)?;
         let cells = self.columns.iter().map(|column| cell(value(item, &own, column)));
         Ok(self.out.write_record(cells)?)
@@ -96,6 +115,15 @@ impl<W: Write> Rows for Csv<W> {
         (self.cut > 0).then(|| {
             format!("{} items have fields that the first item has not, and that have no column: --fields names columns", self.cut)
         })
+    }
+
+    fn unknown(&self) -> Option<String> {
+        if !self.begun || self.strange.is_empty() {
+            return None;
+        }
+        let known = OWN.into_iter().chain(self.fields.iter().map(String::as_str));
+        let told = |name: &String| format!("no item has a field `{name}`{}", nearest(name, known.clone()));
+        Some(self.strange.iter().map(told).collect::<Vec<_>>().join("; "))
     }
 }
 
@@ -156,8 +184,8 @@ mod tests {
         let (text, told) =
             csv(&[], &[item(json!({"b": "x", "a": [1, "y"]})), item(json!({"b": null, "c": 1}))]);
         let lines: Vec<&str> = text.split("\r\n").collect();
-        assert_eq!(lines[0], "id,url,crawl,spider,fetched_at,status,depth,item,change,a,b");
-        assert_eq!(lines[1], r#"a,https://example.com/,c1,docs,2026-01-01T00:00:00Z,200,1,,,"[1,""y""]",x"#);
+        assert_eq!(lines[0], "id,url,crawl,spider,fetched_at,status,depth,item,change,final_url,a,b");
+        assert_eq!(lines[1], r#"a,https://example.com/,c1,docs,2026-01-01T00:00:00Z,200,1,,,,"[1,""y""]",x"#);
         assert!(lines[2].ends_with(",,,,"));
         assert!(told.unwrap().starts_with("1 items"));
     }
@@ -165,8 +193,29 @@ mod tests {
     #[test]
     fn a_field_that_is_named_as_a_column_of_every_item_keeps_its_value() {
         let items = [item(json!({"url": "mine"}))];
-        assert!(csv(&[], &items).0.contains(",change,fields.url\r\n"));
+        assert!(csv(&[], &items).0.contains(",final_url,fields.url\r\n"));
         assert_eq!(csv(&["fields.url", "url"], &items).0, "fields.url,url\r\nmine,https://example.com/\r\n");
+    }
+
+    #[test]
+    fn a_column_that_no_item_has_is_told_with_those_that_there_are() {
+        let unknown = |columns: &[&str], items: &[Item]| {
+            let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
+            let mut rows = Csv::new(Vec::new(), &columns);
+            for item in items {
+                rows.write(item, &serde_json::to_vec(item).unwrap()).unwrap();
+            }
+            rows.unknown()
+        };
+        let items = [item(json!({"price": 1})), item(json!({"title": "x"}))];
+        assert_eq!(unknown(&["url", "price", "fields.title"], &items), None);
+        assert_eq!(
+            unknown(&["prcie"], &items).unwrap(),
+            "no item has a field `prcie`: did you mean `price`?"
+        );
+        let told = unknown(&["nonsense"], &items).unwrap();
+        assert!(told.ends_with("`final_url`, `price` and `title`"), "{told}");
+        assert_eq!(unknown(&["nonsense"], &[]), None, "of nothing nothing is known");
     }
 
     #[test]

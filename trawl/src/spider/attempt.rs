@@ -1,5 +1,7 @@
-//! `trawl spider try`: one page, as a worker would fetch and read it.
+//! `trawl spider try`: one page, as a worker would fetch and read it, or one that was saved.
 
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -8,7 +10,9 @@ use trawl_cli::{Fail, Outcome, SpiderArg};
 use trawl_common::exit::Exit;
 use trawl_common::ports::Response;
 use trawl_common::settings::Settings;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::spider::Spider;
+use trawl_common::time::UnixMs;
+use trawl_common::url::{CanonicalUrl, InvalidUrl};
 use trawl_extract::{Extraction, Extractor, Link};
 use trawl_web::Fetcher;
 
@@ -24,8 +28,12 @@ pub(crate) struct Args {
     /// The spider: its file, or its name
     #[arg(value_name = "FILE|NAME")]
     spider: SpiderArg,
-    /// The page
-    url: CanonicalUrl,
+    /// The page: its URL, or a file in which it was saved
+    #[arg(value_name = "URL|FILE")]
+    page: Place,
+    /// The URL that a saved page is from: what its links are relative to
+    #[arg(long, value_name = "URL")]
+    url: Option<CanonicalUrl>,
     /// List the page's links, and which of them are followed
     #[arg(long)]
     links: bool,
@@ -35,6 +43,22 @@ pub(crate) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// Where a page is.
+#[derive(Clone, Debug)]
+enum Place {
+    Web(CanonicalUrl),
+    File(PathBuf),
+}
+
+impl FromStr for Place {
+    type Err = InvalidUrl;
+
+    /// What has a scheme is a URL.
+    fn from_str(text: &str) -> Result<Self, InvalidUrl> {
+        if text.contains("://") { text.parse().map(Self::Web) } else { Ok(Self::File(text.into())) }
+    }
 }
 
 /// A page, and what was made of it.
@@ -51,30 +75,25 @@ impl Args {
     pub(super) async fn run(self, mut settings: Settings) -> Outcome {
         settings.fetch.allow_private |= self.allow_private;
         let (spider, Ready { extractor, scope, bans }) =
-            load(&self.spider, &self.spider.folder(&settings), &settings)?;
-        let fetcher = Fetcher::of(&spider, &settings.fetch)
-            .map_err(|error| Fail::usage(format!("[fetch]: {error}")))?;
+            load(&self.spider, &self.spider.folder(&settings), &settings, false)?;
         let begun = Instant::now();
-        let response = fetcher
-            .fetch(&self.url)
-            .await
-            .map_err(|failure| Fail::run(format!("{}: {failure}", self.url)))?;
+        let (url, response) = self.response(&spider, &settings).await?;
         let took = begun.elapsed();
         if let Some(ban) = bans.by_page(&response) {
-            return Err(Fail::run(format!("{}: {ban}", self.url)));
+            return Err(Fail::run(format!("{url}: {ban}")));
         }
         if !extractor.reads(&response) {
             let kind = response.content_type().unwrap_or("no type").to_owned();
-            return Err(Fail::run(format!("{}: {kind} is not what this spider reads", self.url)));
+            return Err(Fail::run(format!("{url}: {kind} is not what this spider reads")));
         }
-        let landed = response.redirected_to.clone().unwrap_or_else(|| self.url.clone());
+        let landed = response.redirected_to.clone().unwrap_or_else(|| url.clone());
         let extraction = read(extractor, landed.clone(), response.clone()).await?;
         let follows = |Link { url, is_next }: &Link| {
             let is_followed = scope.follows(&landed, url, u16::from(!is_next));
             (url.clone(), is_followed)
         };
         let links = extraction.links.iter().map(follows).collect();
-        let tried = Tried { url: self.url, response, took, extraction, links };
+        let tried = Tried { url, response, took, extraction, links };
         if self.json {
             show::print_json(&tried)
         } else {
@@ -82,6 +101,42 @@ impl Args {
         }
         Ok(if tried.extraction.missing.is_empty() { Exit::Ok } else { Exit::FailedUrls })
     }
+
+    /// The page's URL, and what it is answered with.
+    async fn response(&self, spider: &Spider, settings: &Settings) -> Result<(CanonicalUrl, Response), Fail> {
+        match (&self.page, &self.url) {
+            (Place::Web(_), Some(_)) => Err(Fail::usage("--url is for a page that was saved to a file")),
+            (Place::File(file), url) => {
+                let nowhere = || "http://localhost/".parse().map_err(Fail::run);
+                Ok((url.clone().map_or_else(nowhere, Ok)?, saved(file)?))
+            }
+            (Place::Web(url), None) => {
+                let fetcher = Fetcher::of(spider, &settings.fetch)
+                    .map_err(|error| Fail::usage(format!("[fetch]: {error}")))?;
+                let fetched = fetcher.fetch(url).await;
+                Ok((url.clone(), fetched.map_err(|failure| Fail::run(format!("{url}: {failure}")))?))
+            }
+        }
+    }
+}
+
+/// A file as an answer: of JSON, if it is named so, else a page, whose encoding it says itself or not at all.
+fn saved(file: &Path) -> Result<Response, Fail> {
+    let body = std::fs::read(file).map_err(|error| Fail::usage(format!("{}: {error}", file.display())))?;
+    let kind = match file.extension() {
+        Some(extension) if extension.eq_ignore_ascii_case("json") => "application/json",
+        _ => "text/html",
+    };
+    let headers = [("content-type", kind)].into_iter().collect();
+    let (redirected_to, address) = Default::default();
+    Ok(Response {
+        status: 200,
+        headers,
+        redirected_to,
+        fetched_at: UnixMs::now(),
+        address,
+        body: body.into(),
+    })
 }
 
 /// Reads the page on a thread of its own, which is told to give up when it takes too long.

@@ -1,11 +1,11 @@
 //! `trawl spider check`
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anstream::println;
 use anstyle::AnsiColor;
 use serde_json::{Value, json};
-use trawl_cli::{Outcome, mistakes};
+use trawl_cli::{Outcome, SpiderArg, mistakes};
 use trawl_common::exit::Exit;
 use trawl_common::settings::Settings;
 use trawl_common::spider::Mistake;
@@ -14,9 +14,10 @@ use super::examine::{Examined, examine};
 use super::summary;
 
 /// Checks each file, and fails if there are mistakes in any.
-pub(super) fn run(files: &[PathBuf], json: bool, settings: &Settings) -> Outcome {
+pub(super) fn run(spiders: &[SpiderArg], json: bool, settings: &Settings) -> Outcome {
     let mut exit = Exit::Ok;
-    for file in files {
+    for spider in spiders {
+        let file = &spider.file(settings)?;
         let is_right = match examine(file, settings) {
             Ok(examined) if json => {
                 println!("{}", as_json(&examined));

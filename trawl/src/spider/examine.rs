@@ -55,8 +55,13 @@ pub(crate) fn examine(path: &Path, settings: &Settings) -> Result<Examined, Unus
 }
 
 /// A spider as a person names it, ready to work, from what is found in its `folder`. Every mistake in its file is shown.
-pub(crate) fn load(arg: &SpiderArg, folder: &Folder, settings: &Settings) -> Result<(Spider, Ready), Fail> {
-    let spider = arg.load(folder, settings)?;
+pub(crate) fn load(
+    arg: &SpiderArg,
+    folder: &Folder,
+    settings: &Settings,
+    no_file: bool,
+) -> Result<(Spider, Ready), Fail> {
+    let spider = arg.load(folder, settings, no_file)?;
     match Ready::of(&spider) {
         Ok(ready) => Ok((spider, ready)),
         Err(mistakes) => Err(match arg.text(folder)? {

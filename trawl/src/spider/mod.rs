@@ -7,12 +7,10 @@ mod new;
 mod show;
 mod summary;
 
-use std::path::PathBuf;
-
 use anstream::println;
 use clap::Subcommand;
 pub(crate) use examine::load;
-use trawl_cli::{Fail, Global, Outcome};
+use trawl_cli::{Fail, Global, Outcome, SpiderArg};
 use trawl_common::exit::Exit;
 use trawl_common::names::SpiderName;
 use trawl_common::settings::Settings;
@@ -29,14 +27,14 @@ pub(crate) struct Args {
 enum Command {
     /// Show every mistake in spider files, and what those without do
     Check {
-        /// The files
-        #[arg(required = true, value_name = "FILE")]
-        files: Vec<PathBuf>,
+        /// The spiders: their files, or their names
+        #[arg(required = true, value_name = "FILE|NAME")]
+        spiders: Vec<SpiderArg>,
         /// Print one JSON object a file
         #[arg(long)]
         json: bool,
     },
-    /// Fetch one page, and show what a spider makes of it; robots.txt is not asked
+    /// Fetch one page, or read a saved one, and show what a spider makes of it; robots.txt is not asked
     Try(attempt::Args),
     /// Write an example with comments to the folder of spiders
     New {
@@ -51,7 +49,7 @@ impl Args {
     pub(crate) async fn run(self, global: Global) -> Outcome {
         let settings = Global::load(&global.source())?;
         match self.command {
-            Command::Check { files, json } => check::run(&files, json, &settings),
+            Command::Check { spiders, json } => check::run(&spiders, json, &settings),
             Command::Try(args) => args.run(settings).await,
             Command::New { name } => new::run(&name, &settings),
             Command::List => list(&settings),

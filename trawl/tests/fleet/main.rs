@@ -335,7 +335,7 @@ async fn a_deadline_in_a_copy_of_a_message_expires_no_url_that_has_none() {
 async fn four_workers_do_exactly_as_many_pages_as_the_crawl_may() {
     let (fleet, site) = (Fleet::new().await, Site::serve(400).await);
     let spiders = fleet.folder.path().join("spiders");
-    fs::create_dir(&spiders).unwrap();
+    fs::create_dir_all(&spiders).unwrap();
     fs::write(spiders.join(format!("{}.toml", fleet.name)), "max_pages = 60").unwrap();
     let workers: Vec<_> = (0..4).map(|_| fleet.worker(&[])).collect();
     let produced = fleet.producer(&format!("{}/sitemap.xml", site.origin)).output();

@@ -12,7 +12,19 @@ const PAGES: usize = 40;
 /// A crawl of a spider that fetches pages again.
 async fn recrawl(fleet: &Fleet, site: &LivingSite, id: &str, mode: &str) {
     let source = format!("{}/sitemap.xml", site.origin);
-    let words = ["producer", &source, "--spider", "again", "--crawl", id, "--recrawl", mode, "--wait", "-q"];
+    let words = [
+        "producer",
+        &source,
+        "--spider",
+        "again",
+        "--no-file",
+        "--crawl",
+        id,
+        "--recrawl",
+        mode,
+        "--wait",
+        "-q",
+    ];
     ends(fleet.command(&words)).await;
 }
 

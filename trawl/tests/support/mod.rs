@@ -28,8 +28,12 @@ impl Fleet {
     pub(crate) async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let name = folder.path().file_name().unwrap().to_string_lossy().to_ascii_lowercase();
-        let redis = servers::own_database().await;
-        Self { vhost: VirtualHost::new().await, redis, name: format!("test{name}"), folder }
+        let (name, redis) = (format!("test{name}"), servers::own_database().await);
+        // A spider has a file, even if that says nothing.
+        let spiders = folder.path().join("spiders");
+        std::fs::create_dir(&spiders).unwrap();
+        std::fs::write(spiders.join(format!("{name}.toml")), "").unwrap();
+        Self { vhost: VirtualHost::new().await, redis, name, folder }
     }
 
     pub(crate) fn command(&self, words: &[&str]) -> Command {

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use toml::de::DeValue;
 
 use super::given::Given;
-use super::nearest::listed;
 use super::patterns::{path, regex, selector_or_path};
 use super::section::Section;
+use crate::nearest::listed;
 use crate::spider::{Field, From, ItemRule, Kind, PageField, Required, Sited};
 
 /// The longest name, in bytes: PostgreSQL's of a column.

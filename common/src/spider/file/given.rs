@@ -7,9 +7,9 @@ use serde_json::Value;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::nearest::nearest;
 use super::notes::Notes;
 use super::section::Section;
+use crate::nearest::nearest;
 use crate::spider::{Place, Secret, Sited};
 use crate::text::printable;
 

@@ -7,7 +7,6 @@ mod ban;
 mod fields;
 mod follow;
 mod given;
-mod nearest;
 mod notes;
 mod patterns;
 mod request;

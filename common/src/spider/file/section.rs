@@ -6,8 +6,8 @@ use std::ops::Range;
 use toml::de::DeTable;
 
 use super::given::Given;
-use super::nearest::nearest;
 use super::notes::Notes;
+use crate::nearest::nearest;
 use crate::spider::Place;
 use crate::text::printable;
 

@@ -7,6 +7,7 @@ use toml::de::DeValue;
 
 use super::given::Given;
 use super::section::Section;
+use crate::settings::sinks::check_path;
 use crate::settings::{Compress, Folder, Lines, ServerUrl, SinkSettings};
 
 #[derive(Clone, Copy)]
@@ -73,7 +74,11 @@ fn server(given: &Given<'_>) -> Option<ServerUrl> {
 }
 
 fn path(given: &Given<'_>) -> Option<PathBuf> {
-    given.words().map(|path| path.value.into())
+    let path = given.words()?.value;
+    match check_path(&path) {
+        Ok(()) => Some(path.into()),
+        Err(what) => given.wrong(what),
+    }
 }
 
 /// `1 GB`, or a number of bytes.

@@ -307,6 +307,7 @@ fn a_sink_is_told_what_it_lacks() {
     one("[[sinks]]\nkind = 'json'\npath = 'x'", "2:8 sinks.kind: there is no `json`: did you mean `jsonl`?");
     one("[[sinks]]\nkind = 'jsonl'", "1:1 sinks: `path` is missing");
     one("[[sinks]]\nkind = 'jsonl'\npath = 'x'\nrotate = 0", "4:10 sinks.rotate: must be 1 or more");
+    one("[[sinks]]\nkind = 'csv'\npath = '{date}.csv'", "3:8 sinks.path: `{date}` stands for nothing");
     one("[[sinks]]\nkind = 'stream'\npath = 'x'", "3:1 there is no key `sinks.path`");
     one("[[sinks]]\nkind = 'postgres'\nurl = 'mysql://x'", "3:7 sinks.url: write postgres://");
 }

@@ -3,7 +3,7 @@
 use strsim::damerau_levenshtein;
 
 /// The end of a sentence that says that there is no `name`: the known name that is nearest to it, or all that are known.
-pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     // A longer name than any that is known is not compared: that takes the product of their lengths.
     let name: String = name.chars().take(64).collect();
     let distance = |known: &&str| damerau_levenshtein(&name, known);
@@ -15,7 +15,7 @@ pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clo
 }
 
 /// `a, b and c`
-pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
     match names.pop() {
         Some(last) if !names.is_empty() => format!("{} and {last}", names.join(", ")),
