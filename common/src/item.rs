@@ -13,7 +13,7 @@ use crate::url::{CanonicalUrl, Fingerprint};
 pub struct Item {
     /// [`item_id`].
     pub id: String,
-    /// The URL as it was admitted.
+    /// The URL as it was admitted; of a page that stands for another, which it names as canonical, that other's.
     pub url: String,
     /// The crawl.
     pub crawl: CrawlId,
@@ -31,7 +31,7 @@ pub struct Item {
     /// Whether it is news, where the crawl compares pages with what they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
-    /// Where redirects led to the page, if they led elsewhere.
+    /// Where the page was, if that is another URL: where redirects led, or a form of the page that names `url` as canonical.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_url: Option<String>,
     /// What was extracted, by field.

@@ -84,18 +84,9 @@ impl Follow {
         scene.base.link(link).filter(|canonical| *canonical != scene.base.canonical(scene.url))
     }
 
-    /// What is followed of a page, each once: the canonical page if that is `elsewhere`, where a refresh leads, `next`, then
-    /// links. With it, how many more there are than that.
-    pub(crate) fn links(
-        &self,
-        scene: &Scene<'_>,
-        leave: Leave,
-        elsewhere: Option<CanonicalUrl>,
-    ) -> (Vec<Link>, u64) {
+    /// What is followed of a page, each once: where a refresh leads, `next`, then links. With it, how many more there are than that.
+    pub(crate) fn links(&self, scene: &Scene<'_>, leave: Leave) -> (Vec<Link>, u64) {
         let mut found = Found::new(scene.base);
-        if let Some(url) = elsewhere {
-            found.push(url, false);
-        }
         if let Some(link) =
             scene.page.meta.refresh.as_deref().filter(|_| self.refresh).and_then(refresh_target)
         {

@@ -64,10 +64,12 @@ pub struct Extractor {
 pub struct Extraction {
     /// Its items.
     pub items: Vec<Extracted>,
-    /// The links to follow as far as the page and `[follow]` have a say, absolute, each once: the canonical page, where a
-    /// refresh leads, what `next` finds, then the others in page order. Which of them are within the spider's scope is
+    /// The links to follow as far as the page and `[follow]` have a say, absolute, each once: where a refresh
+    /// leads, what `next` finds, then the others in page order. Which of them are within the spider's scope is
     /// not looked at here.
     pub links: Vec<Link>,
+    /// The page that this one names as canonical, if that is another and the spider goes by it.
+    pub canonical: Option<CanonicalUrl>,
     /// How many more links the page has than are followed of one.
     pub left_out: u64,
     /// The required fields that were not found, each once.
@@ -192,9 +194,9 @@ impl Extractor {
         let mut is_item = true;
         if let Some(follow) = &self.plan.follow {
             let leave = follow.leave(&scene);
-            let elsewhere = follow.elsewhere(&scene);
-            is_item = leave.index && elsewhere.is_none();
-            (extraction.links, extraction.left_out) = follow.links(&scene, leave, elsewhere);
+            is_item = leave.index;
+            extraction.canonical = follow.elsewhere(&scene);
+            (extraction.links, extraction.left_out) = follow.links(&scene, leave);
         }
         if is_item {
             item::add_items(&self.plan.rules, &scene, &mut extraction)?;

@@ -288,3 +288,36 @@ async fn a_page_that_was_visited_and_is_gone_yields_an_item_that_says_so_once() 
         (&json!(2), false)
     );
 }
+
+/// A page that was fetched in one of its forms is not fetched under its canonical URL as well.
+#[tokio::test]
+async fn forms_of_one_page_yield_one_item_under_its_canonical_url() {
+    const PRODUCTS: usize = 10;
+    let site = Site::serve(|path, _| {
+        let links = |form: &str| {
+            (0..PRODUCTS).map(|number| format!("<a href='/p/{number}?{form}'>x</a>")).collect::<String>()
+        };
+        page(match path.split_once('?') {
+            None if path == "/" => links("a") + &links("b"),
+            Some((path, _)) => format!("<link rel=canonical href='{path}'><h1>{path}</h1>"),
+            None => format!("<h1>{path}</h1>"),
+        })
+    })
+    .await;
+    let crawl = Desk::new().crawl(&site, "[follow]\ncanonical = true\n[fields]\nheading = 'h1::text'").await;
+    assert_eq!(
+        site.asked().len(),
+        1 + 2 * PRODUCTS,
+        "each form once, and no canonical page: {:?}",
+        site.asked()
+    );
+    let products: BTreeMap<&str, &Value> = crawl
+        .items
+        .iter()
+        .filter(|item| item["fields"]["heading"] != Value::Null)
+        .map(|item| (item["url"].as_str().unwrap(), &item["final_url"]))
+        .collect();
+    assert_eq!(products.len(), PRODUCTS, "{:?}", crawl.items);
+    let first = products[format!("{}/p/0", site.origin).as_str()].as_str().unwrap();
+    assert!(first.starts_with(&format!("{}/p/0?", site.origin)), "{first}");
+}

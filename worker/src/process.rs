@@ -221,15 +221,24 @@ async fn read(
     if let Some(outcome) = lacking(shared, job, &extraction.missing) {
         return Err(outcome);
     }
-    let Extraction { items, links, left_out, missing } = extraction;
+    let Extraction { items, links, canonical, left_out, missing } = extraction;
     let missing: Vec<String> = missing.into_iter().map(|missing| missing.field).collect();
     for field in &missing {
         debug!(url = %message.url, field, "a required field is missing");
     }
     let (links, mut beyond) = to_follow(shared, job, landed.as_ref(), links);
     beyond.add(Limit::PageLinks, left_out);
-    let mut items: Vec<Item> =
-        items.into_iter().map(|extracted| item(message, &response, extracted)).collect();
+    let form = form(shared, job, canonical).await;
+    let mut items: Vec<Item> = match &form {
+        Form::Known => Vec::new(),
+        Form::Own => {
+            items.into_iter().map(|extracted| item(message, &message.url, &response, extracted)).collect()
+        }
+        Form::Of(url) => {
+            items.into_iter().map(|extracted| item(message, url, &response, extracted)).collect()
+        }
+    };
+    let landed = if let Form::Of(canonical) = form { Some(canonical) } else { landed };
     spider.barren.look(&spider.spider, &items);
     let remark = recall.compare(message.depth, &response, &mut items);
     let keeps_responses = spider.sinks.iter().any(|sink| sink.keeps_responses());
@@ -260,11 +269,37 @@ fn lacking(shared: &Shared, job: &Job, missing: &[Missing]) -> Option<Outcome> {
     }
 }
 
-fn item(message: &Message, response: &Response, extracted: Extracted) -> Item {
+/// What a page is beside the one that it names as canonical.
+enum Form {
+    /// Itself.
+    Own,
+    /// That page, which was not seen so far: what this one says stands for it.
+    Of(CanonicalUrl),
+    /// Another form of a page that has its own items.
+    Known,
+}
+
+/// One that names another page is that page, unless the spider does not go there.
+async fn form(shared: &Shared, job: &Job, canonical: Option<CanonicalUrl>) -> Form {
+    let Job { message: Message { url, crawl, .. }, spider, .. } = job;
+    let Some(canonical) =
+        canonical.filter(|canonical| canonical != url && spider.scope.follows(url, canonical, 0))
+    else {
+        return Form::Own;
+    };
+    let looking = || shared.ports.frontier.has_seen(crawl, &canonical);
+    match shared.health.until_done("looking for a canonical page", looking).await {
+        true => Form::Known,
+        false => Form::Of(canonical),
+    }
+}
+
+/// An item of a message's page, which stands for the page at `url`.
+fn item(message: &Message, url: &CanonicalUrl, response: &Response, extracted: Extracted) -> Item {
     let Extracted { rule, number, fields } = extracted;
     Item {
-        id: item_id(&message.crawl.spider, &message.url, rule.as_deref(), number),
-        url: message.url.to_string(),
+        id: item_id(&message.crawl.spider, url, rule.as_deref(), number),
+        url: url.to_string(),
         crawl: message.crawl.id.clone(),
         spider: message.crawl.spider.clone(),
         fetched_at: response.fetched_at.to_string(),
@@ -272,7 +307,9 @@ fn item(message: &Message, response: &Response, extracted: Extracted) -> Item {
         depth: message.depth,
         item: rule,
         change: None,
-        final_url: response.redirected_to.as_ref().map(ToString::to_string),
+        final_url: Some(response.redirected_to.as_ref().unwrap_or(&message.url))
+            .filter(|from| *from != url)
+            .map(ToString::to_string),
         fields,
     }
 }

@@ -28,7 +28,7 @@ pub struct Follow {
     pub nofollow: bool,
     /// Whether `<meta name=robots content=noindex>` is honoured: such a page yields no item.
     pub noindex: bool,
-    /// Whether a page that names another as canonical yields no item, and that other is followed.
+    /// Whether a page that names another as canonical stands for that one, if it was not seen so far, and else yields no item.
     pub canonical: bool,
     /// Whether `<meta http-equiv=refresh>` is followed.
     pub refresh: bool,

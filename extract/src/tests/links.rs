@@ -84,14 +84,17 @@ fn a_page_that_is_not_to_be_indexed_yields_no_item() {
 }
 
 #[test]
-fn a_page_that_is_another_is_left_for_that_one() {
+fn a_page_says_of_which_it_is_another_form() {
     let follow = || Follow { canonical: true, ..Follow::default() };
     let page = "<a href=1></a><link rel=canonical href=/other><a href=/other></a>";
-    assert_eq!(links(follow(), page), ["other", "dir/1"]);
-    assert_eq!(found(follow(), page).items, []);
-    assert_eq!(found(follow(), "<link rel=canonical href='page#x'>").items.len(), 1);
-    assert_eq!(found(Follow::default(), page).items.len(), 1);
-    assert_eq!(links(Follow::default(), page), ["dir/1", "other"]);
+    let canonical = |follow, page| found(follow, page).canonical.map(String::from);
+    assert_eq!(canonical(follow(), page).as_deref(), Some("https://example.com/other"));
+    assert_eq!(canonical(follow(), "<link rel=canonical href='page#x'>"), None);
+    assert_eq!(canonical(Follow::default(), page), None);
+    assert_eq!(
+        (links(follow(), page), found(follow(), page).items.len()),
+        (vec!["dir/1".to_owned(), "other".to_owned()], 1)
+    );
 }
 
 #[test]
