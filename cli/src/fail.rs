@@ -4,7 +4,6 @@ use std::fmt;
 
 use trawl_common::exit::Exit;
 use trawl_common::ports::{self, ErrorKind};
-use trawl_common::settings;
 
 /// How a program ends: an exit code, or a failure that is told first.
 pub type Outcome = Result<Exit, Fail>;
@@ -27,12 +26,6 @@ impl Fail {
     /// The run went wrong.
     pub fn run(message: impl fmt::Display) -> Self {
         Self { exit: Exit::Failed, message: message.to_string() }
-    }
-}
-
-impl From<settings::Invalid> for Fail {
-    fn from(invalid: settings::Invalid) -> Self {
-        Self::usage(invalid)
     }
 }
 

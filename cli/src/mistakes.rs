@@ -3,11 +3,28 @@
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
+use trawl_common::settings::Invalid;
 use trawl_common::spider::{Mistake, Place};
 use trawl_common::text::printable;
 
+use crate::Fail;
+
 /// How much of a line is shown.
 const SHOWN: usize = 160;
+
+/// Shows everything that is wrong in settings, and fails.
+pub fn of_settings(invalid: Invalid) -> Fail {
+    let Invalid { path, text, mistakes } = invalid;
+    let (placed, others): (Vec<_>, Vec<_>) =
+        mistakes.into_iter().partition(|mistake| mistake.place.is_some());
+    if let ([], [one]) = (&placed[..], &others[..]) {
+        return Fail::usage(format!("settings: {one}"));
+    }
+    tell(&path, &text, &placed);
+    others.iter().for_each(|mistake| anstream::eprintln!("{}", printable(&mistake.what, 2000)));
+    let count = placed.len() + others.len();
+    Fail::usage(format!("settings: {count} {}", if count == 1 { "mistake" } else { "mistakes" }))
+}
 
 /// Shows mistakes on standard error.
 pub fn tell(path: &Path, text: &str, mistakes: &[Mistake]) {
@@ -36,8 +53,19 @@ fn excerpt(text: &str, place: Place) -> Option<(String, usize)> {
     let line = text.split('\n').nth(place.line.checked_sub(1)? as usize)?;
     let column = place.column.checked_sub(1)? as usize;
     let first = column.saturating_sub(SHOWN / 2);
-    let part: String = line.chars().skip(first).take(SHOWN).collect();
+    let part: String = without_passwords(line).chars().skip(first).take(SHOWN).collect();
     Some((printable(part.trim_end(), 4 * SHOWN), column - first))
+}
+
+/// The line as long as it is, with stars in place of what stands before an `@` in a URL.
+fn without_passwords(line: &str) -> String {
+    let mut shown: Vec<char> = line.chars().collect();
+    for at in (0..shown.len()).filter(|at| shown[*at] == '@').collect::<Vec<_>>() {
+        let is_end = |c: &char| matches!(c, '/' | '"' | '\'' | '=') || c.is_whitespace();
+        let begin = shown[..at].iter().rposition(is_end).map_or(0, |end| end + 1);
+        shown[begin..at].fill('*');
+    }
+    shown.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -56,6 +84,12 @@ mod tests {
     fn a_mistake_is_shown_with_its_line_and_a_caret_under_its_place() {
         let shown = plain("a = 1\nbad = 2\n", 2, 7);
         assert_eq!(shown, "shop.toml:2:7: is wrong\n2 | bad = 2\n  |       ^");
+    }
+
+    #[test]
+    fn no_password_is_shown() {
+        let shown = plain("url = \"amqp://user:s3cret@host/\" # me@x", 1, 7);
+        assert!(shown.contains("1 | url = \"amqp://***********@host/\" # **@x\n  |       ^"), "{shown}");
     }
 
     #[test]

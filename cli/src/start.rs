@@ -10,7 +10,7 @@ use trawl_common::settings::{Settings, Source};
 use trawl_common::telemetry;
 use trawl_common::text::is_harmful;
 
-use crate::{Fail, Outcome};
+use crate::{Fail, Outcome, mistakes};
 
 /// Pages, items and messages are many small texts of several threads.
 #[global_allocator]
@@ -45,7 +45,7 @@ impl Global {
 
     /// Reads the settings from `source` and starts logging by them.
     pub fn load(source: &Source) -> Result<Settings, Fail> {
-        let settings = source.load()?;
+        let settings = source.load().map_err(mistakes::of_settings)?;
         telemetry::start(&settings.log)
             .map_err(|error| Fail::usage(format!("settings: log.level: {error}")))?;
         Ok(settings)

@@ -1,7 +1,7 @@
 //! `trawl config`: what the settings are, once all sources are merged.
 
 use anstream::println;
-use trawl_cli::{Fail, Global, Outcome};
+use trawl_cli::{Fail, Global, Outcome, mistakes};
 use trawl_common::exit::Exit;
 
 /// What to do with the settings.
@@ -21,7 +21,7 @@ enum Action {
 
 impl Args {
     pub(crate) fn run(self, global: &Global) -> Outcome {
-        let settings = global.source().load()?;
+        let settings = global.source().load().map_err(mistakes::of_settings)?;
         if let Action::Show = self.action {
             println!("{}", toml::to_string(&settings).map_err(Fail::run)?);
         }

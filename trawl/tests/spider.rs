@@ -315,3 +315,35 @@ async fn every_example_in_the_repository_has_no_mistakes() {
         assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     }
 }
+
+#[tokio::test]
+async fn mistakes_in_settings_are_shown_as_those_of_spiders_are() {
+    let desk = Desk::new();
+    desk.write(
+        "trawl.toml",
+        "[fetch]\ntimout = '5s'\n[rabbitmq]\nurl = 'http://me:s3cret@mq/'\n[worker]\nprefetch = 'x'\n",
+    );
+    let output = desk.run(&["config", "check"]).await;
+    assert_eq!(output.status.code(), Some(2));
+    let told = told(&output);
+    for expected in [
+        "trawl.toml:2:1: there is no key `fetch.timout`: did you mean `timeout`?\n2 | timout = '5s'\n  | ^\n",
+        "trawl.toml:6:12: worker.prefetch: a whole number is wanted, not a text\n6 | prefetch = 'x'\n  |            ^\n",
+        "settings: 2 mistakes",
+    ] {
+        assert!(told.contains(expected), "{expected}\nis not in\n{told}");
+    }
+    desk.write("trawl.toml", "[rabbitmq]\nurl = 'http://me:s3cret@mq/'\n");
+    let output = desk.run(&["config", "check"]).await;
+    let told = self::told(&output);
+    assert!(
+        told.contains("trawl.toml:2:7: rabbitmq.url: write amqp://") && !told.contains("s3cret"),
+        "{told}"
+    );
+    desk.write("trawl.toml", "");
+    let output = desk.run(&["config", "check"]).await;
+    assert_eq!(
+        (output.status.code(), shown(&output), self::told(&output)),
+        (Some(0), String::new(), String::new())
+    );
+}

@@ -1,14 +1,23 @@
-//! Reading settings from their sources.
+//! Reading settings from their sources, and everything that is wrong in them.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use config::{Config, ConfigError, Environment, File, FileFormat};
+use toml::de::DeTable;
 
+use super::check::check;
+use super::tree::{self, Fault, Step, What};
 use super::{ServerUrl, Settings};
+use crate::spider::{Mistake, Places};
 
 /// The file that is read when no other is named; it may be absent.
 const DEFAULT_FILE: &str = "trawl.toml";
+
+/// How the names of variables begin that are settings.
+const PREFIX: &str = "TRAWL__";
+
+/// How many mistakes are told of a file.
+const MOST: usize = 100;
 
 /// Where settings come from.
 #[derive(Clone, Debug, Default)]
@@ -21,10 +30,32 @@ pub struct Source {
     pub flags: Vec<(&'static str, String)>,
 }
 
-/// A setting that is wrong: one line that says what to change.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Invalid(String);
+/// What is wrong in settings, all of it, with the way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid {
+    /// The file.
+    pub path: PathBuf,
+    /// What it says.
+    pub text: String,
+    /// What is wrong: with its place what stands in the file, with the name of the variable what is from the environment.
+    pub mistakes: Vec<Mistake>,
+}
+
+impl std::error::Error for Invalid {}
+
+impl fmt::Display for Invalid {
+    /// In one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, mistake) in self.mistakes.iter().enumerate() {
+            let gap = if number == 0 { "settings: " } else { "; " };
+            match mistake.place {
+                Some(place) => write!(f, "{gap}{}:{place}: {mistake}", self.path.display())?,
+                None => write!(f, "{gap}{mistake}")?,
+            }
+        }
+        Ok(())
+    }
+}
 
 impl Source {
     /// The process's own environment, and `file` if one is named.
@@ -41,141 +72,201 @@ impl Source {
         self.flags.push((key, value.to_string()));
     }
 
-    /// Reads, merges and checks.
+    /// Reads the file, the environment and the flags, each over the one before, and checks what comes of it.
     pub fn load(&self) -> Result<Settings, Invalid> {
-        let defaults = Config::try_from(&Settings::default()).map_err(|error| self.explain(&error))?;
-        let mut builder = Config::builder().add_source(defaults);
-        let path = self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
-        if self.file.is_some() || path.exists() {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| Invalid(format!("cannot read settings from {}: {error}", path.display())))?;
-            builder = builder.add_source(File::from_str(&text, FileFormat::Toml));
-        }
-        let env = self.env.iter().filter(|(key, _)| key.starts_with("TRAWL__")).cloned().collect();
-        let environment = Environment::with_prefix("TRAWL")
-            .prefix_separator("__")
-            .separator("__")
-            .try_parsing(true)
-            .with_list_parse_key("retry.statuses")
-            .with_list_parse_key("retry.errors")
-            .with_list_parse_key("rabbitmq.nodes")
-            .with_list_parse_key("redis.nodes")
-            .with_list_parse_key("fetch.allow_networks")
-            .with_list_parse_key("fetch.ports")
-            .with_list_parse_key("urls.strip_params")
-            .list_separator(",")
-            .source(Some(env));
-        builder = builder.add_source(environment);
-        for (key, value) in &self.flags {
-            builder = builder.set_override(*key, value.as_str()).map_err(|error| self.explain(&error))?;
-        }
-        let mut settings: Settings =
-            builder.build().and_then(Config::try_deserialize).map_err(|error| self.explain(&error))?;
-        self.apply_short_names(&mut settings)?;
-        check(&settings)?;
-        Ok(settings)
+        let path = self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE)).to_owned();
+        let invalid = |text: &str, mistakes| Invalid { path: path.clone(), text: text.to_owned(), mistakes };
+        let text = if self.file.is_some() || path.exists() {
+            std::fs::read_to_string(&path).map_err(|error| {
+                invalid("", vec![nowhere(format_args!("cannot read {}: {error}", path.display()))])
+            })?
+        } else {
+            String::new()
+        };
+        self.merge(&text).map_err(|mistakes| invalid(&text, mistakes))
     }
 
-    /// `RABBITMQ_URL`, `REDIS_URL`, `RABBITMQ_HOST` and `REDIS_HOST`: what other tools call them.
-    fn apply_short_names(&self, settings: &mut Settings) -> Result<(), Invalid> {
+    fn merge(&self, text: &str) -> Result<Settings, Vec<Mistake>> {
+        let usual = toml::to_string(&Settings::default()).map_err(|error| vec![nowhere(error)])?;
+        let given = self.given();
+        let mut layers = Layers::new(&usual)?;
+        layers.file(text);
+        given.iter().for_each(|given| layers.add(given));
+        let Layers { tree, mut mistakes, file } = layers;
+        let mut settings = match tree::read(&tree) {
+            Ok(settings) if mistakes.is_empty() => settings,
+            read => {
+                mistakes.extend(read.err().map(nowhere));
+                return Err(mistakes);
+            }
+        };
+        let short_names = self.short_names(&mut settings)?;
+        let places = Places::of(text);
+        let mistakes = check(&settings).into_iter().map(|(key, why)| {
+            let by_short_name = short_names.iter().find(|(other, _)| *other == key).map(|(_, name)| *name);
+            let by_given = given.iter().rfind(|given| given.key() == key).map(|given| given.name.as_str());
+            let path: Vec<Step> = key.split('.').map(|key| Step::Key(key.to_owned())).collect();
+            let place = tree::find(&file, &path).map(|(_, value)| places.place(&value.span()));
+            match by_short_name.or(by_given) {
+                Some(name) => nowhere(format_args!("{name}: {key}: {why}")),
+                None => Mistake { place, what: format!("{key}: {why}") },
+            }
+        });
+        let mistakes: Vec<Mistake> = mistakes.collect();
+        if mistakes.is_empty() { Ok(settings) } else { Err(mistakes) }
+    }
+
+    /// What the environment and the flags say, in this order.
+    fn given(&self) -> Vec<Given> {
+        let env = self.env.iter().filter_map(|(name, value)| {
+            let key = name.strip_prefix(PREFIX)?.to_lowercase();
+            Some(Given::new(name, key.split("__"), value))
+        });
+        let flags = self.flags.iter().map(|(key, value)| Given::new("a flag", key.split('.'), value));
+        env.chain(flags).collect()
+    }
+
+    /// `RABBITMQ_URL`, `REDIS_URL`, `RABBITMQ_HOST` and `REDIS_HOST`: what other tools call them. Returns the keys that they
+    /// set, each with the variable's name.
+    fn short_names(
+        &self,
+        settings: &mut Settings,
+    ) -> Result<Vec<(&'static str, &'static str)>, Vec<Mistake>> {
         let var = |name: &str| {
             self.env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value)
         };
-        let servers = [
-            ("RABBITMQ_URL", "RABBITMQ_HOST", "TRAWL__RABBITMQ__URL", &mut settings.rabbitmq.url),
-            ("REDIS_URL", "REDIS_HOST", "TRAWL__REDIS__URL", &mut settings.redis.url),
-        ];
-        for (url, host, own, setting) in servers {
+        let rabbitmq = ("rabbitmq.url", "RABBITMQ_URL", "RABBITMQ_HOST", "TRAWL__RABBITMQ__URL");
+        let redis = ("redis.url", "REDIS_URL", "REDIS_HOST", "TRAWL__REDIS__URL");
+        let servers = [(rabbitmq, &mut settings.rabbitmq.url), (redis, &mut settings.redis.url)];
+        let (mut set, mut wrong) = (Vec::new(), Vec::new());
+        for ((key, url, host, own), setting) in servers {
             if var(own).is_some() {
                 continue;
             }
-            if let Some(url) = var(url) {
-                *setting = ServerUrl::new(url);
+            if let Some(value) = var(url) {
+                *setting = ServerUrl::new(value);
+                set.push((key, url));
             } else if let Some(name) = var(host) {
-                *setting = setting
-                    .with_host(name)
-                    .ok_or_else(|| Invalid(format!("{host}: `{name}` is not a host name")))?;
+                match setting.with_host(name) {
+                    Some(value) => *setting = value,
+                    None => wrong.push(nowhere(format_args!("{host}: `{name}` is not a host name"))),
+                }
+                set.push((key, host));
             }
         }
+        if wrong.is_empty() { Ok(set) } else { Err(wrong) }
+    }
+}
+
+fn nowhere(what: impl ToString) -> Mistake {
+    Mistake { place: None, what: what.to_string() }
+}
+
+/// What a variable or a flag sets, written as TOML in each way that its text can be meant.
+struct Given {
+    name: String,
+    keys: Vec<String>,
+    texts: Vec<String>,
+}
+
+impl Given {
+    fn new<'k>(name: &str, keys: impl Iterator<Item = &'k str>, value: &str) -> Self {
+        let quoted = |text: &str| toml::Value::from(text).to_string();
+        let keys: Vec<String> = keys.map(str::to_owned).collect();
+        let left = keys.iter().map(|key| quoted(key)).collect::<Vec<_>>().join(".");
+        let is_scalar =
+            |text: &str| text.parse::<bool>().is_ok() || text.parse::<i64>().is_ok() || is_float(text);
+        let list = |write: &dyn Fn(&str) -> String| {
+            let parts: Vec<String> = value.split(',').map(|part| write(part.trim())).collect();
+            format!("[{}]", parts.join(", "))
+        };
+        let mut values = vec![quoted(value), list(&quoted)];
+        if is_scalar(value) {
+            values.insert(0, value.to_owned());
+        }
+        if value.split(',').all(|part| is_scalar(part.trim())) {
+            values.push(list(&str::to_owned));
+        }
+        let texts = values.into_iter().map(|value| format!("{left} = {value}")).collect();
+        Self { name: name.to_owned(), keys, texts }
+    }
+
+    fn key(&self) -> String {
+        self.keys.join(".")
+    }
+}
+
+/// Whether TOML takes it for a number with a fraction.
+fn is_float(text: &str) -> bool {
+    text.contains('.')
+        && text.parse::<f64>().is_ok()
+        && text.bytes().all(|b| b.is_ascii_digit() || b"+-.".contains(&b))
+}
+
+/// Settings, one source over the other, and what was wrong so far. What is wrong is left out.
+struct Layers<'a> {
+    tree: DeTable<'a>,
+    /// What of the file was right.
+    file: DeTable<'a>,
+    mistakes: Vec<Mistake>,
+}
+
+impl<'a> Layers<'a> {
+    fn new(usual: &'a str) -> Result<Self, Vec<Mistake>> {
+        let tree = DeTable::parse(usual).map_err(|error| vec![nowhere(error.message())])?;
+        Ok(Self { tree: tree.into_inner(), file: DeTable::new(), mistakes: Vec::new() })
+    }
+
+    /// Every mistake in the file: each is taken out, and the rest is looked at again.
+    fn file(&mut self, text: &'a str) {
+        let places = Places::of(text);
+        let mut layer = match DeTable::parse(text) {
+            Ok(layer) => layer.into_inner(),
+            Err(error) => {
+                let place = places.place(&error.span().unwrap_or(0..0));
+                return self.mistakes.push(Mistake { place: Some(place), what: error.message().to_owned() });
+            }
+        };
+        while let Err(fault) = self.lay(&layer) {
+            self.mistakes.push(Mistake { place: Some(places.place(&fault.span)), what: fault.to_string() });
+            if self.mistakes.len() >= MOST || !tree::remove(&mut layer, &fault.path) {
+                return;
+            }
+        }
+        self.file = layer;
+        self.mistakes.sort_by_key(|mistake| mistake.place);
+    }
+
+    /// The first way to read it in which it fits.
+    fn add(&mut self, given: &'a Given) {
+        let mut faults = Vec::new();
+        for text in &given.texts {
+            match DeTable::parse(text).map(|layer| self.lay(layer.get_ref())) {
+                Ok(Ok(())) => return,
+                Ok(Err(fault)) => faults.push(fault),
+                Err(_) => {}
+            }
+        }
+        // Of several, one that says more than that another type is wanted.
+        let says_more = faults.iter().position(|fault| !matches!(fault.what, What::Type(_)));
+        if let Some(fault) = faults.get(says_more.unwrap_or(0)) {
+            self.mistakes.push(nowhere(format_args!("{}: {fault}", given.name)));
+        }
+    }
+
+    fn lay(&mut self, layer: &DeTable<'a>) -> Result<(), Fault> {
+        let mut tree = self.tree.clone();
+        tree::lay(&mut tree, layer);
+        tree::read(&tree)?;
+        self.tree = tree;
         Ok(())
     }
-
-    fn explain(&self, error: &ConfigError) -> Invalid {
-        let place = match &self.file {
-            Some(file) => file.display().to_string(),
-            None => format!("{DEFAULT_FILE} or a TRAWL__ variable"),
-        };
-        let text = error.to_string().replace('\n', " ");
-        Invalid(format!("settings ({place}): {}", text.trim()))
-    }
-}
-
-fn wrong(key: &str, why: &str) -> Result<(), Invalid> {
-    Err(Invalid(format!("settings: {key}: {why}")))
-}
-
-/// What would be ignored in silence is an error: someone relies on it.
-fn check_links(settings: &Settings) -> Result<(), Invalid> {
-    let Settings { rabbitmq, redis, cache, .. } = settings;
-    if rabbitmq.ca.is_some() && !rabbitmq.url.is_tls() {
-        return wrong("rabbitmq.ca", "is for TLS alone: write amqps:// in rabbitmq.url");
-    }
-    let redis_tls = redis.url.is_tls() || cache.url.as_ref().is_some_and(ServerUrl::is_tls);
-    if redis.ca.is_some() && !redis_tls {
-        return wrong("redis.ca", "is for TLS alone: write rediss:// in redis.url");
-    }
-    if !redis.nodes.is_empty() && !redis.cluster {
-        return wrong("redis.nodes", "only a cluster has more nodes: set redis.cluster = true");
-    }
-    Ok(())
-}
-
-fn check_items(settings: &Settings) -> Result<(), Invalid> {
-    if settings.items.retention.is_some_and(|retention| retention < Duration::from_secs(1)) {
-        return wrong("items.retention", "must be at least 1s");
-    }
-    if settings.items.max_size.is_some_and(|size| size.as_u64() == 0) {
-        return wrong("items.max_size", "must be more than nothing");
-    }
-    Ok(())
-}
-
-fn check(settings: &Settings) -> Result<(), Invalid> {
-    let server = |url: &ServerUrl, schemes: &[&str]| {
-        url::Url::parse(url.reveal()).is_ok_and(|url| schemes.contains(&url.scheme()) && url.has_host())
-    };
-    if !server(&settings.rabbitmq.url, &["amqp", "amqps"]) {
-        return wrong("rabbitmq.url", "write amqp://user:password@host:port/vhost");
-    }
-    let redis = ["redis", "rediss"];
-    if !server(&settings.redis.url, &redis) {
-        return wrong("redis.url", "write redis://user:password@host:port/database");
-    }
-    if settings.cache.url.as_ref().is_some_and(|url| !server(url, &redis)) {
-        return wrong("cache.url", "write redis://user:password@host:port/database");
-    }
-    if settings.fetch.proxy.as_ref().is_some_and(|url| !server(url, &["http", "socks5"])) {
-        return wrong("fetch.proxy", "write http://user:password@host:port, or socks5://");
-    }
-    if settings.fetch.ports.is_empty() {
-        return wrong("fetch.ports", "without a port nothing can be fetched");
-    }
-    check_links(settings)?;
-    check_items(settings)?;
-    if settings.worker.concurrency == 0 || settings.worker.prefetch == 0 {
-        return wrong("worker", "concurrency and prefetch must be at least 1");
-    }
-    if settings.recovery.patience < Duration::from_secs(1) {
-        return wrong("recovery.patience", "must be at least 1s: less would take what is slow for lost");
-    }
-    if settings.queues.bulk.ttl.is_zero() || settings.queues.priority.ttl.is_zero() {
-        return wrong("queues", "a lane's ttl must be more than nothing");
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::rate::Rate;
     use crate::settings::SinkSettings;
@@ -185,6 +276,15 @@ mod tests {
         std::fs::write(file.path(), toml).unwrap();
         let env = env.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
         Source { file: Some(file.path().to_owned()), env, flags: Vec::new() }.load()
+    }
+
+    /// Each mistake with its place, if it has one.
+    fn mistakes(toml: &str, env: &[(&str, &str)]) -> Vec<String> {
+        let told = |mistake: &Mistake| match mistake.place {
+            Some(place) => format!("{place} {mistake}"),
+            None => mistake.to_string(),
+        };
+        from(toml, env).unwrap_err().mistakes.iter().map(told).collect()
     }
 
     fn complaint(toml: &str, env: &[(&str, &str)]) -> String {
@@ -274,6 +374,67 @@ mod tests {
     }
 
     #[test]
+    fn every_mistake_in_the_file_is_told_with_its_place() {
+        let toml = "spider_dir = \"x\"\n[fetch]\ntimout = \"5s\"\nports = [\"http\", \"80\", \"x\"]\n[worker]\n\
+                    concurrency = \"many\"\nprefetch = 70000\n[queues]\ntype = \"quorom\"\n[[sinks]]\nkind = \"jsonl\"\n\
+                    path = \"a\"\nrotat = \"1 GB\"\n[[sinks]]\nkind = \"csv\"\n[log]\nlevel = 3\n[politness]\nrate = 1\n";
+        let told = mistakes(toml, &[]);
+        let expected = [
+            "1:1 there is no key `spider_dir`: did you mean `spiders_dir`?",
+            "3:1 there is no key `fetch.timout`: did you mean `timeout`?",
+            "4:10 fetch.ports: `http` ",
+            "4:24 fetch.ports: `x` ",
+            "6:15 worker.concurrency: a whole number is wanted, not a text",
+            "7:12 worker.prefetch: must be 0 to 65535",
+            "9:8 queues.type: there is no `quorom`: did you mean `quorum`?",
+            "13:1 there is no key `sinks.rotat`: did you mean `rotate`?",
+            "14:1 sinks: `path` is missing",
+            "17:9 log.level: a text in quotes is wanted, not a whole number",
+            "18:2 there is no key `politness`: did you mean `politeness`?",
+        ];
+        for (told, expected) in told.iter().zip(expected) {
+            assert!(told.starts_with(expected), "{told}\nnot {expected}");
+        }
+        assert_eq!(told.len(), expected.len(), "{told:#?}");
+    }
+
+    #[test]
+    fn mistakes_of_the_environment_are_told_by_the_names_of_variables() {
+        let env = [
+            ("TRAWL__FETCH__TIMOUT", "5s"),
+            ("TRAWL__WORKER__CONCURRENCY", "many"),
+            ("TRAWL__FETCH__TIMEOUT", "60"),
+            ("TRAWL__RECOVERY__PATIENCE", "0s"),
+        ];
+        assert_eq!(
+            mistakes("", &env[..3]),
+            [
+                "TRAWL__FETCH__TIMOUT: there is no key `fetch.timout`: did you mean `timeout`?",
+                "TRAWL__WORKER__CONCURRENCY: worker.concurrency: a whole number is wanted, not a text",
+                "TRAWL__FETCH__TIMEOUT: fetch.timeout: `60` is not a duration: write `90s`, `5m` or `1h 30m`",
+            ]
+        );
+        assert!(
+            mistakes("", &env[3..])[0].starts_with("TRAWL__RECOVERY__PATIENCE: recovery.patience: must be")
+        );
+        assert!(
+            mistakes("", &[("REDIS_URL", "nonsense")])[0].starts_with("REDIS_URL: redis.url: write redis://")
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_told_where_it_stands() {
+        let told = mistakes(
+            "[worker]\nprefetch = 0\n[redis]\nca = \"x\"\n[[sinks]]\nkind = \"csv\"\npath = \"{day}\"",
+            &[],
+        );
+        assert_eq!(told.len(), 3, "{told:#?}");
+        assert!(told.iter().any(|told| told.starts_with("2:12 worker.prefetch: ")), "{told:#?}");
+        assert!(told.iter().any(|told| told.starts_with("4:6 redis.ca: ")), "{told:#?}");
+        assert!(told.iter().any(|told| told.contains("sinks: `{day}` stands for nothing")), "{told:#?}");
+    }
+
+    #[test]
     fn an_unknown_key_is_named() {
         assert!(complaint("[fetch]\ntimout = \"5s\"", &[]).contains("timout"));
         assert!(complaint("", &[("TRAWL__FETCH__TIMOUT", "5s")]).contains("timout"));
@@ -289,7 +450,7 @@ mod tests {
         assert!(complaint("[fetch]\nports = []", &[]).contains("fetch.ports"));
         assert!(complaint("[fetch]\nallow_networks = [\"intranet\"]", &[]).contains("write `10.1.0.0/16`"));
         assert!(complaint("[fetch]\nproxy = \"ftp://proxy\"", &[]).contains("fetch.proxy"));
-        assert!(complaint("not toml", &[]).contains("line 1"));
+        assert!(complaint("not toml", &[]).contains(":1:"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Settings: defaults <- `trawl.toml` <- environment <- flags, each key checked.
 
 mod adhoc;
+mod check;
 mod dedup;
 mod load;
 mod network;
@@ -10,6 +11,7 @@ mod ports;
 mod producer;
 mod secret;
 pub(crate) mod sinks;
+mod tree;
 mod urls;
 
 pub mod duration;

@@ -18,7 +18,7 @@ use std::num::NonZeroU64;
 pub use ban::{Ban, Bans, Then};
 pub use follow::Follow;
 pub use items::{Field, From, ItemRule, Kind, PageField, Required};
-pub use place::{Mistake, Place, Sited};
+pub use place::{Mistake, Place, Places, Sited};
 pub use recrawl::{Recrawl, UnknownRecrawl};
 pub use scope::{Scope, Verdict};
 pub use wishes::Wishes;

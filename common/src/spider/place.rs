@@ -1,6 +1,7 @@
 //! Where something stands in a file, and what is wrong there.
 
 use std::fmt;
+use std::ops::Range;
 
 /// A line and a column of a file, each from 1; columns count characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,6 +15,31 @@ pub struct Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// A text whose places can be told.
+pub struct Places<'a> {
+    text: &'a str,
+    /// Where each line begins.
+    lines: Vec<usize>,
+}
+
+impl<'a> Places<'a> {
+    /// The places of `text`.
+    pub fn of(text: &'a str) -> Self {
+        let ends = memchr::memchr_iter(b'\n', text.as_bytes()).map(|end| end + 1);
+        Self { text, lines: std::iter::once(0).chain(ends).collect() }
+    }
+
+    /// The place where `span` begins, a range of bytes.
+    pub fn place(&self, span: &Range<usize>) -> Place {
+        // Spans begin at borders of characters; what is found at the end may lie beyond it.
+        let at = span.start.min(self.text.len());
+        let line = self.lines.partition_point(|begin| *begin <= at);
+        let before = String::from_utf8_lossy(&self.text.as_bytes()[self.lines[line - 1]..at]);
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        Place { line: number(line), column: number(before.chars().count() + 1) }
     }
 }
 
@@ -33,7 +59,7 @@ impl<T> Sited<T> {
     }
 }
 
-/// One thing that is wrong in a spider file.
+/// One thing that is wrong in the file of a spider or of settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct Mistake {

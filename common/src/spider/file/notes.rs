@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use crate::spider::{Mistake, Place};
+use crate::spider::{Mistake, Place, Places};
 
 /// The environment, by the names of its variables.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -13,9 +13,7 @@ const MAX_MISTAKES: usize = 1000;
 
 /// The text that is read, and what is wrong in it so far.
 pub(super) struct Notes<'a> {
-    text: &'a str,
-    /// Where each line begins.
-    lines: Vec<usize>,
+    places: Places<'a>,
     environment: Environment<'a>,
     mistakes: RefCell<Vec<Mistake>>,
     unset: RefCell<Vec<Mistake>>,
@@ -23,24 +21,13 @@ pub(super) struct Notes<'a> {
 
 impl<'a> Notes<'a> {
     pub(super) fn new(text: &'a str, environment: Environment<'a>) -> Self {
-        let ends = memchr::memchr_iter(b'\n', text.as_bytes()).map(|end| end + 1);
-        Self {
-            text,
-            lines: std::iter::once(0).chain(ends).collect(),
-            environment,
-            mistakes: RefCell::default(),
-            unset: RefCell::default(),
-        }
+        let (mistakes, unset) = Default::default();
+        Self { places: Places::of(text), environment, mistakes, unset }
     }
 
     /// The place where `span` begins.
     pub(super) fn place(&self, span: &Range<usize>) -> Place {
-        // Spans begin at borders of characters; what is found at the end may lie beyond it.
-        let at = span.start.min(self.text.len());
-        let line = self.lines.partition_point(|begin| *begin <= at);
-        let before = String::from_utf8_lossy(&self.text.as_bytes()[self.lines[line - 1]..at]);
-        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        Place { line: number(line), column: number(before.chars().count() + 1) }
+        self.places.place(span)
     }
 
     pub(super) fn wrong(&self, place: Place, what: impl ToString) {

@@ -1,0 +1,76 @@
+//! What settings must not say although each of them reads well.
+
+use std::time::Duration;
+
+use super::sinks::check_path;
+use super::{Folder, Lines, ServerUrl, Settings, SinkSettings};
+
+/// Everything that is wrong, each with the key that it is about.
+pub(super) fn check(settings: &Settings) -> Vec<(&'static str, String)> {
+    let mut wrong = Vec::new();
+    let mut refuse = |is_wrong: bool, key: &'static str, why: &str| {
+        if is_wrong {
+            wrong.push((key, why.to_owned()));
+        }
+    };
+    servers(settings, &mut refuse);
+    links(settings, &mut refuse);
+    limits(settings, &mut refuse);
+    for path in settings.sinks.iter().filter_map(path) {
+        if let Err(what) = check_path(&path) {
+            refuse(true, "sinks", &what);
+        }
+    }
+    wrong
+}
+
+fn servers(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str)) {
+    let is_server = |url: &ServerUrl, schemes: &[&str]| {
+        url::Url::parse(url.reveal()).is_ok_and(|url| schemes.contains(&url.scheme()) && url.has_host())
+    };
+    let amqp = is_server(&settings.rabbitmq.url, &["amqp", "amqps"]);
+    refuse(!amqp, "rabbitmq.url", "write amqp://user:password@host:port/vhost");
+    let redis = |url: &ServerUrl| is_server(url, &["redis", "rediss"]);
+    let write_redis = "write redis://user:password@host:port/database";
+    refuse(!redis(&settings.redis.url), "redis.url", write_redis);
+    refuse(settings.cache.url.as_ref().is_some_and(|url| !redis(url)), "cache.url", write_redis);
+    let proxy = |url: &ServerUrl| is_server(url, &["http", "socks5"]);
+    let write_proxy = "write http://user:password@host:port, or socks5://";
+    refuse(settings.fetch.proxy.as_ref().is_some_and(|url| !proxy(url)), "fetch.proxy", write_proxy);
+}
+
+/// What would be ignored in silence is an error: someone relies on it.
+fn links(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str)) {
+    let Settings { rabbitmq, redis, cache, .. } = settings;
+    let is_plain = rabbitmq.ca.is_some() && !rabbitmq.url.is_tls();
+    refuse(is_plain, "rabbitmq.ca", "is for TLS alone: write amqps:// in rabbitmq.url");
+    let redis_tls = redis.url.is_tls() || cache.url.as_ref().is_some_and(ServerUrl::is_tls);
+    let is_plain = redis.ca.is_some() && !redis_tls;
+    refuse(is_plain, "redis.ca", "is for TLS alone: write rediss:// in redis.url");
+    let is_alone = !redis.nodes.is_empty() && !redis.cluster;
+    refuse(is_alone, "redis.nodes", "only a cluster has more nodes: set redis.cluster = true");
+}
+
+fn limits(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str)) {
+    let Settings { items, worker, queues, .. } = settings;
+    refuse(settings.fetch.ports.is_empty(), "fetch.ports", "without a port nothing can be fetched");
+    let second = Duration::from_secs(1);
+    refuse(items.retention.is_some_and(|time| time < second), "items.retention", "must be at least 1s");
+    let is_nothing = items.max_size.is_some_and(|size| size.as_u64() == 0);
+    refuse(is_nothing, "items.max_size", "must be more than nothing");
+    refuse(worker.concurrency == 0, "worker.concurrency", "must be at least 1");
+    refuse(worker.prefetch == 0, "worker.prefetch", "must be at least 1");
+    let impatient = settings.recovery.patience < second;
+    refuse(impatient, "recovery.patience", "must be at least 1s: less would take what is slow for lost");
+    refuse(queues.bulk.ttl.is_zero(), "queues.bulk.ttl", "must be more than nothing");
+    refuse(queues.priority.ttl.is_zero(), "queues.priority.ttl", "must be more than nothing");
+}
+
+fn path(sink: &SinkSettings) -> Option<String> {
+    match sink {
+        SinkSettings::Jsonl(Lines { path, .. }) | SinkSettings::Csv(Lines { path, .. }) => Some(path),
+        SinkSettings::Parquet(Folder { path, .. }) | SinkSettings::Warc(Folder { path, .. }) => Some(path),
+        SinkSettings::Stream | SinkSettings::Postgres { .. } => None,
+    }
+    .map(|path| path.to_string_lossy().into_owned())
+}
