@@ -11,7 +11,7 @@ use trawl_common::headers::Headers;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::Response;
 use trawl_common::settings::Items;
-use trawl_common::spider::{Field, Follow, From, ItemRule, Kind, PageField, Sited, Spider};
+use trawl_common::spider::{Field, Follow, From, ItemRule, Kind, PageField, Required, Sited, Spider};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 use trawl_extract::{Extraction, Extractor};
