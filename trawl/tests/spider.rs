@@ -301,7 +301,7 @@ async fn a_dry_run_shows_the_routes_of_the_spider_before_those_of_the_settings()
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     let lines = shown(&output);
     assert!(lines.contains("priority  7m      http://a.example/sale/1"), "{lines}");
-    assert!(lines.contains("priority  30m     http://a.example/news"), "{lines}");
+    assert!(lines.contains("priority  -       http://a.example/news"), "{lines}");
 }
 
 #[tokio::test]

@@ -411,7 +411,7 @@ mod tests {
             [
                 "TRAWL__FETCH__TIMOUT: there is no key `fetch.timout`: did you mean `timeout`?",
                 "TRAWL__WORKER__CONCURRENCY: worker.concurrency: a whole number is wanted, not a text",
-                "TRAWL__FETCH__TIMEOUT: fetch.timeout: `60` is not a duration: write `90s`, `5m` or `1h 30m`",
+                "TRAWL__FETCH__TIMEOUT: fetch.timeout: `60` is not a duration: write `60s`, `5m` or `1h 30m`",
             ]
         );
         assert!(
