@@ -25,6 +25,9 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         None => store.clone(),
     };
     redis::warn_of_eviction(&store).await;
+    let frontier = RedisFrontier::new(store.clone(), settings.recovery.patience, settings.redis.dedup)
+        .again_after(settings.adhoc.again);
+    frontier.check_clock().await?;
     let Settings { rabbitmq, queues, items, .. } = settings;
     let queue = Arc::new(patiently("rabbitmq", || RabbitMq::connect(rabbitmq, queues, items)).await?);
     let sinks = match &settings.sinks[..] {
@@ -33,10 +36,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     };
     Ok(Ports {
         queue: queue.clone(),
-        frontier: Arc::new(
-            RedisFrontier::new(store.clone(), settings.recovery.patience, settings.redis.dedup)
-                .again_after(settings.adhoc.again),
-        ),
+        frontier: Arc::new(frontier),
         hosts: Arc::new(RedisHosts::new(store.clone())),
         cache: Arc::new(RedisCache::new(cache)),
         pages: Arc::new(RedisPages::new(store)),

@@ -4,6 +4,7 @@
 //! `trawl-backends` implement; `trawl-producer` and `trawl-worker` know nothing else of the world.
 
 pub mod backoff;
+pub mod clock;
 pub mod crawl;
 pub mod exit;
 pub mod gcra;

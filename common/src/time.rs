@@ -1,9 +1,11 @@
 //! Wall-clock instants as they travel in messages and records.
 
 use std::fmt;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use crate::clock;
 
 /// Milliseconds since 1970-01-01T00:00:00Z, the unit of every instant that leaves a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -11,10 +13,9 @@ use serde::{Deserialize, Serialize};
 pub struct UnixMs(pub u64);
 
 impl UnixMs {
-    /// This machine's clock. Instants that several machines must agree on come from the server instead.
+    /// By the clock that this process [follows](clock::follow): the fleet's, or this machine's.
     pub fn now() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self(since.as_millis() as u64)
+        clock::now()
     }
 
     /// This instant moved forward by `by`.

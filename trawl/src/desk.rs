@@ -42,6 +42,7 @@ impl Desk {
         let redis = redis::connect(&settings.redis).await?;
         let hosts = Arc::new(RedisHosts::new(redis.clone()));
         let redis = Arc::new(RedisFrontier::new(redis, settings.recovery.patience, settings.redis.dedup));
+        redis.follow_clock().await?;
         Ok(Self { frontier: redis.clone(), control: redis, hosts, settings, embedded: None })
     }
 

@@ -18,7 +18,7 @@ use trawl_common::url::CanonicalUrl;
 
 use super::hear::Ear;
 use super::keys::{self, CrawlKeys};
-use super::scripts::Scripts;
+use super::scripts::{Clock, Scripts};
 use super::seen::{entry, seen_keys};
 use super::sweep::Round;
 use super::{Link, control, failed};
@@ -45,7 +45,7 @@ impl RedisFrontier {
     /// as `dedup` says.
     pub fn new(redis: Link, patience: Duration, dedup: Dedup) -> Self {
         let again = Adhoc::default().again;
-        Self { redis, scripts: Scripts::new(dedup), patience, again, round: Mutex::default() }
+        Self { redis, scripts: Scripts::new(Clock::SERVER, dedup), patience, again, round: Mutex::default() }
     }
 
     /// The same, which takes a URL that others publish again after so long.
@@ -156,6 +156,7 @@ impl Frontier for RedisFrontier {
         let keys = CrawlKeys::new(&lease.crawl);
         let mut call = self.scripts.renew.prepare_invoke();
         call.key(&keys.leases).arg(lease.token).arg(ttl.as_millis() as u64);
+        self.follow_clock().await?;
         if self.run(&call).await? { Ok(()) } else { Err(stale(lease)) }
     }
 

@@ -15,7 +15,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::url::Origin;
 
 use super::frontier::corrupt;
-use super::scripts::HostScripts;
+use super::scripts::{Clock, HostScripts};
 use super::{Link, failed, keys};
 
 /// URLs in one call of a script.
@@ -41,7 +41,7 @@ impl RedisHosts {
     /// On this connection.
     pub fn new(redis: Link) -> Self {
         let noted = Memory::builder().max_capacity(NOTED).time_to_live(NOTED_FOR).build();
-        Self { redis, scripts: HostScripts::new(), noted }
+        Self { redis, scripts: HostScripts::new(Clock::SERVER), noted }
     }
 
     pub(super) async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {

@@ -5,6 +5,7 @@
 
 mod books;
 mod cache;
+mod clock;
 mod connect;
 mod control;
 mod frontier;

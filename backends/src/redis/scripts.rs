@@ -6,43 +6,48 @@
 use redis::Script;
 use trawl_common::settings::Dedup;
 
-macro_rules! script {
-    ($file:literal) => {
-        Script::new(concat!(
-            "#!lua\n",
-            include_str!("scripts/record.lua"),
-            include_str!(concat!("scripts/", $file))
-        ))
-    };
-}
+/// Where scripts have the time from: the function `now_us`.
+#[derive(Clone, Copy)]
+pub(super) struct Clock(&'static str);
 
-/// A script that asks who reads sources.
-macro_rules! leasing {
-    ($file:literal) => {
-        Script::new(concat!(
-            "#!lua\n",
-            include_str!("scripts/record.lua"),
-            include_str!("scripts/leases.lua"),
-            include_str!(concat!("scripts/", $file))
-        ))
-    };
-}
+impl Clock {
+    /// The server's clock.
+    pub(super) const SERVER: Self = Self(include_str!("scripts/clock.lua"));
 
-/// A script that looks into what was seen. A set that it begins has the form `dedup`.
-fn seeing(dedup: Dedup, head: &str, body: &str) -> Script {
-    let begins_packed = dedup == Dedup::Packed;
-    let (record, seen) = (include_str!("scripts/record.lua"), include_str!("scripts/seen.lua"));
-    let requests = include_str!("scripts/requests.lua");
-    Script::new(&format!("{head}\nlocal BEGINS_PACKED = {begins_packed}\n{record}{seen}{requests}{body}"))
+    /// The script that reads this clock.
+    pub(super) fn script(self) -> Script {
+        self.compose("#!lua flags=no-writes", &[include_str!("scripts/time.lua")])
+    }
+
+    fn compose(self, head: &str, parts: &[&str]) -> Script {
+        Script::new(&format!("{head}\n{}{}", self.0, parts.concat()))
+    }
+
+    fn plain(self, body: &str) -> Script {
+        self.compose("#!lua", &[include_str!("scripts/record.lua"), body])
+    }
+
+    /// A script that asks who reads sources.
+    fn leasing(self, body: &str) -> Script {
+        self.plain(&[include_str!("scripts/leases.lua"), body].concat())
+    }
+
+    /// A script that looks into what was seen. A set that it begins has the form `dedup`.
+    fn seeing(self, dedup: Dedup, head: &str, body: &str) -> Script {
+        let begins_packed = format!("local BEGINS_PACKED = {}\n", dedup == Dedup::Packed);
+        let (record, seen) = (include_str!("scripts/record.lua"), include_str!("scripts/seen.lua"));
+        self.compose(head, &[&begins_packed, record, seen, include_str!("scripts/requests.lua"), body])
+    }
 }
 
 /// The script that packs a plain set.
 pub(super) fn pack() -> Script {
-    seeing(Dedup::Packed, "#!lua", include_str!("scripts/pack.lua"))
+    Clock::SERVER.seeing(Dedup::Packed, "#!lua", include_str!("scripts/pack.lua"))
 }
 
 /// Every script of the frontier.
 pub(super) struct Scripts {
+    pub(super) time: Script,
     pub(super) open: Script,
     pub(super) renew: Script,
     pub(super) admit: Script,
@@ -67,32 +72,35 @@ pub(super) struct Scripts {
 }
 
 impl Scripts {
-    /// A set of URLs that a script begins has the form `dedup`.
-    pub(super) fn new(dedup: Dedup) -> Self {
-        let admission =
-            |body| seeing(dedup, "#!lua", &[include_str!("scripts/admission.lua"), body].concat());
+    /// On `clock`. A set of URLs that a script begins has the form `dedup`.
+    pub(super) fn new(clock: Clock, dedup: Dedup) -> Self {
+        let plain = |body| clock.plain(body);
+        let leasing = |body| clock.leasing(body);
+        let seeing = |head, body: &str| clock.seeing(dedup, head, body);
+        let admission = |body| seeing("#!lua", &[include_str!("scripts/admission.lua"), body].concat());
         Self {
-            open: leasing!("open.lua"),
-            renew: leasing!("renew.lua"),
+            time: clock.script(),
+            open: leasing(include_str!("scripts/open.lua")),
+            renew: leasing(include_str!("scripts/renew.lua")),
             admit: admission(concat!(include_str!("scripts/leases.lua"), include_str!("scripts/admit.lua"))),
             follow: admission(include_str!("scripts/follow.lua")),
-            confirm: script!("confirm.lua"),
-            close: leasing!("close.lua"),
-            hear: seeing(dedup, "#!lua", include_str!("scripts/hear.lua")),
-            start: script!("start.lua"),
-            park: script!("park.lua"),
-            release: script!("release.lua"),
-            finish: seeing(dedup, "#!lua flags=allow-oom", include_str!("scripts/finish.lua")),
-            hold: script!("hold.lua"),
-            sweep: script!("sweep.lua"),
-            tend: leasing!("tend.lua"),
-            wait: script!("await.lua"),
-            clear: seeing(dedup, "#!lua flags=allow-oom", include_str!("scripts/clear.lua")),
-            tide: script!("tide.lua"),
-            command: script!("command.lua"),
-            replay: seeing(dedup, "#!lua", include_str!("scripts/replay.lua")),
-            has_seen: seeing(dedup, "#!lua flags=no-writes", include_str!("scripts/has_seen.lua")),
-            forget: seeing(dedup, "#!lua flags=allow-oom", include_str!("scripts/forget.lua")),
+            confirm: plain(include_str!("scripts/confirm.lua")),
+            close: leasing(include_str!("scripts/close.lua")),
+            hear: seeing("#!lua", include_str!("scripts/hear.lua")),
+            start: plain(include_str!("scripts/start.lua")),
+            park: plain(include_str!("scripts/park.lua")),
+            release: plain(include_str!("scripts/release.lua")),
+            finish: seeing("#!lua flags=allow-oom", include_str!("scripts/finish.lua")),
+            hold: plain(include_str!("scripts/hold.lua")),
+            sweep: plain(include_str!("scripts/sweep.lua")),
+            tend: leasing(include_str!("scripts/tend.lua")),
+            wait: plain(include_str!("scripts/await.lua")),
+            clear: seeing("#!lua flags=allow-oom", include_str!("scripts/clear.lua")),
+            tide: plain(include_str!("scripts/tide.lua")),
+            command: plain(include_str!("scripts/command.lua")),
+            replay: seeing("#!lua", include_str!("scripts/replay.lua")),
+            has_seen: seeing("#!lua flags=no-writes", include_str!("scripts/has_seen.lua")),
+            forget: seeing("#!lua flags=allow-oom", include_str!("scripts/forget.lua")),
         }
     }
 }
@@ -107,10 +115,10 @@ pub(super) struct HostScripts {
 }
 
 impl HostScripts {
-    pub(super) fn new() -> Self {
-        let script = |head, body| {
-            Script::new(&format!("{head}\n{}{}{body}", host_constants(), include_str!("scripts/host.lua")))
-        };
+    /// On `clock`.
+    pub(super) fn new(clock: Clock) -> Self {
+        let constants = host_constants();
+        let script = |head, body| clock.compose(head, &[&constants, include_str!("scripts/host.lua"), body]);
         Self {
             reserve: script("#!lua", include_str!("scripts/reserve.lua")),
             stay: script("#!lua", include_str!("scripts/stay.lua")),

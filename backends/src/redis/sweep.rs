@@ -111,11 +111,6 @@ impl RedisFrontier {
         Ok(rest.map(|(crawl, _)| crawl).collect())
     }
 
-    async fn now(&self) -> Result<UnixMs> {
-        let (seconds, micros): (u64, u64) = self.query(&redis::cmd("TIME")).await?;
-        Ok(UnixMs(seconds * 1000 + micros / 1000))
-    }
-
     /// One step through a crawl. Returns whether there was something to look through.
     async fn sweep_crawl(&self, crawl: &CrawlRef, round: &mut Round, sweep: &mut Sweep) -> Result<bool> {
         let fields = redis::cmd("HMGET")

@@ -32,7 +32,8 @@ impl RedisFrontier {
             .ignore();
         pipeline.cmd("PEXPIRE").arg(&key).arg(ttl.as_millis() as u64).ignore();
         pipeline.cmd("ZADD").arg(keys::WORKERS).arg(now.0).arg(beat.worker.as_str()).ignore();
-        pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)
+        let () = pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
+        self.check_clock().await
     }
 
     pub(super) async fn read_workers(&self) -> Result<Vec<WorkerState>> {

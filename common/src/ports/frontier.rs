@@ -112,6 +112,8 @@ pub trait Frontier: Send + Sync {
     async fn announced(&self, crawl: &CrawlRef) -> Result<()>;
 
     /// Shows people that this worker lives, for `ttl`. Nothing depends on it.
+    ///
+    /// Fails with `Refused`, having done so, when this machine's clock is far from the frontier's.
     async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()>;
 
     /// The workers that live, as far as they have said so.

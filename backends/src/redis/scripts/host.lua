@@ -2,11 +2,6 @@
 --   next taken line interval latency; since until strikes (and the status) of the latest back-off; blocked (since when, ms);
 --   minute and requests (slots given in it); p:<token> = since until, for each request under way.
 -- The arithmetic is that of common/src/gcra.rs, and so are the names in capitals, which come before this text.
-local function now_us()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-
 local function int(number)
   return string.format('%.0f', number)
 end

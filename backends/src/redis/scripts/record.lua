@@ -3,8 +3,7 @@
 -- state: n new, q queued, p parked (since = the instant it is due), h held, f held and its fetch counted as
 -- started. Absent parts are "-". What is as in most records (b0 - - 0 0) is left out where nothing else follows.
 local function now_ms()
-  local time = redis.call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
+  return math.floor(now_us() / 1000)
 end
 
 local function int(number)

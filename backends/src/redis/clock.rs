@@ -1,0 +1,38 @@
+//! The fleet's clock is Redis'.
+
+use std::time::Instant;
+
+use trawl_common::clock::{self, Reading};
+use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::time::UnixMs;
+
+use super::frontier::RedisFrontier;
+use super::keys;
+
+impl RedisFrontier {
+    /// Measures Redis' clock; this process goes by it from now on.
+    pub async fn follow_clock(&self) -> Result<()> {
+        let asked = Instant::now();
+        let micros = self.time().await?;
+        clock::follow(Reading { micros, asked, answered: Instant::now() });
+        Ok(())
+    }
+
+    /// Measures Redis' clock. Fails with `Refused` if this machine's own is far from it.
+    pub async fn check_clock(&self) -> Result<()> {
+        self.follow_clock().await?;
+        match clock::disagreement() {
+            Some(apart) => Err(Error::new(ErrorKind::Refused, apart)),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) async fn now(&self) -> Result<UnixMs> {
+        Ok(UnixMs(self.time().await? / 1_000))
+    }
+
+    /// In a cluster always by the clock of the same shard.
+    async fn time(&self) -> Result<u64> {
+        self.run(&self.scripts.time.key(keys::WORKERS)).await
+    }
+}
