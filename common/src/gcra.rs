@@ -130,6 +130,8 @@ pub struct Schedule {
     pub backoff: Backoff,
     /// Whether a person forbade to ask this host.
     pub is_blocked: bool,
+    /// When it last changed.
+    pub at: u64,
 }
 
 /// A request under way, in microseconds.
@@ -184,6 +186,7 @@ impl Schedule {
         if self.is_blocked {
             return Slot::Blocked;
         }
+        self.go_back(now);
         self.places.retain(|place| place.until > now && place.token != wish.token);
         let interval = self.interval(wish.pace);
         let earliest = self.earliest(wish.pace, interval);
@@ -205,20 +208,24 @@ impl Schedule {
         let answer = if slot > now { reserved(slot, now) } else { self.enter(wish, now) };
         if slot > now || answer == Slot::Now {
             self.next = self.next.max(now).max(self.backoff.until).max(earliest) + interval;
+            self.at = now;
         }
         answer
     }
 
     /// Keeps the place of `token` for `lapse` from `now`.
     pub fn stay(&mut self, token: u64, lapse: Duration, now: u64) {
+        self.go_back(now);
         for place in self.places.iter_mut().filter(|place| place.token == token) {
             place.until = now + micros(lapse);
+            self.at = now;
         }
     }
 
     /// Notes that the request of `token` is over. If the host answered it, and did not want to be left alone, no more
     /// refusals are in a row with those before.
     pub fn leave(&mut self, token: u64, is_welcome: bool, now: u64) {
+        self.go_back(now);
         if is_welcome && now >= self.backoff.until {
             self.backoff.strikes = 0;
         }
@@ -232,6 +239,7 @@ impl Schedule {
     /// Notes that the host wants to be left alone. What it says while it is left alone already can only prolong that.
     /// Returns when it may be asked again.
     pub fn push_back(&mut self, leave: &Leave, now: u64) -> u64 {
+        self.go_back(now);
         let Leave { base, jitter, most, .. } = *leave;
         let asked = leave.asked.filter(|wait| !wait.is_zero()).map(|wait| micros(wait.min(most)));
         let Backoff { until, strikes, .. } = self.backoff;
@@ -248,6 +256,7 @@ impl Schedule {
             };
         }
         self.next = self.next.max(self.backoff.until);
+        self.at = now;
         self.backoff.until
     }
 
@@ -266,6 +275,22 @@ impl Schedule {
         !self.is_blocked
             && self.next.max(self.taken).max(self.line).max(forgiven) <= now
             && self.places.iter().all(|place| place.until <= now)
+    }
+
+    /// If `now` is earlier than the last change, the clock was set back, and every instant goes back with it: else the host
+    /// would wait for a time that has been.
+    fn go_back(&mut self, now: u64) {
+        let by = self.at.saturating_sub(now);
+        if by > 0 {
+            let Backoff { since, until, .. } = &mut self.backoff;
+            let places = self.places.iter_mut().flat_map(|place| [&mut place.since, &mut place.until]);
+            for instant in
+                [&mut self.next, &mut self.taken, &mut self.line, since, until].into_iter().chain(places)
+            {
+                *instant = instant.saturating_sub(by);
+            }
+            self.at = now;
+        }
     }
 
     /// The first instant that is free for another request. Without a rate, any is.
@@ -297,9 +322,11 @@ impl Schedule {
             let slot = self.next.max(now + interval.max(micros(MIN_STEP))).min(now + micros(HORIZON));
             self.next =
                 self.next.max(slot + interval.max(micros(MIN_STEP) / u64::from(wish.pace.concurrency)));
+            self.at = now;
             return reserved(slot, now);
         }
         self.taken = self.taken.max(now) + step(self.interval(wish.pace));
+        self.at = now;
         if concurrency > 0 {
             self.places.push(Place { token: wish.token, since: now, until: now + micros(wish.lapse) });
         }
@@ -313,7 +340,7 @@ impl Schedule {
         let turn = turn.unwrap_or(self.line.max(slot));
         match wish.deadline.is_some_and(|deadline| from_ms(deadline) < turn) {
             true if known => return Slot::TooLate,
-            false if !known => self.line = turn + interval,
+            false if !known => (self.line, self.at) = (turn + interval, now),
             _ => {}
         }
         let wait = Duration::from_micros(turn - now).saturating_sub(LEAD);

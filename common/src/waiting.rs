@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::gcra::HORIZON;
 use crate::time::UnixMs;
 
 /// A slot nearer than this waits in the worker; a farther one goes back to the queue's ladder.
@@ -38,7 +39,9 @@ pub fn not_before(
     now: UnixMs,
 ) -> Option<UnixMs> {
     let is_in_line = turn.is_some() && slot.is_none();
-    until.filter(|&until| until > now && !is_in_line)
+    // No slot is reserved so far ahead: the clock was set back since.
+    let is_void = slot.is_some_and(|slot| slot > now.plus(2 * HORIZON));
+    until.filter(|&until| until > now && !is_in_line && !is_void)
 }
 
 /// How long a URL stays away that is to come back for its `turn` in line after `wait`, or earlier to look whether the
@@ -78,6 +81,13 @@ mod tests {
         assert_eq!(not_before(Some(then), Some(then), in_line, now), Some(then));
         assert_eq!(not_before(Some(then), None, None, now), Some(then));
         assert_eq!(not_before(Some(now), None, None, now), None);
+    }
+
+    #[test]
+    fn a_slot_further_ahead_than_any_is_reserved_is_not_waited_for() {
+        let (now, hour) = (UnixMs(7), UnixMs(3_600_000));
+        assert_eq!(not_before(Some(hour), Some(hour), None, now), None);
+        assert_eq!(not_before(Some(hour), None, None, now), Some(hour));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::Response;
 use reqwest::header::RETRY_AFTER;
 use trawl_common::outcome::{Class, Failure};
+use trawl_common::time::UnixMs;
 
 use super::guard::Refused;
 
@@ -40,7 +41,7 @@ pub(super) fn status(response: &Response) -> Failure {
 /// The wait that `response` asks for.
 pub(super) fn retry_after(response: &Response) -> Option<Duration> {
     let value = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
-    wait(value, Timestamp::now())
+    wait(value, Timestamp::from_millisecond(UnixMs::now().0 as i64).ok()?)
 }
 
 /// The wait that a `Retry-After` asks for, in seconds or until a date (RFC 9110 10.2.3).

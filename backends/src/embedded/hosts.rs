@@ -227,8 +227,8 @@ pub(super) fn known(db: &Connection) -> error::Result<Known> {
         let until = number(2)?;
         let blocked: Option<i64> = row.get(5)?;
         let backoff = Backoff { since: number(1)?, until, strikes: row.get(3)? };
-        let schedule =
-            Schedule { next: until, backoff, is_blocked: blocked.is_some(), ..Schedule::default() };
+        let (is_blocked, at) = (blocked.is_some(), backoff.since);
+        let schedule = Schedule { next: until, backoff, is_blocked, at, ..Schedule::default() };
         let host = Host { schedule, status: row.get(4)?, blocked: blocked.map(unix_ms), ..Host::default() };
         Ok((HostKey::from_text(&row.get::<_, String>(0)?), host))
     })?;

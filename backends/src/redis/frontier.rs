@@ -44,8 +44,12 @@ impl RedisFrontier {
     /// Whether what a spider has seen is a set of URLs or packed is told by Redis; of one that has seen nothing yet it will be
     /// as `dedup` says.
     pub fn new(redis: Link, patience: Duration, dedup: Dedup) -> Self {
-        let again = Adhoc::default().again;
-        Self { redis, scripts: Scripts::new(Clock::SERVER, dedup), patience, again, round: Mutex::default() }
+        Self::with_clock(redis, Clock::SERVER, patience, dedup)
+    }
+
+    pub(super) fn with_clock(redis: Link, clock: Clock, patience: Duration, dedup: Dedup) -> Self {
+        let (scripts, again) = (Scripts::new(clock, dedup), Adhoc::default().again);
+        Self { redis, scripts, patience, again, round: Mutex::default() }
     }
 
     /// The same, which takes a URL that others publish again after so long.

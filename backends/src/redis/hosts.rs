@@ -40,8 +40,12 @@ pub struct RedisHosts {
 impl RedisHosts {
     /// On this connection.
     pub fn new(redis: Link) -> Self {
+        Self::with_clock(redis, Clock::SERVER)
+    }
+
+    pub(super) fn with_clock(redis: Link, clock: Clock) -> Self {
         let noted = Memory::builder().max_capacity(NOTED).time_to_live(NOTED_FOR).build();
-        Self { redis, scripts: HostScripts::new(Clock::SERVER), noted }
+        Self { redis, scripts: HostScripts::new(clock), noted }
     }
 
     pub(super) async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {

@@ -21,6 +21,9 @@ mod robots;
 mod scripts;
 mod seen;
 mod sweep;
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+mod tests;
 mod workers;
 
 pub use cache::RedisCache;

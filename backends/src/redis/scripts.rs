@@ -8,7 +8,7 @@ use trawl_common::settings::Dedup;
 
 /// Where scripts have the time from: the function `now_us`.
 #[derive(Clone, Copy)]
-pub(super) struct Clock(&'static str);
+pub(super) struct Clock(pub(super) &'static str);
 
 impl Clock {
     /// The server's clock.

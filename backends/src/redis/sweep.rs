@@ -82,8 +82,10 @@ impl RedisFrontier {
 
     async fn begin_round(&self, sweep: &mut Sweep) -> Result<Round> {
         let known: HashMap<String, u64> = self.query(redis::cmd("HGETALL").arg(keys::TIDES)).await?;
-        let of = |field: &str| known.get(field).copied().unwrap_or_default();
-        let (now, before) = (self.now().await?, UnixMs(of("sent")));
+        let now = self.now().await?;
+        // What lies ahead is from before the clock was set back.
+        let of = |field: &str| known.get(field).copied().filter(|&at| at <= now.0).unwrap_or_default();
+        let before = UnixMs(of("sent"));
         if before.plus(self.patience / 2) <= now {
             let () = self.query(redis::cmd("HSET").arg(keys::TIDES).arg("sent").arg(now.0)).await?;
             sweep.probe = Some(Mark { sent: now, before });

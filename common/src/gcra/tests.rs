@@ -412,3 +412,18 @@ fn who_missed_slots_has_longer_to_use_the_next() {
     assert_eq!(per_second(500).grace(0), Some(QUANTUM));
     assert_eq!(Pace::UNLIMITED.grace(0), None);
 }
+
+#[test]
+fn a_schedule_goes_back_with_the_clock() {
+    let mut schedule = Schedule::default();
+    let pace = Pace { concurrency: 2, ..per_second(1) };
+    let other = Wish { token: 1, ..wish(pace) };
+    assert_eq!(schedule.reserve(&wish(pace), START), Slot::Now);
+    assert_eq!(wait(schedule.reserve(&other, START)), 1_000);
+    let earlier = START - 3_600 * SECOND;
+    assert_eq!(wait(schedule.reserve(&other, earlier)), 2_000);
+    assert_eq!(schedule.places[0].since, earlier);
+    schedule.push_back(&leave(Some(20)), START);
+    assert_eq!(wait(schedule.reserve(&other, earlier)), 20_000);
+    assert_eq!(schedule.backoff.since, earlier);
+}

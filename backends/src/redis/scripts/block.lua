@@ -1,6 +1,6 @@
 -- KEYS: ratelimit:<host>. ARGV: 1 to block, 0 to lift a block and a back-off. Returns whether there was either.
 local now = now_us()
-local host = load(KEYS[1])
+local host = load(KEYS[1], now)
 local was = host.blocked or host['until'] > now
 if ARGV[1] == '1' then
   redis.call('HSET', KEYS[1], 'blocked', host.blocked or int(math.floor(now / 1000)))

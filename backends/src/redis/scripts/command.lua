@@ -4,8 +4,8 @@ local before = redis.call('HGET', KEYS[1], 'status')
 if ARGV[1] == 'pause' and before == 'running' then
   redis.call('HSET', KEYS[1], 'status', 'paused', 'paused_at', int(now))
 elseif ARGV[1] == 'resume' and before == 'paused' then
-  local paused_at = tonumber(redis.call('HGET', KEYS[1], 'paused_at'))
-  redis.call('HINCRBY', KEYS[1], 'idle', int(now - paused_at))
+  local paused_at = tonumber(redis.call('HGET', KEYS[1], 'paused_at')) or now
+  redis.call('HINCRBY', KEYS[1], 'idle', int(math.max(now - paused_at, 0)))
   redis.call('HDEL', KEYS[1], 'paused_at')
   redis.call('HSET', KEYS[1], 'status', 'running')
   end_if_done(KEYS[1], KEYS[2], now)

@@ -1,28 +1,52 @@
 -- One host's schedule, a hash that reads well in redis-cli. Instants and times are in us:
 --   next taken line interval latency; since until strikes (and the status) of the latest back-off; blocked (since when, ms);
---   minute and requests (slots given in it); p:<token> = since until, for each request under way.
+--   minute and requests (slots given in it); p:<token> = since until, for each request under way; at (when it was last
+--   written).
 -- The arithmetic is that of common/src/gcra.rs, and so are the names in capitals, which come before this text.
 local function int(number)
   return string.format('%.0f', number)
 end
 
-local NUMBERS = {'next', 'taken', 'line', 'latency', 'since', 'until', 'strikes', 'minute', 'requests'}
+local NUMBERS = {'next', 'taken', 'line', 'latency', 'since', 'until', 'strikes', 'minute', 'requests', 'at'}
 
-local function load(key)
+-- The clock was set back since the schedule was written: it goes back with it.
+local function set_back(key, host, now)
+  local changed = {}
+  local function go_back(instant)
+    return math.max(instant - (host.at - now), 0)
+  end
+  for _, name in ipairs({'next', 'taken', 'line', 'since', 'until'}) do
+    host[name] = go_back(host[name])
+    changed[#changed + 1] = name
+    changed[#changed + 1] = int(host[name])
+  end
+  for token, place in pairs(host.places) do
+    place.since, place.till = go_back(place.since), go_back(place.till)
+    changed[#changed + 1] = 'p:' .. token
+    changed[#changed + 1] = int(place.since) .. ' ' .. int(place.till)
+  end
+  host.at = now
+  redis.call('HSET', key, 'at', int(now), unpack(changed))
+end
+
+local function load(key, now)
   local kept = redis.call('HGETALL', key)
   local host = {places = {}, under_way = 0}
   for i = 1, #kept, 2 do
     local token = string.match(kept[i], '^p:(.+)$')
     if token then
       local since, till = string.match(kept[i + 1], '^(%d+) (%d+)$')
-      host.places[token] = {since = tonumber(since), till = tonumber(till)}
+      host.places[token] = {since = tonumber(since) or 0, till = tonumber(till) or 0}
       host.under_way = host.under_way + 1
     else
       host[kept[i]] = kept[i + 1]
     end
   end
   for _, name in ipairs(NUMBERS) do
-    host[name] = tonumber(host[name] or 0)
+    host[name] = tonumber(host[name]) or 0
+  end
+  if host.at > now then
+    set_back(key, host, now)
   end
   return host
 end

@@ -1,7 +1,7 @@
 -- KEYS: ratelimit:<host>. ARGV: for how long the host asked (0: it did not say), the first wait, jitter, the longest wait,
 -- status. Returns for how long it is left alone from now.
 local now = now_us()
-local host = load(KEYS[1])
+local host = load(KEYS[1], now)
 local most = tonumber(ARGV[4])
 local asked = math.min(tonumber(ARGV[1]), most)
 if now < host['until'] then
@@ -20,6 +20,6 @@ else
 end
 host.next = math.max(host.next, host['until'])
 redis.call('HSET', KEYS[1], 'next', int(host.next), 'since', int(host.since), 'until', int(host['until']),
-  'strikes', int(host.strikes), 'status', ARGV[5])
+  'strikes', int(host.strikes), 'status', ARGV[5], 'at', int(now))
 expire(KEYS[1], host, now)
 return int(host['until'] - now)

@@ -6,6 +6,8 @@ local function now_ms()
   return math.floor(now_us() / 1000)
 end
 
+local NOW = now_ms()
+
 local function int(number)
   return string.format('%.0f', number)
 end
@@ -13,26 +15,40 @@ end
 -- As records were written before they were short.
 local function parse_long(text)
   local state, since, holder, starts, attempts, lane, depth, deadline, referrer =
-    string.match(text, '^(%a) (%d+) (%S+) (%d+) (%d+) (%a+) (%d+) (%S+) (%S+)$')
-  return {
+    string.match(text, '^([nqphf]) (%d+) (%S+) (%d+) (%d+) (%a+) (%d+) (%S+) (%S+)$')
+  return state and {
     state = state, since = tonumber(since), holder = holder, starts = tonumber(starts),
     attempts = tonumber(attempts), lane = lane, depth = depth, deadline = tonumber(deadline), referrer = referrer,
   }
 end
 
 -- The deadline is nil where there is none.
-local function parse(text)
+local function parse_short(text)
   local state, since, left, lane, depth, referrer, holder, starts, attempts =
-    string.match(text, '^(%a)(%d+)([+-]?%d*) ?(%a?)(%d*) ?(%S*) ?(%S*) ?(%d*) ?(%d*)$')
-  if not state then
-    return parse_long(text)
+    string.match(text, '^([nqphf])(%d+)([+-]?%d*) ?([bp]?)(%d*) ?(%S*) ?(%S*) ?(%d*) ?(%d*)$')
+  local lifetime = tonumber(left)
+  if not state or left ~= '' and not lifetime then
+    return nil
   end
   return {
-    state = state, since = tonumber(since), deadline = left ~= '' and since + left or nil,
+    state = state, since = tonumber(since), deadline = lifetime and since + lifetime,
     lane = lane == 'p' and 'priority' or 'bulk', depth = tonumber(depth) or 0,
     referrer = referrer ~= '' and referrer or '-', holder = holder ~= '' and holder or '-',
     starts = tonumber(starts) or 0, attempts = tonumber(attempts) or 0,
   }
+end
+
+-- A message is parked for no longer than the longest rung of the ladder, and somewhat more for its way there.
+local LONGEST_PARKED = 3600000 + 60000
+
+-- Nil if the text is no record. A stamp that lies ahead of what can be is from before the clock was set back: it is
+-- taken as now, and the record is `mended`.
+local function parse(text)
+  local record = parse_short(text) or parse_long(text)
+  if record and record.since > NOW + (record.state == 'p' and LONGEST_PARKED or 0) then
+    record.since, record.mended = NOW, true
+  end
+  return record
 end
 
 -- What is as in most records.

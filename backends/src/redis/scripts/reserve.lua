@@ -3,7 +3,7 @@
 -- turn in ms.
 local now = now_us()
 local key = KEYS[1]
-local host = load(key)
+local host = load(key, now)
 local changed, left = {}, {}
 
 local function forget(token)
@@ -137,7 +137,7 @@ if #left > 0 then
   redis.call('HDEL', key, unpack(left))
 end
 if next(changed) then
-  changed.interval = interval
+  changed.interval, changed.at = interval, now
   local fields = {}
   for name, value in pairs(changed) do
     fields[#fields + 1] = name

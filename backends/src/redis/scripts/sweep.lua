@@ -4,13 +4,14 @@
 -- Returns the next cursor, then url, lane, depth, deadline, referrer, until of each.
 local now = now_ms()
 local patience, possession = tonumber(ARGV[3]), tonumber(ARGV[4])
--- A clock that was set back must not make everything look lost for ever.
-local tide = {
-  due = math.min(ARGV[5], now), priority = math.min(ARGV[6], now), bulk = math.min(ARGV[7], now),
-}
-local gap = {
-  due = math.min(ARGV[8], now), priority = math.min(ARGV[9], now), bulk = math.min(ARGV[10], now),
-}
+
+-- What lies ahead is from before the clock was set back, and says nothing.
+local function past(stamp)
+  return tonumber(stamp) <= now and tonumber(stamp) or 0
+end
+
+local tide = {due = past(ARGV[5]), priority = past(ARGV[6]), bulk = past(ARGV[7])}
+local gap = {due = past(ARGV[8]), priority = past(ARGV[9]), bulk = past(ARGV[10])}
 local answer = {'0'}
 
 local function is_lost(record)
@@ -57,6 +58,8 @@ for i = 1, #scan[2], 2 do
   local record = parse(scan[2][i + 1])
   if is_lost(record) then
     revive(scan[2][i], record)
+  elseif record.mended then
+    redis.call('HSET', KEYS[1], scan[2][i], format(record))
   end
 end
 return answer

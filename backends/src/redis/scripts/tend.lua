@@ -5,16 +5,25 @@ local tide, patience = tonumber(ARGV[2]), tonumber(ARGV[3])
 local reader = living_leases(KEYS[3], now)[1]
 local is_fed = reader and reader.crawl == ARGV[1]
 local state = redis.call('HMGET', KEYS[1], 'discovery', 'barrier', 'pass')
-local barrier = tonumber(state[2])
+local barrier, pass = tonumber(state[2]), state[3]
 local told = ''
+-- The first pass begins now; the second, when what is parked has come back. What lies further ahead is from before the
+-- clock was set back.
+if state[2] and not (barrier and barrier <= now + (pass == '2' and LONGEST_PARKED + patience or 0)) then
+  barrier = now
+  redis.call('HSET', KEYS[1], 'barrier', int(barrier))
+end
 if state[1] == 'open' and not is_fed then
   -- Its producers died. Another run may go on with it for a while; what was not admitted by then will not be.
   redis.call('HSETNX', KEYS[1], 'unfed', int(now))
-  if redis.call('HGET', KEYS[1], 'unfed') + patience < now then
+  local unfed = tonumber(redis.call('HGET', KEYS[1], 'unfed'))
+  if not unfed or unfed > now then
+    redis.call('HSET', KEYS[1], 'unfed', int(now))
+  elseif unfed + patience < now then
     redis.call('HSET', KEYS[1], 'discovery', 'ended', 'incomplete', 1)
   end
 end
-if barrier and state[3] == '1' then
+if barrier and pass == '1' then
   -- Long enough for the broker to take back what a stopped worker has not heard yet.
   told = tide >= barrier + patience and 'await' or ''
 elseif barrier and tide >= barrier then

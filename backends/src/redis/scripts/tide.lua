@@ -1,13 +1,17 @@
 -- KEYS: tides. ARGV: line, when it was sent, when the one before it was sent, for each probe that came back.
--- A tide only rises. Where the probe before has not come back, the queue lost what it held.
+-- A tide only rises. Where the probe before has not come back, the queue lost what it held. What lies ahead of now is from
+-- before the clock was set back, and says nothing.
 for i = 1, #ARGV, 3 do
   local line, sent, before = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
   local known = tonumber(redis.call('HGET', KEYS[1], line))
-  if not known or sent > known then
-    redis.call('HSET', KEYS[1], line, ARGV[i + 1])
-  end
-  if known and known < before then
-    redis.call('HSET', KEYS[1], 'gap:' .. line, ARGV[i + 1])
+  known = known and known <= NOW and known
+  if sent <= NOW then
+    if not known or sent > known then
+      redis.call('HSET', KEYS[1], line, ARGV[i + 1])
+    end
+    if known and known < before then
+      redis.call('HSET', KEYS[1], 'gap:' .. line, ARGV[i + 1])
+    end
   end
 end
 return redis.status_reply('OK')

@@ -1,0 +1,115 @@
+//! What only scripts that tests drive can show: on a real Redis, by a clock that tests set.
+
+mod clock;
+
+use std::time::Duration;
+
+use redis::FromRedisValue;
+use trawl_common::gcra::Slot;
+use trawl_common::lane::Lane;
+use trawl_common::message::Message;
+use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
+use trawl_common::ports::{Ask, Claim, Discovery, Frontier, Heard, Hosts, NewUrl, Sweep, Terms};
+use trawl_common::settings::{Dedup, Redis};
+use trawl_common::url::CanonicalUrl;
+use trawl_testkit::servers;
+
+use super::scripts::Clock;
+use super::{Link, RedisFrontier, RedisHosts, connect};
+
+/// The server's clock, and so much later as the key `later` says, in us.
+const LATER: Clock = Clock(
+    "local function now_us()
+       local time = redis.call('TIME')
+       return time[1] * 1000000 + time[2] + (redis.call('GET', 'later') or 0)
+     end\n",
+);
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A frontier and host schedules on a database of their own, and a crawl.
+struct Stage {
+    link: Link,
+    frontier: RedisFrontier,
+    hosts: RedisHosts,
+    crawl: CrawlRef,
+    worker: WorkerId,
+    other: WorkerId,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let settings = Redis { url: servers::own_database().await, ..Redis::default() };
+        let link = connect(&settings).await.unwrap();
+        let stage = Self {
+            frontier: RedisFrontier::with_clock(link.clone(), LATER, PATIENCE, Dedup::Plain),
+            hosts: RedisHosts::with_clock(link.clone(), LATER),
+            link,
+            crawl: CrawlRef { id: "c".parse().unwrap(), spider: SpiderName::default() },
+            worker: "worker".parse().unwrap(),
+            other: "other".parse().unwrap(),
+        };
+        // Far enough from the server's clock to be set back.
+        stage.set_clock(24 * HOUR).await;
+        stage
+    }
+
+    /// Sets the clock so far ahead of the server's.
+    async fn set_clock(&self, ahead: Duration) {
+        let () = self.ask(redis::cmd("SET").arg("later").arg(ahead.as_micros() as u64)).await;
+    }
+
+    async fn ask<T: FromRedisValue>(&self, command: &redis::Cmd) -> T {
+        command.query_async(&mut self.link.clone()).await.unwrap()
+    }
+
+    async fn open(&self) -> Discovery {
+        self.frontier.open(&self.crawl, Terms::default(), "producer", 100 * HOUR).await.unwrap()
+    }
+
+    fn url(number: usize) -> CanonicalUrl {
+        CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap()
+    }
+
+    fn claim(&self, number: usize) -> Claim {
+        Claim { crawl: self.crawl.clone(), url: Self::url(number) }
+    }
+
+    fn message(&self, number: usize) -> Message {
+        Message::seed(Self::url(number), self.crawl.clone(), Lane::Bulk)
+    }
+
+    /// Admits and confirms pages.
+    async fn send(&self, lease: &Discovery, numbers: std::ops::Range<usize>) {
+        let urls: Vec<CanonicalUrl> = numbers.map(Self::url).collect();
+        let new: Vec<NewUrl> = urls.iter().map(|url| NewUrl::seed(url.clone(), Lane::Bulk)).collect();
+        self.frontier.admit(lease, &new).await.unwrap();
+        self.frontier.confirm(&self.crawl, &urls).await.unwrap();
+    }
+
+    async fn hear(&self, worker: &WorkerId, number: usize) -> Heard {
+        self.frontier.hear(worker, &[self.message(number)]).await.unwrap().remove(0)
+    }
+
+    /// A whole round of the sweep, by a process that has done none before.
+    async fn round(&self) -> Sweep {
+        let frontier = RedisFrontier::with_clock(self.link.clone(), LATER, PATIENCE, Dedup::Plain);
+        let mut round = frontier.sweep(&self.worker).await.unwrap();
+        while round.rest < PATIENCE / 12 {
+            let step = frontier.sweep(&self.worker).await.unwrap();
+            round.lost.extend(step.lost);
+            round.awaiting.extend(step.awaiting);
+            round.ended.extend(step.ended);
+            round.rest = step.rest;
+        }
+        round
+    }
+
+    async fn slot(&self, ask: &Ask) -> Slot {
+        self.hosts.reserve(std::slice::from_ref(ask)).await.unwrap().remove(0)
+    }
+}
+
+/// What is heard of a URL that is free.
+const TAKE: Heard = Heard::Take { attempts: 0, starts: 0, deadline: None };
