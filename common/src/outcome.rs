@@ -169,11 +169,14 @@ pub enum Reason {
     Expired,
     /// It is not a URL, or not a message.
     Invalid,
+    /// What was stored of it cannot be read.
+    Corrupt,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 5] = [Self::Retries, Self::Final, Self::Poison, Self::Expired, Self::Invalid];
+    pub const ALL: [Self; 6] =
+        [Self::Retries, Self::Final, Self::Poison, Self::Expired, Self::Invalid, Self::Corrupt];
 
     /// The name in headers and commands.
     pub fn as_str(self) -> &'static str {
@@ -183,6 +186,7 @@ impl Reason {
             Self::Poison => "poison",
             Self::Expired => "expired",
             Self::Invalid => "invalid",
+            Self::Corrupt => "corrupt",
         }
     }
 }
@@ -202,7 +206,7 @@ impl FromStr for Reason {
 
 /// A text that names no [`Reason`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a reason is `retries`, `final`, `poison`, `expired` or `invalid`")]
+#[error("a reason is `retries`, `final`, `poison`, `expired`, `invalid` or `corrupt`")]
 pub struct UnknownReason;
 
 /// The one final state of a URL in a crawl.

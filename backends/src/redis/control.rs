@@ -2,18 +2,19 @@
 
 use async_trait::async_trait;
 use redis::AsyncCommands;
+use tracing::warn;
 use trawl_common::lane::Lane;
 use trawl_common::letter::Note;
 use trawl_common::message::Message;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Control, Error, ErrorKind, FailedPage, Result};
+use trawl_common::ports::{Control, FailedPage, Result};
 use trawl_common::url::CanonicalUrl;
 
 use super::RedisFrontier;
-use super::failed;
-use super::frontier::{BATCH, corrupt, over};
+use super::frontier::{BATCH, corrupt as wrong_answer, over};
 use super::keys::CrawlKeys;
 use super::seen::entry;
+use super::{corrupt, failed};
 
 /// Failed URLs in one page, about.
 const PAGE: usize = 500;
@@ -22,11 +23,6 @@ const PAGE: usize = 500;
 pub(super) fn encode(note: &Note) -> String {
     // Names, numbers and text: they always serialise.
     serde_json::to_string(note).unwrap_or_default()
-}
-
-fn decode(text: &str) -> Result<Note> {
-    serde_json::from_str(text)
-        .map_err(|error| Error::new(ErrorKind::Corrupt, format!("redis: the note of a failed URL: {error}")))
 }
 
 impl RedisFrontier {
@@ -61,20 +57,25 @@ impl Control for RedisFrontier {
     async fn failed(&self, crawl: &CrawlRef, cursor: u64) -> Result<FailedPage> {
         let mut scan = redis::cmd("HSCAN");
         scan.arg(CrawlKeys::new(crawl).failed).arg(cursor).arg("COUNT").arg(PAGE);
-        let (next, entries): (u64, Vec<(String, String)>) = self.query(&scan).await?;
+        let (next, entries): (u64, Vec<(Vec<u8>, Vec<u8>)>) = self.query(&scan).await?;
         let mut urls = Vec::with_capacity(entries.len());
-        for (url, note) in entries {
-            let url = url.parse().map_err(|_| corrupt("failed"))?;
-            urls.push((url, decode(&note)?));
+        for (url, stored) in entries {
+            let note = corrupt::note(&stored);
+            match str::from_utf8(&url).ok().and_then(|url| url.parse().ok()) {
+                Some(url) => urls.push((url, note)),
+                None => {
+                    warn!(crawl = %crawl.id, url = corrupt::shown(&url), error = note.cause.error, "no URL")
+                }
+            }
         }
         Ok(FailedPage { urls, next: (next > 0).then_some(next) })
     }
 
     async fn failure(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<Option<Note>> {
         let mut redis = self.redis.clone();
-        let text: Option<String> =
+        let stored: Option<Vec<u8>> =
             redis.hget(CrawlKeys::new(crawl).failed, url.as_str()).await.map_err(failed)?;
-        text.as_deref().map(decode).transpose()
+        Ok(stored.as_deref().map(corrupt::note))
     }
 
     async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<Vec<Message>> {
@@ -91,7 +92,9 @@ impl Control for RedisFrontier {
             let answer: Vec<String> = self.run(&call).await?;
             match answer.split_first() {
                 Some((taken, records)) if taken == "1" => {
-                    messages.extend(records.chunks_exact(4).filter_map(|record| replayed(into, record)));
+                    let replayed = records.chunks_exact(4).map(|record| replayed(into, record));
+                    messages
+                        .extend(replayed.collect::<Option<Vec<_>>>().ok_or_else(|| wrong_answer("replay"))?);
                 }
                 _ => return Err(over(into, "over, or was never opened")),
             }

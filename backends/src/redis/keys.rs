@@ -54,6 +54,10 @@ pub(super) struct CrawlKeys {
     pub(super) outbox: String,
     pub(super) crawl: String,
     pub(super) failed: String,
+    /// Hash: URL -> the bytes of a record that cannot be read.
+    pub(super) corrupt: String,
+    /// Set: those of which nobody has told people yet.
+    pub(super) untold: String,
     pub(super) gone: String,
     pub(super) leases: String,
 }
@@ -74,6 +78,8 @@ impl CrawlKeys {
             outbox: format!("{{{seen}}}:outbox"),
             crawl: format!("{{{seen}}}:crawl:{id}"),
             failed: format!("{{{seen}}}:failed:{id}"),
+            corrupt: format!("{{{seen}}}:corrupt:{id}"),
+            untold: format!("{{{seen}}}:corrupt:{id}:new"),
             gone: format!("{{{seen}}}:gone:{id}"),
             leases: format!("{{{seen}}}:leases"),
         }

@@ -8,6 +8,7 @@ mod cache;
 mod clock;
 mod connect;
 mod control;
+mod corrupt;
 mod frontier;
 mod hear;
 mod host_control;

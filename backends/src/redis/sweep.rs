@@ -4,6 +4,7 @@
 //! hundred at a time with a rest after each, so that it costs Redis a few per cent however many there are.
 
 use std::collections::{HashMap, VecDeque};
+use std::str::FromStr;
 use std::time::Duration;
 
 use trawl_common::crawl::CrawlState;
@@ -134,6 +135,7 @@ impl RedisFrontier {
                 self.search(crawl, round, sweep).await
             }
             Some(CrawlState::Finished | CrawlState::Cancelled) => {
+                self.name_corrupt(crawl).await?;
                 let left = if cleared.is_none() { self.clear_step(crawl).await? } else { 0 };
                 if left == 0 && announced == Some(0) {
                     sweep.ended.extend(self.read_books(crawl).await?);
@@ -146,6 +148,9 @@ impl RedisFrontier {
 
     async fn search(&self, crawl: &CrawlRef, round: &mut Round, sweep: &mut Sweep) -> Result<bool> {
         let keys = CrawlKeys::new(crawl);
+        if round.cursor == "0" {
+            self.name_corrupt(crawl).await?;
+        }
         if round.cursor == "0" && self.tend(crawl, &keys, &round.tides).await? {
             sweep.awaiting.push(crawl.clone());
         }
@@ -157,11 +162,18 @@ impl RedisFrontier {
                 call.arg(known[line as usize]);
             }
         }
-        let answer: Vec<String> = self.run(&call).await?;
+        let answer: Vec<Vec<u8>> = self.run(&call).await?;
         let Some((next, records)) = answer.split_first() else { return Err(corrupt("sweep")) };
-        sweep.lost.extend(records.chunks_exact(6).filter_map(|record| lost_message(crawl, record)));
-        round.cursor.clone_from(next);
-        Ok(next != "0" || !sweep.lost.is_empty())
+        let mut unreadable = Vec::new();
+        for record in records.chunks_exact(6) {
+            match lost_message(crawl, record) {
+                Some(message) => sweep.lost.push(message),
+                None => unreadable.push(record[0].clone()),
+            }
+        }
+        self.quarantine(crawl, &unreadable).await?;
+        round.cursor = String::from_utf8_lossy(next).into_owned();
+        Ok(round.cursor != "0" || !sweep.lost.is_empty())
     }
 
     /// Ends what can end. Returns whether the crawl waits for what is parked.
@@ -190,14 +202,21 @@ impl RedisFrontier {
 /// What is read of a crawl before a step through it: status, announced, cleared, done, max_pages.
 type Told = (Option<String>, Option<u8>, Option<u8>, Option<u64>, Option<u64>);
 
-fn lost_message(crawl: &CrawlRef, record: &[String]) -> Option<Message> {
-    let [url, lane, depth, deadline, referrer, until] = record else { return None };
-    let lane = lane.parse::<Lane>().unwrap_or_default();
+/// The message of a record; `None` if it cannot be read.
+fn lost_message(crawl: &CrawlRef, record: &[Vec<u8>]) -> Option<Message> {
+    let record: Vec<&str> = record.iter().map(|part| str::from_utf8(part).ok()).collect::<Option<_>>()?;
+    let [url, lane, depth, deadline, referrer, until] = record[..] else { return None };
     Some(Message {
-        depth: depth.parse().unwrap_or_default(),
-        deadline: deadline.parse().ok().map(UnixMs),
-        until: until.parse().ok().map(UnixMs),
+        depth: depth.parse().ok()?,
+        deadline: optional(deadline)?.map(UnixMs),
+        until: optional(until)?.map(UnixMs),
+        // A hint for people.
         referrer: referrer.parse().ok(),
-        ..Message::seed(url.parse().ok()?, crawl.clone(), lane)
+        ..Message::seed(url.parse().ok()?, crawl.clone(), lane.parse::<Lane>().ok()?)
     })
+}
+
+/// A part of a record that may be absent; `None` if it is there and cannot be read.
+fn optional<T: FromStr>(part: &str) -> Option<Option<T>> {
+    if part == "-" { Some(None) } else { part.parse().ok().map(Some) }
 }

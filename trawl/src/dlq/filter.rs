@@ -19,7 +19,7 @@ pub(crate) struct Filter {
     /// Only these
     #[arg(value_name = "URL")]
     urls: Vec<CanonicalUrl>,
-    /// Only those that failed for REASON: retries, final, poison, expired
+    /// Only those that failed for REASON: retries, final, poison, expired, corrupt
     #[arg(long, value_name = "REASON")]
     reason: Option<Reason>,
     /// Only those of HOST

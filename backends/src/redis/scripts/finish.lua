@@ -27,10 +27,11 @@ end
 for i = 3, #ARGV, 9 do
   local url, short, kind, why, bytes, note, landed, landed_short, more = unpack(ARGV, i, i + 8)
   local text = texts[#answer + 1]
-  local is_mine = text and is_held_by(parse(text), ARGV[1])
+  local record = read(KEYS[2], url, text)
+  local is_mine = record and is_held_by(record, ARGV[1])
   -- What is named twice has no record the second time.
   local ended = is_mine and redis.call('HDEL', KEYS[2], url) or 0
-  answer[#answer + 1] = is_mine and 1 or text and 0 or is_past(url, short)
+  answer[#answer + 1] = is_mine and 1 or record and 0 or is_past(url, short)
   if is_limited and is_mine then
     redis.call('SREM', KEYS[10], url)
   end

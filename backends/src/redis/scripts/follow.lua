@@ -2,7 +2,8 @@
 -- url, short, lane, deadline, depth for each link. Returns for each link what became of it, or an empty list if the worker no longer holds the page.
 local text = redis.call('HGET', KEYS[6], ARGV[3])
 local status = redis.call('HGET', KEYS[1], 'status')
-if not text or not is_held_by(parse(text), ARGV[1]) or not status or is_over(status) then
+local page = read(KEYS[6], ARGV[3], text)
+if not page or not is_held_by(page, ARGV[1]) or not status or is_over(status) then
   return {}
 end
 local entries = {}

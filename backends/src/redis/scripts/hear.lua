@@ -46,7 +46,7 @@ local full = room_in(KEYS[1]) == 0
 -- was not asked for lately.
 local function record_of(url, text, at)
   if text then
-    return parse(text), false
+    return read(KEYS[6], url, text), false
   end
   seen = seen or seen_of(KEYS[1], 2)
   local entries = {{url = url, short = ARGV[at + 1]}}

@@ -10,7 +10,7 @@ end
 
 for i = 3, #ARGV, 3 do
   local text = redis.call('HGET', KEYS[1], ARGV[i])
-  local record = text and parse(text)
+  local record = read(KEYS[1], ARGV[i], text)
   if record and is_held_by(record, ARGV[1]) then
     end_start(record)
     record.state, record.since, record.holder = 'p', tonumber(ARGV[i + 1]), '-'

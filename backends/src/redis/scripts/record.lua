@@ -160,3 +160,36 @@ local function end_if_done(crawl, pending, now)
     redis.call('HSET', crawl, 'run', run, 'barrier', int(now), 'pass', 1)
   end
 end
+
+-- Takes a record that cannot be read out of everyone's way. Its bytes go to `T:corrupt:<crawl>`; the URL has failed as
+-- `corrupt`, so that the crawl can end. The set beside it names what nobody has told people of yet.
+local function quarantine(pending, url, text)
+  if redis.call('HDEL', pending, url) == 0 then
+    return
+  end
+  local tag, id = string.match(pending, '^({.-}):pending:(.*)$')
+  local function key(name)
+    return tag .. ':' .. name .. ':' .. id
+  end
+  local note = {
+    reason = 'corrupt', error = 'its record cannot be read: ' .. string.gsub(string.sub(text, 1, 500), '[^\32-\126]', '?'),
+    attempts = 0, failed_at = NOW, lane = 'bulk', depth = 0,
+  }
+  redis.call('HSET', key('corrupt'), url, text)
+  redis.call('SADD', key('corrupt') .. ':new', url)
+  redis.call('HSET', key('failed'), url, cjson.encode(note))
+  redis.call('ZREM', tag .. ':outbox', id .. ' ' .. url)
+  redis.call('SREM', key('begun'), url)
+  redis.call('HINCRBY', key('crawl'), 'failed', 1)
+  redis.call('HINCRBY', key('crawl'), 'failed:corrupt', 1)
+  redis.call('HINCRBY', key('hosts'), (host_of(url) or '?') .. ' failed', 1)
+end
+
+-- The record of a URL in `pending`, which is `text`; nil if there is none, or none that can be read.
+local function read(pending, url, text)
+  local record = text and parse(text)
+  if text and not record then
+    quarantine(pending, url, text)
+  end
+  return record or nil
+end

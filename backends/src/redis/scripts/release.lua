@@ -2,7 +2,7 @@
 local now = now_ms()
 for i = 2, #ARGV do
   local text = redis.call('HGET', KEYS[1], ARGV[i])
-  local record = text and parse(text)
+  local record = read(KEYS[1], ARGV[i], text)
   if record and is_held_by(record, ARGV[1]) then
     end_start(record)
     record.state, record.since, record.holder = 'q', now, '-'

@@ -5,16 +5,28 @@ local status = redis.call('HGET', KEYS[2], 'status')
 if not status or is_over(status) then
   return {'0'}
 end
+-- What a note says; of one that cannot be read, what is usual.
+local function note_of(text)
+  local ok, note = pcall(cjson.decode, text)
+  note = ok and type(note) == 'table' and note or {}
+  local depth, referrer = tonumber(note.depth), note.referrer
+  local class = type(note.class) == 'string' and note.class or note.reason == 'corrupt' and 'corrupt' or nil
+  return {
+    lane = note.lane == 'priority' and 'priority' or 'bulk', reason = note.reason, class = class,
+    depth = depth and depth >= 0 and depth <= 65535 and depth or 0,
+    referrer = type(referrer) == 'string' and string.find(referrer, '^%S+$') and referrer or '-',
+  }
+end
+
 local now = int(now_ms())
 local answer, seen = {'1'}, {}
 for i = 3, #ARGV, 2 do
   local url = ARGV[i]
   local text = redis.call('HGET', KEYS[3], url)
   if text and redis.call('HEXISTS', KEYS[4], url) == 0 then
-    local note = cjson.decode(text)
-    local referrer = note.referrer ~= cjson.null and note.referrer or '-'
-    local depth = int(note.depth)
-    redis.call('HSET', KEYS[4], url, format_new(now, note.lane, depth, '-', referrer))
+    local note = note_of(text)
+    local lane, depth, referrer = note.lane, int(note.depth), note.referrer
+    redis.call('HSET', KEYS[4], url, format_new(now, lane, depth, '-', referrer))
     redis.call('ZADD', KEYS[5], now, ARGV[1] .. ' ' .. url)
     seen[#seen + 1] = {url = url, short = ARGV[i + 1]}
     redis.call('HDEL', KEYS[3], url)
@@ -23,14 +35,14 @@ for i = 3, #ARGV, 2 do
       local kind = note.reason == 'expired' and 'expired' or 'failed'
       redis.call('HINCRBY', KEYS[1], kind, -1)
       redis.call('HINCRBY', KEYS[9], host_of(url) .. ' ' .. kind, -1)
-      if note.class and note.class ~= cjson.null then
+      if note.class then
         redis.call('HINCRBY', KEYS[1], kind .. ':' .. note.class, -1)
       end
     else
       redis.call('HINCRBY', KEYS[2], 'admitted', 1)
       redis.call('HINCRBY', KEYS[9], host_of(url) .. ' admitted', 1)
     end
-    for _, part in ipairs({url, note.lane, depth, referrer}) do
+    for _, part in ipairs({url, lane, depth, referrer}) do
       answer[#answer + 1] = part
     end
   end

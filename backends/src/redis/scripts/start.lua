@@ -20,7 +20,7 @@ end
 local texts = redis.call('HMGET', KEYS[1], unpack(ARGV, 3))
 for i = 3, #ARGV do
   local text = texts[i - 2]
-  local record = text and parse(text)
+  local record = read(KEYS[1], ARGV[i], text)
   local told = 0
   if record and is_held_by(record, ARGV[1]) then
     if status == 'paused' then

@@ -31,7 +31,7 @@ local function revive(url, record)
   redis.call('HSET', KEYS[1], url, format(record))
   redis.call('ZADD', KEYS[2], int(now), ARGV[1] .. ' ' .. url)
   local deadline = record.deadline and int(record.deadline) or '-'
-  for _, part in ipairs({url, record.lane, record.depth, deadline, record.referrer, until_then}) do
+  for _, part in ipairs({url, record.lane, tostring(record.depth), deadline, record.referrer, until_then}) do
     answer[#answer + 1] = part
   end
 end
@@ -43,7 +43,7 @@ if ARGV[2] == '0' then
     if string.sub(member, 1, #prefix) == prefix then
       local url = string.sub(member, #prefix + 1)
       local text = redis.call('HGET', KEYS[1], url)
-      local record = text and parse(text)
+      local record = read(KEYS[1], url, text)
       if not record then
         redis.call('ZREM', KEYS[2], member)
       elseif record.state == 'n' or record.state == 'p' then
@@ -55,11 +55,11 @@ end
 local scan = redis.call('HSCAN', KEYS[1], ARGV[2], 'COUNT', 500)
 answer[1] = scan[1]
 for i = 1, #scan[2], 2 do
-  local record = parse(scan[2][i + 1])
-  if is_lost(record) then
-    revive(scan[2][i], record)
-  elseif record.mended then
-    redis.call('HSET', KEYS[1], scan[2][i], format(record))
+  local url, record = scan[2][i], read(KEYS[1], scan[2][i], scan[2][i + 1])
+  if record and is_lost(record) then
+    revive(url, record)
+  elseif record and record.mended then
+    redis.call('HSET', KEYS[1], url, format(record))
   end
 end
 return answer

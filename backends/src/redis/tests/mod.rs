@@ -1,6 +1,7 @@
 //! What only scripts that tests drive can show: on a real Redis, by a clock that tests set.
 
 mod clock;
+mod corrupt;
 
 use std::time::Duration;
 
