@@ -6,6 +6,7 @@
 pub mod backoff;
 pub mod clock;
 pub mod crawl;
+mod escape;
 pub mod exit;
 pub mod gcra;
 pub mod headers;

@@ -1,5 +1,6 @@
 //! URLs in the one form that trawl compares, stores and fetches.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -8,6 +9,8 @@ use std::sync::Arc;
 use ::url::{Host as UrlHost, Url};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+use crate::escape;
 
 /// The longest URL that trawl admits, in bytes of its canonical form.
 pub const MAX_URL_BYTES: usize = 8 * 1024;
@@ -38,9 +41,10 @@ pub enum InvalidUrl {
 /// An absolute `http` or `https` URL in canonical form, cheap to clone.
 ///
 /// Canonical is: serialised by the WHATWG URL standard (lower-case scheme and host, default port
-/// dropped, dot segments resolved, percent-encoded where needed), without a fragment. Two texts with the same
-/// canonical form are one URL to trawl; which URLs are one though their queries differ is a matter of settings:
-/// [`Urls::canonical`](crate::settings::Urls::canonical).
+/// dropped, dot segments resolved, percent-encoded where needed), with the escapes that are left in the one spelling of
+/// RFC 3986 6.2.2 (in capitals, none of unreserved characters), the host without a final dot, without a fragment. Two
+/// texts with the same canonical form are one URL to trawl; which URLs are one though their queries differ is a matter of
+/// settings: [`Urls::canonical`](crate::settings::Urls::canonical).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CanonicalUrl(Arc<str>);
@@ -58,20 +62,29 @@ impl CanonicalUrl {
 
     /// The canonical form of an already parsed URL.
     pub fn from_url(mut url: Url) -> Result<Self, InvalidUrl> {
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(InvalidUrl::Scheme(url.scheme().chars().take(32).collect()));
-        }
-        if url.host_str().is_none_or(str::is_empty) {
-            return Err(InvalidUrl::NoHost);
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(InvalidUrl::Credentials);
-        }
+        admit(&url)?;
         url.set_fragment(None);
+        drop_final_dot(&mut url)?;
+        if let Cow::Owned(text) = escape::normalised(url.as_str()) {
+            url = Url::parse(&text)?;
+        }
         if url.as_str().len() > MAX_URL_BYTES {
             return Err(InvalidUrl::TooLong);
         }
         Ok(Self(String::from(url).into()))
+    }
+
+    /// Reads a URL out of trawl's own records and messages, in which an older version may have written it.
+    ///
+    /// Older versions kept escapes as they were written, and a final dot of the host. Such a URL stays as it is, for by that
+    /// text its record is found. All else is read as by [`CanonicalUrl::parse`].
+    pub fn recorded(text: &str) -> Result<Self, InvalidUrl> {
+        let is_as_written =
+            |url: &Url| url.as_str() == text && url.fragment().is_none() && text.len() <= MAX_URL_BYTES;
+        match Url::parse(text).ok().filter(is_as_written) {
+            Some(url) => admit(&url).map(|()| Self(text.into())),
+            None => Self::parse(text),
+        }
     }
 
     /// The URL as text.
@@ -98,6 +111,30 @@ impl CanonicalUrl {
     /// The hash that stands for this URL in ids.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(self.as_str())
+    }
+}
+
+/// Whether this is a URL that can be crawled at all.
+fn admit(url: &Url) -> Result<(), InvalidUrl> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(InvalidUrl::Scheme(url.scheme().chars().take(32).collect()));
+    }
+    if url.host_str().is_none_or(str::is_empty) {
+        return Err(InvalidUrl::NoHost);
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(InvalidUrl::Credentials);
+    }
+    Ok(())
+}
+
+/// A name that ends in a dot is the same name, only not to be looked for in local domains.
+fn drop_final_dot(url: &mut Url) -> Result<(), InvalidUrl> {
+    let host = url.host_str().and_then(|host| host.strip_suffix('.')).filter(|host| !host.ends_with('.'));
+    match host.map(str::to_owned) {
+        Some(host) if host.is_empty() => Err(InvalidUrl::NoHost),
+        Some(host) => Ok(url.set_host(Some(&host))?),
+        None => Ok(()),
     }
 }
 
@@ -273,6 +310,57 @@ mod tests {
     }
 
     #[test]
+    fn escapes_and_the_final_dot_of_a_host_have_one_spelling() {
+        for (text, expected) in [
+            ("http://a.example/%7ea", "http://a.example/~a"),
+            ("http://a.example./%7Ea", "http://a.example/~a"),
+            ("http://a.example.:8080?%6c=%2d", "http://a.example:8080/?l=-"),
+            ("http://a.example/a%2fb?c%2fd", "http://a.example/a%2Fb?c%2Fd"),
+            ("http://a.example/?%75tm_source=x&y", "http://a.example/?utm_source=x&y"),
+            ("http://a.example/a/%2E%2e/b", "http://a.example/b"),
+            ("http://127.0.0.1./", "http://127.0.0.1/"),
+            ("http://a.example../", "http://a.example../"),
+        ] {
+            assert_eq!(canonical(text), expected);
+        }
+        assert_eq!(CanonicalUrl::parse("http://./"), Err(InvalidUrl::NoHost));
+    }
+
+    #[test]
+    fn what_is_another_resource_keeps_its_spelling() {
+        for text in [
+            "http://a.example/a%2Fb",
+            "http://a.example/a/b",
+            "http://a.example/?a=1+2",
+            "http://a.example/?a=1%2B2",
+            "http://a.example/?a=1%202",
+            "http://a.example/?",
+            "http://a.example/a/",
+            "http://a.example//a",
+            "http://a.example/A",
+            "http://a.example/;p",
+            "http://a.example/%3Bp",
+            "http://a.example/%2541",
+        ] {
+            assert_eq!(canonical(text), text);
+        }
+    }
+
+    #[test]
+    fn a_recorded_url_stays_as_an_older_version_wrote_it() {
+        for text in ["http://a.example./%7ea?%2f", "http://a.example/~a"] {
+            assert_eq!(CanonicalUrl::recorded(text).unwrap().as_str(), text);
+        }
+        assert_eq!(
+            CanonicalUrl::recorded("HTTP://a.example/%7ea#x").unwrap().as_str(),
+            "http://a.example/~a"
+        );
+        for text in ["http://user@a.example/", "ftp://a.example/", "a.example", ""] {
+            assert!(CanonicalUrl::recorded(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_crawled_says_why() {
         let reason = |text: &str| CanonicalUrl::parse(text).unwrap_err().to_string();
         assert_eq!(reason("/relative"), "not an absolute URL: relative URL without a base");
@@ -319,15 +407,41 @@ mod tests {
         }
     }
 
+    /// What a server makes of a path or a query: its parts, decoded.
+    fn decoded(text: &str) -> Vec<Vec<u8>> {
+        let decode = |part: &str| {
+            let (mut out, mut rest) = (Vec::new(), part.as_bytes());
+            while let Some(first) = rest.first() {
+                let octet = escape::escaped(rest);
+                out.push(octet.unwrap_or(*first));
+                rest = &rest[if octet.is_some() { 3 } else { 1 }..];
+            }
+            out
+        };
+        text.split(['/', '?', '&', '=', ';', '+']).map(decode).collect()
+    }
+
     proptest! {
         #[test]
-        fn the_canonical_form_is_a_fixed_point(path in "[ -~]{0,40}", query in "[ -~]{0,40}") {
-            if let Ok(once) = CanonicalUrl::parse(&format!("http://example.com/{path}?{query}")) {
-                let twice = CanonicalUrl::parse(once.as_str()).unwrap();
-                let host = once.host();
-                prop_assert_eq!(host.as_str(), "example.com");
-                prop_assert_eq!(once, twice);
+        fn the_canonical_form_is_a_fixed_point(path in "([ -~]|%[0-9a-fA-F]{2}){0,40}", query in "([ -~]|%[0-9a-fA-F]{2}){0,40}") {
+            for host in ["example.com", "example.com."] {
+                if let Ok(once) = CanonicalUrl::parse(&format!("http://{host}/{path}?{query}")) {
+                    let twice = CanonicalUrl::parse(once.as_str()).unwrap();
+                    let recorded = CanonicalUrl::recorded(once.as_str()).unwrap();
+                    let host = once.host();
+                    prop_assert_eq!(host.as_str(), "example.com");
+                    prop_assert_eq!(&recorded, &once);
+                    prop_assert_eq!(once, twice);
+                }
             }
+        }
+
+        #[test]
+        fn a_server_is_asked_for_what_the_text_means(path in "([a-z/.]|%[0-9a-fA-F]{1,2}){0,20}", query in "([a-z&=/+]|%[0-9a-fA-F]{1,2}){0,20}") {
+            let url = Url::parse(&format!("http://example.com/{path}?{query}")).unwrap();
+            let canonical = CanonicalUrl::from_url(url.clone()).unwrap().to_url();
+            prop_assert_eq!(decoded(canonical.path()), decoded(url.path()));
+            prop_assert_eq!(decoded(canonical.query().unwrap_or_default()), decoded(url.query().unwrap_or_default()));
         }
 
         #[test]

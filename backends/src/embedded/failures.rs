@@ -50,7 +50,7 @@ pub(super) fn page(db: &Connection, crawl: i64, cursor: u64) -> Result<FailedPag
     let mut last = None;
     while let Some(row) = rows.next()? {
         let url: String = row.get(1)?;
-        page.urls.push((url.parse().map_err(Fault::corrupt)?, note(row, 2)?));
+        page.urls.push((CanonicalUrl::recorded(&url).map_err(Fault::corrupt)?, note(row, 2)?));
         last = Some(row.get::<_, i64>(0)? as u64);
     }
     page.next = last.filter(|_| page.urls.len() == PAGE);

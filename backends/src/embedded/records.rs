@@ -268,7 +268,7 @@ impl Stored {
             spider: self.spider.try_into().map_err(Fault::corrupt)?,
         };
         Ok(Message {
-            url: self.url.parse().map_err(Fault::corrupt)?,
+            url: CanonicalUrl::recorded(&self.url).map_err(Fault::corrupt)?,
             crawl,
             lane: self.lane,
             depth: self.depth,

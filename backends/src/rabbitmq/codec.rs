@@ -134,7 +134,10 @@ pub fn content(delivery: &Delivery, line: Line) -> Content {
 fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Message, Malformed> {
     let malformed = |reason: String| Malformed { text: shown(&delivery.data), reason };
     let body = std::str::from_utf8(&delivery.data).map_err(|_| malformed(InvalidUrl::NotUtf8.to_string()))?;
-    let url = CanonicalUrl::parse(body).map_err(|error| malformed(error.to_string()))?;
+    let id = delivery.properties.message_id().as_ref();
+    let is_ours = id.is_some_and(|id| id.as_str() == Fingerprint::of(body).to_string());
+    let url = if is_ours { CanonicalUrl::recorded(body) } else { CanonicalUrl::parse(body) };
+    let url = url.map_err(|error| malformed(error.to_string()))?;
     let lane = if line == Line::Bulk || line == Line::Expired { Lane::Bulk } else { Lane::Priority };
     let read = || -> Result<Message, String> {
         let spider = headers.parsed("spider")?.unwrap_or_default();
@@ -145,8 +148,6 @@ fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Mess
         };
         let hops = headers.number("hops")?.unwrap_or(0);
         let looks = headers.number("looks")?.unwrap_or(0).try_into().unwrap_or(u8::MAX);
-        let id = delivery.properties.message_id().as_ref();
-        let is_ours = id.is_some_and(|id| id.as_str() == url.fingerprint().to_string());
         // A stranger's message that outlived its lane without a deadline of its own has met the lane's. One of trawl's
         // has waited for its host, and goes on.
         let expired = (line == Line::Expired && !is_ours).then(UnixMs::now);
@@ -267,6 +268,18 @@ mod tests {
         let Content::Message(message) = content(&delivery, Line::Bulk) else { panic!() };
         assert_eq!(message.crawl, CrawlRef::adhoc_of("docs".parse().unwrap()));
         assert!(message.is_request());
+    }
+
+    #[test]
+    fn a_url_that_an_older_version_sent_stays_as_it_is_in_its_record() {
+        let old = "http://example.com./%7ea";
+        let read = |properties| match content(&delivery(old.as_bytes(), properties), Line::Bulk) {
+            Content::Message(message) => (message.url.as_str().to_owned(), message.is_ours),
+            other => panic!("{other:?}"),
+        };
+        let sent = BasicProperties::default().with_message_id(Fingerprint::of(old).to_string().into());
+        assert_eq!(read(sent), (old.to_owned(), true));
+        assert_eq!(read(BasicProperties::default()), ("http://example.com/~a".to_owned(), false));
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl Control for RedisFrontier {
         let mut urls = Vec::with_capacity(entries.len());
         for (url, stored) in entries {
             let note = corrupt::note(&stored);
-            match str::from_utf8(&url).ok().and_then(|url| url.parse().ok()) {
+            match str::from_utf8(&url).ok().and_then(|url| CanonicalUrl::recorded(url).ok()) {
                 Some(url) => urls.push((url, note)),
                 None => {
                     warn!(crawl = %crawl.id, url = corrupt::shown(&url), error = note.cause.error, "no URL")
@@ -130,6 +130,10 @@ fn replayed(crawl: &CrawlRef, record: &[String]) -> Option<Message> {
     Some(Message {
         depth: depth.parse().unwrap_or_default(),
         referrer: referrer.parse().ok(),
-        ..Message::seed(url.parse().ok()?, crawl.clone(), lane.parse::<Lane>().unwrap_or_default())
+        ..Message::seed(
+            CanonicalUrl::recorded(url).ok()?,
+            crawl.clone(),
+            lane.parse::<Lane>().unwrap_or_default(),
+        )
     })
 }

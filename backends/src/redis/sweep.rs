@@ -14,6 +14,7 @@ use trawl_common::message::Message;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Mark, Result, Sweep};
 use trawl_common::time::UnixMs;
+use trawl_common::url::CanonicalUrl;
 
 use super::frontier::corrupt;
 use super::keys::{self, CrawlKeys};
@@ -212,7 +213,7 @@ fn lost_message(crawl: &CrawlRef, record: &[Vec<u8>]) -> Option<Message> {
         until: optional(until)?.map(UnixMs),
         // A hint for people.
         referrer: referrer.parse().ok(),
-        ..Message::seed(url.parse().ok()?, crawl.clone(), lane.parse::<Lane>().ok()?)
+        ..Message::seed(CanonicalUrl::recorded(url).ok()?, crawl.clone(), lane.parse::<Lane>().ok()?)
     })
 }
 

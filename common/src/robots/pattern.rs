@@ -2,6 +2,7 @@
 
 use memchr::memmem;
 
+use crate::escape::{escaped, is_unreserved, push_escaped};
 use crate::url::CanonicalUrl;
 
 /// What a rule says of paths: `*` stands for anything, `$` at its end for the end of the path.
@@ -95,22 +96,10 @@ fn normalise(text: &[u8], out: &mut Vec<u8>) {
         if is_unreserved(octet) || escaped.is_none() && b":/?#[]@!&()+,;=".contains(&octet) {
             out.push(octet);
         } else {
-            const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-            out.extend([b'%', DIGITS[usize::from(octet >> 4)], DIGITS[usize::from(octet & 15)]]);
+            push_escaped(octet, out);
         }
         rest = if escaped.is_some() { &rest[3..] } else { after };
     }
-}
-
-/// The octet that `text` starts with as `%` and two hexadecimal digits.
-fn escaped(text: &[u8]) -> Option<u8> {
-    let [b'%', high, low, ..] = *text else { return None };
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    u8::try_from(digit(high)? << 4 | digit(low)?).ok()
-}
-
-fn is_unreserved(octet: u8) -> bool {
-    octet.is_ascii_alphanumeric() || b"-._~".contains(&octet)
 }
 
 #[cfg(test)]
