@@ -8,9 +8,10 @@ use trawl_common::url::CanonicalUrl;
 fuzz_target!(|input: &[u8]| {
     let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let file = input.get(end + 1..).unwrap_or_default();
-    let robots = Robots::parse(file, "trawl");
-    assert_eq!(Robots::parse(file, "TRAWL"), robots);
-    assert_eq!(Robots::parse(&with_windows_line_ends(file), "trawl"), robots);
+    let [name, capitals] = ["trawl", "TRAWL"].map(|name| name.parse().expect("a name"));
+    let robots = Robots::parse(file, &name);
+    assert_eq!(Robots::parse(file, &capitals), robots);
+    assert_eq!(Robots::parse(&with_windows_line_ends(file), &name), robots);
     assert!(robots.allows(&url(b"robots.txt").expect("a URL")));
     let Some(url) = url(&input[..end]) else { return };
     let forbids_nothing = !file.to_ascii_lowercase().windows(2).any(|pair| pair == b"di");

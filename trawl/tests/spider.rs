@@ -108,6 +108,34 @@ async fn a_variable_that_is_not_set_is_a_warning_for_check_and_stops_a_crawl() {
 }
 
 #[tokio::test]
+async fn check_says_whose_rules_of_robots_txt_are_obeyed_and_warns_when_no_name_is_told() {
+    let desk = Desk::new();
+    let browser = "user_agent = 'Mozilla/5.0 (X11; rv:125.0) Gecko/20100101 Firefox/125.0'";
+    for (text, name, is_warned) in [
+        (String::new(), "`trawl`", false),
+        ("[request]\nuser_agent = 'Mozilla/5.0 (compatible; shopbot/1.0)'".to_owned(), "`shopbot`", false),
+        (format!("[request]\n{browser}\nrobots_name = 'MJ12bot'"), "`MJ12bot`", false),
+        (format!("[request]\n{browser}"), "`trawl`", true),
+        (format!("[politeness]\nrobots = false\n[request]\n{browser}"), "no robots.txt", false),
+    ] {
+        desk.write("shop.toml", &text);
+        let checked = desk.run(&["spider", "check", "shop.toml"]).await;
+        assert_eq!(checked.status.code(), Some(0), "{}", told(&checked));
+        assert!(shown(&checked).contains(name), "{text}: {}", shown(&checked));
+        assert_eq!(
+            told(&checked).contains("set `request.robots_name`"),
+            is_warned,
+            "{text}: {}",
+            told(&checked)
+        );
+    }
+    desk.write("shop.toml", "[request]\nrobots_name = 'my bot/1.0'");
+    let checked = desk.run(&["spider", "check", "shop.toml"]).await;
+    let mistake = "shop.toml:2:15: request.robots_name: `my bot/1.0` is no name for robots.txt";
+    assert!(told(&checked).contains(mistake), "{}", told(&checked));
+}
+
+#[tokio::test]
 async fn new_writes_an_example_without_mistakes_and_overwrites_nothing() {
     let desk = Desk::new();
     assert_eq!(desk.run(&["spider", "new", "shop"]).await.status.code(), Some(0));

@@ -9,6 +9,7 @@ mod guard;
 mod kind;
 mod own;
 mod redirect;
+mod robots;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -36,6 +37,7 @@ use self::body::Body;
 use self::guard::{BehindProxy, Guard, Lookup};
 use self::own::Own;
 use self::redirect::Trail;
+pub use self::robots::Robots;
 
 /// How many redirects in a row lead to a page; more lead nowhere.
 pub const MAX_REDIRECTS: usize = 10;
@@ -82,14 +84,13 @@ pub enum Answer {
 }
 
 /// The start of an answer, whatever its status.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Start {
-    /// The HTTP status.
-    pub status: u16,
+#[derive(Debug)]
+struct Start {
+    status: u16,
     /// The first bytes of the decoded body of a success; of nothing else is it read.
-    pub body: Bytes,
+    body: Bytes,
     /// The wait that the server asked for (`Retry-After`, RFC 9110 10.2.3).
-    pub retry_after: Option<Duration>,
+    retry_after: Option<Duration>,
 }
 
 /// Fetches pages, and keeps the connections that the next ones can use.
@@ -204,39 +205,36 @@ impl Fetcher {
         .await
     }
 
-    /// Asks for `url`, follows its redirects, and hands on the body as it comes, of any kind and however large: for
-    /// sitemaps, whose reader has limits of its own. The time limit holds for the answer, and anew for each part
-    /// of the body.
+    /// Asks for `url`, follows its redirects, and hands on the answer without its body, and the body as it comes, of any kind
+    /// and however large: for sitemaps, whose reader has limits of its own. The time limit holds for the answer, and anew for
+    /// each part of the body.
     pub async fn open(
         &self,
         url: &CanonicalUrl,
-    ) -> Result<impl Stream<Item = Result<Bytes, Failure>> + Send + use<>, Failure> {
+    ) -> Result<(Response, impl Stream<Item = Result<Bytes, Failure>> + Send + use<>), Failure> {
         let opening = async {
-            let response = self.follow(url, MAX_REDIRECTS).await?;
+            let (response, redirected_to) = self.follow(url, MAX_REDIRECTS).await?;
             if !response.status().is_success() {
                 return Err(failure::status(&response));
             }
-            Body::open(response, None).await
+            let head = Response { redirected_to, ..self.head(&response) };
+            Ok((head, Body::open(response, None).await?))
         };
         let timeout = self.timeout;
-        let body = within(timeout, opening).await?;
-        Ok(stream::try_unfold(body, move |mut body| async move {
+        let (head, body) = within(timeout, opening).await?;
+        let parts = stream::try_unfold(body, move |mut body| async move {
             let part = within(timeout, body.next()).await?;
             Ok(part.map(|part| (part, body)))
-        }))
+        });
+        Ok((head, parts))
     }
 
     /// Asks for `url`, follows up to `redirects` redirects, and reads the first `most` bytes, all within
     /// `fetch.timeout`: for `robots.txt` (RFC 9309 2.3.1), where every status means something. More redirects are a
     /// [`Failure`] of class `redirect`, and one to what settings do not allow is one of class `forbidden`.
-    pub async fn read_start(
-        &self,
-        url: &CanonicalUrl,
-        most: usize,
-        redirects: usize,
-    ) -> Result<Start, Failure> {
+    async fn read_start(&self, url: &CanonicalUrl, most: usize, redirects: usize) -> Result<Start, Failure> {
         within(self.timeout, async {
-            let response = self.follow(url, redirects).await?;
+            let (response, _) = self.follow(url, redirects).await?;
             let status = response.status();
             let retry_after = failure::retry_after(&response);
             let body = if status.is_success() {
@@ -249,14 +247,18 @@ impl Fetcher {
         .await
     }
 
-    /// The answer at the end of the redirects.
-    async fn follow(&self, url: &CanonicalUrl, most: usize) -> Result<reqwest::Response, Failure> {
+    /// The answer at the end of the redirects, and where that is.
+    async fn follow(
+        &self,
+        url: &CanonicalUrl,
+        most: usize,
+    ) -> Result<(reqwest::Response, Option<CanonicalUrl>), Failure> {
         let mut trail = Trail::new(url.clone(), most);
         loop {
             let response = self.request(trail.last(), HeaderMap::new()).await?;
             match redirect::target(&self.guard, trail.last(), &response)? {
                 Some(target) => trail.go(target)?,
-                None => return Ok(response),
+                None => return Ok((response, trail.into_target())),
             }
         }
     }
@@ -282,12 +284,22 @@ impl Fetcher {
                 Ok(Answer::Unread { status, content_type })
             }
             _ => {
-                let headers = kind::headers(response.headers());
-                let address = response.remote_addr().filter(|_| !self.has_proxy).map(|address| address.ip());
+                let head = self.head(&response);
                 let body = Body::open(response, Some(self.max_body)).await?.read().await?;
-                let fetched_at = UnixMs::now();
-                Ok(Answer::Page(Response { status, headers, redirected_to: None, fetched_at, address, body }))
+                Ok(Answer::Page(Response { fetched_at: UnixMs::now(), body, ..head }))
             }
+        }
+    }
+
+    /// An answer without its body.
+    fn head(&self, response: &reqwest::Response) -> Response {
+        Response {
+            status: response.status().as_u16(),
+            headers: kind::headers(response.headers()),
+            redirected_to: None,
+            fetched_at: UnixMs::now(),
+            address: response.remote_addr().filter(|_| !self.has_proxy).map(|address| address.ip()),
+            body: Bytes::new(),
         }
     }
 }

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use moka::sync::Cache;
 use tokio::time::{Instant, sleep};
 use tracing::debug;
 use trawl_common::gcra::{HORIZON, Slot, Wish};
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::{Ask, RobotsEntry, RobotsFile};
-use trawl_common::robots::{MAX_BYTES, Robots};
+use trawl_common::robots::{KEPT_FOR, REMEMBERED_FOR, Robots, RobotsName};
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Origin};
 use trawl_common::waiting::{FIRST_LOOK, NEAR};
@@ -19,19 +18,6 @@ use crate::Shared;
 use crate::refusal;
 use crate::spiders::Loaded;
 use crate::ticket::{self, Ticket};
-
-/// A file is used for no longer than a day (RFC 9309 2.4): so long in the store, and then in a worker's memory.
-const KEPT_FOR: Duration = Duration::from_secs(24 * 3600 - REMEMBERED_FOR.as_secs());
-const REMEMBERED_FOR: Duration = Duration::from_secs(300);
-
-/// How long it is kept that a file cannot be read, in the store and once more in a worker's memory: together less than a
-/// URL waits for its next attempt, so that each attempt has a new answer.
-fn unreadable_for(shared: &Shared) -> Duration {
-    (shared.settings.retry.backoff / 5).max(Duration::from_millis(50))
-}
-
-/// How many redirects are followed (RFC 9309 2.3.1.2).
-const REDIRECTS: usize = 5;
 
 /// All files in memory may take so many bytes.
 const MEMORY: u64 = 64 << 20;
@@ -72,7 +58,7 @@ pub(crate) enum Learnt {
 }
 
 /// What this worker remembers of origins, for each name by which spiders are called there.
-pub(crate) struct RobotsBook(Cache<(Origin, Arc<str>), Remembered>);
+pub(crate) struct RobotsBook(Cache<(Origin, RobotsName), Remembered>);
 
 #[derive(Clone)]
 struct Remembered {
@@ -83,8 +69,8 @@ struct Remembered {
 
 impl Default for RobotsBook {
     fn default() -> Self {
-        let weigh = |(origin, agent): &(Origin, Arc<str>), remembered: &Remembered| {
-            let names = origin.as_str().len() + agent.len();
+        let weigh = |(origin, name): &(Origin, RobotsName), remembered: &Remembered| {
+            let names = origin.as_str().len() + name.as_str().len();
             u32::try_from(names + remembered.bytes + 200).unwrap_or(u32::MAX)
         };
         Self(Cache::builder().max_capacity(MEMORY).weigher(weigh).build())
@@ -92,9 +78,9 @@ impl Default for RobotsBook {
 }
 
 impl RobotsBook {
-    /// What is known of `url`, for `agent`.
-    pub(crate) fn verdict(&self, url: &CanonicalUrl, agent: &Arc<str>) -> Verdict {
-        let key = (url.origin(), Arc::clone(agent));
+    /// What is known of `url`, for the crawler of this name.
+    pub(crate) fn verdict(&self, url: &CanonicalUrl, name: &RobotsName) -> Verdict {
+        let key = (url.origin(), name.clone());
         let remembered = self.0.get(&key).filter(|remembered| remembered.until > Instant::now());
         match remembered.map(|remembered| remembered.known) {
             Some(Known::Rules(rules)) if rules.allows(url) => Verdict::Allowed(rules.crawl_delay()),
@@ -104,23 +90,23 @@ impl RobotsBook {
         }
     }
 
-    fn remember(&self, shared: &Shared, origin: Origin, agent: &Arc<str>, file: &RobotsFile) {
-        let known = read(file, agent);
-        let time = if let Known::Rules(_) = known { REMEMBERED_FOR } else { unreadable_for(shared) };
+    fn remember(&self, shared: &Shared, origin: Origin, name: &RobotsName, file: &RobotsFile) {
+        let known = read(file, name);
+        let time =
+            if let Known::Rules(_) = known { REMEMBERED_FOR } else { shared.settings.retry.robots_again() };
         let remembered = Remembered { known, until: Instant::now() + time, bytes: file.body.len() };
-        self.0.insert((origin, Arc::clone(agent)), remembered);
+        self.0.insert((origin, name.clone()), remembered);
     }
 }
 
-/// What an answer means (RFC 9309 2.3.1): a file that is not there forbids nothing, one that cannot be read everything.
-fn read(file: &RobotsFile, agent: &str) -> Known {
-    match file.status {
-        200..300 => Known::Rules(Arc::new(Robots::parse(&file.body, agent))),
-        300..500 => Known::Rules(Arc::new(Robots::allow_all())),
-        status => {
+/// What an answer means.
+fn read(file: &RobotsFile, name: &RobotsName) -> Known {
+    match Robots::of(file, name) {
+        Some(rules) => Known::Rules(Arc::new(rules)),
+        None => {
             let why = String::from_utf8_lossy(&file.body);
             let failure = Failure::new(Class::Robots, format_args!("robots.txt: {why}"));
-            Known::Unreadable(Failure { status: (status > 0).then_some(status), ..failure })
+            Known::Unreadable(Failure { status: (file.status > 0).then_some(file.status), ..failure })
         }
     }
 }
@@ -133,7 +119,7 @@ pub(crate) async fn learn(shared: &Shared, spider: &Loaded, origin: &Origin) -> 
         let looking = || ports.hosts.robots(origin, lease);
         match health.until_done("looking for robots.txt", looking).await {
             RobotsEntry::Known(file) => {
-                shared.robots.remember(shared, origin.clone(), &spider.agent, &file);
+                shared.robots.remember(shared, origin.clone(), &spider.robots_name, &file);
                 return Learnt::Known;
             }
             RobotsEntry::Awaited => sleep(LOOK).await,
@@ -142,7 +128,7 @@ pub(crate) async fn learn(shared: &Shared, spider: &Loaded, origin: &Origin) -> 
     }
     match fetch(shared, spider, origin).await {
         Ok((file, ttl)) => {
-            shared.robots.remember(shared, origin.clone(), &spider.agent, &file);
+            shared.robots.remember(shared, origin.clone(), &spider.robots_name, &file);
             let keeping = || ports.hosts.keep_robots(origin, &file, ttl);
             health.until_done("keeping robots.txt", keeping).await;
             Learnt::Known
@@ -159,31 +145,17 @@ pub(crate) async fn learn(shared: &Shared, spider: &Loaded, origin: &Origin) -> 
 async fn fetch(shared: &Shared, spider: &Loaded, origin: &Origin) -> Result<(RobotsFile, Duration), Learnt> {
     let url = origin.robots_txt();
     let ticket = turn(shared, spider, &url).await?;
-    let again = unreadable_for(shared);
-    let answer = spider.fetcher.read_start(&url, MAX_BYTES, REDIRECTS).await;
-    ticket
-        .end(answer.as_ref().is_ok_and(|answer| answer.status < 500 && !refusal::is_refusal(answer.status)));
+    let answer = spider.fetcher.robots(origin).await;
+    ticket.end(answer.as_ref().is_ok_and(|answer| answer.is_lasting));
     match answer {
-        Ok(answer) => {
-            let failure = Failure::new(Class::Robots, format_args!("robots.txt: status {}", answer.status));
-            let failure = Failure { status: Some(answer.status), retry_after: answer.retry_after, ..failure };
-            if refusal::is_refusal(answer.status) {
-                let until = refusal::push_back(shared, spider, &url, &failure).await;
-                return Err(Learnt::Refused(failure, until));
-            }
-            let is_readable = answer.status < 500;
-            let body =
-                if is_readable { answer.body } else { Bytes::from(format!("status {}", answer.status)) };
-            let ttl = if is_readable { KEPT_FOR } else { again };
-            Ok((RobotsFile { status: answer.status, body }, ttl))
-        }
-        // What the pages meet as well, each with its own failure; too many redirects lead to no file.
-        Err(failure) if matches!(failure.class, Class::Forbidden | Class::Redirect) => {
-            Ok((RobotsFile { status: 404, body: Bytes::new() }, again))
+        Ok(trawl_web::Robots { file, is_lasting }) => {
+            debug!(%origin, status = file.status, "robots.txt");
+            let ttl = if is_lasting { KEPT_FOR } else { shared.settings.retry.robots_again() };
+            Ok((file, ttl))
         }
         Err(failure) => {
-            debug!(%origin, %failure, "no robots.txt");
-            Ok((RobotsFile { status: 0, body: Bytes::from(failure.to_string()) }, again))
+            let until = refusal::push_back(shared, spider, &url, &failure).await;
+            Err(Learnt::Refused(failure, until))
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tracing::{error, info, warn};
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{self, Outlets, Sink};
+use trawl_common::robots::RobotsName;
 use trawl_common::route::Rule;
 use trawl_common::settings::{Politeness, Settings};
 use trawl_common::spider::folder::{Folder, Unusable};
@@ -25,8 +26,8 @@ pub(crate) struct Loaded {
     /// The rules that route what it finds.
     pub(crate) route: Vec<Rule>,
     pub(crate) politeness: Politeness,
-    /// The name that a robots.txt calls it by.
-    pub(crate) agent: Arc<str>,
+    /// The name by which a robots.txt speaks to it.
+    pub(crate) robots_name: RobotsName,
     pub(crate) fetcher: Fetcher,
     pub(crate) extractor: Arc<Extractor>,
     pub(crate) barren: Barren,
@@ -208,7 +209,7 @@ impl Spiders {
             bans: Bans::of(&spider).map_err(mistaken)?,
             route: spider.routes(&self.settings.route),
             politeness: self.settings.politeness.of(&spider.politeness),
-            agent: fetch.agent().into(),
+            robots_name: fetch.robots_name().unwrap_or_default(),
             fetcher: Fetcher::of(&spider, &self.settings.fetch)?,
             extractor: Arc::new(extractor),
             barren: Barren::of(&spider),

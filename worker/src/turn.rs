@@ -62,7 +62,7 @@ fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> Result<Ask, Turn> {
     let url = message.target();
     let Manners { key, mut pace, robots } = job.spider.politeness.manners(&url.host());
     if robots {
-        match shared.robots.verdict(url, &job.spider.agent) {
+        match shared.robots.verdict(url, &job.spider.robots_name) {
             Verdict::Allowed(None) => {}
             Verdict::Allowed(Some(delay)) => {
                 pace = pace.slowed(delay.min(shared.settings.politeness.max_crawl_delay));

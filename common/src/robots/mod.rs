@@ -2,8 +2,10 @@
 //!
 //! Pure: it is for the caller to fetch the file, and to know what a missing one means. Where the RFC leaves room, a
 //! file means what its author will have tested it with, Google's parser: keys in usual misspellings are taken, as is
-//! `disallow /` without its colon, and a rule that allows `/dir/index.html` allows `/dir/`.
+//! `disallow /` without its colon, and a rule that allows `/dir/index.html` allows `/dir/`. A line that means this crawler
+//! is for it, also where the RFC knows no such name ([`RobotsName`]).
 
+mod name;
 mod pattern;
 mod record;
 #[cfg(test)]
@@ -12,13 +14,20 @@ mod tests;
 use std::cmp::Reverse;
 use std::time::Duration;
 
+pub use self::name::{InvalidRobotsName, RobotsName};
 use self::pattern::{Path, Pattern};
-use self::record::Record;
+use self::record::{Agent, Record};
+use crate::ports::RobotsFile;
 use crate::url::CanonicalUrl;
 
-/// How much of a file is read, in bytes; what follows the last whole line within is ignored. RFC 9309 (2.5) asks for
-/// this much at least.
+/// How much of a file is read, in bytes. RFC 9309 (2.5) asks for this much at least. A file as long as this may have been
+/// cut off there, in the middle of a line: what follows its last whole line is ignored.
 pub const MAX_BYTES: usize = 500 * 1024;
+
+/// A file is used for no longer than a day (RFC 9309 2.4): so long where the fleet keeps it, and then in a worker's memory.
+pub const KEPT_FOR: Duration = Duration::from_secs(24 * 3600 - REMEMBERED_FOR.as_secs());
+/// How long in a worker's memory.
+pub const REMEMBERED_FOR: Duration = Duration::from_secs(300);
 
 /// How much of a path all rules together look through, in bytes: some 30 ms at worst. A full file of rules with stars
 /// against a URL of 1 KB stays below.
@@ -33,21 +42,21 @@ pub struct Robots {
 }
 
 impl Robots {
-    /// Reads a file. `agent` is the crawler's product token, the part of its `User-Agent` before the slash.
+    /// Reads a file for the crawler of this name.
     ///
-    /// Any bytes are a file: what says nothing is ignored. All groups that name `agent`, in any case, are taken
+    /// Any bytes are a file: what says nothing is ignored. All groups that name the crawler, in any case, are taken
     /// together; if there is none, all groups for `*`.
-    pub fn parse(body: &[u8], agent: &str) -> Self {
+    pub fn parse(body: &[u8], crawler: &RobotsName) -> Self {
         let mut own = Group::default();
         let mut everyone = Group::default();
         let mut has_rules = false;
         for record in record::records(body) {
             match record {
-                Record::Agent(name) => {
+                Record::Agent(agent) => {
                     // A user agent after a rule starts another group; after anything else it joins the one before.
                     let goes_on = !std::mem::take(&mut has_rules);
-                    own.name(goes_on, name.eq_ignore_ascii_case(agent.as_bytes()));
-                    everyone.name(goes_on, name == b"*");
+                    own.name(goes_on, matches!(agent, Agent::Named(value) if crawler.is_meant_by(value)));
+                    everyone.name(goes_on, agent == Agent::Everyone);
                 }
                 Record::Rule { allow, path } => {
                     has_rules = true;
@@ -61,6 +70,16 @@ impl Robots {
             }
         }
         if own.exists { own.into_robots() } else { everyone.into_robots() }
+    }
+
+    /// What an origin's answer means (RFC 9309 2.3.1): a file that is not there forbids nothing. `None` for one that cannot be
+    /// read: that forbids everything.
+    pub fn of(file: &RobotsFile, crawler: &RobotsName) -> Option<Self> {
+        match file.status {
+            200..300 => Some(Self::parse(&file.body, crawler)),
+            300..500 => Some(Self::allow_all()),
+            _ => None,
+        }
     }
 
     /// The rules of a site that has none.

@@ -7,14 +7,21 @@ use super::MAX_BYTES;
 /// A line that says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record<'a> {
-    /// A product token, or `*`; empty if what stands there is neither.
-    Agent(&'a [u8]),
+    Agent(Agent<'a>),
     /// A pattern as written, which may be empty.
     Rule {
         allow: bool,
         path: &'a [u8],
     },
     CrawlDelay(Duration),
+}
+
+/// Whom the rules below are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Agent<'a> {
+    Everyone,
+    /// As written.
+    Named(&'a [u8]),
 }
 
 const AGENT: &[&str] = &["user-agent", "useragent", "user agent"];
@@ -33,7 +40,7 @@ fn is_line_end(byte: &u8) -> bool {
 
 /// The whole lines that the limit leaves: half a rule would say something else.
 fn within_limit(body: &[u8]) -> &[u8] {
-    let Some(start) = body.get(..=MAX_BYTES) else { return body };
+    let Some(start) = body.get(..MAX_BYTES) else { return body };
     let end = start.iter().rposition(is_line_end).unwrap_or(0);
     &start[..end]
 }
@@ -53,7 +60,7 @@ fn record(line: &[u8]) -> Option<Record<'_>> {
     } else if is(ALLOW) {
         Some(Record::Rule { allow: true, path: value })
     } else if is(AGENT) {
-        Some(Record::Agent(product(value)))
+        Some(Record::Agent(agent(value)))
     } else if is(CRAWL_DELAY) {
         seconds(value).map(Record::CrawlDelay)
     } else {
@@ -73,14 +80,8 @@ fn two_words(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (!value.iter().any(u8::is_ascii_whitespace)).then_some((key, value))
 }
 
-/// The product token at the start of what a `user-agent` line names: people write versions and more after it.
-fn product(value: &[u8]) -> &[u8] {
-    if let [b'*'] | [b'*', b' ' | b'\t', ..] = value {
-        return &value[..1];
-    }
-    let is_token = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_');
-    let end = value.iter().position(|byte| !is_token(byte)).unwrap_or(value.len());
-    &value[..end]
+fn agent(value: &[u8]) -> Agent<'_> {
+    if let [b'*'] | [b'*', b' ' | b'\t', ..] = value { Agent::Everyone } else { Agent::Named(value) }
 }
 
 /// A number of seconds, unless it is below zero, endless, or none.

@@ -18,8 +18,12 @@ fn check(cases: &[(&str, &str)]) {
     }
 }
 
+fn parse(file: &[u8], crawler: &str) -> Robots {
+    Robots::parse(file, &crawler.parse().unwrap())
+}
+
 fn check_for(agent: &str, file: &[u8], paths: &str) {
-    let robots = Robots::parse(file, agent);
+    let robots = parse(file, agent);
     for path in paths.split_whitespace() {
         let (expected, path) = path.split_at(1);
         let shown = String::from_utf8_lossy(&file[..file.len().min(200)]);
@@ -171,6 +175,48 @@ fn an_agent_is_known_by_its_product_token_alone() {
         check_for("trawl", format!("user-agent: {agent}\ndisallow: /").as_bytes(), "+/x");
     }
     check_for("Trawl-Images_x", b"user-agent: trawl-images_X\ndisallow: /", "-/x");
+}
+
+#[test]
+fn a_name_with_digits_or_dots_is_obeyed() {
+    for (crawler, line) in [
+        ("MJ12bot", "MJ12bot"),
+        ("mj12bot", "MJ12bot/v1.4.8"),
+        ("archive.org_bot", "archive.org_bot"),
+        ("mybot2", "MyBot2 (the new one)"),
+        ("360Spider", "360Spider"),
+        ("trawl", "trawl2"),
+    ] {
+        check_for(
+            crawler,
+            format!("user-agent: *\nallow: /\nuser-agent: {line}\ndisallow: /").as_bytes(),
+            "-/x",
+        );
+    }
+    for (crawler, line) in
+        [("MJ12bot", "MJ"), ("mybot2", "mybot"), ("mybot2", "mybot3"), ("archive.org_bot", "archive.org")]
+    {
+        check_for(crawler, format!("user-agent: {line}\ndisallow: /").as_bytes(), "+/x");
+    }
+}
+
+#[test]
+fn a_line_may_list_crawlers_or_repeat_a_whole_user_agent() {
+    for line in [
+        "otherbot, shopbot",
+        "shopbot,otherbot",
+        "Mozilla/5.0 (compatible; shopbot/1.0)",
+        "Mozilla/5.0 (compatible; Shopbot/2.1; +https://shop.example/bot)",
+    ] {
+        check_for("shopbot", format!("user-agent: {line}\ndisallow: /").as_bytes(), "-/x");
+    }
+    for line in [
+        "otherbot (not shopbot)",
+        "otherbot/1.0 (compatible; shopbot/1.0)",
+        "Mozilla/5.0 (compatible; otherbot/1.0)",
+    ] {
+        check_for("shopbot", format!("user-agent: {line}\ndisallow: /").as_bytes(), "+/x");
+    }
 }
 
 #[test]
@@ -331,27 +377,38 @@ fn a_line_of_any_length_is_a_line() {
 fn what_exceeds_the_limit_is_ignored_from_the_last_whole_line() {
     let start = "user-agent: trawl\ndisallow: /x\n#";
     let file = |filler: usize| format!("{start}{}\ndisallow: /yyy\ndisallow: /z", "x".repeat(filler));
-    let fits = |filler: usize| Robots::parse(file(filler).as_bytes(), "trawl");
+    let fits = |filler: usize| parse(file(filler).as_bytes(), "trawl");
     let room = MAX_BYTES - start.len() - "\ndisallow: /yyy".len();
-    assert!(!fits(room).allows(&url("/yyy")), "a line that ends with the limit is whole");
+    assert!(!fits(room - 1).allows(&url("/yyy")), "a line that ends within the limit is whole");
+    assert!(fits(room).allows(&url("/yyy")), "nobody knows whether it would have gone on");
     assert!(fits(room + 1).allows(&url("/yyy")) && fits(room + 1).allows(&url("/y")), "half a rule is none");
-    assert!(!fits(room + 1).allows(&url("/x")) && fits(room).allows(&url("/z")));
-    assert_eq!(Robots::parse(&vec![b'x'; MAX_BYTES * 2], "trawl"), Robots::allow_all());
+    assert!(!fits(room + 1).allows(&url("/x")) && fits(room - 1).allows(&url("/z")));
+    assert_eq!(parse(&vec![b'x'; MAX_BYTES * 2], "trawl"), Robots::allow_all());
+}
+
+#[test]
+fn of_a_file_that_was_cut_off_at_the_limit_the_last_rule_is_not_read_by_half() {
+    let whole = format!("user-agent: trawl\ndisallow: /x\n#{}\ndisallow: /private/\n", "x".repeat(MAX_BYTES));
+    let end = whole.find("private").unwrap();
+    let cut = &whole.as_bytes()[end - MAX_BYTES..end];
+    let start = b"user-agent: trawl\ndisallow: /x\n";
+    let cut = [start, &cut[start.len()..]].concat();
+    assert!(cut.len() == MAX_BYTES && cut.ends_with(b"disallow: /"));
+    check_for("trawl", &cut, "+/y -/x");
 }
 
 #[test]
 fn what_is_made_to_take_long_is_forbidden_and_a_full_file_of_honest_rules_is_not() {
     let file = |rule: &str| format!("user-agent: *\n{}", rule.repeat(419_000 / rule.len()));
-    let hostile = Robots::parse(file("disallow: /*a*babaa\n").as_bytes(), "trawl");
+    let hostile = parse(file("disallow: /*a*babaa\n").as_bytes(), "trawl");
     assert!(!hostile.allows(&url(&format!("/{}", "ab".repeat(4_000)))));
-    let honest = Robots::parse(file("disallow: /*?sort=*&\n").as_bytes(), "trawl");
+    let honest = parse(file("disallow: /*?sort=*&\n").as_bytes(), "trawl");
     assert!(honest.allows(&url(&format!("/{}", "ab".repeat(500)))));
 }
 
 #[test]
 fn a_crawl_delay_is_that_of_the_agents_above_it() {
-    let delay =
-        |file: &str| Robots::parse(file.as_bytes(), "trawl").crawl_delay().map(|delay| delay.as_millis());
+    let delay = |file: &str| parse(file.as_bytes(), "trawl").crawl_delay().map(|delay| delay.as_millis());
     for (file, expected) in [
         ("user-agent: trawl\ncrawl-delay: 5", Some(5000)),
         ("user-agent: trawl\nCrawl-Delay:0.25 # s\ndisallow: /x", Some(250)),
@@ -380,7 +437,7 @@ fn a_crawl_delay_is_that_of_the_agents_above_it() {
 #[test]
 fn only_what_applies_is_kept() {
     let file = format!("user-agent: other\n{}user-agent: *\ndisallow: /y\n", "disallow: /x\n".repeat(1000));
-    assert_eq!(Robots::parse(file.as_bytes(), "trawl").rules.len(), 1);
+    assert_eq!(parse(file.as_bytes(), "trawl").rules.len(), 1);
 }
 
 /// Lines of a file, near enough to sense to reach everything.
@@ -398,7 +455,7 @@ proptest! {
         file in proptest::collection::vec(any::<u8>(), 0..500), lines in proptest::collection::vec(line(), 0..20)
     ) {
         for file in [file, lines.join(&b'\n')] {
-            let robots = Robots::parse(&file, "trawl");
+            let robots = parse(&file, "trawl");
             prop_assert!(robots.allows(&url("/robots.txt")));
             let _ = (robots.allows(&url("/a")), robots.crawl_delay());
         }
@@ -411,13 +468,13 @@ proptest! {
         let file = lines.join(&b'\n');
         // So do all its misspellings start.
         prop_assume!(!file.to_ascii_lowercase().windows(2).any(|pair| pair == b"di"));
-        prop_assert!(Robots::parse(&file, "trawl").allows(&url(&path)));
+        prop_assert!(parse(&file, "trawl").allows(&url(&path)));
     }
 
     #[test]
     fn the_order_of_rules_does_not_matter(rules in proptest::collection::btree_set("(dis)?allow: /[ab*]{0,3}[$]?", 0..8)) {
         let answers = |rules: Vec<&str>| -> BTreeSet<String> {
-            let robots = Robots::parse(format!("user-agent: *\n{}", rules.join("\n")).as_bytes(), "trawl");
+            let robots = parse(format!("user-agent: *\n{}", rules.join("\n")).as_bytes(), "trawl");
             ["/", "/a", "/b", "/ab", "/ba", "/aab", "/bab"].iter()
                 .filter(|path| robots.allows(&url(path))).map(|path| path.to_string()).collect()
         };

@@ -35,6 +35,7 @@ pub use urls::{NoParam, Param, Urls};
 
 use crate::lane::Lane;
 use crate::outcome::Class;
+use crate::robots::RobotsName;
 use crate::route::{Rule, When};
 use crate::spider::Request;
 
@@ -220,6 +221,8 @@ pub struct Fetch {
     pub user_agent: String,
     /// A URL or address at which the crawl's owner can be reached.
     pub contact: Option<String>,
+    /// The name by which a robots.txt speaks to this crawler, in place of the one that the user agent tells.
+    pub robots_name: Option<RobotsName>,
 }
 
 impl Fetch {
@@ -231,14 +234,17 @@ impl Fetch {
         }
     }
 
-    /// The name that a robots.txt calls this crawler by: the product of the user agent, without its version.
-    pub fn agent(&self) -> &str {
-        self.user_agent.split(['/', ' ']).next().unwrap_or_default()
+    /// The name by which a robots.txt speaks to this crawler: as set, or as the user agent tells; `None` where neither does.
+    pub fn robots_name(&self) -> Option<RobotsName> {
+        self.robots_name.clone().or_else(|| RobotsName::told_by(&self.user_agent))
     }
 
     /// How a spider fetches: as its file says, and as these settings where that says nothing.
     pub fn of(&self, request: &Request) -> Self {
+        let told = || request.user_agent.as_deref().and_then(RobotsName::told_by);
+        let robots_name = request.robots_name.clone().or_else(told).or_else(|| self.robots_name.clone());
         Self {
+            robots_name,
             user_agent: request.user_agent.clone().unwrap_or_else(|| self.user_agent.clone()),
             proxy: request.proxy.clone().or_else(|| self.proxy.clone()),
             ..self.clone()
@@ -259,6 +265,14 @@ pub struct Retry {
     /// The longest wait before the first retry; it doubles with each.
     #[serde(with = "duration")]
     pub backoff: Duration,
+}
+
+impl Retry {
+    /// How long it is kept that a robots.txt cannot be read, where the fleet keeps it and once more in a worker's memory:
+    /// together less than a URL waits for its next attempt, so that each attempt has a new answer.
+    pub fn robots_again(&self) -> Duration {
+        (self.backoff / 5).max(Duration::from_millis(50))
+    }
 }
 
 /// `[worker]`
@@ -425,6 +439,7 @@ impl Default for Fetch {
             max_body: ByteSize::mb(10),
             user_agent: concat!("trawl/", env!("CARGO_PKG_VERSION")).to_owned(),
             contact: None,
+            robots_name: None,
         }
     }
 }

@@ -25,6 +25,7 @@ pub use wishes::Wishes;
 
 use crate::names::SpiderName;
 use crate::rate::Rate;
+use crate::robots::RobotsName;
 use crate::route::Rule;
 use crate::settings::{self, HostRule, ServerUrl, Settings, SinkSettings, Urls};
 use crate::url::{CanonicalUrl, Host};
@@ -178,6 +179,8 @@ pub struct Manner {
 pub struct Request {
     /// In place of `fetch.user_agent`.
     pub user_agent: Option<String>,
+    /// In place of `fetch.robots_name`, and of what the user agent tells.
+    pub robots_name: Option<RobotsName>,
     /// Header fields, in order; their values may be secrets.
     pub headers: Vec<(String, Secret)>,
     /// Cookies, in order.

@@ -10,8 +10,9 @@ use trawl_common::exit::Exit;
 use trawl_common::settings::Settings;
 use trawl_common::spider::Mistake;
 
-use super::examine::{Examined, examine};
+use super::examine::{Examined, Robots, examine};
 use super::summary;
+use crate::settings::NAMELESS;
 
 /// Checks each file, and fails if there are mistakes in any.
 pub(super) fn run(spiders: &[SpiderArg], json: bool, settings: &Settings) -> Outcome {
@@ -44,15 +45,21 @@ pub(super) fn run(spiders: &[SpiderArg], json: bool, settings: &Settings) -> Out
 }
 
 fn tell(examined: &Examined) {
-    let Examined { path, text, reading, ready } = examined;
+    let Examined { path, text, reading, ready, robots } = examined;
     mistakes::tell(path, text, &reading.mistakes);
     let yellow = AnsiColor::Yellow.on_default().bold();
     for unset in &reading.unset {
         let warning = Mistake { what: format!("warning: {}", unset.what), ..unset.clone() };
         anstream::eprintln!("{}", mistakes::shown(path, text, &warning, yellow));
     }
+    if let Robots::ForTrawl = robots {
+        anstream::eprintln!(
+            "{}: {yellow}warning:{yellow:#} {NAMELESS}: set `request.robots_name`",
+            path.display()
+        );
+    }
     if let Some(ready) = ready {
-        summary::print(path, &reading.spider, ready);
+        summary::print(path, &reading.spider, ready, robots);
     }
 }
 
@@ -63,6 +70,7 @@ fn as_json(examined: &Examined) -> Value {
         "spider": examined.reading.spider.name.as_str(),
         "mistakes": list(&examined.reading.mistakes),
         "unset": list(&examined.reading.unset),
+        "robots_name": examined.robots.name(),
         "needs_tree": examined.ready.as_ref().map(|ready| ready.extractor.needs_tree()),
     })
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use trawl_cli::{Fail, SpiderArg, unusable};
+use trawl_common::robots::RobotsName;
 use trawl_common::settings::Settings;
 use trawl_common::spider::file::{self, Reading};
 use trawl_common::spider::folder::{self, Folder, Unusable};
@@ -17,6 +18,34 @@ pub(crate) struct Examined {
     pub(crate) reading: Reading,
     /// Nothing, where the file has mistakes.
     pub(crate) ready: Option<Ready>,
+    pub(crate) robots: Robots,
+}
+
+/// Whose rules of a robots.txt a spider obeys.
+pub(crate) enum Robots {
+    Ignored,
+    /// Those for this name.
+    For(RobotsName),
+    /// Those for `trawl`, as no name is set or told.
+    ForTrawl,
+}
+
+impl Robots {
+    fn of(spider: &Spider, settings: &Settings) -> Self {
+        if !settings.politeness.of(&spider.politeness).robots {
+            return Self::Ignored;
+        }
+        settings.fetch.of(&spider.request).robots_name().map_or(Self::ForTrawl, Self::For)
+    }
+
+    /// The name that is obeyed.
+    pub(crate) fn name(&self) -> Option<RobotsName> {
+        match self {
+            Self::Ignored => None,
+            Self::For(name) => Some(name.clone()),
+            Self::ForTrawl => Some(RobotsName::default()),
+        }
+    }
 }
 
 /// What a spider extracts and follows with.
@@ -51,7 +80,8 @@ pub(crate) fn examine(path: &Path, settings: &Settings) -> Result<Examined, Unus
         reading.mistakes.sort_by_key(|mistake| mistake.place);
     }
     let ready = ready.ok().filter(|_| reading.mistakes.is_empty());
-    Ok(Examined { path: path.to_owned(), text, reading, ready })
+    let robots = Robots::of(&reading.spider, settings);
+    Ok(Examined { path: path.to_owned(), text, reading, ready, robots })
 }
 
 /// A spider as a person names it, ready to work, from what is found in its `folder`. Every mistake in its file is shown.

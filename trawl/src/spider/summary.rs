@@ -8,16 +8,22 @@ use trawl_cli::count;
 use trawl_common::settings::SinkSettings;
 use trawl_common::spider::{Field, Follow, From, ItemRule, Kind, Required, Spider};
 
-use super::examine::{Examined, Ready};
+use super::examine::{Examined, Ready, Robots};
 
 /// Prints the summary of a file without mistakes.
-pub(super) fn print(path: &Path, spider: &Spider, ready: &Ready) {
+pub(super) fn print(path: &Path, spider: &Spider, ready: &Ready, robots: &Robots) {
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
     println!("{bold}{}{bold:#}: no mistakes", path.display());
     let line = |name: &str, what: &str| println!("  {dim}{name:<8}{dim:#} {what}");
     line("starts", &starts(spider));
     line("takes", &takes(spider));
     line("follows", &spider.follow.as_ref().map_or("no links".to_owned(), follows));
+    line(
+        "obeys",
+        &robots
+            .name()
+            .map_or("no robots.txt".to_owned(), |name| format!("robots.txt as it speaks to `{name}`")),
+    );
     if let Some(pages) = spider.max_pages {
         line("ends", &format!("after {} pages", count(pages.get())));
     }

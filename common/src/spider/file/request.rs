@@ -34,6 +34,7 @@ const RESERVED: &[(&str, &str)] = &[
 pub(super) fn request(mut section: Section<'_>, has_home: bool) -> Request {
     let request = Request {
         user_agent: section.read("user_agent", user_agent),
+        robots_name: section.read("robots_name", Given::parsed),
         headers: section.within("headers", |section| pairs(&section, has_home, header)).unwrap_or_default(),
         cookies: section.within("cookies", |section| pairs(&section, has_home, cookie)).unwrap_or_default(),
         proxy: section.read("proxy", proxy),
