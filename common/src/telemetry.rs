@@ -9,22 +9,25 @@ use anstyle::Style;
 use tracing::error;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
-use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::filter::{LevelFilter, ParseError};
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::debug_fn;
 
 use crate::settings::{Log, LogFormat};
 use crate::text::{escape_json, is_harmful};
 
-/// The clients of the servers say nothing of their own: what they fail at is logged where it is handled. A filter that
-/// names one of them (`info,lapin=debug`) lets it speak.
-const SILENT: &str = "lapin=off,redis=off";
+/// The targets that are trawl's own, by how their names begin.
+const OWN: &[&str] = &["trawl", "producer", "worker"];
+
+/// Libraries that say nothing of their own. What the clients of the servers fail at is logged where it is handled, and the
+/// parser of HTML complains of pages, as often as a page likes.
+const SILENT: &[&str] = &["html5ever", "lapin", "redis"];
 
 const DIM: Style = Style::new().dimmed();
 
 /// Starts logging as the settings say, panics included. Called once, by `main`.
 pub fn start(log: &Log) -> Result<(), ParseError> {
-    let filter = EnvFilter::builder().parse(format!("{SILENT},{}", log.level))?;
+    let filter = EnvFilter::builder().parse(directives(&log.level))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter);
     match log.format {
         LogFormat::Text => {
@@ -43,6 +46,22 @@ pub fn start(log: &Log) -> Result<(), ParseError> {
         }
     }));
     Ok(())
+}
+
+/// What `log.level` means: a level in it is that of trawl's own events, and other libraries say no more than warnings. What it
+/// names by target (`info,lapin=debug`) is as it says.
+fn directives(level: &str) -> String {
+    let mut directives: Vec<String> = SILENT.iter().map(|library| format!("{library}=off")).collect();
+    for part in level.split(',').map(str::trim) {
+        match part.parse::<LevelFilter>() {
+            Ok(own) if !part.is_empty() => {
+                directives.push(own.min(LevelFilter::WARN).to_string());
+                directives.extend(OWN.iter().map(|target| format!("{target}={own}")));
+            }
+            _ => directives.push(part.to_owned()),
+        }
+    }
+    directives.join(",")
 }
 
 /// The message, then `name=value` for each field. The library's own way leaves escape sequences in fields as they are.
@@ -81,7 +100,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use tracing::subscriber::with_default;
-    use tracing::{Subscriber, info};
+    use tracing::{Subscriber, debug, info, warn};
 
     use super::*;
 
@@ -110,6 +129,40 @@ mod tests {
             let bytes = self.0.lock().unwrap().clone();
             String::from_utf8(bytes).unwrap().strip_suffix('\n').unwrap().to_owned()
         }
+    }
+
+    /// What is logged at this `log.level` by trawl, by a library, and by those that have nothing to say.
+    fn logged(level: &str) -> String {
+        let shared = Shared::default();
+        let out = shared.clone();
+        let filter = EnvFilter::builder().parse(directives(level)).unwrap();
+        let builder = tracing_subscriber::fmt().with_writer(move || out.clone()).with_ansi(false);
+        with_default(builder.without_time().with_target(false).with_env_filter(filter).finish(), || {
+            debug!(target: "trawl_worker::settle", "own");
+            info!(target: "producer", "own");
+            debug!(target: "hyper::client", "library");
+            warn!(target: "hyper::client", "library");
+            warn!(target: "html5ever::tree_builder", "silent");
+            error!(target: "lapin", "silent");
+        });
+        let bytes = shared.0.lock().unwrap().clone();
+        let text = String::from_utf8(bytes).unwrap();
+        text.lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+
+    #[test]
+    fn a_level_is_that_of_trawls_own_events_and_other_libraries_say_no_more_than_warnings() {
+        assert_eq!(logged("info"), "INFO own, WARN library");
+        assert_eq!(logged("trace"), "DEBUG own, INFO own, WARN library");
+        assert_eq!(logged("warn"), "WARN library");
+        assert_eq!(logged("error"), "");
+        assert_eq!(logged("off"), "");
+        assert_eq!(logged("info, trawl_worker=debug"), "DEBUG own, INFO own, WARN library");
+        assert_eq!(logged("warn,hyper=debug"), "DEBUG library, WARN library");
+        assert_eq!(logged("info,html5ever=warn"), "INFO own, WARN library, WARN silent");
     }
 
     #[test]
