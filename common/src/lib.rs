@@ -29,6 +29,7 @@ pub mod retry;
 pub mod robots;
 pub mod route;
 pub mod settings;
+pub mod sniff;
 pub mod spider;
 pub mod telemetry;
 pub mod text;

@@ -11,17 +11,21 @@ use super::markup::{Tag, Tags, is_one_of};
 const PRESCAN: usize = 1024;
 
 /// The text of `body`: by its byte order mark, else by the charset of `content_type`, else by a `<meta>`,
-/// else as UTF-8 if it is valid, else by its look. What is broken becomes U+FFFD; valid UTF-8 isn't copied.
-pub(super) fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Cow<'a, str> {
+/// else as UTF-8 if it is valid, else by its look; and the encoding that this is. What is broken becomes U+FFFD; valid
+/// UTF-8 isn't copied.
+pub(super) fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> (Cow<'a, str>, &'static Encoding) {
+    let read = |encoding: &'static Encoding, body: &'a [u8]| {
+        (encoding.decode_without_bom_handling(body).0, encoding)
+    };
     if let Some((encoding, mark)) = Encoding::for_bom(body) {
-        return encoding.decode_without_bom_handling(&body[mark..]).0;
+        return read(encoding, &body[mark..]);
     }
     let declared =
         content_type.and_then(of_content_type).or_else(|| of_meta(&body[..body.len().min(PRESCAN)]));
     match (declared, std::str::from_utf8(body)) {
-        (Some(encoding), _) => encoding.decode_without_bom_handling(body).0,
-        (None, Ok(text)) => Cow::Borrowed(text),
-        (None, Err(_)) => detect(body).decode_without_bom_handling(body).0,
+        (Some(encoding), _) => read(encoding, body),
+        (None, Ok(text)) => (Cow::Borrowed(text), UTF_8),
+        (None, Err(_)) => read(detect(body), body),
     }
 }
 
@@ -87,6 +91,10 @@ mod tests {
     use encoding_rs::{SHIFT_JIS, WINDOWS_1251};
 
     use super::*;
+
+    fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Cow<'a, str> {
+        super::decode(body, content_type).0
+    }
 
     #[test]
     fn valid_utf_8_is_not_copied() {

@@ -112,6 +112,7 @@ fn boolean(text: &str) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use encoding_rs::UTF_8;
     use serde_json::json;
     use trawl_common::settings::Urls;
 
@@ -119,7 +120,7 @@ mod tests {
 
     fn of(kind: Kind, raw: Raw<'_>) -> Option<Value> {
         let (url, urls) = ("https://example.com/dir/".parse().unwrap(), Urls::default());
-        let base = Base::of(None, &url, &urls);
+        let base = Base::of(None, &url, &urls, UTF_8);
         Convert { kind, ..Convert::default() }.value(&raw, &base, &mut Room::of(1 << 20))
     }
 
@@ -195,7 +196,7 @@ mod tests {
     #[test]
     fn a_pattern_keeps_its_first_group_or_all_that_it_matches() {
         let (url, urls) = ("https://example.com/".parse().unwrap(), Urls::default());
-        let base = Base::of(None, &url, &urls);
+        let base = Base::of(None, &url, &urls, UTF_8);
         for (pattern, value) in
             [(r"Price: (\S+)", Some(json!("3"))), (r"\w+:", Some(json!("Price:"))), ("x", None)]
         {

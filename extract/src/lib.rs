@@ -20,7 +20,6 @@ mod raw;
 mod readable;
 mod room;
 mod scene;
-mod sniff;
 mod stream;
 mod streamable;
 mod table;
@@ -31,11 +30,13 @@ mod unfinished;
 
 use std::sync::atomic::AtomicBool;
 
+use encoding_rs::UTF_8;
 use scraper::Html;
 use serde_json::{Map, Value};
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
 use trawl_common::settings::Urls;
+use trawl_common::sniff::{self, is_html};
 use trawl_common::spider::{Mistake, Required, Spider};
 use trawl_common::url::CanonicalUrl;
 
@@ -43,7 +44,6 @@ use self::base::Base;
 use self::plan::{Format, Plan};
 use self::planner::Planner;
 use self::scene::Scene;
-pub use self::sniff::is_html;
 use self::stream::{Page, Reader};
 
 /// The most bytes of a text field; what is longer is cut.
@@ -151,8 +151,8 @@ impl Extractor {
                 json = Some(read.map_err(|reason| Failure::new(Class::Parse, reason))?);
             }
             _ => {
-                let html = charset::decode(&response.body, response.content_type());
-                page = self.reader.read(&html)?;
+                let (html, encoding) = charset::decode(&response.body, response.content_type());
+                page = Page { encoding: Some(encoding), ..self.reader.read(&html)? };
                 tree = self.plan.needs_tree.then(|| tree::build(&html, given_up)).transpose()?;
             }
         }
@@ -181,7 +181,7 @@ impl Extractor {
         let scene = Scene {
             response,
             url,
-            base: &Base::of(page.base.as_deref(), url, &self.urls),
+            base: &Base::of(page.base.as_deref(), url, &self.urls, page.encoding.unwrap_or(UTF_8)),
             page,
             json_ld: &json_ld::objects(&page.json_ld, &self.reader.wanted.json_ld),
             tree,

@@ -193,6 +193,7 @@ fn add(object: &mut Map<String, Value>, name: &str, value: Value) {
 
 #[cfg(test)]
 mod tests {
+    use encoding_rs::UTF_8;
     use scraper::Html;
     use serde_json::json;
     use trawl_common::settings::Urls;
@@ -202,7 +203,7 @@ mod tests {
     fn found(page: &str, name: &str) -> Value {
         let document = Html::parse_document(page);
         let (url, urls) = ("https://example.com/".parse().unwrap(), Urls::default());
-        let base = Base::of(None, &url, &urls);
+        let base = Base::of(None, &url, &urls, UTF_8);
         Microdata::default().items(document.root_element(), name, &base).unwrap().into()
     }
 

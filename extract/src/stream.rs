@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 
+use encoding_rs::Encoding;
 use lol_html::errors::RewritingError;
 use lol_html::html_content::{Element, TextChunk, TextType};
 use lol_html::{ElementContentHandlers, HtmlRewriter, MemorySettings, Selector, Settings};
@@ -14,6 +15,8 @@ const MAX_MEMORY: usize = 64 << 20;
 /// What one page says of itself, character references decoded, otherwise as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Page {
+    /// What it is written in, if it is not JSON.
+    pub(crate) encoding: Option<&'static Encoding>,
     /// The text of the first `<title>` that has any.
     pub(crate) title: String,
     /// Where `<link rel=canonical>` points.

@@ -90,9 +90,9 @@ impl Engines {
     fn both(&self, body: &[u8]) -> Option<(Extraction, Extraction)> {
         let response = response(body);
         let (url, never) = ("https://example.com/dir/page".parse().unwrap(), AtomicBool::new(false));
-        let html = charset::decode(body, response.content_type());
+        let (html, encoding) = charset::decode(body, response.content_type());
         let tree = tree::build(&html, &never).ok()?;
-        let page = page_of(&tree, &self.wanted);
+        let page = Page { encoding: Some(encoding), ..page_of(&tree, &self.wanted) };
         let by_tree = self.tree.look(&url, &response, &page, Some(&tree), None, &never).unwrap();
         Some((self.streaming.extract(&url, &response, &never).unwrap(), by_tree))
     }
@@ -148,6 +148,7 @@ fn page_of(tree: &Html, wanted: &Wanted) -> Page {
         asked.map(|(number, _)| (number, meta.attr("content").unwrap().to_owned())).collect::<Vec<_>>()
     });
     Page {
+        encoding: None,
         title: select("title").iter().filter(is_html).map(text).find(has_text).unwrap_or_default(),
         canonical: first("link[rel~=canonical i][href]", "href"),
         language: first("html[lang]", "lang"),

@@ -26,6 +26,28 @@ fn links_come_in_page_order_absolute_and_each_once() {
 }
 
 #[test]
+fn queries_are_in_the_encoding_of_the_page_whoever_finds_them() {
+    let page = "<meta charset=windows-1251><base href='/b?я'><link rel=canonical href='/c?я'><a href='/п?я'></a><a href></a>";
+    let (page, ..) = encoding_rs::WINDOWS_1251.encode(page);
+    let response = Response { headers: Headers::default(), ..response(&page) };
+    let of =
+        |follow: Follow| found_in(follow, &response).links.into_iter().map(String::from).collect::<Vec<_>>();
+    let streamed = ["https://example.com/%D0%BF?%FF", "https://example.com/b?%FF"];
+    assert_eq!(of(Follow::default()), streamed);
+    assert_eq!(of(Follow { area: Some(sited("body")), ..Follow::default() }), streamed, "in the tree");
+    assert_eq!(of(Follow { canonical: true, ..Follow::default() })[0], "https://example.com/c?%FF");
+    let fields = [
+        ("canonical", Field::of(From::Page(PageField::Canonical))),
+        ("links", Field::of(From::Page(PageField::Links))),
+        ("url", Field { kind: Kind::Url, ..css("a::attr(href)") }),
+    ];
+    let items = extraction(&spider_of(vec![rule(fields)], None), &response).items;
+    assert_eq!(items[0].fields["canonical"], "https://example.com/c?%FF");
+    assert_eq!(items[0].fields["links"], json!(streamed));
+    assert_eq!(items[0].fields["url"], streamed[0]);
+}
+
+#[test]
 fn none_are_followed_unless_the_spider_says_so() {
     let spider = spider_of(vec![], None);
     assert_eq!(extraction(&spider, &response("<a href=x>")).links, []);

@@ -32,7 +32,7 @@ pub fn is_html(content_type: Option<&str>, body: &[u8]) -> bool {
 }
 
 /// The type and subtype, without parameters.
-pub(super) fn essence(content_type: &str) -> &str {
+pub fn essence(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
