@@ -68,6 +68,11 @@ impl Draft {
         None
     }
 
+    /// An entry that is cut off, if its location is not.
+    pub(super) fn located(self) -> Option<Found> {
+        matches!(self.location, Some(Ok(_))).then(|| self.finish())
+    }
+
     /// The whole entry.
     pub(super) fn finish(self) -> Found {
         match self.location.or(self.permalink) {

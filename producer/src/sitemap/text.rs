@@ -54,7 +54,7 @@ fn emit_lines(
 
 /// The format of a source whose first line is `line`: no URL has a space after its scheme.
 fn format_of(line: &str) -> Format {
-    const RECORDS: [&str; 4] = ["user-agent", "allow", "disallow", "sitemap"];
+    const RECORDS: [&str; 5] = ["user-agent", "allow", "disallow", "sitemap", "site-map"];
     let is_robots = record(line).is_some_and(|(name, value)| {
         value.starts_with(char::is_whitespace) || RECORDS.iter().any(|known| name.eq_ignore_ascii_case(known))
     });
@@ -69,6 +69,11 @@ fn record(line: &str) -> Option<(&str, &str)> {
     is_word.then_some((name, value))
 }
 
+/// Google's parser takes it in both spellings.
+fn is_sitemap(name: &str) -> bool {
+    name.eq_ignore_ascii_case("sitemap") || name.eq_ignore_ascii_case("site-map")
+}
+
 fn found_in(line: &str, format: Format, content: &mut Content) -> Option<Found> {
     content.clear();
     if format == Format::List {
@@ -78,7 +83,7 @@ fn found_in(line: &str, format: Format, content: &mut Content) -> Option<Found> 
             Err(broken) => Found::Broken(broken),
         });
     }
-    let (_, value) = record(line).filter(|(name, _)| name.eq_ignore_ascii_case("sitemap"))?;
+    let (_, value) = record(line).filter(|(name, _)| is_sitemap(name))?;
     content.push(value.split('#').next().unwrap_or(value));
     Some(match content.location() {
         Some(Ok(loc)) => Found::Sitemap(loc),
@@ -103,19 +108,24 @@ mod tests {
     fn a_robots_txt_gives_its_sitemaps() {
         let source = "\u{feff}# hello\nUser-agent: *\nDisallow: /private\n\
             sitemap : http://a.example/1.xml # main\n\
-            SITEMAP:http://a.example/2.xml\nstray\nSitemap:\nAllow: /";
+            SITEMAP:http://a.example/2.xml\nstray\nSitemap:\nAllow: /\nSite-map: http://a.example/3.xml";
         let (found, summary) = outcome(source.as_bytes()).unwrap();
         assert_eq!(found[0], Found::Sitemap("http://a.example/1.xml".into()));
         assert_eq!(found[1], Found::Sitemap("http://a.example/2.xml".into()));
         assert_eq!(broken(&found[2]).flaw, Flaw::NoLocation);
-        assert_eq!((summary.format, summary.entries()), (Some(Format::Robots), 3));
+        assert_eq!(found[3], Found::Sitemap("http://a.example/3.xml".into()));
+        assert_eq!((summary.format, summary.entries()), (Some(Format::Robots), 4));
     }
 
     #[test]
     fn a_robots_txt_may_start_with_any_record() {
-        for first in
-            ["Sitemap:http://a.example/", "Crawl-delay: 5", "License: http://a.example/l", "disallow:"]
-        {
+        for first in [
+            "Sitemap:http://a.example/",
+            "Site-map:http://a.example/",
+            "Crawl-delay: 5",
+            "License: http://a.example/l",
+            "disallow:",
+        ] {
             assert_eq!(format_of(first), Format::Robots, "{first}");
         }
         for first in ["http://a.example/", "mailto:x", "a.example:80/x y: z", "/path: x"] {

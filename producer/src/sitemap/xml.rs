@@ -23,6 +23,8 @@ const MAX_NAME_BYTES: usize = 1024;
 ///
 /// Elements are known by their local names, as sites get their namespaces wrong. A lone `&`, which
 /// XML forbids and sites write, stands for itself.
+///
+/// Of an entry that the source's end cuts off, what matters may have come already: its location.
 pub(super) fn read(source: impl BufRead, emitter: &mut Emitter<'_>) -> Result<(), Fault> {
     let max_text = emitter.limits.max_loc_bytes;
     let mut reader = Reader::from_reader(Tokens::new(source, max_text));
@@ -30,6 +32,22 @@ pub(super) fn read(source: impl BufRead, emitter: &mut Emitter<'_>) -> Result<()
     reader.config_mut().allow_dangling_amp = true;
     let mut walker =
         Walker { dialect: None, depth: 0, draft: None, field: None, content: Content::new(max_text) };
+    let read = walk(&mut reader, &mut walker, emitter);
+    if read.is_err()
+        && let Some(found) = walker.draft.and_then(Draft::located)
+    {
+        // The fault stands, whether or not there is room for one more.
+        let _ = emitter.emit(found);
+    }
+    read
+}
+
+/// Reads to the end of the root element, or until `emitter` has enough.
+fn walk(
+    reader: &mut Reader<Tokens<impl BufRead>>,
+    walker: &mut Walker,
+    emitter: &mut Emitter<'_>,
+) -> Result<(), Fault> {
     let mut token = Vec::new();
     loop {
         token.clear();
@@ -204,6 +222,12 @@ mod tests {
             let (found, error) = report(&whole.as_bytes()[..len]);
             assert_eq!(found, ["http://a.example/1"]);
             assert!(error.ends_with(", after 1 entries"), "{error}");
+        }
+        for more in ["", "<", "<lastmod>2024-", "<last"] {
+            let source = whole.strip_suffix("</url></urlset>").unwrap().to_owned() + more;
+            let (found, error) = report(source.as_bytes());
+            assert_eq!(found, ["http://a.example/1", "http://a.example/last"], "{source}");
+            assert!(error.ends_with(", after 2 entries"), "{error}");
         }
         let (_, error) = report(&whole.as_bytes()[..whole.len() - 9]);
         assert_eq!(error, "XML ends before its root element is closed, after 2 entries");
