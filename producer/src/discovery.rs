@@ -11,15 +11,16 @@ use trawl_common::text::printable;
 use trawl_common::url::CanonicalUrl;
 use trawl_web::Fetcher;
 
+use crate::Finding;
 use crate::gait::Gait;
 use crate::itinerary::{Errand, Itinerary, MAX_DEPTH, MAX_SITEMAPS};
-use crate::read::{self, MAX_INVALID, PART, Sorter, Yield};
+use crate::page::PageSources;
+use crate::read::{self, MAX_INVALID, PART, ReadError, Sorter, Yield};
 use crate::report::Progress;
 use crate::revisit::Revisit;
 use crate::sitemap::Summary;
 use crate::source::Source;
 use crate::start::Start;
-use crate::{Finding, Html};
 
 /// Lines that a report has of each kind: an index can name a hundred thousand sitemaps that cannot be read.
 const MAX_LINES: usize = 1_000;
@@ -31,7 +32,8 @@ const AT_ONCE: usize = 8;
 pub(crate) struct Discovery {
     pub(crate) fetcher: Arc<Fetcher>,
     pub(crate) sorter: Sorter,
-    pub(crate) html: Html,
+    /// How sources that are pages are taken; without it they are a mistake.
+    pub(crate) pages: Option<Arc<PageSources>>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) gait: Gait,
     pub(crate) revisit: Option<Revisit>,
@@ -81,19 +83,32 @@ impl Discovery {
         errand: Errand,
         findings: mpsc::Sender<Vec<Finding>>,
     ) -> impl Future<Output = (Errand, Yield)> + use<> {
-        let turn = match &errand.source {
-            Source::Web(url) => Some(self.gait.turn(&url.host())),
+        let turns = match &errand.source {
+            Source::Web(url) => {
+                let host = url.host();
+                Some((url.clone(), self.gait.turn(&host), self.gait.turn(&host)))
+            }
             Source::File(_) | Source::Stdin => None,
         };
-        let (fetcher, sorter) = (Arc::clone(&self.fetcher), self.sorter.clone());
+        let (fetcher, sorter, pages) = (Arc::clone(&self.fetcher), self.sorter.clone(), self.pages.clone());
         async move {
-            if let Some(turn) = turn {
+            if let Some((url, first, second)) = turns {
+                // What a site's own list names may be read.
+                if let Some(pages) = pages.as_deref().filter(|_| errand.depth == 0) {
+                    let may_read = tokio::select! {
+                        may_read = pages.may_read(&url, first) => may_read,
+                        () = findings.closed() => false,
+                    };
+                    if !may_read {
+                        return (errand, Yield::nothing(ReadError::Page));
+                    }
+                }
                 tokio::select! {
-                    () = turn => {}
+                    () = second => {}
                     () = findings.closed() => {}
                 }
             }
-            let read = read::read(&errand.source, &fetcher, &sorter, &findings).await;
+            let read = read::read(&errand.source, pages.as_deref(), &fetcher, &sorter, &findings).await;
             (errand, read)
         }
     }
@@ -142,7 +157,7 @@ impl Discovery {
                     self.empty.push(|| source.to_string());
                 }
             }
-            (Err(error), Source::Web(url)) if self.html == Html::IsThePage && error.is_page() => {
+            (Err(error), Source::Web(url)) if self.pages.is_some() && error.is_page() => {
                 self.take(vec![url.clone()], findings).await;
             }
             (Err(error), _) => self.problem(source, &error),

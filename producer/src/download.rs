@@ -3,27 +3,51 @@
 use std::io::{self, Read};
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures::{Stream, TryStreamExt, stream};
+use bytes::{Bytes, BytesMut};
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use tokio_util::io::{StreamReader, SyncIoBridge};
 use trawl_common::outcome::{Class, Failure};
+use trawl_common::ports::Response;
 use trawl_common::url::CanonicalUrl;
 use trawl_web::Fetcher;
 
-/// Asks for `url`, and returns its body to be read on a thread for blocking work. It fails once the server has taken
+/// A body as it comes.
+pub(crate) type Parts = BoxStream<'static, Result<Bytes, Failure>>;
+
+/// Asks for `url`, and returns the answer without its body, and the body. That fails once the server has taken
 /// `limit`, or once the receiver of `wanted` is gone.
 pub(crate) async fn open<T: Send + 'static>(
     url: &CanonicalUrl,
     fetcher: &Fetcher,
     limit: Duration,
     wanted: mpsc::Sender<T>,
-) -> Result<impl Read + Send + use<T>, Failure> {
+) -> Result<(Response, Parts), Failure> {
     let mut patience = Patience { limit, left: limit };
-    let parts = patience.wait(fetcher.open(url)).await?;
-    let parts = within(Box::pin(parts), patience, wanted);
-    Ok(SyncIoBridge::new(StreamReader::new(Box::pin(parts.map_err(io::Error::other)))))
+    let (head, parts) = patience.wait(fetcher.open(url)).await?;
+    Ok((head, within(Box::pin(parts), patience, wanted).boxed()))
+}
+
+/// The first `most` bytes of a body or a few more, all of a shorter one, and the body with these.
+pub(crate) async fn peek(mut parts: Parts, most: usize) -> (Bytes, Parts) {
+    let (mut start, mut failure) = (BytesMut::new(), None);
+    while start.len() < most && failure.is_none() {
+        match parts.next().await {
+            Some(Ok(part)) => start.extend_from_slice(&part),
+            Some(Err(met)) => failure = Some(Err(met)),
+            None => break,
+        }
+    }
+    let start = start.freeze();
+    let read = stream::iter([Ok(start.clone())].into_iter().chain(failure));
+    (start, read.chain(parts).boxed())
+}
+
+/// A body to be read on a thread for blocking work.
+pub(crate) fn reader(parts: Parts) -> impl Read + Send {
+    SyncIoBridge::new(StreamReader::new(parts.map_err(io::Error::other)))
 }
 
 /// How long may still be waited. Only waiting counts: when it is the reader who is slow, the server is not to blame.
@@ -62,8 +86,6 @@ fn within<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use futures::StreamExt;
-
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);

@@ -19,6 +19,7 @@ mod gait;
 mod itinerary;
 mod lease;
 mod mix;
+mod page;
 mod read;
 mod report;
 mod revisit;
@@ -36,6 +37,7 @@ use std::time::Duration;
 use backlog::Backlog;
 use discovery::{Discovery, Lines};
 use gait::Gait;
+use page::PageSources;
 use read::Sorter;
 pub use report::{Counters, Progress, Report};
 use revisit::Revisit;
@@ -45,7 +47,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{self, NewUrl, Pages, Ports, Terms};
+use trawl_common::ports::{self, NewUrl, Ports, Terms};
 use trawl_common::settings::Settings;
 use trawl_common::spider::{Mistake, Scope, Spider};
 use trawl_common::time::UnixMs;
@@ -130,8 +132,8 @@ pub async fn run(
     let (ttl, terms) = (settings.recovery.patience, Terms::of(&job.spider));
     let politeness = settings.politeness.of(&job.spider.politeness);
     let health = Arc::new(Health::default());
-    let memory = (Arc::clone(&ports.pages), Arc::clone(&health));
-    let (findings, discovered) = discover(Arc::clone(&settings), job, Some(memory), &progress, stop)?;
+    let (findings, discovered) =
+        discover(Arc::clone(&settings), job, Some((ports, &health)), &progress, stop)?;
     let lease =
         lease::Lease::take(Arc::clone(&ports.frontier), Arc::clone(&health), crawl, terms, ttl).await?;
     let max_backlog = settings.producer.max_backlog.get();
@@ -181,9 +183,6 @@ pub async fn preview(
     Ok(Report { counters: progress.snapshot(), problems, empty, overloads, stopped })
 }
 
-/// What a spider remembers, for who may look.
-type Memory = (Arc<dyn Pages>, Arc<Health>);
-
 type Discovered = tokio::task::JoinHandle<(Vec<String>, Vec<String>)>;
 
 /// What is reported when the reader itself has failed: nobody may take the sources for read.
@@ -191,30 +190,36 @@ fn broken_off(error: tokio::task::JoinError) -> (Vec<String>, Vec<String>) {
     (vec![format!("reading broke off, by a fault of this program: {error}")], Vec::new())
 }
 
-/// Starts to read; the findings come in bundles, at most `job.limit` of them.
+/// Starts to read, with the servers where there are any; the findings come in bundles, at most `job.limit` of them.
 fn discover(
     settings: Arc<Settings>,
     job: Job,
-    memory: Option<Memory>,
+    servers: Option<(&Ports, &Arc<Health>)>,
     progress: &Arc<Progress>,
     stop: &CancellationToken,
 ) -> Result<(mpsc::Receiver<Vec<Finding>>, Discovered), RunError> {
     let sorter = Sorter::new(Arc::clone(&settings), Arc::clone(&job.spider), Arc::clone(progress));
     let revisits = job.spider.follow.is_some() && !job.spider.recrawl.is_never();
     let scope = Scope::of(&job.spider).map_err(RunError::Spider)?;
-    let revisit = memory.filter(|_| revisits).map(|(pages, health)| Revisit {
-        pages,
-        health,
+    let revisit = servers.filter(|_| revisits).map(|(ports, health)| Revisit {
+        pages: Arc::clone(&ports.pages),
+        health: Arc::clone(health),
         spider: job.spider.name.clone(),
         scope,
         sorter: sorter.clone(),
     });
+    let fetcher = Arc::new(Fetcher::of(&job.spider, &settings.fetch)?);
+    let ports = servers.map(|(ports, _)| ports.clone());
+    let pages = || {
+        let (fetcher, spider) = (Arc::clone(&fetcher), Arc::clone(&job.spider));
+        Arc::new(PageSources::new(ports, fetcher, spider, Arc::clone(&settings)))
+    };
     let discovery = Discovery {
-        fetcher: Arc::new(Fetcher::of(&job.spider, &settings.fetch)?),
+        pages: (job.html == Html::IsThePage).then(pages),
+        fetcher,
         gait: Gait::new(settings.politeness.of(&job.spider.politeness)),
         sorter,
         revisit,
-        html: job.html,
         progress: Arc::clone(progress),
         problems: Lines::default(),
         empty: Lines::default(),

@@ -1,12 +1,13 @@
 //! Reading one source: a blocking parser on a thread of its own, fed by a file or by the network.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use trawl_common::ports::NewUrl;
+use trawl_common::ports::{NewUrl, Response};
 use trawl_common::route::{self, Hints, Rule};
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
@@ -14,8 +15,9 @@ use trawl_common::text::printable;
 use trawl_common::url::{CanonicalUrl, MAX_URL_BYTES};
 use trawl_web::Fetcher;
 
-use crate::download;
+use crate::download::{self, Parts};
 use crate::itinerary::Budget;
+use crate::page::{self, PageSources};
 use crate::report::Progress;
 use crate::sitemap::{self, Entry, Fault, Found, Limits, SitemapError, Summary};
 use crate::source::Source;
@@ -36,6 +38,8 @@ pub(crate) enum ReadError {
     Fetch(trawl_common::outcome::Failure),
     #[error(transparent)]
     Content(SitemapError),
+    #[error("is a web page, not a list of pages: crawl it by its URL")]
+    Page,
     #[error("its reader panicked")]
     Panic,
     #[error("not asked for: the run has ended")]
@@ -50,6 +54,7 @@ impl ReadError {
                 Fault::UnknownRoot(root) => root.eq_ignore_ascii_case("html"),
                 _ => false,
             },
+            Self::Page => true,
             _ => false,
         }
     }
@@ -67,6 +72,13 @@ pub(crate) struct Yield {
     pub(crate) end: Result<Summary, ReadError>,
 }
 
+impl Yield {
+    /// Of a source that gave nothing.
+    pub(crate) fn nothing(error: ReadError) -> Self {
+        Self { sitemaps: Vec::new(), left_out: 0, invalid: 0, end: Err(error) }
+    }
+}
+
 /// Turns entries into findings: canonical, within the spider's domains, and routed.
 #[derive(Clone)]
 pub(crate) struct Sorter {
@@ -77,9 +89,11 @@ pub(crate) struct Sorter {
     progress: Arc<Progress>,
 }
 
-/// Reads `source` to its end, or until the receiver of `findings` is gone.
+/// Reads `source` to its end, or until the receiver of `findings` is gone. Of one that is a page no more than its start is read,
+/// where `pages` says how those are taken.
 pub(crate) async fn read(
     source: &Source,
+    pages: Option<&PageSources>,
     fetcher: &Fetcher,
     sorter: &Sorter,
     findings: &mpsc::Sender<Vec<Finding>>,
@@ -89,13 +103,14 @@ pub(crate) async fn read(
     let settings = &sorter.settings.producer;
     let reader: Result<Box<dyn Read + Send>, ReadError> = match source {
         Source::Stdin => Ok(Box::new(io::stdin())),
-        Source::File(path) => File::open(path).map(|file| Box::new(file) as _).map_err(ReadError::Open),
+        Source::File(path) => open(path),
         Source::Web(url) => {
             tokio::select! {
                 biased;
                 () = findings.closed() => Err(ReadError::Stopped),
-                opened = download::open(url, fetcher, settings.timeout, findings.clone()) => {
-                    opened.map(|body| Box::new(body) as _).map_err(ReadError::Fetch)
+                opened = download::open(url, fetcher, settings.timeout, findings.clone()) => match opened {
+                    Ok((head, body)) => list(url, head, body, pages).await.map(|body| Box::new(body) as _),
+                    Err(failure) => Err(ReadError::Fetch(failure)),
                 }
             }
         }
@@ -110,13 +125,42 @@ pub(crate) async fn read(
         let read = sitemap::read(reader, &limits, &mut |found| reading.take(found));
         reading.end(read.map_err(ReadError::Content))
     });
-    let nothing = |error| Yield { sitemaps: Vec::new(), left_out: 0, invalid: 0, end: Err(error) };
     tokio::select! {
         biased;
-        read = parsing => read.unwrap_or_else(|_| nothing(ReadError::Panic)),
+        read = parsing => read.unwrap_or_else(|_| Yield::nothing(ReadError::Panic)),
         // What reads a pipe ends with its next line, which may never come.
-        () = findings.closed(), if *source == Source::Stdin => nothing(ReadError::Stopped),
+        () = findings.closed(), if *source == Source::Stdin => Yield::nothing(ReadError::Stopped),
     }
+}
+
+/// A local file, unless it is a page. What is no regular file may be a pipe, which is not waited for here.
+fn open(path: &Path) -> Result<Box<dyn Read + Send>, ReadError> {
+    let mut file = File::open(path).map_err(ReadError::Open)?;
+    if !file.metadata().map_err(ReadError::Open)?.is_file() {
+        return Ok(Box::new(file));
+    }
+    let mut start = Vec::new();
+    file.by_ref().take(page::START as u64).read_to_end(&mut start).map_err(ReadError::Open)?;
+    if page::is_page(None, &start) {
+        return Err(ReadError::Page);
+    }
+    Ok(Box::new(Cursor::new(start).chain(file)))
+}
+
+/// The body of a list on the web. A page is kept for the worker instead.
+async fn list(
+    url: &CanonicalUrl,
+    head: Response,
+    body: Parts,
+    pages: Option<&PageSources>,
+) -> Result<impl Read + Send + use<>, ReadError> {
+    let Some(pages) = pages else { return Ok(download::reader(body)) };
+    let (start, body) = download::peek(body, page::START).await;
+    if page::is_page(head.content_type(), &start) {
+        pages.keep(url, head, body).await;
+        return Err(ReadError::Page);
+    }
+    Ok(download::reader(body))
 }
 
 /// One source while it is read: what it says leaves in parts, or is kept within limits.
