@@ -39,7 +39,7 @@ async fn a_redirect_leads_nowhere_that_a_url_may_not() {
         to("to itself", "/", "redirect: redirected in a circle"),
         to("in a circle of two", "/?a", "redirect: redirected in a circle"),
         to("to ever new URLs", "on/", "redirect: more than 10 redirects"),
-        to("to a path with an encoded line break", "/%0d%0aX-Injected:1", "redirect: /%0d%0aX-Injected:1"),
+        to("to a path with an encoded line break", "/%0d%0aX-Injected:1", "redirect: /%0D%0AX-Injected:1"),
         to(
             "to a path with a raw line break: the next line is another header",
             "/a\r\nX-Injected: 1",

@@ -49,6 +49,7 @@ macro_rules! control_conformance {
             the_list_is_read_page_by_page
             what_is_purged_is_gone_and_stays_counted
             a_replayed_url_begins_anew_in_its_crawl
+            a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_as_it_stands
             a_replayed_url_can_fail_and_be_replayed_again
             a_replayed_url_that_expired_has_no_deadline
             what_is_not_in_the_list_is_not_replayed

@@ -1,9 +1,11 @@
 //! To give what failed another chance.
 
 use trawl_common::crawl::{Counts, CrawlState};
+use trawl_common::lane::Lane;
 use trawl_common::message::Message;
 use trawl_common::outcome::Terminal;
-use trawl_common::ports::{ErrorKind, Heard, MAX_STARTS, NewUrl, Result, Start};
+use trawl_common::ports::{Claim, ErrorKind, Finish, Heard, MAX_STARTS, NewUrl, Result, Start};
+use trawl_common::url::CanonicalUrl;
 
 use super::{Helm, kind};
 use crate::conformance::scene::{Scene, TAKE, long_ago};
@@ -61,6 +63,30 @@ pub async fn a_replayed_url_can_fail_and_be_replayed_again(helm: &Helm) -> Resul
     let books = scene.books().await?;
     let expected = Counts { admitted: 1, done: 1, ..Counts::default() };
     assert_eq!((books.status, books.counts), (CrawlState::Finished, expected));
+    Ok(())
+}
+
+/// URLs have had more spellings than one, and by the text that was written their records are found.
+pub async fn a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_as_it_stands(helm: &Helm) -> Result<()> {
+    let scene = Scene::new(&helm.frontier);
+    let lease = scene.begin(0).await?;
+    let host = scene.url(0).host();
+    let old = CanonicalUrl::recorded(&format!("http://{host}./%7ea?%2f")).expect("it is a URL");
+    assert!(old.as_str().contains("./%7ea?%2f"));
+    let new_url = NewUrl::seed(old.clone(), Lane::Bulk);
+    assert_eq!(helm.frontier.admit(&lease, std::slice::from_ref(&new_url)).await?, [true]);
+    helm.frontier.confirm(&scene.crawl, std::slice::from_ref(&old)).await?;
+    let ending = |terminal| Finish {
+        note: (terminal == Terminal::Failed).then(|| scene.note(0, terminal)),
+        ..Finish::new(Claim { crawl: scene.crawl.clone(), url: old.clone() }, terminal)
+    };
+    assert_eq!(scene.finish_all(&[ending(Terminal::Failed)]).await?, [true]);
+    let listed = helm.control.failed(&scene.crawl, 0).await?.urls;
+    assert_eq!(listed.into_iter().map(|(url, _)| url).collect::<Vec<_>>(), [old.clone()]);
+    let messages = helm.control.replay(&scene.crawl, &scene.crawl, std::slice::from_ref(&old)).await?;
+    assert_eq!(messages.into_iter().map(|message| message.url).collect::<Vec<_>>(), [old.clone()]);
+    assert_eq!(scene.finish_all(&[ending(Terminal::Done)]).await?, [true]);
+    assert_eq!(scene.books().await?.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
     Ok(())
 }
 
