@@ -115,7 +115,9 @@ impl PageSources {
         let Some(body) = whole(body, self.settings.fetch.max_body.as_u64()).await else { return };
         let page = Response { body, ..head };
         let ttl = settings.keeps(lifetime(&page.headers, page.fetched_at));
-        if let Err(error) = cache.put(url, &page, ttl).await {
+        // The worker asks by the URL that stands for it.
+        let asked = self.spider.urls.canonical(url.clone());
+        if let Err(error) = cache.put(&asked, &page, ttl).await {
             debug!(%url, %error, "page not kept");
         }
     }

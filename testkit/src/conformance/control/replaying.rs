@@ -67,7 +67,9 @@ pub async fn a_replayed_url_can_fail_and_be_replayed_again(helm: &Helm) -> Resul
 }
 
 /// URLs have had more spellings than one, and by the text that was written their records are found.
-pub async fn a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_as_it_stands(helm: &Helm) -> Result<()> {
+pub async fn a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_as_it_stands(
+    helm: &Helm,
+) -> Result<()> {
     let scene = Scene::new(&helm.frontier);
     let lease = scene.begin(0).await?;
     let host = scene.url(0).host();
