@@ -1,4 +1,4 @@
-//! From the queue to a free fetch slot: which messages are this worker's to handle, and when.
+//! From claimed URLs to a free fetch slot: when each one's turn is.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -11,34 +11,25 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
-use trawl_common::backoff::Backoff;
-use trawl_common::message::{Malformed, Message};
 use trawl_common::outcome::{Class, Failure, Outcome, Skip};
-use trawl_common::ports::{Consumer, Content, Delivery, Heard};
 use trawl_common::time::UnixMs;
 use trawl_common::url::Origin;
 use trawl_common::waiting::{SOON, is_near, room};
 
 use crate::Shared;
-use crate::job::{Job, Ready, claim};
+use crate::claim::Claimed;
+use crate::job::{Job, Ready};
 use crate::refusal;
 use crate::robots::{self, Learnt};
 use crate::settlement::Settlement;
-use crate::store;
 use crate::turn::{Turn, turns};
-
-/// What fails while the queue is away.
-const TAKING: &str = "taking messages";
 
 /// So many jobs wait for a robots.txt that takes its time: the others would keep out those of other hosts.
 const UNCLEAR_OF_ONE: usize = 16;
 
 /// Most come within this time, and the ladder takes a second: so long any number of jobs waits for one, and when there is no
-/// room for more, none are taken.
+/// room for more, none are scheduled.
 const AT_ONCE: Duration = Duration::from_millis(250);
-
-/// How long URLs wait whose spider's file cannot be used.
-const UNREADY: Duration = Duration::from_secs(30);
 
 /// Where jobs go from here.
 pub(crate) struct Exits {
@@ -61,10 +52,11 @@ impl Unclear {
     }
 }
 
-/// Takes messages and hands their jobs on when their turn comes.
+/// Hands claimed jobs on when their turn comes.
 pub(crate) struct Intake {
     shared: Arc<Shared>,
     exits: Exits,
+    claimed: Claimed,
     /// Jobs whose slot had passed before they could start.
     missed: mpsc::UnboundedReceiver<Job>,
     /// Jobs whose slot is near. They occupy no fetch slot.
@@ -78,38 +70,25 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    pub(crate) fn new(shared: Arc<Shared>, exits: Exits, missed: mpsc::UnboundedReceiver<Job>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        exits: Exits,
+        claimed: Claimed,
+        missed: mpsc::UnboundedReceiver<Job>,
+    ) -> Self {
         let (aside, unclear, unclear_jobs, learning) = Default::default();
-        Self { shared, exits, missed, aside, unclear, unclear_jobs, learning }
+        Self { shared, exits, claimed, missed, aside, unclear, unclear_jobs, learning }
     }
 
-    /// Consumes until `stop`, then gives back what it holds aside. A broken consumer is replaced.
+    /// Schedules what is claimed until `stop`, then gives back what has not begun.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
-        let mut backoff = Backoff::default();
-        let health = &Arc::clone(&self.shared).health;
-        while !stop.is_cancelled() {
-            let prefetch = self.shared.settings.worker.prefetch;
-            let opened = tokio::select! {
-                () = stop.cancelled() => break,
-                opened = self.shared.ports.queue.consume(prefetch) => opened,
-            };
-            match opened {
-                Ok(consumer) => {
-                    health.works(TAKING);
-                    backoff = Backoff::default();
-                    self.consume(consumer, &stop).await;
-                }
-                Err(error) => {
-                    health.fails(TAKING, &error);
-                    tokio::select! {
-                        () = stop.cancelled() => {}
-                        () = backoff.pause() => {}
-                    }
-                }
-            }
-        }
+        self.schedule(&stop).await;
         self.missed.close();
         while let Some(job) = self.missed.recv().await {
+            self.settle(job, Outcome::Released).await;
+        }
+        // Claiming ends by the same signal, and this with it.
+        while let Some(job) = self.claimed.next().await {
             self.settle(job, Outcome::Released).await;
         }
         let mut held: Vec<Job> = std::iter::from_fn(|| self.take_any_aside()).collect();
@@ -119,8 +98,7 @@ impl Intake {
         }
     }
 
-    /// Consumes until `stop` or until the consumer breaks.
-    async fn consume(&mut self, mut consumer: Box<dyn Consumer>, stop: &CancellationToken) {
+    async fn schedule(&mut self, stop: &CancellationToken) {
         let most = usize::from(self.shared.settings.worker.concurrency).max(16);
         loop {
             let crowded = self.crowded_until();
@@ -141,87 +119,12 @@ impl Intake {
                 }
                 Some(Ok((origin, learnt))) = self.learning.join_next() => self.go_on(&origin, learnt).await,
                 () = sleep_until(crowded.unwrap_or_else(Instant::now)), if crowded.is_some() => {}
-                taken = consumer.next(most), if crowded.is_none() => match taken {
-                    Ok(deliveries) => self.receive(deliveries).await,
-                    Err(error) => {
-                        self.shared.health.fails(TAKING, &error);
-                        return;
-                    }
+                jobs = self.claimed.up_to(most), if crowded.is_none() => match jobs {
+                    Some(jobs) => self.queue_up(jobs).await,
+                    // Claiming has broken down; its panic is the worker's.
+                    None => return,
                 },
             }
-        }
-    }
-
-    /// 1. Passes on what is no message.
-    /// 2. Joins what is in hand already.
-    /// 3. Hears which of the rest are this worker's.
-    /// 4. Finds each one's turn.
-    async fn receive(&mut self, deliveries: Vec<Delivery>) {
-        let mut messages = Vec::with_capacity(deliveries.len());
-        for Delivery { content, receipt } in deliveries {
-            match content {
-                Content::Message(message) => {
-                    let message = self.canonical(message);
-                    if self.shared.hands.take(&message, receipt) {
-                        messages.push(message);
-                    }
-                }
-                Content::Probe(probe) => self.pass_on(Settlement::Probe(probe, receipt)).await,
-                Content::Malformed(malformed) => {
-                    self.pass_on(Settlement::Malformed(malformed, receipt)).await;
-                }
-            }
-        }
-        if messages.is_empty() {
-            return;
-        }
-        let Shared { ports, id, health, .. } = &*self.shared;
-        let heard = health.until_done("hearing messages", || ports.frontier.hear(id, &messages)).await;
-        let now = UnixMs::now();
-        let mut jobs = Vec::with_capacity(messages.len());
-        for (message, heard) in messages.into_iter().zip(heard) {
-            match heard {
-                Heard::Take { attempts, starts, deadline } => {
-                    // The record decides; what a copy of its message says of it may be old.
-                    let message = Message { deadline, ..message };
-                    let Some(spider) = self.shared.spiders.get(&message.crawl.spider) else {
-                        let until = now.plus(UNREADY);
-                        self.let_be(message, Outcome::Deferred { until }).await;
-                        continue;
-                    };
-                    if let Some(until) = store::put_off(&self.shared, &spider) {
-                        self.let_be(message, Outcome::Deferred { until }).await;
-                        continue;
-                    }
-                    let is_expired = message.is_expired(now);
-                    let job = Job { message, attempts, starts, misses: 0, spider };
-                    match is_expired {
-                        true => self.settle(job, Outcome::Expired).await,
-                        false => jobs.push(job),
-                    }
-                }
-                Heard::SendAgain => self.let_be(message, Outcome::SentAgain).await,
-                Heard::Wait { until } => self.let_be(message, Outcome::Waits { until }).await,
-                Heard::Full => self.let_be(message, Outcome::Skipped(Skip::Limit)).await,
-                // Let go at once: its own message may come at any time, and is not to join it.
-                Heard::Drop => {
-                    let receipts = self.shared.hands.let_go(&claim(&message));
-                    self.pass_on(Settlement::Dropped(receipts)).await;
-                }
-                Heard::Unknown => self.refuse(&message).await,
-            }
-        }
-        self.queue_up(jobs).await;
-    }
-
-    /// A message of a stranger's is for the page that its URL stands for; what trawl sent says it already.
-    fn canonical(&self, message: Message) -> Message {
-        if message.is_ours {
-            return message;
-        }
-        match self.shared.spiders.get(&message.crawl.spider) {
-            Some(spider) => Message { url: spider.spider.urls.canonical(message.url), ..message },
-            None => message,
         }
     }
 
@@ -254,7 +157,7 @@ impl Intake {
         self.aside.len() + self.unclear_jobs < room(self.shared.settings.worker.prefetch)
     }
 
-    /// Until when no more is taken, because it would have no room to wait in for a robots.txt that may come at once.
+    /// Until when no more is scheduled, because it would have no room to wait in for a robots.txt that may come at once.
     fn crowded_until(&self) -> Option<Instant> {
         let oldest = self.unclear.values().map(|unclear| unclear.since).min()?;
         Some(oldest + AT_ONCE).filter(|&until| !self.has_room() && until > Instant::now())
@@ -315,19 +218,6 @@ impl Intake {
         let line = if ready.job.is_suspect() { &self.exits.suspects } else { &self.exits.ready };
         // Closed only when the launcher is gone, which ends after this.
         let _ = line.send(ready).await;
-    }
-
-    /// Has no record to settle.
-    async fn refuse(&self, message: &Message) {
-        for receipt in self.shared.hands.let_go(&claim(message)) {
-            let reason = format!("there is no crawl {}", message.crawl.id);
-            let malformed = Malformed { text: message.url.to_string(), reason };
-            self.pass_on(Settlement::Malformed(malformed, receipt)).await;
-        }
-    }
-
-    async fn let_be(&self, message: Message, outcome: Outcome) {
-        self.pass_on(Settlement::untouched(message, outcome)).await;
     }
 
     async fn settle(&self, job: Job, outcome: Outcome) {

@@ -2,17 +2,18 @@
 //!
 //! A URL passes through these, in order, each a file of its own:
 //!
-//! 1. `intake`: takes messages, hears which are this worker's, and finds each one's `turn` with its host: what
-//!    `robots` says, then a slot, which comes as a `ticket`;
-//! 2. `launch`: counts the start, acknowledges early where the lane says so, and runs in a free slot
-//! 3. `process`: what it can `recall` of the page, response cache or fetch ([`trawl_web`]), then `parse` calls
+//! 1. `claim`: takes messages and hears which are this worker's;
+//! 2. `intake`: finds each one's `turn` with its host: what `robots` says, then a slot, which comes as a `ticket`;
+//! 3. `launch`: counts the start, acknowledges early where the lane says so, and runs in a free slot
+//! 4. `process`: what it can `recall` of the page, response cache or fetch ([`trawl_web`]), then `parse` calls
 //!    [`trawl_extract`];
-//! 4. `store`: puts what the page yielded into the sinks of its spider;
-//! 5. `settle`: admits the `links`, writes down `remarks`, ends or parks the record, and acknowledges.
+//! 5. `store`: puts what the page yielded into the sinks of its spider;
+//! 6. `settle`: admits the `links`, writes down `remarks`, ends or parks the record, and acknowledges.
 //!
 //! Beside them, `pulse` shows that the worker lives, keeps what it holds, and sends lost URLs on their way again.
 
 mod barren;
+mod claim;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod gather;
@@ -137,14 +138,17 @@ pub async fn run(
     let (store, to_store) = mpsc::channel(SETTLEMENTS_AHEAD);
     let (settle, to_settle) = mpsc::channel(SETTLEMENTS_AHEAD);
     let (missed, to_queue_up) = mpsc::unbounded_channel();
+    let (claiming, claimed) = claim::claiming(Arc::clone(&shared), store.clone());
     let intake = Intake::new(
         Arc::clone(&shared),
         intake::Exits { ready, suspects, settle: store.clone() },
+        claimed,
         to_queue_up,
     );
     let exits = launch::Exits { missed, settle: store };
     // Each ends when the one before it has ended and its channel is empty; all with this function.
     let mut pipeline = JoinSet::new();
+    pipeline.spawn(claiming.run(stop.clone()));
     pipeline.spawn(intake.run(stop.clone()));
     for (jobs, company) in [(to_launch, Company::Many(concurrency)), (to_launch_alone, Company::None)] {
         pipeline.spawn(launch::run(Arc::clone(&shared), jobs, exits.clone(), stop.clone(), company));

@@ -1,0 +1,226 @@
+//! From the queue to this worker's hands: which messages are this worker's to handle.
+//!
+//! A message is claimed as soon as it is delivered, however busy the worker is: recovery takes it that what was delivered
+//! a while ago is known to the store. What waits for its turn waits after this, claimed, with its lease renewed.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use trawl_common::backoff::Backoff;
+use trawl_common::message::{Malformed, Message};
+use trawl_common::outcome::{Outcome, Skip};
+use trawl_common::ports::{Consumer, Content, Delivery, Heard};
+use trawl_common::time::UnixMs;
+
+use crate::Shared;
+use crate::job::{Job, claim};
+use crate::settlement::Settlement;
+use crate::store;
+
+/// What fails while the queue is away.
+const TAKING: &str = "taking messages";
+
+/// How long URLs wait whose spider's file cannot be used.
+const UNREADY: Duration = Duration::from_secs(30);
+
+/// Takes messages and claims their URLs.
+pub(crate) struct Claiming {
+    shared: Arc<Shared>,
+    claimed: mpsc::UnboundedSender<Job>,
+    settle: mpsc::Sender<Settlement>,
+}
+
+/// The jobs that are claimed and not yet scheduled, the urgent ones first. There are no more than the broker sends ahead.
+pub(crate) struct Claimed {
+    arriving: mpsc::UnboundedReceiver<Job>,
+    /// What came back from the ladder, the priority lane, the bulk lane.
+    waiting: [VecDeque<Job>; 3],
+}
+
+/// Claims for [`Claimed`].
+pub(crate) fn claiming(shared: Arc<Shared>, settle: mpsc::Sender<Settlement>) -> (Claiming, Claimed) {
+    let (claimed, arriving) = mpsc::unbounded_channel();
+    (Claiming { shared, claimed, settle }, Claimed { arriving, waiting: Default::default() })
+}
+
+impl Claimed {
+    /// The next jobs, between one and `most`; waits for them. `None` when claiming has ended and none is left. Cancelling
+    /// the call loses nothing.
+    pub(crate) async fn up_to(&mut self, most: usize) -> Option<Vec<Job>> {
+        self.sort();
+        if self.waiting.iter().all(VecDeque::is_empty) {
+            let job = self.arriving.recv().await?;
+            self.push(job);
+            self.sort();
+        }
+        let mut jobs = Vec::with_capacity(most.min(64));
+        for lane in &mut self.waiting {
+            let room = lane.len().min(most - jobs.len());
+            jobs.extend(lane.drain(..room));
+        }
+        Some(jobs)
+    }
+
+    /// The next job.
+    pub(crate) async fn next(&mut self) -> Option<Job> {
+        self.up_to(1).await?.pop()
+    }
+
+    fn sort(&mut self) {
+        while let Ok(job) = self.arriving.try_recv() {
+            self.push(job);
+        }
+    }
+
+    fn push(&mut self, job: Job) {
+        let came_back = job.message.until.is_some();
+        let lane = if came_back { 0 } else { 1 + job.message.lane as usize };
+        self.waiting[lane].push_back(job);
+    }
+}
+
+impl Claiming {
+    /// Consumes until `stop`. A broken consumer is replaced.
+    pub(crate) async fn run(self, stop: CancellationToken) {
+        let mut backoff = Backoff::default();
+        let health = &self.shared.health;
+        while !stop.is_cancelled() {
+            let prefetch = self.shared.settings.worker.prefetch;
+            let opened = tokio::select! {
+                () = stop.cancelled() => break,
+                opened = self.shared.ports.queue.consume(prefetch) => opened,
+            };
+            match opened {
+                Ok(consumer) => {
+                    health.works(TAKING);
+                    backoff = Backoff::default();
+                    self.consume(consumer, &stop).await;
+                }
+                Err(error) => {
+                    health.fails(TAKING, &error);
+                    tokio::select! {
+                        () = stop.cancelled() => {}
+                        () = backoff.pause() => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Consumes until `stop` or until the consumer breaks.
+    async fn consume(&self, mut consumer: Box<dyn Consumer>, stop: &CancellationToken) {
+        let most = usize::from(self.shared.settings.worker.concurrency).max(16);
+        loop {
+            let taken = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                taken = consumer.next(most) => taken,
+            };
+            match taken {
+                Ok(deliveries) => self.receive(deliveries).await,
+                Err(error) => return self.shared.health.fails(TAKING, &error),
+            }
+        }
+    }
+
+    /// 1. Passes on what is no message.
+    /// 2. Joins what is in hand already.
+    /// 3. Hears which of the rest are this worker's.
+    /// 4. Passes these on to be scheduled.
+    async fn receive(&self, deliveries: Vec<Delivery>) {
+        let mut messages = Vec::with_capacity(deliveries.len());
+        for Delivery { content, receipt } in deliveries {
+            match content {
+                Content::Message(message) => {
+                    let message = self.canonical(message);
+                    if self.shared.hands.take(&message, receipt) {
+                        messages.push(message);
+                    }
+                }
+                Content::Probe(probe) => self.pass_on(Settlement::Probe(probe, receipt)).await,
+                Content::Malformed(malformed) => {
+                    self.pass_on(Settlement::Malformed(malformed, receipt)).await;
+                }
+            }
+        }
+        if messages.is_empty() {
+            return;
+        }
+        let Shared { ports, id, health, .. } = &*self.shared;
+        let heard = health.until_done("hearing messages", || ports.frontier.hear(id, &messages)).await;
+        let now = UnixMs::now();
+        for (message, heard) in messages.into_iter().zip(heard) {
+            match heard {
+                Heard::Take { attempts, starts, deadline } => {
+                    // The record decides; what a copy of its message says of it may be old.
+                    let message = Message { deadline, ..message };
+                    let Some(spider) = self.shared.spiders.get(&message.crawl.spider) else {
+                        let until = now.plus(UNREADY);
+                        self.let_be(message, Outcome::Deferred { until }).await;
+                        continue;
+                    };
+                    if let Some(until) = store::put_off(&self.shared, &spider) {
+                        self.let_be(message, Outcome::Deferred { until }).await;
+                        continue;
+                    }
+                    let is_expired = message.is_expired(now);
+                    let job = Job { message, attempts, starts, misses: 0, spider };
+                    match is_expired {
+                        true => self.settle(job, Outcome::Expired).await,
+                        false => self.hand_on(job),
+                    }
+                }
+                Heard::SendAgain => self.let_be(message, Outcome::SentAgain).await,
+                Heard::Wait { until } => self.let_be(message, Outcome::Waits { until }).await,
+                Heard::Full => self.let_be(message, Outcome::Skipped(Skip::Limit)).await,
+                // Let go at once: its own message may come at any time, and is not to join it.
+                Heard::Drop => {
+                    let receipts = self.shared.hands.let_go(&claim(&message));
+                    self.pass_on(Settlement::Dropped(receipts)).await;
+                }
+                Heard::Unknown => self.refuse(&message).await,
+            }
+        }
+    }
+
+    /// A message of a stranger's is for the page that its URL stands for; what trawl sent says it already.
+    fn canonical(&self, message: Message) -> Message {
+        if message.is_ours {
+            return message;
+        }
+        match self.shared.spiders.get(&message.crawl.spider) {
+            Some(spider) => Message { url: spider.spider.urls.canonical(message.url), ..message },
+            None => message,
+        }
+    }
+
+    /// Has no record to settle.
+    async fn refuse(&self, message: &Message) {
+        for receipt in self.shared.hands.let_go(&claim(message)) {
+            let reason = format!("there is no crawl {}", message.crawl.id);
+            let malformed = Malformed { text: message.url.to_string(), reason };
+            self.pass_on(Settlement::Malformed(malformed, receipt)).await;
+        }
+    }
+
+    fn hand_on(&self, job: Job) {
+        // Closed only when the worker ends: what it holds is given back.
+        let _ = self.claimed.send(job);
+    }
+
+    async fn let_be(&self, message: Message, outcome: Outcome) {
+        self.pass_on(Settlement::untouched(message, outcome)).await;
+    }
+
+    async fn settle(&self, job: Job, outcome: Outcome) {
+        self.pass_on(Settlement::of(job, outcome)).await;
+    }
+
+    async fn pass_on(&self, settlement: Settlement) {
+        // Closed only when the settler is gone, which ends after this.
+        let _ = self.settle.send(settlement).await;
+    }
+}
