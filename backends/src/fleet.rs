@@ -9,8 +9,8 @@ use trawl_common::names::WorkerId;
 use trawl_common::ports::{Ports, Result};
 use trawl_common::settings::{Settings, SinkSettings};
 
-use crate::rabbitmq::RabbitMq;
-use crate::redis::{self, RedisCache, RedisFrontier, RedisHosts, RedisPages};
+use crate::rabbitmq::{ControlLog, RabbitMq};
+use crate::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts, RedisPages};
 use crate::sinks::Sinks;
 
 /// How long a program waits for servers that start at the same time as it does.
@@ -25,8 +25,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         None => store.clone(),
     };
     redis::warn_of_eviction(&store).await;
-    let frontier = RedisFrontier::new(store.clone(), settings.recovery.patience, settings.redis.dedup)
-        .again_after(settings.adhoc.again);
+    let (frontier, hosts) = records(settings, store.clone())?;
     frontier.check_clock().await?;
     let Settings { rabbitmq, queues, items, .. } = settings;
     let queue = Arc::new(patiently("rabbitmq", || RabbitMq::connect(rabbitmq, queues, items)).await?);
@@ -36,12 +35,21 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     };
     Ok(Ports {
         queue: queue.clone(),
-        frontier: Arc::new(frontier),
-        hosts: Arc::new(RedisHosts::new(store.clone())),
+        frontier,
+        hosts,
         cache: Arc::new(RedisCache::new(cache)),
         pages: Arc::new(RedisPages::new(store)),
         outlets: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue)),
     })
+}
+
+/// The records of URLs and the schedules of hosts, of which what people order is also written to the broker.
+pub fn records(settings: &Settings, store: Link) -> Result<(Arc<RedisFrontier>, Arc<RedisHosts>)> {
+    let log = Arc::new(ControlLog::new(&settings.rabbitmq)?);
+    let hosts = Arc::new(RedisHosts::new(store.clone()).with_log(Arc::clone(&log)));
+    let frontier = RedisFrontier::new(store, settings.recovery.patience, settings.redis.dedup)
+        .again_after(settings.adhoc.again);
+    Ok((Arc::new(frontier.with_log(log, Arc::clone(&hosts))), hosts))
 }
 
 async fn patiently<T, F: Future<Output = Result<T>>>(server: &str, connect: impl Fn() -> F) -> Result<T> {

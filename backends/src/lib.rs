@@ -9,6 +9,7 @@
 //! | `Pages` | [`redis`] | [`embedded`] |
 //! | `Sink` | [`sinks`] | [`sinks`] |
 
+mod control_log;
 pub mod embedded;
 pub mod fleet;
 pub mod rabbitmq;

@@ -30,7 +30,7 @@ fn page(crawl: &CrawlRef, path: &str, kind: Option<&str>, fields: &[Value]) -> P
 }
 
 mod stream {
-    use trawl_backends::rabbitmq::{From, ItemReader, ItemStream, RabbitMq};
+    use trawl_backends::rabbitmq::{From, ItemStream, RabbitMq, StreamReader};
     use trawl_backends::sinks::Stream;
     use trawl_common::ports::{ErrorKind, Sink};
     use trawl_common::settings::{self, Items, Queues};
@@ -47,7 +47,7 @@ mod stream {
     }
 
     /// What is there up to the end, without readers' marks.
-    async fn rest(mut reader: ItemReader) -> Vec<Item> {
+    async fn rest(mut reader: StreamReader) -> Vec<Item> {
         let mut items = Vec::new();
         loop {
             let entry = reader.next().await.unwrap();

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::names::{CrawlId, CrawlRef, SpiderName};
 use crate::outcome::Terminal;
 use crate::time::UnixMs;
 
 /// Where a crawl stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CrawlState {
     /// Scheduled, not yet started.

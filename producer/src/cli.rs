@@ -67,7 +67,13 @@ impl Args {
         let wishes = Wishes { recrawl: self.recrawl, ..Wishes::default() };
         let spider = spider.load(&spider.folder(&settings).with_wishes(wishes), &settings, self.no_file)?;
         let start = Start::of(&spider, &self.sources).map_err(Fail::usage)?;
-        let job = Job { spider: Arc::new(spider), start, limit: self.limit, html: Html::IsAnError };
+        let job = Job {
+            spider: Arc::new(spider),
+            start,
+            limit: self.limit,
+            html: Html::IsAnError,
+            is_new: self.crawl.is_none(),
+        };
         if self.dry_run {
             let report = preview(settings, job, signals.stop(), show).await.map_err(fail)?;
             let found = count(report.counters.found);

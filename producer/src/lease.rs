@@ -26,16 +26,23 @@ struct Shared {
 }
 
 impl Lease {
-    /// Takes the lease for `ttl`: a run that dies blocks the next one for no longer than that.
+    /// Takes the lease for `ttl`: a run that dies blocks the next one for no longer than that. The crawl is new if its id was
+    /// made for this run.
     pub(crate) async fn take(
         frontier: Arc<dyn Frontier>,
         health: Arc<Health>,
         crawl: &CrawlRef,
         terms: Terms,
         ttl: Duration,
+        is_new: bool,
     ) -> Result<Self> {
         let holder = WorkerId::of_this_machine();
-        let opening = || frontier.open(crawl, terms, holder.as_str(), ttl);
+        let opening = || async {
+            match is_new {
+                true => frontier.begin(crawl, terms, holder.as_str(), ttl).await,
+                false => frontier.open(crawl, terms, holder.as_str(), ttl).await,
+            }
+        };
         let discovery = health.patiently("opening the crawl", opening).await?;
         let shared = Arc::new(Shared {
             frontier,

@@ -67,6 +67,8 @@ pub struct Job {
     pub limit: Option<u64>,
     /// What an HTML page among the sources means.
     pub html: Html,
+    /// Whether the crawl's id was made for this run: then nobody has opened it before.
+    pub is_new: bool,
 }
 
 /// What an HTML page among the sources means.
@@ -132,10 +134,12 @@ pub async fn run(
     let (ttl, terms) = (settings.recovery.patience, Terms::of(&job.spider));
     let politeness = settings.politeness.of(&job.spider.politeness);
     let health = Arc::new(Health::default());
+    let is_new = job.is_new;
     let (findings, discovered) =
         discover(Arc::clone(&settings), job, Some((ports, &health)), &progress, stop)?;
     let lease =
-        lease::Lease::take(Arc::clone(&ports.frontier), Arc::clone(&health), crawl, terms, ttl).await?;
+        lease::Lease::take(Arc::clone(&ports.frontier), Arc::clone(&health), crawl, terms, ttl, is_new)
+            .await?;
     let max_backlog = settings.producer.max_backlog.get();
     let backlog = Backlog::of(
         crawl,

@@ -70,6 +70,7 @@ impl Case {
             start: vec![Source::File(source)].into(),
             limit: None,
             html: Html::IsAnError,
+            is_new: true,
         };
         let running = tokio::spawn({
             let (ports, crawl) = (ports.clone(), crawl.clone());

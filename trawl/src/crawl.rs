@@ -169,6 +169,7 @@ impl Args {
             spider: Arc::new(spider),
             limit: self.limit,
             html: Html::IsThePage,
+            is_new: false,
         })
     }
 

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trawl_backends::embedded::Embedded;
+use trawl_backends::fleet;
 use trawl_backends::rabbitmq::RabbitMq;
-use trawl_backends::redis::{self, RedisFrontier, RedisHosts};
+use trawl_backends::redis;
 use trawl_cli::{Fail, Global};
 use trawl_common::crawl::Books;
 use trawl_common::names::CrawlId;
@@ -40,10 +41,9 @@ impl Desk {
 
     async fn of_fleet(settings: Settings) -> Result<Self, Fail> {
         let redis = redis::connect(&settings.redis).await?;
-        let hosts = Arc::new(RedisHosts::new(redis.clone()));
-        let redis = Arc::new(RedisFrontier::new(redis, settings.recovery.patience, settings.redis.dedup));
-        redis.follow_clock().await?;
-        Ok(Self { frontier: redis.clone(), control: redis, hosts, settings, embedded: None })
+        let (frontier, hosts) = fleet::records(&settings, redis)?;
+        frontier.follow_clock().await?;
+        Ok(Self { frontier: frontier.clone(), control: frontier, hosts, settings, embedded: None })
     }
 
     fn of_file(file: &Path, settings: Settings) -> Result<Self, Fail> {

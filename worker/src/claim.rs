@@ -16,8 +16,10 @@ use trawl_common::ports::{Consumer, Content, Delivery, Heard};
 use trawl_common::time::UnixMs;
 
 use crate::Shared;
+use crate::crawls;
 use crate::job::{Job, claim};
 use crate::settlement::Settlement;
+use crate::spiders::Loaded;
 use crate::store;
 
 /// What fails while the queue is away.
@@ -157,7 +159,7 @@ impl Claiming {
                 Heard::Take { attempts, starts, deadline } => {
                     // The record decides; what a copy of its message says of it may be old.
                     let message = Message { deadline, ..message };
-                    let Some(spider) = self.shared.spiders.get(&message.crawl.spider) else {
+                    let Some(spider) = self.spider_for(&message).await else {
                         let until = now.plus(UNREADY);
                         self.let_be(message, Outcome::Deferred { until }).await;
                         continue;
@@ -195,6 +197,13 @@ impl Claiming {
             Some(spider) => Message { url: spider.spider.urls.canonical(message.url), ..message },
             None => message,
         }
+    }
+
+    /// The spider that a message is for, if this worker has it as its crawl needs it.
+    async fn spider_for(&self, message: &Message) -> Option<Arc<Loaded>> {
+        let spider = self.shared.spiders.get(&message.crawl.spider)?;
+        let crawl = crawls::look_up(&self.shared, &message.crawl, &spider).await;
+        crawl.can_be_worked_with(spider.spider.file).then_some(spider)
     }
 
     /// Has no record to settle.

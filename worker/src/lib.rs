@@ -16,6 +16,7 @@ mod barren;
 mod claim;
 #[cfg(feature = "cli")]
 pub mod cli;
+mod crawls;
 mod gather;
 mod intake;
 mod job;
@@ -94,7 +95,7 @@ pub(crate) struct Shared {
     pub(crate) health: Health,
     pub(crate) tally: Tally,
     pub(crate) known: links::Known,
-    pub(crate) crawls: recall::Crawls,
+    pub(crate) crawls: crawls::Crawls,
 }
 
 /// Works until `stop`, by what the files of spiders in `folder` say; then finishes what has begun within
@@ -115,7 +116,7 @@ pub async fn run(
         health: Health::default(),
         tally: Tally::default(),
         known: links::Known::default(),
-        crawls: recall::Crawls::default(),
+        crawls: crawls::Crawls::default(),
         id,
         ports,
         settings,

@@ -33,7 +33,7 @@ use crate::turn::{Turn, turns};
 ///
 /// What follows from the outcome is `settle`'s business.
 pub(crate) async fn process(shared: &Shared, mut job: Job, ticket: Ticket) -> Settlement {
-    let recall = Recall::of(shared, &job.message).await;
+    let recall = Recall::of(shared, &job).await;
     if let Some(skip) = recall.spares() {
         return Settlement::of(job, Outcome::Skipped(skip));
     }

@@ -1,30 +1,18 @@
 //! What is remembered of a URL's page, and what that spares, in a crawl that fetches pages again.
 
-use moka::sync::Cache;
 use trawl_common::item::{Change, Item};
 use trawl_common::message::Message;
-use trawl_common::names::CrawlRef;
 use trawl_common::outcome::{Class, Failure, Outcome, Skip};
-use trawl_common::ports::Response;
+use trawl_common::ports::{Response, Terms};
 use trawl_common::spider::Recrawl;
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 use trawl_common::visited::{self, Validators, Visited};
 
 use crate::Shared;
+use crate::crawls::{self, Crawl};
+use crate::job::Job;
 use crate::remarks::Remark;
-
-/// So many crawls are known at a time.
-const CRAWLS: u64 = 1_000;
-
-/// Whether each crawl fetches pages again, and when it started: that is settled when it is opened.
-pub(crate) struct Crawls(Cache<CrawlRef, (Recrawl, UnixMs)>);
-
-impl Default for Crawls {
-    fn default() -> Self {
-        Self(Cache::new(CRAWLS))
-    }
-}
 
 /// What a job knows of its page before it asks.
 pub(crate) struct Recall {
@@ -36,10 +24,10 @@ pub(crate) struct Recall {
 }
 
 impl Recall {
-    /// What is remembered of a message's page; nothing at no cost, if its crawl fetches each page once.
-    pub(crate) async fn of(shared: &Shared, message: &Message) -> Self {
-        let Message { crawl, url, .. } = message;
-        let (recrawl, start) = terms(shared, crawl).await;
+    /// What is remembered of a job's page; nothing at no cost, if its crawl fetches each page once.
+    pub(crate) async fn of(shared: &Shared, job: &Job) -> Self {
+        let Message { crawl, url, .. } = &job.message;
+        let Crawl { terms: Terms { recrawl, .. }, start } = crawls::look_up(shared, crawl, &job.spider).await;
         if recrawl.is_never() {
             return Self { recrawl, start, last: None };
         }
@@ -108,16 +96,4 @@ impl Recall {
 /// Whether the answer was that there is no such page (RFC 9110 15.5.5 and 15.5.11).
 fn answers_gone(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Failed(Failure { class: Class::Http, status: Some(404 | 410), .. }, _))
-}
-
-async fn terms(shared: &Shared, crawl: &CrawlRef) -> (Recrawl, UnixMs) {
-    if let Some(known) = shared.crawls.0.get(crawl) {
-        return known;
-    }
-    let frontier = &shared.ports.frontier;
-    let recrawl = shared.health.until_done("looking up a crawl", || frontier.terms(crawl)).await.recrawl;
-    let books = shared.health.until_done("looking up a crawl", || frontier.books(&crawl.id)).await;
-    let terms = (recrawl, books.map_or_else(UnixMs::now, |books| books.started));
-    shared.crawls.0.insert(crawl.clone(), terms);
-    terms
 }

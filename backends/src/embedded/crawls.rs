@@ -92,6 +92,8 @@ pub(super) fn find(db: &Connection, crawl: &CrawlRef) -> Result<Option<Crawl>> {
         recrawl: recrawl.parse().map_err(Fault::corrupt)?,
         max_pages: limit(5)?,
         max_per_host: limit(6)?,
+        // Nobody asks: who works here has opened it.
+        file: None,
     };
     let done = row.get::<_, i64>(7)? as u64;
     Ok(Some(Crawl { key: row.get(0)?, status, discovered: row.get(2)?, terms, done, idle: row.get(3)? }))

@@ -50,6 +50,11 @@ impl Frontier for EmbeddedFrontier {
         self.store.call(move |db, memory| transitions::open(db, memory, &crawl, &terms, holder, ttl)).await
     }
 
+    /// The same as to open: a file forgets nothing.
+    async fn begin(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Discovery> {
+        self.open(crawl, terms, holder, ttl).await
+    }
+
     async fn terms(&self, crawl: &CrawlRef) -> Result<Terms> {
         let crawl = crawl.clone();
         self.store

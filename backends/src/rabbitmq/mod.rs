@@ -10,10 +10,12 @@ mod acks;
 pub mod codec;
 mod connection;
 mod consumer;
+mod control_log;
 mod event;
 mod items;
 mod names;
 mod publisher;
+mod stream;
 mod topology;
 
 use std::sync::Arc;
@@ -35,7 +37,9 @@ use trawl_common::ports::{Consumer, Mark, Page, Parked, Probe, Queue, Receipt, R
 use trawl_common::settings::{self, Items, Queues};
 use trawl_common::time::UnixMs;
 
-pub use self::items::{Entry, From, ItemReader, ItemStream};
+pub use self::control_log::ControlLog;
+pub use self::items::ItemStream;
+pub use self::stream::{Entry, From, StreamReader};
 
 /// The queue on RabbitMQ.
 pub struct RabbitMq {
@@ -54,7 +58,7 @@ impl RabbitMq {
         let broker = Arc::new(Broker::new(broker)?);
         let publisher = Publisher::new(Arc::clone(&broker), Topology::Urls(queues.clone()));
         publisher.channel().await?;
-        let stream = Topology::Items(Stream::new(items));
+        let stream = Topology::Stream(Stream::items(items));
         // What settings must mend is said at once; what the broker cannot do just now stops nobody who sends no items.
         publisher
             .declare(&stream)

@@ -22,6 +22,9 @@ pub(super) const EXPIRED: &str = "expired_urls";
 /// Items: the exchange that they are published to, by the spider's name, and the stream that keeps them.
 pub(super) const ITEMS: &str = "items";
 
+/// The stream of what was ordered of crawls and hosts.
+pub(super) const CONTROL: &str = "control";
+
 /// What happens to crawls is told here.
 pub(super) const EVENTS: &str = "events";
 

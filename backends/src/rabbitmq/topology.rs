@@ -16,19 +16,27 @@ use super::names;
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
+/// What the stream `control` keeps: some 400,000 records.
+const CONTROL_BYTES: u64 = 100_000_000;
+
 /// What is declared on a connection before it is used.
 #[derive(Clone)]
 pub(super) enum Topology {
     /// All that URLs and dead letters pass through, and the exchange of events.
     Urls(Queues),
-    /// The stream of items. Apart from the others, as one that has lost its leader (seen on RabbitMQ 3.10, after a kill just
-    /// when it was declared) can be declared no more, and is to stop nobody who sends no items.
-    Items(Stream),
+    /// A stream. Apart from the others, as one that has lost its leader (seen on RabbitMQ 3.10, after a kill just when it was
+    /// declared) can be declared no more, and is to stop nobody who does not need it.
+    Stream(Stream),
 }
 
-/// The stream of items, and how much it keeps: all without a limit.
+/// A stream, and how much it keeps: all without a limit.
 #[derive(Clone, Copy)]
 pub(super) struct Stream {
+    name: &'static str,
+    /// The exchange that it takes everything from, if it has one.
+    exchange: Option<&'static str>,
+    /// What its limits are set by, if a person may set them.
+    settings: Option<&'static str>,
     max_age: Option<Duration>,
     max_bytes: Option<u64>,
 }
@@ -44,7 +52,7 @@ impl Topology {
                 declaring.lines(queues).await?;
                 declaring.exchange(names::EVENTS, ExchangeKind::Topic).await?;
             }
-            Self::Items(stream) => declaring.items(*stream).await?,
+            Self::Stream(stream) => declaring.stream(*stream).await?,
         }
         // Nobody waits on this channel: failing to close it changes nothing.
         let _ = channel.close(200, "declared".into()).await;
@@ -53,8 +61,26 @@ impl Topology {
 }
 
 impl Stream {
-    pub(super) fn new(items: &Items) -> Self {
-        Self { max_age: items.retention, max_bytes: items.max_size.map(|size| size.as_u64()) }
+    /// The items of all crawls.
+    pub(super) fn items(items: &Items) -> Self {
+        Self {
+            name: names::ITEMS,
+            exchange: Some(names::ITEMS),
+            settings: Some("[items]"),
+            max_age: items.retention,
+            max_bytes: items.max_size.map(|size| size.as_u64()),
+        }
+    }
+
+    /// What was ordered of crawls and hosts.
+    pub(super) fn control() -> Self {
+        Self {
+            name: names::CONTROL,
+            exchange: None,
+            settings: None,
+            max_age: None,
+            max_bytes: Some(CONTROL_BYTES),
+        }
     }
 
     fn table(self) -> FieldTable {
@@ -112,12 +138,14 @@ impl Declaring<'_> {
         self.bind(names::EXPIRED, names::EXPIRED_EXCHANGE, names::EXPIRED_KEY).await
     }
 
-    async fn items(&self, stream: Stream) -> Result<()> {
-        self.exchange(names::ITEMS, ExchangeKind::Topic).await?;
-        let table = stream.table();
-        let declared = self.channel.queue_declare(names::ITEMS.into(), durable(), table).await;
-        declared.map_err(|error| conflict("stream", names::ITEMS, "[items]", &error))?;
-        self.bind(names::ITEMS, names::ITEMS, "#").await
+    async fn stream(&self, stream: Stream) -> Result<()> {
+        let declared = self.channel.queue_declare(stream.name.into(), durable(), stream.table()).await;
+        declared.map_err(|error| conflict("stream", stream.name, stream.settings, &error))?;
+        if let Some(exchange) = stream.exchange {
+            self.exchange(exchange, ExchangeKind::Topic).await?;
+            self.bind(stream.name, exchange, "#").await?;
+        }
+        Ok(())
     }
 
     async fn lines(&self, queues: &Queues) -> Result<()> {
@@ -139,12 +167,12 @@ impl Declaring<'_> {
     async fn exchange(&self, name: &str, kind: ExchangeKind) -> Result<()> {
         let options = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
         let declared = self.channel.exchange_declare(name.into(), kind, options, FieldTable::default());
-        declared.await.map_err(|error| conflict("exchange", name, "[queues]", &error))
+        declared.await.map_err(|error| conflict("exchange", name, Some("[queues]"), &error))
     }
 
     async fn queue(&self, name: &str, arguments: Arguments) -> Result<()> {
         let declared = self.channel.queue_declare(name.into(), durable(), arguments.table()).await;
-        declared.map(drop).map_err(|error| conflict("queue", name, "[queues]", &error))
+        declared.map(drop).map_err(|error| conflict("queue", name, Some("[queues]"), &error))
     }
 
     async fn bind(&self, queue: &str, exchange: &str, key: &str) -> Result<()> {
@@ -188,13 +216,15 @@ fn durable() -> QueueDeclareOptions {
     QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() }
 }
 
-fn conflict(what: &str, name: &str, section: &str, error: &lapin::Error) -> Error {
+fn conflict(what: &str, name: &str, section: Option<&str>, error: &lapin::Error) -> Error {
     if !is_precondition_failed(error) {
         return failed(error.clone());
     }
+    let fit =
+        section.map(|section| format!("make the settings in {section} fit it, or ")).unwrap_or_default();
     let way_out = format!(
         "rabbitmq has a {what} {name} with other arguments: {error}; \
-         make the settings in {section} fit it, or empty and delete it, and it is declared anew"
+         {fit}empty and delete it, and it is declared anew"
     );
     Error::new(ErrorKind::Refused, way_out)
 }

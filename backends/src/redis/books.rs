@@ -75,11 +75,17 @@ impl RedisFrontier {
 
     pub(super) async fn read_terms(&self, crawl: &CrawlRef) -> Result<Terms> {
         let mut ask = redis::cmd("HMGET");
-        ask.arg(CrawlKeys::new(crawl).crawl).arg("recrawl").arg("max_pages").arg("max_per_host");
-        let (recrawl, max_pages, max_per_host): (Option<String>, _, _) = self.query(&ask).await?;
+        ask.arg(CrawlKeys::new(crawl).crawl).arg("recrawl").arg("max_pages").arg("max_per_host").arg("file");
+        let (recrawl, max_pages, max_per_host, file): (Option<String>, _, _, Option<String>) =
+            self.query(&ask).await?;
         let recrawl = recrawl.and_then(|text| text.parse().ok()).unwrap_or_default();
         let limit = |text: Option<String>| text?.parse().ok();
-        Ok(Terms { recrawl, max_pages: limit(max_pages), max_per_host: limit(max_per_host) })
+        Ok(Terms {
+            recrawl,
+            max_pages: limit(max_pages),
+            max_per_host: limit(max_per_host),
+            file: file.and_then(|text| text.parse().ok()),
+        })
     }
 
     /// Each counter is a field, `<host> <name>`. They are read in parts: there may be a million hosts.

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use redis::AsyncCommands;
 use tracing::warn;
+use trawl_common::crawl::CrawlState;
 use trawl_common::lane::Lane;
 use trawl_common::letter::Note;
 use trawl_common::message::Message;
@@ -15,6 +16,7 @@ use super::frontier::{BATCH, corrupt as wrong_answer, over};
 use super::keys::CrawlKeys;
 use super::seen::entry;
 use super::{corrupt, failed};
+use crate::control_log::Record;
 
 /// Failed URLs in one page, about.
 const PAGE: usize = 500;
@@ -38,11 +40,13 @@ impl RedisFrontier {
 #[async_trait]
 impl Control for RedisFrontier {
     async fn pause(&self, crawl: &CrawlRef) -> Result<()> {
-        going(crawl, self.command(crawl, "pause").await?)
+        going(crawl, self.command(crawl, "pause").await?)?;
+        self.log(|| Record::status(crawl, CrawlState::Paused)).await
     }
 
     async fn resume(&self, crawl: &CrawlRef) -> Result<()> {
-        going(crawl, self.command(crawl, "resume").await?)
+        going(crawl, self.command(crawl, "resume").await?)?;
+        self.log(|| Record::status(crawl, CrawlState::Running)).await
     }
 
     async fn cancel(&self, crawl: &CrawlRef) -> Result<()> {
@@ -50,6 +54,7 @@ impl Control for RedisFrontier {
         if before.as_deref() != Some("cancelled") {
             going(crawl, before)?;
         }
+        self.log(|| Record::status(crawl, CrawlState::Cancelled)).await?;
         while self.clear_step(crawl).await? > 0 {}
         Ok(())
     }

@@ -1,12 +1,14 @@
 //! The frontier on Redis: records in `T:pending:<crawl>`, books in `T:crawl:<id>`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use moka::sync::Cache as Memory;
 use redis::{FromRedisValue, ScriptInvocation, Value};
 use tokio::sync::Mutex;
-use trawl_common::crawl::{Books, HostBooks};
+use trawl_common::crawl::{Books, CrawlState, HostBooks};
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{
@@ -18,13 +20,18 @@ use trawl_common::url::CanonicalUrl;
 
 use super::hear::Ear;
 use super::keys::{self, CrawlKeys};
+use super::restore::{Past, SecondHome, forgotten};
 use super::scripts::{Clock, Scripts};
 use super::seen::{entry, seen_keys};
 use super::sweep::Round;
-use super::{Link, control, failed};
+use super::{Link, RedisHosts, control, failed};
+use crate::control_log::Record;
+use crate::rabbitmq::ControlLog;
 
 /// Most URLs in one call of a script: Redis does nothing else meanwhile.
 pub(super) const BATCH: usize = 500;
+/// Of so many crawls a process remembers that the index knows them.
+const INDEXED: u64 = 10_000;
 /// How long `failures:<url>` outlives the last failure.
 const FAILURES_TTL: Duration = Duration::from_secs(24 * 3600);
 
@@ -36,6 +43,10 @@ pub struct RedisFrontier {
     /// After how long a URL that others publish may be asked for again.
     pub(super) again: Duration,
     pub(super) round: Mutex<Option<Round>>,
+    /// Where this store learns what it has forgotten.
+    pub(super) second_home: Option<SecondHome>,
+    /// When the index was last told of a crawl that this process works on.
+    pub(super) indexed: Memory<CrawlRef, ()>,
 }
 
 impl RedisFrontier {
@@ -48,13 +59,28 @@ impl RedisFrontier {
     }
 
     pub(super) fn with_clock(redis: Link, clock: Clock, patience: Duration, dedup: Dedup) -> Self {
-        let (scripts, again) = (Scripts::new(clock, dedup), Adhoc::default().again);
-        Self { redis, scripts, patience, again, round: Mutex::default() }
+        Self {
+            redis,
+            scripts: Scripts::new(clock, dedup),
+            patience,
+            again: Adhoc::default().again,
+            round: Mutex::default(),
+            second_home: None,
+            indexed: Memory::builder().max_capacity(INDEXED).time_to_live(patience / 4).build(),
+        }
     }
 
     /// The same, which takes a URL that others publish again after so long.
+    #[must_use]
     pub fn again_after(self, again: Duration) -> Self {
         Self { again, ..self }
+    }
+
+    /// The same, where what is ordered of crawls is also written to `log`, and learnt from there by a store that has lost it,
+    /// as is which hosts are blocked.
+    #[must_use]
+    pub fn with_log(self, log: Arc<ControlLog>, hosts: Arc<RedisHosts>) -> Self {
+        Self { second_home: Some(SecondHome::new(log, hosts)), ..self }
     }
 
     /// How long a worker may hold a record without keeping it.
@@ -62,30 +88,55 @@ impl RedisFrontier {
         self.patience / 4
     }
 
+    /// Takes the lease of a crawl, which is made if it is not known.
     async fn take_lease(
         &self,
         crawl: &CrawlRef,
         terms: Terms,
         holder: &str,
         ttl: Duration,
-        had_it: bool,
+        past: Past,
     ) -> Result<Discovery> {
-        let keys = CrawlKeys::new(crawl);
-        let token = rand::random::<u64>();
         self.claim_id(crawl).await?;
+        let token = rand::random();
+        let opened = match self.try_open(crawl, token, terms, holder, ttl).await? {
+            Some(opened) => opened,
+            None => {
+                self.create(crawl, terms, past).await?;
+                let again = self.try_open(crawl, token, terms, holder, ttl).await?;
+                again.ok_or_else(|| forgotten(crawl))?
+            }
+        };
+        if past != Past::None {
+            // Its limits may be others than before.
+            self.log(|| Record::opened(crawl, opened.terms)).await?;
+        }
+        Ok(opened)
+    }
+
+    /// `None` if the crawl is not known.
+    async fn try_open(
+        &self,
+        crawl: &CrawlRef,
+        token: u64,
+        terms: Terms,
+        holder: &str,
+        ttl: Duration,
+    ) -> Result<Option<Discovery>> {
+        let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.open.prepare_invoke();
         call.key(&keys.leases).key(&keys.crawl);
-        call.arg(token).arg(holder).arg(ttl.as_millis() as u64);
-        call.arg(crawl.id.as_str()).arg(crawl.spider.as_str()).arg(u8::from(had_it));
-        call.arg(terms.recrawl.to_string()).arg(optional(terms.max_pages)).arg(optional(terms.max_per_host));
+        call.arg(token).arg(holder).arg(ttl.as_millis() as u64).arg(crawl.id.as_str());
+        limits(&mut call, terms);
         let answer: Vec<Value> = self.run(&call).await?;
         let text =
             |at: usize| answer.get(at).and_then(|v| String::from_redis_value_ref(v).ok()).unwrap_or_default();
         match text(0).as_str() {
             "ok" => {
-                let recrawl = text(1).parse().unwrap_or_default();
-                Ok(Discovery { crawl: crawl.clone(), token, terms: Terms { recrawl, ..terms } })
+                let recrawl = text(1).parse().map_err(|_| corrupt("open"))?;
+                Ok(Some(Discovery { crawl: crawl.clone(), token, terms: Terms { recrawl, ..terms } }))
             }
+            "unknown" => Ok(None),
             "over" => Err(over(crawl, &text(1))),
             "busy" => Err(busy(&crawl.spider, &text(1), &text(2), text(3).parse().unwrap_or_default())),
             _ => Err(corrupt("open")),
@@ -144,8 +195,12 @@ fn more_of(finish: &Finish) -> String {
 
 #[async_trait]
 impl Frontier for RedisFrontier {
+    async fn begin(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Discovery> {
+        self.take_lease(crawl, terms, holder, ttl, Past::None).await
+    }
+
     async fn open(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Discovery> {
-        self.take_lease(crawl, terms, holder, ttl, false).await
+        self.take_lease(crawl, terms, holder, ttl, Past::Possible).await
     }
 
     async fn terms(&self, crawl: &CrawlRef) -> Result<Terms> {
@@ -153,7 +208,7 @@ impl Frontier for RedisFrontier {
     }
 
     async fn reopen(&self, lost: &Discovery, holder: &str, ttl: Duration) -> Result<Discovery> {
-        self.take_lease(&lost.crawl, lost.terms, holder, ttl, true).await
+        self.take_lease(&lost.crawl, lost.terms, holder, ttl, Past::Certain).await
     }
 
     async fn renew(&self, lease: &Discovery, ttl: Duration) -> Result<()> {
@@ -341,6 +396,7 @@ impl Frontier for RedisFrontier {
     }
 
     async fn announced(&self, crawl: &CrawlRef) -> Result<()> {
+        self.log(|| Record::status(crawl, CrawlState::Finished)).await?;
         self.query(redis::cmd("HSET").arg(CrawlKeys::new(crawl).crawl).arg("announced").arg(1)).await
     }
 
@@ -402,6 +458,11 @@ pub(super) fn by_crawl<'a, T>(
 /// A part of a record that may be absent.
 pub(super) fn optional(part: Option<impl ToString>) -> String {
     part.map_or_else(|| "-".to_owned(), |part| part.to_string())
+}
+
+/// Adds the terms that may change while a crawl runs.
+pub(super) fn limits(call: &mut ScriptInvocation<'_>, terms: Terms) {
+    call.arg(optional(terms.max_pages)).arg(optional(terms.max_per_host)).arg(optional(terms.file));
 }
 
 fn busy(spider: &SpiderName, holder: &str, crawl: &str, left_ms: u64) -> Error {

@@ -14,8 +14,6 @@ use super::seen::{entry, seen_keys};
 const SEND_AGAIN: i64 = -2;
 /// What it says of one whose URL is in other hands, or whose crawl is paused.
 const PUT_ASIDE: i64 = -3;
-/// What it says of one whose crawl there never was.
-const UNKNOWN: i64 = -4;
 /// What it says of one whose crawl has done all that it may.
 const FULL: i64 = -5;
 
@@ -55,13 +53,13 @@ impl RedisFrontier {
         messages: &[&Message],
         ear: Ear,
     ) -> Result<Vec<Heard>> {
+        self.index_now_and_then(crawl).await?;
         let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.hear.prepare_invoke();
         call.key(&keys.crawl);
         seen_keys(&mut call, &keys);
         call.key(&keys.pending).key(&keys.hosts);
-        call.arg(worker.as_str()).arg(crawl.spider.as_str());
-        call.arg(optional(crawl.is_adhoc().then_some(self.again.as_millis())));
+        call.arg(worker.as_str()).arg(optional(crawl.is_adhoc().then_some(self.again.as_millis())));
         call.arg(u8::from(ear == Ear::Keeping));
         call.arg(self.possession().as_millis() as u64);
         for message in messages {
@@ -70,12 +68,17 @@ impl RedisFrontier {
             call.arg(optional(message.deadline.map(|deadline| deadline.0)));
             call.arg(optional(message.referrer.as_ref())).arg(whose(message));
         }
-        let (created, told) = split(self.run(&call).await?)?;
+        let mut told = triples(self.run(&call).await?)?;
+        if told.is_empty() {
+            // What shows no sign of trawl's own programs begins no crawl: a mistake in a crawl's name would never end.
+            if !crawl.is_adhoc() && messages.iter().all(|message| !message.is_ours) {
+                return Ok(vec![Heard::Unknown; messages.len()]);
+            }
+            self.restore(crawl).await?;
+            told = triples(self.run(&call).await?)?;
+        }
         if told.len() != messages.len() {
             return Err(corrupt("hear"));
-        }
-        if created {
-            self.index(crawl).await?;
         }
         Ok(told.into_iter().map(heard).collect())
     }
@@ -93,15 +96,9 @@ fn whose(message: &Message) -> u8 {
 /// What is said of one message: attempts, starts, deadline.
 type Told = (i64, u32, String);
 
-/// The first value of the answer, and the others in threes.
-fn split(answer: redis::Value) -> Result<(bool, Vec<Told>)> {
-    let mut values: Vec<redis::Value> = redis::from_redis_value(answer).map_err(|_| corrupt("hear"))?;
-    if values.is_empty() {
-        return Err(corrupt("hear"));
-    }
-    let threes = redis::Value::Array(values.split_off(1));
-    let created = values[0] == redis::Value::Int(1);
-    Ok((created, redis::from_redis_value(threes).map_err(|_| corrupt("hear"))?))
+/// The answer in threes.
+fn triples(answer: redis::Value) -> Result<Vec<Told>> {
+    redis::from_redis_value(answer).map_err(|_| corrupt("hear"))
 }
 
 fn heard((attempts, starts, deadline): Told) -> Heard {
@@ -109,7 +106,6 @@ fn heard((attempts, starts, deadline): Told) -> Heard {
         Ok(attempts) => Heard::Take { attempts, starts, deadline: deadline.parse().ok().map(UnixMs) },
         Err(_) => match attempts {
             SEND_AGAIN => Heard::SendAgain,
-            UNKNOWN => Heard::Unknown,
             FULL => Heard::Full,
             PUT_ASIDE => Heard::Wait { until: UnixMs(deadline.parse().unwrap_or_default()) },
             _ => Heard::Drop,

@@ -11,6 +11,7 @@ use trawl_common::time::UnixMs;
 
 use super::hosts::RedisHosts;
 use super::keys;
+use crate::control_log::Record;
 
 /// Listed for ever.
 const FOR_EVER: UnixMs = UnixMs(1 << 52);
@@ -33,8 +34,8 @@ impl HostControl for RedisHosts {
     }
 
     async fn block(&self, key: &HostKey) -> Result<()> {
-        self.run::<u8>(self.scripts.block.key(keys::rate_limit(key)).arg(1)).await?;
-        self.list_until(key, FOR_EVER).await
+        self.block_in_store(key).await?;
+        self.write_down(Record::Blocked { host: key.to_string() }).await
     }
 
     async fn unblock(&self, key: &HostKey) -> Result<bool> {
@@ -42,7 +43,23 @@ impl HostControl for RedisHosts {
         let () = self
             .query(redis::cmd("ZADD").arg(keys::HOSTS).arg("XX").arg(UnixMs::now().0).arg(key.as_str()))
             .await?;
+        self.write_down(Record::Unblocked { host: key.to_string() }).await?;
         Ok(was == 1)
+    }
+}
+
+impl RedisHosts {
+    /// Blocks a host in this store alone.
+    pub(super) async fn block_in_store(&self, key: &HostKey) -> Result<()> {
+        self.run::<u8>(self.scripts.block.key(keys::rate_limit(key)).arg(1)).await?;
+        self.list_until(key, FOR_EVER).await
+    }
+
+    async fn write_down(&self, record: Record) -> Result<()> {
+        match &self.log {
+            Some(log) => log.append(&record).await,
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Host schedules, shared by the fleet: `ratelimit:<host>`, and `hosts`, the index of those to list.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,6 +18,7 @@ use trawl_common::url::Origin;
 use super::frontier::corrupt;
 use super::scripts::{Clock, HostScripts};
 use super::{Link, failed, keys};
+use crate::rabbitmq::ControlLog;
 
 /// URLs in one call of a script.
 const BATCH: usize = 500;
@@ -35,6 +37,8 @@ pub struct RedisHosts {
     pub(super) redis: Link,
     pub(super) scripts: HostScripts,
     noted: Memory<HostKey, ()>,
+    /// Where blocks are written down as well.
+    pub(super) log: Option<Arc<ControlLog>>,
 }
 
 impl RedisHosts {
@@ -45,7 +49,13 @@ impl RedisHosts {
 
     pub(super) fn with_clock(redis: Link, clock: Clock) -> Self {
         let noted = Memory::builder().max_capacity(NOTED).time_to_live(NOTED_FOR).build();
-        Self { redis, scripts: HostScripts::new(clock), noted }
+        Self { redis, scripts: HostScripts::new(clock), noted, log: None }
+    }
+
+    /// The same, where blocks are also written to `log`.
+    #[must_use]
+    pub fn with_log(self, log: Arc<ControlLog>) -> Self {
+        Self { log: Some(log), ..self }
     }
 
     pub(super) async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {

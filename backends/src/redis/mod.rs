@@ -18,6 +18,7 @@ mod link;
 mod packing;
 mod pages;
 mod readers;
+mod restore;
 mod robots;
 mod scripts;
 mod seen;

@@ -48,6 +48,7 @@ pub(super) fn pack() -> Script {
 /// Every script of the frontier.
 pub(super) struct Scripts {
     pub(super) time: Script,
+    pub(super) create: Script,
     pub(super) open: Script,
     pub(super) renew: Script,
     pub(super) admit: Script,
@@ -81,6 +82,7 @@ impl Scripts {
         let admission = |body| seeing("#!lua", &[include_str!("scripts/admission.lua"), body].concat());
         Self {
             time: clock.script(),
+            create: plain(include_str!("scripts/create.lua")),
             open: leasing(include_str!("scripts/open.lua")),
             renew: leasing(include_str!("scripts/renew.lua")),
             admit: admission(concat!(include_str!("scripts/leases.lua"), include_str!("scripts/admit.lua"))),

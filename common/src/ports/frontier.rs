@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Result;
 use crate::crawl::{Books, HostBooks};
@@ -15,7 +15,7 @@ use crate::line::Line;
 use crate::message::Message;
 use crate::names::{CrawlId, CrawlRef, WorkerId};
 use crate::outcome::Terminal;
-use crate::spider::{Recrawl, Spider};
+use crate::spider::{FileHash, Recrawl, Spider};
 use crate::time::UnixMs;
 use crate::url::CanonicalUrl;
 
@@ -27,9 +27,13 @@ use crate::url::CanonicalUrl;
 /// admitted = records + done + failed + skipped + expired + cancelled.
 #[async_trait]
 pub trait Frontier: Send + Sync {
+    /// Opens a crawl whose id was made just now, so that nobody can have opened it before; else as [`Frontier::open`].
+    async fn begin(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Discovery>;
+
     /// Opens `crawl` (or continues it) and takes a discovery lease for `ttl`, beside those of others who read sources for the
     /// same crawl. Whether it fetches again what was crawled before is settled when it is opened first, its limits each time.
-    /// A `holder` who opens again has one lease, the last.
+    /// A `holder` who opens again has one lease, the last. A crawl that was opened before and that the store does not know
+    /// any more does not end before all that may still be under way to a worker has arrived.
     ///
     /// Fails with `Busy` while someone has a lease for another crawl of the spider, with `Stale` if the crawl is over.
     async fn open(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Discovery>;
@@ -38,8 +42,7 @@ pub trait Frontier: Send + Sync {
     async fn terms(&self, crawl: &CrawlRef) -> Result<Terms>;
 
     /// Opens a crawl again whose lease this holder had and lost, because it lapsed or because the store forgot
-    /// it. A crawl that the store does not know any more begins anew, and does not end before all that may
-    /// still be under way to a worker has arrived. Fails as [`Frontier::open`].
+    /// it; else as [`Frontier::open`].
     async fn reopen(&self, lost: &Discovery, holder: &str, ttl: Duration) -> Result<Discovery>;
 
     /// Prolongs the lease to `ttl` from now; `Stale` if it has lapsed. A `ttl` of zero gives it back, if it is
@@ -141,14 +144,21 @@ pub struct Discovery {
 }
 
 /// What a crawl is bound to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Terms {
     /// Whether it fetches again what was crawled before: then a URL counts as seen only if this crawl has seen it.
     pub recrawl: Recrawl,
     /// How many pages it has done at most; it skips the rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_pages: Option<NonZeroU64>,
     /// How many URLs of one host it takes at most, of those that pages link to.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_per_host: Option<NonZeroU64>,
+    /// What its spider's file says, if it has one: a worker without that file must not take its URLs. Where who opens a crawl
+    /// is who works on it, it need not be kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileHash>,
 }
 
 impl Terms {
@@ -158,6 +168,7 @@ impl Terms {
             recrawl: spider.recrawl,
             max_pages: spider.max_pages,
             max_per_host: spider.follow.as_ref().and_then(|follow| follow.max_per_host),
+            file: spider.file,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use super::file;
-use super::{Mistake, Spider, Wishes};
+use super::{FileHash, Mistake, Spider, Wishes};
 use crate::names::{InvalidName, SpiderName};
 use crate::settings::{self, Settings, Urls};
 
@@ -133,7 +133,8 @@ impl Folder {
             None => usual,
             Some(text) => {
                 let ready = file::read(usual, text, &environment).ready();
-                ready.map_err(|mistakes| self.mistaken(name, text, mistakes))?
+                let spider = ready.map_err(|mistakes| self.mistaken(name, text, mistakes))?;
+                Spider { file: Some(FileHash::of(text)), ..spider }
             }
         };
         Ok(self.wishes.grant(spider))

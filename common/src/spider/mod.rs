@@ -3,6 +3,7 @@
 
 mod ban;
 pub mod file;
+mod file_hash;
 pub mod folder;
 mod follow;
 mod items;
@@ -16,6 +17,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 
 pub use ban::{Ban, Bans, Then};
+pub use file_hash::{FileHash, InvalidFileHash};
 pub use follow::Follow;
 pub use items::{Field, From, ItemRule, Kind, PageField, Required};
 pub use place::{Mistake, Place, Places, Sited};
@@ -35,6 +37,8 @@ use crate::url::{CanonicalUrl, Host};
 pub struct Spider {
     /// Its name: that of the file, without `.toml`.
     pub name: SpiderName,
+    /// What its file says; `None` if it has none.
+    pub file: Option<FileHash>,
     /// Where it starts.
     pub start: Start,
     /// The domains whose URLs it takes, each with all below it; `*` for any. With none it takes what it starts from, and
@@ -68,6 +72,7 @@ impl Spider {
     pub fn without_file(name: SpiderName, items: &settings::Items) -> Self {
         Self {
             name,
+            file: None,
             start: Start::default(),
             allowed_domains: Vec::new(),
             urls: Urls::default(),

@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::outcome::Skip;
 use crate::time::UnixMs;
 
@@ -11,7 +13,8 @@ use crate::time::UnixMs;
 const SLACK: Duration = Duration::from_secs(300);
 
 /// `recrawl` and `--recrawl`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Recrawl {
     /// Never: a URL is crawled once.
     #[default]
@@ -73,6 +76,19 @@ impl FromStr for Recrawl {
             "always" => Self::Always,
             age => Self::Age(humantime::parse_duration(age).map_err(|_| UnknownRecrawl(age.to_owned()))?),
         })
+    }
+}
+
+impl TryFrom<String> for Recrawl {
+    type Error = UnknownRecrawl;
+    fn try_from(text: String) -> Result<Self, UnknownRecrawl> {
+        text.parse()
+    }
+}
+
+impl From<Recrawl> for String {
+    fn from(recrawl: Recrawl) -> String {
+        recrawl.to_string()
     }
 }
 

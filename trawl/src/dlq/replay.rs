@@ -85,7 +85,9 @@ impl Target {
         let into = successor(desk, &books).await?;
         anstream::eprintln!("crawl {} is {}: its URLs go into crawl {}", from.id, books.status, into.id);
         let holder = WorkerId::of_this_machine();
-        let lease = desk.frontier.open(&into, Terms::default(), holder.as_str(), LEASE).await?;
+        let Terms { file, .. } = desk.frontier.terms(&from).await?;
+        let terms = Terms { file, ..Terms::default() };
+        let lease = desk.frontier.open(&into, terms, holder.as_str(), LEASE).await?;
         Ok(Self { from, into, lease: Some(lease) })
     }
 

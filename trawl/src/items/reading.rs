@@ -4,7 +4,7 @@ use std::io;
 
 use futures::FutureExt;
 use tracing::{debug, warn};
-use trawl_backends::rabbitmq::{Entry, From, ItemReader, ItemStream};
+use trawl_backends::rabbitmq::{Entry, From, ItemStream, StreamReader};
 use trawl_cli::{Fail, Outcome, count};
 use trawl_common::backoff::Backoff;
 use trawl_common::exit::Exit;
@@ -104,7 +104,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Tries until the stream can be read.
-    async fn reopen(&mut self) -> Result<ItemReader, ports::Error> {
+    async fn reopen(&mut self) -> Result<StreamReader, ports::Error> {
         let mut backoff = Backoff::default();
         loop {
             backoff.pause().await;
@@ -116,7 +116,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Begins with the first message if the stream is not the one that was read before.
-    async fn open(&mut self) -> Result<ItemReader, ports::Error> {
+    async fn open(&mut self) -> Result<StreamReader, ports::Error> {
         let reader = self.stream.read(self.from()).await?;
         let end = reader.end();
         if !self.args.follow {
@@ -141,7 +141,7 @@ impl<'a> Reading<'a> {
         self.next.map_or(self.args.from.0, From::Offset)
     }
 
-    async fn read(&mut self, reader: &mut ItemReader) -> Stop {
+    async fn read(&mut self, reader: &mut StreamReader) -> Stop {
         loop {
             if let Err(stop) = self.batch(reader).await {
                 return stop;
@@ -150,7 +150,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Takes what is there, at least one message, and hands it on.
-    async fn batch(&mut self, reader: &mut ItemReader) -> Result<(), Stop> {
+    async fn batch(&mut self, reader: &mut StreamReader) -> Result<(), Stop> {
         if self.is_done() {
             return Err(Stop::Done);
         }

@@ -150,6 +150,7 @@ impl Case {
             start: vec![source].into(),
             limit: None,
             html: Html::IsAnError,
+            is_new: false,
         };
         let crawl = CrawlRef { id: id.parse().unwrap(), spider: SpiderName::default() };
         let settings = Arc::new(self.settings.clone());

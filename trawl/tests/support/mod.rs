@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::collections::HashMap;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -56,19 +55,6 @@ impl Fleet {
     pub(crate) fn worker(&self, settings: &[(&str, &str)]) -> Child {
         let mut command = self.command(&["worker", "--concurrency", "4", "-q"]);
         command.envs(settings.iter().copied()).spawn().unwrap()
-    }
-
-    /// The store of this fleet.
-    pub(crate) async fn redis(&self) -> redis::aio::MultiplexedConnection {
-        let client = redis::Client::open(self.redis.reveal()).unwrap();
-        client.get_multiplexed_async_connection().await.unwrap()
-    }
-
-    /// The records of the crawl's URLs that have not ended.
-    pub(crate) async fn records(&self) -> HashMap<String, String> {
-        let name = &self.name;
-        let key = format!("{{crawled_urls:{name}}}:pending:{name}");
-        redis::cmd("HGETALL").arg(key).query_async(&mut self.redis().await).await.unwrap()
     }
 
     /// What is in the stream.

@@ -1,41 +1,20 @@
--- KEYS: crawl, seen and own (each plain, packed), pending, hosts. ARGV: worker, spider, in a crawl of requests after how many ms
--- a URL may be asked for again (else "-"), whether the worker only keeps what it has (1 or 0), how long it may hold a record in ms, then
--- url, short, lane, depth, deadline, referrer, whose it is (0 a stranger's, 1 of trawl's programs, 2 of these and a request) for
--- each message.
--- Returns whether the crawl is new, then for each message: attempts so far (-1: drop it, -2: send it again, -3: put it
--- aside, -4: there never was such a crawl, -5: it has done all that it may), starts without an end, deadline (or until when it is put aside).
+-- KEYS: crawl, seen and own (each plain, packed), pending, hosts. ARGV: worker, in a crawl of requests after how many ms a URL
+-- may be asked for again (else "-"), whether the worker only keeps what it has (1 or 0), how long it may hold a record in ms,
+-- then url, short, lane, depth, deadline, referrer, whose it is (0 a stranger's, 1 of trawl's programs, 2 of these and a
+-- request) for each message.
+-- Returns nothing if the crawl is not known; else for each message: attempts so far (-1: drop it, -2: send it again, -3: put it
+-- aside, -5: the crawl has done all that it may), starts without an end, deadline (or until when it is put aside).
 -- To one that only keeps: 0 if it still holds it, else -1.
 local now = now_ms()
-local worker, keeps, possession = ARGV[1], ARGV[4] == '1', tonumber(ARGV[5])
+local worker, keeps, possession = ARGV[1], ARGV[3] == '1', tonumber(ARGV[4])
 local state = redis.call('HMGET', KEYS[1], 'status', 'idle', 'barrier')
 local status, idle, recovers = state[1], tonumber(state[2] or 0), state[3]
-local created = not status
-local is_adhoc = ARGV[3] ~= '-'
-local strangers = created and not is_adhoc
-for at = 6, #ARGV, 7 do
-  strangers = strangers and ARGV[at + 6] == '0'
+if not status then
+  return {}
 end
-if strangers then
-  local answer = {0}
-  for at = 6, #ARGV, 7 do
-    answer[#answer + 1] = -4
-    answer[#answer + 1] = 0
-    answer[#answer + 1] = '-'
-  end
-  return answer
-end
-if created then
-  -- Known only from its messages: a program of someone's sends them, or this server has forgotten the crawl.
-  status = 'running'
-  redis.call('HSET', KEYS[1], 'spider', ARGV[2], 'status', status, 'started', int(now), 'discovery', 'unknown',
-    'run', run_id())
-  if not is_adhoc then
-    redis.call('HSET', KEYS[1], 'barrier', int(now), 'pass', 1)
-    recovers = true
-  end
-end
-if is_adhoc and redis.call('HGET', KEYS[1], 'again') ~= ARGV[3] then
-  redis.call('HSET', KEYS[1], 'again', ARGV[3])
+local is_adhoc = ARGV[2] ~= '-'
+if is_adhoc and redis.call('HGET', KEYS[1], 'again') ~= ARGV[2] then
+  redis.call('HSET', KEYS[1], 'again', ARGV[2])
 end
 
 local seen
@@ -107,15 +86,15 @@ local function keep(record, is_new)
 end
 
 local urls = {}
-for at = 6, #ARGV, 7 do
+for at = 5, #ARGV, 7 do
   urls[#urls + 1] = ARGV[at]
 end
 local texts = redis.call('HMGET', KEYS[6], unpack(urls))
-local answer, changed = {created and 1 or 0}, {}
+local answer, changed = {}, {}
 for i, url in ipairs(urls) do
   local record, is_new
   if not is_over(status) then
-    record, is_new = record_of(url, texts[i], 7 * i - 1)
+    record, is_new = record_of(url, texts[i], 7 * i - 2)
   end
   local attempts, starts, deadline = -1, 0, '-'
   if record then

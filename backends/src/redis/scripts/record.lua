@@ -116,6 +116,17 @@ local function is_recrawl(crawl)
   return (redis.call('HGET', crawl, 'recrawl') or 'never') ~= 'never'
 end
 
+-- What a crawl is bound to, but for `recrawl`, which is settled when it is made.
+local function write_terms(crawl, max_pages, max_per_host, file)
+  for term, value in pairs({max_pages = max_pages, max_per_host = max_per_host, file = file}) do
+    if value == '-' then
+      redis.call('HDEL', crawl, term)
+    else
+      redis.call('HSET', crawl, term, value)
+    end
+  end
+end
+
 -- How many more pages a crawl may have done; nil for any number.
 local function room_in(crawl)
   local state = redis.call('HMGET', crawl, 'max_pages', 'done')

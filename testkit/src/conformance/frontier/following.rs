@@ -236,8 +236,12 @@ pub async fn what_a_recrawl_did_not_fetch_stays_as_it_was(frontier: &Arc<dyn Fro
 pub async fn the_terms_of_a_crawl_are_known(frontier: &Arc<dyn Frontier>) -> Result<()> {
     let scene = Scene::new(frontier);
     assert_eq!(frontier.terms(&scene.crawl).await?, Terms::default());
-    let terms =
-        Terms { recrawl: Recrawl::Age(Duration::from_secs(90)), max_pages: limit(7), max_per_host: limit(8) };
+    let terms = Terms {
+        recrawl: Recrawl::Age(Duration::from_secs(90)),
+        max_pages: limit(7),
+        max_per_host: limit(8),
+        file: None,
+    };
     let lease = scene.open_with(terms).await?;
     assert_eq!((lease.terms, frontier.terms(&scene.crawl).await?), (terms, terms));
     let fewer = Terms { max_pages: limit(3), ..Terms::default() };

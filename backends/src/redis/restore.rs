@@ -1,0 +1,143 @@
+//! Crawls that the store does not know: new ones, and those that it has forgotten.
+
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+use tracing::{info, warn};
+use trawl_common::crawl::CrawlState;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{Error, ErrorKind, Result, Terms};
+
+use super::frontier::limits;
+use super::keys::CrawlKeys;
+use super::{RedisFrontier, RedisHosts};
+use crate::control_log::{Logged, LoggedCrawl, Record};
+use crate::rabbitmq::ControlLog;
+
+/// Whether a crawl that the store does not know was ever opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Past {
+    /// It was not: its id was made just now.
+    None,
+    /// It may have been: the log tells.
+    Possible,
+    /// It was: who opens it had it open.
+    Certain,
+}
+
+/// Whether what was admitted to a crawl may be under way, although the store does not know the crawl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UnderWay {
+    Nothing,
+    Perhaps,
+}
+
+/// Where a store learns what it has forgotten, and who is told of blocked hosts then.
+pub(super) struct SecondHome {
+    log: Arc<ControlLog>,
+    hosts: Arc<RedisHosts>,
+    /// One reads it at a time: the others then find what they were looking for.
+    reading: Mutex<()>,
+}
+
+impl SecondHome {
+    pub(super) fn new(log: Arc<ControlLog>, hosts: Arc<RedisHosts>) -> Self {
+        Self { log, hosts, reading: Mutex::default() }
+    }
+}
+
+impl RedisFrontier {
+    /// Writes down what was ordered.
+    pub(super) async fn log(&self, record: impl FnOnce() -> Record) -> Result<()> {
+        match &self.second_home {
+            Some(home) => home.log.append(&record()).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a crawl that is not known, to be opened next.
+    pub(super) async fn create(&self, crawl: &CrawlRef, terms: Terms, past: Past) -> Result<()> {
+        let logged = match past {
+            Past::None => None,
+            Past::Possible | Past::Certain => self.recover(crawl).await?.crawls.remove(crawl),
+        };
+        if logged.is_some() {
+            return Ok(());
+        }
+        self.log(|| Record::opened(crawl, terms)).await?;
+        let under_way = if past == Past::Certain { UnderWay::Perhaps } else { UnderWay::Nothing };
+        let new = LoggedCrawl { terms, status: CrawlState::Running };
+        self.make(crawl, new, "open", under_way).await?;
+        Ok(())
+    }
+
+    /// Makes a crawl that is not known, but of which a message or a worker knows: as the log has it, and if that does not know
+    /// it either, as one without limits that runs.
+    pub(super) async fn restore(&self, crawl: &CrawlRef) -> Result<()> {
+        if self.recover(crawl).await?.crawls.contains_key(crawl) {
+            return Ok(());
+        }
+        let under_way = if crawl.is_adhoc() { UnderWay::Nothing } else { UnderWay::Perhaps };
+        let unknown = LoggedCrawl { terms: Terms::default(), status: CrawlState::Running };
+        if self.make(crawl, unknown, "unknown", under_way).await? && !crawl.is_adhoc() {
+            warn!(crawl = %crawl.id, "a crawl that neither the store nor the log knows goes on without limits");
+        }
+        Ok(())
+    }
+
+    /// Reads the log, and makes anew all of it that the store has forgotten: `crawl`, the others that are not over, and
+    /// blocks of hosts. Returns what the log says.
+    async fn recover(&self, crawl: &CrawlRef) -> Result<Logged> {
+        let Some(SecondHome { log, hosts, reading }) = &self.second_home else {
+            return Ok(Logged::default());
+        };
+        let _turn = reading.lock().await;
+        let logged = log.read().await?;
+        // First: once a crawl is there, its URLs are fetched.
+        for host in &logged.blocked {
+            hosts.block_in_store(host).await?;
+        }
+        for (known, state) in &logged.crawls {
+            if (known == crawl || !state.status.is_over())
+                && self.make(known, *state, "unknown", UnderWay::Perhaps).await?
+            {
+                info!(crawl = %known.id, status = %state.status, "the store had forgotten a crawl: it is restored");
+            }
+        }
+        Ok(logged)
+    }
+
+    /// Makes a crawl, indexed first: what is not in the index is never swept, and does not end. Returns whether it was not known.
+    async fn make(
+        &self,
+        crawl: &CrawlRef,
+        LoggedCrawl { terms, status }: LoggedCrawl,
+        discovery: &str,
+        under_way: UnderWay,
+    ) -> Result<bool> {
+        self.index(crawl).await?;
+        let mut call = self.scripts.create.key(CrawlKeys::new(crawl).crawl);
+        call.arg(crawl.spider.as_str()).arg(status.as_str()).arg(discovery);
+        call.arg(u8::from(under_way == UnderWay::Perhaps)).arg(terms.recrawl.to_string());
+        limits(&mut call, terms);
+        self.run(&call).await
+    }
+
+    /// Enters a crawl that this process works on into the index, if that may have lost it.
+    pub(super) async fn index_now_and_then(&self, crawl: &CrawlRef) -> Result<()> {
+        if !self.indexed.contains_key(crawl) {
+            // A crawl that is not known is not to be listed.
+            let known = redis::cmd("EXISTS").arg(CrawlKeys::new(crawl).crawl).to_owned();
+            if self.query(&known).await? {
+                self.index(crawl).await?;
+                self.indexed.insert(crawl.clone(), ());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// That a crawl is gone that was made just now.
+pub(super) fn forgotten(crawl: &CrawlRef) -> Error {
+    Error::new(ErrorKind::Unavailable, format!("redis has forgotten the crawl {} just now", crawl.id))
+}

@@ -1,0 +1,19 @@
+-- KEYS: crawl. ARGV: spider, status, discovery, whether what was admitted to it may be under way (1 or 0), recrawl, and the
+-- other terms: max_pages, max_per_host, file ("-": none). Makes a crawl that is not known. Returns whether it was not.
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  return 0
+end
+local now = int(now_ms())
+redis.call('HSET', KEYS[1], 'spider', ARGV[1], 'status', ARGV[2], 'started', now, 'discovery', ARGV[3], 'recrawl', ARGV[5],
+  'run', run_id())
+write_terms(KEYS[1], ARGV[6], ARGV[7], ARGV[8])
+if is_over(ARGV[2]) then
+  -- Its end was told when it came.
+  redis.call('HSET', KEYS[1], 'discovery', 'ended', 'ended', now, 'announced', 1)
+elseif ARGV[4] == '1' then
+  redis.call('HSET', KEYS[1], 'barrier', now, 'pass', 1)
+end
+if ARGV[2] == 'paused' then
+  redis.call('HSET', KEYS[1], 'paused_at', now)
+end
+return 1

@@ -1,0 +1,68 @@
+//! Which text of a spider's file is meant, in a few bytes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::url::Fingerprint;
+
+/// The first 64 bits of the SHA-256 of what a spider's file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct FileHash(u64);
+
+impl FileHash {
+    /// That of this text.
+    pub fn of(text: &str) -> Self {
+        Self(Fingerprint::of(text).short() as u64)
+    }
+}
+
+/// A text that is not 16 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not the hash of a spider's file: that has 16 hexadecimal digits")]
+pub struct InvalidFileHash;
+
+impl FromStr for FileHash {
+    type Err = InvalidFileHash;
+    fn from_str(text: &str) -> Result<Self, InvalidFileHash> {
+        let is_hexadecimal = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = u64::from_str_radix(text, 16).ok().filter(|_| is_hexadecimal);
+        number.map(Self).ok_or(InvalidFileHash)
+    }
+}
+
+impl fmt::Display for FileHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl TryFrom<String> for FileHash {
+    type Error = InvalidFileHash;
+    fn try_from(text: String) -> Result<Self, InvalidFileHash> {
+        text.parse()
+    }
+}
+
+impl From<FileHash> for String {
+    fn from(hash: FileHash) -> String {
+        hash.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_read_as_it_is_written() {
+        let hash = FileHash::of("max_pages = 7");
+        assert_eq!(hash.to_string().parse(), Ok(hash));
+        assert_ne!(FileHash::of("max_pages = 8"), hash);
+        for bad in ["", "+123456789abcdef", "0123456789abcdef0", "0123456789abcdeg"] {
+            assert_eq!(bad.parse::<FileHash>(), Err(InvalidFileHash), "{bad}");
+        }
+    }
+}
