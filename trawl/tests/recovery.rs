@@ -1,4 +1,4 @@
-//! What a crawl is must outlive what knew it.
+//! What was ordered of a crawl outlives the store that carries it out, and no end comes early.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -6,15 +6,23 @@ mod support;
 
 use std::collections::HashMap;
 use std::fs;
+use std::path::Path;
 
 use redis::aio::MultiplexedConnection;
+use serde_json::Value;
 use support::{Fleet, LIMIT, ends_well};
+use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
 
 async fn store(fleet: &Fleet) -> MultiplexedConnection {
     let client = redis::Client::open(fleet.redis.reveal()).unwrap();
     client.get_multiplexed_async_connection().await.unwrap()
+}
+
+/// Takes from the store all that it has.
+async fn empty(fleet: &Fleet) {
+    let () = redis::cmd("FLUSHDB").query_async(&mut store(fleet).await).await.unwrap();
 }
 
 /// The records of the crawl's URLs that have not ended.
@@ -24,27 +32,212 @@ async fn records(fleet: &Fleet) -> HashMap<String, String> {
     redis::cmd("HGETALL").arg(key).query_async(&mut store(fleet).await).await.unwrap()
 }
 
+/// Waits until so many of the crawl's records are in one of `states`.
+async fn records_become(fleet: &Fleet, count: usize, states: &[char]) {
+    let waiting = async {
+        while records(fleet).await.values().filter(|record| record.starts_with(states)).count() != count {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LIMIT, waiting).await.expect("the records change so");
+}
+
+/// Writes a list of the site's first pages, to be read by a producer.
+fn list(fleet: &Fleet, site: &Site, pages: usize) {
+    let list: String = (0..pages).map(|number| site.page(number) + "\n").collect();
+    fs::write(fleet.folder.path().join("list.txt"), list).unwrap();
+}
+
+/// Writes the file of the crawl's spider.
+fn spider(fleet: &Fleet, text: &str) {
+    write_spider(&fleet.folder.path().join("spiders"), &fleet.name, text);
+}
+
+fn write_spider(folder: &Path, name: &str, text: &str) {
+    fs::create_dir_all(folder).unwrap();
+    fs::write(folder.join(format!("{name}.toml")), text).unwrap();
+}
+
+/// Runs a command that must succeed.
+async fn succeeds(mut command: Command) {
+    let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Admits what the list says, and does not wait for it.
+async fn produce(fleet: &Fleet) {
+    let (spider, crawl) = (format!("--spider={}", fleet.name), format!("--crawl={}", fleet.name));
+    succeeds(fleet.command(&["producer", "list.txt", &spider, &crawl, "-q"])).await;
+}
+
+/// The crawl's state, once the store knows the crawl.
+async fn books(fleet: &Fleet) -> Value {
+    let known = async {
+        loop {
+            let output = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
+            if output.status.success() {
+                return serde_json::from_slice(&output.stdout).unwrap();
+            }
+        }
+    };
+    timeout(LIMIT, known).await.expect("the crawl is known again")
+}
+
+/// Waits for the crawl's end.
+async fn end(fleet: &Fleet) -> Value {
+    books(fleet).await;
+    timeout(LIMIT, fleet.command(&["wait", &fleet.name, "-q"]).output()).await.unwrap().unwrap();
+    books(fleet).await
+}
+
+fn pages_asked(site: &Site) -> usize {
+    site.log().iter().filter(|(path, _)| path.starts_with("/page/")).map(|(_, asked)| asked).sum()
+}
+
 #[tokio::test]
 async fn what_is_delivered_is_claimed_however_busy_the_worker_is() {
     let fleet = Fleet::new().await;
     let site = Site::serve(60).await;
     site.hold_after(0);
-    let list: String = (0..60).map(|number| site.page(number) + "\n").collect();
-    fs::write(fleet.folder.path().join("list.txt"), list).unwrap();
-    let mut producer = fleet.producer("list.txt").spawn().unwrap();
+    list(&fleet, &site, 60);
+    produce(&fleet).await;
     let worker = fleet.worker(&[]);
-    let all_claimed = async {
-        loop {
-            let records = records(&fleet).await;
-            let claimed = records.values().filter(|record| record.starts_with(['h', 'f'])).count();
-            if claimed == 60 {
-                return;
-            }
-            tokio::task::yield_now().await;
-        }
-    };
-    timeout(LIMIT, all_claimed).await.expect("four are being fetched, and all are claimed");
+    // Four are being fetched, and wait.
+    records_become(&fleet, 60, &['h', 'f']).await;
     site.answer_all();
-    assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(0));
+    assert_eq!(end(&fleet).await["done"], 60);
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_page_limit_holds_in_a_store_that_was_emptied() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(60).await;
+    spider(&fleet, "max_pages = 10\n");
+    list(&fleet, &site, 60);
+    site.hold_after(6);
+    produce(&fleet).await;
+    let worker = fleet.worker(&[]);
+    timeout(LIMIT, site.asked_for(10)).await.unwrap();
+    empty(&fleet).await;
+    site.answer_all();
+    let books = end(&fleet).await;
+    assert_eq!((&books["status"], &books["done"]), (&"finished".into(), &10.into()), "{books}");
+    // What was done before, and what was under way, may count once more.
+    assert!(pages_asked(&site) <= 20, "{:?}", site.log());
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_cancelled_crawl_stays_cancelled_in_a_store_that_was_emptied() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(30).await;
+    list(&fleet, &site, 30);
+    produce(&fleet).await;
+    succeeds(fleet.command(&["cancel", &fleet.name])).await;
+    empty(&fleet).await;
+    let worker = fleet.worker(&[]);
+    assert_eq!(books(&fleet).await["status"], "cancelled");
+    ends_well(worker).await;
+    assert_eq!(pages_asked(&site), 0);
+}
+
+#[tokio::test]
+async fn a_paused_crawl_stays_paused_in_a_store_that_was_emptied_and_goes_on_when_it_is_told_to() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(30).await;
+    list(&fleet, &site, 30);
+    produce(&fleet).await;
+    succeeds(fleet.command(&["pause", &fleet.name])).await;
+    empty(&fleet).await;
+    let worker = fleet.worker(&[]);
+    assert_eq!(books(&fleet).await["status"], "paused");
+    records_become(&fleet, 30, &['q', 'n', 'p']).await;
+    assert_eq!(pages_asked(&site), 0);
+    succeeds(fleet.command(&["resume", &fleet.name])).await;
+    // It ends when what waits on the longest rung has come back, which the store has to take for all that is left.
+    timeout(LIMIT, async { while books(&fleet).await["done"] != 30 {} }).await.expect("all is fetched");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_blocked_host_stays_blocked_in_a_store_that_was_emptied() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(10).await;
+    list(&fleet, &site, 10);
+    produce(&fleet).await;
+    succeeds(fleet.command(&["hosts", "block", &site.origin])).await;
+    empty(&fleet).await;
+    let worker = fleet.worker(&[]);
+    assert_eq!(end(&fleet).await["skipped"], 10);
+    assert_eq!(pages_asked(&site), 0);
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_crawl_that_was_forgotten_while_its_last_pages_were_fetched_ends() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(4).await;
+    site.hold_after(0);
+    list(&fleet, &site, 4);
+    produce(&fleet).await;
+    let worker = fleet.worker(&[]);
+    timeout(LIMIT, site.asked_for(4)).await.unwrap();
+    empty(&fleet).await;
+    site.answer_all();
+    let books = end(&fleet).await;
+    assert_eq!((&books["status"], &books["done"]), (&"finished".into(), &4.into()), "{books}");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_forgotten_crawl_that_is_opened_once_more_waits_for_what_is_on_the_ladder() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(1).await;
+    fs::write(fleet.folder.path().join("list.txt"), format!("{}/broken\n", site.origin)).unwrap();
+    let settings = [("TRAWL__RETRY__BACKOFF", "8s"), ("TRAWL__RETRY__MAX", "1")];
+    produce(&fleet).await;
+    let mut worker = fleet.worker(&settings);
+    records_become(&fleet, 1, &['p']).await;
+    worker.kill().await.unwrap();
+    empty(&fleet).await;
+    list(&fleet, &site, 1);
+    produce(&fleet).await;
+    let worker = fleet.worker(&settings);
+    let books = end(&fleet).await;
+    assert_eq!((&books["done"], &books["failed"]), (&1.into(), &1.into()), "{books}");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_crawl_that_the_index_has_lost_is_listed_again_and_ends() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(8).await;
+    site.hold_after(2);
+    list(&fleet, &site, 8);
+    produce(&fleet).await;
+    let worker = fleet.worker(&[]);
+    timeout(LIMIT, site.asked_for(6)).await.unwrap();
+    let () = redis::cmd("DEL").arg("crawls").query_async(&mut store(&fleet).await).await.unwrap();
+    assert_eq!(books(&fleet).await["status"], "running");
+    site.answer_all();
+    assert_eq!(end(&fleet).await["done"], 8);
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_worker_without_the_spiders_file_leaves_its_urls_to_those_who_have_it() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(5).await;
+    spider(&fleet, "[fields]\nheading = { css = 'title' }\n");
+    list(&fleet, &site, 5);
+    produce(&fleet).await;
+    let elsewhere = fleet.worker(&[("TRAWL__SPIDERS_DIR", "elsewhere")]);
+    records_become(&fleet, 5, &['p']).await;
+    assert_eq!(pages_asked(&site), 0);
+    ends_well(elsewhere).await;
+    let worker = fleet.worker(&[]);
+    assert_eq!(end(&fleet).await["done"], 5);
+    assert!(fleet.items().await.iter().all(|item| item["fields"]["heading"].is_string()));
     ends_well(worker).await;
 }

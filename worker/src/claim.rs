@@ -25,8 +25,8 @@ use crate::store;
 /// What fails while the queue is away.
 const TAKING: &str = "taking messages";
 
-/// How long URLs wait whose spider's file cannot be used.
-const UNREADY: Duration = Duration::from_secs(30);
+/// How long URLs wait whose spider's file cannot be used, or is not here: another worker may have it.
+const UNREADY: Duration = Duration::from_secs(10);
 
 /// Takes messages and claims their URLs.
 pub(crate) struct Claiming {
