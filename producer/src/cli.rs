@@ -67,13 +67,8 @@ impl Args {
         let wishes = Wishes { recrawl: self.recrawl, ..Wishes::default() };
         let spider = spider.load(&spider.folder(&settings).with_wishes(wishes), &settings, self.no_file)?;
         let start = Start::of(&spider, &self.sources).map_err(Fail::usage)?;
-        let job = Job {
-            spider: Arc::new(spider),
-            start,
-            limit: self.limit,
-            html: Html::IsAnError,
-            is_new: self.crawl.is_none(),
-        };
+        let job =
+            Job { spider: Arc::new(spider), start, limit: self.limit, html: Html::IsAnError, is_new: false };
         if self.dry_run {
             let report = preview(settings, job, signals.stop(), show).await.map_err(fail)?;
             let found = count(report.counters.found);
@@ -89,7 +84,11 @@ impl Args {
             connected = fleet::connect(&settings, &id) => connected?,
         };
         match self.beginning(&*ports.frontier, &settings, &job.spider).await? {
-            Beginning::For(crawl) => self.produce(&ports, &settings, job, &crawl, &signals).await,
+            Beginning::New(crawl) => {
+                let job = Job { is_new: true, ..job };
+                self.produce(&ports, &settings, job, &crawl, &signals).await
+            }
+            Beginning::Known(crawl) => self.produce(&ports, &settings, job, &crawl, &signals).await,
             Beginning::Not(running) => Ok(leave_alone(&running)),
         }
     }
@@ -107,7 +106,7 @@ impl Args {
                 let told = format!("{id} is for what others publish, and never ends: choose another crawl");
                 return Err(Fail::usage(told));
             }
-            return Ok(Beginning::For(crawl));
+            return Ok(Beginning::Known(crawl));
         }
         let wish = self.if_running.or(settings.producer.if_running);
         Ok(running::beginning(frontier, &spider.name, spider.recrawl, wish).await?)

@@ -14,8 +14,10 @@ use crate::workload::whole;
 /// What a run is to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Beginning {
-    /// Read the sources for this crawl.
-    For(CrawlRef),
+    /// Read the sources for this crawl, whose id was made just now.
+    New(CrawlRef),
+    /// Read the sources for this crawl, which somebody may have opened before.
+    Known(CrawlRef),
     /// Nothing, as this crawl is not over.
     Not(Books),
 }
@@ -31,9 +33,9 @@ pub(crate) async fn beginning(
     let usual = if recrawl.is_never() { IfRunning::Start } else { IfRunning::Exit };
     Ok(match (running(frontier, spider).await?, wish.unwrap_or(usual)) {
         (Some(books), IfRunning::Exit) => Beginning::Not(books),
-        (Some(books), IfRunning::Join) => Beginning::For(books.crawl_ref()),
+        (Some(books), IfRunning::Join) => Beginning::Known(books.crawl_ref()),
         (_, IfRunning::Start) | (None, _) => {
-            Beginning::For(CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: spider.clone() })
+            Beginning::New(CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: spider.clone() })
         }
     })
 }
@@ -77,7 +79,7 @@ mod tests {
         let (frontier, spider) = (engine.frontier(), named("first").spider);
         let begin = |recrawl, wish| beginning(&*frontier, &spider, recrawl, wish);
         let is_new =
-            |beginning: &Beginning| matches!(beginning, Beginning::For(crawl) if *crawl != named("first"));
+            |beginning: &Beginning| matches!(beginning, Beginning::New(crawl) if *crawl != named("first"));
         assert!(is_new(&begin(Recrawl::Always, None).await.unwrap()));
 
         let lease = frontier.open(&named("first"), Terms::default(), "producer", LONG).await.unwrap();
@@ -87,7 +89,7 @@ mod tests {
         assert!(is_new(&begin(Recrawl::Always, Some(IfRunning::Start)).await.unwrap()));
         assert!(matches!(begin(Recrawl::Never, Some(IfRunning::Exit)).await.unwrap(), Beginning::Not(_)));
         let joined = begin(Recrawl::Always, Some(IfRunning::Join)).await.unwrap();
-        assert_eq!(joined, Beginning::For(named("first")));
+        assert_eq!(joined, Beginning::Known(named("first")));
         let other = beginning(&*frontier, &"news".parse().unwrap(), Recrawl::Always, None).await.unwrap();
         assert!(is_new(&other), "another spider's crawl is none of its business");
 

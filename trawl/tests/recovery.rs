@@ -100,12 +100,12 @@ async fn what_is_delivered_is_claimed_however_busy_the_worker_is() {
     let site = Site::serve(60).await;
     site.hold_after(0);
     list(&fleet, &site, 60);
-    produce(&fleet).await;
+    let mut producer = fleet.producer("list.txt").spawn().unwrap();
     let worker = fleet.worker(&[]);
     // Four are being fetched, and wait.
     records_become(&fleet, 60, &['h', 'f']).await;
     site.answer_all();
-    assert_eq!(end(&fleet).await["done"], 60);
+    assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(0));
     ends_well(worker).await;
 }
 
