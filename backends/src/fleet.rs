@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{info, warn};
 use trawl_common::names::WorkerId;
-use trawl_common::ports::{Ports, Result};
+use trawl_common::ports::{Error, ErrorKind, Ports, Result};
 use trawl_common::settings::{Settings, SinkSettings};
 
 use crate::rabbitmq::{ControlLog, RabbitMq};
@@ -19,6 +19,10 @@ const STARTUP: Duration = Duration::from_secs(90);
 /// Connects to both servers, trying again with back-off until they are up or a minute and a half has
 /// passed. What the servers refuse (a password, a queue with other arguments) fails at once.
 pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
+    let broker = settings
+        .rabbitmq
+        .noticing(settings.recovery.patience)
+        .map_err(|unnoticed| Error::new(ErrorKind::Refused, unnoticed))?;
     let store = patiently("redis", || redis::connect(&settings.redis)).await?;
     let cache = match settings.cache_server() {
         Some(server) => patiently("cache", || redis::connect(&server)).await?,
@@ -27,8 +31,8 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     redis::warn_of_eviction(&store).await;
     let (frontier, hosts) = records(settings, store.clone())?;
     frontier.check_clock().await?;
-    let Settings { rabbitmq, queues, items, .. } = settings;
-    let queue = Arc::new(patiently("rabbitmq", || RabbitMq::connect(rabbitmq, queues, items)).await?);
+    let Settings { queues, items, .. } = settings;
+    let queue = Arc::new(patiently("rabbitmq", || RabbitMq::connect(&broker, queues, items)).await?);
     let sinks = match &settings.sinks[..] {
         [] => vec![SinkSettings::Stream],
         named => named.to_vec(),

@@ -15,7 +15,7 @@ use crate::tls::{self, Authority};
 
 /// Within this time a node accepts a connection, or counts as away.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Seconds: a node that is silent for two of these is gone. A URL may say otherwise: `?heartbeat=5`.
+/// Seconds: a node that is silent for two of these is gone. A worker's URL always names its own (`RabbitMq::noticing`).
 const HEARTBEAT: u16 = 10;
 
 /// Where the broker's nodes are, and whom to trust.

@@ -3,6 +3,7 @@
 mod adhoc;
 mod check;
 mod dedup;
+mod heartbeat;
 mod load;
 mod network;
 mod node;
@@ -22,6 +23,7 @@ use std::time::Duration;
 pub use adhoc::Adhoc;
 use bytesize::ByteSize;
 pub use dedup::Dedup;
+pub use heartbeat::Unnoticed;
 pub use load::{Invalid, Source};
 pub use network::{Network, NoNetwork};
 pub use node::{NoNode, Node};

@@ -1,0 +1,92 @@
+//! How soon RabbitMQ notices that a program has stopped.
+//!
+//! What was delivered to a worker that stopped comes to another once the broker has closed its connection. Recovery takes it
+//! that this has happened within `recovery.patience`: a crawl would else end before its last URLs.
+
+use std::time::Duration;
+
+use url::Url;
+
+use super::{RabbitMq, ServerUrl};
+
+/// The heartbeat where the URL names none, at most, in seconds.
+const LONGEST: u64 = 10;
+
+/// The broker closes a connection after two heartbeats without a sign, and looks once in each.
+const NOTICED_AFTER: u32 = 3;
+
+/// Why a fleet could not recover what a stopped worker holds.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unnoticed {
+    /// The broker notices too late.
+    #[error(
+        "recovery.patience is {}, and rabbitmq notices a stopped worker only after {} (three heartbeats of {heartbeat} s): \
+         make it at least that{}",
+        humantime::format_duration(*.patience),
+        humantime::format_duration(NOTICED_AFTER * Duration::from_secs(*.heartbeat)),
+        if *.heartbeat > 1 { ", or the heartbeat in rabbitmq.url shorter (`?heartbeat=1`)" } else { "" }
+    )]
+    TooLate {
+        /// What the settings say.
+        patience: Duration,
+        /// In seconds.
+        heartbeat: u64,
+    },
+    /// It never does.
+    #[error("rabbitmq.url has `heartbeat=0`: rabbitmq would never notice that a worker has stopped")]
+    Never,
+}
+
+impl RabbitMq {
+    /// The same, where the broker notices within `patience` that a program has stopped: the URL names a heartbeat.
+    ///
+    /// # Errors
+    /// When it names one that is too long for that, or none is short enough.
+    pub fn noticing(&self, patience: Duration) -> Result<Self, Unnoticed> {
+        let Ok(mut url) = Url::parse(self.url.reveal()) else { return Ok(self.clone()) };
+        let named = url.query_pairs().find(|(name, _)| name == "heartbeat");
+        let heartbeat = match named.and_then(|(_, seconds)| seconds.parse().ok()) {
+            Some(0) => return Err(Unnoticed::Never),
+            Some(named) => named,
+            None => {
+                let fitting = (patience.as_secs() / u64::from(2 * NOTICED_AFTER)).clamp(1, LONGEST);
+                url.query_pairs_mut().append_pair("heartbeat", &fitting.to_string());
+                fitting
+            }
+        };
+        if NOTICED_AFTER * Duration::from_secs(heartbeat) > patience {
+            return Err(Unnoticed::TooLate { patience, heartbeat });
+        }
+        Ok(Self { url: ServerUrl::new(url), ..self.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heartbeat(url: &str, patience: u64) -> Result<String, Unnoticed> {
+        let broker = RabbitMq { url: ServerUrl::new(url), ..RabbitMq::default() };
+        Ok(broker.noticing(Duration::from_secs(patience))?.url.reveal().to_owned())
+    }
+
+    #[test]
+    fn a_connection_has_a_heartbeat_that_fits_the_patience() {
+        let named = |patience| heartbeat("amqp://a:b@mq:5672/%2f", patience).unwrap();
+        assert_eq!(named(60), "amqp://a:b@mq:5672/%2f?heartbeat=10");
+        assert_eq!(named(600), "amqp://a:b@mq:5672/%2f?heartbeat=10");
+        assert_eq!(named(3), "amqp://a:b@mq:5672/%2f?heartbeat=1");
+        let own = "amqp://mq/?heartbeat=20";
+        assert_eq!(heartbeat(own, 60).unwrap(), own);
+    }
+
+    #[test]
+    fn a_patience_that_ends_before_the_broker_notices_is_refused() {
+        let error = |url, patience| heartbeat(url, patience).unwrap_err().to_string();
+        let told = error("amqp://mq", 2);
+        assert!(told.contains("recovery.patience is 2s") && told.contains("after 3s"), "{told}");
+        let told = error("amqp://mq?heartbeat=30", 60);
+        assert!(told.contains("after 1m 30s") && told.contains("heartbeat=1"), "{told}");
+        assert!(error("amqp://mq?heartbeat=0", 60).contains("never"));
+    }
+}
