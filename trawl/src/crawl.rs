@@ -102,6 +102,10 @@ impl Args {
                 "--out takes files, not {scheme}:// addresses: name a server in [[sinks]] of the spider or of trawl.toml"
             )));
         }
+        let outs = self.out.iter().cloned().map(SinkSettings::of_path);
+        if let Some(what) = outs.filter_map(|out| out.check().err()).next() {
+            return Err(Fail::usage(format!("--out: {what}")));
+        }
         if self.json && self.out.iter().any(|out| out.as_os_str() == "-") {
             return Err(Fail::usage(
                 "--json and --out - both write to standard output: leave one of them out",

@@ -175,7 +175,11 @@ fn state(host: &HostState, now: UnixMs) -> (String, AnsiColor) {
     match (host.blocked, &host.backoff) {
         (Some(_), _) => ("blocked".to_owned(), AnsiColor::Red),
         (None, Some(HostBackoff { until, status, .. })) if *until > now => {
-            (format!("left alone for {}: answered {status}", wait(*until, now)), AnsiColor::Yellow)
+            let why = match status {
+                0 => "a redirect that its spider takes for a ban".to_owned(),
+                status => format!("answered {status}"),
+            };
+            (format!("left alone for {}: {why}", wait(*until, now)), AnsiColor::Yellow)
         }
         _ => ("ok".to_owned(), AnsiColor::Green),
     }

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::sinks::check_path;
-use super::{Folder, Lines, ServerUrl, Settings, SinkSettings};
+use super::{ServerUrl, Settings};
 
 /// Everything that is wrong, each with the key that it is about.
 pub(super) fn check(settings: &Settings) -> Vec<(&'static str, String)> {
@@ -16,8 +15,8 @@ pub(super) fn check(settings: &Settings) -> Vec<(&'static str, String)> {
     servers(settings, &mut refuse);
     links(settings, &mut refuse);
     limits(settings, &mut refuse);
-    for path in settings.sinks.iter().filter_map(path) {
-        if let Err(what) = check_path(&path) {
+    for sink in &settings.sinks {
+        if let Err(what) = sink.check() {
             refuse(true, "sinks", &what);
         }
     }
@@ -64,13 +63,4 @@ fn limits(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str)
     refuse(impatient, "recovery.patience", "must be at least 1s: less would take what is slow for lost");
     refuse(queues.bulk.ttl.is_zero(), "queues.bulk.ttl", "must be more than nothing");
     refuse(queues.priority.ttl.is_zero(), "queues.priority.ttl", "must be more than nothing");
-}
-
-fn path(sink: &SinkSettings) -> Option<String> {
-    match sink {
-        SinkSettings::Jsonl(Lines { path, .. }) | SinkSettings::Csv(Lines { path, .. }) => Some(path),
-        SinkSettings::Parquet(Folder { path, .. }) | SinkSettings::Warc(Folder { path, .. }) => Some(path),
-        SinkSettings::Stream | SinkSettings::Postgres { .. } => None,
-    }
-    .map(|path| path.to_string_lossy().into_owned())
 }

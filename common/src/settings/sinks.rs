@@ -52,6 +52,19 @@ impl SinkSettings {
     }
 }
 
+impl SinkSettings {
+    /// That nothing in its path looks as if it stood for something and does not.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Jsonl(Lines { path, .. }) | Self::Csv(Lines { path, .. }) => check_path(&path.to_string_lossy()),
+            Self::Parquet(Folder { path, .. }) | Self::Warc(Folder { path, .. }) => {
+                check_path(&path.to_string_lossy())
+            }
+            Self::Stream | Self::Postgres { .. } => Ok(()),
+        }
+    }
+}
+
 /// What is wrong with the path of a sink: `{...}` that stands for nothing.
 pub(crate) fn check_path(path: &str) -> Result<(), String> {
     const KNOWN: [&str; 2] = ["{spider}", "{worker}"];
