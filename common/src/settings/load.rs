@@ -267,6 +267,8 @@ impl<'a> Layers<'a> {
 mod tests {
     use std::time::Duration;
 
+    use proptest::prelude::*;
+
     use super::*;
     use crate::rate::Rate;
     use crate::settings::SinkSettings;
@@ -488,5 +490,38 @@ mod tests {
         let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../trawl.toml");
         let source = Source { file: Some(shipped.into()), ..Source::default() };
         assert_eq!(source.load().unwrap(), Settings::default());
+    }
+
+    fn merged(text: &str) -> Result<Settings, Vec<Mistake>> {
+        Source::default().merge(text)
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_has_mistakes_at_places_within_it(text in "(\\PC|\n|[\\[\\]={}'\"]){0,80}") {
+            for mistake in merged(&text).err().into_iter().flatten() {
+                let place = mistake.place.unwrap();
+                let line = text.split('\n').nth(place.line as usize - 1);
+                prop_assert!(line.is_some_and(|line| place.column as usize <= line.chars().count() + 1), "{:?}", mistake);
+            }
+        }
+
+        #[test]
+        fn an_unknown_key_in_any_table_is_the_one_mistake(table in prop::sample::select(tables()), key in "[a-z]{3,8}_zz") {
+            let found = merged(&format!("[{table}]\n{key} = 1")).unwrap_err();
+            prop_assert_eq!(found.len(), 1, "{:#?}", found);
+            prop_assert_eq!(found[0].place.unwrap().line, 2);
+            prop_assert!(found[0].what.starts_with(&format!("there is no key `{table}.{key}`")), "{:?}", found);
+        }
+    }
+
+    /// The tables whose keys are settings.
+    fn tables() -> Vec<&'static str> {
+        include_str!("../../../trawl.toml")
+            .lines()
+            .filter_map(|line| line.strip_prefix('[')?.split_once(']'))
+            .map(|(table, _)| table)
+            .filter(|table| !table.starts_with('[') && *table != "items.fields")
+            .collect()
     }
 }

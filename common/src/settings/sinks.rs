@@ -56,7 +56,9 @@ impl SinkSettings {
     /// That nothing in its path looks as if it stood for something and does not.
     pub fn check(&self) -> Result<(), String> {
         match self {
-            Self::Jsonl(Lines { path, .. }) | Self::Csv(Lines { path, .. }) => check_path(&path.to_string_lossy()),
+            Self::Jsonl(Lines { path, .. }) | Self::Csv(Lines { path, .. }) => {
+                check_path(&path.to_string_lossy())
+            }
             Self::Parquet(Folder { path, .. }) | Self::Warc(Folder { path, .. }) => {
                 check_path(&path.to_string_lossy())
             }
