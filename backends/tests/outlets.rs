@@ -211,6 +211,26 @@ mod postgres {
     }
 
     #[tokio::test]
+    async fn a_row_is_never_replaced_by_what_was_fetched_before_it() {
+        let spider = spider(&[(None, &[("n", Kind::Integer)])]);
+        let fetched = |day: u64, n: u64| {
+            let mut page = page(&crawl(&spider), "a", None, &[json!({"n": n})]);
+            page.items[0].fetched_at =
+                trawl_common::time::UnixMs(1_700_000_000_000 + day * 86_400_000).to_string();
+            page
+        };
+        let sink = Postgres::new(&servers::postgres(), None, &spider).unwrap();
+        let stored = async |pages: &[Page]| {
+            sink.put(pages).await.unwrap();
+            rows(&servers::postgres(), spider.name.as_str()).await[0]["n"].clone()
+        };
+        assert_eq!(stored(&[fetched(2, 2)]).await, 2);
+        assert_eq!(stored(&[fetched(1, 1)]).await, 2, "of a worker that was stopped, and woke");
+        assert_eq!(stored(&[fetched(4, 4), fetched(3, 3)]).await, 4);
+        assert_eq!(stored(&[fetched(4, 5)]).await, 5, "what is stored again may be stored");
+    }
+
+    #[tokio::test]
     async fn a_spider_that_has_changed_has_its_new_columns_and_another_type_is_refused_by_name() {
         let before = spider(&[(None, &[("price", Kind::Number)])]);
         let table = before.name.as_str();

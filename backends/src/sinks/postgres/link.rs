@@ -105,7 +105,7 @@ impl Link {
         Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
     }
 
-    /// Stores rows, a JSON array, in place of those with the same ids.
+    /// Stores rows, a JSON array, in place of those with the same ids, unless these were fetched later.
     pub(super) async fn upsert(&self, table: &Table, rows: &String) -> Result<()> {
         self.done(self.client.execute(&upsert(table), &[rows])).await.map(drop)
     }
@@ -150,6 +150,7 @@ fn ready(table: &Table) -> String {
     )
 }
 
+/// A worker that was stopped and wakes up stores what it had fetched: what others have fetched since stays.
 fn upsert(table: &Table) -> String {
     let columns = || table.columns.iter();
     let list = |part: &dyn Fn(&str, &str) -> String| {
@@ -158,8 +159,9 @@ fn upsert(table: &Table) -> String {
         parts.join(", ")
     };
     format!(
-        "INSERT INTO {} ({names}) SELECT {names} FROM jsonb_to_recordset($1::text::jsonb) AS rows ({typed}) \
-         ON CONFLICT (id) DO UPDATE SET {replaced}",
+        "INSERT INTO {} AS kept ({names}) SELECT {names} FROM jsonb_to_recordset($1::text::jsonb) AS rows ({typed}) \
+         ON CONFLICT (id) DO UPDATE SET {replaced} \
+         WHERE kept.fetched_at IS NULL OR kept.fetched_at <= excluded.fetched_at",
         quoted(&table.name),
         names = list(&|name, _| name.to_owned()),
         typed = list(&|name, kind| format!("{name} {kind}")),

@@ -84,14 +84,21 @@ impl Postgres {
     }
 }
 
-/// Rows as JSON arrays, each for one statement. Of items with one id the last is stored: one statement can't store two.
+/// Rows as JSON arrays, each for one statement. Of items with one id the one fetched last is stored: one statement can't store two.
 /// They are in the order of their ids, so that workers who store the same rows don't wait for each other in a circle.
 fn batches<'a>(table: &Table, items: impl Iterator<Item = &'a Item>) -> Vec<String> {
-    let items: BTreeMap<&str, &Item> = items.map(|item| (item.id.as_str(), item)).collect();
+    let mut latest: BTreeMap<&str, &Item> = BTreeMap::new();
+    for item in items {
+        let kept = latest.entry(item.id.as_str()).or_insert(item);
+        // RFC 3339 in UTC, always as long: it sorts as the instants do.
+        if item.fetched_at >= kept.fetched_at {
+            *kept = item;
+        }
+    }
     let mut batches = Vec::new();
     let mut rows: Vec<String> = Vec::new();
     let mut bytes = 0;
-    for item in items.into_values() {
+    for item in latest.into_values() {
         let row: Map<String, Value> = table.row(item);
         let row = Value::Object(row).to_string();
         bytes += row.len();
