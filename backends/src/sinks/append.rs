@@ -30,6 +30,11 @@ impl Appender {
         Ok(Self { file, regular, is_stdout: false, torn: None })
     }
 
+    /// What is appended to.
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Whether it is a file, and no pipe or device.
     pub(super) fn is_regular(&self) -> bool {
         self.regular
@@ -53,6 +58,11 @@ impl Appender {
             std::process::exit(BY_SIGPIPE);
         }
         written.inspect_err(|_| self.cut(before))
+    }
+
+    /// Returns when all that was appended is on the disk; at once for what is no file.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        if self.regular { self.file.sync_data() } else { Ok(()) }
     }
 
     /// Takes back what is beyond so many bytes: at once, or when that fails before the next write.

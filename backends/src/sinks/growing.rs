@@ -8,8 +8,8 @@ use tracing::warn;
 use trawl_common::settings::Compress;
 
 use super::append::Appender;
-use super::lock;
 use super::whole::{Records, pack, whole};
+use super::{lock, parts};
 
 /// How a growing file is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(super) struct Form {
     pub(super) compress: Compress,
     /// How many bytes it has before it is set aside and a new one begun.
     pub(super) rotate: Option<u64>,
+    /// Whether each append is on the disk before it returns.
+    pub(super) sync: bool,
 }
 
 /// A file that holds whole records only, and that nobody else appends to.
@@ -47,12 +49,17 @@ impl Growing {
         Ok(growing)
     }
 
+    /// Its path, and the file.
+    pub(super) fn place(&self) -> (&Path, &File) {
+        (&self.path, self.file.file())
+    }
+
     /// How many bytes it has.
     pub(super) fn len(&self) -> io::Result<u64> {
         self.file.len()
     }
 
-    /// Appends all or nothing.
+    /// Appends all or nothing, on the disk if the form says so.
     pub(super) fn append(&mut self, records: Vec<u8>) -> io::Result<()> {
         if self.file.is_regular()
             && self.form.rotate.is_some_and(|most| self.len().is_ok_and(|len| len >= most))
@@ -63,7 +70,11 @@ impl Growing {
         if bytes.is_empty() {
             return Ok(());
         }
+        let before = self.len()?;
         self.file.append(&pack(bytes, self.form.compress)?)?;
+        if self.form.sync {
+            self.file.sync().inspect_err(|_| self.file.cut(before))?;
+        }
         self.begun = true;
         Ok(())
     }
@@ -104,13 +115,25 @@ fn open_whole(path: &Path, form: &Form) -> io::Result<(Appender, bool)> {
         return Ok((Appender::new(file)?, false));
     }
     lock::take(path, &file)?;
-    let whole = whole(&mut file, form.compress, form.records)?;
+    if form.sync
+        && let Some(folder) = path.parent()
+    {
+        // Its name outlasts a power cut only with its folder.
+        parts::sync(folder)?;
+    }
+    let whole = mend(path, &mut file, form)?;
+    Ok((Appender::new(file)?, whole > 0))
+}
+
+/// Cuts off what is not whole, and returns how many bytes are.
+pub(super) fn mend(path: &Path, file: &mut File, form: &Form) -> io::Result<u64> {
+    let whole = whole(file, form.compress, form.records)?;
     let torn = file.metadata()?.len() - whole;
     if torn > 0 {
         warn!(file = %path.display(), bytes = torn, "cutting off what was not written to its end");
         file.set_len(whole)?;
     }
-    Ok((Appender::new(file)?, whole > 0))
+    Ok(whole)
 }
 
 /// `items.jsonl.gz` as `items-3.jsonl.gz`.

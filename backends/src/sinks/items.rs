@@ -91,13 +91,13 @@ impl Sink for ItemFile {
 }
 
 fn form(lines: &Lines, records: Records, head: Vec<u8>) -> Form {
-    let Lines { compress, rotate, .. } = *lines;
-    Form { records, head, compress, rotate: rotate.map(|size| size.as_u64()) }
+    let Lines { compress, rotate, sync, .. } = *lines;
+    Form { records, head, compress, rotate: rotate.map(|size| size.as_u64()), sync }
 }
 
 /// How JSON Lines are spooled.
-pub(super) fn plain_json() -> Form {
-    Form { records: Records::Lines, head: Vec::new(), compress: Compress::None, rotate: None }
+pub(super) fn plain_json(sync: bool) -> Form {
+    Form { records: Records::Lines, head: Vec::new(), compress: Compress::None, rotate: None, sync }
 }
 
 /// Items as JSON Lines.

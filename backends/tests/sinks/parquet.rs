@@ -14,7 +14,7 @@ use trawl_testkit::faults::disk::Disk;
 use super::*;
 
 fn settings(folder: &Path, rotate: ByteSize) -> SinkSettings {
-    SinkSettings::Parquet(Folder { path: folder.to_owned(), rotate })
+    SinkSettings::Parquet(Folder { path: folder.to_owned(), rotate, sync: false })
 }
 
 struct ParquetShelf {
@@ -235,4 +235,21 @@ async fn columns_have_the_types_of_their_fields() {
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }
+}
+
+#[tokio::test]
+async fn a_spool_of_another_machine_is_left_to_it_and_one_that_was_taken_over_is_not_written_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let sink = open(&settings(folder.path(), ByteSize::gb(1)));
+    sink.put(&pages(0..1)).await.unwrap();
+    let spool = files(folder.path(), ".spool").remove(0);
+    // As another machine does that took this one for dead.
+    let taken = folder.path().join("_taken~0badcafe00000001.spool");
+    fs::rename(&spool, &taken).unwrap();
+    let error = sink.put(&pages(1..2)).await.unwrap_err();
+    assert!(error.is_temporary() && error.to_string().contains("taken it over"), "{error}");
+    sink.put(&pages(1..2)).await.unwrap();
+    sink.close().await.unwrap();
+    assert_eq!(from_parquet(&finished(folder.path())[0]), items(&pages(1..2)));
+    assert!(taken.exists(), "that machine may be at work on it");
 }

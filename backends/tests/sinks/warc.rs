@@ -15,7 +15,7 @@ use super::*;
 const WARC: &str = ".warc.gz";
 
 fn settings(folder: &Path) -> SinkSettings {
-    SinkSettings::Warc(Folder { path: folder.to_owned(), rotate: ByteSize::gb(1) })
+    SinkSettings::Warc(Folder { path: folder.to_owned(), rotate: ByteSize::gb(1), sync: false })
 }
 
 /// A page whose body says which it is.
@@ -192,7 +192,11 @@ async fn pages_without_their_response_leave_no_file() {
 #[tokio::test]
 async fn a_file_that_is_large_enough_is_finished_and_a_close_finishes_the_last() {
     let folder = tempfile::tempdir().unwrap();
-    let sink = open(&SinkSettings::Warc(Folder { path: folder.path().to_owned(), rotate: ByteSize(1) }));
+    let sink = open(&SinkSettings::Warc(Folder {
+        path: folder.path().to_owned(),
+        rotate: ByteSize(1),
+        sync: false,
+    }));
     for number in 0..3 {
         sink.put(&[captured(number)]).await.unwrap();
     }
@@ -295,4 +299,20 @@ async fn a_full_disk_is_an_error_that_names_the_folder_and_nothing_is_half_there
     sink.close().await.unwrap();
     let bodies = bodies(&folder);
     assert_eq!((bodies.len(), &*bodies[stored]), (stored + 1, "<title>1</title>"));
+}
+
+#[tokio::test]
+async fn a_file_that_another_machine_took_over_is_left_to_it_and_what_was_just_written_goes_to_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let sink = open(&settings(folder.path()));
+    sink.put(&[captured(0)]).await.unwrap();
+    let index = growing(folder.path(), ".cdxj");
+    fs::rename(&index, index.with_file_name("_taken~0badcafe00000001.cdxj")).unwrap();
+    let error = sink.put(&[captured(1)]).await.unwrap_err();
+    assert!(error.is_temporary() && error.to_string().contains("taken it over"), "{error}");
+    sink.put(&[captured(1)]).await.unwrap();
+    sink.close().await.unwrap();
+    drop(open(&settings(folder.path())));
+    assert_eq!(finished(folder.path()).len(), 1);
+    assert_eq!(files(folder.path(), "0badcafe00000001.cdxj").len(), 1, "that machine may be at work on it");
 }

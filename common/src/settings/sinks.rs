@@ -44,10 +44,10 @@ impl SinkSettings {
             _ => (&*name, Compress::None),
         };
         match plain.rsplit_once('.').map(|(_, ending)| ending) {
-            Some("csv") => Self::Csv(Lines { path, rotate: None, compress }),
-            Some("parquet") => Self::Parquet(Folder { path, rotate: Folder::usual_size() }),
-            Some("warc") => Self::Warc(Folder { path, rotate: Folder::usual_size() }),
-            _ => Self::Jsonl(Lines { path, rotate: None, compress }),
+            Some("csv") => Self::Csv(Lines { path, rotate: None, compress, sync: false }),
+            Some("parquet") => Self::Parquet(Folder { path, rotate: Folder::usual_size(), sync: false }),
+            Some("warc") => Self::Warc(Folder { path, rotate: Folder::usual_size(), sync: false }),
+            _ => Self::Jsonl(Lines { path, rotate: None, compress, sync: false }),
         }
     }
 }
@@ -106,6 +106,9 @@ pub struct Lines {
     /// How it is compressed.
     #[serde(default)]
     pub compress: Compress,
+    /// Whether what is written is on the disk before its URLs are finished: then it outlasts a power cut, too.
+    #[serde(default)]
+    pub sync: bool,
 }
 
 /// How a file is compressed.
@@ -130,6 +133,9 @@ pub struct Folder {
     /// How large one file may grow.
     #[serde(default = "Folder::usual_size", serialize_with = "exact_bytes")]
     pub rotate: ByteSize,
+    /// Whether what is written is on the disk before its URLs are finished: then it outlasts a power cut, too.
+    #[serde(default)]
+    pub sync: bool,
 }
 
 impl Folder {
@@ -154,7 +160,7 @@ mod tests {
     #[test]
     fn a_path_says_by_its_ending_what_it_asks_for() {
         let of = |path: &str| SinkSettings::of_path(path.into());
-        let lines = |path: &str, compress| Lines { path: path.into(), rotate: None, compress };
+        let lines = |path: &str, compress| Lines { path: path.into(), rotate: None, compress, sync: false };
         for (path, compress) in [
             ("a.jsonl", Compress::None),
             ("a.jsonl.gz", Compress::Gzip),

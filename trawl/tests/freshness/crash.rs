@@ -117,7 +117,7 @@ impl Case {
     }
 
     fn ports(&self, store: &Embedded) -> Ports {
-        let out = Lines { path: self.out(), rotate: None, compress: Compress::None };
+        let out = Lines { path: self.out(), rotate: None, compress: Compress::None, sync: false };
         Ports {
             queue: store.queue(),
             frontier: store.frontier(),

@@ -24,13 +24,11 @@ use trawl_common::spider::Spider;
 use super::columns::Columns;
 use super::growing::Growing;
 use super::items::{json, plain_json};
+use super::orphans::{self, BEAT, Orphans};
 use super::{in_background, parts, trouble};
 
 /// How old a spool may become.
 const OLD: Duration = Duration::from_secs(600);
-
-/// How often its age is looked at.
-const LOOK: Duration = Duration::from_secs(60);
 
 /// A folder of Parquet files, `<spider>-<time>-<random>.parquet`. The spools' names begin with `_`.
 pub(super) struct Parquet {
@@ -43,7 +41,9 @@ struct Shelf {
     spider: SpiderName,
     columns: Columns,
     rotate: u64,
+    sync: bool,
     spool: Mutex<Option<Spool>>,
+    orphans: Mutex<Orphans>,
     /// Held while spools are turned: one at a time, while items go to the next one.
     turning: Arc<tokio::sync::Mutex<()>>,
 }
@@ -62,18 +62,17 @@ impl Parquet {
             spider: spider.name.clone(),
             columns: Columns::of(spider),
             rotate: folder.rotate.as_u64(),
+            sync: folder.sync,
             spool: Mutex::default(),
+            orphans: Mutex::default(),
             turning: Arc::default(),
         });
-        shelf.turn_behind();
         let watched = Arc::downgrade(&shelf);
         tokio::spawn(async move {
             while let Some(shelf) = watched.upgrade() {
-                if shelf.is_old() {
-                    shelf.turn_behind();
-                }
+                shelf.tend_behind();
                 drop(shelf);
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(BEAT).await;
             }
         });
         Ok(Self { name: format!("parquet {}", folder.path.display()), shelf })
@@ -114,38 +113,66 @@ impl Shelf {
 
     /// Appends to the spool, and says how long it is.
     fn append(&self, lines: Vec<u8>) -> io::Result<u64> {
-        let mut spool = self.spool();
-        let spool = match &mut *spool {
+        let mut place = self.spool();
+        let mut spool = match place.take() {
             Some(spool) => spool,
             None => {
-                let name = format!("_{}{}", parts::fresh_name(self.spider.as_str()), turn::SPOOL);
-                let file = Growing::open(&self.folder.join(name), plain_json())?;
-                spool.insert(Spool { file, since: Instant::now() })
+                let name = orphans::growing_name(&parts::fresh_name(self.spider.as_str()), turn::SPOOL);
+                let file = Growing::open(&self.folder.join(name), plain_json(self.sync))?;
+                Spool { file, since: Instant::now() }
             }
         };
-        spool.file.append(lines)?;
-        spool.file.len()
+        let appended = spool.file.append(lines).and_then(|()| spool.file.len());
+        let (path, file) = spool.file.place();
+        // If it was taken over, it is not known whether with these: they go to the next one.
+        orphans::check_own(path, file)?;
+        *place = Some(spool);
+        appended
     }
 
-    fn is_old(&self) -> bool {
-        self.spool().as_ref().is_some_and(|spool| spool.since.elapsed() >= OLD)
+    fn orphans(&self) -> MutexGuard<'_, Orphans> {
+        self.orphans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Turns spools while others go on, unless that is being done.
     fn turn_behind(self: &Arc<Self>) {
+        self.behind(Self::turn);
+    }
+
+    /// Shows that the spool has a process, and turns those that have none any more, and this one if it is old.
+    fn tend_behind(self: &Arc<Self>) {
+        self.behind(|shelf| {
+            let is_old = match &*shelf.spool() {
+                Some(spool) => {
+                    orphans::beat(spool.file.place().1)?;
+                    spool.since.elapsed() >= OLD
+                }
+                None => false,
+            };
+            if is_old { shelf.turn() } else { shelf.turn_orphans() }
+        });
+    }
+
+    fn behind(self: &Arc<Self>, work: impl FnOnce(&Self) -> io::Result<()> + Send + 'static) {
         let Ok(turn) = Arc::clone(&self.turning).try_lock_owned() else { return };
         let shelf = Arc::clone(self);
         spawn_blocking(move || {
-            if let Err(error) = shelf.turn() {
+            if let Err(error) = work(&shelf) {
                 warn!(folder = %shelf.folder.display(), %error, "no Parquet file yet; the items are in the spool");
             }
             drop(turn);
         });
     }
 
-    /// Lets go of the spool, and turns each of this spider's that nobody holds.
+    /// Lets go of the spool, and turns each of this spider's that is orphaned.
     fn turn(&self) -> io::Result<()> {
-        *self.spool() = None;
-        turn::all(&self.folder, &self.spider, &self.columns)
+        if let Some(spool) = self.spool().take() {
+            self.orphans().let_go(spool.file.place().0.to_owned());
+        }
+        self.turn_orphans()
+    }
+
+    fn turn_orphans(&self) -> io::Result<()> {
+        turn::all(&self.folder, &self.spider, &self.columns, &mut self.orphans())
     }
 }

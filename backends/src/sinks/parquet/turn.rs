@@ -16,8 +16,9 @@ use trawl_common::item::Item;
 use trawl_common::names::SpiderName;
 
 use super::super::columns::{Column, Columns, Shape};
-use super::super::growing::Growing;
+use super::super::growing::mend;
 use super::super::items::plain_json;
+use super::super::orphans::{Begun, Orphans};
 use super::super::parts;
 use super::column::{Cells, schema};
 
@@ -27,16 +28,23 @@ pub(super) const SPOOL: &str = ".spool";
 /// How much JSON becomes one row group: what is held in memory.
 const ROW_GROUP: usize = 64 << 20;
 
-/// Turns the spools of this spider in a folder that nobody holds; the first failure is returned after all were tried.
-pub(super) fn all(folder: &Path, spider: &SpiderName, columns: &Columns) -> io::Result<()> {
+/// Turns the spools of this spider in a folder that are orphaned; the first failure is returned after all were tried.
+pub(super) fn all(
+    folder: &Path,
+    spider: &SpiderName,
+    columns: &Columns,
+    orphans: &mut Orphans,
+) -> io::Result<()> {
     let mut result = Ok(());
-    for spool in parts::growing(folder, SPOOL)? {
-        match one(&spool, spider, columns) {
+    for spool in Begun::all(folder, SPOOL)? {
+        match one(&spool, spider, columns, orphans) {
             Ok(()) => {}
             Err(error) if matches!(error.kind(), ErrorKind::ResourceBusy | ErrorKind::NotFound) => {}
             // It will be no other: it is kept, for people to look at.
             Err(error) if error.kind() == ErrorKind::InvalidData => {
-                warn!(file = %spool.display(), %error, "no spool of items; it is left as it is");
+                if orphans.leave(&spool.path) {
+                    warn!(file = %spool.path.display(), %error, "no spool of items; it is left as it is");
+                }
             }
             Err(error) => result = result.and(Err(error)),
         }
@@ -45,18 +53,20 @@ pub(super) fn all(folder: &Path, spider: &SpiderName, columns: &Columns) -> io::
 }
 
 /// May be repeated, wherever it ended: the file has the name of its spool.
-fn one(spool: &Path, spider: &SpiderName, columns: &Columns) -> io::Result<()> {
-    let _lock = Growing::open(spool, plain_json())?;
-    let mut items = items(spool)?.peekable();
+fn one(begun: &Begun, spider: &SpiderName, columns: &Columns, orphans: &mut Orphans) -> io::Result<()> {
+    // Held as long as the file is open.
+    let (spool, mut lock) = orphans.take(begun, SPOOL)?;
+    mend(&spool, &mut lock, &plain_json(false))?;
+    let mut items = items(&spool)?.peekable();
     match items.peek() {
         None => return fs::remove_file(spool),
         Some(Ok((item, _))) if item.spider != *spider => return Ok(()),
         Some(_) => {}
     }
     let growing = spool.with_extension("parquet");
-    let name = parts::name_of(&growing, "").unwrap_or_default();
+    let name = format!("{}.parquet", begun.name);
     if let Err(error) =
-        write(&growing, items, columns).and_then(|()| parts::place(&growing, &spool.with_file_name(name)))
+        write(&growing, items, columns).and_then(|()| parts::place(&growing, &spool.with_file_name(&name)))
     {
         let _ = fs::remove_file(&growing);
         return Err(error);
@@ -66,7 +76,7 @@ fn one(spool: &Path, spider: &SpiderName, columns: &Columns) -> io::Result<()> {
 }
 
 /// The items of a spool, each with the length of its line.
-fn items(spool: &Path) -> io::Result<impl Iterator<Item = io::Result<(Item, usize)>>> {
+fn items(spool: &Path) -> io::Result<impl Iterator<Item = io::Result<(Item, usize)>> + use<>> {
     let mut input = BufReader::new(File::open(spool)?);
     Ok(std::iter::from_fn(move || {
         let mut line = Vec::new();

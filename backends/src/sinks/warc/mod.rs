@@ -10,12 +10,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use tracing::warn;
 use trawl_common::ports::{Page, Result, Sink};
 use trawl_common::settings::Folder;
 use trawl_common::spider::Spider;
 
 use self::record::Capture;
 use self::volume::Volume;
+use super::orphans::{BEAT, Orphans};
 use super::{in_background, trouble};
 
 /// A folder of WARC files, `<spider>-<time>-<random>.warc.gz`, each beside its index `.cdxj`. While they grow their
@@ -29,20 +31,36 @@ struct Shelf {
     folder: PathBuf,
     prefix: String,
     rotate: u64,
+    sync: bool,
     volume: Mutex<Option<Volume>>,
+    orphans: Mutex<Orphans>,
 }
 
 impl Archive {
-    /// The archive in this folder. What dead processes left there is finished.
+    /// The archive in this folder. What dead processes left there is finished. Needs a runtime, in which that goes on.
     pub(super) fn open(folder: &Folder, spider: &Spider) -> Result<Self> {
-        volume::finish_leftovers(&folder.path).map_err(|error| trouble(&folder.path, &error))?;
         let shelf = Shelf {
             folder: folder.path.clone(),
             prefix: spider.name.to_string(),
             rotate: folder.rotate.as_u64(),
+            sync: folder.sync,
             volume: Mutex::default(),
+            orphans: Mutex::default(),
         };
-        Ok(Self { name: format!("warc {}", folder.path.display()), shelf: Arc::new(shelf) })
+        shelf.tend().map_err(|error| trouble(&folder.path, &error))?;
+        let shelf = Arc::new(shelf);
+        let watched = Arc::downgrade(&shelf);
+        tokio::spawn(async move {
+            tokio::time::sleep(BEAT).await;
+            while let Some(shelf) = watched.upgrade() {
+                let folder = shelf.folder.clone();
+                if let Err(error) = in_background(&folder, move || shelf.tend()).await {
+                    warn!(%error, "what other processes may have left is not looked at");
+                }
+                tokio::time::sleep(BEAT).await;
+            }
+        });
+        Ok(Self { name: format!("warc {}", folder.path.display()), shelf })
     }
 }
 
@@ -74,21 +92,36 @@ impl Sink for Archive {
 impl Shelf {
     fn append(&self, captures: &[Capture]) -> io::Result<()> {
         self.finish(self.rotate)?;
-        let mut volume = self.volume.lock().unwrap_or_else(PoisonError::into_inner);
-        let volume = match &mut *volume {
+        let mut place = self.volume.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut volume = match place.take() {
             Some(volume) => volume,
-            None => volume.insert(Volume::begin(&self.folder, &self.prefix)?),
+            None => Volume::begin(&self.folder, &self.prefix, self.sync)?,
         };
-        volume.append(captures)
+        let appended = volume.append(captures);
+        // If it was taken over, it is not known whether with these: they go to the next one.
+        volume.check_own()?;
+        *place = Some(volume);
+        appended
+    }
+
+    /// Shows that the file has a process, and finishes those that have none any more.
+    fn tend(&self) -> io::Result<()> {
+        if let Some(volume) = &*self.volume.lock().unwrap_or_else(PoisonError::into_inner) {
+            volume.beat()?;
+        }
+        let mut orphans = self.orphans.lock().unwrap_or_else(PoisonError::into_inner);
+        volume::finish_leftovers(&self.folder, &mut orphans)
     }
 
     /// Finishes the file if it has so many bytes.
     fn finish(&self, bytes: u64) -> io::Result<()> {
         let mut volume = self.volume.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(full) = &*volume
-            && full.len()? >= bytes
-        {
-            full.finish()?;
+        let Some(full) = &*volume else { return Ok(()) };
+        if full.len()? >= bytes {
+            // Whoever took it over finishes it.
+            if full.check_own().is_ok() {
+                full.finish()?;
+            }
             *volume = None;
         }
         Ok(())

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use tracing::{info, warn};
 
 use super::super::append::Appender;
+use super::super::orphans::{self, Begun, Orphans};
 use super::super::{lock, parts};
 use super::cdxj::{self, Entry};
 use super::record::{self, Capture};
@@ -23,12 +24,15 @@ pub(super) struct Volume {
     info: String,
     file: Appender,
     index: Appender,
+    sync: bool,
 }
 
 /// What the files are called, while they grow and then.
 struct Names {
     folder: PathBuf,
     name: String,
+    /// The index while it grows: its name says whose both files are.
+    index: PathBuf,
 }
 
 impl Names {
@@ -42,20 +46,25 @@ impl Names {
 }
 
 impl Volume {
-    /// A new file in this folder.
-    pub(super) fn begin(folder: &Path, prefix: &str) -> io::Result<Self> {
-        let names = Names { folder: folder.to_owned(), name: parts::fresh_name(prefix) };
-        let create = |ending| OpenOptions::new().create_new(true).append(true).open(names.growing(ending));
-        let index = create(INDEX)?;
-        lock::take(&names.growing(INDEX), &index)?;
-        let mut file = Appender::new(create(FILE)?)?;
+    /// A new file in this folder. With `sync` each append is on the disk before it returns.
+    pub(super) fn begin(folder: &Path, prefix: &str, sync: bool) -> io::Result<Self> {
+        let name = parts::fresh_name(prefix);
+        let index = folder.join(orphans::growing_name(&name, INDEX));
+        let names = Names { folder: folder.to_owned(), name, index };
+        let create = |path| OpenOptions::new().create_new(true).append(true).open(path);
+        let index = create(names.index.clone())?;
+        lock::take(&names.index, &index)?;
+        let mut file = Appender::new(create(names.growing(FILE))?)?;
         let (info, head) = record::info(&format!("{}{FILE}", names.name))?;
         if let Err(error) = file.append(&head) {
             // There may be room for a name where there is none for a record.
-            fs::remove_file(names.growing(FILE)).and_then(|()| fs::remove_file(names.growing(INDEX)))?;
+            fs::remove_file(names.growing(FILE)).and_then(|()| fs::remove_file(&names.index))?;
             return Err(error);
         }
-        Ok(Self { info, file, index: Appender::new(index)?, names })
+        if sync {
+            parts::sync(folder)?;
+        }
+        Ok(Self { info, file, index: Appender::new(index)?, sync, names })
     }
 
     /// How many bytes it has.
@@ -63,7 +72,8 @@ impl Volume {
         self.file.len()
     }
 
-    /// Appends the records of these captures, and then their lines in the index: all or nothing.
+    /// Appends the records of these captures, and then their lines in the index: all or nothing, on the disk if
+    /// it was begun so.
     pub(super) fn append(&mut self, captures: &[Capture]) -> io::Result<()> {
         let before = self.file.len()?;
         self.write(captures).inspect_err(|_| self.file.cut(before))
@@ -80,7 +90,24 @@ impl Volume {
             let entry = Entry::of(capture, &records, offset, &filename);
             lines.extend(cdxj::line(capture, &entry)?);
         }
-        self.index.append(&lines)
+        if !self.sync {
+            return self.index.append(&lines);
+        }
+        // The records first: the index says what of the file is whole.
+        self.file.sync()?;
+        let before = self.index.len()?;
+        self.index.append(&lines)?;
+        self.index.sync().inspect_err(|_| self.index.cut(before))
+    }
+
+    /// Shows that the files have a process.
+    pub(super) fn beat(&self) -> io::Result<()> {
+        orphans::beat(self.index.file())
+    }
+
+    /// An error if another process has taken the files over.
+    pub(super) fn check_own(&self) -> io::Result<()> {
+        orphans::check_own(&self.names.index, self.index.file())
     }
 
     /// Writes the sorted index, and gives both their names.
@@ -91,11 +118,10 @@ impl Volume {
 
 /// May be repeated, wherever it ended.
 fn finish(names: &Names) -> io::Result<()> {
-    let mut lines: Vec<String> =
-        fs::read_to_string(names.growing(INDEX))?.lines().map(str::to_owned).collect();
+    let mut lines: Vec<String> = fs::read_to_string(&names.index)?.lines().map(str::to_owned).collect();
     if lines.is_empty() {
         fs::remove_file(names.growing(FILE))?;
-        return fs::remove_file(names.growing(INDEX));
+        return fs::remove_file(&names.index);
     }
     lines.sort_unstable();
     let sorted = names.growing(".sorted");
@@ -109,38 +135,38 @@ fn finish(names: &Names) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound && names.finished(FILE).exists() => {}
         placed => placed?,
     }
-    fs::remove_file(names.growing(INDEX))
+    fs::remove_file(&names.index)
 }
 
 /// Finishes the files of processes that are no more. What cannot be finished is left as it is, and the log says why.
-pub(super) fn finish_leftovers(folder: &Path) -> io::Result<()> {
+pub(super) fn finish_leftovers(folder: &Path, orphans: &mut Orphans) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    for index in parts::growing(folder, INDEX)? {
-        let Some(name) = parts::name_of(&index, INDEX) else { continue };
-        let names = Names { folder: folder.to_owned(), name: name.to_owned() };
-        match finish_leftover(&names) {
-            Ok(()) => {
-                info!(file = %names.finished(FILE).display(), "finished what another process had begun")
-            }
+    for index in Begun::all(folder, INDEX)? {
+        match finish_leftover(folder, &index, orphans) {
+            Ok(()) => info!(file = index.name, "finished what another process had begun"),
             Err(error) if matches!(error.kind(), ErrorKind::ResourceBusy | ErrorKind::NotFound) => {}
-            Err(error) => warn!(file = %index.display(), %error, "not finished; it is left as it is"),
+            Err(error) => {
+                if orphans.leave(&index.path) {
+                    warn!(file = %index.path.display(), %error, "not finished; it is left as it is");
+                }
+            }
         }
     }
     Ok(())
 }
 
-fn finish_leftover(names: &Names) -> io::Result<()> {
-    let (path, file) = (names.growing(INDEX), names.growing(FILE));
-    let index = OpenOptions::new().append(true).open(&path)?;
-    lock::take(&path, &index)?;
-    let file = match OpenOptions::new().append(true).open(file) {
+fn finish_leftover(folder: &Path, begun: &Begun, orphans: &mut Orphans) -> io::Result<()> {
+    // Held as long as the file is open.
+    let (path, index) = orphans.take(begun, INDEX)?;
+    let names = Names { folder: folder.to_owned(), name: begun.name.clone(), index: path };
+    let file = match OpenOptions::new().append(true).open(names.growing(FILE)) {
         Ok(file) => file,
         // Begun and no more, or finished but for this.
-        Err(error) if error.kind() == ErrorKind::NotFound => return fs::remove_file(path),
+        Err(error) if error.kind() == ErrorKind::NotFound => return fs::remove_file(&names.index),
         Err(error) => return Err(error),
     };
-    let (lines, records) = cdxj::whole(&fs::read(&path)?, file.metadata()?.len())?;
+    let (lines, records) = cdxj::whole(&fs::read(&names.index)?, file.metadata()?.len())?;
     index.set_len(lines)?;
     file.set_len(records)?;
-    finish(names)
+    finish(&names)
 }

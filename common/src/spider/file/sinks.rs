@@ -49,13 +49,15 @@ fn lines(section: &mut Section<'_>) -> Option<Lines> {
     let path = section.need("path", path);
     let rotate = section.read("rotate", size);
     let compress = section.read("compress", |given| given.one_of(&COMPRESSIONS)).unwrap_or_default();
-    Some(Lines { path: path?, rotate, compress })
+    let sync = section.read("sync", Given::flag).unwrap_or_default();
+    Some(Lines { path: path?, rotate, compress, sync })
 }
 
 fn folder(section: &mut Section<'_>) -> Option<Folder> {
     let path = section.need("path", path);
     let rotate = section.read("rotate", size).unwrap_or_else(Folder::usual_size);
-    Some(Folder { path: path?, rotate })
+    let sync = section.read("sync", Given::flag).unwrap_or_default();
+    Some(Folder { path: path?, rotate, sync })
 }
 
 fn postgres(section: &mut Section<'_>) -> Option<SinkSettings> {
