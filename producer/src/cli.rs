@@ -86,9 +86,11 @@ impl Args {
         match self.beginning(&*ports.frontier, &settings, &job.spider).await? {
             Beginning::New(crawl) => {
                 let job = Job { is_new: true, ..job };
-                self.produce(&ports, &settings, job, &crawl, &signals).await
+                self.produce(&ports, &settings, job, &crawl, &signals, &global.progress()).await
             }
-            Beginning::Known(crawl) => self.produce(&ports, &settings, job, &crawl, &signals).await,
+            Beginning::Known(crawl) => {
+                self.produce(&ports, &settings, job, &crawl, &signals, &global.progress()).await
+            }
             Beginning::Not(running) => Ok(leave_alone(&running)),
         }
     }
@@ -108,8 +110,16 @@ impl Args {
             }
             return Ok(Beginning::Known(crawl));
         }
-        let wish = self.if_running.or(settings.producer.if_running);
-        Ok(running::beginning(frontier, &spider.name, spider.recrawl, wish).await?)
+        Ok(running::beginning(frontier, &spider.name, spider.recrawl, self.wish(settings)).await?)
+    }
+
+    fn wish(&self, settings: &Settings) -> Option<IfRunning> {
+        self.if_running.or(settings.producer.if_running)
+    }
+
+    /// Whether nobody asked for this very crawl.
+    fn may_do_nothing(&self, settings: &Settings) -> bool {
+        self.crawl.is_none() && self.wish(settings) != Some(IfRunning::Start)
     }
 
     async fn produce(
@@ -119,16 +129,16 @@ impl Args {
         job: Job,
         crawl: &CrawlRef,
         signals: &Signals,
+        line: &Line,
     ) -> Outcome {
         let progress = Arc::new(Progress::default());
-        let line = Line::new();
         let drawing = tokio::spawn(draw(line.clone(), Arc::clone(&progress)));
         let result = run(ports, Arc::clone(settings), job, crawl, progress, signals.stop()).await;
         drawing.abort();
         line.clear();
         let report = match result {
             // Another run reads sources at this moment: that crawl had not begun when this one looked, or runs beside.
-            Err(RunError::Port(error)) if error.kind == ErrorKind::Busy && self.crawl.is_none() => {
+            Err(RunError::Port(error)) if error.kind == ErrorKind::Busy && self.may_do_nothing(settings) => {
                 let other = running::running(&*ports.frontier, &crawl.spider).await?;
                 return other.map(|books| leave_alone(&books)).ok_or_else(|| Fail::run(error));
             }
@@ -140,7 +150,7 @@ impl Args {
             &report,
         );
         if self.wait && !report.stopped {
-            return wait(&*ports.frontier, crawl, &report, signals).await;
+            return wait(&*ports.frontier, crawl, &report, signals, line).await;
         }
         Ok(exit(&report, signals))
     }
@@ -188,10 +198,16 @@ async fn draw(line: Line, progress: Arc<Progress>) {
 }
 
 /// Waits for the crawl's end.
-async fn wait(frontier: &dyn Frontier, crawl: &CrawlRef, report: &Report, signals: &Signals) -> Outcome {
+async fn wait(
+    frontier: &dyn Frontier,
+    crawl: &CrawlRef,
+    report: &Report,
+    signals: &Signals,
+    line: &Line,
+) -> Outcome {
     tokio::select! {
         () = signals.stop().cancelled() => Ok(signals.exit().unwrap_or(Exit::Failed)),
-        ended = await_end(frontier, &crawl.id) => Ok(exit_of_crawl(&ended?, report)),
+        ended = await_end(frontier, &crawl.id, line) => Ok(exit_of_crawl(&ended?, report)),
     }
 }
 

@@ -122,8 +122,29 @@ pub enum RunError {
 /// Reads every source into `crawl`. A source that cannot be read is a problem in the report, and the others
 /// go on; a server that fails ends the run, and what was admitted by then is not lost.
 ///
-/// When `stop` is cancelled the run ends early and leaves discovery open, so that a later run continues it.
+/// When `stop` is cancelled the run ends early and leaves discovery open, so that a later run continues it. It ends within
+/// `worker.shutdown_timeout` then, even while a server is away or a disk is full.
 pub async fn run(
+    ports: &Ports,
+    settings: Arc<Settings>,
+    job: Job,
+    crawl: &CrawlRef,
+    progress: Arc<Progress>,
+    stop: &CancellationToken,
+) -> Result<Report, RunError> {
+    let grace = settings.worker.shutdown_timeout;
+    let too_late = async {
+        stop.cancelled().await;
+        tokio::time::sleep(grace).await;
+    };
+    tokio::select! {
+        result = read_all(ports, settings, job, crawl, Arc::clone(&progress), stop) => result,
+        // What was admitted by now is not lost, and the lease lapses.
+        () = too_late => Ok(Report { counters: progress.snapshot(), stopped: true, ..Report::default() }),
+    }
+}
+
+async fn read_all(
     ports: &Ports,
     settings: Arc<Settings>,
     job: Job,

@@ -117,7 +117,7 @@ pub struct Counters {
 }
 
 /// The end of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// What was read and admitted.
     pub counters: Counters,

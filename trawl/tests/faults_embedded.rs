@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
 
+use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::faults::disk::Disk;
 use trawl_testkit::faults::embedded::{Crawl, has_finished, through_kills};
@@ -37,6 +38,27 @@ async fn a_crawl_survives_any_number_of_kills() {
         let outcome = through_kills(&crawl(folder.path()), 400, 8, seed).await.unwrap();
         assert!(outcome.verdict.problems.is_empty(), "{}", outcome.complaint());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_ends_a_crawl_whose_disk_is_full() {
+    let site = Site::serve(20_000).await;
+    let disk = Disk::mount(600).unwrap();
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let mut full = crawl(disk.path()).command(&format!("{}/sitemap.xml", site.origin), 1);
+    let full = full.env("TRAWL__WORKER__SHUTDOWN_TIMEOUT", "2s").stderr(log.reopen().unwrap());
+    let mut full = full.spawn().unwrap();
+    let told = || fs::read_to_string(log.path()).unwrap();
+    let says_so = async {
+        while !told().contains("full") {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LIMIT, says_so).await.unwrap();
+    let pid = full.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().await.unwrap().success());
+    let ended = timeout(LIMIT, full.wait()).await.expect("it ends").unwrap();
+    assert_eq!(ended.code(), Some(130), "{}", told());
 }
 
 #[tokio::test(flavor = "multi_thread")]
