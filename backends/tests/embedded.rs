@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -243,12 +244,62 @@ async fn a_state_file_belongs_to_one_process_at_a_time() {
     let path = directory.path().join("crawl.db");
     let refused = Embedded::open(&path, LONG).err().unwrap();
     assert_eq!(refused.kind, ErrorKind::Busy);
-    assert!(refused.to_string().ends_with("crawl.db is in use by another trawl process"), "{refused}");
+    assert!(refused.to_string().contains("crawl.db is in use by another trawl process"), "{refused}");
     admit(&engine, 0..2).await;
     drop(engine);
     let log = directory.path().join("crawl.db-wal");
     assert!(!log.exists(), "a clean end leaves one file");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     assert_eq!(available(&open(&path)).await, [0, 1]);
+}
+
+#[tokio::test]
+async fn others_may_look_into_a_state_file_while_its_process_works_but_change_nothing() {
+    let (directory, engine) = state_file();
+    let path = directory.path().join("crawl.db");
+    admit(&engine, 0..2).await;
+    let watching = Embedded::watch(&path, LONG).unwrap();
+    let admitted = async || watching.frontier().books(&crawl().id).await.unwrap().unwrap().counts.admitted;
+    assert_eq!(admitted().await, 2);
+    assert!(watching.control().pause(&crawl()).await.is_err());
+    admit(&engine, 2..3).await;
+    assert_eq!(admitted().await, 3);
+    drop(watching);
+    assert_eq!(available(&engine).await, [0, 1, 2]);
+}
+
+#[test]
+fn a_state_file_is_for_its_owners_eyes_only() {
+    let (directory, engine) = state_file();
+    let modes = std::fs::read_dir(directory.path()).unwrap().map(|file| {
+        let file = file.unwrap();
+        (file.file_name(), file.metadata().unwrap().permissions().mode() & 0o777)
+    });
+    for (file, mode) in modes {
+        assert_eq!(mode, 0o600, "{file:?}");
+    }
+    drop(engine);
+}
+
+#[tokio::test]
+async fn the_time_in_which_no_process_had_the_file_is_no_time_of_the_crawl() {
+    let (directory, engine) = state_file();
+    let path = directory.path().join("crawl.db");
+    let lease = admit(&engine, 0..1).await;
+    drop(engine);
+    // It worked for a minute, an hour ago.
+    let file = rusqlite::Connection::open(&path).unwrap();
+    file.execute_batch("UPDATE crawls SET started = touched - 3660000, touched = touched - 3600000").unwrap();
+    drop(file);
+    let seconds =
+        async |engine: &Embedded| engine.frontier().books(&crawl().id).await.unwrap().unwrap().seconds;
+    assert_eq!(seconds(&Embedded::watch(&path, LONG).unwrap()).await, 60.0);
+    let engine = open(&path);
+    let resumed = seconds(&engine).await;
+    assert!((60.0..90.0).contains(&resumed), "{resumed}");
+    engine.control().cancel(&lease.crawl).await.unwrap();
+    let ended = seconds(&engine).await;
+    assert!((resumed..90.0).contains(&ended), "{ended}");
 }
 
 #[tokio::test]
@@ -273,7 +324,7 @@ async fn a_file_of_another_program_or_of_a_newer_one_is_refused_by_name() {
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
     let told = refusal(&path);
-    assert!(told.ends_with("crawl.db has schema version 99, and this program knows 4"), "{told}");
+    assert!(told.ends_with("crawl.db has schema version 99, and this program knows 5"), "{told}");
 }
 
 #[tokio::test]

@@ -16,10 +16,9 @@ const LOOK: Duration = Duration::from_millis(250);
 /// none left.
 const FORGOTTEN: Duration = Duration::from_secs(300);
 
-/// Waits until crawl `id`, which was there a moment ago, is over, and says on a terminal how far it is. A store that
+/// Waits until crawl `id`, which was there a moment ago, is over, and says on `line` how far it is. A store that
 /// is away is waited for.
-pub async fn await_end(frontier: &dyn Frontier, id: &CrawlId) -> Result<Books, Fail> {
-    let line = Progress::new();
+pub async fn await_end(frontier: &dyn Frontier, id: &CrawlId, line: &Progress) -> Result<Books, Fail> {
     let health = Health::default();
     let mut seen = Instant::now();
     while seen.elapsed() < FORGOTTEN {

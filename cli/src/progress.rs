@@ -1,45 +1,65 @@
-//! Progress on a terminal, and numbers as people read them.
+//! How far the work is, and numbers as people read them.
 
 use std::io::IsTerminal;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 
-/// One line at the bottom of a terminal that says how far the work is. Nothing in a pipe.
+/// How far apart lines are where they stay: in a file or a pipe.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Says how far the work is: in one line at the bottom of a terminal, or elsewhere in a line every few seconds.
 #[derive(Clone, Debug)]
-pub struct Progress {
-    bar: ProgressBar,
+pub struct Progress(Shown);
+
+#[derive(Clone, Debug)]
+enum Shown {
+    Bar(ProgressBar),
+    /// With the instant of the last line.
+    Lines(Arc<Mutex<Instant>>),
+    Nothing,
 }
 
 impl Progress {
     /// Shows nothing before the first [`Progress::say`].
-    pub fn new() -> Self {
-        let bar = ProgressBar::new_spinner();
-        if std::io::stderr().is_terminal() {
-            if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {elapsed:.dim} {wide_msg}") {
-                bar.set_style(style);
-            }
-            bar.enable_steady_tick(Duration::from_millis(120));
-        } else {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
+    pub(crate) fn new() -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self(Shown::Lines(Arc::new(Mutex::new(Instant::now()))));
         }
-        Self { bar }
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {elapsed:.dim} {wide_msg}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Self(Shown::Bar(bar))
     }
 
-    /// Replaces the line.
+    /// Says nothing.
+    pub(crate) fn none() -> Self {
+        Self(Shown::Nothing)
+    }
+
+    /// Replaces the line, or writes another if the last is old enough.
     pub fn say(&self, line: impl Into<String>) {
-        self.bar.set_message(line.into());
+        match &self.0 {
+            Shown::Bar(bar) => bar.set_message(line.into()),
+            Shown::Lines(last) => {
+                let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+                if last.elapsed() >= EVERY {
+                    anstream::eprintln!("{}", line.into());
+                    *last = Instant::now();
+                }
+            }
+            Shown::Nothing => {}
+        }
     }
 
     /// Takes the line away.
     pub fn clear(&self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-impl Default for Progress {
-    fn default() -> Self {
-        Self::new()
+        if let Shown::Bar(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
     }
 }
 

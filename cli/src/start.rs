@@ -10,7 +10,7 @@ use trawl_common::settings::{Settings, Source};
 use trawl_common::telemetry;
 use trawl_common::text::is_harmful;
 
-use crate::{Fail, Outcome, mistakes};
+use crate::{Fail, Outcome, Progress, mistakes};
 
 /// Pages, items and messages are many small texts of several threads.
 #[global_allocator]
@@ -25,7 +25,7 @@ pub struct Global {
     /// Log more: -v debug, -vv trace
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub verbose: u8,
-    /// Log only warnings and errors
+    /// Log only warnings and errors, and say nothing of the progress
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 }
@@ -41,6 +41,11 @@ impl Global {
             (false, _) => source.set("log.level", "trace"),
         }
         source
+    }
+
+    /// Where the program says how far it is.
+    pub fn progress(&self) -> Progress {
+        if self.quiet { Progress::none() } else { Progress::new() }
     }
 
     /// Reads the settings from `source` and starts logging by them.

@@ -120,7 +120,7 @@ pub struct Books {
     pub reasons: BTreeMap<String, u64>,
     /// How many links limits left out. A link counts for each page that has it.
     pub left_out: u64,
-    /// From its start to its end, or to now.
+    /// From its start to its end, or to now; in one process, as far as that was running.
     pub seconds: f64,
     /// Whether every source has been read to its end.
     #[serde(skip)]

@@ -9,18 +9,17 @@ use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, count};
-use trawl_common::crawl::Books;
+use trawl_common::crawl::{Books, Counts};
 use trawl_common::exit::Exit;
-use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
-use trawl_common::ports::{Frontier, Outlets, Ports};
+use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::ports::{Outlets, Ports};
 use trawl_common::rate::Rate;
 use trawl_common::settings::{Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
 use trawl_common::spider::{Recrawl, Spider, Wishes};
-use trawl_common::time::UnixMs;
 use trawl_producer::{Counters, Html, Job, Progress, Report, Source, Start};
 
-use crate::{books, spider};
+use crate::{books, spider, state};
 
 /// How often the progress line, and the end of the crawl, are looked for: a short crawl is not to wait for its end.
 const LOOK: Duration = Duration::from_millis(20);
@@ -72,6 +71,9 @@ pub(crate) struct Args {
     /// Print the crawl's books as JSON at the end
     #[arg(long)]
     pub(crate) json: bool,
+    /// Whether the state file goes when this is over
+    #[arg(skip)]
+    pub(crate) is_passing: bool,
 }
 
 impl Args {
@@ -91,11 +93,11 @@ impl Args {
             source.set("log.level", "warn");
         }
         let settings = Global::load(&source)?;
-        self.crawl(settings).await
+        self.crawl(settings, global.progress()).await
     }
 
     /// Crawls with these settings until all is done or a signal comes.
-    pub(crate) async fn crawl(self, settings: Settings) -> Outcome {
+    pub(crate) async fn crawl(self, settings: Settings, line: Line) -> Outcome {
         if let Some(out) = self.out.iter().find(|out| out.to_string_lossy().contains("://")) {
             let scheme = out.to_string_lossy().split("://").next().unwrap_or_default().to_owned();
             return Err(Fail::usage(format!(
@@ -131,7 +133,7 @@ impl Args {
             pages: store.pages(),
             outlets: Arc::new(sinks),
         };
-        let (crawl, left) = self.resume(&*ports.frontier, &job.spider.name).await?;
+        let (crawl, left) = state::crawl_of(&store, &self.state, &job.spider.name, &self.sources).await?;
         if let Some(left) = left {
             anstream::eprintln!(
                 "going on with crawl {} from {}: {} URLs left",
@@ -140,7 +142,7 @@ impl Args {
                 count(left)
             );
         }
-        let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals };
+        let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals, line };
         let (books, report) = run.to_the_end(job).await?;
         self.tell(&books, &report, &told.join(", "), run.signals.exit());
         Ok(exit(&books, &report, run.signals.exit()))
@@ -177,29 +179,6 @@ impl Args {
         })
     }
 
-    /// The crawl that the state file holds unfinished, and what is left of it; or a new one.
-    async fn resume(
-        &self,
-        frontier: &dyn Frontier,
-        spider: &SpiderName,
-    ) -> Result<(CrawlRef, Option<u64>), Fail> {
-        let unfinished = frontier.crawls().await?.into_iter().find(|books| !books.status.is_over());
-        match unfinished {
-            Some(books) if books.spider != *spider => {
-                let (state, other) = (self.state.display(), books.spider);
-                Err(Fail::usage(format!(
-                    "{state} holds an unfinished crawl of the spider {other}: finish that with its own command, or \
-                     keep this one's state elsewhere with --state"
-                )))
-            }
-            Some(books) => Ok((books.crawl_ref(), Some(books.pending))),
-            None => {
-                let id = CrawlId::generate(UnixMs::now());
-                Ok((CrawlRef { id, spider: spider.clone() }, None))
-            }
-        }
-    }
-
     fn tell(&self, books: &Books, report: &Report, out: &str, signal: Option<Exit>) {
         for problem in &report.problems {
             anstream::eprintln!("problem: {problem}");
@@ -227,6 +206,9 @@ impl Args {
         if let Some(left_out) = books::left_out(books) {
             anstream::eprintln!("links left out: {left_out} (docs/spiders.md, \"Where it goes\")");
         }
+        if !self.is_passing {
+            self.tell_what_failed(counts);
+        }
         if signal.is_some() {
             let left = count(books.pending);
             anstream::eprintln!(
@@ -236,6 +218,20 @@ impl Args {
         }
         if self.json {
             books::print_json(books);
+        }
+    }
+
+    /// What did not end well, and the command that lists it.
+    fn tell_what_failed(&self, counts: &Counts) {
+        let told = [(counts.failed, "failed"), (counts.expired, "expired")];
+        let told: Vec<String> = told
+            .into_iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, how)| format!("{} {how}", count(number)))
+            .collect();
+        if !told.is_empty() {
+            let state = state::as_argument(&self.state);
+            anstream::eprintln!("{}: `trawl dlq list --state {state}`", told.join(", "));
         }
     }
 }
@@ -260,6 +256,7 @@ struct Run {
     folder: Folder,
     crawl: CrawlRef,
     signals: Signals,
+    line: Line,
 }
 
 impl Run {
@@ -290,7 +287,6 @@ impl Run {
 
     /// Reads the sources, then waits for the end.
     async fn watch(&self, job: Job) -> Result<Report, Fail> {
-        let line = Line::new();
         let progress = Arc::new(Progress::default());
         let settings = Arc::clone(&self.settings);
         let stop = self.signals.stop();
@@ -302,26 +298,32 @@ impl Run {
             produced.cancel();
             report
         };
-        let (report, drawn) = tokio::join!(producing, self.draw(&line, &progress, &produced));
-        line.clear();
+        let (report, drawn) = tokio::join!(producing, self.draw(&progress, &produced));
+        self.line.clear();
         drawn?;
         report.map_err(Fail::run)
     }
 
     /// Shows the progress until the sources are read and the crawl is over, or until a signal.
-    async fn draw(&self, line: &Line, progress: &Progress, produced: &CancellationToken) -> Result<(), Fail> {
+    async fn draw(&self, progress: &Progress, produced: &CancellationToken) -> Result<(), Fail> {
         loop {
             if produced.is_cancelled() {
-                let books = self.books().await?;
-                if books.status.is_over() || self.signals.stop().is_cancelled() {
+                if self.signals.stop().is_cancelled() {
                     return Ok(());
                 }
-                line.say(progress_line(&books));
+                // While the disk is full there are none: what writes to it says so.
+                match self.ports.frontier.books(&self.crawl.id).await {
+                    Ok(Some(books)) if books.status.is_over() => return Ok(()),
+                    Ok(Some(books)) => self.line.say(progress_line(&books)),
+                    Err(error) if error.is_temporary() => {}
+                    Ok(None) => return Err(self.gone()),
+                    Err(error) => return Err(error.into()),
+                }
             } else {
                 let now = progress.snapshot();
                 let waits =
                     if progress.backlog().is_some() { ", waiting for URLs to be fetched" } else { "" };
-                line.say(format!(
+                self.line.say(format!(
                     "reading: {} sources, {} URLs, {} new{waits}",
                     now.sources,
                     count(now.found),
@@ -338,7 +340,11 @@ impl Run {
 
     async fn books(&self) -> Result<Books, Fail> {
         let books = self.ports.frontier.books(&self.crawl.id).await?;
-        books.ok_or_else(|| Fail::run(format!("the crawl {} is not in its state file", self.crawl.id)))
+        books.ok_or_else(|| self.gone())
+    }
+
+    fn gone(&self) -> Fail {
+        Fail::run(format!("the crawl {} is not in its state file", self.crawl.id))
     }
 }
 

@@ -59,8 +59,9 @@ impl Args {
             recrawl: None,
             allow_private: true,
             json: false,
+            is_passing: true,
         };
-        let exit = crawl.crawl(settings(loaded)).await?;
+        let exit = crawl.crawl(settings(loaded), global.progress()).await?;
         anstream::eprintln!("look at the items with: head -3 {}", self.out.display());
         // The missing page is part of the show.
         Ok(if exit == Exit::FailedUrls { Exit::Ok } else { exit })

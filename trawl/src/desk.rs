@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
@@ -10,14 +11,14 @@ use trawl_backends::redis;
 use trawl_cli::{Fail, Global};
 use trawl_common::crawl::Books;
 use trawl_common::names::CrawlId;
-use trawl_common::ports::{Control, Frontier, HostControl, Queue};
+use trawl_common::ports::{Control, Error, ErrorKind, Frontier, HostControl, Queue};
 use trawl_common::settings::Settings;
 
 /// Which crawls a command is about.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Where {
     /// Look into the state file FILE of `trawl crawl`, not at the fleet
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     state: Option<PathBuf>,
 }
 
@@ -31,26 +32,32 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
+    /// For a command that changes something: no other process may have the state file.
     pub(crate) async fn open(global: &Global, place: &Where) -> Result<Self, Fail> {
+        Self::with(global, place, Embedded::open).await
+    }
+
+    /// For a command that only looks: the crawl may be running.
+    pub(crate) async fn look(global: &Global, place: &Where) -> Result<Self, Fail> {
+        let watch = |file: &Path, patience| match Embedded::watch(file, patience) {
+            // One of an older version is brought up to date first.
+            Err(error) if error.kind == ErrorKind::Refused => Embedded::open(file, patience),
+            watched => watched,
+        };
+        Self::with(global, place, watch).await
+    }
+
+    async fn with(
+        global: &Global,
+        place: &Where,
+        open: impl Fn(&Path, Duration) -> Result<Embedded, Error>,
+    ) -> Result<Self, Fail> {
         let settings = Global::load(&global.source())?;
-        match &place.state {
-            Some(file) => Self::of_file(file, settings),
-            None => Self::of_fleet(settings).await,
-        }
-    }
-
-    async fn of_fleet(settings: Settings) -> Result<Self, Fail> {
-        let redis = redis::connect(&settings.redis).await?;
-        let (frontier, hosts) = fleet::records(&settings, redis)?;
-        frontier.follow_clock().await?;
-        Ok(Self { frontier: frontier.clone(), control: frontier, hosts, settings, embedded: None })
-    }
-
-    fn of_file(file: &Path, settings: Settings) -> Result<Self, Fail> {
+        let Some(file) = &place.state else { return Self::of_fleet(settings).await };
         if !file.exists() {
             return Err(Fail::usage(format!("{}: there is no such state file", file.display())));
         }
-        let store = Embedded::open(file, settings.recovery.patience).map_err(Fail::usage)?;
+        let store = open(file, settings.recovery.patience).map_err(Fail::usage)?;
         Ok(Self {
             frontier: store.frontier(),
             control: store.control(),
@@ -58,6 +65,13 @@ impl Desk {
             settings,
             embedded: Some(store),
         })
+    }
+
+    async fn of_fleet(settings: Settings) -> Result<Self, Fail> {
+        let redis = redis::connect(&settings.redis).await?;
+        let (frontier, hosts) = fleet::records(&settings, redis)?;
+        frontier.follow_clock().await?;
+        Ok(Self { frontier: frontier.clone(), control: frontier, hosts, settings, embedded: None })
     }
 
     /// Where messages go.

@@ -56,7 +56,10 @@ enum Command {
 
 impl Args {
     pub(crate) async fn run(self, global: Global) -> Outcome {
-        let desk = Desk::open(&global, &self.place).await?;
+        let desk = match &self.command {
+            Command::List { .. } | Command::Show { .. } => Desk::look(&global, &self.place).await?,
+            Command::Block { .. } | Command::Unblock { .. } => Desk::open(&global, &self.place).await?,
+        };
         let key = |host: &str| key(host, &desk.settings.politeness);
         match &self.command {
             Command::List { json } => list(&desk, *json).await,

@@ -11,6 +11,7 @@ mod items;
 mod pack;
 mod settings;
 mod spider;
+mod state;
 mod status;
 
 use std::process::ExitCode;

@@ -24,7 +24,7 @@ impl Args {
             None => redis::spiders(&redis).await?,
         };
         for spider in spiders {
-            match pack(&redis, &spider).await? {
+            match pack(&redis, &spider, &global.progress()).await? {
                 0 => anstream::eprintln!("spider {spider}: nothing to pack"),
                 urls => anstream::eprintln!("spider {spider}: {} URLs packed", count(urls)),
             }
@@ -34,9 +34,8 @@ impl Args {
 }
 
 /// Returns how many URLs there were to pack.
-async fn pack(redis: &Link, spider: &SpiderName) -> Result<u64, Fail> {
+async fn pack(redis: &Link, spider: &SpiderName, progress: &Progress) -> Result<u64, Fail> {
     let mut packing = Packing::new(redis.clone(), spider);
-    let progress = Progress::new();
     let urls = packing.left().await?;
     let mut left = urls;
     while left > 0 {

@@ -46,7 +46,7 @@ pub(crate) struct WaitArgs {
 
 impl Args {
     pub(crate) async fn run(self, global: Global) -> Outcome {
-        let desk = Desk::open(&global, &self.place).await?;
+        let desk = Desk::look(&global, &self.place).await?;
         let Some(period) = self.watch else {
             self.show(&desk, None).await?;
             return Ok(Exit::Ok);
@@ -138,9 +138,10 @@ fn pace(books: &Books, before: Option<&(Vec<Books>, Instant)>) -> f64 {
 
 impl WaitArgs {
     pub(crate) async fn run(self, global: Global) -> Outcome {
-        let desk = Desk::open(&global, &Where::default()).await?;
+        let desk = Desk::look(&global, &Where::default()).await?;
         desk.books(&self.crawl).await?;
-        let ended = await_end(&*desk.frontier, &self.crawl);
+        let line = global.progress();
+        let ended = await_end(&*desk.frontier, &self.crawl, &line);
         let ended = match self.timeout {
             None => ended.await?,
             Some(timeout) => match tokio::time::timeout(timeout, ended).await {

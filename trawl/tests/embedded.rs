@@ -10,7 +10,7 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
@@ -161,6 +161,95 @@ async fn ctrl_c_finishes_what_has_begun_and_a_later_run_repeats_nothing() {
     let again: Vec<_> =
         site.log().into_iter().filter(|(path, asked)| path.starts_with("/page/") && *asked > 1).collect();
     assert!(again.is_empty(), "{again:?}");
+}
+
+/// What a command says on standard output, which ends well.
+async fn said(folder: &Path, words: &[&str]) -> String {
+    let output = timeout(LIMIT, trawl(folder).args(words).output()).await.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn a_running_crawl_is_looked_at_through_its_state_file_and_says_how_far_it_is_where_nobody_watches() {
+    let site = Site::serve(20).await;
+    let folder = tempfile::tempdir().unwrap();
+    site.hold_after(8);
+    let mut running = crawl(folder.path(), &format!("{}/sitemap.xml", site.origin));
+    let mut running = running.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    timeout(LIMIT, site.asked_for(16)).await.unwrap();
+    let mut lines = BufReader::new(running.stderr.take().unwrap()).lines();
+    let line = timeout(LIMIT, lines.next_line()).await.unwrap().unwrap().unwrap();
+    assert!(line.contains("8 of 20 pages"), "{line}");
+    let shown: Value =
+        serde_json::from_str(&said(folder.path(), &["status", "--state", "crawl.db", "--json"]).await)
+            .unwrap();
+    assert_eq!((&shown["status"], &shown["done"]), (&"running".into(), &8.into()));
+    said(folder.path(), &["dlq", "list", "--state", "crawl.db"]).await;
+    let id = shown["crawl"].as_str().unwrap();
+    let refused = trawl(folder.path()).args(["cancel", id, "--state", "crawl.db"]).output().await.unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("in use by another trawl process"), "{}", stderr(&refused));
+    site.answer_all();
+    assert_eq!(timeout(LIMIT, running.wait()).await.unwrap().unwrap().code(), Some(0));
+}
+
+#[tokio::test]
+async fn what_failed_is_listed_shown_sent_again_and_purged_by_the_state_file_that_the_summary_names() {
+    let site = Site::serve(3).await;
+    let folder = tempfile::tempdir().unwrap();
+    let list: String = (0..5).map(|number| format!("{}\n", site.page(number))).collect();
+    fs::write(folder.path().join("list.txt"), list).unwrap();
+    let output = crawl(folder.path(), "list.txt").output().await.unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("2 failed: `trawl dlq list --state crawl.db`\n"), "{}", stderr(&output));
+    let dlq = |words: &[&'static str]| {
+        [&["dlq"], words, &["--state", "crawl.db"]]
+            .concat()
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
+    let run = async |words: Vec<String>| {
+        said(folder.path(), &words.iter().map(String::as_str).collect::<Vec<_>>()).await
+    };
+    let listed = run(dlq(&["list"])).await;
+    assert!(listed.lines().count() == 2 && listed.contains(&site.page(3)), "{listed}");
+    let mut show = dlq(&["show"]);
+    show.push(site.page(4));
+    assert!(run(show).await.contains("404"));
+    // The page is there by now.
+    site.grow(4);
+    run(dlq(&["replay", "--yes"])).await;
+    let output = crawl(folder.path(), "list.txt").output().await.unwrap();
+    assert_eq!((output.status.code(), &books(&output)["done"]), (Some(3), &1.into()), "{}", stderr(&output));
+    assert_eq!(run(dlq(&["list"])).await.lines().count(), 1);
+    run(dlq(&["purge", "--yes"])).await;
+    assert_eq!(run(dlq(&["list"])).await, "");
+}
+
+#[tokio::test]
+async fn a_state_file_of_other_sources_is_not_mixed_with_these() {
+    let site = Site::serve(50).await;
+    let folder = tempfile::tempdir().unwrap();
+    let source = format!("{}/sitemap.xml", site.origin);
+    site.hold_after(10);
+    let mut killed = crawl(folder.path(), &source).spawn().unwrap();
+    timeout(LIMIT, site.asked_for(18)).await.unwrap();
+    killed.kill().await.unwrap();
+    site.answer_all();
+    fs::write(folder.path().join("list.txt"), site.page(60)).unwrap();
+    let other = crawl(folder.path(), "list.txt").output().await.unwrap();
+    let told = stderr(&other);
+    assert_eq!(other.status.code(), Some(2), "{told}");
+    for part in [&source, "--state", "trawl cancel "] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let output = crawl(folder.path(), &source).output().await.unwrap();
+    assert_eq!((output.status.code(), &books(&output)["done"]), (Some(0), &50.into()), "{}", stderr(&output));
+    // With that finished, the file takes another.
+    let other = crawl(folder.path(), "list.txt").output().await.unwrap();
+    assert_eq!((other.status.code(), &books(&other)["admitted"]), (Some(3), &1.into()), "{}", stderr(&other));
 }
 
 #[tokio::test]

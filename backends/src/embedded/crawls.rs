@@ -1,6 +1,7 @@
 //! The table `crawls`: each crawl's books.
 
 use std::num::NonZeroU64;
+use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use trawl_common::crawl::{Books, Counts, CrawlState};
@@ -12,6 +13,15 @@ use trawl_common::time::UnixMs;
 use super::books;
 use super::error::{Fault, Result};
 use super::records::{sql_ms, unix_ms};
+
+/// What time it is in the books of a crawl that is not over.
+#[derive(Clone, Copy)]
+pub(super) enum Clock {
+    /// Time goes on: this process crawls.
+    Runs,
+    /// It is when a process last crawled: that may be another, or none may be at work.
+    AsTouched,
+}
 
 /// A crawl's row, as far as transitions need it.
 pub(super) struct Crawl {
@@ -48,7 +58,7 @@ pub(super) fn ensure(db: &Connection, crawl: &CrawlRef) -> Result<Crawl> {
 fn begin(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result<Crawl> {
     let status = CrawlState::Running;
     db.prepare_cached(
-        "INSERT INTO crawls (id, spider, status, started, recrawl) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO crawls (id, spider, status, started, recrawl, touched) VALUES (?1, ?2, ?3, ?4, ?5, ?4)",
     )?
     .execute(params![
         crawl.id.as_str(),
@@ -154,7 +164,7 @@ pub(super) fn count(db: &Connection, key: i64, counts: &Counts, bytes: u64, left
     db.prepare_cached(
         "UPDATE crawls SET admitted = admitted + ?2, done = done + ?3, failed = failed + ?4,
                            skipped = skipped + ?5, expired = expired + ?6, cancelled = cancelled + ?7,
-                           bytes = bytes + ?8, left_out = left_out + ?9
+                           bytes = bytes + ?8, left_out = left_out + ?9, touched = ?10
          WHERE key = ?1",
     )?
     .execute(params![
@@ -166,7 +176,8 @@ pub(super) fn count(db: &Connection, key: i64, counts: &Counts, bytes: u64, left
         expired as i64,
         cancelled as i64,
         bytes as i64,
-        left_out as i64
+        left_out as i64,
+        sql_ms(UnixMs::now())
     ])?;
     Ok(())
 }
@@ -197,19 +208,39 @@ pub(super) fn finish_if_complete(db: &Connection, key: i64) -> Result<bool> {
     Ok(finished > 0)
 }
 
+/// Notes that a process is at work on what is not over.
+pub(super) fn touch(db: &Connection) -> Result<()> {
+    db.prepare_cached("UPDATE crawls SET touched = ?1 WHERE ended IS NULL")?
+        .execute([sql_ms(UnixMs::now())])?;
+    Ok(())
+}
+
+/// What a crawl was begun with, if that was noted.
+pub(super) fn sources(db: &Connection, crawl: &CrawlRef) -> Result<Option<String>> {
+    let mut select = db.prepare_cached("SELECT named FROM sources WHERE crawl = ?1")?;
+    Ok(select.query_row([crawl.id.as_str()], |row| row.get(0)).optional()?)
+}
+
+/// Notes what a crawl is begun with.
+pub(super) fn note_sources(db: &Connection, crawl: &CrawlRef, named: &str) -> Result<()> {
+    db.prepare_cached("INSERT OR REPLACE INTO sources (crawl, named) VALUES (?1, ?2)")?
+        .execute([crawl.id.as_str(), named])?;
+    Ok(())
+}
+
 /// The books of one crawl.
-pub(super) fn books_of(db: &Connection, id: &CrawlId) -> Result<Option<Books>> {
+pub(super) fn books_of(db: &Connection, clock: Clock, id: &CrawlId) -> Result<Option<Books>> {
     let mut select = db.prepare_cached("SELECT * FROM crawls WHERE id = ?1 ORDER BY started DESC LIMIT 1")?;
-    select.query_row([id.as_str()], |row| Ok(read(db, row))).optional()?.transpose()
+    select.query_row([id.as_str()], |row| Ok(read(db, clock, row))).optional()?.transpose()
 }
 
 /// The books of every crawl, the newest first.
-pub(super) fn all_books(db: &Connection) -> Result<Vec<Books>> {
+pub(super) fn all_books(db: &Connection, clock: Clock) -> Result<Vec<Books>> {
     let mut select = db.prepare_cached("SELECT * FROM crawls ORDER BY started DESC, key DESC")?;
-    select.query_map([], |row| Ok(read(db, row)))?.map(|books| books?).collect()
+    select.query_map([], |row| Ok(read(db, clock, row)))?.map(|books| books?).collect()
 }
 
-fn read(db: &Connection, row: &Row<'_>) -> Result<Books> {
+fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<Books> {
     let counter = |name: &str| row.get::<_, i64>(name).map(|count| count as u64);
     let counts = Counts {
         admitted: counter("admitted")?,
@@ -220,7 +251,12 @@ fn read(db: &Connection, row: &Row<'_>) -> Result<Books> {
         cancelled: counter("cancelled")?,
     };
     let started = unix_ms(row.get("started")?);
-    let ended = row.get::<_, Option<i64>>("ended")?.map_or_else(UnixMs::now, unix_ms);
+    let until = match (row.get::<_, Option<i64>>("ended")?, clock) {
+        (Some(ended), _) => unix_ms(ended),
+        (None, Clock::Runs) => UnixMs::now(),
+        (None, Clock::AsTouched) => row.get::<_, Option<i64>>("touched")?.map_or(started, unix_ms),
+    };
+    let away = Duration::from_millis(counter("away")?);
     let name = |column: &str| row.get::<_, String>(column);
     Ok(Books {
         crawl: name("id")?.try_into().map_err(Fault::corrupt)?,
@@ -231,7 +267,7 @@ fn read(db: &Connection, row: &Row<'_>) -> Result<Books> {
         bytes: counter("bytes")?,
         reasons: books::reasons(db, row.get("key")?)?,
         left_out: counter("left_out")?,
-        seconds: ended.since(started).as_secs_f64(),
+        seconds: until.since(started).saturating_sub(away).as_secs_f64(),
         discovered: row.get("discovered")?,
         started,
     })

@@ -183,8 +183,9 @@ impl Frontier for EmbeddedFrontier {
         Ok(())
     }
 
-    /// Nothing to do: there is one worker, and people see it.
+    /// There is one worker, and people see it; those who look into the file from outside see how long it has been at work.
     async fn beat(&self, _beat: &Heartbeat, _ttl: Duration) -> Result<()> {
+        drop(self.store.submit(|db, _| crawls::touch(db)));
         Ok(())
     }
 
@@ -195,11 +196,11 @@ impl Frontier for EmbeddedFrontier {
 
     async fn books(&self, crawl: &CrawlId) -> Result<Option<Books>> {
         let crawl = crawl.clone();
-        self.store.call(move |db, _| crawls::books_of(db, &crawl)).await
+        self.store.call(move |db, memory| crawls::books_of(db, memory.clock, &crawl)).await
     }
 
     async fn crawls(&self) -> Result<Vec<Books>> {
-        self.store.call(|db, _| crawls::all_books(db)).await
+        self.store.call(|db, memory| crawls::all_books(db, memory.clock)).await
     }
 
     async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostBooks>> {

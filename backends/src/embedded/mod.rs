@@ -10,11 +10,12 @@
 //! file consistent as of the moment before those (`synchronous = NORMAL`).
 //!
 //! **What is not.** Who holds a record, leases, the next slots of hosts and cached responses live in
-//! memory. They die with the process, and so they should: the file admits one process at a time, so
-//! whoever opens it knows that every former holder is gone, and what was in hand is available again.
+//! memory. They die with the process, and so they should: one process at a time may change the file, so
+//! whoever opens it knows that every former holder is gone, and what was in hand is available again. Others may look on.
 
 mod books;
 mod cache;
+mod claim;
 mod commands;
 mod control;
 mod crawls;
@@ -38,15 +39,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::Connection;
+use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Cache, Control, Frontier, HostControl, Hosts, Pages, Queue, Result};
 
 use self::cache::MemoryCache;
 use self::control::EmbeddedControl;
+use self::crawls::Clock;
 use self::frontier::EmbeddedFrontier;
 use self::hosts::MemoryHosts;
 use self::pages::EmbeddedPages;
 use self::queue::EmbeddedQueue;
+use self::schema::State;
 use self::store::Store;
 
 /// The adapters of one embedded engine. The file is closed when the last of them is dropped.
@@ -64,19 +67,39 @@ impl Embedded {
     /// Fails with `Busy` while another process has it open, with `Refused` if it is not a state file of
     /// trawl or was written by a newer one, and with `Unavailable` if it cannot be read or written.
     pub fn open(path: &Path, patience: Duration) -> Result<Self> {
-        Self::over(schema::open(path)?, patience)
+        Self::over(schema::open(path)?, Clock::Runs, patience)
+    }
+
+    /// Looks into the state file at `path`, which another process may be changing meanwhile. What changes anything fails.
+    ///
+    /// Fails with `Refused` if it is not a state file of trawl or was written by an older or newer one, and with
+    /// `Unavailable` if it cannot be read.
+    pub fn watch(path: &Path, patience: Duration) -> Result<Self> {
+        Self::over(schema::watch(path)?, Clock::AsTouched, patience)
     }
 
     /// An engine that keeps nothing beyond its own life.
     pub fn in_memory(patience: Duration) -> Result<Self> {
-        Self::over(schema::in_memory()?, patience)
+        Self::over(schema::in_memory()?, Clock::Runs, patience)
     }
 
-    fn over(db: Connection, patience: Duration) -> Result<Self> {
-        let known = hosts::known(&db)?;
-        let store = Arc::new(Store::start(db, patience / 4)?);
+    fn over(state: State, clock: Clock, patience: Duration) -> Result<Self> {
+        let known = hosts::known(&state.db)?;
+        let store = Arc::new(Store::start(state, clock, patience / 4)?);
         let hosts = Arc::new(MemoryHosts::new(store.clone(), known));
         Ok(Self { store, patience, hosts, cache: Arc::default() })
+    }
+
+    /// What a crawl was begun with, as [`Embedded::note_sources`] had it.
+    pub async fn sources(&self, crawl: &CrawlRef) -> Result<Option<String>> {
+        let crawl = crawl.clone();
+        self.store.call(move |db, _| crawls::sources(db, &crawl)).await
+    }
+
+    /// Notes what a crawl is begun with.
+    pub async fn note_sources(&self, crawl: &CrawlRef, sources: &str) -> Result<()> {
+        let (crawl, sources) = (crawl.clone(), sources.to_owned());
+        self.store.call(move |db, _| crawls::note_sources(db, &crawl, &sources)).await
     }
 
     /// The queue.

@@ -1,19 +1,25 @@
 //! The state file: its tables, and how it is opened.
 
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::time::UnixMs;
 
+use super::claim::Claim;
 use super::error::Fault;
+use super::records::sql_ms;
 
 /// Marks a file as ours (`application_id`): "trwl".
 const APPLICATION: i64 = 0x7472_776c;
 
 /// The version of the tables below (`user_version`).
-const VERSION: i64 = 4;
+const VERSION: i64 = 5;
 
 /// A URL costs an insertion at the end of `records` and of `fresh`, and later a share of a sorted one in
 /// `seen`; its terminal state costs a search and a deletion. The partial indexes hold only what was parked
@@ -127,6 +133,18 @@ const OUT_OF_3: &str = "
     PRAGMA user_version = 4;
 ";
 
+/// What version 5 has more: for how long no process had the file open while a crawl was not over, when one last did, and
+/// what each crawl began with.
+const OUT_OF_4: &str = "
+    ALTER TABLE crawls ADD COLUMN away INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE crawls ADD COLUMN touched INTEGER;
+    CREATE TABLE sources (
+        crawl TEXT PRIMARY KEY,
+        named TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    PRAGMA user_version = 5;
+";
+
 /// What each spider remembers of pages, of version 4 too; of those not visited yet the depth alone.
 const PAGES: &str = "
     CREATE TABLE pages (
@@ -161,29 +179,56 @@ const INTO_2: &str = "
     DROP TABLE failed_1;
 ";
 
-/// Opens the state file at `path` for this process alone, and creates it where there is none.
-pub(super) fn open(path: &Path) -> Result<Connection> {
-    let file = path.display();
-    Connection::open(path).map_err(Fault::from).and_then(|mut db| prepare(&mut db).map(|()| db)).map_err(
-        |fault| match fault {
-            Fault::Sqlite(error) => unusable(&error, &file),
-            Fault::Rule(error) => Error::new(error.kind, format_args!("{file} {error}")),
-        },
-    )
+/// The state file at `path`, which this process alone may change; created where there is none, for its owner's eyes only.
+pub(super) fn open(path: &Path) -> Result<State> {
+    let told = |error: io::Error| {
+        Error::new(ErrorKind::Unavailable, format_args!("{} cannot be opened: {error}", path.display()))
+    };
+    // What SQLite puts beside it has the same mode.
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path).map_err(told)?;
+    let claim = Claim::take(path).map_err(|error| match error.kind() {
+        io::ErrorKind::ResourceBusy => in_use(path),
+        _ => told(error),
+    })?;
+    let db = Connection::open(path).map_err(Fault::from).and_then(|mut db| prepare(&mut db).map(|()| db));
+    Ok(State { db: db.map_err(|fault| unusable(fault, path))?, _claim: Some(claim) })
+}
+
+/// The state file at `path` as it is at each moment, for one who only looks: another process may be changing it.
+pub(super) fn watch(path: &Path) -> Result<State> {
+    let open = || -> std::result::Result<Connection, Fault> {
+        // Not read-only: after a crash SQLite has to mend its log before anything can be read.
+        let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        db.busy_timeout(PATIENCE)?;
+        check(number(&db, "PRAGMA application_id")?, number(&db, "PRAGMA user_version")?)?;
+        db.execute_batch("PRAGMA query_only = ON")?;
+        Ok(db)
+    };
+    Ok(State { db: open().map_err(|fault| unusable(fault, path))?, _claim: None })
 }
 
 /// A store of the same shape without a file.
-pub(super) fn in_memory() -> Result<Connection> {
+pub(super) fn in_memory() -> Result<State> {
     let mut db = Connection::open_in_memory().map_err(Fault::from)?;
     prepare(&mut db)?;
-    Ok(db)
+    Ok(State { db, _claim: None })
 }
 
-fn unusable(error: &rusqlite::Error, file: &dyn std::fmt::Display) -> Error {
+fn in_use(path: &Path) -> Error {
+    let way_out =
+        "stop that first (Ctrl-C); `trawl status`, `trawl dlq list` and `show` look into it meanwhile";
+    let text = format!("{} is in use by another trawl process: {way_out}", path.display());
+    Error::new(ErrorKind::Busy, text)
+}
+
+fn unusable(fault: Fault, path: &Path) -> Error {
+    let file = path.display();
+    let error = match fault {
+        Fault::Sqlite(error) => error,
+        Fault::Rule(error) => return Error::new(error.kind, format_args!("{file} {error}")),
+    };
     match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            Error::new(ErrorKind::Busy, format_args!("{file} is in use by another trawl process"))
-        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => in_use(path),
         Some(ErrorCode::NotADatabase) => {
             Error::new(ErrorKind::Refused, format_args!("{file} is not a state file of trawl"))
         }
@@ -191,42 +236,65 @@ fn unusable(error: &rusqlite::Error, file: &dyn std::fmt::Display) -> Error {
     }
 }
 
-/// Locks the file, sets it up, and checks or creates its tables.
-///
-/// The lock is taken by the first transaction and held until the process ends, however it ends.
-/// Temporary journals stay in memory: a savepoint for each job would else write a file.
+/// An open state file.
+pub(super) struct State {
+    /// Closed first: until then nobody else may have the file.
+    pub(super) db: Connection,
+    _claim: Option<Claim>,
+}
+
+/// How long a statement waits for one who only looks.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Whether a file of this application id and version of schema is one that this program knows.
+fn check(application: i64, version: i64) -> std::result::Result<(), Fault> {
+    let refused = match (application, version) {
+        (APPLICATION, VERSION) => return Ok(()),
+        (APPLICATION, other) => format!("has schema version {other}, and this program knows {VERSION}"),
+        _ => "is not a state file of trawl".to_owned(),
+    };
+    Err(Error::new(ErrorKind::Refused, refused).into())
+}
+
+fn number(db: &Connection, sql: &str) -> rusqlite::Result<i64> {
+    db.query_row(sql, [], |row| row.get(0))
+}
+
+/// Sets the file up, and checks or creates its tables. Temporary journals stay in memory: a savepoint for each job would
+/// else write a file.
 fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
     db.busy_timeout(Duration::ZERO)?;
     db.set_prepared_statement_cache_capacity(64);
     // The planner would else look at each value to see whether a partial index fits it, and so compile the statement anew.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.execute_batch(
-        "PRAGMA locking_mode = EXCLUSIVE;
-         PRAGMA journal_mode = WAL;
+        "PRAGMA journal_mode = WAL;
          PRAGMA synchronous = NORMAL;
          PRAGMA temp_store = MEMORY;
          PRAGMA cache_size = -65536;
          PRAGMA wal_autocheckpoint = 8192;",
     )?;
     let tx = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    let number = |sql: &str| tx.query_row(sql, [], |row| row.get::<_, i64>(0));
-    let is_new = number("SELECT count(*) FROM sqlite_schema")? == 0;
-    match (number("PRAGMA application_id")?, number("PRAGMA user_version")?) {
+    let is_new = number(&tx, "SELECT count(*) FROM sqlite_schema")? == 0;
+    let out_of_3 = format!("{OUT_OF_3} {PAGES} {OUT_OF_4}");
+    match (number(&tx, "PRAGMA application_id")?, number(&tx, "PRAGMA user_version")?) {
         (0, 0) if is_new => tx.execute_batch(&format!(
-            "{TABLES} {TABLES_OF_2} {OUT_OF_2} {OUT_OF_3} {PAGES} PRAGMA application_id = {APPLICATION};"
+            "{TABLES} {TABLES_OF_2} {OUT_OF_2} {out_of_3} PRAGMA application_id = {APPLICATION};"
         ))?,
-        (APPLICATION, VERSION) => {}
         (APPLICATION, 1) => {
-            tx.execute_batch(&format!("{OUT_OF_1} {TABLES_OF_2} {INTO_2} {OUT_OF_2} {OUT_OF_3} {PAGES}"))?;
+            tx.execute_batch(&format!("{OUT_OF_1} {TABLES_OF_2} {INTO_2} {OUT_OF_2} {out_of_3}"))?;
         }
-        (APPLICATION, 2) => tx.execute_batch(&format!("{OUT_OF_2} {OUT_OF_3} {PAGES}"))?,
-        (APPLICATION, 3) => tx.execute_batch(&format!("{OUT_OF_3} {PAGES}"))?,
-        (APPLICATION, newer) => {
-            let versions = format!("has schema version {newer}, and this program knows {VERSION}");
-            return Err(Error::new(ErrorKind::Refused, versions).into());
-        }
-        _ => return Err(Error::new(ErrorKind::Refused, "is not a state file of trawl").into()),
+        (APPLICATION, 2) => tx.execute_batch(&format!("{OUT_OF_2} {out_of_3}"))?,
+        (APPLICATION, 3) => tx.execute_batch(&out_of_3)?,
+        (APPLICATION, 4) => tx.execute_batch(OUT_OF_4)?,
+        (application, version) => check(application, version)?,
     }
+    // Nobody had it open since.
+    tx.execute(
+        "UPDATE crawls SET away = away + max(0, ?1 - coalesce(touched, ?1)), touched = ?1 WHERE ended IS NULL",
+        params![sql_ms(UnixMs::now())],
+    )?;
     tx.commit()?;
+    db.busy_timeout(PATIENCE)?;
     Ok(())
 }

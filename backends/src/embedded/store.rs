@@ -11,11 +11,13 @@ use tokio::sync::{Notify, oneshot};
 use trawl_common::lane::Lane;
 use trawl_common::ports::{Error, ErrorKind, Result};
 
+use super::crawls::Clock;
 use super::error;
 use super::hands::Hands;
 use super::leases::Leases;
 use super::lines::Lines;
 use super::requests::Requests;
+use super::schema::State;
 use super::seen::Seen;
 
 /// How many jobs may share a transaction.
@@ -33,11 +35,14 @@ pub(super) struct Memory {
     pub(super) leases: Leases,
     /// What was handed to which consumer.
     pub(super) lines: Lines,
+    /// What time it is for crawls that are not over.
+    pub(super) clock: Clock,
 }
 
 impl Memory {
-    fn new(possession: Duration) -> Self {
+    fn new(clock: Clock, possession: Duration) -> Self {
         Self {
+            clock,
             seen: Seen::default(),
             requests: Requests::default(),
             hands: Hands::new(possession),
@@ -78,13 +83,13 @@ pub(super) struct Store {
 impl Store {
     /// Starts the writer on an open state file. A worker that goes on holding a record says so within
     /// `possession`.
-    pub(super) fn start(db: Connection, possession: Duration) -> Result<Self> {
+    pub(super) fn start(state: State, clock: Clock, possession: Duration) -> Result<Self> {
         let (jobs, waiting) = mpsc::channel();
         let stirred = Arc::new(Notify::new());
         let notify = stirred.clone();
         let writer = thread::Builder::new()
             .name("state".into())
-            .spawn(move || write(db, Memory::new(possession), &waiting, &notify))
+            .spawn(move || write(state, Memory::new(clock, possession), &waiting, &notify))
             .map_err(|error| Error::new(ErrorKind::Unavailable, format_args!("no thread: {error}")))?;
         Ok(Self { jobs: Some(jobs), writer: Some(writer), stirred })
     }
@@ -141,11 +146,11 @@ pub(super) fn answered<T>(answer: std::result::Result<Result<T>, oneshot::error:
     answer.unwrap_or_else(|_| Err(Error::new(ErrorKind::Unavailable, "the state file's writer has stopped")))
 }
 
-fn write(mut db: Connection, mut memory: Memory, jobs: &mpsc::Receiver<Job>, stirred: &Notify) {
+fn write(mut state: State, mut memory: Memory, jobs: &mpsc::Receiver<Job>, stirred: &Notify) {
     while let Ok(first) = jobs.recv() {
         let group = iter::once(first).chain(jobs.try_iter()).take(GROUP);
         let mut answers = Vec::new();
-        let committed = commit(&mut db, &mut memory, group, &mut answers).map_err(Error::from);
+        let committed = commit(&mut state.db, &mut memory, group, &mut answers).map_err(Error::from);
         if committed.is_err() {
             memory.doubt();
         }

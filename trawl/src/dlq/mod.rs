@@ -46,12 +46,11 @@ pub(crate) struct Failed {
 
 impl Args {
     pub(crate) async fn run(self, global: Global) -> Outcome {
-        let desk = Desk::open(&global, &self.place).await?;
         match self.command {
-            Command::List(args) => args.run(&desk).await,
-            Command::Show(args) => args.run(&desk).await,
-            Command::Replay(args) => args.replay(&desk).await,
-            Command::Purge(args) => args.purge(&desk).await,
+            Command::List(args) => args.run(&Desk::look(&global, &self.place).await?).await,
+            Command::Show(args) => args.run(&Desk::look(&global, &self.place).await?).await,
+            Command::Replay(args) => args.replay(&Desk::open(&global, &self.place).await?).await,
+            Command::Purge(args) => args.purge(&Desk::open(&global, &self.place).await?).await,
         }
     }
 }

@@ -1,0 +1,85 @@
+//! The state file of `trawl crawl`: which crawl goes on from it, and how commands name it.
+
+use std::path::Path;
+
+use trawl_backends::embedded::Embedded;
+use trawl_cli::Fail;
+use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
+use trawl_common::text::printable;
+use trawl_common::time::UnixMs;
+use trawl_producer::Source;
+
+/// The crawl that the state file holds unfinished, and how many URLs are left of it; or a new one. An unfinished one of
+/// another spider, or of other `sources`, is not mixed with this.
+pub(crate) async fn crawl_of(
+    store: &Embedded,
+    path: &Path,
+    spider: &SpiderName,
+    sources: &[Source],
+) -> Result<(CrawlRef, Option<u64>), Fail> {
+    let unfinished = store.frontier().crawls().await?.into_iter().find(|books| !books.status.is_over());
+    let (crawl, left) = match unfinished {
+        Some(books) => (books.crawl_ref(), Some(books.pending)),
+        None => (CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: spider.clone() }, None),
+    };
+    let named = named(sources);
+    let before = store.sources(&crawl).await?;
+    let other = if crawl.spider != *spider {
+        Some(format!("of the spider {}", crawl.spider))
+    } else {
+        before
+            .filter(|before| *before != named)
+            .map(|before| format!("of other sources ({})", shown(&before)))
+    };
+    if let Some(other) = other {
+        let (state, file) = (path.display(), as_argument(path));
+        return Err(Fail::usage(format!(
+            "{state} holds an unfinished crawl {other}: finish it with its own command, keep this one's state elsewhere \
+             with --state, or give the other up with `trawl cancel {} --state {file}`",
+            crawl.id
+        )));
+    }
+    store.note_sources(&crawl, &named).await?;
+    Ok((crawl, left))
+}
+
+/// What a crawl begins with, in whatever order it was named.
+fn named(sources: &[Source]) -> String {
+    let mut names: Vec<String> = sources.iter().map(ToString::to_string).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() { "the [start] of its spider".to_owned() } else { names.join("\n") }
+}
+
+fn shown(named: &str) -> String {
+    printable(&named.replace('\n', ", "), 200)
+}
+
+/// A path as a shell takes it.
+pub(crate) fn as_argument(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./+,:@%".contains(c);
+    match text.chars().all(is_plain) {
+        true => text.into_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_quoted_where_a_shell_would_take_it_apart() {
+        assert_eq!(as_argument(Path::new("runs/crawl-1.db")), "runs/crawl-1.db");
+        assert_eq!(as_argument(Path::new("my crawl's.db")), r"'my crawl'\''s.db'");
+    }
+
+    #[test]
+    fn the_order_of_sources_is_no_difference() {
+        let of = |names: &[&str]| named(&names.iter().map(|name| name.parse().unwrap()).collect::<Vec<_>>());
+        assert_eq!(of(&["b.txt", "a.txt", "b.txt"]), of(&["a.txt", "b.txt"]));
+        assert_ne!(of(&["a.txt"]), of(&["b.txt"]));
+        assert_ne!(of(&[]), of(&["a.txt"]));
+    }
+}
