@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod feeding;
 mod items;
 mod stores;
 #[path = "../support/mod.rs"]
@@ -10,7 +11,6 @@ mod zombie;
 
 use std::collections::HashSet;
 use std::fs;
-use std::process::Stdio;
 
 use lapin::options::{BasicGetOptions, BasicPublishOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable};
@@ -49,6 +49,11 @@ fn shown(value: &AMQPValue) -> String {
         AMQPValue::LongLongInt(number) => number.to_string(),
         other => format!("{other:?}"),
     }
+}
+
+/// Writes the file of this fleet's spider.
+fn write_spider(fleet: &Fleet, text: &str) {
+    fs::write(fleet.folder.path().join(format!("spiders/{}.toml", fleet.name)), text).unwrap();
 }
 
 /// Waits until a queue holds so many messages.
@@ -334,9 +339,7 @@ async fn a_deadline_in_a_copy_of_a_message_expires_no_url_that_has_none() {
 #[tokio::test]
 async fn four_workers_do_exactly_as_many_pages_as_the_crawl_may() {
     let (fleet, site) = (Fleet::new().await, Site::serve(400).await);
-    let spiders = fleet.folder.path().join("spiders");
-    fs::create_dir_all(&spiders).unwrap();
-    fs::write(spiders.join(format!("{}.toml", fleet.name)), "max_pages = 60").unwrap();
+    write_spider(&fleet, "max_pages = 60");
     let workers: Vec<_> = (0..4).map(|_| fleet.worker(&[])).collect();
     let produced = fleet.producer(&format!("{}/sitemap.xml", site.origin)).output();
     let produced = timeout(LIMIT, produced).await.unwrap().unwrap();
@@ -351,25 +354,6 @@ async fn four_workers_do_exactly_as_many_pages_as_the_crawl_may() {
     for worker in workers {
         ends_well(worker).await;
     }
-}
-
-#[tokio::test]
-async fn two_producers_of_one_spider_do_not_overlap() {
-    let fleet = Fleet::new().await;
-    // Standard input stays open: the first is still reading when the second starts.
-    let spider = format!("--spider={}", fleet.name);
-    let mut first = fleet.command(&["producer", "-", &spider, &format!("--crawl={}", fleet.name)]);
-    let mut first = first.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    // The crawl has books as soon as its lease is taken: one script does both.
-    let opened =
-        async { while !fleet.command(&["status", &fleet.name]).output().await.unwrap().status.success() {} };
-    timeout(LIMIT, opened).await.unwrap();
-    let second = fleet.command(&["producer", "/dev/null", &spider]).output().await.unwrap();
-    let told = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert_eq!(second.status.code(), Some(1), "{told}");
-    assert!(told.contains("is being fed already"), "{told}");
-    drop(first.stdin.take());
-    assert_eq!(timeout(LIMIT, first.wait()).await.unwrap().unwrap().code(), Some(0));
 }
 
 #[tokio::test]

@@ -1,0 +1,85 @@
+//! Runs of the producer beside each other.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
+use trawl_testkit::site::Site;
+
+use crate::support::{Fleet, LIMIT, ends_well};
+use crate::write_spider;
+
+#[tokio::test]
+async fn a_run_that_meets_another_which_reads_sources_says_so_and_ends_in_order() {
+    let fleet = Fleet::new().await;
+    // Standard input stays open: the first is still reading when the second starts.
+    let spider = format!("--spider={}", fleet.name);
+    let mut first = fleet.command(&["producer", "-", &spider, &format!("--crawl={}", fleet.name)]);
+    let mut first = first.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    // The crawl has books as soon as its lease is taken: one script does both.
+    let opened =
+        async { while !fleet.command(&["status", &fleet.name]).output().await.unwrap().status.success() {} };
+    timeout(LIMIT, opened).await.unwrap();
+    let second = fleet.command(&["producer", "/dev/null", &spider]).output().await.unwrap();
+    let told = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.status.code(), Some(0), "{told}");
+    assert!(told.contains(&format!("nothing to do: crawl {} of spider", fleet.name)), "{told}");
+    drop(first.stdin.take());
+    assert_eq!(timeout(LIMIT, first.wait()).await.unwrap().unwrap().code(), Some(0));
+}
+
+#[tokio::test]
+async fn runs_that_fetch_pages_again_do_not_pile_up_unless_they_are_asked_to() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(3).await);
+    write_spider(&fleet, "recrawl = 'always'");
+    let (sitemap, spider) = (format!("{}/sitemap.xml", site.origin), format!("--spider={}", fleet.name));
+    let run = async |more: &[&str]| {
+        let mut words = vec!["producer", &sitemap, &spider];
+        words.extend(more);
+        let output = timeout(LIMIT, fleet.command(&words).output()).await.unwrap().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{told}");
+        let crawls = fleet.command(&["status", "--json"]).output().await.unwrap();
+        (told, String::from_utf8(crawls.stdout).unwrap().lines().count())
+    };
+    let runs: [(&[&str], &str, usize); 4] = [
+        (&[], "3 URLs new in crawl ", 1),
+        (&[], "nothing to do: crawl ", 1),
+        (&["--if-running", "join"], "0 URLs new in crawl ", 1),
+        (&["--if-running", "start"], "3 URLs new in crawl ", 2),
+    ];
+    for (more, expected, crawls) in runs {
+        let (told, count) = run(more).await;
+        assert!(told.contains(expected) && count == crawls, "{more:?}: {count} crawls; {told}");
+    }
+}
+
+#[tokio::test]
+async fn several_producers_feed_one_crawl_line_by_line_and_it_ends_after_the_last() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(3).await);
+    write_spider(&fleet, "max_pages = 60");
+    let worker = fleet.worker(&[]);
+    let (spider, crawl) = (format!("--spider={}", fleet.name), format!("--crawl={}", fleet.name));
+    let feed = || {
+        let mut command = fleet.command(&["producer", "-", &spider, &crawl, "-q"]);
+        command.stdin(Stdio::piped()).spawn().unwrap()
+    };
+    let mut producers = [feed(), feed()];
+    for (number, at) in [(0, 0), (1, 1), (2, 1)] {
+        if number == 2 {
+            drop(producers[0].stdin.take());
+            assert!(timeout(LIMIT, producers[0].wait()).await.unwrap().unwrap().success());
+        }
+        let line = format!("{}\n", site.page(number));
+        producers[at].stdin.as_mut().unwrap().write_all(line.as_bytes()).await.unwrap();
+        timeout(LIMIT, site.asked_for(number + 1)).await.unwrap();
+    }
+    drop(producers[1].stdin.take());
+    assert!(timeout(LIMIT, producers[1].wait()).await.unwrap().unwrap().success());
+    let ended =
+        timeout(LIMIT, fleet.command(&["wait", &fleet.name, "--json"]).output()).await.unwrap().unwrap();
+    let books: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!((ended.status.code(), &books["done"]), (Some(0), &3.into()));
+    ends_well(worker).await;
+}
