@@ -27,8 +27,9 @@ pub(crate) const START: usize = 4096;
 /// How often to look whether another has fetched a robots.txt.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What the name of a source has in it that is no page.
-const LIST_NAMES: &[&str] = &["sitemap", "robots.txt", "feed", "rss", "atom", ".xml", ".txt", ".gz"];
+/// How the last part of a path ends, or what it is, where no page is.
+const LIST_ENDINGS: &[&str] = &[".xml", ".gz", ".txt", ".rss", ".atom", ".rdf"];
+const LIST_NAMES: &[&str] = &["sitemap", "feed", "rss", "atom"];
 
 /// How sources that may be pages are read.
 pub(crate) struct PageSources {
@@ -135,9 +136,11 @@ async fn whole(mut parts: impl Stream<Item = Result<Bytes, Failure>> + Unpin, mo
     Some(body.freeze())
 }
 
+/// Strictly: what is not, is asked for all the same wherever robots.txt allows it.
 fn is_named_like_a_list(url: &CanonicalUrl) -> bool {
-    let path = url.as_str()[url.origin().as_str().len()..].to_ascii_lowercase();
-    LIST_NAMES.iter().any(|name| path.contains(name))
+    let path = url.to_url().path().to_ascii_lowercase();
+    let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default();
+    LIST_ENDINGS.iter().any(|ending| last.ends_with(ending)) || LIST_NAMES.contains(&last)
 }
 
 /// Whether a source of this `Content-Type` that begins with `start` is a page: it says so, or looks like one, and does not look
@@ -212,10 +215,10 @@ mod tests {
     #[test]
     fn some_names_are_those_of_lists() {
         let is_list = |url: &str| is_named_like_a_list(&url.parse().unwrap());
-        for url in ["http://a.example/Sitemap", "http://a.example/s.xml.gz", "http://a.example/?feed=rss2"] {
+        for url in ["http://a.example/Sitemap", "http://a.example/s.xml.gz", "http://a.example/blog/feed/"] {
             assert!(is_list(url), "{url}");
         }
-        for url in ["http://feed.example/", "http://a.example/page?x=1"] {
+        for url in ["http://feed.example/", "http://a.example/feedback", "http://a.example/rss/news?x=.xml"] {
             assert!(!is_list(url), "{url}");
         }
     }
