@@ -7,6 +7,7 @@ mod support;
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::time::Duration;
 
 use ::redis::{AsyncCommands, FromRedisValue};
 use proptest::prelude::*;
@@ -147,6 +148,7 @@ async fn packing_can_be_broken_off_and_loses_nothing_of_what_goes_on_meanwhile()
     assert_eq!(store.ask::<u64>(&["EXISTS", "crawled_urls"]).await, 0);
     let (urls, sizes) = store.packed().await;
     assert_eq!((urls, sizes.iter().sum()), (2_400, 2_400));
+    frontier.renew(&lease, Duration::ZERO).await.unwrap();
     let lease = open(&frontier, "second").await;
     let new = admit(&frontier, &lease, 0..3_500).await;
     let was_done = |number: usize| number < 2_000 || (3_000..3_400).contains(&number);
@@ -213,7 +215,7 @@ async fn says_what_a_set_says(steps: &[Step]) {
                 frontier.cancel(&lease.crawl).await.unwrap();
                 seen.retain(|page| !pending.contains(page));
                 pending.clear();
-                let () = store.link.clone().del("{crawled_urls}:lease").await.unwrap();
+                let () = store.link.clone().del("{crawled_urls}:leases").await.unwrap();
                 lease = open(&frontier, &(number + 1).to_string()).await;
             }
         }

@@ -129,7 +129,8 @@ async fn a_run_that_waits_keeps_its_lease_and_a_stop_ends_it() {
     let case = Case::start();
     case.waits().await;
     let frontier = Arc::clone(&case.ports.frontier);
-    let another = || frontier.open(&case.crawl, Terms::default(), "another", PATIENCE);
+    let next = CrawlRef { id: "next".parse().unwrap(), ..case.crawl.clone() };
+    let another = || frontier.open(&next, Terms::default(), "another", PATIENCE);
     tokio::time::sleep(3 * PATIENCE).await;
     assert_eq!(another().await.unwrap_err().kind, ErrorKind::Busy, "after three times its length");
     assert!(case.progress.backlog().is_some_and(|pending| pending >= MAX_BACKLOG));

@@ -27,7 +27,7 @@ use crate::spiders::Loaded;
 const BATCH: usize = 256;
 
 /// For so long a URL is put aside at least and at most whose spider's sinks take nothing.
-const PUT_OFF: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
+const PUT_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// A page that ran alone has the next one of its kind wait for so long at most until its sinks have taken it: they may be away
 /// for hours.
@@ -67,10 +67,10 @@ impl Backlog {
     }
 }
 
-/// Until when a URL is put aside whose spider has as many pages waiting for its sinks as may: half of what the broker
+/// Until when a URL is put aside whose spider has as many pages waiting for its sinks as may: a quarter of what the broker
 /// sends ahead. It comes back after about as long again as they have waited.
 pub(crate) fn put_off(shared: &Shared, spider: &Loaded) -> Option<UnixMs> {
-    let most = usize::from(shared.settings.worker.prefetch / 2).max(1);
+    let most = usize::from(shared.settings.worker.prefetch / 4).max(1);
     let stuck = spider.backlog.stuck_for(most)?.clamp(PUT_OFF.0, PUT_OFF.1);
     Some(UnixMs::now().plus(stuck.mul_f64(rand::random_range(1.0..1.5))))
 }
