@@ -12,6 +12,7 @@ use trawl_backends::redis::{self, RedisFrontier};
 use trawl_common::crawl::{Books, Counts, CrawlState};
 use trawl_common::lane::Lane;
 use trawl_common::letter::{Cause, Note};
+use trawl_common::limit::{LeftOut, Limit};
 use trawl_common::line::Line;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
@@ -152,8 +153,8 @@ impl Fleet {
             FAILS_ONCE if is_first => self.park(claim, message, true).await,
             REPLAYED if is_first => self.fail(claim).await,
             LINKS => {
-                self.follow(&claim).await;
-                self.finish(Finish::new(claim, Terminal::Done)).await;
+                let left_out = self.follow(&claim).await;
+                self.finish(Finish { left_out, ..Finish::new(claim, Terminal::Done) }).await;
             }
             LACKS_A_FIELD => {
                 let missing = vec!["price".to_owned()];
@@ -176,7 +177,7 @@ impl Fleet {
 
     /// Its links are admitted and published before the page is finished. If the answer is lost, they are seen when it is asked
     /// for again, and nobody publishes them: they are in the outbox, where the sweep finds them.
-    async fn follow(&mut self, page_that_links: &Claim) {
+    async fn follow(&mut self, page_that_links: &Claim) -> LeftOut {
         let link = |number: usize| NewUrl {
             depth: 1,
             referrer: Some(page_that_links.url.clone()),
@@ -185,9 +186,13 @@ impl Fleet {
         let links: Vec<NewUrl> = LINKED.into_iter().map(link).collect();
         let linking = [Linking { page: page_that_links.clone(), links: links.clone() }];
         let taken = again(|| self.redis.admit_links(&self.worker, &linking)).await.remove(0).unwrap();
+        let mut left_out = LeftOut::default();
+        let beyond = taken.iter().filter(|taken| **taken == Taken::LeftOut);
+        left_out.add(Limit::MaxPerHost, beyond.count() as u64);
         let new = links.iter().zip(taken).filter(|(_, taken)| *taken == Taken::New);
         let new = new.map(|(link, _)| link.message(&self.crawl)).collect();
         self.send(new).await;
+        left_out
     }
 
     /// Fails for good, and is replayed at once.
@@ -244,8 +249,8 @@ async fn is_exact(redis: RedisFrontier) -> usize {
     let all = SEEDS.chain(LINKED).filter(|number| *number != LINKED[4]).collect::<BTreeSet<usize>>();
     let count = all.len() as u64;
     assert_eq!(books.counts, Counts { admitted: count, done: count, ..Counts::default() });
-    assert_eq!((books.pending, books.bytes), (0, 7));
-    assert_eq!(books.reasons, BTreeMap::from([("missing:price".to_owned(), 1)]));
+    assert_eq!((books.pending, books.bytes, books.left_out), (0, 7, 1));
+    assert_eq!(books.reasons.get("missing:price"), Some(&1));
     let fetches = |number| if [FAILS_ONCE, REPLAYED].contains(&number) { 2 } else { 1 };
     assert_eq!(fleet.fetched, all.into_iter().map(|number| (number, fetches(number))).collect());
     let host = &again(|| fleet.redis.hosts(&fleet.crawl, 9)).await[0];
