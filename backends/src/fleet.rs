@@ -41,7 +41,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         queue: queue.clone(),
         frontier,
         hosts,
-        cache: Arc::new(RedisCache::new(cache)),
+        cache: Arc::new(RedisCache::new(cache, settings.cache.encoding)),
         pages: Arc::new(RedisPages::new(store)),
         outlets: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue)),
     })
@@ -49,7 +49,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
 
 /// The records of URLs and the schedules of hosts, of which what people order is also written to the broker.
 pub fn records(settings: &Settings, store: Link) -> Result<(Arc<RedisFrontier>, Arc<RedisHosts>)> {
-    let log = Arc::new(ControlLog::new(&settings.rabbitmq)?);
+    let log = Arc::new(ControlLog::new(&settings.rabbitmq, settings.queues.topology)?);
     let hosts = Arc::new(RedisHosts::new(store.clone()).with_log(Arc::clone(&log)));
     let frontier = RedisFrontier::new(store, settings.recovery.patience, settings.redis.dedup)
         .again_after(settings.adhoc.again);

@@ -9,7 +9,7 @@ use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use trawl_backends::rabbitmq::RabbitMq;
 use trawl_backends::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts, RedisPages};
 use trawl_common::ports::{Cache, Error, ErrorKind, Frontier, Pages};
-use trawl_common::settings::{self, Dedup, Items, Queues, Redis, ServerUrl};
+use trawl_common::settings::{self, Dedup, Encoding, Items, Queues, Redis, ServerUrl};
 use trawl_testkit::cluster;
 use trawl_testkit::conformance::control::Helm;
 use trawl_testkit::conformance::hosts::Doors;
@@ -63,7 +63,7 @@ async fn hosts() -> (Shared, Doors) {
 }
 
 async fn cache() -> (Shared, Arc<dyn Cache>) {
-    (STORE.read().await, Arc::new(RedisCache::new(link().await)))
+    (STORE.read().await, Arc::new(RedisCache::new(link().await, Encoding::Zstd)))
 }
 
 async fn pages() -> (Shared, Arc<dyn Pages>) {

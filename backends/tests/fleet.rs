@@ -4,14 +4,17 @@
 
 #[macro_use]
 mod support;
+#[path = "fleet/topology.rs"]
+mod topology;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use trawl_backends::rabbitmq::RabbitMq;
 use trawl_backends::redis::{Link, RedisCache, RedisFrontier, RedisHosts, RedisPages};
-use trawl_common::ports::{Cache, Pages};
-use trawl_common::settings::{self, Dedup, Items, QueueType, Queues};
+use trawl_common::ports::{Cache, Pages, Response};
+use trawl_common::settings::{self, Dedup, Encoding, Items, QueueType, Queues};
+use trawl_common::time::UnixMs;
 use trawl_testkit::conformance::control::Helm;
 use trawl_testkit::conformance::hosts::Doors;
 use trawl_testkit::conformance::queue::Engine;
@@ -27,7 +30,7 @@ async fn hosts() -> ((), Doors) {
 }
 
 async fn cache() -> ((), Arc<dyn Cache>) {
-    ((), Arc::new(RedisCache::new(link(servers::redis()).await)))
+    ((), Arc::new(RedisCache::new(link(servers::redis()).await, Encoding::Zstd)))
 }
 
 async fn pages() -> ((), Arc<dyn Pages>) {
@@ -45,6 +48,38 @@ async fn engine(kind: QueueType, patience: Duration) -> (VirtualHost, Engine) {
 
 trawl_testkit::hosts_conformance!(hosts);
 trawl_testkit::cache_conformance!(cache);
+
+mod plain {
+    use super::*;
+
+    async fn cache() -> ((), Arc<dyn Cache>) {
+        ((), Arc::new(RedisCache::new(link(servers::redis()).await, Encoding::Plain)))
+    }
+
+    trawl_testkit::cache_conformance!(cache);
+
+    #[tokio::test]
+    async fn a_page_in_the_cache_reads_well() {
+        let link = link(servers::own_database().await).await;
+        let cache = RedisCache::new(link.clone(), Encoding::Plain);
+        let url = "http://site.example/a".parse().unwrap();
+        let response = Response {
+            status: 200,
+            headers: Default::default(),
+            redirected_to: None,
+            fetched_at: UnixMs(1_700_000_000_000),
+            address: None,
+            body: "<title>Hello</title>".into(),
+        };
+        cache.put(&url, &response, LONG).await.unwrap();
+        let mut get = ::redis::cmd("GET");
+        let stored: String =
+            get.arg("content:http://site.example/a").query_async(&mut link.clone()).await.unwrap();
+        assert!(stored.ends_with("}\n<title>Hello</title>"), "{stored}");
+        let other = RedisCache::new(link, Encoding::Zstd);
+        assert_eq!(other.get(&url).await.unwrap().unwrap().body, response.body, "whatever settings say");
+    }
+}
 trawl_testkit::pages_conformance!(pages);
 
 mod quorum {

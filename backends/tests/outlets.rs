@@ -33,7 +33,7 @@ mod stream {
     use trawl_backends::rabbitmq::{From, ItemStream, RabbitMq, StreamReader};
     use trawl_backends::sinks::Stream;
     use trawl_common::ports::{ErrorKind, Sink};
-    use trawl_common::settings::{self, Items, Queues};
+    use trawl_common::settings::{self, Items, Queues, Topology};
     use trawl_testkit::servers::VirtualHost;
 
     use super::*;
@@ -42,7 +42,7 @@ mod stream {
         let vhost = VirtualHost::new().await;
         let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
         let queue = RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap();
-        let stream = ItemStream::new(&broker, &Items::default()).unwrap();
+        let stream = ItemStream::new(&broker, &Items::default(), Topology::Declare).unwrap();
         (vhost, Stream::new(Arc::new(queue)), stream)
     }
 

@@ -3,6 +3,7 @@
 use std::env;
 
 use reqwest::{Client, Method};
+use serde_json::{Value, json};
 use trawl_common::settings::ServerUrl;
 use url::Url;
 
@@ -62,14 +63,40 @@ impl VirtualHost {
         Self { name, url: ServerUrl::new(url) }
     }
 
+    /// Declares a queue as another program does.
+    ///
+    /// # Panics
+    /// When there is one with other arguments.
+    pub async fn declare(&self, queue: &str, durable: bool, arguments: Value) {
+        let body = json!({"durable": durable, "arguments": arguments});
+        send(Method::PUT, &format!("/api/queues/{}/{queue}", self.name), &body).await;
+    }
+
+    /// Sets a policy for every queue.
+    ///
+    /// # Panics
+    /// When it is none.
+    pub async fn set_policy(&self, definition: Value) {
+        let body = json!({"pattern": ".*", "definition": definition, "apply-to": "queues"});
+        send(Method::PUT, &format!("/api/policies/{}/test", self.name), &body).await;
+    }
+
+    /// What the management API tells of a queue.
+    ///
+    /// # Panics
+    /// When there is no such queue.
+    pub async fn queue(&self, queue: &str) -> Value {
+        let answer = call(Method::GET, &format!("/api/queues/{}/{queue}", self.name)).await;
+        serde_json::from_str(&answer).expect("the answer is JSON")
+    }
+
     /// The node that leads a quorum queue here, and all that hold a copy of it.
     ///
     /// # Panics
     /// When there is no such queue.
     pub async fn members(&self, queue: &str) -> (String, Vec<String>) {
-        let answer = call(Method::GET, &format!("/api/queues/{}/{queue}", self.name)).await;
-        let told: serde_json::Value = serde_json::from_str(&answer).expect("the answer is JSON");
-        let name = |value: &serde_json::Value| value.as_str().expect("a node has a name").to_owned();
+        let told = self.queue(queue).await;
+        let name = |value: &Value| value.as_str().expect("a node has a name").to_owned();
         let members = told["members"].as_array().expect("a quorum queue has members");
         (name(&told["leader"]), members.iter().map(name).collect())
     }
@@ -91,6 +118,10 @@ impl Drop for VirtualHost {
 }
 
 async fn call(method: Method, path: &str) -> String {
+    send(method, path, &json!({})).await
+}
+
+async fn send(method: Method, path: &str, body: &Value) -> String {
     // Every test of the process installs it; the first succeeds.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let base = Url::parse(&var("RABBITMQ_MANAGEMENT_URL")).expect("RABBITMQ_MANAGEMENT_URL is a URL");
@@ -98,7 +129,7 @@ async fn call(method: Method, path: &str) -> String {
     let client = Client::builder().no_proxy().build().expect("a client can be built");
     // The client takes user and password from the URL.
     let request = client.request(method, url);
-    let answer = request.header("content-type", "application/json").body("{}").send().await;
+    let answer = request.header("content-type", "application/json").body(body.to_string()).send().await;
     let answer = answer.and_then(reqwest::Response::error_for_status).expect("the management API answers");
     answer.text().await.expect("the management API answers to the end")
 }

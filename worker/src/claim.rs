@@ -8,11 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use tracing::{debug, info};
 use trawl_common::backoff::Backoff;
+use trawl_common::lane::Lane;
+use trawl_common::line::Line;
 use trawl_common::message::{Malformed, Message};
 use trawl_common::outcome::{Outcome, Skip};
-use trawl_common::ports::{Consumer, Content, Delivery, Heard};
+use trawl_common::ports::{Consumer, Content, Delivery, Heard, Receipt};
+use trawl_common::settings::Acks;
 use trawl_common::time::UnixMs;
 
 use crate::Shared;
@@ -24,6 +29,9 @@ use crate::store;
 
 /// What fails while the queue is away.
 const TAKING: &str = "taking messages";
+
+/// How soon a worker that has enough in hand looks whether it has.
+const CROWDED: Duration = Duration::from_millis(20);
 
 /// How long URLs wait whose spider's file cannot be used, or is not here: another worker may have it.
 const UNREADY: Duration = Duration::from_secs(10);
@@ -98,6 +106,7 @@ impl Claiming {
             match opened {
                 Ok(consumer) => {
                     health.works(TAKING);
+                    info!("waiting for messages");
                     backoff = Backoff::default();
                     self.consume(consumer, &stop).await;
                 }
@@ -116,10 +125,12 @@ impl Claiming {
     async fn consume(&self, mut consumer: Box<dyn Consumer>, stop: &CancellationToken) {
         let most = usize::from(self.shared.settings.worker.concurrency).max(16);
         loop {
+            let is_crowded = self.is_crowded();
             let taken = tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                taken = consumer.next(most) => taken,
+                () = sleep(CROWDED), if is_crowded => continue,
+                taken = consumer.next(most), if !is_crowded => taken,
             };
             match taken {
                 Ok(deliveries) => self.receive(deliveries).await,
@@ -128,23 +139,34 @@ impl Claiming {
         }
     }
 
-    /// 1. Passes on what is no message.
-    /// 2. Joins what is in hand already.
-    /// 3. Hears which of the rest are this worker's.
-    /// 4. Passes these on to be scheduled.
+    /// Whether enough is in hand. A broker holds back what is not acknowledged, and only that.
+    fn is_crowded(&self) -> bool {
+        let settings = &self.shared.settings;
+        let is_none = |lane| settings.queues.lane(lane).acks == Acks::None;
+        let most = usize::from(settings.worker.prefetch) * Line::ALL.len();
+        Lane::ALL.into_iter().any(is_none) && self.shared.hands.len() >= most
+    }
+
+    /// 1. Acknowledges what comes through a lane that says so.
+    /// 2. Passes on what is no message.
+    /// 3. Joins what is in hand already.
+    /// 4. Hears which of the rest are this worker's.
+    /// 5. Passes these on to be scheduled.
     async fn receive(&self, deliveries: Vec<Delivery>) {
+        self.acknowledge(&deliveries).await;
         let mut messages = Vec::with_capacity(deliveries.len());
         for Delivery { content, receipt } in deliveries {
             match content {
                 Content::Message(message) => {
                     let message = self.canonical(message);
+                    let receipt = (self.acks(&message) != Acks::None).then_some(receipt);
                     if self.shared.hands.take(&message, receipt) {
                         messages.push(message);
                     }
                 }
                 Content::Probe(probe) => self.pass_on(Settlement::Probe(probe, receipt)).await,
                 Content::Malformed(malformed) => {
-                    self.pass_on(Settlement::Malformed(malformed, receipt)).await;
+                    self.pass_on(Settlement::Malformed(malformed, vec![receipt])).await;
                 }
             }
         }
@@ -180,12 +202,32 @@ impl Claiming {
                 Heard::Full => self.let_be(message, Outcome::Skipped(Skip::Limit)).await,
                 // Let go at once: its own message may come at any time, and is not to join it.
                 Heard::Drop => {
+                    self.shared.told.drops(&message);
                     let receipts = self.shared.hands.let_go(&claim(&message));
                     self.pass_on(Settlement::Dropped(receipts)).await;
                 }
                 Heard::Unknown => self.refuse(&message).await,
             }
         }
+    }
+
+    /// What has no record yet is lost if this worker dies now; that is what such a lane is for.
+    async fn acknowledge(&self, deliveries: &[Delivery]) {
+        let is_for_it = |delivery: &&Delivery| match &delivery.content {
+            Content::Message(message) => self.acks(message) == Acks::None,
+            Content::Probe(_) | Content::Malformed(_) => false,
+        };
+        let receipts: Vec<Receipt> =
+            deliveries.iter().filter(is_for_it).map(|delivery| delivery.receipt).collect();
+        if !receipts.is_empty()
+            && let Err(error) = self.shared.ports.queue.ack(&receipts).await
+        {
+            debug!(%error, "not acknowledged as it arrived; the messages come again");
+        }
+    }
+
+    fn acks(&self, message: &Message) -> Acks {
+        self.shared.settings.queues.lane(message.lane).acks
     }
 
     /// A message of a stranger's is for the page that its URL stands for; what trawl sent says it already.
@@ -208,11 +250,10 @@ impl Claiming {
 
     /// Has no record to settle.
     async fn refuse(&self, message: &Message) {
-        for receipt in self.shared.hands.let_go(&claim(message)) {
-            let reason = format!("there is no crawl {}", message.crawl.id);
-            let malformed = Malformed { text: message.url.to_string(), reason };
-            self.pass_on(Settlement::Malformed(malformed, receipt)).await;
-        }
+        let receipts = self.shared.hands.let_go(&claim(message));
+        let reason = format!("there is no crawl {}", message.crawl.id);
+        let malformed = Malformed { text: message.url.to_string(), reason };
+        self.pass_on(Settlement::Malformed(malformed, receipts)).await;
     }
 
     fn hand_on(&self, job: Job) {

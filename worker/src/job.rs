@@ -76,13 +76,13 @@ struct Held {
 }
 
 impl Hands {
-    /// Takes a message; `false` means that its URL was in hand already.
-    pub(crate) fn take(&self, message: &Message, receipt: Receipt) -> bool {
+    /// Takes a message, without a receipt if it is acknowledged already; `false` means that its URL was in hand already.
+    pub(crate) fn take(&self, message: &Message, receipt: Option<Receipt>) -> bool {
         let mut held = self.held();
         let entry = held.entry(key(&message.crawl, &message.url));
         let is_new = matches!(entry, std::collections::hash_map::Entry::Vacant(_));
         let new = || Held { message: message.clone(), receipts: Vec::new(), since: Instant::now() };
-        entry.or_insert_with(new).receipts.push(receipt);
+        entry.or_insert_with(new).receipts.extend(receipt);
         is_new
     }
 
@@ -139,10 +139,11 @@ mod tests {
         let hands = Hands::default();
         let message = Message::seed("https://example.com/".parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
         let receipt = |session| Receipt { session, tag: 1 };
-        assert!(hands.take(&message, receipt(1)));
-        assert!(!hands.take(&message, receipt(2)));
+        let take = |session| hands.take(&message, Some(receipt(session)));
+        assert!(take(1));
+        assert!(!take(2));
         assert_eq!(hands.let_go(&claim(&message)), [receipt(1), receipt(2)]);
         assert_eq!(hands.len(), 0);
-        assert!(hands.take(&message, receipt(3)), "what was let go can be taken again");
+        assert!(take(3), "what was let go can be taken again");
     }
 }

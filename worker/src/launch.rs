@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use trawl_common::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::ports::{Claim, Start};
@@ -82,9 +82,12 @@ pub(crate) async fn run(
             // It is never closed.
             let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
             let (shared, settle) = (Arc::clone(&shared), exits.settle.clone());
+            shared.told.begins(&job);
             running.spawn(async move {
+                let began = Instant::now();
                 let working = AssertUnwindSafe(process(&shared, job.clone(), ticket)).catch_unwind();
                 let settlement = working.await.unwrap_or_else(|_| Settlement::of(job, panicked()));
+                let settlement = settlement.after(began.elapsed());
                 let (settlement, slot) = match company {
                     Company::Many(_) => (settlement, Some(slot)),
                     Company::None => (settlement.with_slot(slot), None),

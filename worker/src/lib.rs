@@ -35,6 +35,7 @@ mod spiders;
 mod store;
 mod tally;
 mod ticket;
+mod told;
 mod turn;
 
 use std::panic::resume_unwind;
@@ -53,6 +54,7 @@ use ticket::Places;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use told::Told;
 use tracing::{info, warn};
 use trawl_common::health::Health;
 use trawl_common::line::Line;
@@ -94,6 +96,7 @@ pub(crate) struct Shared {
     pub(crate) places: Arc<Places>,
     pub(crate) health: Health,
     pub(crate) tally: Tally,
+    pub(crate) told: Told,
     pub(crate) known: links::Known,
     pub(crate) crawls: crawls::Crawls,
 }
@@ -115,6 +118,7 @@ pub async fn run(
         places: Arc::default(),
         health: Health::default(),
         tally: Tally::default(),
+        told: Told::new(&settings),
         known: links::Known::default(),
         crawls: crawls::Crawls::default(),
         id,
@@ -128,6 +132,7 @@ pub async fn run(
     pulse.spawn(pulse::keeping(Arc::clone(&shared)));
     pulse.spawn(pulse::sweeps(Arc::clone(&shared)));
     pulse.spawn(pulse::looks(Arc::clone(&shared)));
+    pulse.spawn(pulse::summaries(Arc::clone(&shared)));
     let (places, hosts) = (Arc::clone(&shared.places), Arc::clone(&shared.ports.hosts));
     pulse.spawn(async move { places.freeing(&*hosts).await });
 

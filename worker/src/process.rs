@@ -69,7 +69,8 @@ fn without_page(job: Job, recall: Recall, outcome: Outcome) -> Settlement {
     let (links, left_out, landed, bytes, missing) = Default::default();
     let spider = Arc::clone(&job.spider);
     let page = Some(page);
-    Settlement::done(job, Yield { spider, page, links, left_out, landed, bytes, missing }, Some(Remark::Gone))
+    let yielded = Yield { spider, page, links, left_out, landed, status, bytes, missing };
+    Settlement::done(job, yielded, Some(Remark::Gone))
 }
 
 /// The items that say that a page is gone: of each kind its first, which every page of that kind had.
@@ -242,7 +243,7 @@ async fn read(
     spider.barren.look(&spider.spider, &items);
     let remark = recall.compare(message.depth, &response, &mut items);
     let keeps_responses = spider.sinks.iter().any(|sink| sink.keeps_responses());
-    let bytes = response.body.len() as u64;
+    let (status, bytes) = (response.status, response.body.len() as u64);
     let page = Page {
         url: message.url.clone(),
         crawl: message.crawl.clone(),
@@ -255,7 +256,7 @@ async fn read(
     };
     let page = (keeps_responses || !page.items.is_empty()).then_some(page);
     let spider = Arc::clone(spider);
-    Ok(Some((Yield { spider, page, links, left_out: beyond, landed, bytes, missing }, remark)))
+    Ok(Some((Yield { spider, page, links, left_out: beyond, landed, status, bytes, missing }, remark)))
 }
 
 /// What becomes of a page that lacks fields without which it counts as none.

@@ -14,6 +14,8 @@ use crate::ticket;
 const BEAT_EVERY: Duration = Duration::from_secs(5);
 const BEAT_TTL: Duration = Duration::from_secs(15);
 
+const SUMMARY_EVERY: Duration = Duration::from_secs(60);
+
 /// How soon a change of a spider's file is seen.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -34,6 +36,26 @@ pub(crate) async fn beats(shared: Arc<Shared>) {
         match beat(&shared, rate).await {
             Ok(()) => shared.health.works("beating"),
             Err(error) => shared.health.fails("beating", &error),
+        }
+    }
+}
+
+/// Says once a minute what was done in it, and when there is nothing to do any more; until the task is ended.
+pub(crate) async fn summaries(shared: Arc<Shared>) {
+    let mut ticks = every(SUMMARY_EVERY);
+    ticks.tick().await;
+    let counts = || [shared.tally.done(), shared.tally.failed(), shared.tally.other()];
+    let (mut before, mut is_idle) = (counts(), true);
+    loop {
+        ticks.tick().await;
+        let (now, in_hand) = (counts(), shared.hands.len());
+        let [done, failed, other] = [0, 1, 2].map(|at| now[at] - before[at]);
+        let was_idle = std::mem::replace(&mut is_idle, now == before && in_hand == 0);
+        before = now;
+        match (is_idle, was_idle) {
+            (false, _) => info!(done, failed, other, in_hand, "the last minute"),
+            (true, false) => info!("waiting for messages"),
+            (true, true) => {}
         }
     }
 }

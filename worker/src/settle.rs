@@ -36,7 +36,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Set
                 Settlement::Url(settled) => plan.add(&shared, *settled),
                 Settlement::Dropped(receipts) => plan.receipts.extend(receipts),
                 Settlement::Probe(probe, receipt) => plan.pass(probe, receipt),
-                Settlement::Malformed(malformed, receipt) => plan.refuse(&shared, malformed, receipt),
+                Settlement::Malformed(malformed, receipts) => plan.refuse(&shared, malformed, receipts),
             }
         }
         plan.carry_out(&shared).await;
@@ -100,7 +100,8 @@ impl Plan {
     /// A URL stays in hand, and its lease is extended, until it has ended or its next message is about to be sent: a copy of
     /// its message joins it, the next one is not to.
     fn add(&mut self, shared: &Shared, settled: Settled) {
-        let Settled { message, attempts, outcome, yielded, remark, slot } = settled;
+        shared.told.settles(&settled);
+        let Settled { message, attempts, outcome, yielded, remark, slot, took: _ } = settled;
         self.slots.extend(slot);
         match outcome {
             Outcome::Done => {
@@ -156,10 +157,10 @@ impl Plan {
         self.receipts.push(receipt);
     }
 
-    fn refuse(&mut self, shared: &Shared, malformed: Malformed, receipt: Receipt) {
+    fn refuse(&mut self, shared: &Shared, malformed: Malformed, receipts: Vec<Receipt>) {
         let Malformed { text, reason } = malformed;
         self.letters.push(DeadLetter::invalid(text, CrawlRef::adhoc(), reason, Some(shared.id.clone())));
-        self.receipts.push(receipt);
+        self.receipts.extend(receipts);
     }
 
     fn bury(&mut self, mut ending: Ending, cause: Cause) {

@@ -1,6 +1,7 @@
 //! What became of a URL, on its way to be settled.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 use trawl_common::limit::LeftOut;
@@ -21,8 +22,8 @@ pub(crate) enum Settlement {
     Dropped(Vec<Receipt>),
     /// A mark of the fleet's own that came back.
     Probe(Probe, Receipt),
-    /// Something that is no message.
-    Malformed(Malformed, Receipt),
+    /// Something that is no message; without a receipt if it is acknowledged already.
+    Malformed(Malformed, Vec<Receipt>),
 }
 
 /// What became of a URL.
@@ -32,6 +33,8 @@ pub(crate) struct Settled {
     pub(crate) outcome: Outcome,
     pub(crate) yielded: Option<Yield>,
     pub(crate) remark: Option<Remark>,
+    /// How long it was worked on, if its fetch began.
+    pub(crate) took: Option<Duration>,
     /// The slot of a job that runs alone: free for the next one when this is settled, or has
     /// waited for its sinks for long.
     pub(crate) slot: Option<OwnedSemaphorePermit>,
@@ -49,6 +52,8 @@ pub(crate) struct Yield {
     pub(crate) left_out: LeftOut,
     /// Where redirects led to the page.
     pub(crate) landed: Option<CanonicalUrl>,
+    /// The status of the response.
+    pub(crate) status: u16,
     /// How many bytes its body had.
     pub(crate) bytes: u64,
     /// The required fields that it lacks.
@@ -69,6 +74,14 @@ impl Settlement {
         let Job { message, attempts, .. } = job;
         let settled = Settled::untouched(message, Outcome::Done);
         Self::Url(Box::new(Settled { attempts, yielded: Some(yielded), remark, ..settled }))
+    }
+
+    /// The same, after so long a fetch.
+    pub(crate) fn after(mut self, took: Duration) -> Self {
+        if let Self::Url(settled) = &mut self {
+            settled.took = Some(took);
+        }
+        self
     }
 
     /// The same, with the slot of a job that runs alone: its start has an end when it is settled, not before.
@@ -93,6 +106,6 @@ impl Settled {
     }
 
     pub(crate) fn untouched(message: Message, outcome: Outcome) -> Self {
-        Self { message, attempts: 0, outcome, yielded: None, remark: None, slot: None }
+        Self { message, attempts: 0, outcome, yielded: None, remark: None, took: None, slot: None }
     }
 }

@@ -30,6 +30,11 @@ impl Tally {
         self.done.load(Ordering::Relaxed)
     }
 
+    /// URLs that ended in any other way.
+    pub(crate) fn other(&self) -> u64 {
+        self.other.load(Ordering::Relaxed)
+    }
+
     /// URLs that failed for good.
     pub(crate) fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)

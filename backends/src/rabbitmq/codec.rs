@@ -1,5 +1,7 @@
 //! Messages as AMQP knows them: the body is the URL and nothing else, the rest are headers.
 
+use std::time::Duration;
+
 use lapin::BasicProperties;
 use lapin::message::Delivery;
 use lapin::types::{AMQPValue, FieldTable, LongString, ShortString};
@@ -49,6 +51,19 @@ pub fn properties(message: &Message) -> BasicProperties {
         put_number(&mut headers, "refusals", message.refusals.into());
     }
     envelope(message.url.fingerprint(), UnixMs::now()).with_headers(headers)
+}
+
+/// The same for a lane, where the broker may take it out when its deadline has passed. One whose deadline has passed is to
+/// arrive, and to be settled.
+pub(super) fn expiring(
+    properties: BasicProperties,
+    deadline: Option<UnixMs>,
+    now: UnixMs,
+) -> BasicProperties {
+    match deadline.filter(|&deadline| deadline > now) {
+        Some(deadline) => properties.with_expiration(deadline.wait_from(now).as_millis().to_string().into()),
+        None => properties,
+    }
 }
 
 /// The properties and headers of an item.
@@ -149,14 +164,16 @@ fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Mess
         let hops = headers.number("hops")?.unwrap_or(0);
         let looks = headers.number("looks")?.unwrap_or(0).try_into().unwrap_or(u8::MAX);
         // A stranger's message that outlived its lane without a deadline of its own has met the lane's. One of trawl's
-        // has waited for its host, and goes on.
-        let expired = (line == Line::Expired && !is_ours).then(UnixMs::now);
+        // has waited for its host, and goes on; so does what was given back too often.
+        let outlived = line == Line::Expired && !is_ours && !headers.came_back_too_often();
+        let expired = outlived.then(UnixMs::now);
+        let deadlines = [headers.number("deadline")?.map(UnixMs), expiration(delivery)];
         Ok(Message {
             url,
             crawl,
             lane: headers.parsed("lane")?.unwrap_or(lane),
             depth: headers.number("depth")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
-            deadline: headers.number("deadline")?.map(UnixMs).or(expired),
+            deadline: deadlines.into_iter().flatten().min().or(expired),
             until: headers.number("until")?.map(UnixMs),
             slot: headers.number("slot")?.map(UnixMs),
             turn: headers.number("turn")?.map(|turn| (UnixMs(turn), looks)),
@@ -167,6 +184,12 @@ fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Mess
         })
     };
     read().map_err(malformed)
+}
+
+/// When a message expires whose sender gave it a time to live: so long after it arrived, as nobody knows when it was sent.
+fn expiration(delivery: &Delivery) -> Option<UnixMs> {
+    let ms: u64 = delivery.properties.expiration().as_ref()?.as_str().parse().ok()?;
+    Some(UnixMs::now().plus(Duration::from_millis(ms)))
 }
 
 fn shown(body: &[u8]) -> String {
@@ -188,6 +211,14 @@ impl Headers<'_> {
             Some(AMQPValue::ShortString(text)) => Ok(Some(text.as_str())),
             Some(_) => Err(wrong()),
         }
+    }
+
+    /// Whether its last queue gave it up because it was delivered and given back too often, and not because of its age. The
+    /// last death comes first; a message that waited on the ladder before has others.
+    fn came_back_too_often(&self) -> bool {
+        let Some(AMQPValue::FieldArray(deaths)) = self.0.inner().get("x-death") else { return false };
+        let Some(AMQPValue::FieldTable(last)) = deaths.as_slice().first() else { return false };
+        Headers(last).text("reason") == Ok(Some("delivery_limit"))
     }
 
     fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(&self, name: &str) -> Result<Option<T>, String> {
@@ -258,6 +289,57 @@ mod tests {
         let seed = Message::seed("https://example.com/a".parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
         let strangers = Message { is_ours: false, ..seed };
         assert_eq!(content(&delivery, Line::Bulk), Content::Message(strangers));
+    }
+
+    #[test]
+    fn the_smaller_of_two_times_to_live_is_the_deadline() {
+        let deadline = |expiration: &str, headers: FieldTable| {
+            let properties =
+                BasicProperties::default().with_expiration(expiration.into()).with_headers(headers);
+            match content(&delivery(b"https://example.com/a", properties), Line::Bulk) {
+                Content::Message(message) => message.deadline,
+                other => panic!("{other:?}"),
+            }
+        };
+        let before = UnixMs::now();
+        let expires = deadline("300000", FieldTable::default()).unwrap();
+        assert!(expires >= before.plus(Duration::from_secs(300)), "{expires}");
+        let mut headers = FieldTable::default();
+        put_number(&mut headers, "deadline", before.0 + 1000);
+        assert_eq!(deadline("300000", headers.clone()), Some(UnixMs(before.0 + 1000)));
+        assert!(deadline("0", headers).unwrap() < UnixMs(before.0 + 1000));
+        assert_eq!(deadline("soon", FieldTable::default()), None, "a broker refuses it; others may not");
+    }
+
+    #[test]
+    fn a_message_expires_in_its_lane_unless_its_deadline_has_passed() {
+        let now = UnixMs(1_700_000_000_000);
+        let expiring = |deadline| expiring(BasicProperties::default(), deadline, now).expiration().clone();
+        assert_eq!(expiring(Some(UnixMs(now.0 + 300_000))), Some("300000".into()));
+        assert_eq!(expiring(Some(now)), None);
+        assert_eq!(expiring(None), None);
+    }
+
+    #[test]
+    fn what_was_given_back_too_often_has_not_expired() {
+        let death = |reason: &str| {
+            let mut death = FieldTable::default();
+            put_text(&mut death, "reason", reason);
+            AMQPValue::FieldTable(death)
+        };
+        let deadline = |deaths: Vec<AMQPValue>| {
+            let mut headers = FieldTable::default();
+            headers.insert("x-death".into(), AMQPValue::FieldArray(deaths.into()));
+            let delivery =
+                delivery(b"https://example.com/a", BasicProperties::default().with_headers(headers));
+            match content(&delivery, Line::Expired) {
+                Content::Message(message) => message.deadline,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(deadline(vec![death("delivery_limit"), death("expired")]), None);
+        assert!(deadline(vec![death("expired"), death("delivery_limit")]).is_some());
+        assert!(deadline(Vec::new()).is_some());
     }
 
     #[test]

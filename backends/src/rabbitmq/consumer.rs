@@ -1,27 +1,35 @@
-//! Consuming: four queues on one channel, the urgent ones first.
+//! Consuming: four queues on one channel, the urgent ones first, and those of other programs after them.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::Stream;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions};
 use lapin::types::FieldTable;
 use lapin::{Channel, Connection};
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{debug, info, warn};
 use trawl_common::line::Line;
 use trawl_common::ports::{Consumer, Delivery, Error, ErrorKind, Receipt, Result};
 
 use super::acks::{Ack, Acks};
 use super::connection::failed;
-use super::{codec, names};
+use super::topology::Layout;
+use super::{codec, names, passive};
+
+/// How often a queue of another program is looked for that is not there yet.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// The channel that deliveries come from and acks go to. A receipt of an older session is void: the
 /// broker has put its message back.
 pub(super) struct Session {
     pub(super) id: u64,
     /// Closes when dropped.
-    _connection: Connection,
+    connection: Connection,
     channel: Channel,
     acks: Mutex<Acks>,
 }
@@ -31,23 +39,28 @@ impl Session {
         id: u64,
         connection: Connection,
         prefetch: u16,
-    ) -> Result<(Self, RabbitConsumer)> {
+        layout: &Arc<Layout>,
+    ) -> Result<(Arc<Self>, RabbitConsumer)> {
         let channel = connection.create_channel().await.map_err(failed)?;
         // Not global: each consumer that follows gets a window of its own.
         channel.basic_qos(prefetch, BasicQosOptions::default()).await.map_err(failed)?;
-        let mut streams = Vec::new();
-        for line in Line::ALL {
-            let queue = names::line(line);
-            let options = BasicConsumeOptions::default();
-            let tag = format!("trawl.{queue}");
-            let stream =
-                channel.basic_consume(queue.into(), tag.into(), options, FieldTable::default()).await;
-            streams.push((line, stream.map_err(failed)?));
-        }
         // A quarter of the window may wait for a straggler before acks are sent singly.
         let acks = Mutex::new(Acks::new(usize::from(prefetch) / 4));
-        let session = Self { id, _connection: connection, channel, acks };
-        Ok((session, RabbitConsumer { session: id, streams }))
+        let session = Arc::new(Self { id, connection, channel, acks });
+        let mut streams = Vec::new();
+        for line in Line::ALL {
+            streams.push((line, session.consume(names::line(line)).await?));
+        }
+        let (tell, found) = mpsc::unbounded_channel();
+        let search = tokio::spawn(search(Arc::clone(&session), Arc::clone(layout), tell));
+        let _search = AbortOnDropHandle::new(search);
+        Ok((session, RabbitConsumer { session: id, streams, found, _search }))
+    }
+
+    async fn consume(&self, queue: &str) -> Result<lapin::Consumer> {
+        let (tag, options) = (format!("trawl.{queue}"), BasicConsumeOptions::default());
+        let consuming = self.channel.basic_consume(queue.into(), tag.into(), options, FieldTable::default());
+        consuming.await.map_err(failed)
     }
 
     pub(super) async fn ack(&self, tags: impl IntoIterator<Item = u64>) -> Result<()> {
@@ -78,10 +91,55 @@ impl Session {
     }
 }
 
+/// Takes up the queues of other programs that settings name, each when it is there: those may be declared later.
+async fn search(session: Arc<Session>, layout: Arc<Layout>, tell: mpsc::UnboundedSender<lapin::Consumer>) {
+    let mut missing: Vec<&str> = layout.queues.listen.iter().map(|queue| queue.as_str()).collect();
+    loop {
+        let mut still = Vec::new();
+        for queue in missing {
+            match look(&session, queue).await {
+                Ok(Some(consumer)) => {
+                    info!(queue, "listening to a queue of another program");
+                    // Nobody takes from a session that is over.
+                    let _ = tell.send(consumer);
+                }
+                Ok(None) => {
+                    if layout.is_news(queue) {
+                        warn!(
+                            queue,
+                            "queues.listen: there is no such queue yet; it is looked for every few seconds"
+                        );
+                    }
+                    still.push(queue);
+                }
+                Err(error) => {
+                    debug!(queue, %error, "cannot look for a queue of another program");
+                    still.push(queue);
+                }
+            }
+        }
+        if still.is_empty() {
+            return;
+        }
+        missing = still;
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+async fn look(session: &Session, queue: &str) -> Result<Option<lapin::Consumer>> {
+    match passive::exists(&session.connection, queue).await? {
+        true => session.consume(queue).await.map(Some),
+        false => Ok(None),
+    }
+}
+
 /// The deliveries of one session.
 pub(super) struct RabbitConsumer {
     session: u64,
     streams: Vec<(Line, lapin::Consumer)>,
+    /// Queues of other programs, as they are found.
+    found: mpsc::UnboundedReceiver<lapin::Consumer>,
+    _search: AbortOnDropHandle<()>,
 }
 
 #[async_trait]
@@ -95,6 +153,9 @@ impl RabbitConsumer {
     /// Takes what is there, in the order of the streams. Nothing is held across a wait, so a cancelled
     /// call has taken nothing.
     fn poll_batch(&mut self, context: &mut Context<'_>, max: usize) -> Poll<Result<Vec<Delivery>>> {
+        while let Poll::Ready(Some(stream)) = self.found.poll_recv(context) {
+            self.streams.push((Line::Bulk, stream));
+        }
         let mut batch = Vec::new();
         for (line, stream) in &mut self.streams {
             while batch.len() < max {
@@ -110,7 +171,14 @@ impl RabbitConsumer {
                 }
             }
         }
-        if batch.is_empty() { Poll::Pending } else { Poll::Ready(Ok(batch)) }
+        if batch.is_empty() {
+            return Poll::Pending;
+        }
+        // The bulk lane and the queues of other programs take turns.
+        if let Some(first) = self.streams.iter().position(|(line, _)| *line == Line::Bulk) {
+            self.streams[first..].rotate_left(1);
+        }
+        Poll::Ready(Ok(batch))
     }
 }
 
@@ -124,8 +192,8 @@ fn cancelled(stream: &lapin::Consumer) -> Error {
 pub(super) struct Current(Mutex<Option<Arc<Session>>>);
 
 impl Current {
-    pub(super) fn set(&self, session: Session) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(session));
+    pub(super) fn set(&self, session: Arc<Session>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
     }
 
     pub(super) fn get(&self) -> Option<Arc<Session>> {

@@ -22,14 +22,16 @@ const PREFETCH: u16 = 1_000;
 pub struct ControlLog {
     broker: Arc<Broker>,
     publisher: Publisher,
+    topology: Topology,
 }
 
 impl ControlLog {
     /// Connects to nothing yet.
-    pub fn new(broker: &settings::RabbitMq) -> Result<Self> {
+    pub fn new(broker: &settings::RabbitMq, topology: settings::Topology) -> Result<Self> {
         let broker = Arc::new(Broker::new(broker)?);
-        let publisher = Publisher::new(Arc::clone(&broker), Topology::Stream(Stream::control()));
-        Ok(Self { broker, publisher })
+        let topology = Topology::Stream(Stream::control(topology));
+        let publisher = Publisher::new(Arc::clone(&broker), topology.clone());
+        Ok(Self { broker, publisher, topology })
     }
 
     /// Adds a record; it is durable when this returns.
@@ -50,7 +52,7 @@ impl ControlLog {
     /// What all records say that were added before.
     pub(crate) async fn read(&self) -> Result<Logged> {
         let connection = self.broker.open("trawl control").await?;
-        Topology::Stream(Stream::control()).declare(&connection).await?;
+        self.topology.declare(&connection).await?;
         let mut reader = stream::read(connection, names::CONTROL, From::First, PREFETCH).await?;
         let mut logged = Logged::default();
         loop {

@@ -33,8 +33,9 @@ pub struct ItemStream {
 
 impl ItemStream {
     /// Connects to nothing yet.
-    pub fn new(broker: &settings::RabbitMq, items: &Items) -> Result<Self> {
-        Ok(Self { broker: Broker::new(broker)?, topology: Topology::Stream(Stream::items(items)) })
+    pub fn new(broker: &settings::RabbitMq, items: &Items, topology: settings::Topology) -> Result<Self> {
+        let topology = Topology::Stream(Stream::items(items, topology));
+        Ok(Self { broker: Broker::new(broker)?, topology })
     }
 
     /// Connects, declares the stream, and begins to read.

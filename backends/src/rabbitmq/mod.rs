@@ -14,6 +14,7 @@ mod control_log;
 mod event;
 mod items;
 mod names;
+mod passive;
 mod publisher;
 mod stream;
 mod topology;
@@ -26,7 +27,7 @@ use async_trait::async_trait;
 use connection::Broker;
 use consumer::{Current, Session};
 use publisher::{Outgoing, Publisher};
-use topology::{Stream, Topology};
+use topology::{Layout, Stream, Topology};
 use trawl_common::crawl::Books;
 use trawl_common::item::Item;
 use trawl_common::ladder::rung_for;
@@ -44,7 +45,7 @@ pub use self::stream::{Entry, From, StreamReader};
 /// The queue on RabbitMQ.
 pub struct RabbitMq {
     broker: Arc<Broker>,
-    queues: Queues,
+    layout: Arc<Layout>,
     publisher: Publisher,
     /// With a connection of its own, once there are items.
     items: Publisher,
@@ -53,19 +54,24 @@ pub struct RabbitMq {
 }
 
 impl RabbitMq {
-    /// Connects once and declares the topology.
+    /// Connects once and declares the topology, or looks whether what is published to is there.
     pub async fn connect(broker: &settings::RabbitMq, queues: &Queues, items: &Items) -> Result<Self> {
         let broker = Arc::new(Broker::new(broker)?);
-        let publisher = Publisher::new(Arc::clone(&broker), Topology::Urls(queues.clone()));
+        let layout = Arc::new(Layout::new(queues)?);
+        let publisher = Publisher::new(Arc::clone(&broker), Topology::Publishing(Arc::clone(&layout)));
+        let stream = Topology::Stream(Stream::items(items, queues.topology));
+        // Streams that others were to declare stop nobody who sends nothing to them.
+        if queues.topology == settings::Topology::Declare {
+            let connection = broker.open("trawl set-up").await?;
+            for stream in [&stream, &Topology::Stream(Stream::control(queues.topology))] {
+                // What settings must mend is said at once; what the broker cannot do just now stops nobody either.
+                let declared = stream.declare(&connection).await;
+                declared.or_else(|error| if error.is_temporary() { Ok(()) } else { Err(error) })?;
+            }
+        }
         publisher.channel().await?;
-        let stream = Topology::Stream(Stream::items(items));
-        // What settings must mend is said at once; what the broker cannot do just now stops nobody who sends no items.
-        publisher
-            .declare(&stream)
-            .await
-            .or_else(|error| if error.is_temporary() { Ok(()) } else { Err(error) })?;
         Ok(Self {
-            queues: queues.clone(),
+            layout,
             publisher,
             items: Publisher::new(Arc::clone(&broker), stream),
             broker,
@@ -95,7 +101,11 @@ impl RabbitMq {
 #[async_trait]
 impl Queue for RabbitMq {
     async fn publish(&self, messages: &[Message]) -> Result<()> {
-        let outgoing = |message: &Message| to_queue(message, names::line(message.lane.into()).to_owned());
+        let now = UnixMs::now();
+        let outgoing = |message: &Message| {
+            let to_lane = to_queue(message, names::line(message.lane.into()).to_owned());
+            Outgoing { properties: codec::expiring(to_lane.properties, message.deadline, now), ..to_lane }
+        };
         self.publisher.send(messages.iter().map(outgoing)).await
     }
 
@@ -143,9 +153,9 @@ impl Queue for RabbitMq {
 
     async fn consume(&self, prefetch: u16) -> Result<Box<dyn Consumer>> {
         let connection = self.broker.open("trawl consumer").await?;
-        Topology::Urls(self.queues.clone()).declare(&connection).await?;
+        Topology::Consuming(Arc::clone(&self.layout)).declare(&connection).await?;
         let id = self.sessions.fetch_add(1, Ordering::Relaxed);
-        let (session, consumer) = Session::open(id, connection, prefetch).await?;
+        let (session, consumer) = Session::open(id, connection, prefetch, &self.layout).await?;
         self.consuming.set(session);
         Ok(Box::new(consumer))
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use trawl_common::ladder::RUNGS;
 use trawl_common::line::Line;
 
 /// Parked URLs whose time has come; consumed first.
@@ -41,6 +42,12 @@ pub(super) fn line(line: Line) -> &'static str {
         Line::Expired => EXPIRED,
         Line::Bulk => BULK,
     }
+}
+
+/// Whether this is a queue of trawl's own.
+pub(super) fn is_own(queue: &str) -> bool {
+    let is_rung = RUNGS.into_iter().any(|rung| self::rung(rung) == queue);
+    is_rung || [FAILED, ITEMS, CONTROL].contains(&queue) || Line::ALL.into_iter().any(|line| self::line(line) == queue)
 }
 
 /// The queue of a rung.

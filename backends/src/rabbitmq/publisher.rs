@@ -64,15 +64,6 @@ impl Publisher {
         sent
     }
 
-    /// Declares something that others publish to.
-    pub(super) async fn declare(&self, topology: &Topology) -> Result<()> {
-        self.channel().await?;
-        match &*self.link.lock().await {
-            Some(link) => topology.declare(&link.connection).await,
-            None => Err(given_up()),
-        }
-    }
-
     /// How long it takes at most until all that is parked now has come back.
     pub(super) async fn longest_parked(&self) -> Result<Duration> {
         self.channel().await?;

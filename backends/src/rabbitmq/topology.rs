@@ -1,32 +1,129 @@
 //! Declares every queue and exchange. Repeating it is harmless; what exists with other arguments is an error.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
 use lapin::protocol::{AMQPErrorKind, AMQPSoftError};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, Connection, ExchangeKind};
+use tracing::warn;
 use trawl_common::ladder::RUNGS;
 use trawl_common::lane::Lane;
+use trawl_common::line::Line;
 use trawl_common::ports::{Error, ErrorKind, Result};
-use trawl_common::settings::{Items, QueueType, Queues};
+use trawl_common::settings::{self, Items, QueueType, Queues};
 
 use super::connection::failed;
-use super::names;
+use super::{names, passive};
 
-const DAY_MS: i64 = 24 * 3600 * 1000;
+/// So often a message of a quorum queue may come back undelivered before it is taken for expired. RabbitMQ 4 would say 20, and
+/// a worker that crashes gives back all that it had: what kills workers is told by the records, one URL at a time.
+const DELIVERY_LIMIT: i64 = 1_000_000;
 
 /// What the stream `control` keeps: some 400,000 records.
 const CONTROL_BYTES: u64 = 100_000_000;
 
-/// What is declared on a connection before it is used.
+/// What is declared, or looked for, on a connection before it is used.
 #[derive(Clone)]
 pub(super) enum Topology {
-    /// All that URLs and dead letters pass through, and the exchange of events.
-    Urls(Queues),
+    /// What URLs are published to, and dead letters.
+    Publishing(Arc<Layout>),
+    /// All that URLs pass through.
+    Consuming(Arc<Layout>),
     /// A stream. Apart from the others, as one that has lost its leader (seen on RabbitMQ 3.10, after a kill just when it was
     /// declared) can be declared no more, and is to stop nobody who does not need it.
     Stream(Stream),
+}
+
+/// Queues and exchanges of URLs as settings say, and what people have been told of them.
+pub(super) struct Layout {
+    pub(super) queues: Queues,
+    told: Mutex<BTreeSet<String>>,
+}
+
+impl Layout {
+    /// `Refused` if settings have trawl listen to one of its own queues.
+    pub(super) fn new(queues: &Queues) -> Result<Self> {
+        if let Some(own) = queues.listen.iter().find(|queue| names::is_own(queue.as_str())) {
+            let text = format!("queues.listen: {own} is a queue of trawl's own: leave it out");
+            return Err(Error::new(ErrorKind::Refused, text));
+        }
+        Ok(Self { queues: queues.clone(), told: Mutex::default() })
+    }
+
+    /// Whether this has not been told of the queue yet; from now on it has.
+    pub(super) fn is_news(&self, queue: &str) -> bool {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(queue.to_owned())
+    }
+
+    async fn declare(&self, connection: &Connection) -> Result<()> {
+        let channel = connection.create_channel().await.map_err(failed)?;
+        let mut declaring = Declaring { connection, layout: self, channel, conflicts: Vec::new() };
+        declaring.exchange(names::FAILED_EXCHANGE, ExchangeKind::Direct).await?;
+        declaring.exchange(names::EXPIRED_EXCHANGE, ExchangeKind::Direct).await?;
+        declaring.exchange(names::EVENTS, ExchangeKind::Topic).await?;
+        for (name, arguments) in self.all() {
+            declaring.queue(&name, arguments).await?;
+        }
+        declaring.bind(names::FAILED, names::FAILED_EXCHANGE, names::FAILED_KEY).await?;
+        declaring.bind(names::EXPIRED, names::EXPIRED_EXCHANGE, names::EXPIRED_KEY).await?;
+        declaring.end().await
+    }
+
+    /// Every queue, and what it is declared with.
+    pub(super) fn all(&self) -> Vec<(String, Arguments)> {
+        let rung = |rung: Duration| {
+            let back = Some(("", names::DUE));
+            (names::rung(rung), Arguments { ttl: Some(rung), dead_letter: back, ..self.arguments() })
+        };
+        let lines = Line::ALL.map(|line| (names::line(line).to_owned(), self.of_line(line)));
+        let letters = Arguments { ttl: Some(self.queues.failed.ttl), is_consumed: true, ..self.arguments() };
+        lines
+            .into_iter()
+            .chain([(names::FAILED.to_owned(), letters)])
+            .chain(RUNGS.into_iter().map(rung))
+            .collect()
+    }
+
+    /// The queues of both lanes.
+    pub(super) fn lanes(&self) -> Vec<(String, Arguments)> {
+        Lane::ALL.map(|lane| (names::line(lane.into()).to_owned(), self.of_line(lane.into()))).to_vec()
+    }
+
+    fn of_line(&self, line: Line) -> Arguments {
+        let consumed = Arguments { is_consumed: true, ..self.arguments() };
+        let expire =
+            Arguments { dead_letter: Some((names::EXPIRED_EXCHANGE, names::EXPIRED_KEY)), ..consumed };
+        let of_lane = |lane| Arguments { ttl: Some(self.queues.lane(lane).ttl), ..expire };
+        match line {
+            Line::Due => expire,
+            Line::Expired => consumed,
+            Line::Priority => of_lane(Lane::Priority),
+            Line::Bulk => of_lane(Lane::Bulk),
+        }
+    }
+
+    fn arguments(&self) -> Arguments {
+        Arguments { kind: self.queues.kind, ttl: None, dead_letter: None, is_consumed: false }
+    }
+}
+
+impl Topology {
+    /// Declares all, or looks whether it is there, on channels of its own: an error closes one.
+    pub(super) async fn declare(&self, connection: &Connection) -> Result<()> {
+        match self {
+            Self::Publishing(layout) | Self::Consuming(layout)
+                if layout.queues.topology == settings::Topology::Declare =>
+            {
+                layout.declare(connection).await
+            }
+            Self::Publishing(layout) => passive::check(connection, layout, layout.lanes()).await,
+            Self::Consuming(layout) => passive::check(connection, layout, layout.all()).await,
+            Self::Stream(stream) => stream.declare(connection).await,
+        }
+    }
 }
 
 /// A stream, and how much it keeps: all without a limit.
@@ -39,48 +136,48 @@ pub(super) struct Stream {
     settings: Option<&'static str>,
     max_age: Option<Duration>,
     max_bytes: Option<u64>,
-}
-
-impl Topology {
-    /// Declares all on a channel of its own: an error closes it.
-    pub(super) async fn declare(&self, connection: &Connection) -> Result<()> {
-        let channel = connection.create_channel().await.map_err(failed)?;
-        let declaring = Declaring { channel: &channel };
-        match self {
-            Self::Urls(queues) => {
-                declaring.letters(queues.kind).await?;
-                declaring.lines(queues).await?;
-                declaring.exchange(names::EVENTS, ExchangeKind::Topic).await?;
-            }
-            Self::Stream(stream) => declaring.stream(*stream).await?,
-        }
-        // Nobody waits on this channel: failing to close it changes nothing.
-        let _ = channel.close(200, "declared".into()).await;
-        Ok(())
-    }
+    topology: settings::Topology,
 }
 
 impl Stream {
     /// The items of all crawls.
-    pub(super) fn items(items: &Items) -> Self {
+    pub(super) fn items(items: &Items, topology: settings::Topology) -> Self {
         Self {
             name: names::ITEMS,
             exchange: Some(names::ITEMS),
             settings: Some("[items]"),
             max_age: items.retention,
             max_bytes: items.max_size.map(|size| size.as_u64()),
+            topology,
         }
     }
 
     /// What was ordered of crawls and hosts.
-    pub(super) fn control() -> Self {
+    pub(super) fn control(topology: settings::Topology) -> Self {
         Self {
             name: names::CONTROL,
             exchange: None,
             settings: None,
             max_age: None,
             max_bytes: Some(CONTROL_BYTES),
+            topology,
         }
+    }
+
+    async fn declare(self, connection: &Connection) -> Result<()> {
+        if self.topology == settings::Topology::Passive {
+            return passive::find(connection, self.name, &passive::shown(&self.table())).await;
+        }
+        let channel = connection.create_channel().await.map_err(failed)?;
+        let declared = channel.queue_declare(self.name.into(), durable(), self.table()).await;
+        declared.map_err(|error| refused("stream", self.name, self.settings, &error))?;
+        if let Some(name) = self.exchange {
+            let declared = exchange(&channel, name, ExchangeKind::Topic).await;
+            declared.map_err(|error| refused("exchange", name, Some("[queues]"), &error))?;
+            bind(&channel, self.name, name, "#").await?;
+        }
+        close(&channel).await;
+        Ok(())
     }
 
     fn table(self) -> FieldTable {
@@ -110,94 +207,31 @@ pub(super) async fn longest_parked(connection: &Connection) -> Result<Duration> 
             longest = longest.max(rung);
         }
     }
-    // Nobody waits on this channel: failing to close it changes nothing.
-    let _ = channel.close(200, "looked".into()).await;
+    close(&channel).await;
     Ok(longest)
 }
 
-struct Declaring<'a> {
-    channel: &'a Channel,
-}
-
+/// What a queue is declared with.
 #[derive(Clone, Copy)]
-struct Arguments {
+pub(super) struct Arguments {
     kind: QueueType,
-    ttl_ms: Option<i64>,
+    ttl: Option<Duration>,
     /// Where what expires goes: an exchange and a key.
     dead_letter: Option<(&'static str, &'static str)>,
-}
-
-impl Declaring<'_> {
-    async fn letters(&self, kind: QueueType) -> Result<()> {
-        let for_ever = Arguments { kind, ttl_ms: None, dead_letter: None };
-        self.exchange(names::FAILED_EXCHANGE, ExchangeKind::Direct).await?;
-        self.exchange(names::EXPIRED_EXCHANGE, ExchangeKind::Direct).await?;
-        self.queue(names::FAILED, Arguments { ttl_ms: Some(DAY_MS), ..for_ever }).await?;
-        self.bind(names::FAILED, names::FAILED_EXCHANGE, names::FAILED_KEY).await?;
-        self.queue(names::EXPIRED, for_ever).await?;
-        self.bind(names::EXPIRED, names::EXPIRED_EXCHANGE, names::EXPIRED_KEY).await
-    }
-
-    async fn stream(&self, stream: Stream) -> Result<()> {
-        let declared = self.channel.queue_declare(stream.name.into(), durable(), stream.table()).await;
-        declared.map_err(|error| conflict("stream", stream.name, stream.settings, &error))?;
-        if let Some(exchange) = stream.exchange {
-            self.exchange(exchange, ExchangeKind::Topic).await?;
-            self.bind(stream.name, exchange, "#").await?;
-        }
-        Ok(())
-    }
-
-    async fn lines(&self, queues: &Queues) -> Result<()> {
-        let kind = queues.kind;
-        let expire = Some((names::EXPIRED_EXCHANGE, names::EXPIRED_KEY));
-        for lane in Lane::ALL {
-            let ttl_ms = Some(queues.lane(lane).ttl.as_millis() as i64);
-            self.queue(names::line(lane.into()), Arguments { kind, ttl_ms, dead_letter: expire }).await?;
-        }
-        self.queue(names::DUE, Arguments { kind, ttl_ms: None, dead_letter: expire }).await?;
-        for rung in RUNGS {
-            let ttl_ms = Some(rung.as_millis() as i64);
-            let arguments = Arguments { kind, ttl_ms, dead_letter: Some(("", names::DUE)) };
-            self.queue(&names::rung(rung), arguments).await?;
-        }
-        Ok(())
-    }
-
-    async fn exchange(&self, name: &str, kind: ExchangeKind) -> Result<()> {
-        let options = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
-        let declared = self.channel.exchange_declare(name.into(), kind, options, FieldTable::default());
-        declared.await.map_err(|error| conflict("exchange", name, Some("[queues]"), &error))
-    }
-
-    async fn queue(&self, name: &str, arguments: Arguments) -> Result<()> {
-        let declared = self.channel.queue_declare(name.into(), durable(), arguments.table()).await;
-        declared.map(drop).map_err(|error| conflict("queue", name, Some("[queues]"), &error))
-    }
-
-    async fn bind(&self, queue: &str, exchange: &str, key: &str) -> Result<()> {
-        let options = QueueBindOptions::default();
-        let bound = self.channel.queue_bind(
-            queue.into(),
-            exchange.into(),
-            key.into(),
-            options,
-            FieldTable::default(),
-        );
-        bound.await.map_err(failed)
-    }
+    /// Whether somebody takes messages from it, and may give them back.
+    is_consumed: bool,
 }
 
 impl Arguments {
-    fn table(self) -> FieldTable {
+    pub(super) fn table(self) -> FieldTable {
         let mut table = FieldTable::default();
         let mut put = |name: &'static str, value: AMQPValue| {
             table.insert(ShortString::from(name), value);
         };
         let text = |text: &str| AMQPValue::LongString(text.into());
         put("x-queue-type", text(self.kind.as_str()));
-        if let Some(ttl) = self.ttl_ms {
-            put("x-message-ttl", AMQPValue::LongLongInt(ttl));
+        if let Some(ttl) = self.ttl {
+            put("x-message-ttl", AMQPValue::LongLongInt(ttl.as_millis() as i64));
         }
         if let Some((exchange, key)) = self.dead_letter {
             put("x-dead-letter-exchange", text(exchange));
@@ -208,29 +242,141 @@ impl Arguments {
                 put("x-overflow", text("reject-publish"));
             }
         }
+        if self.has_delivery_limit() {
+            put("x-delivery-limit", AMQPValue::LongLongInt(DELIVERY_LIMIT));
+        }
         table
+    }
+
+    fn has_delivery_limit(self) -> bool {
+        self.is_consumed && self.kind == QueueType::Quorum
+    }
+
+    /// The same without the delivery limit, as queues were declared before they had one.
+    fn unlimited(self) -> Self {
+        Self { is_consumed: false, ..self }
     }
 }
 
-fn durable() -> QueueDeclareOptions {
+/// Declares one thing after the other. What exists with other arguments does not keep the rest from being declared.
+struct Declaring<'a> {
+    connection: &'a Connection,
+    layout: &'a Layout,
+    channel: Channel,
+    conflicts: Vec<String>,
+}
+
+impl Declaring<'_> {
+    async fn exchange(&mut self, name: &str, kind: ExchangeKind) -> Result<()> {
+        match exchange(&self.channel, name, kind).await {
+            Ok(()) => Ok(()),
+            Err(error) => self.note("exchange", name, error).await,
+        }
+    }
+
+    async fn queue(&mut self, name: &str, arguments: Arguments) -> Result<()> {
+        let Err(error) = self.try_queue(name, arguments).await else { return Ok(()) };
+        // The one argument that queues did not have before; the broker's words are all that tells which it is.
+        if !(is_precondition_failed(&error) && error.to_string().contains("'x-delivery-limit'")) {
+            return self.note("queue", name, error).await;
+        }
+        self.reopen().await?;
+        match self.try_queue(name, arguments.unlimited()).await {
+            Ok(()) => {
+                if self.layout.is_news(name) {
+                    warn_of_limit(name);
+                }
+                Ok(())
+            }
+            Err(error) => self.note("queue", name, error).await,
+        }
+    }
+
+    async fn try_queue(&self, name: &str, arguments: Arguments) -> lapin::Result<()> {
+        self.channel.queue_declare(name.into(), durable(), arguments.table()).await.map(drop)
+    }
+
+    /// Keeps a conflict for the end; any other error ends it at once.
+    async fn note(&mut self, what: &str, name: &str, error: lapin::Error) -> Result<()> {
+        if !is_precondition_failed(&error) {
+            return Err(failed(error));
+        }
+        self.conflicts.push(conflict(what, name, &error));
+        self.reopen().await
+    }
+
+    async fn reopen(&mut self) -> Result<()> {
+        self.channel = self.connection.create_channel().await.map_err(failed)?;
+        Ok(())
+    }
+
+    async fn bind(&self, queue: &str, exchange: &str, key: &str) -> Result<()> {
+        bind(&self.channel, queue, exchange, key).await
+    }
+
+    async fn end(self) -> Result<()> {
+        close(&self.channel).await;
+        match &self.conflicts[..] {
+            [] => Ok(()),
+            conflicts => Err(Error::new(ErrorKind::Refused, way_out(&conflicts.join("; "), Some("[queues]")))),
+        }
+    }
+}
+
+fn warn_of_limit(queue: &str) {
+    warn!(
+        queue,
+        "was declared before it had a delivery limit: RabbitMQ 4 takes what came back 20 times for expired. Set a policy \
+         (rabbitmqctl set_policy trawl-{queue} '^{queue}$' '{{\"delivery-limit\":{DELIVERY_LIMIT}}}' --apply-to queues), or \
+         empty and delete it, and it is declared anew"
+    );
+}
+
+async fn exchange(channel: &Channel, name: &str, kind: ExchangeKind) -> lapin::Result<()> {
+    let options = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
+    channel.exchange_declare(name.into(), kind, options, FieldTable::default()).await
+}
+
+async fn bind(channel: &Channel, queue: &str, exchange: &str, key: &str) -> Result<()> {
+    let options = QueueBindOptions::default();
+    let bound = channel.queue_bind(queue.into(), exchange.into(), key.into(), options, FieldTable::default());
+    bound.await.map_err(failed)
+}
+
+/// Nobody waits on this channel: failing to close it changes nothing.
+pub(super) async fn close(channel: &Channel) {
+    let _ = channel.close(200, "done".into()).await;
+}
+
+pub(super) fn durable() -> QueueDeclareOptions {
     QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() }
 }
 
-fn conflict(what: &str, name: &str, section: Option<&str>, error: &lapin::Error) -> Error {
-    if !is_precondition_failed(error) {
-        return failed(error.clone());
+fn conflict(what: &str, name: &str, error: &lapin::Error) -> String {
+    format!("rabbitmq has a {what} {name} with other arguments: {error}")
+}
+
+fn refused(what: &str, name: &str, section: Option<&str>, error: &lapin::Error) -> Error {
+    match is_precondition_failed(error) {
+        true => Error::new(ErrorKind::Refused, way_out(&conflict(what, name, error), section)),
+        false => failed(error.clone()),
     }
-    let fit =
-        section.map(|section| format!("make the settings in {section} fit it, or ")).unwrap_or_default();
-    let way_out = format!(
-        "rabbitmq has a {what} {name} with other arguments: {error}; \
-         {fit}empty and delete it, and it is declared anew"
-    );
-    Error::new(ErrorKind::Refused, way_out)
+}
+
+fn way_out(conflicts: &str, section: Option<&str>) -> String {
+    let fit = section.map(|section| format!("make the settings in {section} fit, or ")).unwrap_or_default();
+    format!(
+        "{conflicts}; {fit}empty and delete it, and it is declared anew, or take it as it is with queues.topology = \"passive\" \
+         (what was missing is declared by now)"
+    )
 }
 
 /// Only this says that the arguments differ: a queue whose node is away is "not found".
-fn is_precondition_failed(error: &lapin::Error) -> bool {
+pub(super) fn is_precondition_failed(error: &lapin::Error) -> bool {
+    is_soft(error, AMQPSoftError::PRECONDITIONFAILED)
+}
+
+pub(super) fn is_soft(error: &lapin::Error, soft: AMQPSoftError) -> bool {
     let lapin::ErrorKind::ProtocolError(protocol) = error.kind() else { return false };
-    matches!(protocol.kind(), AMQPErrorKind::Soft(AMQPSoftError::PRECONDITIONFAILED))
+    matches!(protocol.kind(), AMQPErrorKind::Soft(kind) if *kind == soft)
 }

@@ -1,4 +1,4 @@
-//! Responses: `content:<url>`, one line of JSON with status and headers, then the body in zstd.
+//! Responses: `content:<url>`, one line of JSON with status and headers, then the body, in zstd or as it is.
 
 use std::cell::RefCell;
 use std::io;
@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use trawl_common::headers::Headers;
 use trawl_common::ports::{Cache, Error, ErrorKind, Response, Result};
+use trawl_common::settings::Encoding;
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 use zstd::bulk::Compressor;
@@ -25,6 +26,7 @@ const MAX_BODY: usize = 2 * 1024 * 1024;
 /// A response cache on Redis.
 pub struct RedisCache {
     redis: Link,
+    encoding: Encoding,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -36,12 +38,15 @@ struct Head {
     fetched_at: UnixMs,
     address: Option<IpAddr>,
     length: usize,
+    /// Compressed, if nothing is said: each entry is read as it was written, whatever settings say now.
+    #[serde(default)]
+    encoding: Encoding,
 }
 
 impl RedisCache {
-    /// On this connection.
-    pub fn new(redis: Link) -> Self {
-        Self { redis }
+    /// On this connection; what is put into it is stored in this encoding.
+    pub fn new(redis: Link, encoding: Encoding) -> Self {
+        Self { redis, encoding }
     }
 }
 
@@ -61,7 +66,7 @@ impl Cache for RedisCache {
         let mut redis = self.redis.clone();
         redis::cmd("SET")
             .arg(keys::content(url))
-            .arg(encode(response)?)
+            .arg(encode(response, self.encoding)?)
             .arg("PX")
             .arg(ttl.as_millis() as u64)
             .query_async(&mut redis)
@@ -70,7 +75,7 @@ impl Cache for RedisCache {
     }
 }
 
-fn encode(response: &Response) -> Result<Vec<u8>> {
+fn encode(response: &Response, encoding: Encoding) -> Result<Vec<u8>> {
     let head = Head {
         status: response.status,
         headers: response.headers.clone(),
@@ -78,10 +83,14 @@ fn encode(response: &Response) -> Result<Vec<u8>> {
         fetched_at: response.fetched_at,
         address: response.address,
         length: response.body.len(),
+        encoding,
     };
     let mut bytes = serde_json::to_vec(&head).map_err(corrupt)?;
     bytes.push(b'\n');
-    bytes.extend(compress(&response.body).map_err(corrupt)?);
+    match encoding {
+        Encoding::Plain => bytes.extend_from_slice(&response.body),
+        Encoding::Zstd => bytes.extend(compress(&response.body).map_err(corrupt)?),
+    }
     Ok(bytes)
 }
 
@@ -106,7 +115,10 @@ fn decode(bytes: &[u8]) -> Result<Response> {
     if head.length > MAX_BODY {
         return Err(corrupt("a body larger than any that is kept"));
     }
-    let body = zstd::bulk::decompress(&body[1..], head.length).map_err(corrupt)?;
+    let body = match head.encoding {
+        Encoding::Plain => body[1..].to_vec(),
+        Encoding::Zstd => zstd::bulk::decompress(&body[1..], head.length).map_err(corrupt)?,
+    };
     let redirected_to = head.redirected_to.as_deref().map(|url| url.parse()).transpose().map_err(corrupt)?;
     let Head { status, headers, fetched_at, address, .. } = head;
     Ok(Response { status, headers, redirected_to, fetched_at, address, body: Bytes::from(body) })

@@ -11,6 +11,7 @@ use tokio::sync::Mutex;
 use trawl_common::crawl::{Books, CrawlState, HostBooks};
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
+use trawl_common::outcome::Terminal;
 use trawl_common::ports::{
     Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, Linking, MAX_STARTS, NewUrl,
     Parking, Probe, Result, Start, Sweep, Taken, Terms, WorkerState,
@@ -365,9 +366,14 @@ impl Frontier for RedisFrontier {
                     call.arg(more_of(finish));
                 }
                 let answer: Vec<bool> = self.run(&call).await?;
+                let mut failures = Vec::new();
                 for (&at, told) in places.iter().zip(answer) {
                     ended[at] = told;
+                    let Finish { claim, terminal, note, .. } = &finishes[at];
+                    let failed = note.as_ref().filter(|_| told && *terminal == Terminal::Failed);
+                    failures.extend(failed.map(|note| (&claim.url, i64::from(note.cause.attempts))));
                 }
+                self.mirror_failures(&failures).await?;
             }
         }
         Ok(ended)

@@ -63,4 +63,5 @@ fn limits(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str)
     refuse(impatient, "recovery.patience", "must be at least 1s: less would take what is slow for lost");
     refuse(queues.bulk.ttl.is_zero(), "queues.bulk.ttl", "must be more than nothing");
     refuse(queues.priority.ttl.is_zero(), "queues.priority.ttl", "must be more than nothing");
+    refuse(queues.failed.ttl.is_zero(), "queues.failed.ttl", "must be more than nothing");
 }

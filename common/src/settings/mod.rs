@@ -10,6 +10,7 @@ mod node;
 mod politeness;
 mod ports;
 mod producer;
+mod queues;
 mod secret;
 pub(crate) mod sinks;
 mod tree;
@@ -30,6 +31,7 @@ pub use node::{NoNode, Node};
 pub use politeness::{HostRule, Manners, Politeness, Share};
 pub use ports::{NoPorts, Ports};
 pub use producer::{IfRunning, Producer};
+pub use queues::{Acks, Failed, LaneSettings, QueueName, QueueType, Queues, Topology};
 pub use secret::ServerUrl;
 use serde::{Deserialize, Serialize};
 pub use sinks::{Compress, Folder, Lines, SinkSettings};
@@ -133,6 +135,19 @@ pub struct Cache {
     /// How long a response is kept at most whose origin allows it.
     #[serde(with = "duration")]
     pub max_ttl: Duration,
+    /// How a response is stored.
+    pub encoding: Encoding,
+}
+
+/// `cache.encoding`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Encoding {
+    /// As it was received, so that `redis-cli` shows the page.
+    Plain,
+    /// Compressed: about a fifth of the memory.
+    #[default]
+    Zstd,
 }
 
 impl Cache {
@@ -140,60 +155,6 @@ impl Cache {
     pub fn keeps(&self, lifetime: Duration) -> Duration {
         lifetime.min(self.max_ttl).max(self.ttl)
     }
-}
-
-/// `[queues]`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Queues {
-    /// The type of every queue that trawl declares.
-    #[serde(rename = "type")]
-    pub kind: QueueType,
-    /// The bulk lane, `url_queue_ttl`.
-    pub bulk: LaneSettings,
-    /// The priority lane, `priority_queue`.
-    pub priority: LaneSettings,
-}
-
-/// `queues.type`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum QueueType {
-    /// Replicated and durable.
-    Quorum,
-    /// One copy.
-    Classic,
-}
-
-impl QueueType {
-    /// The value of the argument `x-queue-type`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Quorum => "quorum",
-            Self::Classic => "classic",
-        }
-    }
-}
-
-/// `[queues.bulk]` and `[queues.priority]`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LaneSettings {
-    /// How long a message may lie in the lane: then one of another program expires, and one of trawl's is looked at at once.
-    #[serde(with = "duration")]
-    pub ttl: Duration,
-    /// When its message is acknowledged.
-    pub acks: Acks,
-}
-
-/// When a message is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Acks {
-    /// After the URL's terminal state is durable.
-    Late,
-    /// When its fetch starts: faster, and a killed worker's URLs come back when nobody has kept them for a while.
-    Early,
 }
 
 /// `[fetch]`
@@ -324,6 +285,8 @@ pub struct Log {
     pub level: String,
     /// Text for people, or JSON.
     pub format: LogFormat,
+    /// Whether workers log each URL: when its fetch begins, and what became of it.
+    pub urls: bool,
 }
 
 /// `log.format`
@@ -405,27 +368,7 @@ impl Default for Redis {
 
 impl Default for Cache {
     fn default() -> Self {
-        Self { url: None, ttl: minutes(1), max_ttl: minutes(24 * 60) }
-    }
-}
-
-impl Default for Queues {
-    fn default() -> Self {
-        Self {
-            kind: QueueType::Quorum,
-            bulk: LaneSettings { ttl: minutes(60), acks: Acks::Late },
-            priority: LaneSettings { ttl: minutes(30), acks: Acks::Early },
-        }
-    }
-}
-
-impl Queues {
-    /// The settings of one lane.
-    pub fn lane(&self, lane: Lane) -> &LaneSettings {
-        match lane {
-            Lane::Priority => &self.priority,
-            Lane::Bulk => &self.bulk,
-        }
+        Self { url: None, ttl: minutes(1), max_ttl: minutes(24 * 60), encoding: Encoding::default() }
     }
 }
 
@@ -471,6 +414,6 @@ impl Default for Recovery {
 
 impl Default for Log {
     fn default() -> Self {
-        Self { level: "info".to_owned(), format: LogFormat::Text }
+        Self { level: "info".to_owned(), format: LogFormat::Text, urls: false }
     }
 }

@@ -75,7 +75,7 @@ impl Args {
     }
 
     async fn read(&self, settings: &Settings) -> Outcome {
-        let stream = ItemStream::new(&settings.rabbitmq, &settings.items)?;
+        let stream = ItemStream::new(&settings.rabbitmq, &settings.items, settings.queues.topology)?;
         let bookmark = match &self.reader {
             Some(name) => {
                 let readers = Readers::new(redis::connect(&settings.redis).await?);

@@ -125,7 +125,12 @@ async fn a_page_that_keeps_failing_is_a_dead_letter_after_three_retries() {
     let produced = timeout(LIMIT, fleet.producer("list.txt").output()).await.unwrap().unwrap();
     assert_eq!(produced.status.code(), Some(3));
     let (url, headers) = letter(&channel_of(&fleet).await).await;
-    assert_eq!((url, site.log()["/broken"]), (broken, 4));
+    assert_eq!((&url, site.log()["/broken"]), (&broken, 4));
+    let redis = redis::Client::open(fleet.redis.reveal()).unwrap();
+    let mut redis = redis.get_multiplexed_async_connection().await.unwrap();
+    let failures: Option<u32> =
+        redis::cmd("GET").arg(format!("failures:{broken}")).query_async(&mut redis).await.unwrap();
+    assert_eq!(failures, Some(4), "the last one counts too");
     for header in ["reason=retries", "class=http", "status=500", "attempts=4", "worker=", "failed_at="] {
         assert!(headers.contains(header), "{header}: {headers}");
     }
@@ -133,17 +138,17 @@ async fn a_page_that_keeps_failing_is_a_dead_letter_after_three_retries() {
 }
 
 /// Each start of the page ends in the death of its worker.
-async fn poison(kind: &str) {
+async fn poison(settings: &[(&str, &str)]) {
     let fleet = Fleet::new().await;
     let site = Site::serve(30).await;
     let poison = format!("{}/poison", site.origin);
     let pages: String = (0..30).map(|number| site.page(number) + "\n").collect();
     fs::write(fleet.folder.path().join("list.txt"), pages + &poison).unwrap();
-    let with_kind = |mut command: tokio::process::Command| {
-        command.env("TRAWL__QUEUES__TYPE", kind).env("TRAWL__WORKER__PREFETCH", "8").spawn().unwrap()
+    let spawn = |mut command: tokio::process::Command| {
+        command.envs(settings.iter().copied()).env("TRAWL__WORKER__PREFETCH", "8").spawn().unwrap()
     };
-    let mut producer = with_kind(fleet.producer("list.txt"));
-    let worker = || with_kind(fleet.command(&["worker", "--concurrency", "4", "-q"]));
+    let mut producer = spawn(fleet.producer("list.txt"));
+    let worker = || spawn(fleet.command(&["worker", "--concurrency", "4", "-q"]));
     for start in 1..=3 {
         let mut doomed = worker();
         timeout(LIMIT, site.asked_for_path("/poison", start)).await.unwrap();
@@ -162,12 +167,41 @@ async fn poison(kind: &str) {
 
 #[tokio::test]
 async fn a_page_that_kills_its_worker_three_times_is_poison_on_quorum_queues() {
-    poison("quorum").await;
+    poison(&[("TRAWL__QUEUES__TYPE", "quorum")]).await;
 }
 
 #[tokio::test]
 async fn a_page_that_kills_its_worker_three_times_is_poison_on_classic_queues() {
-    poison("classic").await;
+    poison(&[("TRAWL__QUEUES__TYPE", "classic")]).await;
+}
+
+/// Messages that nobody acknowledges cost delay, not URLs, as long as there are records.
+#[tokio::test]
+async fn a_killed_worker_loses_no_url_of_a_crawl_where_messages_are_acknowledged_as_they_arrive() {
+    poison(&[("TRAWL__QUEUES__BULK__ACKS", "none")]).await;
+}
+
+#[tokio::test]
+async fn a_worker_tells_of_each_url_on_demand() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(1).await;
+    let list = format!("{}\n{}/broken\n", site.page(0), site.origin);
+    fs::write(fleet.folder.path().join("list.txt"), list).unwrap();
+    let mut worker = fleet.command(&["worker"]);
+    worker.env("TRAWL__RETRY__BACKOFF", "100ms").env("TRAWL__LOG__URLS", "true").stderr(Stdio::piped());
+    let mut worker = worker.spawn().unwrap();
+    let mut stderr = worker.stderr.take().unwrap();
+    let produced = timeout(LIMIT, fleet.producer("list.txt").output()).await.unwrap().unwrap();
+    assert_eq!(produced.status.code(), Some(3));
+    ends_well(worker).await;
+    let mut log = String::new();
+    tokio::io::AsyncReadExt::read_to_string(&mut stderr, &mut log).await.unwrap();
+    let tells = |parts: &[&str]| log.lines().any(|line| parts.iter().all(|part| line.contains(part)));
+    assert!(tells(&["waiting for messages"]), "{log}");
+    assert!(tells(&["processing", &site.page(0)]), "{log}");
+    assert!(tells(&["finished", &site.page(0), "status=200", "bytes=", "ms="]), "{log}");
+    assert!(tells(&["retrying", "/broken", "3/3", "500"]), "{log}");
+    assert!(tells(&["dead letter", "/broken", "attempts=4"]), "{log}");
 }
 
 /// Waits until a worker takes from the lanes: a queue that was just declared may still lose what is published without a

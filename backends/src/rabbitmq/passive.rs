@@ -1,0 +1,175 @@
+//! Takes queues as others have declared them: says what is missing, and what differs, and declares nothing.
+
+use lapin::Connection;
+use lapin::options::QueueDeclareOptions;
+use lapin::protocol::AMQPSoftError;
+use lapin::types::{AMQPValue, FieldTable, ShortString};
+use tracing::warn;
+use trawl_common::ports::{Error, ErrorKind, Result};
+
+use super::connection::failed;
+use super::topology::{Arguments, Layout, close, durable, is_precondition_failed, is_soft};
+
+/// More differences than a queue of trawl's has arguments.
+const DIFFERENCES: usize = 12;
+
+/// Looks for these queues. One that is missing is an error that says how to declare it; of one that is other than trawl would
+/// have it, people are told once.
+pub(super) async fn check(
+    connection: &Connection,
+    layout: &Layout,
+    queues: Vec<(String, Arguments)>,
+) -> Result<()> {
+    for (name, arguments) in queues {
+        find(connection, &name, &shown(&arguments.table())).await?;
+        if layout.is_news(&name) {
+            let differences = differences(connection, &name, arguments).await?;
+            tell(&name, &differences);
+        }
+    }
+    Ok(())
+}
+
+/// Fails if there is no such queue; `wanted` says what it should be.
+pub(super) async fn find(connection: &Connection, name: &str, wanted: &str) -> Result<()> {
+    if exists(connection, name).await? {
+        return Ok(());
+    }
+    let text = format!(
+        "queues.topology is passive, and rabbitmq has no queue {name}: declare it (durable; {wanted}), or start a worker once \
+         with queues.topology = \"declare\", which declares all that is missing"
+    );
+    Err(Error::new(ErrorKind::Refused, text))
+}
+
+/// Whether there is a queue of this name.
+pub(super) async fn exists(connection: &Connection, name: &str) -> Result<bool> {
+    let channel = connection.create_channel().await.map_err(failed)?;
+    let look = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
+    match channel.queue_declare(name.into(), look, FieldTable::default()).await {
+        Ok(_) => {
+            close(&channel).await;
+            Ok(true)
+        }
+        Err(error) if is_soft(&error, AMQPSoftError::NOTFOUND) => Ok(false),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// An argument that a queue has otherwise than trawl would declare it.
+#[derive(Debug, PartialEq, Eq)]
+struct Difference {
+    argument: String,
+    /// What it is; `None` if the queue does not have it.
+    current: Option<String>,
+}
+
+/// How a queue that exists differs. A broker tells its arguments only one at a time, when somebody declares it with others.
+async fn differences(connection: &Connection, name: &str, arguments: Arguments) -> Result<Vec<Difference>> {
+    let (mut options, mut table) = (durable(), arguments.table());
+    let mut all = Vec::new();
+    while all.len() < DIFFERENCES {
+        let channel = connection.create_channel().await.map_err(failed)?;
+        let error = match channel.queue_declare(name.into(), options, table.clone()).await {
+            Ok(_) => {
+                close(&channel).await;
+                break;
+            }
+            Err(error) if is_precondition_failed(&error) => error.to_string(),
+            // Without the right to configure nobody can tell.
+            Err(error) if is_soft(&error, AMQPSoftError::ACCESSREFUSED) => break,
+            Err(error) => return Err(failed(error)),
+        };
+        let Some(difference) = read(&error) else { break };
+        match difference.argument.as_str() {
+            "durable" => options.durable = false,
+            "auto_delete" => options.auto_delete = true,
+            argument => table = with(table, argument, difference.current.as_deref()),
+        }
+        all.push(difference);
+    }
+    Ok(all)
+}
+
+/// Reads `inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received the value '1' of type 'long' but current is
+/// none`, and the like.
+fn read(error: &str) -> Option<Difference> {
+    let (_, rest) = error.split_once("inequivalent arg '")?;
+    let (argument, rest) = rest.split_once('\'')?;
+    let (_, current) = rest.rsplit_once("but current is ")?;
+    let quoted = current.split('\'').nth(1);
+    Some(Difference { argument: argument.to_owned(), current: quoted.map(str::to_owned) })
+}
+
+/// The same arguments, but for one.
+fn with(table: FieldTable, argument: &str, value: Option<&str>) -> FieldTable {
+    let others = table.inner().iter().filter(|(name, _)| name.as_str() != argument);
+    let mut changed = FieldTable::default();
+    for (name, value) in others {
+        changed.insert(name.clone(), value.clone());
+    }
+    if let Some(value) = value {
+        let number = value.parse().map(AMQPValue::LongLongInt);
+        changed.insert(
+            ShortString::from(argument),
+            number.unwrap_or_else(|_| AMQPValue::LongString(value.into())),
+        );
+    }
+    changed
+}
+
+fn tell(queue: &str, differences: &[Difference]) {
+    if differences.is_empty() {
+        return;
+    }
+    let text: Vec<String> = differences.iter().map(Difference::told).collect();
+    let drops = differences.iter().any(|difference| difference.argument == "x-dead-letter-exchange");
+    let then = match drops {
+        true => {
+            "; what waits too long there is not moved to expired_urls: the sweep notices which of trawl's URLs expired, and \
+             nobody what others publish"
+        }
+        false => "",
+    };
+    warn!(queue, "taken as it is: {}{then}", text.join(", "));
+}
+
+impl Difference {
+    fn told(&self) -> String {
+        match &self.current {
+            Some(current) => format!("{} is {current}", self.argument),
+            None => format!("it has no {}", self.argument),
+        }
+    }
+}
+
+pub(super) fn shown(table: &FieldTable) -> String {
+    let argument = |(name, value): (&ShortString, &AMQPValue)| match value {
+        AMQPValue::LongString(text) => format!("{name} = \"{text}\""),
+        AMQPValue::LongLongInt(number) => format!("{name} = {number}"),
+        other => format!("{name} = {other:?}"),
+    };
+    table.inner().iter().map(argument).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_broker_says_of_an_argument_is_read() {
+        let told = "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received the value \
+                    '3600000' of type 'long' but current is";
+        let read = |rest: &str| read(&format!("{told} {rest}")).unwrap();
+        let ttl = |current: Option<&str>| Difference {
+            argument: "x-message-ttl".to_owned(),
+            current: current.map(str::to_owned),
+        };
+        assert_eq!(read("none"), ttl(None));
+        assert_eq!(read("the value '60' of type 'signedint'"), ttl(Some("60")));
+        let durable =
+            "inequivalent arg 'durable' for queue 'q' in vhost '/': received 'true' but current is 'false'";
+        assert_eq!(super::read(durable).unwrap().current.as_deref(), Some("false"));
+        assert_eq!(super::read("something else"), None);
+    }
+}

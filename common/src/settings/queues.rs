@@ -1,0 +1,165 @@
+//! `[queues]`: what is declared on the broker, and how messages are taken.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{duration, minutes};
+use crate::lane::Lane;
+
+/// `[queues]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Queues {
+    /// The type of every queue that trawl declares.
+    #[serde(rename = "type")]
+    pub kind: QueueType,
+    /// Whether queues are declared, or taken as they are.
+    pub topology: Topology,
+    /// Queues of other programs with bare URLs, taken like the bulk lane's.
+    #[serde(default)]
+    pub listen: Vec<QueueName>,
+    /// The bulk lane, `url_queue_ttl`.
+    pub bulk: LaneSettings,
+    /// The priority lane, `priority_queue`.
+    pub priority: LaneSettings,
+    /// The dead letters, `failed_urls`.
+    pub failed: Failed,
+}
+
+impl Queues {
+    /// The settings of one lane.
+    pub fn lane(&self, lane: Lane) -> &LaneSettings {
+        match lane {
+            Lane::Priority => &self.priority,
+            Lane::Bulk => &self.bulk,
+        }
+    }
+}
+
+impl Default for Queues {
+    fn default() -> Self {
+        Self {
+            kind: QueueType::Quorum,
+            topology: Topology::Declare,
+            listen: Vec::new(),
+            bulk: LaneSettings { ttl: minutes(60), acks: Acks::Late },
+            priority: LaneSettings { ttl: minutes(30), acks: Acks::Early },
+            failed: Failed::default(),
+        }
+    }
+}
+
+/// `queues.type`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueueType {
+    /// Replicated and durable.
+    Quorum,
+    /// One copy.
+    Classic,
+}
+
+impl QueueType {
+    /// The value of the argument `x-queue-type`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Quorum => "quorum",
+            Self::Classic => "classic",
+        }
+    }
+}
+
+/// `queues.topology`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Topology {
+    /// Queues and exchanges are declared; what exists with other arguments is an error.
+    Declare,
+    /// Nothing is declared: queues are taken as they are, whatever their arguments, and what is missing is an error.
+    Passive,
+}
+
+/// `[queues.bulk]` and `[queues.priority]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LaneSettings {
+    /// How long a message may lie in the lane: then one of another program expires, and one of trawl's is looked at at once.
+    #[serde(with = "duration")]
+    pub ttl: Duration,
+    /// When its message is acknowledged.
+    pub acks: Acks,
+}
+
+/// When a message is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Acks {
+    /// After the URL's terminal state is durable.
+    Late,
+    /// When its fetch starts: faster, and a killed worker's URLs come back when nobody has kept them for a while.
+    Early,
+    /// As it arrives, as with the broker's own automatic acknowledgement: what has no record yet is lost with its worker.
+    None,
+}
+
+/// `[queues.failed]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failed {
+    /// How long the queue keeps a dead letter.
+    #[serde(with = "duration")]
+    pub ttl: Duration,
+}
+
+impl Default for Failed {
+    fn default() -> Self {
+        Self { ttl: minutes(24 * 60) }
+    }
+}
+
+/// The name of a queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct QueueName(String);
+
+/// A text that names no queue that programs may make.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not the name of a queue: it has 1 to 255 bytes and does not begin with `amq.`")]
+pub struct NoQueueName(String);
+
+impl QueueName {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for QueueName {
+    type Err = NoQueueName;
+    fn from_str(text: &str) -> Result<Self, NoQueueName> {
+        let is_name = (1..=255).contains(&text.len()) && !text.starts_with("amq.");
+        if is_name { Ok(Self(text.to_owned())) } else { Err(NoQueueName(text.chars().take(64).collect())) }
+    }
+}
+
+impl TryFrom<String> for QueueName {
+    type Error = NoQueueName;
+    fn try_from(text: String) -> Result<Self, NoQueueName> {
+        text.parse()
+    }
+}
+
+impl From<QueueName> for String {
+    fn from(name: QueueName) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for QueueName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}

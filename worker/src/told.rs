@@ -1,0 +1,69 @@
+//! What a worker's log tells of each URL, if `log.urls` says so. That a URL became a dead letter is always told.
+
+use std::time::Duration;
+
+use tracing::info;
+use trawl_common::message::Message;
+use trawl_common::outcome::Outcome;
+use trawl_common::settings::Settings;
+
+use crate::job::Job;
+use crate::settlement::Settled;
+
+/// Tells of URLs, or of none.
+pub(crate) struct Told {
+    urls: bool,
+    /// How often a URL is tried again.
+    retries: u32,
+}
+
+impl Told {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self { urls: settings.log.urls, retries: settings.retry.max }
+    }
+
+    /// A message says nothing new.
+    pub(crate) fn drops(&self, message: &Message) {
+        if self.urls {
+            info!(url = %message.url, "dropped: it has ended, waits, or was asked for a moment ago");
+        }
+    }
+
+    /// A fetch begins.
+    pub(crate) fn begins(&self, job: &Job) {
+        if self.urls {
+            info!(url = %job.message.url, crawl = %job.message.crawl.id, "processing");
+        }
+    }
+
+    /// What became of a URL, as far as that is an end or a failure: its turn may come later without either.
+    pub(crate) fn settles(&self, settled: &Settled) {
+        if !self.urls {
+            return;
+        }
+        let (url, took) = (&settled.message.url, settled.took.unwrap_or_default());
+        let ms = milliseconds(took);
+        match &settled.outcome {
+            Outcome::Done => {
+                let (status, bytes) =
+                    settled.yielded.as_ref().map_or((0, 0), |yielded| (yielded.status, yielded.bytes));
+                info!(%url, status, ms, bytes, "finished");
+            }
+            Outcome::Skipped(skip) => info!(%url, why = skip.as_str(), ms, "skipped"),
+            Outcome::Retry(failure, until) => {
+                let retry = format!("{}/{}", settled.attempts + 1, self.retries);
+                info!(%url, retry, why = %failure, ms, %until, "retrying");
+            }
+            Outcome::Failed(..)
+            | Outcome::Expired
+            | Outcome::Deferred { .. }
+            | Outcome::Waits { .. }
+            | Outcome::SentAgain
+            | Outcome::Released => {}
+        }
+    }
+}
+
+fn milliseconds(took: Duration) -> u64 {
+    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
+}
