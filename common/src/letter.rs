@@ -35,6 +35,13 @@ impl DeadLetter {
     }
 }
 
+impl DeadLetter {
+    /// What a crawl's list keeps of what is no URL.
+    pub fn note(&self) -> Note {
+        Note { cause: self.cause.clone(), lane: Lane::default(), depth: 0, referrer: None }
+    }
+}
+
 /// Why a URL reached no good end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {

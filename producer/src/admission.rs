@@ -68,6 +68,7 @@ async fn admit(
     let (found, letters) = part(bundle, lease.crawl());
     if !letters.is_empty() {
         health.patiently("storing dead letters", || ports.queue.dead_letter(&letters)).await?;
+        health.patiently("noting what is no URL", || ports.frontier.note_invalid(&letters)).await?;
         progress.invalid(letters.len());
     }
     progress.found(found.len());

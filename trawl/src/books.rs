@@ -71,6 +71,7 @@ pub(crate) fn print_reasons(books: &Books) {
         let (kind, why) = reason.split_once(':').unwrap_or((reason, ""));
         let (style, note) = match kind {
             "missing" => (coloured(AnsiColor::Yellow), "pages without this required field"),
+            "dropped" if why == "invalid" => (Style::new(), "no URLs: trawl dlq list --reason invalid"),
             "dropped" if why == "repeat" => (Style::new(), "asked for again within adhoc.again"),
             "failed" => (coloured(AnsiColor::Red), ""),
             LEFT_OUT => (coloured(AnsiColor::Yellow), "links beyond this limit"),

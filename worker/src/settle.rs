@@ -258,6 +258,9 @@ impl Plan {
 
     async fn send_letters(&mut self, shared: &Shared) {
         let Shared { ports, health, .. } = shared;
+        if !self.letters.is_empty() {
+            health.until_done("noting what is no URL", || ports.frontier.note_invalid(&self.letters)).await;
+        }
         self.letters.extend(self.endings.iter().filter_map(Ending::letter));
         if !self.letters.is_empty() {
             health.until_done("storing dead letters", || ports.queue.dead_letter(&self.letters)).await;

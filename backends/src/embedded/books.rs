@@ -119,6 +119,11 @@ pub(super) fn repeated(db: &Connection, crawl: i64) -> Result<()> {
     add_reason(db, crawl, "dropped:repeat", 1)
 }
 
+/// Something was no URL.
+pub(super) fn invalid(db: &Connection, crawl: i64) -> Result<()> {
+    add_reason(db, crawl, "dropped:invalid", 1)
+}
+
 /// How many URLs of a host a crawl has admitted.
 pub(super) fn admitted_of_host(db: &Connection, crawl: i64, url: &str) -> Result<u64> {
     let sql = "SELECT coalesce(sum(admitted), 0) FROM crawl_hosts WHERE crawl = ?1 AND host = ?2";

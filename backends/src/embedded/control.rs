@@ -61,6 +61,30 @@ impl Control for EmbeddedControl {
             .await
     }
 
+    async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, Note)>> {
+        let crawl = crawl.clone();
+        self.store
+            .call(move |db, _| match crawls::find(db, &crawl)? {
+                Some(known) => failures::invalid(db, known.key),
+                None => Ok(Vec::new()),
+            })
+            .await
+    }
+
+    async fn purge_invalid(&self, crawl: &CrawlRef, texts: &[String]) -> Result<u64> {
+        let (crawl, texts) = (crawl.clone(), texts.to_vec());
+        self.store
+            .call(move |db, _| {
+                let Some(known) = crawls::find(db, &crawl)? else { return Ok(0) };
+                let mut purged = 0;
+                for text in &texts {
+                    purged += u64::from(failures::remove_invalid(db, known.key, text)?);
+                }
+                Ok(purged)
+            })
+            .await
+    }
+
     /// The records are the messages: what this returns is available already.
     async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<Vec<Message>> {
         let (from, into, urls) = (from.clone(), into.clone(), urls.to_vec());

@@ -1,12 +1,11 @@
 //! The table `failed`: the URLs of each crawl that failed or expired, for people to look at and to replay.
 //!
-//! There is no table of dead letters. On a broker a letter is a copy of such an entry for other programs, or
-//! tells of a message that could not be read; here no other program reads, and no message is foreign.
+//! Beside them, as if they had ended as `invalid`, the texts of sources that were no URLs.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use trawl_common::letter::Note;
 use trawl_common::outcome::Terminal;
-use trawl_common::ports::{FailedPage, Finish};
+use trawl_common::ports::{FailedPage, Finish, MAX_INVALID};
 use trawl_common::url::CanonicalUrl;
 
 use super::error::{Fault, Result};
@@ -23,9 +22,39 @@ pub(super) fn add(db: &Connection, crawl: i64, finish: &Finish) -> Result<()> {
     Ok(())
 }
 
+/// How a text is listed that is no URL.
+const INVALID: &str = "invalid";
+
+/// Adds a text that is no URL to its crawl's list, if there is room.
+pub(super) fn add_invalid(db: &Connection, crawl: i64, text: &str, note: &Note) -> Result<()> {
+    let note = serde_json::to_string(note).map_err(Fault::corrupt)?;
+    db.prepare_cached(
+        "INSERT OR REPLACE INTO failed (crawl, url, terminal, note) SELECT ?1, ?2, ?3, ?4
+         WHERE (SELECT count(*) FROM failed WHERE crawl = ?1 AND terminal = ?3) < ?5",
+    )?
+    .execute(params![crawl, text, INVALID, note, MAX_INVALID as i64])?;
+    Ok(())
+}
+
+/// The texts of a crawl that are no URLs.
+pub(super) fn invalid(db: &Connection, crawl: i64) -> Result<Vec<(String, Note)>> {
+    let mut select = db.prepare_cached("SELECT url, note FROM failed WHERE crawl = ?1 AND terminal = ?2")?;
+    let texts = select.query_map(params![crawl, INVALID], |row| Ok((row.get(0)?, note(row, 1))))?;
+    texts.map(|text| text.map_err(Fault::from).and_then(|(text, note)| Ok((text, note?)))).collect()
+}
+
+/// Takes a text that is no URL out of the list. Returns whether it was in it.
+pub(super) fn remove_invalid(db: &Connection, crawl: i64, text: &str) -> Result<bool> {
+    let mut remove =
+        db.prepare_cached("DELETE FROM failed WHERE crawl = ?1 AND url = ?2 AND terminal = ?3")?;
+    Ok(remove.execute(params![crawl, text, INVALID])? > 0)
+}
+
 /// One entry: how the URL ended, and why.
 pub(super) fn find(db: &Connection, crawl: i64, url: &CanonicalUrl) -> Result<Option<(Terminal, Note)>> {
-    let mut find = db.prepare_cached("SELECT terminal, note FROM failed WHERE crawl = ?1 AND url = ?2")?;
+    let mut find = db.prepare_cached(
+        "SELECT terminal, note FROM failed WHERE crawl = ?1 AND url = ?2 AND terminal <> 'invalid'",
+    )?;
     find.query_row(params![crawl, url.as_str()], |row| Ok((terminal(row, 0), note(row, 1))))
         .optional()?
         .map(|(terminal, note)| Ok((terminal?, note?)))
@@ -42,7 +71,7 @@ pub(super) fn remove(db: &Connection, crawl: i64, url: &CanonicalUrl) -> Result<
 pub(super) fn page(db: &Connection, crawl: i64, cursor: u64) -> Result<FailedPage> {
     // The plus keeps SQLite from the index by URL, in whose order each page would have to be sorted.
     let mut select = db.prepare_cached(
-        "SELECT entry, url, note FROM failed WHERE entry > ?1 AND +crawl = ?2 ORDER BY entry LIMIT ?3",
+        "SELECT entry, url, note FROM failed WHERE entry > ?1 AND +crawl = ?2 AND terminal <> 'invalid' ORDER BY entry LIMIT ?3",
     )?;
     let after = i64::try_from(cursor).unwrap_or(i64::MAX);
     let mut rows = select.query(params![after, crawl, PAGE as i64])?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use trawl_common::crawl::{Books, HostBooks};
+use trawl_common::letter::DeadLetter;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{
@@ -15,7 +16,7 @@ use trawl_common::url::CanonicalUrl;
 
 use super::records::{Address, Addressed};
 use super::store::Store;
-use super::{books, crawls, transitions};
+use super::{books, crawls, failures, transitions};
 
 /// The records and books of one state file.
 pub(super) struct EmbeddedFrontier {
@@ -154,6 +155,24 @@ impl Frontier for EmbeddedFrontier {
         let addressed = |finish: &Finish| (address_of(&finish.claim), finish.clone());
         let finishes: Vec<_> = finishes.iter().map(addressed).collect();
         self.store.call(move |db, memory| transitions::finish(db, memory, &worker, &finishes)).await
+    }
+
+    async fn note_invalid(&self, letters: &[DeadLetter]) -> Result<()> {
+        let letters = letters.to_vec();
+        self.store
+            .call(move |db, _| {
+                for letter in &letters {
+                    let crawl = match letter.crawl.is_adhoc() {
+                        true => Some(crawls::ensure(db, &letter.crawl)?),
+                        false => crawls::find(db, &letter.crawl)?,
+                    };
+                    let Some(crawl) = crawl else { continue };
+                    failures::add_invalid(db, crawl.key, &letter.url, &letter.note())?;
+                    books::invalid(db, crawl.key)?;
+                }
+                Ok(())
+            })
+            .await
     }
 
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool> {

@@ -47,7 +47,9 @@ pub(super) fn line(line: Line) -> &'static str {
 /// Whether this is a queue of trawl's own.
 pub(super) fn is_own(queue: &str) -> bool {
     let is_rung = RUNGS.into_iter().any(|rung| self::rung(rung) == queue);
-    is_rung || [FAILED, ITEMS, CONTROL].contains(&queue) || Line::ALL.into_iter().any(|line| self::line(line) == queue)
+    is_rung
+        || [FAILED, ITEMS, CONTROL].contains(&queue)
+        || Line::ALL.into_iter().any(|line| self::line(line) == queue)
 }
 
 /// The queue of a rung.

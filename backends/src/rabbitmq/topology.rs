@@ -318,7 +318,9 @@ impl Declaring<'_> {
         close(&self.channel).await;
         match &self.conflicts[..] {
             [] => Ok(()),
-            conflicts => Err(Error::new(ErrorKind::Refused, way_out(&conflicts.join("; "), Some("[queues]")))),
+            conflicts => {
+                Err(Error::new(ErrorKind::Refused, way_out(&conflicts.join("; "), Some("[queues]"))))
+            }
         }
     }
 }

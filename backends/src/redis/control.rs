@@ -83,6 +83,21 @@ impl Control for RedisFrontier {
         Ok(stored.as_deref().map(corrupt::note))
     }
 
+    async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, Note)>> {
+        let read = redis::cmd("HGETALL").arg(CrawlKeys::new(crawl).invalid).to_owned();
+        let all: Vec<(String, Vec<u8>)> = self.query(&read).await?;
+        Ok(all.into_iter().map(|(text, note)| (text, corrupt::note(&note))).collect())
+    }
+
+    async fn purge_invalid(&self, crawl: &CrawlRef, texts: &[String]) -> Result<u64> {
+        let mut purged = 0;
+        for batch in texts.chunks(BATCH) {
+            let delete = redis::cmd("HDEL").arg(CrawlKeys::new(crawl).invalid).arg(batch).to_owned();
+            purged += self.query::<u64>(&delete).await?;
+        }
+        Ok(purged)
+    }
+
     async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<Vec<Message>> {
         let (old, new) = (CrawlKeys::new(from), CrawlKeys::new(into));
         let mut messages = Vec::with_capacity(urls.len());

@@ -9,12 +9,13 @@ use moka::sync::Cache as Memory;
 use redis::{FromRedisValue, ScriptInvocation, Value};
 use tokio::sync::Mutex;
 use trawl_common::crawl::{Books, CrawlState, HostBooks};
+use trawl_common::letter::DeadLetter;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::outcome::Terminal;
 use trawl_common::ports::{
-    Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, Linking, MAX_STARTS, NewUrl,
-    Parking, Probe, Result, Start, Sweep, Taken, Terms, WorkerState,
+    Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, Linking, MAX_INVALID, MAX_STARTS,
+    NewUrl, Parking, Probe, Result, Start, Sweep, Taken, Terms, WorkerState,
 };
 use trawl_common::settings::{Adhoc, Dedup};
 use trawl_common::url::CanonicalUrl;
@@ -377,6 +378,25 @@ impl Frontier for RedisFrontier {
             }
         }
         Ok(ended)
+    }
+
+    async fn note_invalid(&self, letters: &[DeadLetter]) -> Result<()> {
+        for (crawl, places) in by_crawl(letters, |letter| &letter.crawl) {
+            let keys = CrawlKeys::new(crawl);
+            for places in places.chunks(BATCH) {
+                let mut call = self.scripts.invalid.prepare_invoke();
+                call.key(&keys.crawl).key(&keys.invalid).arg(MAX_INVALID);
+                for &at in places {
+                    call.arg(&letters[at].url).arg(control::encode(&letters[at].note()));
+                }
+                let is_known: bool = self.run(&call).await?;
+                if !is_known && crawl.is_adhoc() {
+                    self.restore(crawl).await?;
+                    let _: bool = self.run(&call).await?;
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool> {

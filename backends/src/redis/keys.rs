@@ -54,6 +54,8 @@ pub(super) struct CrawlKeys {
     pub(super) outbox: String,
     pub(super) crawl: String,
     pub(super) failed: String,
+    /// Hash: a text that was no URL -> why.
+    pub(super) invalid: String,
     /// Hash: URL -> the bytes of a record that cannot be read.
     pub(super) corrupt: String,
     /// Set: those of which nobody has told people yet.
@@ -80,6 +82,7 @@ impl CrawlKeys {
             failed: format!("{{{seen}}}:failed:{id}"),
             corrupt: format!("{{{seen}}}:corrupt:{id}"),
             untold: format!("{{{seen}}}:corrupt:{id}:new"),
+            invalid: format!("{{{seen}}}:invalid:{id}"),
             gone: format!("{{{seen}}}:gone:{id}"),
             leases: format!("{{{seen}}}:leases"),
         }

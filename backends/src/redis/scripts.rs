@@ -71,6 +71,7 @@ pub(super) struct Scripts {
     pub(super) replay: Script,
     pub(super) has_seen: Script,
     pub(super) forget: Script,
+    pub(super) invalid: Script,
 }
 
 impl Scripts {
@@ -104,6 +105,7 @@ impl Scripts {
             command: plain(include_str!("scripts/command.lua")),
             replay: seeing("#!lua", include_str!("scripts/replay.lua")),
             has_seen: seeing("#!lua flags=no-writes", include_str!("scripts/has_seen.lua")),
+            invalid: plain(include_str!("scripts/invalid.lua")),
             forget: seeing("#!lua flags=allow-oom", include_str!("scripts/forget.lua")),
         }
     }

@@ -28,6 +28,12 @@ pub trait Control: Send + Sync {
     /// Why one URL failed; `None` if it is not in the list.
     async fn failure(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<Option<Note>>;
 
+    /// What was no URL, or no message: the text and why, of each crawl up to [`super::MAX_INVALID`]. There is nothing to replay.
+    async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, Note)>>;
+
+    /// Takes such texts out of the list for good. Returns how many were in it.
+    async fn purge_invalid(&self, crawl: &CrawlRef, texts: &[String]) -> Result<u64>;
+
     /// Takes URLs out of the list of `from` and admits them anew, with no failure counted, into the same crawl
     /// or into another of the same spider. Returns their messages, which are in the outbox: publish and
     /// confirm them. `Stale` if `into` is over or was never opened.

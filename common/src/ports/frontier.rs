@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Result;
 use crate::crawl::{Books, HostBooks};
 use crate::lane::Lane;
-use crate::letter::Note;
+use crate::letter::{DeadLetter, Note};
 use crate::limit::LeftOut;
 use crate::line::Line;
 use crate::message::Message;
@@ -95,6 +95,10 @@ pub trait Frontier: Send + Sync {
     /// Returns, in order, which have ended, by this call or before it. The others are no longer this worker's, or the
     /// store has forgotten them: their messages go round once more.
     async fn finish(&self, worker: &WorkerId, finishes: &[Finish]) -> Result<Vec<bool>>;
+
+    /// Notes what was no URL, or no message, for people to look at ([`super::Control::invalid`]), and counts it in its crawl's
+    /// books. A crawl that is not known is begun only for hand-published URLs.
+    async fn note_invalid(&self, letters: &[DeadLetter]) -> Result<()>;
 
     /// Whether the spider of `crawl` has seen a URL: it is pending, or has ended.
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool>;
@@ -277,6 +281,9 @@ pub enum Start {
 /// How often a URL may be started without an end before it counts as poison. A worker gives the last start to one URL at a
 /// time: else what is in flight beside poison again and again would pass for poison too.
 pub const MAX_STARTS: u32 = 3;
+
+/// So many texts that are no URLs a crawl keeps for people to look at: anyone can publish any number.
+pub const MAX_INVALID: usize = 1000;
 
 /// A URL to put aside.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,8 +18,8 @@ use crate::desk::Desk;
 pub(crate) struct Filter {
     /// Only these
     #[arg(value_name = "URL")]
-    urls: Vec<CanonicalUrl>,
-    /// Only those that failed for REASON: retries, final, poison, expired, corrupt
+    urls: Vec<String>,
+    /// Only those that failed for REASON: retries, final, poison, expired, corrupt, invalid
     #[arg(long, value_name = "REASON")]
     reason: Option<Reason>,
     /// Only those of HOST
@@ -59,11 +59,16 @@ impl Filter {
 
     fn takes(&self, failed: &Failed, now: UnixMs) -> bool {
         let cause = &failed.note.cause;
-        (self.urls.is_empty() || self.urls.contains(&failed.url))
+        (self.urls.is_empty() || self.urls.iter().any(|url| is_named(url, &failed.url)))
             && self.reason.is_none_or(|reason| reason == cause.reason)
-            && self.host.as_ref().is_none_or(|host| failed.url.host().as_str().eq_ignore_ascii_case(host))
+            && self.host.as_ref().is_none_or(|host| failed.host().eq_ignore_ascii_case(host))
             && self.older_than.is_none_or(|age| cause.failed_at.plus(age) <= now)
     }
+}
+
+/// Whether a person means this one: a URL in any form, or the very text.
+pub(super) fn is_named(wanted: &str, url: &str) -> bool {
+    wanted == url || wanted.parse::<CanonicalUrl>().is_ok_and(|wanted| wanted.as_str() == url)
 }
 
 /// What fits a filter, a page at a time, crawl by crawl.
@@ -92,8 +97,12 @@ impl<'a> Walk<'a> {
         let page = self.desk.control.failed(&crawl, self.cursor).await?;
         let now = UnixMs::now();
         let mut found = Vec::new();
-        for (url, note) in page.urls {
-            let fingerprint = url.fingerprint();
+        let mut entries: Vec<_> = page.urls.into_iter().map(|(url, note)| (url.to_string(), note)).collect();
+        if page.next.is_none() {
+            entries.extend(self.desk.control.invalid(&crawl).await?);
+        }
+        for (url, note) in entries {
+            let fingerprint = Fingerprint::of(&format!("{} {url}", note.cause.reason));
             let failed = Failed { crawl: crawl.clone(), url, note };
             if self.left > 0 && self.filter.takes(&failed, now) && self.known.insert(fingerprint) {
                 self.left -= 1;

@@ -9,7 +9,7 @@ use trawl_cli::{Outcome, count};
 use trawl_common::exit::Exit;
 use trawl_common::outcome::Reason;
 use trawl_common::text::{escape_json, printable};
-use trawl_common::url::Host;
+use trawl_common::url::MAX_URL_BYTES;
 
 use super::filter::{Filter, Walk};
 use super::{Failed, letters};
@@ -52,18 +52,18 @@ impl Args {
     }
 
     async fn count(&self, desk: &Desk) -> Outcome {
-        let mut groups: BTreeMap<(Reason, Host), u64> = BTreeMap::new();
+        let mut groups: BTreeMap<(Reason, String), u64> = BTreeMap::new();
         let mut walk = Walk::new(desk, &self.filter).await?;
         while let Some((_, page)) = walk.next().await? {
             for failed in page {
-                *groups.entry((failed.note.cause.reason, failed.url.host())).or_default() += 1;
+                *groups.entry((failed.note.cause.reason, failed.host())).or_default() += 1;
             }
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_by_key(|(_, letters)| std::cmp::Reverse(*letters));
         for ((reason, host), letters) in groups {
             match self.json {
-                true => println!("{}", json!({"reason": reason, "host": host.as_str(), "letters": letters})),
+                true => println!("{}", json!({"reason": reason, "host": host, "letters": letters})),
                 false => println!("{:>10}  {:<8}  {host}", count(letters), reason.as_str()),
             }
         }
@@ -90,8 +90,8 @@ fn print_line(failed: &Failed) {
         "{dim}{}{dim:#}  {red}{:<8}{red:#} {}  {}  {dim}{}{dim:#}",
         cause.failed_at,
         cause.reason.as_str(),
-        failed.url,
         // A store can be written by others.
+        printable(&failed.url, MAX_URL_BYTES),
         printable(&cause.error, 1024),
         failed.crawl.id,
     );

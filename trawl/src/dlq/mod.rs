@@ -12,6 +12,7 @@ use filter::Filter;
 use trawl_cli::{Fail, Global, Outcome, count};
 use trawl_common::letter::Note;
 use trawl_common::names::CrawlRef;
+use trawl_common::outcome::Reason;
 use trawl_common::url::CanonicalUrl;
 
 use crate::desk::{Desk, Where};
@@ -37,11 +38,24 @@ enum Command {
     Purge(replay::Args),
 }
 
-/// A URL that failed, of some crawl.
+/// A URL that failed, of some crawl, or a text that is none.
 pub(crate) struct Failed {
     pub(crate) crawl: CrawlRef,
-    pub(crate) url: CanonicalUrl,
+    pub(crate) url: String,
     pub(crate) note: Note,
+}
+
+impl Failed {
+    /// The URL, unless it is none, or came in a message that was none.
+    pub(crate) fn canonical(&self) -> Option<CanonicalUrl> {
+        let is_invalid = self.note.cause.reason == Reason::Invalid;
+        self.url.parse().ok().filter(|_| !is_invalid)
+    }
+
+    /// Its host; `-` if it is no URL.
+    fn host(&self) -> String {
+        self.canonical().map_or_else(|| "-".to_owned(), |url| url.host().to_string())
+    }
 }
 
 impl Args {

@@ -59,9 +59,14 @@ impl Args {
         let mut walk = Walk::new(desk, &self.filter).await?;
         let mut purged = 0;
         while let Some((crawl, page)) = walk.next().await? {
-            let urls: Vec<CanonicalUrl> = page.into_iter().map(|failed| failed.url).collect();
+            let urls: Vec<CanonicalUrl> = page.iter().filter_map(Failed::canonical).collect();
+            let invalid = page.into_iter().filter(|failed| failed.canonical().is_none());
+            let texts: Vec<String> = invalid.map(|failed| failed.url).collect();
             if !urls.is_empty() {
                 purged += desk.control.purge(&crawl, &urls).await?;
+            }
+            if !texts.is_empty() {
+                purged += desk.control.purge_invalid(&crawl, &texts).await?;
             }
         }
         anstream::eprintln!("{} purged", letters(purged));
@@ -111,7 +116,7 @@ async fn successor(desk: &Desk, books: &Books) -> Result<CrawlRef, Fail> {
 }
 
 async fn send(desk: &Desk, queue: &dyn Queue, target: &Target, page: &[Failed]) -> Result<u64, Fail> {
-    let urls: Vec<CanonicalUrl> = page.iter().map(|failed| failed.url.clone()).collect();
+    let urls: Vec<CanonicalUrl> = page.iter().filter_map(Failed::canonical).collect();
     let messages = desk.control.replay(&target.from, &target.into, &urls).await?;
     queue.publish(&messages).await?;
     let sent: Vec<CanonicalUrl> = messages.into_iter().map(|message| message.url).collect();

@@ -4,17 +4,18 @@ use anstream::println;
 use trawl_cli::{Fail, Outcome};
 use trawl_common::exit::Exit;
 use trawl_common::text::printable;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::url::MAX_URL_BYTES;
 
 use super::Failed;
+use super::filter::is_named;
 use super::list::as_json;
 use crate::desk::Desk;
 
 /// Which to show.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The URL
-    url: CanonicalUrl,
+    /// The URL, or the text that is none
+    url: String,
     /// Print one JSON object for each crawl in which it failed
     #[arg(long)]
     json: bool,
@@ -25,9 +26,15 @@ impl Args {
         let mut found = false;
         for books in desk.frontier.crawls().await? {
             let crawl = books.crawl_ref();
-            if let Some(note) = desk.control.failure(&crawl, &self.url).await? {
+            let mut notes = Vec::new();
+            if let Ok(url) = self.url.parse() {
+                notes.extend(desk.control.failure(&crawl, &url).await?);
+            }
+            let invalid = desk.control.invalid(&crawl).await?.into_iter();
+            notes.extend(invalid.filter(|(text, _)| is_named(&self.url, text)).map(|(_, note)| note));
+            for note in notes {
                 found = true;
-                let failed = Failed { crawl, url: self.url.clone(), note };
+                let failed = Failed { crawl: crawl.clone(), url: self.url.clone(), note };
                 if self.json { println!("{}", as_json(&failed)) } else { print(&failed) }
             }
         }
@@ -49,7 +56,7 @@ fn lines(Failed { crawl, url, note }: &Failed) -> [(&'static str, String); 13] {
     let cause = &note.cause;
     let optional = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     [
-        ("url", url.to_string()),
+        ("url", printable(url, MAX_URL_BYTES)),
         ("crawl", crawl.id.to_string()),
         ("spider", crawl.spider.to_string()),
         ("reason", cause.reason.to_string()),
@@ -88,7 +95,7 @@ mod tests {
             failed_at: UnixMs::now(),
         };
         let note = Note { cause, lane: Lane::Bulk, depth: 0, referrer: None };
-        let url = "https://example.com/\u{202e}\u{1b}\u{85}?\u{7f}\u{2028}".parse().unwrap();
+        let url = "https://example.com/\u{202e}\u{1b}\u{85}?\u{7f}\u{2028}".to_owned();
         let failed = Failed { crawl: CrawlRef::adhoc(), url, note };
         for (name, value) in lines(&failed) {
             assert!(!value.contains(is_harmful), "{name} {value:?}");

@@ -310,6 +310,22 @@ async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter()
     timeout(LIMIT, site.asked_for(1)).await.unwrap();
     ends_well(worker).await;
     assert_eq!(fleet.items().await[0]["crawl"], "adhoc");
+
+    let run = async |words: &[&str]| {
+        let done = fleet.command(words).output().await.unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let books: Value = serde_json::from_str(&run(&["status", "adhoc", "--json"]).await).unwrap();
+    assert_eq!(books["reasons"]["dropped:invalid"], sent.len() - 1);
+    let listed = run(&["dlq", "list", "--json", "--reason", "invalid"]).await;
+    // A page that came in several messages which were none is listed once.
+    assert_eq!(listed.lines().count(), 4, "{listed}");
+    assert!(run(&["dlq", "show", "javascript:alert(1)"]).await.contains("invalid"));
+    assert!(run(&["dlq", "show", &page]).await.contains("invalid"));
+    run(&["dlq", "replay", "--yes"]).await;
+    run(&["dlq", "purge", "--reason", "invalid"]).await;
+    assert_eq!(run(&["dlq", "list", "--json"]).await, "");
 }
 
 #[tokio::test]
