@@ -86,7 +86,7 @@ class Stage:
     """Servers of one test, and the programs on them."""
 
     def __init__(self, number):
-        self.broker = Broker(f"prototype-{number}")
+        self.broker = Broker(f"prototype-{os.getpid()}-{number}")
         self.redis_url = os.environ["REDIS_URL"].rsplit("/", 1)[0] + f"/{9000 + number}"
         self.redis = redis.Redis.from_url(self.redis_url, decode_responses=True)
         self.redis.flushdb()
@@ -126,12 +126,15 @@ class Stage:
             [TRAWL, *words], env=environment, cwd=self.folder.name, input=text, text=True, capture_output=True
         )
 
-    def trawl_worker(self, **more):
-        """Declares what the prototype does not, says that its queues differ, and takes them as they are."""
+    def declare_the_rest(self):
+        """What the prototype does not declare; its own queues differ, which is said."""
         refused = self.trawl("worker")
         assert refused.returncode == 2, refused
         for part in ("url_queue_ttl", "priority_queue", "failed_exchange", 'queues.topology = "passive"'):
             assert part in refused.stderr, (part, refused.stderr)
+
+    def trawl_worker(self, **more):
+        self.declare_the_rest()
         return self.start("trawl-worker", [TRAWL, "worker"], self.passive(TRAWL__LOG__URLS="true", **more))
 
     def books(self):
@@ -143,6 +146,7 @@ class Stage:
             process.terminate()
         for process in self.running:
             process.wait(LIMIT)
+        self.broker.call("DELETE", f"/vhosts/{self.broker.name}")
 
 
 def until(what, holds):
@@ -179,6 +183,7 @@ def what_the_prototypes_producer_sends_trawls_worker_fetches(stage, site):
 def what_trawls_producer_sends_the_prototypes_worker_fetches(stage, site):
     paths = [path for path in PAGES if not path.startswith("/plain")]
     log = stage.seed_worker()
+    stage.declare_the_rest()
     urls = "\n".join(site.urls(paths + ["/broken"]))
     produced = stage.trawl("producer", "-", "-q", environment=stage.passive(), text=urls)
     assert produced.returncode == 0, produced
