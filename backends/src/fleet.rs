@@ -28,6 +28,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         Some(server) => patiently("cache", || redis::connect(&server)).await?,
         None => store.clone(),
     };
+    redis::check_schema(&store).await?;
     redis::warn_of_eviction(&store).await;
     let (frontier, hosts) = records(settings, store.clone())?;
     frontier.check_clock().await?;
@@ -52,7 +53,8 @@ pub fn records(settings: &Settings, store: Link) -> Result<(Arc<RedisFrontier>, 
     let log = Arc::new(ControlLog::new(&settings.rabbitmq, settings.queues.topology)?);
     let hosts = Arc::new(RedisHosts::new(store.clone()).with_log(Arc::clone(&log)));
     let frontier = RedisFrontier::new(store, settings.recovery.patience, settings.redis.dedup)
-        .again_after(settings.adhoc.again);
+        .again_after(settings.adhoc.again)
+        .keeping(settings.keep.clone());
     Ok((Arc::new(frontier.with_log(log, Arc::clone(&hosts))), hosts))
 }
 

@@ -79,7 +79,7 @@ pub struct Disagreement {
 impl fmt::Display for Disagreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { machine, fleet } = self;
-        let apart = Duration::from_secs(machine.0.abs_diff(fleet.0) / 1_000);
+        let apart = Duration::from_secs((machine.0.abs_diff(fleet.0) + 500) / 1_000);
         let apart = humantime::format_duration(apart);
         let side = if machine > fleet { "ahead of" } else { "behind" };
         write!(

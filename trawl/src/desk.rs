@@ -69,6 +69,7 @@ impl Desk {
 
     async fn of_fleet(settings: Settings) -> Result<Self, Fail> {
         let redis = redis::connect(&settings.redis).await?;
+        redis::check_schema(&redis).await?;
         let (frontier, hosts) = fleet::records(&settings, redis)?;
         frontier.follow_clock().await?;
         Ok(Self { frontier: frontier.clone(), control: frontier, hosts, settings, embedded: None })

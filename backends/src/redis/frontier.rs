@@ -17,7 +17,7 @@ use trawl_common::ports::{
     Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, Linking, MAX_INVALID, MAX_STARTS,
     NewUrl, Parking, Probe, Result, Start, Sweep, Taken, Terms, WorkerState,
 };
-use trawl_common::settings::{Adhoc, Dedup};
+use trawl_common::settings::{Adhoc, Dedup, Keep};
 use trawl_common::url::CanonicalUrl;
 
 use super::hear::Ear;
@@ -44,6 +44,7 @@ pub struct RedisFrontier {
     pub(super) patience: Duration,
     /// After how long a URL that others publish may be asked for again.
     pub(super) again: Duration,
+    pub(super) keep: Keep,
     pub(super) round: Mutex<Option<Round>>,
     /// Where this store learns what it has forgotten.
     pub(super) second_home: Option<SecondHome>,
@@ -66,6 +67,7 @@ impl RedisFrontier {
             scripts: Scripts::new(clock, dedup),
             patience,
             again: Adhoc::default().again,
+            keep: Keep::default(),
             round: Mutex::default(),
             second_home: None,
             indexed: Memory::builder().max_capacity(INDEXED).time_to_live(patience / 4).build(),
@@ -76,6 +78,12 @@ impl RedisFrontier {
     #[must_use]
     pub fn again_after(self, again: Duration) -> Self {
         Self { again, ..self }
+    }
+
+    /// The same, which keeps so much of crawls that are over.
+    #[must_use]
+    pub fn keeping(self, keep: Keep) -> Self {
+        Self { keep, ..self }
     }
 
     /// The same, where what is ordered of crawls is also written to `log`, and learnt from there by a store that has lost it,
@@ -417,7 +425,8 @@ impl Frontier for RedisFrontier {
 
     async fn await_parked(&self, crawl: &CrawlRef, longest: Duration) -> Result<()> {
         let mut call = self.scripts.wait.key(CrawlKeys::new(crawl).crawl);
-        call.arg(longest.as_millis() as u64);
+        // What has left a rung and is not yet in `due_queue` is in neither.
+        call.arg((longest + self.patience).as_millis() as u64);
         self.run(&call).await
     }
 

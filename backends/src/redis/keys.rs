@@ -4,6 +4,8 @@ use trawl_common::host::HostKey;
 use trawl_common::names::{CrawlId, CrawlRef, ReaderName, SpiderName, WorkerId};
 use trawl_common::url::{CanonicalUrl, Origin};
 
+/// The version of all that is kept here.
+pub(super) const SCHEMA: &str = "trawl:schema";
 /// Hash: crawl -> spider.
 pub(super) const CRAWLS: &str = "crawls";
 /// Sorted set: worker -> its last beat, in ms.
@@ -13,7 +15,7 @@ pub(super) const HOSTS: &str = "hosts";
 /// The lease of the one process that sweeps.
 pub(super) const SWEEPER: &str = "sweeper";
 /// Hash: line -> when the last probe was sent that came back through it, in ms; `gap:<line>` -> likewise of the last one
-/// that came back without the one before it; `sent` -> when the last one left.
+/// that came back without the one before it; `sent` -> when the last one left; `place` -> where the sweep has come to.
 pub(super) const TIDES: &str = "tides";
 
 fn seen_name(spider: &SpiderName) -> String {
@@ -86,6 +88,14 @@ impl CrawlKeys {
             gone: format!("{{{seen}}}:gone:{id}"),
             leases: format!("{{{seen}}}:leases"),
         }
+    }
+}
+
+impl CrawlKeys {
+    /// All that belongs to the crawl alone; but for what it has seen itself, which goes when it is over.
+    pub(super) fn all(self) -> [String; 8] {
+        let Self { begun, hosts, pending, crawl, failed, corrupt, untold, gone, .. } = self;
+        [begun, hosts, pending, crawl, failed, corrupt, untold, gone]
     }
 }
 

@@ -1,51 +1,56 @@
 //! The sweep: records that were lost from sight become new again, what can end ends, what is over is cleared up.
 //!
-//! One process of the fleet does it, in rounds. A round goes through the records of every running crawl, some
-//! hundred at a time with a rest after each, so that it costs Redis a few per cent however many there are.
+//! One process of the fleet does it. Every few seconds it looks after what there is little of: probes, crawls that can end, those
+//! to be forgotten (`look.rs`). In between it goes through the records of every running crawl, a thousand at a time with a
+//! rest after each. Where a round has come to is kept in Redis, so that another process goes on from there.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use trawl_common::crawl::CrawlState;
 use trawl_common::lane::Lane;
 use trawl_common::line::Line;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Mark, Result, Sweep};
+use trawl_common::ports::{Result, Sweep};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
+use super::RedisFrontier;
 use super::frontier::corrupt;
-use super::keys::{self, CrawlKeys};
-use super::{RedisFrontier, failed};
+use super::keys::CrawlKeys;
+use super::look::Tides;
 
-/// What Redis is left alone for after some hundred records, which take it about a millisecond.
+/// How many records one step looks at.
+const STEP: u64 = 1000;
+
+/// What Redis is left alone for after a step, at most.
 const BREATH: Duration = Duration::from_millis(40);
 
-/// So many hundred records of a crawl that has done all that it may are skipped in one step of a round: a producer may
-/// still be adding to them.
-const CLEAR_STEPS: u32 = 100;
+/// After a step Redis is left alone for at least so many times as long as that took: a sweep takes a fifth of its time at most.
+const SHARE: u32 = 4;
 
 /// Where a round is.
 pub(super) struct Round {
-    left: VecDeque<CrawlRef>,
+    /// When the sweeper last looked at all but records.
+    pub(super) looked: Instant,
+    /// Crawls that are over, and whether that was announced.
+    pub(super) clearing: VecDeque<(CrawlRef, bool)>,
+    /// Crawls whose records are still to be searched in this round.
+    pub(super) left: VecDeque<CrawlRef>,
     /// The place among the records of the first of these; "0" is the start.
-    cursor: String,
-    tides: Tides,
+    pub(super) cursor: String,
+    /// How many records all of them have.
+    pub(super) records: u64,
+    pub(super) tides: Tides,
 }
 
-/// What probes have told of each line, in the order of [`Line::ALL`].
-struct Tides {
-    /// When the last one was sent that came back.
-    tide: [u64; Line::ALL.len()],
-    /// When the last one was sent that came back without the one before it.
-    gap: [u64; Line::ALL.len()],
-}
-
-impl Tides {
-    fn earliest(&self) -> u64 {
-        self.tide.into_iter().min().unwrap_or_default()
+impl Round {
+    /// How long to leave Redis alone after a step that took so long: as long as lets a round be over within the patience, if Redis
+    /// can afford that.
+    fn rest(&self, took: Duration, patience: Duration) -> Duration {
+        let steps = u32::try_from(self.records.div_ceil(STEP)).unwrap_or(u32::MAX);
+        (patience / steps.max(1)).saturating_sub(took).min(BREATH).max(took * SHARE)
     }
 }
 
@@ -53,110 +58,51 @@ impl RedisFrontier {
     /// Goes on with the round, or begins one, until there has been something to look through.
     pub(super) async fn sweep_step(&self, worker: &WorkerId) -> Result<Sweep> {
         let mut turn = self.round.lock().await;
-        let mut sweep = Sweep { rest: self.patience / 12, ..Sweep::default() };
-        if !self.is_sweeper(worker).await? {
-            *turn = None;
-            return Ok(sweep);
-        }
-        let mut round = match turn.take() {
-            Some(round) => round,
-            None => self.begin_round(&mut sweep).await?,
+        let mut sweep = Sweep { rest: self.look_every(), ..Sweep::default() };
+        let round = match turn.take() {
+            Some(round) if round.looked.elapsed() < self.look_every() => Some(round),
+            stale => self.look(worker, stale, &mut sweep).await?,
         };
-        while let Some(crawl) = round.left.front().cloned() {
-            let records = self.sweep_crawl(&crawl, &mut round, &mut sweep).await?;
-            if round.cursor == "0" {
-                round.left.pop_front();
-            }
-            if records {
-                sweep.rest = if sweep.lost.is_empty() { BREATH } else { Duration::ZERO };
+        let Some(mut round) = round else { return Ok(sweep) };
+        while !(round.clearing.is_empty() && round.left.is_empty()) {
+            let began = Instant::now();
+            if self.step(&mut round, &mut sweep).await? {
+                let rest = round.rest(began.elapsed(), self.patience);
+                // What is sent again takes its time by itself.
+                sweep.rest = if sweep.lost.is_empty() { rest } else { Duration::ZERO };
                 *turn = Some(round);
-                break;
+                return Ok(sweep);
             }
         }
+        self.drop_place().await?;
         Ok(sweep)
     }
 
-    async fn is_sweeper(&self, worker: &WorkerId) -> Result<bool> {
-        let mut call = self.scripts.hold.key(keys::SWEEPER);
-        call.arg(worker.as_str()).arg((self.patience / 2).as_millis() as u64);
-        self.run(&call).await
-    }
-
-    async fn begin_round(&self, sweep: &mut Sweep) -> Result<Round> {
-        let known: HashMap<String, u64> = self.query(redis::cmd("HGETALL").arg(keys::TIDES)).await?;
-        let now = self.now().await?;
-        // What lies ahead is from before the clock was set back.
-        let of = |field: &str| known.get(field).copied().filter(|&at| at <= now.0).unwrap_or_default();
-        let before = UnixMs(of("sent"));
-        if before.plus(self.patience / 2) <= now {
-            let () = self.query(redis::cmd("HSET").arg(keys::TIDES).arg("sent").arg(now.0)).await?;
-            sweep.probe = Some(Mark { sent: now, before });
-        }
-        let tides = Tides {
-            tide: Line::ALL.map(|line| of(line.as_str())),
-            gap: Line::ALL.map(|line| of(&format!("gap:{line}"))),
-        };
-        Ok(Round { left: self.crawls_to_tend().await?, cursor: "0".to_owned(), tides })
-    }
-
-    /// The crawls that are not over, and those whose end has not been seen to: of all that ever were, a few.
-    async fn crawls_to_tend(&self) -> Result<VecDeque<CrawlRef>> {
-        let all = self.all_crawls().await?;
-        if all.is_empty() {
-            return Ok(VecDeque::new());
-        }
-        let mut pipeline = redis::pipe();
-        for crawl in &all {
-            pipeline.cmd("HMGET").arg(CrawlKeys::new(crawl).crawl).arg("cleared").arg("announced");
-        }
-        let seen_to: Vec<(Option<u8>, Option<u8>)> =
-            pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
-        let rest = all.into_iter().zip(seen_to).filter(|(_, seen_to)| *seen_to != (Some(1), Some(1)));
-        Ok(rest.map(|(crawl, _)| crawl).collect())
-    }
-
-    /// One step through a crawl. Returns whether there was something to look through.
-    async fn sweep_crawl(&self, crawl: &CrawlRef, round: &mut Round, sweep: &mut Sweep) -> Result<bool> {
-        let fields = redis::cmd("HMGET")
-            .arg(CrawlKeys::new(crawl).crawl)
-            .arg("status")
-            .arg("announced")
-            .arg("cleared")
-            .arg("done")
-            .arg("max_pages")
-            .to_owned();
-        let (status, announced, cleared, done, most): Told = self.query(&fields).await?;
-        let is_full = most.is_some() && done >= most;
-        match status.and_then(|status| status.parse().ok()) {
-            Some(CrawlState::Running) => {
-                let mut steps = if is_full { CLEAR_STEPS } else { 0 };
-                while steps > 0 && self.clear_step(crawl).await? > 0 {
-                    steps -= 1;
-                }
-                self.search(crawl, round, sweep).await
-            }
-            Some(CrawlState::Finished | CrawlState::Cancelled) => {
-                self.name_corrupt(crawl).await?;
-                let left = if cleared.is_none() { self.clear_step(crawl).await? } else { 0 };
-                if left == 0 && announced == Some(0) {
+    /// One step through the crawl that is next. Returns whether there was something to look through.
+    async fn step(&self, round: &mut Round, sweep: &mut Sweep) -> Result<bool> {
+        if let Some((crawl, is_announced)) = round.clearing.front() {
+            let left = self.clear_step(crawl).await?;
+            if left == 0 {
+                if !is_announced {
                     sweep.ended.extend(self.read_books(crawl).await?);
                 }
-                Ok(left > 0)
+                round.clearing.pop_front();
             }
-            Some(CrawlState::Pending | CrawlState::Paused) | None => Ok(false),
+            return Ok(left > 0);
         }
+        let Some(crawl) = round.left.front().cloned() else { return Ok(false) };
+        round.cursor = self.search(&crawl, round, sweep).await?;
+        if round.cursor == "0" {
+            round.left.pop_front();
+        }
+        Ok(round.cursor != "0" || !sweep.lost.is_empty())
     }
 
-    async fn search(&self, crawl: &CrawlRef, round: &mut Round, sweep: &mut Sweep) -> Result<bool> {
+    /// Searches some records of a crawl for those that were lost. Returns the place of the next.
+    async fn search(&self, crawl: &CrawlRef, round: &Round, sweep: &mut Sweep) -> Result<String> {
         let keys = CrawlKeys::new(crawl);
-        if round.cursor == "0" {
-            self.name_corrupt(crawl).await?;
-        }
-        if round.cursor == "0" && self.tend(crawl, &keys, &round.tides).await? {
-            sweep.awaiting.push(crawl.clone());
-        }
         let mut call = self.scripts.sweep.prepare_invoke();
-        call.key(&keys.pending).key(&keys.outbox).arg(crawl.id.as_str()).arg(&round.cursor);
+        call.key(&keys.pending).key(&keys.outbox).arg(crawl.id.as_str()).arg(&round.cursor).arg(STEP);
         call.arg(self.patience.as_millis() as u64).arg(self.possession().as_millis() as u64);
         for known in [round.tides.tide, round.tides.gap] {
             for line in [Line::Due, Line::Priority, Line::Bulk] {
@@ -173,17 +119,7 @@ impl RedisFrontier {
             }
         }
         self.quarantine(crawl, &unreadable).await?;
-        round.cursor = String::from_utf8_lossy(next).into_owned();
-        Ok(round.cursor != "0" || !sweep.lost.is_empty())
-    }
-
-    /// Ends what can end. Returns whether the crawl waits for what is parked.
-    async fn tend(&self, crawl: &CrawlRef, keys: &CrawlKeys, tides: &Tides) -> Result<bool> {
-        let mut call = self.scripts.tend.prepare_invoke();
-        call.key(&keys.crawl).key(&keys.pending).key(&keys.leases);
-        call.arg(crawl.id.as_str()).arg(tides.earliest()).arg(self.patience.as_millis() as u64);
-        let told: String = self.run(&call).await?;
-        Ok(told == "await")
+        Ok(String::from_utf8_lossy(next).into_owned())
     }
 
     /// Clears up after a crawl that is over, or that has done all that it may. Returns how much there was to do.
@@ -192,16 +128,13 @@ impl RedisFrontier {
         let mut call = self.scripts.clear.prepare_invoke();
         call.key(&keys.crawl).key(&keys.pending).key(&keys.gone).key(&keys.outbox);
         call.key(&keys.own.plain).key(&keys.own.packed).key(&keys.begun).key(&keys.hosts);
-        call.arg(crawl.id.as_str());
+        call.key(&keys.failed).key(&keys.corrupt).arg(crawl.id.as_str()).arg(self.keep.failed.as_secs());
         let answer: Vec<String> = self.run(&call).await?;
         let Some((left, gone)) = answer.split_first() else { return Err(corrupt("clear")) };
         self.forget(&keys, gone).await?;
         left.parse().map_err(|_| corrupt("clear"))
     }
 }
-
-/// What is read of a crawl before a step through it: status, announced, cleared, done, max_pages.
-type Told = (Option<String>, Option<u8>, Option<u8>, Option<u64>, Option<u64>);
 
 /// The message of a record; `None` if it cannot be read.
 fn lost_message(crawl: &CrawlRef, record: &[Vec<u8>]) -> Option<Message> {
@@ -220,4 +153,29 @@ fn lost_message(crawl: &CrawlRef, record: &[Vec<u8>]) -> Option<Message> {
 /// A part of a record that may be absent; `None` if it is there and cannot be read.
 fn optional<T: FromStr>(part: &str) -> Option<Option<T>> {
     if part == "-" { Some(None) } else { part.parse().ok().map(Some) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rest(records: u64, took_ms: u64) -> u128 {
+        let round = Round {
+            looked: Instant::now(),
+            clearing: VecDeque::new(),
+            left: VecDeque::new(),
+            cursor: "0".to_owned(),
+            records,
+            tides: Tides::default(),
+        };
+        round.rest(Duration::from_millis(took_ms), Duration::from_secs(60)).as_millis()
+    }
+
+    #[test]
+    fn a_round_is_over_within_the_patience_if_redis_can_afford_it() {
+        assert_eq!(rest(0, 1), 40, "few records are in no hurry");
+        assert_eq!(rest(1_000_000, 2), 40);
+        assert_eq!(rest(5_000_000, 2), 10);
+        assert_eq!(rest(50_000_000, 2), 8, "a fifth of Redis' time is the most");
+    }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use trawl_common::ports::{Heartbeat, Result, WorkerState};
 use trawl_common::time::UnixMs;
 
+use super::schema::VERSION;
 use super::{RedisFrontier, failed, keys};
 
 /// Who has said nothing for so long is not listed.
@@ -30,6 +31,8 @@ impl RedisFrontier {
             .arg("seen")
             .arg(now.to_string())
             .ignore();
+        // A server that was emptied is marked again.
+        pipeline.cmd("SET").arg(keys::SCHEMA).arg(VERSION).arg("NX").ignore();
         pipeline.cmd("PEXPIRE").arg(&key).arg(ttl.as_millis() as u64).ignore();
         pipeline.cmd("ZADD").arg(keys::WORKERS).arg(now.0).arg(beat.worker.as_str()).ignore();
         let () = pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;

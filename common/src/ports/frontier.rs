@@ -336,7 +336,7 @@ impl Finish {
 /// What one step of a sweep found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sweep {
-    /// Messages of records that were lost from sight, at most a thousand: publish and confirm them.
+    /// Messages of records that were lost from sight, some thousand at most: publish and confirm them.
     pub lost: Vec<Message>,
     /// Send a probe of this mark through every line.
     pub probe: Option<Mark>,

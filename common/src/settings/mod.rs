@@ -73,6 +73,8 @@ pub struct Settings {
     pub worker: Worker,
     /// When something counts as lost.
     pub recovery: Recovery,
+    /// What is kept of crawls that are over.
+    pub keep: Keep,
     /// What is written of each page, and how long the stream keeps it.
     pub items: Items,
     /// Where items go of a spider that does not say it itself; if it is nowhere, then to the stream in a fleet, and to a file
@@ -261,6 +263,18 @@ pub struct Recovery {
     pub patience: Duration,
 }
 
+/// `[keep]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Keep {
+    /// How many crawls that are over a fleet keeps with their counters and dead letters: the last ones, and all that
+    /// ended within a day.
+    pub crawls: usize,
+    /// How long the dead letters of a crawl that is over are kept in a fleet.
+    #[serde(with = "duration")]
+    pub failed: Duration,
+}
+
 /// `[items]`
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -324,6 +338,7 @@ impl Default for Settings {
             retry: Retry::default(),
             worker: Worker::default(),
             recovery: Recovery::default(),
+            keep: Keep::default(),
             items: Items::default(),
             sinks: Vec::new(),
             route: default_rules(),
@@ -409,6 +424,12 @@ impl Default for Worker {
 impl Default for Recovery {
     fn default() -> Self {
         Self { patience: minutes(1) }
+    }
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        Self { crawls: 100, failed: minutes(30 * 24 * 60) }
     }
 }
 

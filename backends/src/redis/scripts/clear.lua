@@ -1,4 +1,5 @@
--- KEYS: crawl, pending, gone, outbox, own (plain, packed), begun, hosts. ARGV: crawl id. One step of clearing up after a crawl
+-- KEYS: crawl, pending, gone, outbox, own (plain, packed), begun, hosts, failed, corrupt. ARGV: crawl id, how many seconds to
+-- keep what failed. One step of clearing up after a crawl
 -- that is over: what it left undone is cancelled, and later crawls may find again what it did not fetch; or after one that
 -- has done as many pages as it may: what it left undone is skipped. Returns how much is left, then what is to be forgotten
 -- next (forget.lua).
@@ -43,6 +44,8 @@ elseif left == 0 then
     redis.call('UNLINK', KEYS[7])
     -- There may be a million hosts: their books are for a month.
     redis.call('EXPIRE', KEYS[8], 30 * 24 * 3600)
+    redis.call('EXPIRE', KEYS[9], ARGV[2])
+    redis.call('EXPIRE', KEYS[10], ARGV[2])
     redis.call('HSET', KEYS[1], 'cleared', 1)
   end
 end

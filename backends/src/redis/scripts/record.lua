@@ -41,11 +41,15 @@ end
 -- A message is parked for no longer than the longest rung of the ladder, and somewhat more for its way there.
 local LONGEST_PARKED = 3600000 + 60000
 
--- Nil if the text is no record. A stamp that lies ahead of what can be is from before the clock was set back: it is
--- taken as now, and the record is `mended`.
+-- Whether a stamp lies ahead of what can be: it is from before the clock was set back.
+local function is_stray(state, since)
+  return since > NOW + (state == 'p' and LONGEST_PARKED or 0)
+end
+
+-- Nil if the text is no record. A stray stamp is taken as now, and the record is `mended`.
 local function parse(text)
   local record = parse_short(text) or parse_long(text)
-  if record and record.since > NOW + (record.state == 'p' and LONGEST_PARKED or 0) then
+  if record and is_stray(record.state, record.since) then
     record.since, record.mended = NOW, true
   end
   return record

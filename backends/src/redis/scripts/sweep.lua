@@ -1,28 +1,35 @@
--- KEYS: pending, outbox. ARGV: crawl id, cursor, patience and possession in ms, the tides of due, priority and bulk, the
+-- KEYS: pending, outbox. ARGV: crawl id, cursor, how many records to look at, patience and possession in ms, the tides of due, priority and bulk, the
 -- gaps of these.
 -- One step of a scan for records that were lost from sight; they become new again.
 -- Returns the next cursor, then url, lane, depth, deadline, referrer, until of each.
 local now = now_ms()
-local patience, possession = tonumber(ARGV[3]), tonumber(ARGV[4])
+local patience, possession = tonumber(ARGV[4]), tonumber(ARGV[5])
 
 -- What lies ahead is from before the clock was set back, and says nothing.
 local function past(stamp)
   return tonumber(stamp) <= now and tonumber(stamp) or 0
 end
 
-local tide = {due = past(ARGV[5]), priority = past(ARGV[6]), bulk = past(ARGV[7])}
-local gap = {due = past(ARGV[8]), priority = past(ARGV[9]), bulk = past(ARGV[10])}
+local tide = {due = past(ARGV[6]), priority = past(ARGV[7]), bulk = past(ARGV[8])}
+local gap = {due = past(ARGV[9]), priority = past(ARGV[10]), bulk = past(ARGV[11])}
 local answer = {'0'}
 
-local function is_lost(record)
-  if record.state == 'n' then
-    return record.since + patience < now
-  elseif is_held(record) then
-    return record.since + possession < now
+local function is_lost(state, since, lane)
+  if state == 'n' then
+    return since + patience < now
+  elseif state == 'h' or state == 'f' then
+    return since + possession < now
   end
-  local line = record.state == 'p' and 'due' or record.lane
+  local line = state == 'p' and 'due' or lane
   -- Without a gap, what has not been heard although a later probe has may still be on its way through a worker.
-  return record.since + patience < tide[line] or record.since < gap[line]
+  return since + patience < tide[line] or since < gap[line]
+end
+
+-- Whether a record is worth reading: of millions most are as they should be, and their first letters tell.
+local function is_worth_reading(text)
+  local state, since, lane = string.match(text, '^([nqphf])(%d+)%S* ?([bp]?)')
+  since = tonumber(since)
+  return not since or is_stray(state, since) or is_lost(state, since, lane == 'p' and 'priority' or 'bulk')
 end
 
 local function revive(url, record)
@@ -52,11 +59,12 @@ if ARGV[2] == '0' then
     end
   end
 end
-local scan = redis.call('HSCAN', KEYS[1], ARGV[2], 'COUNT', 500)
+local scan = redis.call('HSCAN', KEYS[1], ARGV[2], 'COUNT', ARGV[3])
 answer[1] = scan[1]
 for i = 1, #scan[2], 2 do
-  local url, record = scan[2][i], read(KEYS[1], scan[2][i], scan[2][i + 1])
-  if record and is_lost(record) then
+  local url, text = scan[2][i], scan[2][i + 1]
+  local record = is_worth_reading(text) and read(KEYS[1], url, text)
+  if record and is_lost(record.state, record.since, record.lane) then
     revive(url, record)
   elseif record and record.mended then
     redis.call('HSET', KEYS[1], url, format(record))

@@ -2,6 +2,8 @@
 
 mod clock;
 mod corrupt;
+mod schema;
+mod sweep;
 
 use std::time::Duration;
 
@@ -86,7 +88,7 @@ impl Stage {
         let urls: Vec<CanonicalUrl> = numbers.map(Self::url).collect();
         let new: Vec<NewUrl> = urls.iter().map(|url| NewUrl::seed(url.clone(), Lane::Bulk)).collect();
         self.frontier.admit(lease, &new).await.unwrap();
-        self.frontier.confirm(&self.crawl, &urls).await.unwrap();
+        self.frontier.confirm(&lease.crawl, &urls).await.unwrap();
     }
 
     async fn hear(&self, worker: &WorkerId, number: usize) -> Heard {

@@ -1,0 +1,254 @@
+//! What the sweeper looks at every few seconds: its lease, probes, crawls that can end, those that are to be forgotten.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use tracing::info;
+use trawl_common::crawl::CrawlState;
+use trawl_common::line::Line;
+use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::ports::{Mark, Result, Sweep};
+use trawl_common::time::UnixMs;
+
+use super::keys::{self, CrawlKeys};
+use super::sweep::Round;
+use super::{RedisFrontier, failed};
+
+/// So many hundred records of a crawl that has done all that it may are skipped at a time: a producer may still be
+/// adding to them.
+const CLEAR_STEPS: u32 = 100;
+
+/// A crawl that is over is kept for at least so long: copies of its messages may still be under way.
+const KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
+
+/// So many crawls are forgotten at a time.
+const FORGOTTEN: usize = 100;
+
+/// Who has said nothing for so long is no worker any more.
+const GONE_AFTER: Duration = Duration::from_secs(24 * 3600);
+
+/// The field of the tides that says where a round has come to: the crawl, a blank, the cursor.
+const PLACE: &str = "place";
+
+/// What probes have told of each line, in the order of [`Line::ALL`].
+#[derive(Default)]
+pub(super) struct Tides {
+    /// When the last one was sent that came back.
+    pub(super) tide: [u64; Line::ALL.len()],
+    /// When the last one was sent that came back without the one before it.
+    pub(super) gap: [u64; Line::ALL.len()],
+}
+
+impl Tides {
+    fn earliest(&self) -> u64 {
+        self.tide.into_iter().min().unwrap_or_default()
+    }
+}
+
+/// How a crawl stands.
+struct Standing {
+    crawl: CrawlRef,
+    status: Option<CrawlState>,
+    is_announced: bool,
+    is_cleared: bool,
+    /// Whether it has done as many pages as it may.
+    is_full: bool,
+    ended: UnixMs,
+    records: u64,
+}
+
+impl Standing {
+    fn is_over(&self) -> bool {
+        matches!(self.status, Some(CrawlState::Finished | CrawlState::Cancelled))
+    }
+
+    fn is_running(&self) -> bool {
+        self.status == Some(CrawlState::Running)
+    }
+}
+
+impl RedisFrontier {
+    /// How often the sweeper looks.
+    pub(super) fn look_every(&self) -> Duration {
+        self.patience / 12
+    }
+
+    /// 1. Takes the lease of the one process that sweeps; without it there is no round.
+    /// 2. Sends a probe, if it is time.
+    /// 3. Ends what can end, and has it announced.
+    /// 4. Goes on with `round`, or begins one where the last has come to; forgets crawls that are long over.
+    pub(super) async fn look(
+        &self,
+        worker: &WorkerId,
+        round: Option<Round>,
+        sweep: &mut Sweep,
+    ) -> Result<Option<Round>> {
+        if !self.is_sweeper(worker).await? {
+            return Ok(None);
+        }
+        let known: HashMap<String, String> = self.query(redis::cmd("HGETALL").arg(keys::TIDES)).await?;
+        let now = self.now().await?;
+        let tides = self.probe(&known, now, sweep).await?;
+        let crawls = self.standings().await?;
+        for standing in &crawls {
+            self.tend(standing, &tides, sweep).await?;
+        }
+        let round = match round {
+            Some(round) if !round.left.is_empty() => {
+                self.keep_place(&round).await?;
+                round.go_on(tides, &crawls)
+            }
+            finished => {
+                self.forget_old(&crawls, now).await?;
+                let place = if finished.is_none() { known.get(PLACE) } else { None };
+                Round::begin(tides, &crawls, place)
+            }
+        };
+        Ok(Some(round))
+    }
+
+    async fn is_sweeper(&self, worker: &WorkerId) -> Result<bool> {
+        let mut call = self.scripts.hold.key(keys::SWEEPER);
+        call.arg(worker.as_str()).arg((self.patience / 2).as_millis() as u64);
+        self.run(&call).await
+    }
+
+    /// What probes have told, and another one if the last was sent half a patience ago. What lies ahead of `now` is from before
+    /// the clock was set back.
+    async fn probe(&self, known: &HashMap<String, String>, now: UnixMs, sweep: &mut Sweep) -> Result<Tides> {
+        let of = |field: &str| {
+            let at = known.get(field).and_then(|text| text.parse().ok());
+            at.filter(|&at| at <= now.0).unwrap_or_default()
+        };
+        let before = UnixMs(of("sent"));
+        if before.plus(self.patience / 2) <= now {
+            let () = self.query(redis::cmd("HSET").arg(keys::TIDES).arg("sent").arg(now.0)).await?;
+            sweep.probe = Some(Mark { sent: now, before });
+        }
+        Ok(Tides {
+            tide: Line::ALL.map(|line| of(line.as_str())),
+            gap: Line::ALL.map(|line| of(&format!("gap:{line}"))),
+        })
+    }
+
+    /// How every crawl stands, in the order of their names.
+    async fn standings(&self) -> Result<Vec<Standing>> {
+        let all = self.all_crawls().await?;
+        if all.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut pipeline = redis::pipe();
+        for crawl in &all {
+            let keys = CrawlKeys::new(crawl);
+            pipeline.cmd("HMGET").arg(keys.crawl);
+            for field in ["status", "announced", "cleared", "done", "max_pages", "ended"] {
+                pipeline.arg(field);
+            }
+            pipeline.cmd("HLEN").arg(keys.pending);
+        }
+        let told: Vec<redis::Value> = pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
+        all.into_iter().zip(told.chunks_exact(2)).map(|(crawl, told)| standing(crawl, told)).collect()
+    }
+
+    /// Ends what can end; what has ended and is cleared up is announced until someone has.
+    async fn tend(&self, standing: &Standing, tides: &Tides, sweep: &mut Sweep) -> Result<()> {
+        let Standing { crawl, is_cleared, is_announced, is_full, .. } = standing;
+        if standing.is_over() {
+            if !is_cleared {
+                self.name_corrupt(crawl).await?;
+            } else if !is_announced {
+                sweep.ended.extend(self.read_books(crawl).await?);
+            }
+        } else if standing.is_running() {
+            self.name_corrupt(crawl).await?;
+            let mut steps = if *is_full { CLEAR_STEPS } else { 0 };
+            while steps > 0 && self.clear_step(crawl).await? > 0 {
+                steps -= 1;
+            }
+            let keys = CrawlKeys::new(crawl);
+            let mut call = self.scripts.tend.prepare_invoke();
+            call.key(&keys.crawl).key(&keys.pending).key(&keys.leases);
+            call.arg(crawl.id.as_str()).arg(tides.earliest()).arg(self.patience.as_millis() as u64);
+            if self.run::<String>(&call).await? == "await" {
+                sweep.awaiting.push(crawl.clone());
+            }
+        }
+        Ok(())
+    }
+
+    async fn keep_place(&self, round: &Round) -> Result<()> {
+        let crawl = round.left.front().map_or("", |crawl| crawl.id.as_str());
+        let place = format!("{crawl} {}", round.cursor);
+        self.query(redis::cmd("HSET").arg(keys::TIDES).arg(PLACE).arg(place)).await
+    }
+
+    /// The round is over: the next one begins at the start.
+    pub(super) async fn drop_place(&self) -> Result<()> {
+        self.query(redis::cmd("HDEL").arg(keys::TIDES).arg(PLACE)).await
+    }
+
+    /// Forgets the oldest crawls that are over, but for as many as are kept, and workers that are long gone.
+    async fn forget_old(&self, crawls: &[Standing], now: UnixMs) -> Result<()> {
+        let mut over: Vec<&Standing> =
+            crawls.iter().filter(|one| one.is_cleared && one.is_announced).collect();
+        over.sort_by_key(|standing| std::cmp::Reverse(standing.ended));
+        let old = over.into_iter().skip(self.keep.crawls).filter(|one| one.ended.plus(KEPT_FOR) < now);
+        for Standing { crawl, .. } in old.take(FORGOTTEN) {
+            info!(crawl = %crawl.id, spider = %crawl.spider, "forgetting a crawl that is long over");
+            // From the list first: what is in it must be there.
+            let () = self.query(redis::cmd("HDEL").arg(keys::CRAWLS).arg(crawl.id.as_str())).await?;
+            let () = self.query(redis::cmd("UNLINK").arg(&CrawlKeys::new(crawl).all()[..])).await?;
+        }
+        let gone = now.0.saturating_sub(GONE_AFTER.as_millis() as u64);
+        self.query(redis::cmd("ZREMRANGEBYSCORE").arg(keys::WORKERS).arg("-inf").arg(gone)).await
+    }
+}
+
+fn standing(crawl: CrawlRef, told: &[redis::Value]) -> Result<Standing> {
+    // One that cannot be read must not keep the sweep from the others.
+    let fields: Vec<Option<String>> =
+        redis::from_redis_value_ref(&told[0]).map_err(|error| failed(error.into()))?;
+    let text = |at: usize| fields.get(at).and_then(Option::as_deref);
+    let number = |at: usize| text(at).and_then(|text| text.parse::<u64>().ok());
+    let [status, announced, cleared, done, max_pages, ended] = [0, 1, 2, 3, 4, 5];
+    Ok(Standing {
+        crawl,
+        status: text(status).and_then(|status| status.parse().ok()),
+        is_announced: number(announced) == Some(1),
+        is_cleared: number(cleared) == Some(1),
+        is_full: number(max_pages).is_some_and(|most| number(done).unwrap_or_default() >= most),
+        ended: UnixMs(number(ended).unwrap_or_default()),
+        records: redis::from_redis_value_ref(&told[1]).map_err(|error| failed(error.into()))?,
+    })
+}
+
+impl Round {
+    /// Begins at the crawl and the cursor that `place` names, if there is that crawl.
+    fn begin(tides: Tides, crawls: &[Standing], place: Option<&String>) -> Self {
+        let running = crawls.iter().filter(|standing| standing.is_running());
+        let mut left: VecDeque<CrawlRef> = running.map(|standing| standing.crawl.clone()).collect();
+        let (first, cursor) = place.and_then(|place| place.split_once(' ')).unwrap_or_default();
+        let found = left.iter().position(|crawl| crawl.id.as_str() == first);
+        left.rotate_left(found.unwrap_or_default());
+        let cursor = if found.is_some() { cursor.to_owned() } else { "0".to_owned() };
+        Self::of(tides, crawls, left, cursor)
+    }
+
+    /// Goes on with what is left and still runs.
+    fn go_on(mut self, tides: Tides, crawls: &[Standing]) -> Self {
+        let runs = |crawl: &CrawlRef| crawls.iter().any(|one| one.crawl == *crawl && one.is_running());
+        if !self.left.front().is_some_and(runs) {
+            self.cursor = "0".to_owned();
+        }
+        self.left.retain(runs);
+        Self::of(tides, crawls, self.left, self.cursor)
+    }
+
+    fn of(tides: Tides, crawls: &[Standing], left: VecDeque<CrawlRef>, cursor: String) -> Self {
+        let over = crawls.iter().filter(|standing| standing.is_over() && !standing.is_cleared);
+        let clearing = over.map(|standing| (standing.crawl.clone(), standing.is_announced)).collect();
+        let running = crawls.iter().filter(|standing| standing.is_running());
+        let records = running.map(|standing| standing.records).sum();
+        Self { looked: Instant::now(), clearing, left, cursor, records, tides }
+    }
+}

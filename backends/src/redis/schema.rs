@@ -1,0 +1,40 @@
+//! The version of what is kept in Redis: a program that does not know what newer ones write must leave it alone.
+
+use redis::Value;
+use trawl_common::ports::{Error, ErrorKind, Result};
+
+use super::{Link, failed, keys};
+
+/// What this program writes. It goes up with every change that the program before would misread.
+pub(super) const VERSION: u64 = 1;
+
+/// Fails with `Refused` if Redis holds data of a newer program. What older ones left is marked as of this one, which reads it.
+pub async fn check_schema(link: &Link) -> Result<()> {
+    let mut pipeline = redis::pipe();
+    pipeline.cmd("SET").arg(keys::SCHEMA).arg(VERSION).arg("NX").ignore();
+    pipeline.cmd("GET").arg(keys::SCHEMA);
+    let (kept,): (String,) = pipeline.query_async(&mut link.clone()).await.map_err(failed)?;
+    match kept.parse::<u64>() {
+        Ok(VERSION) => Ok(()),
+        Ok(older) if older < VERSION => {
+            let mut set = redis::cmd("SET");
+            let _: Value =
+                set.arg(keys::SCHEMA).arg(VERSION).query_async(&mut link.clone()).await.map_err(failed)?;
+            Ok(())
+        }
+        Ok(newer) => {
+            let told = format!(
+                "redis holds data of schema version {newer}, and this program knows {VERSION}: update trawl on this \
+                 machine, or give it a redis of its own (redis.url)"
+            );
+            Err(Error::new(ErrorKind::Refused, told))
+        }
+        Err(_) => {
+            let told = format!(
+                "redis: the key {} is `{kept}`, which is no version: who else uses it?",
+                keys::SCHEMA
+            );
+            Err(Error::new(ErrorKind::Refused, told))
+        }
+    }
+}

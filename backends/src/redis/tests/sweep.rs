@@ -1,0 +1,144 @@
+//! A sweep of many records, and what it forgets.
+
+use std::collections::BTreeSet;
+
+use trawl_common::letter::{Cause, Note};
+use trawl_common::outcome::{Reason, Terminal};
+use trawl_common::ports::Finish;
+use trawl_common::settings::Keep;
+use trawl_common::time::UnixMs;
+
+use super::*;
+
+/// So short that the sweeper looks at all before each step.
+const SHORT: Duration = Duration::from_millis(4);
+
+impl Stage {
+    /// A stage with so many records that a round takes many steps.
+    async fn crowded() -> Self {
+        let stage = Self::new().await;
+        let lease = stage.open().await;
+        stage.send(&lease, 0..8_000).await;
+        stage
+    }
+
+    fn sweeper(&self) -> RedisFrontier {
+        RedisFrontier::with_clock(self.link.clone(), LATER, SHORT, Dedup::Plain)
+    }
+
+    /// How many steps it takes to the end of the round, at most `most`.
+    async fn steps(&self, sweeper: &RedisFrontier, most: usize) -> usize {
+        for step in 1..=most {
+            sweeper.sweep(&self.worker).await.unwrap();
+            if sweeper.round.lock().await.is_none() {
+                return step;
+            }
+        }
+        most
+    }
+
+    /// A crawl of one page that ended as `terminal`, which was announced.
+    async fn ended(&self, id: &str, number: usize, terminal: Terminal) {
+        let crawl = CrawlRef { id: id.parse().unwrap(), ..self.crawl.clone() };
+        let lease = self.frontier.open(&crawl, Terms::default(), "producer", HOUR).await.unwrap();
+        self.send(&lease, number..number + 1).await;
+        let message = Message { crawl: crawl.clone(), ..self.message(number) };
+        self.frontier.hear(&self.worker, &[message]).await.unwrap();
+        let claim = Claim { crawl: crawl.clone(), url: Self::url(number) };
+        let finish = Finish { note: Some(note()), ..Finish::new(claim, terminal) };
+        self.frontier.finish(&self.worker, &[finish]).await.unwrap();
+        self.frontier.close(lease).await.unwrap();
+        assert_eq!(self.round().await.ended.len(), 1);
+        self.frontier.announced(&crawl).await.unwrap();
+    }
+
+    async fn crawls(&self) -> Vec<String> {
+        let books = self.frontier.crawls().await.unwrap();
+        books.into_iter().map(|books| books.crawl.to_string()).collect()
+    }
+}
+
+fn note() -> Note {
+    let cause = Cause {
+        reason: Reason::Final,
+        class: None,
+        status: None,
+        error: String::new(),
+        attempts: 1,
+        worker: None,
+        failed_at: UnixMs(0),
+    };
+    Note { cause, lane: Lane::Bulk, depth: 0, referrer: None }
+}
+
+#[tokio::test]
+async fn another_sweeper_goes_on_where_the_last_one_stopped() {
+    let stage = Stage::crowded().await;
+    let all = stage.steps(&stage.sweeper(), 100).await;
+    assert!(all > 6, "{all}");
+    let (first, second) = (stage.sweeper(), stage.sweeper());
+    stage.steps(&first, all - 2).await;
+    let rest = stage.steps(&second, 100).await;
+    assert!(rest <= 4, "{rest} of {all}");
+    assert_eq!(stage.steps(&second, 100).await, all, "the next round begins at the start");
+}
+
+#[tokio::test]
+async fn probes_are_sent_while_a_round_goes_on() {
+    let stage = Stage::crowded().await;
+    let sweeper = stage.sweeper();
+    assert!(sweeper.sweep(&stage.worker).await.unwrap().probe.is_some());
+    for hour in 25..28 {
+        stage.set_clock(hour * HOUR).await;
+        assert!(sweeper.sweep(&stage.worker).await.unwrap().probe.is_some());
+        assert!(sweeper.round.lock().await.is_some(), "the round goes on");
+    }
+}
+
+#[tokio::test]
+async fn what_is_lost_is_found_in_a_round_of_many_steps() {
+    let stage = Stage::crowded().await;
+    let lost = 3_999;
+    stage.hear(&stage.worker, lost).await;
+    stage.set_clock(25 * HOUR).await;
+    let found = stage.round().await.lost;
+    assert_eq!(found, [stage.message(lost)]);
+}
+
+#[tokio::test]
+async fn crawls_that_are_long_over_are_forgotten_but_for_the_last() {
+    let stage = Stage::new().await;
+    for (number, id) in ["c1", "c2", "c3"].into_iter().enumerate() {
+        stage.ended(id, number, Terminal::Failed).await;
+        stage.set_clock((25 + number as u32) * HOUR).await;
+    }
+    let keep = Keep { crawls: 1, ..Keep::default() };
+    let sweeper = RedisFrontier::with_clock(stage.link.clone(), LATER, PATIENCE, Dedup::Plain).keeping(keep);
+    sweeper.sweep(&stage.worker).await.unwrap();
+    assert_eq!(stage.crawls().await, ["c3", "c2", "c1"], "each ended within a day");
+    stage.set_clock(24 * 4 * HOUR).await;
+    sweeper.sweep(&stage.worker).await.unwrap();
+    assert_eq!(stage.crawls().await, ["c3"]);
+    let left: BTreeSet<String> = stage.ask(redis::cmd("KEYS").arg("*:c[12]*")).await;
+    assert_eq!(left, BTreeSet::new());
+}
+
+#[tokio::test]
+async fn dead_letters_of_a_crawl_that_is_over_are_kept_for_a_time() {
+    let stage = Stage::new().await;
+    stage.ended("c1", 0, Terminal::Failed).await;
+    let left: u64 = stage.ask(redis::cmd("TTL").arg("{crawled_urls}:failed:c1")).await;
+    assert!(left.abs_diff(Keep::default().failed.as_secs()) < 60, "{left}");
+}
+
+#[tokio::test]
+async fn what_is_on_its_way_from_a_rung_is_waited_for() {
+    let stage = Stage::new().await;
+    stage.hear(&stage.worker, 0).await;
+    let crawl = "{crawled_urls}:crawl:c";
+    let () = stage.ask(redis::cmd("HSET").arg(crawl).arg("pass").arg(1)).await;
+    let before = stage.frontier.now().await.unwrap();
+    stage.frontier.await_parked(&stage.crawl, Duration::ZERO).await.unwrap();
+    let barrier: u64 = stage.ask(redis::cmd("HGET").arg(crawl).arg("barrier")).await;
+    assert!(UnixMs(barrier) >= before.plus(PATIENCE));
+}
