@@ -84,9 +84,12 @@ pub async fn a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_a
     };
     assert_eq!(scene.finish_all(&[ending(Terminal::Failed)]).await?, [true]);
     let listed = helm.control.failed(&scene.crawl, 0).await?.urls;
-    assert_eq!(listed.into_iter().map(|(url, _)| url).collect::<Vec<_>>(), [old.clone()]);
+    assert_eq!(listed.into_iter().map(|(url, _)| url).collect::<Vec<_>>(), std::slice::from_ref(&old));
     let messages = helm.control.replay(&scene.crawl, &scene.crawl, std::slice::from_ref(&old)).await?;
-    assert_eq!(messages.into_iter().map(|message| message.url).collect::<Vec<_>>(), [old.clone()]);
+    assert_eq!(
+        messages.into_iter().map(|message| message.url).collect::<Vec<_>>(),
+        std::slice::from_ref(&old)
+    );
     assert_eq!(scene.finish_all(&[ending(Terminal::Done)]).await?, [true]);
     assert_eq!(scene.books().await?.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
     Ok(())
