@@ -261,8 +261,9 @@ async fn columns_are_what_every_item_has_then_the_fields_and_the_head_is_written
         .unwrap();
     let id = super::page(0, Value::Null).items[0].id.clone();
     let expected = format!(
-        "id,url,crawl,spider,fetched_at,status,depth,item,change,number,text,integer,boolean,date,field_url,html,json,\
-         texts,numbers,nested\r\n{id},http://site.example/0,c1,suite,2023-11-14T22:13:20.000Z,200,0,,,,,,,,http://x/,,,\
+        "id,url,crawl,spider,fetched_at,status,depth,item,change,final_url,number,text,integer,boolean,date,field_url,\
+         html,json,texts,numbers,nested\r\n\
+         {id},http://site.example/0,c1,suite,2023-11-14T22:13:20.000Z,200,0,,,,,,,,,http://x/,,,\
          \"[\"\"a\"\",\"\"b\"\"]\",,\r\n"
     );
     assert_eq!(fs::read_to_string(&path).unwrap(), expected);
