@@ -6,6 +6,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 use tracing::{debug, info};
+use trawl_common::outcome::Class;
 use trawl_common::route::Hints;
 use trawl_common::text::printable;
 use trawl_common::url::CanonicalUrl;
@@ -14,7 +15,7 @@ use trawl_web::Fetcher;
 use crate::Finding;
 use crate::gait::Gait;
 use crate::itinerary::{Errand, Itinerary, MAX_DEPTH, MAX_SITEMAPS};
-use crate::page::PageSources;
+use crate::page::{PageSources, is_named_like_a_list};
 use crate::read::{self, MAX_INVALID, PART, ReadError, Sorter, Yield};
 use crate::report::Progress;
 use crate::revisit::Revisit;
@@ -66,7 +67,7 @@ impl Discovery {
                 continue;
             }
             self.follow(&mut errand, &read, &mut itinerary);
-            self.conclude(&errand.source, read, &findings).await;
+            self.conclude(&errand, read, &findings).await;
             itinerary.take_back(errand);
         }
         if let Some(revisit) = &self.revisit
@@ -142,7 +143,8 @@ impl Discovery {
     }
 
     /// Notes how the reading of `source` ended.
-    async fn conclude(&mut self, source: &Source, read: Yield, findings: &mpsc::Sender<Vec<Finding>>) {
+    async fn conclude(&mut self, errand: &Errand, read: Yield, findings: &mpsc::Sender<Vec<Finding>>) {
+        let Errand { source, depth, .. } = errand;
         if read.invalid > MAX_INVALID {
             let invalid = read.invalid;
             let many = format!("{invalid} entries are no URLs, of which {MAX_INVALID} became dead letters");
@@ -158,6 +160,15 @@ impl Discovery {
                 }
             }
             (Err(error), Source::Web(url)) if self.pages.is_some() && error.is_page() => {
+                self.take(vec![url.clone()], findings).await;
+            }
+            // What a person named and may be a page is not lost when it fails: the worker tries again, and buries it.
+            (Err(ReadError::Fetch(failure)), Source::Web(url))
+                if self.pages.is_some()
+                    && *depth == 0
+                    && failure.class != Class::Forbidden
+                    && !is_named_like_a_list(url) =>
+            {
                 self.take(vec![url.clone()], findings).await;
             }
             (Err(error), _) => self.problem(source, &error),

@@ -137,7 +137,7 @@ async fn whole(mut parts: impl Stream<Item = Result<Bytes, Failure>> + Unpin, mo
 }
 
 /// Strictly: what is not, is asked for all the same wherever robots.txt allows it.
-fn is_named_like_a_list(url: &CanonicalUrl) -> bool {
+pub(crate) fn is_named_like_a_list(url: &CanonicalUrl) -> bool {
     let path = url.to_url().path().to_ascii_lowercase();
     let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default();
     LIST_ENDINGS.iter().any(|ending| last.ends_with(ending)) || LIST_NAMES.contains(&last)

@@ -330,9 +330,10 @@ async fn a_page_that_is_missing_is_exit_code_3() {
     let site = Site::serve(1).await;
     let folder = tempfile::tempdir().unwrap();
     let output = crawl(folder.path(), &site.page(99)).output().await.unwrap();
-    // As a source it is a page that cannot be read.
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    fs::write(folder.path().join("list.txt"), format!("{}\n{}\n", site.page(0), site.page(99))).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let listed = said(folder.path(), &["dlq", "list", "--state", "crawl.db"]).await;
+    assert!(listed.contains(&site.page(99)), "{listed}");
+    fs::write(folder.path().join("list.txt"), format!("{}\n{}\n", site.page(0), site.page(98))).unwrap();
     let output = crawl(folder.path(), "list.txt").output().await.unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert_eq!(books(&output)["failed"], 1);
