@@ -36,11 +36,30 @@ pub enum Class {
     Forbidden,
     /// Too many redirects, or one to nowhere.
     Redirect,
-    /// The host's robots.txt could not be read, so nothing may be asked of it (RFC 9309 2.3.1.4).
+    /// The host's robots.txt could not be read, so nothing may be asked of it (RFC 9309 2.3.1.4). A host that cannot be
+    /// reached fails as `dns`, `connect`, `tls` or `timeout`, whether its robots.txt or a page meets that first.
     Robots,
+    /// The proxy cannot be reached that requests go through. No host is to blame.
+    Proxy,
 }
 
 impl Class {
+    /// Every class.
+    pub const ALL: [Self; 12] = [
+        Self::Timeout,
+        Self::Dns,
+        Self::Connect,
+        Self::Tls,
+        Self::Http,
+        Self::Body,
+        Self::Size,
+        Self::Parse,
+        Self::Forbidden,
+        Self::Redirect,
+        Self::Robots,
+        Self::Proxy,
+    ];
+
     /// The name in headers, logs and settings.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -57,6 +76,7 @@ impl Class {
             Self::Forbidden => "forbidden",
             Self::Redirect => "redirect",
             Self::Robots => "robots",
+            Self::Proxy => "proxy",
         }
     }
 }
@@ -86,6 +106,13 @@ impl Failure {
     pub fn new(class: Class, detail: impl fmt::Display) -> Self {
         let detail = crate::text::printable(&detail.to_string(), 1024);
         Self { class, status: None, detail, retry_after: None }
+    }
+
+    /// A failure as [`Display`](fmt::Display) wrote it: its class and its detail. `None` if it is none.
+    pub fn from_text(text: &str) -> Option<Self> {
+        let (name, detail) = text.split_once(": ")?;
+        let class = Class::ALL.into_iter().find(|class| class.as_str() == name)?;
+        Some(Self::new(class, detail))
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A page or a name server can point a crawler at its own network. So every hop is checked: ports, and addresses
 //! written in a URL, which no resolver sees, before each request; names when they are resolved, by [`Guard`]
-//! as the client's resolver. A proxy resolves names itself, so they are resolved here before it is asked.
+//! as the client's resolver. An HTTP proxy resolves names itself, as they may have no address here: then only names are
+//! refused that mean a private network by themselves. A SOCKS proxy is given addresses, which are checked.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -34,13 +35,20 @@ pub(super) struct Guard {
     lookup: Lookup,
 }
 
+/// The ends of names that mean a machine's own network, or one that only its resolver knows (RFC 6761, 6762, 8375; the
+/// others are what private networks are called).
+const PRIVATE_ENDS: [&str; 8] =
+    ["localhost", "local", "internal", "home.arpa", "lan", "home", "corp", "intranet"];
+
 /// What settings do not allow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refused {
     #[error(
         "{0} is not a public address, and neither `fetch.allow_private` nor `fetch.allow_networks` allows it"
     )]
     Address(IpAddr),
+    #[error("{0} is not a public name, and `fetch.allow_private` does not allow it")]
+    Name(String),
     #[error("port {0} is not among `fetch.ports`")]
     Port(u16),
 }
@@ -70,7 +78,19 @@ impl Guard {
         literal_address(url).map_or(Ok(()), |address| self.check_address(address))
     }
 
-    /// Whether every address of `url`'s host may be asked: for a proxy, which may choose any.
+    /// Whether `url`'s host may be asked of a `proxy` that resolves it, by its name alone. What address it leads to is for
+    /// the proxy to judge.
+    pub(super) fn check_public_name(&self, url: &Url, proxy: &str) -> Result<(), Refused> {
+        let Some(name) = url.domain().map(|name| name.trim_end_matches('.')) else { return Ok(()) };
+        let is_private = !name.contains('.')
+            || name == proxy
+            || PRIVATE_ENDS
+                .iter()
+                .any(|end| name.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
+        if is_private && !self.settings.allow_private { Err(Refused::Name(name.to_owned())) } else { Ok(()) }
+    }
+
+    /// Whether every address of `url`'s host may be asked: for a SOCKS proxy, which may be given any.
     pub(super) async fn check_name(&self, url: &Url) -> Result<(), Failure> {
         let Some(name) = url.domain() else { return Ok(()) };
         let found = (self.lookup)(name.to_owned()).await.map_err(|error| failure::no_name(&error))?;

@@ -8,6 +8,7 @@ mod failure;
 mod guard;
 mod kind;
 mod own;
+mod proxy;
 mod redirect;
 mod robots;
 #[cfg(test)]
@@ -36,6 +37,7 @@ use trawl_common::visited::Validators;
 use self::body::Body;
 use self::guard::{BehindProxy, Guard, Lookup};
 use self::own::Own;
+use self::proxy::Proxy;
 use self::redirect::Trail;
 pub use self::robots::Robots;
 
@@ -100,7 +102,7 @@ pub struct Fetcher {
     sent: Headers,
     guard: Guard,
     own: Option<Own>,
-    has_proxy: bool,
+    proxy: Option<Proxy>,
     timeout: Duration,
     max_body: u64,
 }
@@ -129,15 +131,12 @@ impl Fetcher {
             .tcp_nodelay(true)
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none());
-        let client = match &settings.proxy {
-            None => client.dns_resolver(Arc::new(guard.clone())),
-            Some(proxy) => {
-                let url = reqwest::Url::parse(proxy.reveal()).ok();
-                let proxy_host = url.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
-                client
-                    .proxy(reqwest::Proxy::all(proxy.reveal())?)
-                    .dns_resolver(Arc::new(BehindProxy { guard: guard.clone(), proxy: proxy_host }))
-            }
+        let proxy = Proxy::of(settings);
+        let client = match (&settings.proxy, &proxy) {
+            (Some(url), Some(proxy)) => client
+                .proxy(reqwest::Proxy::all(url.reveal())?)
+                .dns_resolver(Arc::new(BehindProxy { guard: guard.clone(), proxy: proxy.host.clone() })),
+            _ => client.dns_resolver(Arc::new(guard.clone())),
         };
         let mut sent = preferences();
         sent.extend(HeaderValue::try_from(settings.user_agent_line()).map(|agent| (USER_AGENT, agent)));
@@ -146,10 +145,15 @@ impl Fetcher {
             sent: kind::headers(&sent),
             guard,
             own: None,
-            has_proxy: settings.proxy.is_some(),
+            proxy,
             timeout: settings.timeout,
             max_body: settings.max_body.as_u64(),
         })
+    }
+
+    /// The proxy that it asks through, without a password.
+    pub fn proxy(&self) -> Option<&str> {
+        self.proxy.as_ref().map(|proxy| &*proxy.shown)
     }
 
     /// The header fields that a request for `url` with `validators` carries, as far as they may be shown.
@@ -268,10 +272,19 @@ impl Fetcher {
         fields.extend(more);
         let url = url.to_url();
         self.guard.check(&url)?;
-        if self.has_proxy {
+        let Some(proxy) = &self.proxy else {
+            let answer = self.client.get(url).headers(fields).send().await;
+            return answer.map_err(|error| failure::no_answer(&error));
+        };
+        if proxy.resolves_names {
+            self.guard.check_public_name(&url, &proxy.host)?;
+        } else {
             self.guard.check_name(&url).await?;
         }
-        self.client.get(url).headers(fields).send().await.map_err(|error| failure::no_answer(&error))
+        match self.client.get(url).headers(fields).send().await {
+            Ok(response) => Ok(response),
+            Err(error) => Err(proxy.or_is_away(failure::no_answer(&error)).await),
+        }
     }
 
     async fn answer(&self, response: reqwest::Response) -> Result<Answer, Failure> {
@@ -298,7 +311,7 @@ impl Fetcher {
             headers: kind::headers(response.headers()),
             redirected_to: None,
             fetched_at: UnixMs::now(),
-            address: response.remote_addr().filter(|_| !self.has_proxy).map(|address| address.ip()),
+            address: response.remote_addr().filter(|_| self.proxy.is_none()).map(|address| address.ip()),
             body: Bytes::new(),
         }
     }

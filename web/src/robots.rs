@@ -21,8 +21,8 @@ pub struct Robots {
 }
 
 impl Fetcher {
-    /// Asks for the robots.txt of an origin. The only failure is that of a host that wants to be left alone (429, 503); all else
-    /// says something of what may be asked for.
+    /// Asks for the robots.txt of an origin. The only failures are those of a host that wants to be left alone (429, 503), and
+    /// of a proxy that is away; all else says something of what may be asked for.
     pub async fn robots(&self, origin: &Origin) -> Result<Robots, Failure> {
         let passing = |status, body| Robots { file: RobotsFile { status, body }, is_lasting: false };
         match self.read_start(&origin.robots_txt(), MAX_BYTES, REDIRECTS).await {
@@ -40,6 +40,7 @@ impl Fetcher {
             Err(failure) if matches!(failure.class, Class::Forbidden | Class::Redirect) => {
                 Ok(passing(404, Bytes::new()))
             }
+            Err(failure) if failure.class == Class::Proxy => Err(failure),
             Err(failure) => Ok(passing(0, Bytes::from(failure.to_string()))),
         }
     }

@@ -22,6 +22,7 @@ mod intake;
 mod job;
 mod launch;
 mod links;
+mod outage;
 mod parse;
 mod process;
 mod pulse;

@@ -18,6 +18,7 @@ use trawl_web::{Answer, MAX_REDIRECTS};
 use crate::Shared;
 use crate::job::Job;
 use crate::links::to_follow;
+use crate::outage::proxy_is_away;
 use crate::recall::Recall;
 use crate::refusal::{self, is_refused};
 use crate::remarks::Remark;
@@ -139,6 +140,10 @@ async fn fetch(
         ticket.end(ban.is_none() && refusal::is_welcome(&answer));
         if let Some(ban) = ban {
             return Err(refusal::banned(shared, job, ban).await);
+        }
+        if let Some(until) = proxy_is_away(shared, &job.spider, &answer) {
+            (job.message.slot, job.message.turn) = (None, None);
+            return Err(Outcome::Deferred { until });
         }
         match answer {
             Ok(Answer::Page(response)) => {

@@ -15,6 +15,7 @@ use trawl_common::url::{CanonicalUrl, Origin};
 use trawl_common::waiting::{FIRST_LOOK, NEAR};
 
 use crate::Shared;
+use crate::outage::proxy_is_away;
 use crate::refusal;
 use crate::spiders::Loaded;
 use crate::ticket::{self, Ticket};
@@ -103,11 +104,24 @@ impl RobotsBook {
 fn read(file: &RobotsFile, name: &RobotsName) -> Known {
     match Robots::of(file, name) {
         Some(rules) => Known::Rules(Arc::new(rules)),
+        None if file.status == 0 => Known::Unreadable(unanswered(&String::from_utf8_lossy(&file.body))),
         None => {
             let why = String::from_utf8_lossy(&file.body);
             let failure = Failure::new(Class::Robots, format_args!("robots.txt: {why}"));
-            Known::Unreadable(Failure { status: (file.status > 0).then_some(file.status), ..failure })
+            Known::Unreadable(Failure { status: Some(file.status), ..failure })
         }
+    }
+}
+
+/// Why there was no answer. A host that cannot be reached fails as such: its robots.txt only met that first.
+fn unanswered(why: &str) -> Failure {
+    match Failure::from_text(why) {
+        Some(Failure {
+            class: class @ (Class::Dns | Class::Connect | Class::Tls | Class::Timeout),
+            detail,
+            ..
+        }) => Failure::new(class, format_args!("robots.txt: {detail}")),
+        _ => Failure::new(Class::Robots, format_args!("robots.txt: {why}")),
     }
 }
 
@@ -147,6 +161,9 @@ async fn fetch(shared: &Shared, spider: &Loaded, origin: &Origin) -> Result<(Rob
     let ticket = turn(shared, spider, &url).await?;
     let answer = spider.fetcher.robots(origin).await;
     ticket.end(answer.as_ref().is_ok_and(|answer| answer.is_lasting));
+    if let Some(until) = proxy_is_away(shared, spider, &answer) {
+        return Err(Learnt::Later(until));
+    }
     match answer {
         Ok(trawl_web::Robots { file, is_lasting }) => {
             debug!(%origin, status = file.status, "robots.txt");

@@ -42,6 +42,7 @@ fn guarded(settings: settings::Fetch) -> Fetcher {
 #[tokio::test]
 async fn a_name_leads_nowhere_that_an_address_may_not() {
     const PRIVATE: &str = "forbidden: is not a public address";
+    const PRIVATE_NAME: &str = "forbidden: is not a public name";
     let origin = serve(Router::new().route("/", get(|| async { "hello" }))).await;
     let (_, port) = origin.rsplit_once(':').unwrap();
     let proxy = Some(ServerUrl::new(origin.as_str()));
@@ -63,7 +64,19 @@ async fn a_name_leads_nowhere_that_an_address_may_not() {
             "mixed.example",
             "page: hello",
         ),
-        (&proxied, "the same through a proxy, which might ask the private one", "mixed.example", PRIVATE),
+        (
+            &proxied,
+            "a name without an address here, which a proxy may know",
+            "nowhere.example",
+            "page: hello",
+        ),
+        (
+            &proxied,
+            "a name of the metadata service, through a proxy",
+            "metadata.google.internal",
+            PRIVATE_NAME,
+        ),
+        (&proxied, "a name without a dot, through a proxy", "intranet", PRIVATE_NAME),
         (
             &direct,
             "rebinding: a name that is public when first looked up and private ever after",

@@ -4,12 +4,15 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use trawl_common::outcome::Class;
 use trawl_common::settings::{Fetch, ServerUrl};
 use trawl_web::Fetcher;
 
 use crate::{Table, fetcher, server, shown};
 
 const PRIVATE: &str = "forbidden: is not a public address";
+
+const PRIVATE_NAME: &str = "forbidden: is not a public name";
 
 /// A proxy that fetches nothing: it notes the request line and the credentials, and answers itself.
 struct Proxy {
@@ -50,7 +53,10 @@ async fn serve(connection: TcpStream, log: &Mutex<Vec<String>>) -> std::io::Resu
         log.lock().unwrap().push(target);
     }
     let (mut request, mut credentials) = (String::new(), String::new());
-    connection.read_line(&mut request).await?;
+    if connection.read_line(&mut request).await? == 0 {
+        // Only a look whether the proxy is there.
+        return Ok(());
+    }
     loop {
         let mut line = String::new();
         connection.read_line(&mut line).await?;
@@ -113,8 +119,8 @@ async fn a_proxy_is_asked_for_what_may_be_asked_and_nothing_else() {
         ),
         (&http, "a private address", "http://10.0.0.1/", PRIVATE, &[]),
         (&http, "a private address by TLS", "https://[::1]/", PRIVATE, &[]),
-        (&http, "a name with a private address", "http://localhost/", PRIVATE, &[]),
-        (&http, "the proxy itself", &own, PRIVATE, &[]),
+        (&http, "a name of a private network", "http://localhost/", PRIVATE_NAME, &[]),
+        (&http, "the proxy itself", &own, PRIVATE_NAME, &[]),
         (&http, "a port that may not be asked", "http://8.8.8.8:22/", "forbidden: port 22", &[]),
         (
             &http,
@@ -139,6 +145,22 @@ async fn a_proxy_is_asked_for_what_may_be_asked_and_nothing_else() {
         table.row(attack, gets, shown(got));
     }
     table.check();
+}
+
+#[tokio::test]
+async fn a_proxy_that_is_away_is_named_and_no_host_is_blamed() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    for scheme in ["http", "socks5"] {
+        let proxy = Some(ServerUrl::new(format!("{scheme}://trawl:s3cret@{address}")));
+        let fetcher = fetcher(&Fetch { proxy, ..Fetch::default() });
+        for url in ["http://8.8.8.8/", "https://8.8.8.8/"] {
+            let failure = fetcher.fetch(&url.parse().unwrap()).await.unwrap_err();
+            let named = format!("no connection to the proxy {scheme}://{address}: ");
+            assert!(failure.class == Class::Proxy && failure.detail.starts_with(&named), "{failure}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,34 @@
+//! A proxy that is away keeps requests from every host. It is waited for, as a server of trawl's own is: no host is left
+//! alone for it, and no URL fails.
+
+use std::time::Duration;
+
+use trawl_common::outcome::{Class, Failure};
+use trawl_common::ports::{Error, ErrorKind};
+use trawl_common::time::UnixMs;
+
+use crate::Shared;
+use crate::spiders::Loaded;
+
+/// After how long, about, a URL comes back to try whether the proxy is there again.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+
+/// When a URL is to come back that got `answer`, if that is because the proxy is away. Says once that it is, and once that
+/// it is back.
+pub(crate) fn proxy_is_away<T>(
+    shared: &Shared,
+    spider: &Loaded,
+    answer: &Result<T, Failure>,
+) -> Option<UnixMs> {
+    let asking = format!("asking through the proxy {}", spider.fetcher.proxy()?);
+    match answer {
+        Err(Failure { class: Class::Proxy, detail, .. }) => {
+            shared.health.fails(&asking, &Error::new(ErrorKind::Unavailable, detail.clone()));
+            Some(UnixMs::now().plus(TRY_AGAIN.mul_f64(rand::random_range(1.0..2.0))))
+        }
+        _ => {
+            shared.health.works(&asking);
+            None
+        }
+    }
+}
