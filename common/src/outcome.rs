@@ -198,12 +198,21 @@ pub enum Reason {
     Invalid,
     /// What was stored of it cannot be read.
     Corrupt,
+    /// A person forbade to ask its host: it is skipped, and can be replayed when the host may be asked again.
+    Blocked,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 6] =
-        [Self::Retries, Self::Final, Self::Poison, Self::Expired, Self::Invalid, Self::Corrupt];
+    pub const ALL: [Self; 7] = [
+        Self::Retries,
+        Self::Final,
+        Self::Poison,
+        Self::Expired,
+        Self::Invalid,
+        Self::Corrupt,
+        Self::Blocked,
+    ];
 
     /// The name in headers and commands.
     pub fn as_str(self) -> &'static str {
@@ -214,6 +223,7 @@ impl Reason {
             Self::Expired => "expired",
             Self::Invalid => "invalid",
             Self::Corrupt => "corrupt",
+            Self::Blocked => "blocked",
         }
     }
 }
@@ -233,7 +243,7 @@ impl FromStr for Reason {
 
 /// A text that names no [`Reason`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a reason is `retries`, `final`, `poison`, `expired`, `invalid` or `corrupt`")]
+#[error("a reason is `retries`, `final`, `poison`, `expired`, `invalid`, `corrupt` or `blocked`")]
 pub struct UnknownReason;
 
 /// The one final state of a URL in a crawl.

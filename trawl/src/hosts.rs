@@ -42,7 +42,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Ask a host no more, from now on; what waits for it is skipped when its turn comes
+    /// Ask a host no more, from now on; what waits for it is skipped when its turn comes, and kept for `trawl dlq`
     Block {
         /// The host, any URL of it, or @NAME for a group
         host: String,
@@ -132,13 +132,18 @@ async fn show(desk: &Desk, key: &HostKey, json: bool) -> Outcome {
 
 async fn block(desk: &Desk, key: &HostKey) -> Outcome {
     desk.hosts.block(key).await?;
-    anstream::eprintln!("{key} is blocked: nobody asks it until `trawl hosts unblock {key}`");
+    anstream::eprintln!(
+        "{key} is blocked: nobody asks it until `trawl hosts unblock {key}`; `trawl dlq list --reason blocked` lists \
+         what is skipped for it"
+    );
     Ok(Exit::Ok)
 }
 
 async fn unblock(desk: &Desk, key: &HostKey) -> Outcome {
     match desk.hosts.unblock(key).await? {
-        true => anstream::eprintln!("{key} may be asked again"),
+        true => anstream::eprintln!(
+            "{key} may be asked again; what was skipped for it: `trawl dlq replay --reason blocked`"
+        ),
         false => anstream::eprintln!("{key} was not blocked, and did not ask to be left alone"),
     }
     Ok(Exit::Ok)

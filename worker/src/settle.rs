@@ -11,7 +11,7 @@ use tracing::{debug, info};
 use trawl_common::letter::{Cause, DeadLetter, Note};
 use trawl_common::message::{Malformed, Message};
 use trawl_common::names::CrawlRef;
-use trawl_common::outcome::{Class, Failure, Outcome, Reason, Terminal};
+use trawl_common::outcome::{Class, Failure, Outcome, Reason, Skip, Terminal};
 use trawl_common::ports::{Claim, Finish, Linking, NewUrl, Parked, Parking, Probe, Receipt};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
@@ -116,6 +116,9 @@ impl Plan {
                 debug!(url = %message.url, reason = skip.as_str(), "skipped");
                 let mut ending = Ending::new(message, Terminal::Skipped, remark);
                 ending.finish.why = Some(skip.as_str());
+                if skip == Skip::Blocked {
+                    ending.finish.note = Some(note(&ending.message, blocked(shared, attempts)));
+                }
                 self.endings.push(ending);
             }
             Outcome::Failed(failure, reason) => {
@@ -164,14 +167,12 @@ impl Plan {
     }
 
     fn bury(&mut self, mut ending: Ending, cause: Cause) {
-        let Message { lane, depth, referrer, .. } = &ending.message;
-        let note = Note { cause: cause.clone(), lane: *lane, depth: *depth, referrer: referrer.clone() };
         info!(
             url = %ending.message.url, crawl = %ending.message.crawl.id, reason = %cause.reason, error = cause.error,
             attempts = cause.attempts, "dead letter"
         );
         ending.finish.why = cause.class.map(Class::as_str);
-        ending.finish.note = Some(note);
+        ending.finish.note = Some(note(&ending.message, cause.clone()));
         ending.cause = Some(cause);
         self.endings.push(ending);
     }
@@ -377,13 +378,27 @@ fn failed(shared: &Shared, failure: Failure, reason: Reason, attempts: u32) -> C
 }
 
 fn expired(shared: &Shared, attempts: u32) -> Cause {
+    unasked(shared, Reason::Expired, "its deadline passed before its turn", attempts)
+}
+
+fn blocked(shared: &Shared, attempts: u32) -> Cause {
+    unasked(shared, Reason::Blocked, "its host, or one that it redirects to, is blocked", attempts)
+}
+
+fn unasked(shared: &Shared, reason: Reason, error: &str, attempts: u32) -> Cause {
     Cause {
-        reason: Reason::Expired,
+        reason,
         class: None,
         status: None,
-        error: "its deadline passed before its turn".to_owned(),
+        error: error.to_owned(),
         attempts,
         worker: Some(shared.id.clone()),
         failed_at: UnixMs::now(),
     }
+}
+
+/// What the list of dead letters keeps of a URL.
+fn note(message: &Message, cause: Cause) -> Note {
+    let Message { lane, depth, referrer, .. } = message;
+    Note { cause, lane: *lane, depth: *depth, referrer: referrer.clone() }
 }

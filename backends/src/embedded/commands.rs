@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use trawl_common::crawl::CrawlState;
 use trawl_common::message::Message;
 use trawl_common::names::CrawlRef;
-use trawl_common::outcome::{Class, Terminal};
+use trawl_common::outcome::{Class, Skip, Terminal};
 use trawl_common::url::CanonicalUrl;
 
 use super::books::{self, End, Sums};
@@ -67,7 +67,11 @@ pub(super) fn replay(
     for url in urls {
         let Some((terminal, note)) = failures::find(db, source.key, url)? else { continue };
         let seed = Message::seed(url.clone(), into.clone(), note.lane);
-        let why = (terminal == Terminal::Failed).then_some(note.cause.class).flatten().map(Class::as_str);
+        let why = match terminal {
+            Terminal::Failed => note.cause.class.map(Class::as_str),
+            Terminal::Skipped => Some(Skip::Blocked.as_str()),
+            Terminal::Done | Terminal::Expired | Terminal::Cancelled => None,
+        };
         let message = Message { depth: note.depth, referrer: note.referrer, ..seed };
         let addressed = (Address::new(into, url), message);
         if records::insert_again(db, &mut memory.seen, &target, &addressed)?.is_none() {

@@ -338,10 +338,12 @@ fn end(
         memory.requests.note_in_adhoc(&landed);
         records::mark_seen(db, &mut memory.seen, record.crawl, &landed)?;
     }
-    if matches!(finish.terminal, Terminal::Failed | Terminal::Expired) {
+    let is_blocked = finish.why == Some(Skip::Blocked.as_str());
+    if is_blocked || matches!(finish.terminal, Terminal::Failed | Terminal::Expired) {
         failures::add(db, record.crawl, finish)?;
     }
     let untouched = matches!(finish.terminal, Terminal::Expired | Terminal::Cancelled)
+        || is_blocked
         || finish.why == Some(Skip::Limit.as_str());
     if untouched {
         seen::leave(db, record.crawl, record.id)

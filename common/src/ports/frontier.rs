@@ -311,7 +311,8 @@ pub struct Finish {
     pub missing: Vec<String>,
     /// How many of its page's links limits left out.
     pub left_out: LeftOut,
-    /// What the list of dead letters keeps of it, for `Failed` and `Expired`.
+    /// What the list of dead letters keeps of it, for `Failed` and `Expired`, and for what was skipped because its host is
+    /// blocked.
     pub note: Option<Note>,
     /// Where its redirects led to the page that was stored: that URL counts as seen from now on.
     pub landed: Option<CanonicalUrl>,

@@ -56,11 +56,11 @@ for i = 3, #ARGV, 9 do
       add(books, name, tonumber(number))
     end
     redis.call('ZREM', KEYS[4], ARGV[2] .. ' ' .. url)
-    if note ~= '' and (kind == 'failed' or kind == 'expired') then
+    if note ~= '' and (kind == 'failed' or kind == 'expired' or why == 'blocked') then
       redis.call('HSET', KEYS[3], url, note)
     end
     -- What was not even asked for a later crawl may find again.
-    local untouched = kind == 'expired' or why == 'limit'
+    local untouched = kind == 'expired' or why == 'limit' or why == 'blocked'
     asked[#asked + 1] = url
     if recrawl and not untouched then
       seen[#seen + 1] = {url = url, short = short}

@@ -20,6 +20,8 @@ end
 
 local now = int(now_ms())
 local answer, seen = {'1'}, {}
+-- How what is not called failed has ended.
+local KINDS = {expired = 'expired', blocked = 'skipped'}
 for i = 3, #ARGV, 2 do
   local url = ARGV[i]
   local text = redis.call('HGET', KEYS[3], url)
@@ -32,11 +34,12 @@ for i = 3, #ARGV, 2 do
     redis.call('HDEL', KEYS[3], url)
     redis.call('SREM', KEYS[8], url)
     if ARGV[2] == '1' then
-      local kind = note.reason == 'expired' and 'expired' or 'failed'
+      local kind = KINDS[note.reason] or 'failed'
       redis.call('HINCRBY', KEYS[1], kind, -1)
       redis.call('HINCRBY', KEYS[9], host_of(url) .. ' ' .. kind, -1)
-      if note.class then
-        redis.call('HINCRBY', KEYS[1], kind .. ':' .. note.class, -1)
+      local why = note.reason == 'blocked' and 'blocked' or note.class
+      if why then
+        redis.call('HINCRBY', KEYS[1], kind .. ':' .. why, -1)
       end
     else
       redis.call('HINCRBY', KEYS[2], 'admitted', 1)

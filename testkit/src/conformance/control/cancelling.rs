@@ -68,7 +68,7 @@ pub async fn nothing_revives_a_cancelled_crawl(helm: &Helm) -> Result<()> {
 }
 
 /// Admits page `number` as often as it takes to be new; sweeps may have to tidy up first.
-async fn finds_again(scene: &Scene<'_>, lease: &Discovery, number: usize) -> Result<()> {
+pub(super) async fn finds_again(scene: &Scene<'_>, lease: &Discovery, number: usize) -> Result<()> {
     eventually(LIMIT, async || {
         let found = scene.admit(lease, [number]).await? == [true];
         if !found {

@@ -30,6 +30,7 @@ macro_rules! control_conformance {
         $crate::promises! { $brief, control:
             a_later_crawl_finds_what_was_cancelled_and_nothing_else
             a_later_crawl_finds_what_expired_once_its_crawl_is_over
+            what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl
         }
         $crate::promises! { $fixture, control:
             no_fetch_begins_while_a_crawl_is_paused

@@ -2,11 +2,13 @@
 
 use trawl_common::crawl::{Counts, CrawlState};
 use trawl_common::lane::Lane;
+use trawl_common::letter::{Cause, Note};
 use trawl_common::message::Message;
-use trawl_common::outcome::Terminal;
+use trawl_common::outcome::{Reason, Skip, Terminal};
 use trawl_common::ports::{Claim, ErrorKind, Finish, Heard, MAX_STARTS, NewUrl, Result, Start};
 use trawl_common::url::CanonicalUrl;
 
+use super::cancelling::finds_again;
 use super::{Helm, kind};
 use crate::conformance::scene::{Scene, TAKE, long_ago};
 
@@ -106,6 +108,37 @@ pub async fn a_replayed_url_that_expired_has_no_deadline(helm: &Helm) -> Result<
     assert_eq!(scene.books().await?.counts, Counts { admitted: 1, ..Counts::default() });
     assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
     assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
+    Ok(())
+}
+
+/// A block may be lifted: what was skipped for it waits in the list, and later crawls find it as well.
+pub async fn what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl(helm: &Helm) -> Result<()> {
+    let scene = Scene::new(&helm.frontier);
+    let lease = scene.begin(3).await?;
+    let blocked = |number| {
+        let note = scene.note(number, Terminal::Skipped);
+        let cause = Cause { reason: Reason::Blocked, class: None, status: None, ..note.cause };
+        let finish = Finish::new(scene.claim(number), Terminal::Skipped);
+        Finish { why: Some(Skip::Blocked.as_str()), note: Some(Note { cause, ..note }), ..finish }
+    };
+    for number in 0..2 {
+        scene.hear(&scene.worker, number).await?;
+    }
+    assert_eq!(scene.finish_all(&[blocked(0), blocked(1)]).await?, [true, true]);
+    let books = scene.books().await?;
+    assert_eq!((books.counts.skipped, books.reasons["skipped:blocked"]), (2, 2));
+    assert_eq!(helm.control.failure(&scene.crawl, &scene.url(0)).await?, blocked(0).note);
+    assert_eq!(helm.control.replay(&scene.crawl, &scene.crawl, &[scene.url(0)]).await?.len(), 1);
+    let books = scene.books().await?;
+    assert_eq!((books.counts.skipped, books.reasons["skipped:blocked"], books.pending), (1, 1, 2));
+    scene.finish(0, Terminal::Done).await?;
+    scene.finish(2, Terminal::Done).await?;
+    helm.frontier.close(lease).await?;
+    assert_eq!(scene.status().await?, CrawlState::Finished);
+    let later = scene.next_crawl();
+    let lease = later.open().await?;
+    finds_again(&later, &lease, 1).await?;
+    assert_eq!(later.admit(&lease, 0..1).await?, [false]);
     Ok(())
 }
 
