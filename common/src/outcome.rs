@@ -45,7 +45,7 @@ pub enum Class {
 
 impl Class {
     /// Every class.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Timeout,
         Self::Dns,
         Self::Connect,
@@ -57,6 +57,7 @@ impl Class {
         Self::Forbidden,
         Self::Redirect,
         Self::Robots,
+        Self::Banned,
         Self::Proxy,
     ];
 

@@ -314,7 +314,7 @@ impl Run {
                 // While the disk is full there are none: what writes to it says so.
                 match self.ports.frontier.books(&self.crawl.id).await {
                     Ok(Some(books)) if books.status.is_over() => return Ok(()),
-                    Ok(Some(books)) => self.line.say(progress_line(&books)),
+                    Ok(Some(books)) => self.line.say(progress_line(&books) + &self.waits().await),
                     Err(error) if error.is_temporary() => {}
                     Ok(None) => return Err(self.gone()),
                     Err(error) => return Err(error.into()),
@@ -336,6 +336,13 @@ impl Run {
                 () = tokio::time::sleep(LOOK) => {}
             }
         }
+    }
+
+    /// What the worker waits for, once no URL has ended for a while.
+    async fn waits(&self) -> String {
+        let workers = self.ports.frontier.workers().await.unwrap_or_default();
+        let waiting = workers.iter().find(|worker| worker.health != "ok");
+        waiting.map_or_else(String::new, |worker| format!("; waits: {}", worker.health))
     }
 
     async fn books(&self) -> Result<Books, Fail> {

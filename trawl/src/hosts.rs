@@ -187,7 +187,7 @@ fn state(host: &HostState, now: UnixMs) -> (String, AnsiColor) {
                 0 => "a redirect that its spider takes for a ban".to_owned(),
                 status => format!("answered {status}"),
             };
-            (format!("left alone for {}: {why}", wait(*until, now)), AnsiColor::Yellow)
+            (format!("left alone for {}, until {until}: {why}", wait(*until, now)), AnsiColor::Yellow)
         }
         _ => ("ok".to_owned(), AnsiColor::Green),
     }

@@ -13,6 +13,7 @@ mod settings;
 mod spider;
 mod state;
 mod status;
+mod waits;
 
 use std::process::ExitCode;
 

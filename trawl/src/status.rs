@@ -12,6 +12,7 @@ use trawl_common::settings::duration;
 
 use crate::books;
 use crate::desk::{Desk, Where};
+use crate::waits;
 
 /// Which crawls to show.
 #[derive(clap::Args)]
@@ -86,14 +87,16 @@ impl Args {
     ) -> Result<Vec<Books>, Fail> {
         let books = desk.books(id).await?;
         let hosts = desk.frontier.hosts(&books.crawl_ref(), self.hosts).await?;
+        let waits = waits::of(desk, &books, &hosts).await?;
         if self.json {
-            books::print_json(&InFull { books: &books, hosts: &hosts });
+            books::print_json(&InFull { books: &books, hosts: &hosts, waits: &waits });
         } else {
             books::print_header();
             books::print_row(&books);
             books::print_pace(&books, pace(&books, before));
             books::print_reasons(&books);
             books::print_hosts(&hosts);
+            waits.iter().for_each(|waits| anstream::println!("waits: {waits}"));
         }
         Ok(vec![books])
     }
@@ -124,6 +127,8 @@ struct InFull<'a> {
     #[serde(flatten)]
     books: &'a Books,
     hosts: &'a [HostBooks],
+    /// What keeps its URLs waiting.
+    waits: &'a [String],
 }
 
 fn pace(books: &Books, before: Option<&(Vec<Books>, Instant)>) -> f64 {

@@ -10,7 +10,8 @@
 //! 5. `store`: puts what the page yielded into the sinks of its spider;
 //! 6. `settle`: admits the `links`, writes down `remarks`, ends or parks the record, and acknowledges.
 //!
-//! Beside them, `pulse` shows that the worker lives, keeps what it holds, and sends lost URLs on their way again.
+//! Beside them, `pulse` shows that the worker lives, keeps what it holds, and sends lost URLs on their way again,
+//! and `standstill` says what it waits for when no URL ends.
 
 mod barren;
 mod claim;
@@ -33,6 +34,7 @@ mod robots;
 mod settle;
 mod settlement;
 mod spiders;
+mod standstill;
 mod store;
 mod tally;
 mod ticket;
@@ -98,6 +100,7 @@ pub(crate) struct Shared {
     pub(crate) health: Health,
     pub(crate) tally: Tally,
     pub(crate) told: Told,
+    pub(crate) standstill: standstill::Standstill,
     pub(crate) known: links::Known,
     pub(crate) crawls: crawls::Crawls,
 }
@@ -120,6 +123,7 @@ pub async fn run(
         health: Health::default(),
         tally: Tally::default(),
         told: Told::new(&settings),
+        standstill: Default::default(),
         known: links::Known::default(),
         crawls: crawls::Crawls::default(),
         id,
@@ -134,6 +138,7 @@ pub async fn run(
     pulse.spawn(pulse::sweeps(Arc::clone(&shared)));
     pulse.spawn(pulse::looks(Arc::clone(&shared)));
     pulse.spawn(pulse::summaries(Arc::clone(&shared)));
+    pulse.spawn(standstill::watch(Arc::clone(&shared)));
     let (places, hosts) = (Arc::clone(&shared.places), Arc::clone(&shared.ports.hosts));
     pulse.spawn(async move { places.freeing(&*hosts).await });
 

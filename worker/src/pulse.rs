@@ -140,7 +140,7 @@ async fn beat(shared: &Shared, pages_per_second: f64) -> Result<()> {
         version: env!("CARGO_PKG_VERSION"),
         in_flight: shared.hands.len(),
         pages_per_second,
-        trouble: shared.health.trouble(),
+        trouble: shared.health.trouble().or_else(|| shared.standstill.reason(shared.tally.ended())),
     };
     shared.ports.frontier.beat(&beat, BEAT_TTL).await
 }

@@ -12,6 +12,7 @@ use trawl_web::Answer;
 use crate::Shared;
 use crate::job::Job;
 use crate::spiders::Loaded;
+use crate::standstill::Why;
 
 /// After so many refusals a URL's next ones count as failures: it may be the URL that the host cannot serve.
 const MOST: u16 = 10;
@@ -78,6 +79,7 @@ pub(crate) async fn push_back(
     let refusal = Refusal { status: failure.status.unwrap_or_default(), leave };
     shared.places.refused(&key);
     let until = health.until_done("pushing a host back", || ports.hosts.push_back(&key, &refusal)).await;
+    shared.standstill.waits(&key, until, Why::Refused(refusal.status));
     tracing::info!(host = %key, status = refusal.status, %until, "the host wants to be left alone");
     until
 }

@@ -159,7 +159,9 @@ pub(crate) async fn learn(shared: &Shared, spider: &Loaded, origin: &Origin) -> 
 async fn fetch(shared: &Shared, spider: &Loaded, origin: &Origin) -> Result<(RobotsFile, Duration), Learnt> {
     let url = origin.robots_txt();
     let ticket = turn(shared, spider, &url).await?;
+    let asking = shared.standstill.asks_robots(origin);
     let answer = spider.fetcher.robots(origin).await;
+    drop(asking);
     ticket.end(answer.as_ref().is_ok_and(|answer| answer.is_lasting));
     if let Some(until) = proxy_is_away(shared, spider, &answer) {
         return Err(Learnt::Later(until));

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tracing::{debug, info};
+use trawl_common::host::HostKey;
 use trawl_common::letter::{Cause, DeadLetter, Note};
 use trawl_common::message::{Malformed, Message};
 use trawl_common::names::CrawlRef;
@@ -22,6 +23,7 @@ use crate::job::claim;
 use crate::links::{self, Admitted};
 use crate::remarks::{Remark, Remarks};
 use crate::settlement::{Settled, Settlement, Yield};
+use crate::standstill::Why;
 
 /// How many outcomes are settled in one step at most.
 const BATCH: usize = 256;
@@ -129,7 +131,11 @@ impl Plan {
             Outcome::Expired => {
                 self.bury(Ending::new(message, Terminal::Expired, remark), expired(shared, attempts));
             }
-            Outcome::Retry(_, until) => self.park(shared, message, until, true),
+            Outcome::Retry(failure, until) => {
+                let host = HostKey::host(&message.target().host());
+                shared.standstill.waits(&host, until, Why::Retry(failure.class));
+                self.park(shared, message, until, true);
+            }
             Outcome::Deferred { until } => self.park(shared, message, until, false),
             Outcome::Waits { until } => {
                 // A slot that is still to come then is good: whoever holds the URL now, and keeps it no more, has not

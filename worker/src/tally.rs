@@ -35,6 +35,11 @@ impl Tally {
         self.other.load(Ordering::Relaxed)
     }
 
+    /// URLs that ended, however.
+    pub(crate) fn ended(&self) -> u64 {
+        self.done() + self.failed() + self.other()
+    }
+
     /// URLs that failed for good.
     pub(crate) fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)

@@ -13,6 +13,7 @@ use trawl_common::waiting::{in_line, not_before};
 use crate::Shared;
 use crate::job::Job;
 use crate::robots::Verdict;
+use crate::standstill::Why;
 use crate::ticket::{self, Ticket};
 
 /// When a job's turn is.
@@ -86,6 +87,11 @@ fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> Result<Ask, Turn> {
 }
 
 fn turn(shared: &Shared, job: &Job, Ask { key, wish }: Ask, slot: Slot, now: UnixMs) -> Turn {
+    if let Slot::Reserved { wait, .. } | Slot::Later { wait, .. } = slot
+        && !wish.pace.interval.is_zero()
+    {
+        shared.standstill.waits(&key, now.plus(wait), Why::Pace(wish.pace.interval));
+    }
     match slot {
         Slot::Now => Turn::Now(Ticket::new(shared, key, &wish, job.misses)),
         Slot::Reserved { wait, at } => Turn::At { wait, slot: at },

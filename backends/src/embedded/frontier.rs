@@ -1,7 +1,7 @@
 //! The frontier in SQLite.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use trawl_common::crawl::{Books, HostBooks};
@@ -22,12 +22,14 @@ use super::{books, crawls, failures, transitions};
 pub(super) struct EmbeddedFrontier {
     store: Arc<Store>,
     patience: Duration,
+    /// What the worker of this process said last, and until when that holds.
+    worker: Mutex<Option<(WorkerState, Instant)>>,
 }
 
 impl EmbeddedFrontier {
     /// The frontier in `store`, swept several times within `patience`.
     pub(super) fn new(store: Arc<Store>, patience: Duration) -> Self {
-        Self { store, patience }
+        Self { store, patience, worker: Mutex::default() }
     }
 }
 
@@ -203,14 +205,24 @@ impl Frontier for EmbeddedFrontier {
     }
 
     /// There is one worker, and people see it; those who look into the file from outside see how long it has been at work.
-    async fn beat(&self, _beat: &Heartbeat, _ttl: Duration) -> Result<()> {
+    async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()> {
+        let state = WorkerState {
+            worker: beat.worker.clone(),
+            version: beat.version.to_owned(),
+            in_flight: beat.in_flight as u64,
+            pages_per_second: beat.pages_per_second,
+            health: beat.trouble.clone().unwrap_or_else(|| "ok".to_owned()),
+        };
+        *self.worker.lock().unwrap_or_else(PoisonError::into_inner) = Some((state, Instant::now() + ttl));
         drop(self.store.submit(|db, _| crawls::touch(db)));
         Ok(())
     }
 
-    /// None: there is one worker, and it is the one that asks.
+    /// The worker of this process.
     async fn workers(&self) -> Result<Vec<WorkerState>> {
-        Ok(Vec::new())
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+        let living = worker.iter().filter(|(_, until)| *until > Instant::now());
+        Ok(living.map(|(state, _)| state.clone()).collect())
     }
 
     async fn books(&self, crawl: &CrawlId) -> Result<Option<Books>> {

@@ -379,7 +379,7 @@ pub struct WorkerState {
     pub in_flight: u64,
     /// Pages finished per second.
     pub pages_per_second: f64,
-    /// `ok`, or what keeps it from working: a server, or a sink.
+    /// `ok`, or what keeps it from working: a server, a sink, or what it waits for when no URL has ended for a while.
     pub health: String,
 }
 
@@ -394,6 +394,6 @@ pub struct Heartbeat {
     pub in_flight: usize,
     /// Pages finished per second since the last beat.
     pub pages_per_second: f64,
-    /// What a server keeps it from doing.
+    /// What a server keeps it from doing, or what it waits for.
     pub trouble: Option<String>,
 }
