@@ -11,6 +11,7 @@ mod zombie;
 
 use std::collections::HashSet;
 use std::fs;
+use std::process::Stdio;
 
 use lapin::options::{BasicGetOptions, BasicPublishOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable};
