@@ -4,13 +4,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::process::Stdio;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::io::AsyncWriteExt;
-use tokio::process::Child;
+use tokio::process::{Child, Command};
 use tokio::time::timeout;
 use trawl_testkit::faults::fleet::{CRAWL, Programs};
 use trawl_testkit::faults::kind::{Kind, Subject};
@@ -83,22 +82,27 @@ async fn a_crawl_survives_what_can_happen_to_rabbitmq_and_to_workers() {
     every_url_is_accounted_for(kinds(&[Subject::Broker, Subject::Worker])).await;
 }
 
-/// A crawl of 200 pages on its servers, and a producer whose list is still to be written.
+/// A crawl of 200 pages on its servers, and a producer whose list, a named pipe, is still to be written.
 async fn scene(folder: &TempDir) -> (Scene, Child) {
     let scene = Scene::set_up(&Options { pages: 200, ..options(folder, Vec::new(), 1) }).await.unwrap();
+    let list = list(folder);
+    assert!(Command::new("mkfifo").arg(&list).status().await.unwrap().success());
     let programs = scene.fleet.programs();
-    let mut command = programs.command(["producer", "-", "--crawl", CRAWL]);
-    command.stdin(Stdio::piped());
+    let command = programs.command(["producer", list.to_str().unwrap(), "--crawl", CRAWL]);
     let producer = programs.spawn(command, "producer").unwrap();
     // Once the crawl has books, the producer is connected to both servers.
     admitted(programs, 0).await;
     (scene, producer)
 }
 
+fn list(folder: &TempDir) -> PathBuf {
+    folder.path().join("list.txt")
+}
+
 /// Writes the list of all pages.
-async fn tell_all(scene: &Scene, producer: &mut Child) {
-    let list: String = scene.web.pages().iter().map(|page| format!("{}\n", page.url)).collect();
-    producer.stdin.take().unwrap().write_all(list.as_bytes()).await.unwrap();
+async fn tell_all(folder: &TempDir, scene: &Scene) {
+    let pages: String = scene.web.pages().iter().map(|page| format!("{}\n", page.url)).collect();
+    tokio::fs::write(list(folder), pages).await.unwrap();
     admitted(scene.fleet.programs(), 200).await;
 }
 
@@ -108,7 +112,7 @@ async fn urls_of_a_producer_killed_before_it_published_are_fetched_though_it_nev
     let (scene, mut producer) = scene(&folder).await;
     // From here on what it publishes goes nowhere.
     scene.stage.broker_proxy.set(Mode::Swallow);
-    tell_all(&scene, &mut producer).await;
+    tell_all(&folder, &scene).await;
     producer.kill().await.unwrap();
     scene.stage.broker_proxy.cut();
     scene.stage.broker_proxy.set(Mode::Pass);
@@ -119,7 +123,7 @@ async fn urls_of_a_producer_killed_before_it_published_are_fetched_though_it_nev
 async fn nothing_is_lost_without_a_producer(kind: Kind) {
     let folder = tempfile::tempdir().unwrap();
     let (mut scene, mut producer) = scene(&folder).await;
-    tell_all(&scene, &mut producer).await;
+    tell_all(&folder, &scene).await;
     assert!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().success());
     assert!(scene.comes_to(100).await);
     let step = Step { kind, after: 100, pause: Duration::ZERO, pick: 0 };

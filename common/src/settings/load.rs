@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use config::{Config, ConfigError, File, FileFormat};
 use toml::de::DeTable;
 
 use super::check::check;
@@ -92,14 +93,11 @@ impl Source {
         let mut layers = Layers::new(&usual)?;
         layers.file(text);
         given.iter().for_each(|given| layers.add(given));
-        let Layers { tree, mut mistakes, file } = layers;
-        let mut settings = match tree::read(&tree) {
-            Ok(settings) if mistakes.is_empty() => settings,
-            read => {
-                mistakes.extend(read.err().map(nowhere));
-                return Err(mistakes);
-            }
-        };
+        let Layers { texts, mistakes, file, .. } = layers;
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let mut settings = layered(texts).map_err(|error| vec![nowhere(error)])?;
         let short_names = self.short_names(&mut settings)?;
         let places = Places::of(text);
         let mistakes = check(&settings).into_iter().map(|(key, why)| {
@@ -158,6 +156,14 @@ impl Source {
     }
 }
 
+/// The defaults, with what each of these texts says over the one before.
+fn layered<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Settings, ConfigError> {
+    let usual = Config::try_from(&Settings::default())?;
+    let over =
+        |builder: config::ConfigBuilder<_>, text| builder.add_source(File::from_str(text, FileFormat::Toml));
+    texts.into_iter().fold(Config::builder().add_source(usual), over).build()?.try_deserialize()
+}
+
 fn nowhere(what: impl ToString) -> Mistake {
     Mistake { place: None, what: what.to_string() }
 }
@@ -203,9 +209,11 @@ fn is_float(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_digit() || b"+-.".contains(&b))
 }
 
-/// Settings, one source over the other, and what was wrong so far. What is wrong is left out.
+/// What the sources say, each looked at for mistakes over those before. What is wrong is left out.
 struct Layers<'a> {
     tree: DeTable<'a>,
+    /// The sources in which nothing was wrong.
+    texts: Vec<&'a str>,
     /// What of the file was right.
     file: DeTable<'a>,
     mistakes: Vec<Mistake>,
@@ -214,7 +222,7 @@ struct Layers<'a> {
 impl<'a> Layers<'a> {
     fn new(usual: &'a str) -> Result<Self, Vec<Mistake>> {
         let tree = DeTable::parse(usual).map_err(|error| vec![nowhere(error.message())])?;
-        Ok(Self { tree: tree.into_inner(), file: DeTable::new(), mistakes: Vec::new() })
+        Ok(Self { tree: tree.into_inner(), texts: Vec::new(), file: DeTable::new(), mistakes: Vec::new() })
     }
 
     /// Every mistake in the file: each is taken out, and the rest is looked at again.
@@ -234,6 +242,7 @@ impl<'a> Layers<'a> {
             }
         }
         self.file = layer;
+        self.texts.push(text);
         self.mistakes.sort_by_key(|mistake| mistake.place);
     }
 
@@ -242,7 +251,7 @@ impl<'a> Layers<'a> {
         let mut faults = Vec::new();
         for text in &given.texts {
             match DeTable::parse(text).map(|layer| self.lay(layer.get_ref())) {
-                Ok(Ok(())) => return,
+                Ok(Ok(())) => return self.texts.push(text),
                 Ok(Err(fault)) => faults.push(fault),
                 Err(_) => {}
             }
