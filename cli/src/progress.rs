@@ -21,9 +21,9 @@ enum Shown {
     Nothing,
 }
 
-impl Progress {
+impl Default for Progress {
     /// Shows nothing before the first [`Progress::say`].
-    pub(crate) fn new() -> Self {
+    fn default() -> Self {
         if !std::io::stderr().is_terminal() {
             return Self(Shown::Lines(Arc::new(Mutex::new(Instant::now()))));
         }
@@ -34,7 +34,9 @@ impl Progress {
         bar.enable_steady_tick(Duration::from_millis(120));
         Self(Shown::Bar(bar))
     }
+}
 
+impl Progress {
     /// Says nothing.
     pub(crate) fn none() -> Self {
         Self(Shown::Nothing)

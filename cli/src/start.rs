@@ -45,7 +45,7 @@ impl Global {
 
     /// Where the program says how far it is.
     pub fn progress(&self) -> Progress {
-        if self.quiet { Progress::none() } else { Progress::new() }
+        if self.quiet { Progress::none() } else { Progress::default() }
     }
 
     /// Reads the settings from `source` and starts logging by them.

@@ -18,11 +18,12 @@ use tokio::process::Command;
 
 /// What is at a path: its type and its content.
 type Files = HashMap<&'static str, (&'static str, String)>;
+type Log = Arc<Mutex<Vec<String>>>;
 
 /// A site of some files. It ends with the test's runtime.
 struct Site {
     origin: String,
-    log: Arc<Mutex<Vec<String>>>,
+    log: Log,
 }
 
 impl Site {
@@ -30,7 +31,7 @@ impl Site {
         let files: Files = files.into_iter().map(|(path, kind, text)| (path, (kind, text))).collect();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
-        let log = Arc::new(Mutex::default());
+        let log = Log::default();
         let router = Router::new().fallback(answer).with_state((Arc::new(files), Arc::clone(&log)));
         tokio::spawn(async move { axum::serve(listener, router).await });
         Self { origin, log }
@@ -42,10 +43,7 @@ impl Site {
     }
 }
 
-async fn answer(
-    State((files, log)): State<(Arc<Files>, Arc<Mutex<Vec<String>>>)>,
-    request: Request,
-) -> Response {
+async fn answer(State((files, log)): State<(Arc<Files>, Log)>, request: Request) -> Response {
     let target = request.uri().path_and_query().unwrap().to_string();
     log.lock().unwrap().push(target);
     match files.get(request.uri().path()) {

@@ -25,9 +25,6 @@ mod schema;
 mod scripts;
 mod seen;
 mod sweep;
-#[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-mod tests;
 mod workers;
 
 pub use cache::RedisCache;
@@ -60,3 +57,6 @@ fn kind(error: &RedisError) -> ErrorKind {
 fn failed(error: RedisError) -> Error {
     Error::new(kind(&error), format!("redis: {error}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,7 +57,7 @@ struct Args {
 
 fn main() -> std::io::Result<()> {
     let args = Args::parse();
-    let progress = Progress::new();
+    let progress = Progress::default();
     let reports: Vec<Report> =
         args.workers.iter().map(|&workers| simulate(&args.scenario(workers), &progress)).collect();
     progress.clear();

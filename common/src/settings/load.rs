@@ -159,9 +159,11 @@ impl Source {
 /// The defaults, with what each of these texts says over the one before.
 fn layered<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Settings, ConfigError> {
     let usual = Config::try_from(&Settings::default())?;
-    let over =
-        |builder: config::ConfigBuilder<_>, text| builder.add_source(File::from_str(text, FileFormat::Toml));
-    texts.into_iter().fold(Config::builder().add_source(usual), over).build()?.try_deserialize()
+    let mut layers = Config::builder().add_source(usual);
+    for text in texts {
+        layers = layers.add_source(File::from_str(text, FileFormat::Toml));
+    }
+    layers.build()?.try_deserialize()
 }
 
 fn nowhere(what: impl ToString) -> Mistake {
