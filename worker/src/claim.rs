@@ -25,7 +25,6 @@ use crate::crawls;
 use crate::job::{Job, claim};
 use crate::settlement::Settlement;
 use crate::spiders::Loaded;
-use crate::store;
 
 /// What fails while the queue is away.
 const TAKING: &str = "taking messages";
@@ -186,10 +185,6 @@ impl Claiming {
                         self.let_be(message, Outcome::Deferred { until }).await;
                         continue;
                     };
-                    if let Some(until) = store::put_off(&self.shared, &spider) {
-                        self.let_be(message, Outcome::Deferred { until }).await;
-                        continue;
-                    }
                     let is_expired = message.is_expired(now);
                     let job = Job { message, attempts, starts, misses: 0, spider };
                     match is_expired {

@@ -22,6 +22,7 @@ use crate::job::{Job, Ready};
 use crate::refusal;
 use crate::robots::{self, Learnt};
 use crate::settlement::Settlement;
+use crate::store;
 use crate::turn::{Turn, turns};
 
 /// So many jobs wait for a robots.txt that takes its time: the others would keep out those of other hosts.
@@ -130,6 +131,7 @@ impl Intake {
 
     /// Sends each job on its way: now, soon, or back to the ladder.
     async fn queue_up(&mut self, jobs: Vec<Job>) {
+        let jobs = self.put_off(jobs).await;
         let turns = turns(&self.shared, &jobs).await;
         for (mut job, turn) in jobs.into_iter().zip(turns) {
             match turn {
@@ -150,6 +152,18 @@ impl Intake {
                 Turn::Never(outcome) => self.settle(job, outcome).await,
             }
         }
+    }
+
+    /// Puts aside what is for spiders whose sinks take nothing; returns the others.
+    async fn put_off(&self, jobs: Vec<Job>) -> Vec<Job> {
+        let mut others = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            match store::put_off(&self.shared, &job.spider) {
+                Some(until) => self.settle(job, Outcome::Deferred { until }).await,
+                None => others.push(job),
+            }
+        }
+        others
     }
 
     /// Whether another job can wait here.
