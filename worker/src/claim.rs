@@ -197,7 +197,7 @@ impl Claiming {
                 Heard::Full => self.let_be(message, Outcome::Skipped(Skip::Limit)).await,
                 // Let go at once: its own message may come at any time, and is not to join it.
                 Heard::Drop => {
-                    self.shared.told.drops(&message);
+                    self.shared.url_log.drops(&message);
                     let receipts = self.shared.hands.let_go(&claim(&message));
                     self.pass_on(Settlement::Dropped(receipts)).await;
                 }

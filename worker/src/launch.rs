@@ -82,7 +82,7 @@ pub(crate) async fn run(
             // It is never closed.
             let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
             let (shared, settle) = (Arc::clone(&shared), exits.settle.clone());
-            shared.told.begins(&job);
+            shared.url_log.begins(&job);
             running.spawn(async move {
                 let began = Instant::now();
                 let working = AssertUnwindSafe(process(&shared, job.clone(), ticket)).catch_unwind();

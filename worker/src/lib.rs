@@ -38,8 +38,8 @@ mod standstill;
 mod store;
 mod tally;
 mod ticket;
-mod told;
 mod turn;
+mod url_log;
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -57,7 +57,6 @@ use ticket::Places;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use told::Told;
 use tracing::{info, warn};
 use trawl_common::health::Health;
 use trawl_common::line::Line;
@@ -66,6 +65,7 @@ use trawl_common::ports::{self, Ports};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 use trawl_common::waiting::ready_room;
+use url_log::UrlLog;
 
 /// Why a worker could not start.
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +99,7 @@ pub(crate) struct Shared {
     pub(crate) places: Arc<Places>,
     pub(crate) health: Health,
     pub(crate) tally: Tally,
-    pub(crate) told: Told,
+    pub(crate) url_log: UrlLog,
     pub(crate) standstill: standstill::Standstill,
     pub(crate) known: links::Known,
     pub(crate) crawls: crawls::Crawls,
@@ -122,7 +122,7 @@ pub async fn run(
         places: Arc::default(),
         health: Health::default(),
         tally: Tally::default(),
-        told: Told::new(&settings),
+        url_log: UrlLog::new(&settings),
         standstill: Default::default(),
         known: links::Known::default(),
         crawls: crawls::Crawls::default(),

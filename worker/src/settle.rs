@@ -102,7 +102,7 @@ impl Plan {
     /// A URL stays in hand, and its lease is extended, until it has ended or its next message is about to be sent: a copy of
     /// its message joins it, the next one is not to.
     fn add(&mut self, shared: &Shared, settled: Settled) {
-        shared.told.settles(&settled);
+        shared.url_log.settles(&settled);
         let Settled { message, attempts, outcome, yielded, remark, slot, took: _ } = settled;
         self.slots.extend(slot);
         match outcome {

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use moka::sync::Cache as Memory;
-use redis::{FromRedisValue, ScriptInvocation, Value};
+use redis::{FromRedisValue, ScriptInvocation};
 use tokio::sync::Mutex;
 use trawl_common::crawl::{Books, CrawlState, HostBooks};
 use trawl_common::letter::DeadLetter;
 use trawl_common::message::Message;
-use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
+use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::outcome::Terminal;
 use trawl_common::ports::{
     Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, Linking, MAX_INVALID, MAX_STARTS,
@@ -22,7 +22,7 @@ use trawl_common::url::CanonicalUrl;
 
 use super::hear::Ear;
 use super::keys::{self, CrawlKeys};
-use super::restore::{Past, SecondHome, forgotten};
+use super::restore::{Past, SecondHome};
 use super::scripts::{Clock, Scripts};
 use super::seen::{entry, seen_keys};
 use super::sweep::Round;
@@ -96,61 +96,6 @@ impl RedisFrontier {
     /// How long a worker may hold a record without keeping it.
     pub(super) fn possession(&self) -> Duration {
         self.patience / 4
-    }
-
-    /// Takes the lease of a crawl, which is made if it is not known.
-    async fn take_lease(
-        &self,
-        crawl: &CrawlRef,
-        terms: Terms,
-        holder: &str,
-        ttl: Duration,
-        past: Past,
-    ) -> Result<Discovery> {
-        self.claim_id(crawl).await?;
-        let token = rand::random();
-        let opened = match self.try_open(crawl, token, terms, holder, ttl).await? {
-            Some(opened) => opened,
-            None => {
-                self.create(crawl, terms, past).await?;
-                let again = self.try_open(crawl, token, terms, holder, ttl).await?;
-                again.ok_or_else(|| forgotten(crawl))?
-            }
-        };
-        if past != Past::None {
-            // Its limits may be others than before.
-            self.log(|| Record::opened(crawl, opened.terms)).await?;
-        }
-        Ok(opened)
-    }
-
-    /// `None` if the crawl is not known.
-    async fn try_open(
-        &self,
-        crawl: &CrawlRef,
-        token: u64,
-        terms: Terms,
-        holder: &str,
-        ttl: Duration,
-    ) -> Result<Option<Discovery>> {
-        let keys = CrawlKeys::new(crawl);
-        let mut call = self.scripts.open.prepare_invoke();
-        call.key(&keys.leases).key(&keys.crawl);
-        call.arg(token).arg(holder).arg(ttl.as_millis() as u64).arg(crawl.id.as_str());
-        limits(&mut call, terms);
-        let answer: Vec<Value> = self.run(&call).await?;
-        let text =
-            |at: usize| answer.get(at).and_then(|v| String::from_redis_value_ref(v).ok()).unwrap_or_default();
-        match text(0).as_str() {
-            "ok" => {
-                let recrawl = text(1).parse().map_err(|_| corrupt("open"))?;
-                Ok(Some(Discovery { crawl: crawl.clone(), token, terms: Terms { recrawl, ..terms } }))
-            }
-            "unknown" => Ok(None),
-            "over" => Err(over(crawl, &text(1))),
-            "busy" => Err(busy(&crawl.spider, &text(1), &text(2), text(3).parse().unwrap_or_default())),
-            _ => Err(corrupt("open")),
-        }
     }
 
     pub(super) async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {
@@ -493,20 +438,6 @@ pub(super) fn by_crawl<'a, T>(
 /// A part of a record that may be absent.
 pub(super) fn optional(part: Option<impl ToString>) -> String {
     part.map_or_else(|| "-".to_owned(), |part| part.to_string())
-}
-
-/// Adds the terms that may change while a crawl runs.
-pub(super) fn limits(call: &mut ScriptInvocation<'_>, terms: Terms) {
-    call.arg(optional(terms.max_pages)).arg(optional(terms.max_per_host)).arg(optional(terms.file));
-}
-
-fn busy(spider: &SpiderName, holder: &str, crawl: &str, left_ms: u64) -> Error {
-    let seconds = left_ms.div_ceil(1000);
-    let text = format!(
-        "spider {spider} is being fed already: {holder} reads the sources of crawl {crawl}, which `--crawl {crawl}` joins \
-         (if it died, its lease lapses in {seconds} s)"
-    );
-    Error::new(ErrorKind::Busy, text)
 }
 
 pub(super) fn over(crawl: &CrawlRef, status: &str) -> Error {

@@ -16,6 +16,7 @@ mod hosts;
 mod keys;
 mod link;
 mod look;
+mod opening;
 mod packing;
 mod pages;
 mod readers;

@@ -8,8 +8,8 @@ use trawl_common::crawl::CrawlState;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
 
-use super::frontier::limits;
 use super::keys::CrawlKeys;
+use super::opening::limits;
 use super::{RedisFrontier, RedisHosts};
 use crate::control_log::{Logged, LoggedCrawl, Record};
 use crate::rabbitmq::ControlLog;

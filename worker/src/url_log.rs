@@ -11,13 +11,13 @@ use crate::job::Job;
 use crate::settlement::Settled;
 
 /// Tells of URLs, or of none.
-pub(crate) struct Told {
+pub(crate) struct UrlLog {
     urls: bool,
     /// How often a URL is tried again.
     retries: u32,
 }
 
-impl Told {
+impl UrlLog {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self { urls: settings.log.urls, retries: settings.retry.max }
     }

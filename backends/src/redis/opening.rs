@@ -1,0 +1,84 @@
+//! Opening crawls, and the leases of those who read their sources.
+
+use std::time::Duration;
+
+use redis::{FromRedisValue, ScriptInvocation, Value};
+use trawl_common::names::{CrawlRef, SpiderName};
+use trawl_common::ports::{Discovery, Error, ErrorKind, Result, Terms};
+
+use super::RedisFrontier;
+use super::frontier::{corrupt, optional, over};
+use super::keys::CrawlKeys;
+use super::restore::{Past, forgotten};
+use crate::control_log::Record;
+
+impl RedisFrontier {
+    /// Takes the lease of a crawl, which is made if it is not known.
+    pub(super) async fn take_lease(
+        &self,
+        crawl: &CrawlRef,
+        terms: Terms,
+        holder: &str,
+        ttl: Duration,
+        past: Past,
+    ) -> Result<Discovery> {
+        self.claim_id(crawl).await?;
+        let token = rand::random();
+        let opened = match self.try_open(crawl, token, terms, holder, ttl).await? {
+            Some(opened) => opened,
+            None => {
+                self.create(crawl, terms, past).await?;
+                let again = self.try_open(crawl, token, terms, holder, ttl).await?;
+                again.ok_or_else(|| forgotten(crawl))?
+            }
+        };
+        if past != Past::None {
+            // Its limits may be others than before.
+            self.log(|| Record::opened(crawl, opened.terms)).await?;
+        }
+        Ok(opened)
+    }
+
+    /// `None` if the crawl is not known.
+    async fn try_open(
+        &self,
+        crawl: &CrawlRef,
+        token: u64,
+        terms: Terms,
+        holder: &str,
+        ttl: Duration,
+    ) -> Result<Option<Discovery>> {
+        let keys = CrawlKeys::new(crawl);
+        let mut call = self.scripts.open.prepare_invoke();
+        call.key(&keys.leases).key(&keys.crawl);
+        call.arg(token).arg(holder).arg(ttl.as_millis() as u64).arg(crawl.id.as_str());
+        limits(&mut call, terms);
+        let answer: Vec<Value> = self.run(&call).await?;
+        let text =
+            |at: usize| answer.get(at).and_then(|v| String::from_redis_value_ref(v).ok()).unwrap_or_default();
+        match text(0).as_str() {
+            "ok" => {
+                let recrawl = text(1).parse().map_err(|_| corrupt("open"))?;
+                Ok(Some(Discovery { crawl: crawl.clone(), token, terms: Terms { recrawl, ..terms } }))
+            }
+            "unknown" => Ok(None),
+            "over" => Err(over(crawl, &text(1))),
+            "busy" => Err(busy(&crawl.spider, &text(1), &text(2), text(3).parse().unwrap_or_default())),
+            _ => Err(corrupt("open")),
+        }
+    }
+}
+
+/// Adds the terms that may change while a crawl runs.
+pub(super) fn limits(call: &mut ScriptInvocation<'_>, terms: Terms) {
+    call.arg(optional(terms.max_pages)).arg(optional(terms.max_per_host)).arg(optional(terms.file));
+}
+
+fn busy(spider: &SpiderName, holder: &str, crawl: &str, left_ms: u64) -> Error {
+    let seconds = left_ms.div_ceil(1000);
+    let text = format!(
+        "spider {spider} is being fed already: {holder} reads the sources of crawl {crawl}, which `--crawl {crawl}` joins \
+         (if it died, its lease lapses in {seconds} s)"
+    );
+    Error::new(ErrorKind::Busy, text)
+}
