@@ -34,7 +34,7 @@ pub struct Args {
     /// The spider that the URLs are for: its name, or its file, by whose name workers find it [default: default]
     #[arg(long, value_name = "NAME|FILE")]
     spider: Option<SpiderArg>,
-    /// The spider of that name has no file: it extracts what [items] of the settings says
+    /// The spider of that name has no file: it extracts what the section `items` of the settings says
     #[arg(long, requires = "spider")]
     no_file: bool,
     /// The crawl to open, or to continue [default: a new one, named by the time]

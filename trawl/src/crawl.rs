@@ -37,11 +37,12 @@ pub(crate) struct Args {
     /// Crawl by the file of a spider: its name, or the file itself
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) spider: Option<SpiderArg>,
-    /// The spider of that name has no file: it extracts what [items] of the settings says
+    /// The spider of that name has no file: it extracts what the section `items` of the settings says
     #[arg(long, requires = "spider")]
     pub(crate) no_file: bool,
-    /// Append items to FILE [default: the sinks of the spider, of the settings, or items.jsonl]; its ending says how: .jsonl, .csv (then .gz or .zst), .parquet (a
-    /// folder), .warc.gz (a folder, of whole responses); - is standard output, as JSON Lines; may be repeated
+    /// Append items to FILE [default: the sinks of the spider, of the settings, or items.jsonl]; its ending says how: .jsonl,
+    /// .csv (then .gz or .zst), .parquet (a folder), .warc.gz (a folder, of whole responses); - is standard output, as JSON
+    /// Lines; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Vec<PathBuf>,
     /// Keep the crawl's state in FILE, and go on from it
