@@ -123,6 +123,7 @@ impl Fleet {
         self.swept += found.lost.len();
         self.send(found.lost).await;
         if let Some(mark) = found.probe {
+            again(|| self.redis.probed(mark)).await;
             let probes = Line::ALL.map(|line| Probe { line, mark });
             again(|| self.redis.passed(&probes)).await;
         }

@@ -115,6 +115,7 @@ async fn sweep(shared: &Shared) -> Result<Duration> {
     let found = frontier.sweep(&shared.id).await?;
     if let Some(mark) = found.probe {
         queue.probe(mark).await?;
+        frontier.probed(mark).await?;
     }
     if !found.lost.is_empty() {
         info!(urls = found.lost.len(), "sending lost URLs on their way again");

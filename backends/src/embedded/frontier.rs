@@ -9,8 +9,8 @@ use trawl_common::letter::DeadLetter;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, Linking, NewUrl, Parking, Probe, Result, Start,
-    Sweep, Taken, Terms, WorkerState,
+    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, Linking, Mark, NewUrl, Parking, Probe, Result,
+    Start, Sweep, Taken, Terms, WorkerState,
 };
 use trawl_common::url::CanonicalUrl;
 
@@ -187,6 +187,11 @@ impl Frontier for EmbeddedFrontier {
     async fn sweep(&self, _worker: &WorkerId) -> Result<Sweep> {
         self.store.call(transitions::sweep).await?;
         Ok(Sweep { rest: self.patience / 12, ..Sweep::default() })
+    }
+
+    /// Nothing to do: no probe is ever sent.
+    async fn probed(&self, _mark: Mark) -> Result<()> {
+        Ok(())
     }
 
     /// Nothing to do: no probe is ever sent.

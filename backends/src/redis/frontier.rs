@@ -15,7 +15,7 @@ use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::outcome::Terminal;
 use trawl_common::ports::{
     Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, Linking, MAX_INVALID, MAX_STARTS,
-    NewUrl, Parking, Probe, Result, Start, Sweep, Taken, Terms, WorkerState,
+    Mark, NewUrl, Parking, Probe, Result, Start, Sweep, Taken, Terms, WorkerState,
 };
 use trawl_common::settings::{Adhoc, Dedup, Keep};
 use trawl_common::url::CanonicalUrl;
@@ -358,6 +358,10 @@ impl Frontier for RedisFrontier {
 
     async fn sweep(&self, worker: &WorkerId) -> Result<Sweep> {
         self.sweep_step(worker).await
+    }
+
+    async fn probed(&self, mark: Mark) -> Result<()> {
+        self.query(redis::cmd("HSET").arg(keys::TIDES).arg("sent").arg(mark.sent.0)).await
     }
 
     async fn passed(&self, probes: &[Probe]) -> Result<()> {

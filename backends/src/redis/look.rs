@@ -113,7 +113,8 @@ impl RedisFrontier {
         self.run(&call).await
     }
 
-    /// What probes have told, and another one if the last was sent half a patience ago. What lies ahead of `now` is from before
+    /// What probes have told, and another one if the last was sent half a patience ago. One that could not be sent is not
+    /// missed: the queue would seem to have lost all that it holds. What lies ahead of `now` is from before
     /// the clock was set back.
     async fn probe(&self, known: &HashMap<String, String>, now: UnixMs, sweep: &mut Sweep) -> Result<Tides> {
         let of = |field: &str| {
@@ -122,7 +123,6 @@ impl RedisFrontier {
         };
         let before = UnixMs(of("sent"));
         if before.plus(self.patience / 2) <= now {
-            let () = self.query(redis::cmd("HSET").arg(keys::TIDES).arg("sent").arg(now.0)).await?;
             sweep.probe = Some(Mark { sent: now, before });
         }
         Ok(Tides {

@@ -109,6 +109,9 @@ pub trait Frontier: Send + Sync {
     /// any other a step finds nothing.
     async fn sweep(&self, worker: &WorkerId) -> Result<Sweep>;
 
+    /// Notes that a probe of this mark was sent through every line: the next one tells whether it came back.
+    async fn probed(&self, mark: Mark) -> Result<()>;
+
     /// Notes that a probe came back.
     async fn passed(&self, probes: &[Probe]) -> Result<()>;
 
@@ -339,7 +342,7 @@ impl Finish {
 pub struct Sweep {
     /// Messages of records that were lost from sight, some thousand at most: publish and confirm them.
     pub lost: Vec<Message>,
-    /// Send a probe of this mark through every line.
+    /// Send a probe of this mark through every line, and say so ([`Frontier::probed`]).
     pub probe: Option<Mark>,
     /// Crawls that wait for all that may be under way: tell each what is parked ([`Frontier::await_parked`]).
     pub awaiting: Vec<CrawlRef>,

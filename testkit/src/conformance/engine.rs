@@ -98,6 +98,7 @@ pub(super) async fn tend(
     }
     if let Some(mark) = swept.probe {
         queue.probe(mark).await?;
+        frontier.probed(mark).await?;
     }
     for crawl in &swept.awaiting {
         frontier.await_parked(crawl, queue.longest_parked().await?).await?;

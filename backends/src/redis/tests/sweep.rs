@@ -96,6 +96,18 @@ async fn probes_are_sent_while_a_round_goes_on() {
 }
 
 #[tokio::test]
+async fn a_probe_that_could_not_be_sent_is_not_missed() {
+    let stage = Stage::new().await;
+    let unsent = stage.round().await.probe.unwrap();
+    stage.set_clock(25 * HOUR).await;
+    let sent = stage.round().await.probe.unwrap();
+    assert_eq!(sent.before, unsent.before);
+    stage.frontier.probed(sent).await.unwrap();
+    stage.set_clock(26 * HOUR).await;
+    assert_eq!(stage.round().await.probe.unwrap().before, sent.sent);
+}
+
+#[tokio::test]
 async fn what_is_lost_is_found_in_a_round_of_many_steps() {
     let stage = Stage::crowded().await;
     let lost = 3_999;
