@@ -111,8 +111,10 @@ impl Queue for RabbitMq {
 
     async fn park(&self, parked: &[Parked]) -> Result<()> {
         let now = UnixMs::now();
-        let outgoing =
-            |parked: &Parked| to_queue(&parked.message, names::rung(rung_for(parked.until.wait_from(now))));
+        let outgoing = |parked: &Parked| {
+            let wait = parked.until.wait_from(now) + SINCE_WAKE;
+            to_queue(&parked.message, names::rung(rung_for(wait)))
+        };
         self.publisher.send(parked.iter().map(outgoing)).await
     }
 
@@ -174,6 +176,10 @@ impl Queue for RabbitMq {
         }
     }
 }
+
+/// From [`Queue::wake`] to the publishing of what is parked. On a lower rung than that said, the message would come before its
+/// record is due, and be dropped.
+const SINCE_WAKE: Duration = Duration::from_millis(250);
 
 fn to_queue(message: &Message, queue: String) -> Outgoing {
     Outgoing {
