@@ -36,7 +36,7 @@ enum UnderWay {
 pub(super) struct SecondHome {
     log: Arc<ControlLog>,
     hosts: Arc<RedisHosts>,
-    /// One reads it at a time: the others then find what they were looking for.
+    /// One reads it at a time.
     reading: Mutex<()>,
 }
 
