@@ -24,19 +24,14 @@ impl RedisFrontier {
     ) -> Result<Discovery> {
         self.claim_id(crawl).await?;
         let token = rand::random();
-        let opened = match self.try_open(crawl, token, terms, holder, ttl).await? {
-            Some(opened) => opened,
-            None => {
-                self.create(crawl, terms, past).await?;
-                let again = self.try_open(crawl, token, terms, holder, ttl).await?;
-                again.ok_or_else(|| forgotten(crawl))?
-            }
-        };
-        if past != Past::None {
+        if let Some(opened) = self.try_open(crawl, token, terms, holder, ttl).await? {
             // Its limits may be others than before.
             self.log(|| Record::opened(crawl, opened.terms)).await?;
+            return Ok(opened);
         }
-        Ok(opened)
+        self.create(crawl, terms, past).await?;
+        let opened = self.try_open(crawl, token, terms, holder, ttl).await?;
+        opened.ok_or_else(|| forgotten(crawl))
     }
 
     /// `None` if the crawl is not known.

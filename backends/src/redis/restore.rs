@@ -55,14 +55,15 @@ impl RedisFrontier {
         }
     }
 
-    /// Makes a crawl that is not known, to be opened next.
+    /// Makes a crawl that is not known, to be opened next with these terms, which the log has when this returns.
     pub(super) async fn create(&self, crawl: &CrawlRef, terms: Terms, past: Past) -> Result<()> {
         let logged = match past {
             Past::None => None,
             Past::Possible | Past::Certain => self.recover(crawl).await?.crawls.remove(crawl),
         };
-        if logged.is_some() {
-            return Ok(());
+        if let Some(LoggedCrawl { terms: before, .. }) = logged {
+            let terms = Terms { recrawl: before.recrawl, ..terms };
+            return if terms == before { Ok(()) } else { self.log(|| Record::opened(crawl, terms)).await };
         }
         self.log(|| Record::opened(crawl, terms)).await?;
         let under_way = if past == Past::Certain { UnderWay::Perhaps } else { UnderWay::Nothing };
