@@ -190,7 +190,7 @@ mod records {
     use trawl_common::lane::Lane;
     use trawl_common::message::Message;
     use trawl_common::names::{CrawlRef, SpiderName};
-    use trawl_common::ports::{Frontier, Heard, NewUrl, Terms};
+    use trawl_common::ports::{Claim, Frontier, Heard, NewUrl, Parking, Terms};
     use trawl_common::time::UnixMs;
     use trawl_common::url::CanonicalUrl;
 
@@ -236,5 +236,23 @@ mod records {
         assert_eq!(heard, [Heard::Take { attempts: 2, starts: 0, deadline: Some(UnixMs(7000)) }]);
         let text = read(&link, &message).await;
         assert!(text.starts_with('h') && text.ends_with(" p3 http://site.example/ w 0 2"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn the_message_of_a_parked_url_that_comes_too_early_waits_for_its_time_and_a_copy_is_dropped() {
+        let (_, frontier, message, _) = admitted().await;
+        let worker = "w".parse().unwrap();
+        let hear = async |wake| {
+            let message = Message { wake, ..message.clone() };
+            frontier.hear(&worker, &[message]).await.unwrap()[0]
+        };
+        hear(None).await;
+        let until = UnixMs::now().plus(LONG);
+        let claim = Claim { crawl: message.crawl.clone(), url: message.url.clone() };
+        frontier.park(&worker, &[Parking { claim, until, failed: false }]).await.unwrap();
+        assert_eq!(hear(Some(until)).await, Heard::Wait { until });
+        assert_eq!(hear(Some(until)).await, Heard::Wait { until }, "and again");
+        assert_eq!(hear(Some(UnixMs(until.0 - 1))).await, Heard::Drop, "from when it was parked before");
+        assert_eq!(hear(None).await, Heard::Drop, "from before it was parked");
     }
 }

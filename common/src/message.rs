@@ -23,6 +23,8 @@ pub struct Message {
     pub deadline: Option<UnixMs>,
     /// When its turn is, if it was put aside: a queue may bring it back before that, never much later.
     pub until: Option<UnixMs>,
+    /// When its record is due, if it was put aside: that tells it from a copy when it comes before.
+    pub wake: Option<UnixMs>,
     /// The instant that is reserved with its host, if one is.
     pub slot: Option<UnixMs>,
     /// Its turn in its host's line, if it waits in that, and how often it has come back to look.
@@ -56,6 +58,7 @@ impl Message {
             depth: 0,
             deadline: None,
             until: None,
+            wake: None,
             slot: None,
             turn: None,
             referrer: None,

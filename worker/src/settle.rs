@@ -83,13 +83,20 @@ impl Ending {
     }
 }
 
+/// A URL that goes to the ladder.
+struct PutAside {
+    message: Message,
+    until: UnixMs,
+    failed: bool,
+}
+
 /// What a batch of outcomes comes to.
 #[derive(Default)]
 struct Plan {
     letters: Vec<DeadLetter>,
     endings: Vec<Ending>,
-    parkings: Vec<(Parking, Message, UnixMs)>,
-    waiting: Vec<Parked>,
+    parkings: Vec<PutAside>,
+    waiting: Vec<(Message, UnixMs)>,
     messages: Vec<Message>,
     releases: Vec<Claim>,
     probes: Vec<Probe>,
@@ -134,15 +141,16 @@ impl Plan {
             Outcome::Retry(failure, until) => {
                 let host = HostKey::host(&message.target().host());
                 shared.standstill.waits(&host, until, Why::Retry(failure.class));
-                self.park(shared, message, until, true);
+                self.park(message, until, true);
             }
-            Outcome::Deferred { until } => self.park(shared, message, until, false),
+            Outcome::Deferred { until } => self.park(message, until, false),
             Outcome::Waits { until } => {
                 // A slot that is still to come then is good: whoever holds the URL now, and keeps it no more, has not
                 // used it.
                 let slot = message.slot.filter(|&slot| slot > until);
-                let message = Message { until: Some(until), slot, ..message };
-                self.waiting.push(Parked { message, until });
+                // Its turn may be later than when it is heard again.
+                let message = Message { until: message.until.max(Some(until)), slot, ..message };
+                self.waiting.push((message, until));
             }
             Outcome::SentAgain => self.messages.push(message),
             Outcome::Released => self.release(shared, message),
@@ -154,7 +162,7 @@ impl Plan {
         let receipts = shared.hands.receipts(&claim);
         if receipts.is_empty() {
             // Its message was acknowledged when it began: it needs a new one.
-            self.park(shared, message, UnixMs::now(), false);
+            self.park(message, UnixMs::now(), false);
         } else {
             self.releases.push(claim);
             self.receipts_to_release.extend(receipts);
@@ -183,15 +191,13 @@ impl Plan {
         self.endings.push(ending);
     }
 
-    fn park(&mut self, shared: &Shared, message: Message, until: UnixMs, failed: bool) {
-        let claim = claim(&message);
+    fn park(&mut self, message: Message, until: UnixMs, failed: bool) {
         let mut message = Message { until: Some(until), ..message };
         if failed {
             // It starts afresh, while a deferred one keeps its slot and how far redirects have led it.
             (message.slot, message.turn, message.hop) = (None, None, None);
         }
-        let wake = shared.ports.queue.wake(until);
-        self.parkings.push((Parking { claim, until: wake, failed }, message, until));
+        self.parkings.push(PutAside { message, until, failed });
     }
 
     /// For a URL whose next message is about to be sent.
@@ -221,8 +227,12 @@ impl Plan {
         }
         if !self.waiting.is_empty() {
             let waiting = std::mem::take(&mut self.waiting);
-            waiting.iter().for_each(|parked| self.let_go(shared, &parked.message));
-            health.until_done("parking", || ports.queue.park(&waiting)).await;
+            let mut parked = Vec::with_capacity(waiting.len());
+            for (message, until) in waiting {
+                self.let_go(shared, &message);
+                parked.push(Parked { message, wake: ports.queue.wake(until) });
+            }
+            health.until_done("parking", || ports.queue.park(&parked)).await;
         }
         self.remember(shared).await;
         self.finish(shared).await;
@@ -296,22 +306,22 @@ impl Plan {
         }
     }
 
-    /// What this worker no longer holds goes round once more.
+    /// The record and the message are told the same instant. What this worker no longer holds goes round once more.
     async fn put_aside(&mut self, shared: &Shared) {
         let Shared { ports, health, .. } = shared;
-        let parkings: Vec<Parking> = self.parkings.iter().map(|(parking, ..)| parking.clone()).collect();
-        let parking = || ports.frontier.park(&shared.id, &parkings);
-        let held = health.until_done("putting aside", parking).await;
-        let mut parked = Vec::with_capacity(held.len());
-        for ((_, message, until), held) in std::mem::take(&mut self.parkings).into_iter().zip(held) {
-            match held {
-                true => {
-                    self.let_go(shared, &message);
-                    parked.push(Parked { message, until });
-                }
-                false => self.messages.push(message),
-            }
+        let mut parkings = Vec::with_capacity(self.parkings.len());
+        let mut parked = Vec::with_capacity(self.parkings.len());
+        for PutAside { message, until, failed } in self.parkings.drain(..) {
+            let wake = ports.queue.wake(until);
+            parkings.push(Parking { claim: claim(&message), until: wake.at, failed });
+            parked.push(Parked { message: Message { wake: Some(wake.at), ..message }, wake });
         }
+        let parking = || ports.frontier.park(&shared.id, &parkings);
+        let mut held = health.until_done("putting aside", parking).await.into_iter();
+        let (parked, lost): (Vec<Parked>, Vec<Parked>) =
+            parked.into_iter().partition(|_| held.next() == Some(true));
+        parked.iter().for_each(|parked| self.let_go(shared, &parked.message));
+        self.messages.extend(lost.into_iter().map(|parked| parked.message));
         health.until_done("parking", || ports.queue.park(&parked)).await;
         for (crawl, urls) in urls_by_crawl(parked.into_iter().map(|parked| parked.message)) {
             health.until_done("confirming", || ports.frontier.confirm(&crawl, &urls)).await;

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use trawl_common::crawl::Books;
 use trawl_common::letter::DeadLetter;
 use trawl_common::message::Message;
-use trawl_common::ports::{Consumer, Content, Delivery, Mark, Parked, Queue, Receipt, Result};
+use trawl_common::ports::{Consumer, Content, Delivery, Mark, Parked, Queue, Receipt, Result, Wake};
 use trawl_common::time::UnixMs;
 
 use super::lines::{Pull, Want};
@@ -70,8 +70,8 @@ impl Queue for EmbeddedQueue {
     }
 
     /// At that very instant: there are no rungs here.
-    fn wake(&self, until: UnixMs) -> UnixMs {
-        until
+    fn wake(&self, until: UnixMs) -> Wake {
+        Wake { at: until, wait: until.wait_from(UnixMs::now()) }
     }
 
     /// Nothing to store: what failed is in its crawl's list, where people find it, and what is no message

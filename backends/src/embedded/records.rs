@@ -274,6 +274,7 @@ impl Stored {
             depth: self.depth,
             deadline: self.deadline,
             until: self.due.map(unix_ms),
+            wake: self.due.map(unix_ms),
             slot: self.slot.map(unix_ms),
             turn: self.turn.map(|turn| (unix_ms(turn), self.looks)),
             referrer: url(self.referrer)?,

@@ -33,6 +33,9 @@ pub fn properties(message: &Message) -> BasicProperties {
     if let Some(until) = message.until {
         put_number(&mut headers, "until", until.0);
     }
+    if let Some(wake) = message.wake {
+        put_number(&mut headers, "wake", wake.0);
+    }
     if let Some(slot) = message.slot {
         put_number(&mut headers, "slot", slot.0);
     }
@@ -175,6 +178,7 @@ fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Mess
             depth: headers.number("depth")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
             deadline: deadlines.into_iter().flatten().min().or(expired),
             until: headers.number("until")?.map(UnixMs),
+            wake: headers.number("wake")?.map(UnixMs),
             slot: headers.number("slot")?.map(UnixMs),
             turn: headers.number("turn")?.map(|turn| (UnixMs(turn), looks)),
             referrer: headers.parsed("referrer")?,
@@ -268,6 +272,7 @@ mod tests {
             depth: 3,
             deadline: Some(UnixMs(1_700_000_000_123)),
             until: Some(UnixMs(1_700_000_000_456)),
+            wake: Some(UnixMs(1_700_000_000_321)),
             slot: Some(UnixMs(1_700_000_000_456)),
             turn: Some((UnixMs(1_700_000_000_789), 3)),
             referrer: Some("https://example.com/".parse().unwrap()),

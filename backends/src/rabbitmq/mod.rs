@@ -30,11 +30,11 @@ use publisher::{Outgoing, Publisher};
 use topology::{Layout, Stream, Topology};
 use trawl_common::crawl::Books;
 use trawl_common::item::Item;
-use trawl_common::ladder::rung_for;
+use trawl_common::ladder::{rung_for, rung_until};
 use trawl_common::letter::DeadLetter;
 use trawl_common::line::Line;
 use trawl_common::message::Message;
-use trawl_common::ports::{Consumer, Mark, Page, Parked, Probe, Queue, Receipt, Result};
+use trawl_common::ports::{Consumer, Mark, Page, Parked, Probe, Queue, Receipt, Result, Wake};
 use trawl_common::settings::{self, Items, Queues};
 use trawl_common::time::UnixMs;
 
@@ -111,16 +111,13 @@ impl Queue for RabbitMq {
 
     async fn park(&self, parked: &[Parked]) -> Result<()> {
         let now = UnixMs::now();
-        let outgoing = |parked: &Parked| {
-            let wait = parked.until.wait_from(now) + SINCE_WAKE;
-            to_queue(&parked.message, names::rung(rung_for(wait)))
-        };
+        let outgoing = |parked: &Parked| to_queue(&parked.message, names::rung(rung_until(parked.wake, now)));
         self.publisher.send(parked.iter().map(outgoing)).await
     }
 
-    fn wake(&self, until: UnixMs) -> UnixMs {
+    fn wake(&self, until: UnixMs) -> Wake {
         let now = UnixMs::now();
-        now.plus(rung_for(until.wait_from(now)))
+        Wake::after(now, rung_for(until.wait_from(now)))
     }
 
     async fn dead_letter(&self, letters: &[DeadLetter]) -> Result<()> {
@@ -176,10 +173,6 @@ impl Queue for RabbitMq {
         }
     }
 }
-
-/// From [`Queue::wake`] to the publishing of what is parked. On a lower rung than that said, the message would come before its
-/// record is due, and be dropped.
-const SINCE_WAKE: Duration = Duration::from_millis(250);
 
 fn to_queue(message: &Message, queue: String) -> Outgoing {
     Outgoing {

@@ -12,7 +12,7 @@ use super::seen::{entry, seen_keys};
 
 /// What the script says of a message that is to go round once more.
 const SEND_AGAIN: i64 = -2;
-/// What it says of one whose URL is in other hands, or whose crawl is paused.
+/// What it says of one whose URL is in other hands, whose crawl is paused, or that comes before its time.
 const PUT_ASIDE: i64 = -3;
 /// What it says of one whose crawl has done all that it may.
 const FULL: i64 = -5;
@@ -67,6 +67,7 @@ impl RedisFrontier {
             call.arg(message.lane.as_str()).arg(message.depth);
             call.arg(optional(message.deadline.map(|deadline| deadline.0)));
             call.arg(optional(message.referrer.as_ref())).arg(whose(message));
+            call.arg(optional(message.wake.map(|wake| wake.0)));
         }
         let mut told = triples(self.run(&call).await?)?;
         if told.is_empty() {

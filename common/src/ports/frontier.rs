@@ -243,8 +243,9 @@ pub enum Heard {
     /// Publish it once more, then settle it: the store had forgotten the crawl and has only now learnt of this URL.
     /// So it knows all that is queued as soon as the queue has gone round, long before all is fetched.
     SendAgain,
-    /// Put it aside until then, and hear it again: another worker holds the URL, or a person holds the crawl. Not to
-    /// be dropped, for it may be all that is left of the URL when the store loses its data.
+    /// Put it aside until then, and hear it again: another worker holds the URL, a person holds the crawl, or it is parked
+    /// and this is its message, come before its time. Not to be dropped, for it may be all that is left of the URL when the
+    /// store loses its data.
     Wait {
         /// When to hear it again.
         until: UnixMs,

@@ -20,12 +20,12 @@ pub trait Queue: Send + Sync {
     /// Sends each message to its lane.
     async fn publish(&self, messages: &[Message]) -> Result<()>;
 
-    /// Stores each message out of the way until [`Queue::wake`] of its instant; then it comes before
-    /// all others.
+    /// Stores each message out of the way until its wake, and never brings it before that, however long ago that was
+    /// decided; then it comes before all others.
     async fn park(&self, parked: &[Parked]) -> Result<()>;
 
-    /// When a message that is parked until `until` comes back: then, or earlier and to be parked again.
-    fn wake(&self, until: UnixMs) -> UnixMs;
+    /// Decides when a message that is to wait until `until` comes back: then, or earlier and to be parked again.
+    fn wake(&self, until: UnixMs) -> Wake;
 
     /// Stores dead letters where people and other programs find them.
     async fn dead_letter(&self, letters: &[DeadLetter]) -> Result<()>;
@@ -91,11 +91,27 @@ pub struct Receipt {
     pub tag: u64,
 }
 
-/// A message and the instant to store it until.
+/// A message to store out of the way, and until when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parked {
     /// The message.
     pub message: Message,
     /// When it is to come back.
-    pub until: UnixMs,
+    pub wake: Wake,
+}
+
+/// When a message comes back, as [`Queue::wake`] decided: once, for its record and for what is published later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wake {
+    /// The instant.
+    pub at: UnixMs,
+    /// How far away it was: nothing is stored for longer.
+    pub wait: Duration,
+}
+
+impl Wake {
+    /// So long after `now`.
+    pub fn after(now: UnixMs, wait: Duration) -> Self {
+        Self { at: now.plus(wait), wait }
+    }
 }

@@ -8,10 +8,9 @@ use tokio::time::{Instant, timeout};
 use trawl_common::message::Message;
 use trawl_common::outcome::Terminal;
 use trawl_common::ports::{
-    Claim, Consumer, Content, Control, Delivery, Discovery, Finish, Frontier, Heard, NewUrl, Parked, Queue,
-    Receipt, Result,
+    Claim, Consumer, Content, Control, Delivery, Discovery, Finish, Frontier, Heard, NewUrl, Queue, Receipt,
+    Result,
 };
-use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
 use super::eventually;
@@ -90,10 +89,7 @@ pub(super) async fn tend(
     let swept = frontier.sweep(&scene.other).await?;
     for message in swept.lost {
         let claim = Claim { crawl: message.crawl.clone(), url: message.url.clone() };
-        match message.until {
-            Some(until) if until > UnixMs::now() => queue.park(&[Parked { message, until }]).await?,
-            Some(_) | None => queue.publish(&[message]).await?,
-        }
+        queue.publish(&[message]).await?;
         frontier.confirm(&claim.crawl, &[claim.url]).await?;
     }
     if let Some(mark) = swept.probe {

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
+use trawl_common::ladder::RUNGS;
 use trawl_common::lane::Lane;
 use trawl_common::letter::{Cause, DeadLetter};
 use trawl_common::message::{Hop, Message};
@@ -33,6 +34,7 @@ macro_rules! queue_conformance {
             cancelling_a_wait_loses_nothing
             two_consumers_share_the_work
             a_parked_message_comes_back_in_time_with_all_that_it_carries
+            a_message_that_is_parked_late_comes_no_sooner
             a_wake_is_never_later_than_asked
             a_dead_letter_of_any_shape_is_taken
         }
@@ -209,16 +211,17 @@ pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine
     let (message, receipt) = received[0].clone();
     scene.hear(&scene.worker, 0).await?;
     let turn = UnixMs::now().plus(Duration::from_millis(1_200));
-    let until = engine.queue.wake(turn);
+    let wake = engine.queue.wake(turn);
     let hop = Some(Hop { url: scene.url(1), count: 2 });
+    let (until, turn_of) = (Some(turn), Some((turn, 2)));
     let message =
-        Message { until: Some(turn), slot: Some(turn), turn: Some((turn, 2)), hop, refusals: 3, ..message };
-    assert!(scene.park(&scene.worker, 0, until, false).await?);
-    engine.queue.park(&[Parked { message: message.clone(), until }]).await?;
+        Message { until, wake: Some(wake.at), slot: until, turn: turn_of, hop, refusals: 3, ..message };
+    assert!(scene.park(&scene.worker, 0, wake.at, false).await?);
+    engine.queue.park(&[Parked { message: message.clone(), wake }]).await?;
     engine.frontier.confirm(&scene.crawl, std::slice::from_ref(&message.url)).await?;
     engine.queue.ack(&[receipt]).await?;
     let received = collect(&mut *consumer, 1).await?;
-    let early = until.wait_from(UnixMs::now());
+    let early = wake.at.wait_from(UnixMs::now());
     assert!(early <= SLACK, "{early:?} too early");
     assert_eq!(received[0].0, message);
     let taken = Heard::Take { attempts: 0, starts: 0, deadline: message.deadline };
@@ -226,11 +229,33 @@ pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine
     Ok(())
 }
 
+/// However long after its record was told: a rung that fits what is left of the wait would bring it before that is due.
+pub async fn a_message_that_is_parked_late_comes_no_sooner(engine: &Engine) -> Result<()> {
+    let (scene, _lease) = engine.begin(1).await?;
+    let mut consumer = engine.queue.consume(10).await?;
+    let (message, receipt) = collect(&mut *consumer, 1).await?[0].clone();
+    scene.hear(&scene.worker, 0).await?;
+    let turn = UnixMs::now().plus(RUNGS[1] + SLACK);
+    let wake = engine.queue.wake(turn);
+    assert!(scene.park(&scene.worker, 0, wake.at, false).await?);
+    while turn.wait_from(UnixMs::now()) > RUNGS[1] - 10 * SLACK {
+        sleep(Duration::from_millis(1)).await;
+    }
+    engine.queue.park(&[Parked { message: message.clone(), wake }]).await?;
+    engine.frontier.confirm(&scene.crawl, &[message.url]).await?;
+    engine.queue.ack(&[receipt]).await?;
+    let received = collect(&mut *consumer, 1).await?;
+    let early = wake.at.wait_from(UnixMs::now());
+    assert!(early <= SLACK, "{early:?} too early");
+    assert_eq!(handle(engine, &scene, &received).await?, [TAKE]);
+    Ok(())
+}
+
 /// Then, or earlier: whoever comes early can wait, whoever comes late has missed a slot.
 pub async fn a_wake_is_never_later_than_asked(engine: &Engine) -> Result<()> {
     for seconds in [2, 60, 3_600, 86_400] {
         let until = UnixMs::now().plus(Duration::from_secs(seconds));
-        let wake = engine.queue.wake(until);
+        let wake = engine.queue.wake(until).at;
         assert!(wake.since(until) <= SLACK && wake > UnixMs::now(), "{wake} for {until}");
     }
     Ok(())

@@ -1,7 +1,7 @@
 -- KEYS: crawl, seen and own (each plain, packed), pending, hosts. ARGV: worker, in a crawl of requests after how many ms a URL
 -- may be asked for again (else "-"), whether the worker only keeps what it has (1 or 0), how long it may hold a record in ms,
 -- then url, short, lane, depth, deadline, referrer, whose it is (0 a stranger's, 1 of trawl's programs, 2 of these and a
--- request) for each message.
+-- request), when it was to come back for each message.
 -- Returns nothing if the crawl is not known; else for each message: attempts so far (-1: drop it, -2: send it again, -3: put it
 -- aside, -5: the crawl has done all that it may), starts without an end, deadline (or until when it is put aside).
 -- To one that only keeps: 0 if it still holds it, else -1.
@@ -57,7 +57,7 @@ local function hold(record, state)
 end
 
 -- Returns attempts, starts, deadline.
-local function hear(record, is_new)
+local function hear(record, is_new, wake)
   if recovers and is_new then
     -- The queue goes round once, so that this server knows all that is in it long before all is fetched.
     return -2, 0, '-'
@@ -73,6 +73,9 @@ local function hear(record, is_new)
     return record.attempts, record.starts, record.deadline and int(record.deadline + idle) or '-'
   elseif is_held(record) then
     return -3, 0, int(record.since + possession + 1)
+  elseif record.since == tonumber(wake) then
+    -- Not a copy, but the message that it waits for: its rung, or a clock, is not as it was.
+    return -3, 0, int(record.since)
   end
   return -1, 0, '-'
 end
@@ -86,7 +89,7 @@ local function keep(record, is_new)
 end
 
 local urls = {}
-for at = 5, #ARGV, 7 do
+for at = 5, #ARGV, 8 do
   urls[#urls + 1] = ARGV[at]
 end
 local texts = redis.call('HMGET', KEYS[6], unpack(urls))
@@ -94,11 +97,11 @@ local answer, changed = {}, {}
 for i, url in ipairs(urls) do
   local record, is_new
   if not is_over(status) then
-    record, is_new = record_of(url, texts[i], 7 * i - 2)
+    record, is_new = record_of(url, texts[i], 8 * i - 3)
   end
   local attempts, starts, deadline = -1, 0, '-'
   if record then
-    attempts, starts, deadline = (keeps and keep or hear)(record, is_new)
+    attempts, starts, deadline = (keeps and keep or hear)(record, is_new, ARGV[8 * i + 4])
     changed[#changed + 1] = url
     changed[#changed + 1] = format(record)
   end
