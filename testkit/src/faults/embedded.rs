@@ -85,6 +85,7 @@ pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64)
     web.pace(usize::MAX);
     let output = timeout(LIMIT, crawl.command(&web.sitemap(), kills + 1).output()).await??;
     let ended = has_finished(&output).then(|| start.elapsed());
+    let books = serde_json::from_slice(&output.stdout).ok();
     story.tell(format!(
         "the last run: {}: {}",
         output.status,
@@ -97,6 +98,8 @@ pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64)
         asks: web.log(),
         items,
         letters: None,
+        ends: None,
+        books,
         faults,
         ended,
         in_hand: IN_HAND,

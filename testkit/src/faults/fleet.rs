@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::ledger::ItemLine;
+use super::ledger::{Books, ItemLine};
 use super::signal::{Signal, send};
 use super::story::Story;
 
@@ -43,6 +43,12 @@ impl Programs {
         command.args(words).current_dir(&self.folder).env_clear().envs(env);
         command.stdin(Stdio::null()).kill_on_drop(true);
         command
+    }
+
+    /// What `trawl status` says of a crawl, if it says anything.
+    pub async fn books(&self, crawl: &str) -> Option<Books> {
+        let status = self.command(["status", crawl, "--json"]).output().await.ok()?;
+        serde_json::from_slice(&status.stdout).ok()
     }
 
     /// Starts a command whose output goes to `logs/<name>.log`.

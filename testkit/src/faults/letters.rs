@@ -17,7 +17,7 @@ use lapin::{Channel, Connection, ConnectionProperties, ExchangeKind};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::ledger::Letter;
+use super::ledger::{End, Letter};
 
 /// After this it connects again.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -31,15 +31,6 @@ const EVENTS: &str = "fault-suite.events";
 struct Heard {
     letters: Arc<Mutex<Vec<Letter>>>,
     ends: Arc<Mutex<Vec<End>>>,
-}
-
-/// An event that says that a crawl has ended.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct End {
-    /// The event's id: the same on every copy.
-    pub id: String,
-    /// The crawl.
-    pub crawl: String,
 }
 
 /// Reads `failed_urls` and `events` of one broker for as long as it lives, past every fault.
@@ -137,7 +128,7 @@ fn letter(delivery: &Delivery) -> Letter {
 fn end(delivery: &Delivery) -> Option<End> {
     let event: serde_json::Value = serde_json::from_slice(&delivery.data).ok()?;
     let text = |name: &str| Some(event.get(name)?.as_str()?.to_owned());
-    Some(End { id: text("id")?, crawl: text("crawl")? })
+    Some(End { id: text("id")?, crawl: text("crawl")?, books: serde_json::from_value(event.clone()).ok()? })
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -9,7 +9,8 @@
 //! - [`fleet`] runs the processes: a worker that ends is replaced, as compose would, and a producer that fails is run
 //!   again with the same crawl, as cron would.
 //! - [`scene`] is a crawl on all of that, [`inject`] carries a fault out, [`run`] takes a crawl through many.
-//! - [`ledger`] judges, by the site's log, the files of items and what came out of `failed_urls` ([`letters`]).
+//! - [`ledger`] judges, by the site's log, the files of items, what came out of `failed_urls` and `events` ([`letters`]),
+//!   and what `trawl status` says at the end.
 //!
 //! What the ledger demands:
 //!
@@ -19,6 +20,8 @@
 //! 3. Each fetch beyond those that a page needs repeats one that a fault hit between its request and its settlement;
 //!    after Redis was emptied, any fetch before that.
 //! 4. The crawl ends, once, and no page is asked for after its end.
+//! 5. Its books count every page, each by its right end, and the event of the end says the same. They may lack only what
+//!    Redis was made to forget and nobody asked for again.
 //!
 //! Either server may lose everything, not both at once, and Redis not while a worker dies. So before a fault that must
 //! not meet an earlier one the plan gives the fleet twice its `recovery.patience` to mend that; and where the other

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::books::Books;
 use crate::faults::kind::Kind;
 use crate::faults::web::Fate;
 
@@ -45,6 +46,17 @@ pub struct Letter {
     pub reason: String,
 }
 
+/// An event that says that a crawl has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct End {
+    /// The event's id: the same on every copy.
+    pub id: String,
+    /// The crawl.
+    pub crawl: String,
+    /// What it says of the crawl.
+    pub books: Books,
+}
+
 /// A fault that was injected. Times are since the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Injected {
@@ -69,6 +81,10 @@ pub struct Facts {
     pub items: Vec<ItemLine>,
     /// What came out of `failed_urls`; `None` for an engine that keeps letters where only it can read them.
     pub letters: Option<Vec<Letter>>,
+    /// What told of the crawl's end, without the copies of each; `None` for an engine that tells nobody.
+    pub ends: Option<Vec<End>>,
+    /// What the crawl says of itself at its end.
+    pub books: Option<Books>,
     /// What was done to the fleet, in order.
     pub faults: Vec<Injected>,
     /// When the crawl was seen to have ended.

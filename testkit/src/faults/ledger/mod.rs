@@ -1,6 +1,7 @@
-//! Every URL's account, from what the site and the broker saw, and what stands in the files of items. The program's
-//! own counters are not asked.
+//! Every URL's account, from what the site and the broker saw, and what stands in the files of items; and by these the
+//! program's own books.
 
+mod books;
 mod facts;
 #[cfg(test)]
 mod tests;
@@ -8,7 +9,8 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-pub use facts::{Ask, Facts, Injected, ItemLine, Letter, Page};
+pub use books::Books;
+pub use facts::{Ask, End, Facts, Injected, ItemLine, Letter, Page};
 
 use super::kind::{Kind, Subject};
 use super::web::{Fate, HELD_BACK};
@@ -68,6 +70,8 @@ impl Facts {
                 verdict.problems.push(format!("{kind} at {from:.1} s: {text}"));
             }
         }
+        self.judge_books(&accounts, &mut verdict);
+        self.judge_announcement(&mut verdict);
         self.judge_stalls(&mut verdict);
         verdict
     }

@@ -1,5 +1,7 @@
 //! Each promise, broken on purpose.
 
+mod books;
+
 use super::*;
 
 const fn seconds(count: u64) -> Duration {
@@ -31,11 +33,14 @@ fn fair() -> Facts {
     let fates = [Fate::Good, Fate::Missing, Fate::Flaky(1), Fate::Broken];
     let pages = fates.into_iter().enumerate().map(|(number, fate)| Page { url: url(number), fate });
     let asks = [(0, 1), (1, 1), (2, 2), (2, 1), (3, 1), (3, 1), (3, 2), (3, 1)];
+    let books = books::of(4);
     Facts {
         pages: pages.collect(),
         asks: (100..).zip(asks).map(|(at, (page, who))| ask(page, who, at)).collect(),
         items: vec![item(0), item(2)],
         letters: Some(vec![letter(1, "final"), letter(3, "retries")]),
+        ends: Some(vec![End { id: "end".to_owned(), crawl: "crawl".to_owned(), books: books.clone() }]),
+        books: Some(books),
         faults: Vec::new(),
         ended: Some(seconds(200)),
         in_hand: 1,
@@ -77,7 +82,10 @@ fn an_item_that_is_missing_is_a_lost_url_of_the_fault_that_hit_its_fetch() {
 
 #[test]
 fn a_url_that_was_never_asked_for_is_lost() {
-    let told = problem(|facts| facts.pages.push(Page { url: url(4), fate: Fate::Good }));
+    let told = problem(|facts| {
+        facts.pages.push(Page { url: url(4), fate: Fate::Good });
+        books::say(facts, books::of(5));
+    });
     assert!(told.contains("http://site/4") && told.contains("asked for 0 times"), "{told}");
 }
 

@@ -1,0 +1,132 @@
+//! The program's own books.
+
+use super::*;
+use crate::faults::ledger::books::{Counts, Host};
+
+/// The books of so many pages, of which every other one failed.
+pub(super) fn of(pages: u64) -> Books {
+    let failed = pages / 2;
+    let counts = Counts { admitted: pages, done: pages - failed, failed, ..Counts::default() };
+    Books {
+        status: "finished".to_owned(),
+        counts,
+        pending: 0,
+        reasons: [("failed:http".to_owned(), failed), ("left_out:depth".to_owned(), 7)].into(),
+        hosts: vec![Host { host: "site".to_owned(), counts }],
+    }
+}
+
+/// Has status and event say so.
+pub(super) fn say(facts: &mut Facts, books: Books) {
+    facts.ends = Some(vec![End { id: "end".to_owned(), crawl: "crawl".to_owned(), books: books.clone() }]);
+    facts.books = Some(books);
+}
+
+/// What is wrong when the books of a fair crawl are changed so, everywhere alike.
+fn wrong(change: impl Fn(&mut Counts), reasons: &[(&str, u64)]) -> String {
+    let mut facts = fair();
+    let mut books = of(4);
+    change(&mut books.counts);
+    books.hosts[0].counts = books.counts;
+    books.reasons = reasons.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+    say(&mut facts, books);
+    problems(&facts).join("\n")
+}
+
+const FAILED: &[(&str, u64)] = &[("failed:http", 2)];
+
+#[test]
+fn every_page_is_taken_in_once_and_counted_by_its_end() {
+    assert_eq!(wrong(|_| {}, FAILED), "");
+    let told = wrong(|counts| (counts.admitted, counts.done) = (5, 3), FAILED);
+    assert!(told.contains("admitted is 5 and not 4") && told.contains("done is 3 and not 2"), "{told}");
+    let told = wrong(|counts| (counts.done, counts.failed) = (3, 1), &[("failed:http", 1)]);
+    assert!(told.contains("done is 3 and not 2") && told.contains("failed:http is 1 and not 2"), "{told}");
+    let told = wrong(|_| {}, &[("failed:http", 1), ("failed:timeout", 1)]);
+    assert!(told.contains("failed:http is 1 and not 2") && told.contains("failed:timeout is 1 and not 0"));
+    let told =
+        wrong(|counts| (counts.done, counts.skipped) = (1, 1), &[("failed:http", 2), ("skipped:limit", 1)]);
+    assert!(told.contains("done is 1 and not 2") && told.contains("skipped:limit is 1 and not 0"), "{told}");
+}
+
+#[test]
+fn books_that_contradict_themselves_are_a_problem() {
+    let told = wrong(|counts| counts.expired = 1, FAILED);
+    assert_eq!(told.lines().count(), 1, "more have ended than were taken in: {told}");
+    assert!(wrong(|_| {}, &[("failed:http", 3)]).contains("2 Failed, with 3 reasons"));
+    assert!(problem(|facts| say(facts, Books { pending: 1, ..of(4) })).contains("1 pending"));
+    assert!(problem(|facts| say(facts, Books { status: "running".to_owned(), ..of(4) })).contains("running"));
+    let told = problem(|facts| say(facts, Books { hosts: of(2).hosts, ..of(4) }));
+    assert!(told.contains("all hosts together"), "{told}");
+}
+
+#[test]
+fn the_end_is_announced_once_with_the_books_as_they_stay() {
+    let ends = |facts: &mut Facts| facts.ends.take().unwrap_or_default();
+    assert!(problem(|facts| facts.ends = Some(Vec::new())).contains("no event"));
+    let told = problem(|facts| {
+        let mut told = ends(facts);
+        told.push(End { id: "another".to_owned(), ..told[0].clone() });
+        facts.ends = Some(told);
+    });
+    assert!(told.contains("finished 2 times"), "{told}");
+    let told = problem(|facts| {
+        let told = ends(facts).pop().map(|end| End { books: of(3), ..end });
+        facts.ends = Some(told.into_iter().collect());
+    });
+    assert!(told.contains("the event of the end says"), "{told}");
+    // An event has no books of hosts.
+    let mut facts = fair();
+    let told = ends(&mut facts).pop().map(|end| End { books: Books { hosts: Vec::new(), ..of(4) }, ..end });
+    facts.ends = Some(told.into_iter().collect());
+    assert_eq!(problems(&facts), [""; 0]);
+    assert!(problem(|facts| facts.books = None).contains("no books"));
+}
+
+/// How the books of a fair crawl may be short by its first page, which was asked for at 100, after this fault.
+fn may_lack_the_first(kind: Kind, from: u64, to: u64) -> bool {
+    let mut facts = fair();
+    facts.faults.push(fault(kind, None, from, to));
+    let mut books = of(4);
+    (books.counts.admitted, books.counts.done) = (3, 1);
+    books.hosts[0].counts = books.counts;
+    say(&mut facts, books);
+    problems(&facts).is_empty()
+}
+
+#[test]
+fn only_what_redis_was_made_to_forget_may_be_missing_from_the_books() {
+    assert!(may_lack_the_first(Kind::StoreFlushed, 150, 150));
+    assert!(may_lack_the_first(Kind::StoreEmptied, 100, 101));
+    assert!(!may_lack_the_first(Kind::StoreEmptied, 98, 99), "it was asked for after that");
+    assert!(may_lack_the_first(Kind::StoreTruncated, 101, 102));
+    assert!(!may_lack_the_first(Kind::StoreTruncated, 150, 151), "it was taken in long before");
+    assert!(!may_lack_the_first(Kind::StoreKill, 100, 101));
+    assert!(!may_lack_the_first(Kind::BrokerGone, 100, 101));
+}
+
+#[test]
+fn what_redis_forgot_counts_at_most_once() {
+    let mut facts = fair();
+    facts.faults.push(fault(Kind::StoreFlushed, None, 150, 150));
+    say(&mut facts, of(2));
+    assert_eq!(problems(&facts), [""; 0]);
+    say(&mut facts, of(6));
+    assert!(problems(&facts).concat().contains("admitted is 6 and not 0 to 4"));
+}
+
+#[test]
+fn a_page_that_was_put_down_as_poison_may_count_as_that() {
+    let mut facts = fair();
+    letters(&mut facts).push(letter(0, "poison"));
+    facts.asks.splice(0..1, (100..104).map(|at| ask(0, 1, at)));
+    facts.faults.push(fault(Kind::WorkerKill, Some(1), 100, 105));
+    facts.in_hand = 8;
+    assert_eq!(problems(&facts), [""; 0]);
+    let mut books = of(4);
+    (books.counts.done, books.counts.failed) = (1, 3);
+    books.hosts[0].counts = books.counts;
+    books.reasons.insert("failed:parse".to_owned(), 1);
+    say(&mut facts, books);
+    assert_eq!(problems(&facts), [""; 0]);
+}
