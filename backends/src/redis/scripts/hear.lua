@@ -56,6 +56,12 @@ local function hold(record, state)
   record.state, record.since, record.holder = state, now, worker
 end
 
+-- Until when a message waits in a pause. It is a copy, for a server that forgets its record, and then the end of the crawl
+-- waits for it: eight patiences, and longer where more than a thousand would come back each second.
+local function after_a_while()
+  return int(now + math.min(math.max(32 * possession, redis.call('HLEN', KEYS[6])), 3600000))
+end
+
 -- Returns attempts, starts, deadline.
 local function hear(record, is_new, wake)
   if recovers and is_new then
@@ -64,7 +70,7 @@ local function hear(record, is_new, wake)
   elseif status == 'paused' and is_free(record) then
     -- Since the beginning of time without a message, it is found as soon as the pause is over.
     record.state, record.since, record.holder = 'q', 0, '-'
-    return -3, 0, int(now + 3600000)
+    return -3, 0, after_a_while()
   elseif is_free(record) then
     hold(record, 'h')
     if full then
