@@ -28,11 +28,14 @@ impl Pace {
         if delay > self.interval { Self { interval: delay, burst: 1, ..self } } else { self }
     }
 
-    /// How long a slot is good after it was granted to a URL that missed so many before; for ever without a rate.
-    pub fn grace(self, misses: u32) -> Option<Duration> {
+    /// How long a slot is good after it was granted to a URL that missed so many before. Without a rate that is for a second:
+    /// meanwhile the host may have been blocked, or have asked to be left alone.
+    pub fn grace(self, misses: u32) -> Duration {
+        if self.interval.is_zero() {
+            return Duration::from_secs(1);
+        }
         let least = if self.interval < QUANTUM { QUANTUM } else { GRACE };
-        let grace = (self.interval / (2 * TOLERANCE as u32)).max(least * (1 << misses.min(6)));
-        (!self.interval.is_zero()).then_some(grace)
+        (self.interval / (2 * TOLERANCE as u32)).max(least * (1 << misses.min(6)))
     }
 }
 

@@ -15,8 +15,8 @@ use crate::Shared;
 
 /// Leave to ask a host now. Dropped, it frees the place among the requests under way.
 pub(crate) struct Ticket {
-    /// The slot is void after this; without a rate there is no slot.
-    void_after: Option<Instant>,
+    /// The slot is void after this.
+    void_after: Instant,
     visit: Visit,
     has_place: bool,
     is_welcome: bool,
@@ -32,13 +32,13 @@ impl Ticket {
         if has_place {
             shared.places.enter(visit.clone());
         }
-        let void_after = pace.grace(misses).map(|grace| Instant::now() + grace);
+        let void_after = Instant::now() + pace.grace(misses);
         Self { void_after, visit, has_place, is_welcome: false, places: Arc::clone(&shared.places) }
     }
 
     /// Whether its slot has passed unused: then another has to be asked for.
     pub(crate) fn is_void(&self) -> bool {
-        self.void_after.is_some_and(|instant| Instant::now() > instant)
+        Instant::now() > self.void_after
     }
 
     /// The request is over, and the host answered it as it should, or not.

@@ -255,7 +255,7 @@ impl<'a> Fleet<'a> {
         self.books.granted += u64::from(schedule.next != before);
         match slot {
             Slot::Now => {
-                let grace = self.pace.grace(url.misses.into()).unwrap_or(Duration::MAX);
+                let grace = self.pace.grace(url.misses.into());
                 Turn::Now { void_after: self.now.saturating_add(micros(grace)) }
             }
             Slot::Reserved { wait, at } => Turn::At { wait: micros(wait), slot: at },

@@ -406,11 +406,11 @@ proptest! {
 #[test]
 fn who_missed_slots_has_longer_to_use_the_next() {
     let pace = per_second(1);
-    assert_eq!(pace.grace(0), Some(Duration::from_micros(62_500)));
-    assert_eq!(pace.grace(4), Some(Duration::from_millis(240)));
-    assert_eq!(pace.grace(60), Some(Duration::from_millis(960)));
-    assert_eq!(per_second(500).grace(0), Some(QUANTUM));
-    assert_eq!(Pace::UNLIMITED.grace(0), None);
+    assert_eq!(pace.grace(0), Duration::from_micros(62_500));
+    assert_eq!(pace.grace(4), Duration::from_millis(240));
+    assert_eq!(pace.grace(60), Duration::from_millis(960));
+    assert_eq!(per_second(500).grace(0), QUANTUM);
+    assert_eq!(Pace::UNLIMITED.grace(9), Duration::from_secs(1));
 }
 
 #[test]
