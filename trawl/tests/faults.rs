@@ -1,4 +1,4 @@
-//! The fault suite's short form: each kind of fault once, over two crawls that run side by side.
+//! The fault suite's short form: each kind of fault once, over a few crawls that run side by side.
 //!
 //! The long form is `scripts/faults`. Beside it, single faults at one exact moment.
 
@@ -80,6 +80,11 @@ async fn a_crawl_survives_what_can_happen_to_redis_and_to_the_producer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crawl_survives_what_can_happen_to_rabbitmq_and_to_workers() {
     every_url_is_accounted_for(kinds(&[Subject::Broker, Subject::Worker])).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_survives_what_people_order_of_it_and_of_its_host() {
+    every_url_is_accounted_for(kinds(&[Subject::Crawl])).await;
 }
 
 /// A crawl of 200 pages on its servers, and a producer whose list, a named pipe, is still to be written.

@@ -104,6 +104,7 @@ pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64)
         ended,
         in_hand: IN_HAND,
         workers: 1,
+        ..Facts::default()
     };
     let verdict = facts.judge();
     Ok(Outcome { seed, verdict, story: story.lines(), took: start.elapsed(), asks: facts.asks.len() })

@@ -7,9 +7,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::broker::{Broker, QUEUES};
-use super::fleet::{Fleet, Running};
-use super::kind::Kind;
-use super::ledger::Injected;
+use super::fleet::{Fleet, Programs, Running};
+use super::kind::{Kind, Subject};
+use super::ledger::{Injected, SETTLING};
+use super::operator::Operator;
 use super::plan::Step;
 use super::private::{Grounds, LOOK};
 use super::proxy::{Mode, Proxy};
@@ -37,6 +38,8 @@ pub struct Stage {
     pub broker: Broker,
     /// What the fleet takes for RabbitMQ.
     pub broker_proxy: Proxy,
+    /// Who orders what becomes of crawls.
+    pub operator: Operator,
     patience: Duration,
     start: Instant,
 }
@@ -51,7 +54,8 @@ impl Stage {
             tokio::try_join!(Store::start(Arc::clone(grounds)), Broker::start(Arc::clone(grounds)))?;
         let store_proxy = Proxy::start(grounds.store).await?;
         let broker_proxy = Proxy::start(grounds.broker).await?;
-        Ok(Self { store, store_proxy, broker, broker_proxy, patience, start })
+        let operator = Operator::new(start);
+        Ok(Self { store, store_proxy, broker, broker_proxy, operator, patience, start })
     }
 
     /// The settings of every program of the fleet.
@@ -80,13 +84,15 @@ impl Stage {
     /// When a server does not come back, or cannot be told what to do.
     pub async fn inject(&mut self, step: &Step, fleet: &Fleet, story: &Story) -> io::Result<Injected> {
         let from = self.start.elapsed();
-        let victim = match step.kind {
-            Kind::WorkerKill | Kind::WorkerStop | Kind::WorkerTerm | Kind::WorkerTermTwice => {
-                self.hit_worker(step, fleet).await?
-            }
-            Kind::ProducerKill | Kind::ProducerStop => self.hit_producer(step, fleet).await?,
-            _ => {
+        let victim = match step.kind.subject() {
+            Subject::Worker => self.hit_worker(step, fleet).await?,
+            Subject::Producer => self.hit_producer(step, fleet).await?,
+            Subject::Store | Subject::Broker => {
                 self.hit_server(step).await?;
+                None
+            }
+            Subject::Crawl => {
+                self.give_order(step, fleet.programs()).await?;
                 None
             }
         };
@@ -185,14 +191,28 @@ impl Stage {
                 self.broker.delete_queue(QUEUES[(step.pick % QUEUES.len() as u64) as usize]).await?;
             }
             Kind::BrokerGone => self.broker.restart_emptied().await?,
-            Kind::WorkerKill
-            | Kind::WorkerStop
-            | Kind::WorkerTerm
-            | Kind::WorkerTermTwice
-            | Kind::ProducerKill
-            | Kind::ProducerStop => {}
+            // Of other subjects.
+            _ => {}
         }
         Ok(())
+    }
+
+    async fn give_order(&mut self, step: &Step, programs: &Programs) -> io::Result<()> {
+        // In the first moment what has begun is still asked for.
+        let time = SETTLING + self.while_of(step);
+        match step.kind {
+            Kind::HostBlocked => self.operator.block(programs, time).await,
+            Kind::LettersReplayed => self.operator.replay(programs).await,
+            Kind::OtherCancelled => self.operator.cancel(programs).await,
+            kind => {
+                self.operator.pause(programs).await?;
+                if kind == Kind::CrawlPausedEmptied {
+                    self.store.restart_emptied().await?;
+                }
+                sleep(time).await;
+                self.operator.resume(programs).await
+            }
+        }
     }
 }
 

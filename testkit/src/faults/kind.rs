@@ -53,6 +53,16 @@ pub enum Kind {
     BrokerDeleted,
     /// `kill -9` of RabbitMQ, and a restart with an empty disk.
     BrokerGone,
+    /// The crawl is paused for a while.
+    CrawlPaused,
+    /// The crawl is paused, Redis is emptied meanwhile, and the crawl goes on.
+    CrawlPausedEmptied,
+    /// The host is blocked for a while; then what was skipped is sent again.
+    HostBlocked,
+    /// Every dead letter is sent again.
+    LettersReplayed,
+    /// A second crawl runs beside, and is cancelled.
+    OtherCancelled,
 }
 
 /// What a fault is done to.
@@ -66,11 +76,13 @@ pub enum Subject {
     Store,
     /// RabbitMQ.
     Broker,
+    /// A crawl, by order.
+    Crawl,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 27] = [
         Self::WorkerKill,
         Self::WorkerStop,
         Self::WorkerTerm,
@@ -93,6 +105,11 @@ impl Kind {
         Self::BrokerPurged,
         Self::BrokerDeleted,
         Self::BrokerGone,
+        Self::CrawlPaused,
+        Self::CrawlPausedEmptied,
+        Self::HostBlocked,
+        Self::LettersReplayed,
+        Self::OtherCancelled,
     ];
 
     /// The name in the table and on the command line.
@@ -120,6 +137,11 @@ impl Kind {
             Self::BrokerPurged => "rabbitmq-purged",
             Self::BrokerDeleted => "rabbitmq-deleted",
             Self::BrokerGone => "rabbitmq-gone",
+            Self::CrawlPaused => "crawl-paused",
+            Self::CrawlPausedEmptied => "crawl-paused-redis-emptied",
+            Self::HostBlocked => "host-blocked",
+            Self::LettersReplayed => "letters-replayed",
+            Self::OtherCancelled => "other-crawl-cancelled",
         }
     }
 
@@ -144,6 +166,11 @@ impl Kind {
             | Self::BrokerPurged
             | Self::BrokerDeleted
             | Self::BrokerGone => Subject::Broker,
+            Self::CrawlPaused
+            | Self::CrawlPausedEmptied
+            | Self::HostBlocked
+            | Self::LettersReplayed
+            | Self::OtherCancelled => Subject::Crawl,
         }
     }
 
@@ -176,7 +203,7 @@ impl Kind {
 
     /// Whether Redis forgets everything, so that what was finished may be fetched again.
     pub fn empties_store(self) -> bool {
-        matches!(self, Self::StoreFlushed | Self::StoreEmptied)
+        matches!(self, Self::StoreFlushed | Self::StoreEmptied | Self::CrawlPausedEmptied)
     }
 }
 

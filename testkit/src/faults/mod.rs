@@ -8,6 +8,7 @@
 //! - [`store`] and [`broker`] are the servers, at fixed addresses; a [`proxy`] stands before each.
 //! - [`fleet`] runs the processes: a worker that ends is replaced, as compose would, and a producer that fails is run
 //!   again with the same crawl, as cron would.
+//! - [`operator`] is who pauses crawls, blocks hosts, sends dead letters again and cancels a crawl that runs beside.
 //! - [`scene`] is a crawl on all of that, [`inject`] carries a fault out, [`run`] takes a crawl through many.
 //! - [`ledger`] judges, by the site's log, the files of items, what came out of `failed_urls` and `events` ([`letters`]),
 //!   and what `trawl status` says at the end.
@@ -22,6 +23,8 @@
 //! 4. The crawl ends, once, and no page is asked for after its end.
 //! 5. Its books count every page, each by its right end, and the event of the end says the same. They may lack only what
 //!    Redis was made to forget and nobody asked for again.
+//! 6. No page is asked for while the crawl is paused or the host blocked, and none of a crawl that was cancelled. Each
+//!    letter that is sent again is a fetch, unless Redis has forgotten the order.
 //!
 //! Either server may lose everything, not both at once, and Redis not while a worker dies. So before a fault that must
 //! not meet an earlier one the plan gives the fleet twice its `recovery.patience` to mend that; and where the other
@@ -40,6 +43,7 @@ pub mod inject;
 pub mod kind;
 pub mod ledger;
 pub mod letters;
+pub mod operator;
 pub mod plan;
 pub mod private;
 pub mod proxy;

@@ -130,7 +130,10 @@ impl Scene {
         self.web.pace(usize::MAX);
         let ended = self.end().await;
         // The end is announced after all is settled: no item may come later, but letters may be on their way.
-        let items = items(&self.options.folder)?;
+        let operator = &self.stage.operator;
+        let problems = operator.problems(self.fleet.programs()).await?;
+        let mut items = items(&self.options.folder)?;
+        items.retain(|item| !operator.is_beside(&item.url));
         let pages = self.web.pages().to_vec();
         let facts = Facts {
             pages,
@@ -140,12 +143,15 @@ impl Scene {
             ends: None,
             books: None,
             faults,
+            quiet: operator.quiet.clone(),
+            replays: operator.replays.clone(),
             ended,
             in_hand: CONCURRENCY + PREFETCH,
             workers: self.options.workers,
         };
         let asks = facts.asks.len();
-        let verdict = self.judge(facts).await;
+        let mut verdict = self.judge(facts).await;
+        verdict.problems.extend(problems);
         let (seed, took) = (self.options.seed, self.start.elapsed());
         Ok(Outcome { seed, verdict, story: self.story.lines(), took, asks })
     }
@@ -168,8 +174,10 @@ impl Scene {
     async fn judge(&self, mut facts: Facts) -> Verdict {
         let deadline = Instant::now() + DELIVERY;
         loop {
+            let mut letters = self.letters.letters();
+            letters.retain(|letter| !self.stage.operator.is_beside(&letter.url));
+            facts.letters = Some(letters);
             facts.books = self.fleet.programs().books(CRAWL).await;
-            facts.letters = Some(self.letters.letters());
             facts.ends = Some(self.letters.ends().into_iter().filter(|end| end.crawl == CRAWL).collect());
             let verdict = facts.judge();
             if verdict.problems.is_empty() || Instant::now() > deadline {

@@ -70,6 +70,26 @@ pub struct Injected {
     pub to: Duration,
 }
 
+/// A spell in which no page may be asked for. Times are since the start of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quiet {
+    /// What the crawl or its host was.
+    pub why: &'static str,
+    /// When that had been confirmed.
+    pub from: Duration,
+    /// When it was lifted.
+    pub to: Duration,
+}
+
+/// A dead letter that was sent again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replay {
+    /// The page.
+    pub url: String,
+    /// When that was ordered, since the start of the run.
+    pub at: Duration,
+}
+
 /// All that is known of a run from the outside.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
@@ -87,6 +107,10 @@ pub struct Facts {
     pub books: Option<Books>,
     /// What was done to the fleet, in order.
     pub faults: Vec<Injected>,
+    /// When nothing might be asked for.
+    pub quiet: Vec<Quiet>,
+    /// Which letters were sent again.
+    pub replays: Vec<Replay>,
     /// When the crawl was seen to have ended.
     pub ended: Option<Duration>,
     /// How many URLs one worker can have in hand.

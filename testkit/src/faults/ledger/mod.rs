@@ -3,6 +3,7 @@
 
 mod books;
 mod facts;
+mod orders;
 #[cfg(test)]
 mod tests;
 
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 pub use books::Books;
-pub use facts::{Ask, End, Facts, Injected, ItemLine, Letter, Page};
+pub use facts::{Ask, End, Facts, Injected, ItemLine, Letter, Page, Quiet, Replay};
 
 use super::kind::{Kind, Subject};
 use super::web::{Fate, HELD_BACK};
@@ -18,7 +19,7 @@ use super::web::{Fate, HELD_BACK};
 /// How often a page that always fails is tried: once, and `retry.max` times again.
 const TRIES: usize = 4;
 /// From a page's answer to its settlement, in a worker that nothing hinders, on a busy machine.
-const SETTLING: Duration = Duration::from_secs(1);
+pub(super) const SETTLING: Duration = Duration::from_secs(1);
 /// A worker that a fault hindered tries again after as long as that lasted, but no longer than this.
 const TRYING_AGAIN: Duration = Duration::from_secs(10);
 /// A page that was begun so often and never settled is put down as poison.
@@ -54,6 +55,7 @@ impl Facts {
             verdict.row(Some(fault.kind)).times += 1;
         }
         self.judge_the_end(&mut verdict);
+        self.judge_orders(&mut verdict);
         let accounts = self.accounts(&mut verdict);
         // Fetches that each fault caused a second time.
         let mut again = vec![0; self.faults.len()];
@@ -207,6 +209,8 @@ impl Facts {
         match fault.kind.subject() {
             _ if fault.kind.forgets() => usize::MAX,
             Subject::Producer => 0,
+            // Pages that fail are many, and each has its tries again.
+            Subject::Crawl => usize::MAX,
             Subject::Worker => self.in_hand,
             Subject::Store | Subject::Broker => self.in_hand * self.workers,
         }
@@ -233,9 +237,10 @@ impl Facts {
             let mine = fault.victim == Some(ask.who);
             let pause = fault.to.saturating_sub(fault.from).min(TRYING_AGAIN);
             let hit = match fault.kind.subject() {
-                Subject::Producer => false,
-                Subject::Worker => mine && ask.asked <= fault.to && fault.from <= settled,
                 _ if fault.kind.empties_store() => ask.asked <= fault.to,
+                Subject::Producer => false,
+                Subject::Crawl => ask.asked <= fault.to && self.begins_anew(ask, fault),
+                Subject::Worker => mine && ask.asked <= fault.to && fault.from <= settled,
                 Subject::Store | Subject::Broker => {
                     // What is asked for while the worker still waits to try again is settled after that.
                     ask.asked <= fault.to + pause + SETTLING

@@ -41,10 +41,10 @@ fn fair() -> Facts {
         letters: Some(vec![letter(1, "final"), letter(3, "retries")]),
         ends: Some(vec![End { id: "end".to_owned(), crawl: "crawl".to_owned(), books: books.clone() }]),
         books: Some(books),
-        faults: Vec::new(),
         ended: Some(seconds(200)),
         in_hand: 1,
         workers: 2,
+        ..Facts::default()
     }
 }
 
@@ -185,4 +185,44 @@ fn a_stall_is_the_longest_silence_before_the_next_fault() {
     let rows = facts.judge().rows;
     assert_eq!(rows[&Some(Kind::StoreKill)].stall, seconds(10));
     assert_eq!(rows[&Some(Kind::BrokerKill)].stall, seconds(93), "until the crawl's end");
+}
+
+#[test]
+fn no_page_is_asked_for_while_a_crawl_is_held() {
+    let quiet = |from, to| Quiet { why: "paused", from: seconds(from), to: seconds(to) };
+    let told = problem(|facts| facts.quiet.push(quiet(98, 101)));
+    assert!(told.contains("1 pages were asked for while paused from 98.0 s"), "{told}");
+    let mut facts = fair();
+    facts.quiet.extend([quiet(90, 100), quiet(107, 120)]);
+    assert_eq!(problems(&facts), [""; 0], "until it goes on, and what had begun when it was told");
+}
+
+#[test]
+fn a_letter_that_is_sent_again_is_fetched_unless_redis_forgot_the_order() {
+    let replayed = |kind| {
+        let mut facts = fair();
+        facts.replays.push(Replay { url: url(1), at: seconds(110) });
+        facts.faults.push(fault(kind, None, 110, 111));
+        facts
+    };
+    let told = problems(&replayed(Kind::LettersReplayed)).concat();
+    assert!(told.contains("http://site/1: sent again at 110.0 s, and not asked for"), "{told}");
+    assert_eq!(problems(&replayed(Kind::StoreTruncated)), [""; 0]);
+    let mut facts = replayed(Kind::LettersReplayed);
+    facts.asks.push(ask(1, 1, 112));
+    let verdict = facts.judge();
+    assert_eq!(verdict.problems, [""; 0]);
+    assert_eq!(verdict.rows[&Some(Kind::LettersReplayed)].again, 1);
+    facts.asks.push(ask(1, 1, 113));
+    assert_eq!(problems(&facts).len(), 1, "once is enough");
+}
+
+#[test]
+fn a_page_that_was_skipped_between_two_tries_has_all_its_tries_again() {
+    let mut facts = fair();
+    facts.asks.push(ask(3, 1, 120));
+    facts.faults.push(fault(Kind::HostBlocked, None, 105, 110));
+    assert_eq!(problems(&facts), [""; 0]);
+    facts.asks.push(ask(1, 1, 120));
+    assert_eq!(problems(&facts).len(), 1, "a page with one try was not skipped after it");
 }

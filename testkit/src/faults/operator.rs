@@ -1,0 +1,168 @@
+//! What people order of crawls, hosts and dead letters while a fleet works, and what must follow from it.
+
+use std::io;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::fleet::{CRAWL, Programs};
+use super::ledger::{Quiet, Replay, SETTLING};
+use super::private::{LOOK, output};
+use super::web::Web;
+
+/// The host of every site here.
+const HOST: &str = "127.0.0.1";
+/// An order that a server's absence keeps from being carried out is given again for so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Who had leave to ask a host before it was blocked has it for so long.
+const HAD_LEAVE: Duration = Duration::from_secs(1);
+/// Pages of a crawl that is to be cancelled.
+const PAGES: usize = 40;
+/// So many of them have been asked for then.
+const BEGUN: usize = 8;
+
+/// Gives orders, and remembers them.
+pub struct Operator {
+    start: Instant,
+    /// Spells in which no page of the crawl may be asked for.
+    pub quiet: Vec<Quiet>,
+    /// Pages that were sent again.
+    pub replays: Vec<Replay>,
+    /// Crawls that ran beside, and were cancelled.
+    pub cancelled: Vec<Cancelled>,
+}
+
+/// A crawl that ran beside, with a site of its own.
+pub struct Cancelled {
+    id: String,
+    web: Web,
+    /// When its cancellation had been confirmed.
+    at: Duration,
+}
+
+impl Operator {
+    /// Has ordered nothing yet. Times are since `start`.
+    pub fn new(start: Instant) -> Self {
+        Self { start, quiet: Vec::new(), replays: Vec::new(), cancelled: Vec::new() }
+    }
+
+    /// Pauses the crawl.
+    pub async fn pause(&mut self, programs: &Programs) -> io::Result<()> {
+        order(programs, &["pause", CRAWL]).await?;
+        self.begin_quiet("paused", Duration::ZERO);
+        Ok(())
+    }
+
+    /// Lets it go on.
+    pub async fn resume(&mut self, programs: &Programs) -> io::Result<()> {
+        self.end_quiet();
+        order(programs, &["resume", CRAWL]).await.map(drop)
+    }
+
+    /// Blocks the host of all pages for so long; then sends again what was skipped.
+    pub async fn block(&mut self, programs: &Programs, time: Duration) -> io::Result<()> {
+        order(programs, &["hosts", "block", HOST]).await?;
+        self.begin_quiet("blocked", HAD_LEAVE);
+        sleep(HAD_LEAVE + time).await;
+        self.end_quiet();
+        order(programs, &["hosts", "unblock", HOST]).await?;
+        let skipped = ["--crawl", CRAWL, "--reason", "blocked"];
+        loop {
+            // What was told of the block just before it was lifted is skipped a moment after.
+            sleep(SETTLING).await;
+            order(programs, &[&["dlq", "replay"], &skipped[..]].concat()).await?;
+            if order(programs, &[&["dlq", "list", "--json"], &skipped[..]].concat()).await?.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Sends every dead letter of the crawl again.
+    pub async fn replay(&mut self, programs: &Programs) -> io::Result<()> {
+        let listed = order(programs, &["dlq", "list", "--json", "--crawl", CRAWL]).await?;
+        let letters = listed.lines().map(|line| Ok(serde_json::from_str::<Value>(line)?["url"].clone()));
+        let urls: io::Result<Vec<Value>> = letters.collect();
+        let urls: Vec<String> = urls?.iter().filter_map(|url| url.as_str().map(str::to_owned)).collect();
+        if urls.is_empty() {
+            return Ok(());
+        }
+        let at = self.start.elapsed();
+        self.replays.extend(urls.iter().map(|url| Replay { url: url.clone(), at }));
+        let words = ["dlq", "replay", "--crawl", CRAWL].into_iter().chain(urls.iter().map(String::as_str));
+        order(programs, &words.collect::<Vec<_>>()).await.map(drop)
+    }
+
+    /// Begins a crawl beside, and cancels it half-way.
+    pub async fn cancel(&mut self, programs: &Programs) -> io::Result<()> {
+        let id = format!("beside-{}", self.cancelled.len() + 1);
+        let web = Web::serve(PAGES, 0, self.start).await?;
+        web.pace(BEGUN);
+        let list = programs.folder.join(format!("{id}.txt"));
+        let pages: String = web.pages().iter().map(|page| format!("{}\n", page.url)).collect();
+        std::fs::write(&list, pages)?;
+        let list = list.to_string_lossy();
+        order(programs, &["producer", &list, "--spider", "beside", "--no-file", "--crawl", &id]).await?;
+        let mut progress = web.progress();
+        let begun = timeout(PATIENCE, progress.wait_for(|now| now.pages >= BEGUN)).await;
+        drop(begun?.map_err(io::Error::other)?);
+        order(programs, &["cancel", &id]).await?;
+        self.cancelled.push(Cancelled { id, web, at: self.start.elapsed() });
+        Ok(())
+    }
+
+    /// Whether this is a page of a crawl that was cancelled.
+    pub fn is_beside(&self, url: &str) -> bool {
+        self.cancelled.iter().any(|crawl| url.starts_with(&crawl.web.origin))
+    }
+
+    /// What is wrong with the crawls that were cancelled.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn problems(&self, programs: &Programs) -> io::Result<Vec<String>> {
+        let mut problems = Vec::new();
+        let listed = order(programs, &["status", "--json"]).await?;
+        for crawl in &self.cancelled {
+            problems.extend(crawl.problem(&listed));
+        }
+        Ok(problems)
+    }
+
+    fn begin_quiet(&mut self, why: &'static str, after: Duration) {
+        let from = self.start.elapsed() + after;
+        self.quiet.push(Quiet { why, from, to: from });
+    }
+
+    fn end_quiet(&mut self) {
+        if let Some(quiet) = self.quiet.last_mut() {
+            quiet.to = self.start.elapsed();
+        }
+    }
+}
+
+impl Cancelled {
+    fn problem(&self, listed: &str) -> Option<String> {
+        let late = self.web.log().iter().filter(|ask| ask.asked > self.at + SETTLING).count();
+        let id = &self.id;
+        if late > 0 {
+            return Some(format!("{late} pages of {id} were asked for after it was cancelled"));
+        }
+        // A server that was emptied need not know it any more.
+        let mut books = listed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let books = books.find(|books| books["crawl"] == id.as_str())?;
+        let stays = books["status"] == "cancelled" && books["pending"] == 0;
+        (!stays).then(|| format!("{id} was cancelled, and is {books}"))
+    }
+}
+
+/// Gives an order until it is carried out; what was said of it.
+async fn order(programs: &Programs, words: &[&str]) -> io::Result<String> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match timeout_at(deadline, output(programs.command(words.iter().copied()))).await? {
+            Err(_) => sleep(LOOK).await,
+            told => return told,
+        }
+    }
+}
