@@ -7,10 +7,12 @@ mod support;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 use redis::aio::MultiplexedConnection;
 use serde_json::Value;
 use support::{Fleet, LIMIT, ends_well};
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
@@ -187,6 +189,24 @@ async fn a_crawl_that_was_forgotten_while_its_last_pages_were_fetched_ends() {
     site.answer_all();
     let books = end(&fleet).await;
     assert_eq!((&books["status"], &books["done"]), (&"finished".into(), &4.into()), "{books}");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_crawl_that_was_forgotten_when_all_its_pages_were_done_ends_although_nobody_speaks_of_it() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(3).await;
+    let mut producer = fleet.producer("-").stdin(Stdio::piped()).spawn().unwrap();
+    // It stays open: there may be more to come.
+    let mut input = producer.stdin.take().unwrap();
+    let list: String = (0..3).map(|number| site.page(number) + "\n").collect();
+    input.write_all(list.as_bytes()).await.unwrap();
+    let worker = fleet.worker(&[]);
+    timeout(LIMIT, async { while books(&fleet).await["done"] != 3 {} }).await.expect("all is fetched");
+    producer.kill().await.unwrap();
+    empty(&fleet).await;
+    assert_eq!(end(&fleet).await["status"], "finished");
+    assert_eq!(pages_asked(&site), 3);
     ends_well(worker).await;
 }
 

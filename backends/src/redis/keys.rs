@@ -15,7 +15,8 @@ pub(super) const HOSTS: &str = "hosts";
 /// The lease of the one process that sweeps.
 pub(super) const SWEEPER: &str = "sweeper";
 /// Hash: line -> when the last probe was sent that came back through it, in ms; `gap:<line>` -> likewise of the last one
-/// that came back without the one before it; `sent` -> when the last one left; `place` -> where the sweep has come to.
+/// that came back without the one before it; `sent` -> when the last one left; `place` -> where the sweep has come to;
+/// `log` -> how far what was ordered has been taken in from the log.
 pub(super) const TIDES: &str = "tides";
 
 fn seen_name(spider: &SpiderName) -> String {

@@ -74,9 +74,10 @@ impl RedisFrontier {
     }
 
     /// 1. Takes the lease of the one process that sweeps; without it there is no round.
-    /// 2. Sends a probe, if it is time.
-    /// 3. Ends what can end, and has it announced.
-    /// 4. Goes on with `round`, or begins one where the last has come to; forgets crawls that are long over.
+    /// 2. Learns what was ordered from the log, in a store that is new or was emptied.
+    /// 3. Sends a probe, if it is time.
+    /// 4. Ends what can end, and has it announced.
+    /// 5. Goes on with `round`, or begins one where the last has come to; forgets crawls that are long over.
     pub(super) async fn look(
         &self,
         worker: &WorkerId,
@@ -87,6 +88,7 @@ impl RedisFrontier {
             return Ok(None);
         }
         let known: HashMap<String, String> = self.query(redis::cmd("HGETALL").arg(keys::TIDES)).await?;
+        self.remember(&known).await?;
         let now = self.now().await?;
         let tides = self.probe(&known, now, sweep).await?;
         let crawls = self.standings().await?;

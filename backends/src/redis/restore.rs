@@ -1,5 +1,6 @@
 //! Crawls that the store does not know: new ones, and those that it has forgotten.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
@@ -8,11 +9,14 @@ use trawl_common::crawl::CrawlState;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
 
-use super::keys::CrawlKeys;
+use super::keys::{self, CrawlKeys};
 use super::opening::limits;
 use super::{RedisFrontier, RedisHosts};
 use crate::control_log::{Logged, LoggedCrawl, Record};
 use crate::rabbitmq::ControlLog;
+
+/// The field of the tides that counts how far the log was taken in: 1 while it is, more when it has been.
+const LOG: &str = "log";
 
 /// Whether a crawl that the store does not know was ever opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +63,7 @@ impl RedisFrontier {
     pub(super) async fn create(&self, crawl: &CrawlRef, terms: Terms, past: Past) -> Result<()> {
         let logged = match past {
             Past::None => None,
-            Past::Possible | Past::Certain => self.recover(crawl).await?.crawls.remove(crawl),
+            Past::Possible | Past::Certain => self.recover(Some(crawl)).await?.crawls.remove(crawl),
         };
         if let Some(LoggedCrawl { terms: before, .. }) = logged {
             let terms = Terms { recrawl: before.recrawl, ..terms };
@@ -75,7 +79,7 @@ impl RedisFrontier {
     /// Makes a crawl that is not known, but of which a message or a worker knows: as the log has it, and if that does not know
     /// it either, as one without limits that runs.
     pub(super) async fn restore(&self, crawl: &CrawlRef) -> Result<()> {
-        if self.recover(crawl).await?.crawls.contains_key(crawl) {
+        if self.recover(Some(crawl)).await?.crawls.contains_key(crawl) {
             return Ok(());
         }
         let under_way = if crawl.is_adhoc() { UnderWay::Nothing } else { UnderWay::Perhaps };
@@ -86,9 +90,22 @@ impl RedisFrontier {
         Ok(())
     }
 
+    /// Takes in what the log says, if this store never did: it is new, or was emptied. Those who meet a crawl see to that too, but
+    /// nobody speaks any more of one whose last URL had ended. `known` is what the tides say.
+    pub(super) async fn remember(&self, known: &HashMap<String, String>) -> Result<()> {
+        let is_past = |count: &String| count.parse::<u64>().is_ok_and(|count| count > 1);
+        if self.second_home.is_none() || known.get(LOG).is_some_and(is_past) {
+            return Ok(());
+        }
+        let () = self.query(redis::cmd("HSET").arg(keys::TIDES).arg(LOG).arg(1)).await?;
+        self.recover(None).await?;
+        // In a store that was emptied meanwhile this is one, and it is taken in once more.
+        self.query(redis::cmd("HINCRBY").arg(keys::TIDES).arg(LOG).arg(1)).await
+    }
+
     /// Reads the log, and makes anew all of it that the store has forgotten: `crawl`, the others that are not over, and
     /// blocks of hosts. Returns what the log says.
-    async fn recover(&self, crawl: &CrawlRef) -> Result<Logged> {
+    async fn recover(&self, crawl: Option<&CrawlRef>) -> Result<Logged> {
         let Some(SecondHome { log, hosts, reading }) = &self.second_home else {
             return Ok(Logged::default());
         };
@@ -99,7 +116,7 @@ impl RedisFrontier {
             hosts.block_in_store(host).await?;
         }
         for (known, state) in &logged.crawls {
-            if (known == crawl || !state.status.is_over())
+            if (Some(known) == crawl || !state.status.is_over())
                 && self.make(known, *state, "unknown", UnderWay::Perhaps).await?
             {
                 info!(crawl = %known.id, status = %state.status, "the store had forgotten a crawl: it is restored");
