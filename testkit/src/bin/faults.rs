@@ -20,6 +20,9 @@ struct Args {
     /// The program under test
     #[arg(long, value_name = "FILE", default_value = "target/release/trawl")]
     trawl: PathBuf,
+    /// Another build of it, which every second worker runs
+    #[arg(long, value_name = "FILE")]
+    old: Option<PathBuf>,
     /// Pages of the site
     #[arg(long, value_name = "N", default_value_t = 50_000)]
     urls: usize,
@@ -81,6 +84,7 @@ impl Args {
         let folder = TempDir::with_prefix("trawl-faults-")?;
         let options = Options {
             trawl: self.trawl.canonicalize()?,
+            old: self.old.as_ref().map(|old| old.canonicalize()).transpose()?,
             folder: folder.path().to_owned(),
             pages: self.urls,
             faults: self.faults,

@@ -77,7 +77,8 @@ impl Rig {
             ("TRAWL__QUEUES__BULK__TTL".to_owned(), "6h".to_owned()),
         ];
         env.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let programs = Programs { trawl: trawl.canonicalize()?, folder: folder.path().to_owned(), env };
+        let (trawl, folder_path) = (trawl.canonicalize()?, folder.path().to_owned());
+        let programs = Programs { trawl, folder: folder_path, env, clock: None, old: None };
         let fleet = Fleet::start(programs, workers, Story::new(Instant::now(), false))?;
         Ok(Self { fleet, folder, _broker: broker })
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::{Client, Method};
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -71,14 +72,26 @@ impl Broker {
     /// Throws away what waits in each of [`QUEUES`].
     pub async fn purge(&self) -> io::Result<()> {
         for queue in QUEUES {
-            self.delete(&format!("queues/%2F/{queue}/contents")).await?;
+            self.order(Method::DELETE, &format!("queues/%2F/{queue}/contents"), "").await?;
         }
         Ok(())
     }
 
     /// Deletes one of [`QUEUES`].
     pub async fn delete_queue(&self, queue: &str) -> io::Result<()> {
-        self.delete(&format!("queues/%2F/{queue}")).await
+        self.order(Method::DELETE, &format!("queues/%2F/{queue}"), "").await
+    }
+
+    /// Gives up what came back more often than this; `None`: as its queues were declared.
+    pub async fn limit_deliveries(&self, most: Option<u32>) -> io::Result<()> {
+        const POLICY: &str = "policies/%2F/fault-suite";
+        match most {
+            None => self.order(Method::DELETE, POLICY, "").await,
+            Some(most) => {
+                let policy = json!({ "pattern": ".*", "apply-to": "queues", "definition": { "delivery-limit": most } });
+                self.order(Method::PUT, POLICY, &policy.to_string()).await
+            }
+        }
     }
 
     /// Raises or clears the memory alarm.
@@ -93,11 +106,12 @@ impl Broker {
         self.server.signal(signal).await
     }
 
-    async fn delete(&self, path: &str) -> io::Result<()> {
+    /// Calls the management API.
+    async fn order(&self, method: Method, path: &str, body: &str) -> io::Result<()> {
         let url = format!("http://{}/api/{path}", self.grounds.management);
         let call = || async {
-            let request = self.client.request(Method::DELETE, &url).basic_auth("guest", Some("guest"));
-            let answer = request.send().await.map_err(io::Error::other)?;
+            let request = self.client.request(method.clone(), &url).basic_auth("guest", Some("guest"));
+            let answer = request.body(body.to_owned()).send().await.map_err(io::Error::other)?;
             // What is not there is as good as deleted.
             let done = answer.status().is_success() || answer.status().as_u16() == 404;
             if done { Ok(()) } else { Err(io::Error::other(format!("{url}: {}", answer.status()))) }

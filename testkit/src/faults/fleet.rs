@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use super::clock::Clock;
 use super::ledger::{Books, ItemLine};
 use super::signal::{Signal, send};
 use super::story::Story;
@@ -33,6 +34,10 @@ pub struct Programs {
     pub folder: PathBuf,
     /// Their whole environment.
     pub env: Vec<(String, String)>,
+    /// The clock of the first worker's machine, if it is to be set.
+    pub clock: Option<Clock>,
+    /// Another build of `trawl`, which every second worker runs.
+    pub old: Option<PathBuf>,
 }
 
 impl Programs {
@@ -49,6 +54,19 @@ impl Programs {
     pub async fn books(&self, crawl: &str) -> Option<Books> {
         let status = self.command(["status", crawl, "--json"]).output().await.ok()?;
         serde_json::from_slice(&status.stdout).ok()
+    }
+
+    /// The worker of this place.
+    fn worker(&self, place: usize) -> Command {
+        let mut programs = self.clone();
+        if let Some(old) = self.old.clone().filter(|_| place % 2 == 1) {
+            programs.trawl = old;
+        }
+        let mut command = programs.command(["worker"]);
+        if let Some(clock) = self.clock.as_ref().filter(|_| place == 0) {
+            command.envs(clock.env());
+        }
+        command
     }
 
     /// Starts a command whose output goes to `logs/<name>.log`.
@@ -140,9 +158,14 @@ impl Fleet {
         Seat { programs, story, places: Arc::clone(places), place }
     }
 
+    /// Every worker that runs.
+    pub fn workers(&self) -> Vec<Running> {
+        self.workers.lock().iter().flatten().copied().collect()
+    }
+
     /// One of the workers that run.
     pub fn worker(&self, pick: u64) -> Option<Running> {
-        let running: Vec<Running> = self.workers.lock().iter().flatten().copied().collect();
+        let running = self.workers();
         let index = (pick % running.len().max(1) as u64) as usize;
         running.get(index).copied()
     }
@@ -155,6 +178,14 @@ impl Fleet {
     /// Whether a run of the producer has read all.
     pub fn has_produced(&self) -> bool {
         !*self.producing.borrow()
+    }
+
+    /// Sets the clock of the first worker's machine, to less than a minute off.
+    ///
+    /// # Errors
+    /// When its file cannot be written.
+    pub fn set_clock(&self, pick: u64) -> io::Result<()> {
+        self.programs.clock.as_ref().map_or(Ok(()), |clock| clock.set(pick))
     }
 
     /// Runs the producer once more, as cron would.
@@ -190,7 +221,7 @@ async fn work(seat: Seat, numbers: Arc<AtomicUsize>) {
     loop {
         let number = numbers.fetch_add(1, Ordering::Relaxed);
         let name = format!("worker-{number}");
-        let mut command = seat.programs.command(["worker"]);
+        let mut command = seat.programs.worker(seat.place);
         command.env("TRAWL__FETCH__USER_AGENT", &name);
         let ended = seat.keep(command, &name, number).await;
         seat.story.tell(format!("{name} ended: {ended}"));

@@ -14,14 +14,22 @@ use super::operator::Operator;
 use super::plan::Step;
 use super::private::{Grounds, LOOK};
 use super::proxy::{Mode, Proxy};
+use super::replies::ReplyLoser;
 use super::signal::Signal;
 use super::store::Store;
 use super::story::Story;
 
 /// A second signal comes so soon after the first.
 const IMPATIENCE: Duration = Duration::from_millis(100);
+/// A worker that ended is back by then, and has taken messages.
+const WORKER_STARTS: Duration = Duration::from_millis(1500);
+/// A reply that is to be lost comes by then.
+const REPLIES_COME: Duration = Duration::from_secs(5);
 /// A producer that is to be hit must have begun by then.
 const PRODUCER_STARTS: Duration = Duration::from_secs(3);
+
+/// One of so many replies is lost.
+const REPLIES: u64 = 100;
 
 /// Pages that a worker fetches at once.
 pub const CONCURRENCY: usize = 8;
@@ -34,6 +42,8 @@ pub struct Stage {
     pub store: Store,
     /// What the fleet takes for Redis.
     pub store_proxy: Proxy,
+    /// Between that and Redis.
+    replies: ReplyLoser,
     /// RabbitMQ.
     pub broker: Broker,
     /// What the fleet takes for RabbitMQ.
@@ -52,10 +62,11 @@ impl Stage {
     pub async fn set_up(grounds: &Arc<Grounds>, patience: Duration, start: Instant) -> io::Result<Self> {
         let (store, broker) =
             tokio::try_join!(Store::start(Arc::clone(grounds)), Broker::start(Arc::clone(grounds)))?;
-        let store_proxy = Proxy::start(grounds.store).await?;
+        let replies = ReplyLoser::start(grounds.store).await?;
+        let store_proxy = Proxy::start(replies.address).await?;
         let broker_proxy = Proxy::start(grounds.broker).await?;
         let operator = Operator::new(start);
-        Ok(Self { store, store_proxy, broker, broker_proxy, operator, patience, start })
+        Ok(Self { store, store_proxy, replies, broker, broker_proxy, operator, patience, start })
     }
 
     /// The settings of every program of the fleet.
@@ -88,7 +99,7 @@ impl Stage {
             Subject::Worker => self.hit_worker(step, fleet).await?,
             Subject::Producer => self.hit_producer(step, fleet).await?,
             Subject::Store | Subject::Broker => {
-                self.hit_server(step).await?;
+                self.hit_server(step, fleet).await?;
                 None
             }
             Subject::Crawl => {
@@ -115,6 +126,14 @@ impl Stage {
     async fn hit_worker(&self, step: &Step, fleet: &Fleet) -> io::Result<Option<Running>> {
         let Some(worker) = fleet.worker(step.pick) else { return Ok(None) };
         match step.kind {
+            Kind::WorkerKillFlushed => {
+                worker.signal(Signal::Kill).await?;
+                self.store.flush().await?;
+            }
+            Kind::WorkerClock => {
+                fleet.set_clock(step.pick)?;
+                return Ok(None);
+            }
             Kind::WorkerStop => {
                 worker.signal(Signal::Stop).await?;
                 sleep(self.long()).await;
@@ -155,9 +174,18 @@ impl Stage {
         Ok(Some(producer))
     }
 
-    async fn hit_server(&mut self, step: &Step) -> io::Result<()> {
+    async fn hit_server(&mut self, step: &Step, fleet: &Fleet) -> io::Result<()> {
         match step.kind {
             Kind::StoreCut => self.store_proxy.cut(),
+            Kind::StoreReplyLost => {
+                let number = 1 + step.pick % REPLIES;
+                self.replies.lose(number);
+                let coming = Instant::now() + REPLIES_COME;
+                while self.replies.passed() < number && Instant::now() < coming {
+                    sleep(LOOK).await;
+                }
+                self.replies.lose(0);
+            }
             Kind::StoreSilent => silence(&self.store_proxy, step, self.while_of(step)).await,
             Kind::StoreStop => {
                 self.store.signal(Signal::Stop).await?;
@@ -190,6 +218,16 @@ impl Stage {
             Kind::BrokerDeleted => {
                 self.broker.delete_queue(QUEUES[(step.pick % QUEUES.len() as u64) as usize]).await?;
             }
+            Kind::BrokerLimit => {
+                self.broker.limit_deliveries(Some(1)).await?;
+                for _ in 0..2 {
+                    for worker in fleet.workers() {
+                        worker.signal(Signal::Kill).await?;
+                    }
+                    sleep(WORKER_STARTS).await;
+                }
+                self.broker.limit_deliveries(None).await?;
+            }
             Kind::BrokerGone => self.broker.restart_emptied().await?,
             // Of other subjects.
             _ => {}
@@ -204,6 +242,7 @@ impl Stage {
             Kind::HostBlocked => self.operator.block(programs, time).await,
             Kind::LettersReplayed => self.operator.replay(programs).await,
             Kind::OtherCancelled => self.operator.cancel(programs).await,
+            Kind::OtherStuck => self.operator.stick(programs, time).await,
             kind => {
                 self.operator.pause(programs).await?;
                 if kind == Kind::CrawlPausedEmptied {

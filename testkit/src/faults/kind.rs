@@ -17,12 +17,18 @@ pub enum Kind {
     WorkerTerm,
     /// SIGTERM of a worker, and again before it has ended.
     WorkerTermTwice,
+    /// `kill -9` of a worker, and `FLUSHALL` at once.
+    WorkerKillFlushed,
+    /// The clock of a worker's machine jumps, by less than a minute off.
+    WorkerClock,
     /// `kill -9` of the producer, which is run again.
     ProducerKill,
     /// SIGSTOP of the producer for a while, then SIGCONT.
     ProducerStop,
     /// Every connection to Redis is cut.
     StoreCut,
+    /// One answer of Redis is lost, and its connection cut.
+    StoreReplyLost,
     /// Redis is reachable and answers nothing.
     StoreSilent,
     /// SIGSTOP of Redis for a while.
@@ -51,6 +57,8 @@ pub enum Kind {
     BrokerPurged,
     /// One queue is deleted under its consumers.
     BrokerDeleted,
+    /// RabbitMQ gives up what comes back twice, and every worker is killed twice.
+    BrokerLimit,
     /// `kill -9` of RabbitMQ, and a restart with an empty disk.
     BrokerGone,
     /// The crawl is paused for a while.
@@ -63,6 +71,8 @@ pub enum Kind {
     LettersReplayed,
     /// A second crawl runs beside, and is cancelled.
     OtherCancelled,
+    /// A second crawl runs beside, and its sink takes nothing for a while.
+    OtherStuck,
 }
 
 /// What a fault is done to.
@@ -82,14 +92,17 @@ pub enum Subject {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 32] = [
         Self::WorkerKill,
         Self::WorkerStop,
         Self::WorkerTerm,
         Self::WorkerTermTwice,
+        Self::WorkerKillFlushed,
+        Self::WorkerClock,
         Self::ProducerKill,
         Self::ProducerStop,
         Self::StoreCut,
+        Self::StoreReplyLost,
         Self::StoreSilent,
         Self::StoreStop,
         Self::StoreFull,
@@ -104,12 +117,14 @@ impl Kind {
         Self::BrokerKill,
         Self::BrokerPurged,
         Self::BrokerDeleted,
+        Self::BrokerLimit,
         Self::BrokerGone,
         Self::CrawlPaused,
         Self::CrawlPausedEmptied,
         Self::HostBlocked,
         Self::LettersReplayed,
         Self::OtherCancelled,
+        Self::OtherStuck,
     ];
 
     /// The name in the table and on the command line.
@@ -119,9 +134,12 @@ impl Kind {
             Self::WorkerStop => "worker-stop",
             Self::WorkerTerm => "worker-term",
             Self::WorkerTermTwice => "worker-term-twice",
+            Self::WorkerKillFlushed => "worker-kill-redis-flushed",
+            Self::WorkerClock => "worker-clock",
             Self::ProducerKill => "producer-kill",
             Self::ProducerStop => "producer-stop",
             Self::StoreCut => "redis-cut",
+            Self::StoreReplyLost => "redis-reply-lost",
             Self::StoreSilent => "redis-silent",
             Self::StoreStop => "redis-stop",
             Self::StoreFull => "redis-full",
@@ -136,21 +154,29 @@ impl Kind {
             Self::BrokerKill => "rabbitmq-kill",
             Self::BrokerPurged => "rabbitmq-purged",
             Self::BrokerDeleted => "rabbitmq-deleted",
+            Self::BrokerLimit => "rabbitmq-delivery-limit",
             Self::BrokerGone => "rabbitmq-gone",
             Self::CrawlPaused => "crawl-paused",
             Self::CrawlPausedEmptied => "crawl-paused-redis-emptied",
             Self::HostBlocked => "host-blocked",
             Self::LettersReplayed => "letters-replayed",
             Self::OtherCancelled => "other-crawl-cancelled",
+            Self::OtherStuck => "other-crawl-stuck",
         }
     }
 
     /// What it is done to.
     pub fn subject(self) -> Subject {
         match self {
-            Self::WorkerKill | Self::WorkerStop | Self::WorkerTerm | Self::WorkerTermTwice => Subject::Worker,
+            Self::WorkerKill
+            | Self::WorkerStop
+            | Self::WorkerTerm
+            | Self::WorkerTermTwice
+            | Self::WorkerKillFlushed
+            | Self::WorkerClock => Subject::Worker,
             Self::ProducerKill | Self::ProducerStop => Subject::Producer,
             Self::StoreCut
+            | Self::StoreReplyLost
             | Self::StoreSilent
             | Self::StoreStop
             | Self::StoreFull
@@ -165,12 +191,14 @@ impl Kind {
             | Self::BrokerKill
             | Self::BrokerPurged
             | Self::BrokerDeleted
+            | Self::BrokerLimit
             | Self::BrokerGone => Subject::Broker,
             Self::CrawlPaused
             | Self::CrawlPausedEmptied
             | Self::HostBlocked
             | Self::LettersReplayed
-            | Self::OtherCancelled => Subject::Crawl,
+            | Self::OtherCancelled
+            | Self::OtherStuck => Subject::Crawl,
         }
     }
 
@@ -181,13 +209,21 @@ impl Kind {
     }
 
     /// Whether this fault may come before the fleet has mended what `earlier` did to it. Both servers may not lose
-    /// data at once; and what Redis forgets must not be lost with a worker that had it in hand.
+    /// data at once; and what Redis forgets must not be lost with a worker that had it in hand, but where the ledger is told.
     pub fn may_follow(self, earlier: Self) -> bool {
-        let takes_worker = |kind: Self| kind.subject() == Subject::Worker;
         let both_lose = self.loses_data() && earlier.loses_data();
         let worker_and_memory =
-            takes_worker(self) && earlier.forgets() || self.forgets() && takes_worker(earlier);
+            self.takes_worker() && earlier.forgets() || self.forgets() && earlier.takes_worker();
         !(both_lose || worker_and_memory)
+    }
+
+    /// Whether what a worker has in hand is taken from it.
+    pub fn takes_worker(self) -> bool {
+        match self {
+            Self::WorkerClock => false,
+            Self::BrokerLimit => true,
+            kind => kind.subject() == Subject::Worker,
+        }
     }
 
     /// What happened so long before the fault is undone by it.
@@ -203,7 +239,10 @@ impl Kind {
 
     /// Whether Redis forgets everything, so that what was finished may be fetched again.
     pub fn empties_store(self) -> bool {
-        matches!(self, Self::StoreFlushed | Self::StoreEmptied | Self::CrawlPausedEmptied)
+        matches!(
+            self,
+            Self::StoreFlushed | Self::StoreEmptied | Self::CrawlPausedEmptied | Self::WorkerKillFlushed
+        )
     }
 }
 
@@ -238,6 +277,9 @@ mod tests {
             (Kind::BrokerGone, Kind::WorkerKill, true),
             (Kind::WorkerKill, Kind::BrokerGone, true),
             (Kind::StoreEmptied, Kind::BrokerKill, true),
+            (Kind::StoreEmptied, Kind::BrokerLimit, false),
+            (Kind::WorkerStop, Kind::WorkerKillFlushed, false),
+            (Kind::StoreEmptied, Kind::WorkerClock, true),
         ] {
             assert_eq!(later.may_follow(earlier), may, "{later} after {earlier}");
         }

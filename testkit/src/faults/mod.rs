@@ -8,7 +8,9 @@
 //! - [`store`] and [`broker`] are the servers, at fixed addresses; a [`proxy`] stands before each.
 //! - [`fleet`] runs the processes: a worker that ends is replaced, as compose would, and a producer that fails is run
 //!   again with the same crawl, as cron would.
-//! - [`operator`] is who pauses crawls, blocks hosts, sends dead letters again and cancels a crawl that runs beside.
+//! - [`operator`] is who pauses crawls, blocks hosts, sends dead letters again, and has crawls run [`beside`]: one that is
+//!   cancelled, one whose sink takes nothing for a while.
+//! - [`mod@clock`] is that of a machine that is not set right; [`replies`] are lost.
 //! - [`scene`] is a crawl on all of that, [`inject`] carries a fault out, [`run`] takes a crawl through many.
 //! - [`ledger`] judges, by the site's log, the files of items, what came out of `failed_urls` and `events` ([`letters`]),
 //!   and what `trawl status` says at the end.
@@ -26,14 +28,17 @@
 //! 6. No page is asked for while the crawl is paused or the host blocked, and none of a crawl that was cancelled. Each
 //!    letter that is sent again is a fetch, unless Redis has forgotten the order.
 //!
-//! Either server may lose everything, not both at once, and Redis not while a worker dies. So before a fault that must
+//! Either server may lose everything, not both at once. Redis may while a worker dies, but then what that was fetching for
+//! the early lane may be lost with it: one kind does this, and the ledger lets it pass. So before a fault that must
 //! not meet an earlier one the plan gives the fleet twice its `recovery.patience` to mend that; and where the other
 //! server is to lose data, what was on its way at the first loss must have arrived.
 //!
 //! The embedded engine has its own short course in [`embedded`]: kills, judged by the same ledger. What needs a full
 //! or a read-only [`disk`] is in trawl's tests.
 
+pub mod beside;
 pub mod broker;
+pub mod clock;
 pub mod database;
 pub mod disk;
 pub mod embedded;

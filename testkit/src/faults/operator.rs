@@ -4,23 +4,19 @@ use std::io;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
+use super::beside::Beside;
 use super::fleet::{CRAWL, Programs};
 use super::ledger::{Quiet, Replay, SETTLING};
 use super::private::{LOOK, output};
-use super::web::Web;
 
 /// The host of every site here.
 const HOST: &str = "127.0.0.1";
 /// An order that a server's absence keeps from being carried out is given again for so long.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// Who had leave to ask a host before it was blocked has it for so long.
 const HAD_LEAVE: Duration = Duration::from_secs(1);
-/// Pages of a crawl that is to be cancelled.
-const PAGES: usize = 40;
-/// So many of them have been asked for then.
-const BEGUN: usize = 8;
 
 /// Gives orders, and remembers them.
 pub struct Operator {
@@ -29,22 +25,14 @@ pub struct Operator {
     pub quiet: Vec<Quiet>,
     /// Pages that were sent again.
     pub replays: Vec<Replay>,
-    /// Crawls that ran beside, and were cancelled.
-    pub cancelled: Vec<Cancelled>,
-}
-
-/// A crawl that ran beside, with a site of its own.
-pub struct Cancelled {
-    id: String,
-    web: Web,
-    /// When its cancellation had been confirmed.
-    at: Duration,
+    /// Crawls that run beside, or did.
+    beside: Vec<Beside>,
 }
 
 impl Operator {
     /// Has ordered nothing yet. Times are since `start`.
     pub fn new(start: Instant) -> Self {
-        Self { start, quiet: Vec::new(), replays: Vec::new(), cancelled: Vec::new() }
+        Self { start, quiet: Vec::new(), replays: Vec::new(), beside: Vec::new() }
     }
 
     /// Pauses the crawl.
@@ -95,38 +83,30 @@ impl Operator {
 
     /// Begins a crawl beside, and cancels it half-way.
     pub async fn cancel(&mut self, programs: &Programs) -> io::Result<()> {
-        let id = format!("beside-{}", self.cancelled.len() + 1);
-        let web = Web::serve(PAGES, 0, self.start).await?;
-        web.pace(BEGUN);
-        let list = programs.folder.join(format!("{id}.txt"));
-        let pages: String = web.pages().iter().map(|page| format!("{}\n", page.url)).collect();
-        std::fs::write(&list, pages)?;
-        let list = list.to_string_lossy();
-        order(programs, &["producer", &list, "--spider", "beside", "--no-file", "--crawl", &id]).await?;
-        let mut progress = web.progress();
-        let begun = timeout(PATIENCE, progress.wait_for(|now| now.pages >= BEGUN)).await;
-        drop(begun?.map_err(io::Error::other)?);
-        order(programs, &["cancel", &id]).await?;
-        self.cancelled.push(Cancelled { id, web, at: self.start.elapsed() });
+        let beside = Beside::cancelled(programs, self.start, self.beside.len()).await?;
+        self.beside.push(beside);
         Ok(())
     }
 
-    /// Whether this is a page of a crawl that was cancelled.
-    pub fn is_beside(&self, url: &str) -> bool {
-        self.cancelled.iter().any(|crawl| url.starts_with(&crawl.web.origin))
+    /// Runs a crawl beside whose sink takes nothing for so long.
+    pub async fn stick(&mut self, programs: &Programs, time: Duration) -> io::Result<()> {
+        let beside = Beside::stuck(programs, self.start, self.beside.len(), time).await?;
+        self.beside.push(beside);
+        Ok(())
     }
 
-    /// What is wrong with the crawls that were cancelled.
-    ///
-    /// # Errors
-    /// When Redis does not answer.
-    pub async fn problems(&self, programs: &Programs) -> io::Result<Vec<String>> {
+    /// Whether this is a page of a crawl that ran beside.
+    pub fn is_beside(&self, url: &str) -> bool {
+        self.beside.iter().any(|crawl| crawl.has(url))
+    }
+
+    /// What is wrong with the crawls that ran beside.
+    pub async fn problems(&self, programs: &Programs) -> Vec<String> {
         let mut problems = Vec::new();
-        let listed = order(programs, &["status", "--json"]).await?;
-        for crawl in &self.cancelled {
-            problems.extend(crawl.problem(&listed));
+        for crawl in &self.beside {
+            problems.extend(crawl.problem(programs).await);
         }
-        Ok(problems)
+        problems
     }
 
     fn begin_quiet(&mut self, why: &'static str, after: Duration) {
@@ -141,23 +121,8 @@ impl Operator {
     }
 }
 
-impl Cancelled {
-    fn problem(&self, listed: &str) -> Option<String> {
-        let late = self.web.log().iter().filter(|ask| ask.asked > self.at + SETTLING).count();
-        let id = &self.id;
-        if late > 0 {
-            return Some(format!("{late} pages of {id} were asked for after it was cancelled"));
-        }
-        // A server that was emptied need not know it any more.
-        let mut books = listed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let books = books.find(|books| books["crawl"] == id.as_str())?;
-        let stays = books["status"] == "cancelled" && books["pending"] == 0;
-        (!stays).then(|| format!("{id} was cancelled, and is {books}"))
-    }
-}
-
 /// Gives an order until it is carried out; what was said of it.
-async fn order(programs: &Programs, words: &[&str]) -> io::Result<String> {
+pub(super) async fn order(programs: &Programs, words: &[&str]) -> io::Result<String> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         match timeout_at(deadline, output(programs.command(words.iter().copied()))).await? {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::kind::{Kind, Subject};
+use super::kind::Kind;
 use super::ledger::{Injected, Verdict};
 use super::plan;
 use super::scene::{Past, Scene};
@@ -16,6 +16,8 @@ use super::scene::{Past, Scene};
 pub struct Options {
     /// The program `trawl`.
     pub trawl: PathBuf,
+    /// Another build of it, which every second worker runs.
+    pub old: Option<PathBuf>,
     /// Where the run keeps its files.
     pub folder: PathBuf,
     /// Pages of the site.
@@ -75,7 +77,7 @@ pub async fn run(options: &Options) -> io::Result<Outcome> {
         let past = Some(Past { fault, told: scene.web.told() });
         if fault.kind.loses_data() {
             loss = past;
-        } else if fault.kind.subject() == Subject::Worker {
+        } else if fault.kind.takes_worker() {
             worker = past;
         }
         scene.recovers(&fault).await;

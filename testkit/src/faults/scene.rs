@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use super::clock::Clock;
 use super::end;
 use super::fleet::{self, CRAWL, Fleet, Programs};
 use super::inject::{CONCURRENCY, PREFETCH, Stage};
@@ -62,8 +63,14 @@ impl Scene {
         // A broker that loses everything loses the stream of items too.
         let sinks = "[[sinks]]\nkind = \"jsonl\"\npath = \"items/{worker}.jsonl\"\n";
         std::fs::write(options.folder.join("trawl.toml"), sinks)?;
-        let programs =
-            Programs { trawl: options.trawl.clone(), folder: options.folder.clone(), env: stage.env() };
+        let needs_clock = options.kinds.contains(&Kind::WorkerClock);
+        let programs = Programs {
+            trawl: options.trawl.clone(),
+            folder: options.folder.clone(),
+            env: stage.env(),
+            clock: needs_clock.then(|| Clock::new(&options.folder)).transpose()?,
+            old: options.old.clone(),
+        };
         let end = end::End::watch(programs.clone(), story.clone(), start);
         let fleet = Fleet::start(programs, options.workers, story.clone())?;
         let letters = Letters::read(grounds.broker);
@@ -131,7 +138,7 @@ impl Scene {
         let ended = self.end().await;
         // The end is announced after all is settled: no item may come later, but letters may be on their way.
         let operator = &self.stage.operator;
-        let problems = operator.problems(self.fleet.programs()).await?;
+        let problems = operator.problems(self.fleet.programs()).await;
         let mut items = items(&self.options.folder)?;
         items.retain(|item| !operator.is_beside(&item.url));
         let pages = self.web.pages().to_vec();

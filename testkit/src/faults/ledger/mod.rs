@@ -134,7 +134,7 @@ impl Facts {
             verdict.problems.push(format!("{}: its items have different ids", page.url));
         }
         let poisoned = letters.contains("poison")
-            && asks.iter().filter(|ask| self.explanation(ask, Duration::MAX).is_some()).count() > POISON;
+            && asks.iter().filter(|ask| self.explanation(ask, Duration::MAX).is_some()).count() >= POISON;
         let right = match page.fate {
             Fate::Good | Fate::Flaky(_) => !items.is_empty() && letters.is_empty(),
             Fate::Missing | Fate::Broken if self.letters.is_none() => items.is_empty() && !asks.is_empty(),
@@ -145,7 +145,7 @@ impl Facts {
             return;
         }
         if !account.is_settled() {
-            if self.went_with_the_broker(account) {
+            if self.went_with_the_broker(account) || self.went_with_its_worker(account) {
                 return;
             }
             let hit = asks.last().and_then(|ask| self.explanation(ask, Duration::MAX));
@@ -165,6 +165,19 @@ impl Facts {
     fn went_with_the_broker(&self, account: &Account) -> bool {
         account.asks.last().is_some_and(|ask| {
             self.overlapping(ask).iter().any(|index| self.faults[*index].kind == Kind::BrokerGone)
+        })
+    }
+
+    /// Whether it was in the hands of a worker that died as Redis was emptied, and came through the lane whose messages
+    /// are acknowledged when their fetch starts: nobody else knew of it.
+    fn went_with_its_worker(&self, account: &Account) -> bool {
+        account.asks.last().is_some_and(|ask| {
+            let is_early = self.pages[ask.page].url.contains("/news/");
+            let is_its =
+                |fault: &Injected| fault.kind == Kind::WorkerKillFlushed && fault.victim == Some(ask.who);
+            let settled = ask.answered.unwrap_or(ask.asked + HELD_BACK) + SETTLING;
+            let is_hit = |fault: &&Injected| ask.asked <= fault.to && fault.from <= settled;
+            is_early && self.faults.iter().filter(is_hit).any(is_its)
         })
     }
 
@@ -212,6 +225,8 @@ impl Facts {
             // Pages that fail are many, and each has its tries again.
             Subject::Crawl => usize::MAX,
             Subject::Worker => self.in_hand,
+            // Every worker dies twice.
+            Subject::Broker if fault.kind == Kind::BrokerLimit => 2 * self.in_hand * self.workers,
             Subject::Store | Subject::Broker => self.in_hand * self.workers,
         }
     }

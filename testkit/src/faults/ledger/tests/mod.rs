@@ -179,6 +179,18 @@ fn a_letter_may_go_with_the_broker_that_held_it() {
 }
 
 #[test]
+fn a_page_of_the_early_lane_may_go_with_its_worker_and_with_redis() {
+    let mut facts = fair();
+    facts.items.remove(0);
+    facts.faults.push(fault(Kind::WorkerKillFlushed, Some(1), 101, 101));
+    assert_eq!(problems(&facts).len(), 1, "its message was still there");
+    facts.pages[0].url = "http://site/news/0".to_owned();
+    assert_eq!(problems(&facts), [""; 0]);
+    facts.faults[0].victim = Some(2);
+    assert_eq!(problems(&facts).len(), 1, "its worker lives");
+}
+
+#[test]
 fn a_stall_is_the_longest_silence_before_the_next_fault() {
     let mut facts = fair();
     facts.faults = vec![fault(Kind::StoreKill, None, 90, 95), fault(Kind::BrokerKill, None, 107, 108)];

@@ -1,0 +1,152 @@
+//! Crawls that run beside the one that is judged, each with a site and a spider of its own.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::process::Command;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::fleet::Programs;
+use super::ledger::SETTLING;
+use super::operator::{PATIENCE, order};
+use super::private::{LOOK, output};
+use super::web::{Fate, Web};
+
+/// Pages of such a crawl.
+const PAGES: usize = 20;
+/// So many have been asked for when it is cancelled.
+const BEGUN: usize = 4;
+
+/// A crawl that runs beside, or did.
+pub(super) struct Beside {
+    id: String,
+    web: Web,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    /// When its cancellation had been confirmed.
+    Cancelled(Duration),
+    /// What came out of its sink.
+    Stored(BTreeSet<String>),
+}
+
+impl Beside {
+    /// Begins one, and cancels it half-way.
+    pub(super) async fn cancelled(programs: &Programs, start: Instant, number: usize) -> io::Result<Self> {
+        let (id, web) = begin(programs, start, number, "").await?;
+        web.pace(BEGUN);
+        let mut progress = web.progress();
+        drop(
+            timeout(PATIENCE, progress.wait_for(|now| now.pages >= BEGUN))
+                .await?
+                .map_err(io::Error::other)?,
+        );
+        order(programs, &["cancel", &id]).await?;
+        Ok(Self { id, web, outcome: Outcome::Cancelled(start.elapsed()) })
+    }
+
+    /// Runs one whose sink, a pipe, is full for so long; then that is read until the crawl has ended.
+    pub(super) async fn stuck(
+        programs: &Programs,
+        start: Instant,
+        number: usize,
+        time: Duration,
+    ) -> io::Result<Self> {
+        let path = programs.folder.join(format!("pipe-{number}"));
+        let mut pipe = full_pipe(&path).await?;
+        let sink = format!("[[sinks]]\nkind = 'jsonl'\npath = '{}'\n", path.display());
+        let (id, web) = begin(programs, start, number, &sink).await?;
+        web.pace(PAGES);
+        sleep(time).await;
+        let deadline = Instant::now() + PATIENCE;
+        let mut text = Vec::new();
+        loop {
+            let is_over = programs.books(&id).await.is_some_and(|books| books.status == "finished");
+            drain(&mut pipe, &mut text)?;
+            if is_over || Instant::now() > deadline {
+                break;
+            }
+            sleep(LOOK).await;
+        }
+        let items = text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+        let urls = items.filter_map(|item: Value| item["url"].as_str().map(str::to_owned)).collect();
+        Ok(Self { id, web, outcome: Outcome::Stored(urls) })
+    }
+
+    /// Whether this is one of its pages.
+    pub(super) fn has(&self, url: &str) -> bool {
+        url.starts_with(&self.web.origin)
+    }
+
+    /// What is wrong with it at the end.
+    pub(super) async fn problem(&self, programs: &Programs) -> Option<String> {
+        let id = &self.id;
+        match &self.outcome {
+            Outcome::Cancelled(at) => {
+                let late = self.web.log().iter().filter(|ask| ask.asked > *at + SETTLING).count();
+                if late > 0 {
+                    return Some(format!("{late} pages of {id} were asked for after it was cancelled"));
+                }
+                // A server that was emptied need not know it any more.
+                let books = programs.books(id).await?;
+                let stays = books.status == "cancelled" && books.pending == 0;
+                (!stays).then(|| format!("{id} was cancelled, and now: {books:?}"))
+            }
+            Outcome::Stored(urls) => {
+                let is_good = |fate| matches!(fate, Fate::Good | Fate::Flaky(_));
+                let good = self.web.pages().iter().filter(|page| is_good(page.fate));
+                let lost: Vec<&str> =
+                    good.map(|page| page.url.as_str()).filter(|url| !urls.contains(*url)).collect();
+                (!lost.is_empty()).then(|| format!("the sink of {id} lacks {} pages: {lost:?}", lost.len()))
+            }
+        }
+    }
+}
+
+/// Begins a crawl whose spider's file says this.
+async fn begin(
+    programs: &Programs,
+    start: Instant,
+    number: usize,
+    spider: &str,
+) -> io::Result<(String, Web)> {
+    let id = format!("beside-{}", number + 1);
+    let web = Web::serve(PAGES, 0, start).await?;
+    let spiders = programs.folder.join("spiders");
+    fs::create_dir_all(&spiders)?;
+    fs::write(spiders.join(format!("{id}.toml")), spider)?;
+    let list = programs.folder.join(format!("{id}.txt"));
+    fs::write(&list, web.pages().iter().map(|page| format!("{}\n", page.url)).collect::<String>())?;
+    order(programs, &["producer", &list.to_string_lossy(), "--spider", &id, "--crawl", &id]).await?;
+    Ok((id, web))
+}
+
+/// A pipe that takes nothing until it is read.
+async fn full_pipe(path: &Path) -> io::Result<File> {
+    const NONBLOCK: i32 = 0o4000;
+    let mut make = Command::new("mkfifo");
+    make.arg(path);
+    output(make).await?;
+    let mut pipe = OpenOptions::new().read(true).write(true).custom_flags(NONBLOCK).open(path)?;
+    loop {
+        match pipe.write(b"\n") {
+            Ok(_) => {}
+            Err(full) if full.kind() == ErrorKind::WouldBlock => return Ok(pipe),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Reads what is in a pipe now.
+fn drain(pipe: &mut File, text: &mut Vec<u8>) -> io::Result<()> {
+    match pipe.read_to_end(text) {
+        Err(empty) if empty.kind() == ErrorKind::WouldBlock => Ok(()),
+        read => read.map(drop),
+    }
+}
