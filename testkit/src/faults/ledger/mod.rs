@@ -255,7 +255,8 @@ impl Facts {
                 _ if fault.kind.empties_store() => ask.asked <= fault.to,
                 Subject::Producer => false,
                 Subject::Crawl => ask.asked <= fault.to && self.begins_anew(ask, fault),
-                Subject::Worker => mine && ask.asked <= fault.to && fault.from <= settled,
+                // What a worker had begun before it was stopped, it asks for when it wakes.
+                Subject::Worker => mine && ask.asked <= fault.to + SETTLING && fault.from <= settled,
                 Subject::Store | Subject::Broker => {
                     // What is asked for while the worker still waits to try again is settled after that.
                     ask.asked <= fault.to + pause + SETTLING

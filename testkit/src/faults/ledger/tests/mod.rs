@@ -132,7 +132,8 @@ fn only_what_was_in_flight_at_a_fault_may_be_fetched_again() {
     assert_eq!(is_blamed(again(Kind::WorkerKill, Some(1), 101, 101)), (0, 1));
     assert_eq!(is_blamed(again(Kind::WorkerKill, Some(2), 101, 101)), (1, 0), "another worker's");
     assert_eq!(is_blamed(again(Kind::WorkerKill, Some(1), 105, 105)), (1, 0), "settled long before");
-    assert_eq!(is_blamed(again(Kind::WorkerKill, Some(1), 99, 99)), (1, 0), "asked for afterwards");
+    assert_eq!(is_blamed(again(Kind::WorkerKill, Some(1), 98, 98)), (1, 0), "asked for afterwards");
+    assert_eq!(is_blamed(again(Kind::WorkerStop, Some(1), 95, 99)), (0, 1), "asked for as it woke");
     assert_eq!(is_blamed(again(Kind::StoreKill, None, 98, 101)), (0, 1));
     assert_eq!(is_blamed(again(Kind::ProducerKill, Some(1), 100, 101)), (1, 0), "it fetches no page");
     assert_eq!(is_blamed(again(Kind::StoreTruncated, None, 102, 104)), (0, 1), "finished just before");
