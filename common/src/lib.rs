@@ -3,6 +3,7 @@
 //! No I/O client lives here. The ports in [`ports`] are the traits that the adapters of
 //! `trawl-backends` implement; `trawl-producer` and `trawl-worker` know nothing else of the world.
 
+mod as_text;
 pub mod backoff;
 pub mod clock;
 pub mod crawl;

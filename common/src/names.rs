@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::as_text::as_text;
 use crate::time::UnixMs;
 
 /// A name that is not `[a-z0-9_-]`, with an optional dot, or too long.
@@ -48,24 +49,13 @@ macro_rules! name {
             }
         }
 
-        impl TryFrom<String> for $name {
-            type Error = InvalidName;
-            fn try_from(text: String) -> Result<Self, InvalidName> {
-                text.parse()
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(name: $name) -> String {
-                name.0.as_ref().to_owned()
-            }
-        }
-
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(&self.0)
             }
         }
+
+        as_text!($name);
     };
 }
 

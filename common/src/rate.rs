@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::as_text::as_text;
+
 use serde::{Deserialize, Serialize};
 
 /// How often one host may be asked.
@@ -88,18 +90,7 @@ impl FromStr for Rate {
     }
 }
 
-impl TryFrom<String> for Rate {
-    type Error = InvalidRate;
-    fn try_from(text: String) -> Result<Self, InvalidRate> {
-        text.parse()
-    }
-}
-
-impl From<Rate> for String {
-    fn from(rate: Rate) -> String {
-        rate.to_string()
-    }
-}
+as_text!(Rate);
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,6 +10,7 @@ use ::url::{Host as UrlHost, Url};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::as_text::as_text;
 use crate::escape;
 
 /// The longest URL that trawl admits, in bytes of its canonical form.
@@ -163,18 +164,7 @@ impl fmt::Debug for CanonicalUrl {
     }
 }
 
-impl TryFrom<String> for CanonicalUrl {
-    type Error = InvalidUrl;
-    fn try_from(text: String) -> Result<Self, InvalidUrl> {
-        Self::parse(&text)
-    }
-}
-
-impl From<CanonicalUrl> for String {
-    fn from(url: CanonicalUrl) -> Self {
-        url.as_str().to_owned()
-    }
-}
+as_text!(CanonicalUrl);
 
 impl FromStr for CanonicalUrl {
     type Err = InvalidUrl;

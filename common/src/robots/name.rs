@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::as_text::as_text;
 use crate::text::printable;
 
 /// A product token: `trawl`, `MJ12bot`, `archive.org_bot`.
@@ -117,19 +118,7 @@ impl FromStr for RobotsName {
     }
 }
 
-impl TryFrom<String> for RobotsName {
-    type Error = InvalidRobotsName;
-
-    fn try_from(text: String) -> Result<Self, InvalidRobotsName> {
-        text.parse()
-    }
-}
-
-impl From<RobotsName> for String {
-    fn from(name: RobotsName) -> Self {
-        name.0.as_ref().to_owned()
-    }
-}
+as_text!(RobotsName);
 
 impl fmt::Display for RobotsName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

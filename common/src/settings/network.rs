@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use crate::as_text::as_text;
+
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
@@ -32,12 +34,7 @@ impl FromStr for Network {
     }
 }
 
-impl TryFrom<String> for Network {
-    type Error = NoNetwork;
-    fn try_from(text: String) -> Result<Self, NoNetwork> {
-        text.parse()
-    }
-}
+as_text!(Network);
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -45,12 +42,6 @@ impl fmt::Display for Network {
             return self.0.addr().fmt(f);
         }
         self.0.fmt(f)
-    }
-}
-
-impl From<Network> for String {
-    fn from(network: Network) -> Self {
-        network.to_string()
     }
 }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::as_text::as_text;
+
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
@@ -38,19 +40,7 @@ impl fmt::Display for Node {
     }
 }
 
-impl TryFrom<String> for Node {
-    type Error = NoNode;
-
-    fn try_from(text: String) -> Result<Self, NoNode> {
-        text.parse()
-    }
-}
-
-impl From<Node> for String {
-    fn from(node: Node) -> Self {
-        node.to_string()
-    }
-}
+as_text!(Node);
 
 #[cfg(test)]
 mod tests {

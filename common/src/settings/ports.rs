@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::as_text::as_text;
+
 use serde::{Deserialize, Serialize};
 
 /// One port, `443`, or a range of them with both ends, `1024-65535`.
@@ -40,12 +42,7 @@ impl FromStr for Ports {
     }
 }
 
-impl TryFrom<String> for Ports {
-    type Error = NoPorts;
-    fn try_from(text: String) -> Result<Self, NoPorts> {
-        text.parse()
-    }
-}
+as_text!(Ports);
 
 impl fmt::Display for Ports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -53,12 +50,6 @@ impl fmt::Display for Ports {
             return self.first.fmt(f);
         }
         write!(f, "{}-{}", self.first, self.last)
-    }
-}
-
-impl From<Ports> for String {
-    fn from(ports: Ports) -> Self {
-        ports.to_string()
     }
 }
 

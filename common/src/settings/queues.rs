@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{duration, minutes};
+use crate::as_text::as_text;
 use crate::lane::Lane;
 
 /// `[queues]`
@@ -145,18 +146,7 @@ impl FromStr for QueueName {
     }
 }
 
-impl TryFrom<String> for QueueName {
-    type Error = NoQueueName;
-    fn try_from(text: String) -> Result<Self, NoQueueName> {
-        text.parse()
-    }
-}
-
-impl From<QueueName> for String {
-    fn from(name: QueueName) -> Self {
-        name.0
-    }
-}
+as_text!(QueueName);
 
 impl fmt::Display for QueueName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::as_text::as_text;
 use crate::url::Fingerprint;
 
 /// The first 64 bits of the SHA-256 of what a spider's file says.
@@ -39,18 +40,7 @@ impl fmt::Display for FileHash {
     }
 }
 
-impl TryFrom<String> for FileHash {
-    type Error = InvalidFileHash;
-    fn try_from(text: String) -> Result<Self, InvalidFileHash> {
-        text.parse()
-    }
-}
-
-impl From<FileHash> for String {
-    fn from(hash: FileHash) -> String {
-        hash.to_string()
-    }
-}
+as_text!(FileHash);
 
 #[cfg(test)]
 mod tests {

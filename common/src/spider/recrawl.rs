@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::as_text::as_text;
 use crate::outcome::Skip;
 use crate::time::UnixMs;
 
@@ -79,18 +80,7 @@ impl FromStr for Recrawl {
     }
 }
 
-impl TryFrom<String> for Recrawl {
-    type Error = UnknownRecrawl;
-    fn try_from(text: String) -> Result<Self, UnknownRecrawl> {
-        text.parse()
-    }
-}
-
-impl From<Recrawl> for String {
-    fn from(recrawl: Recrawl) -> String {
-        recrawl.to_string()
-    }
-}
+as_text!(Recrawl);
 
 impl fmt::Display for Recrawl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
