@@ -48,7 +48,7 @@ use tokio_util::sync::CancellationToken;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{self, NewUrl, Ports, Terms};
-use trawl_common::settings::Settings;
+use trawl_common::settings::{Politeness, Settings};
 use trawl_common::spider::{Mistake, Scope, Spider};
 use trawl_common::time::UnixMs;
 use trawl_web::Fetcher;
@@ -170,15 +170,13 @@ async fn read_all(
         Arc::clone(&progress),
     );
     admission::run(ports, &health, &lease, findings, backlog.await?, &progress, stop).await?;
-    let (problems, empty) = discovered.await.unwrap_or_else(broken_off);
-    let stopped = stop.is_cancelled();
-    if stopped {
+    let report = report(discovered, &progress, &politeness, stop).await;
+    if report.stopped {
         lease.abandon().await?;
     } else {
         lease.close().await?;
     }
-    let overloads = progress.overloads(&politeness);
-    Ok(Report { counters: progress.snapshot(), problems, empty, overloads, stopped })
+    Ok(report)
 }
 
 /// Reads every source and shows each finding to `show`, without touching any server of trawl's.
@@ -203,12 +201,22 @@ pub async fn preview(
             }
         }
     }
-    let (problems, empty) = discovered.await.unwrap_or_else(broken_off);
-    let (overloads, stopped) = (progress.overloads(&politeness), stop.is_cancelled());
-    Ok(Report { counters: progress.snapshot(), problems, empty, overloads, stopped })
+    Ok(report(discovered, &progress, &politeness, stop).await)
 }
 
 type Discovered = tokio::task::JoinHandle<(Vec<String>, Vec<String>)>;
+
+/// What a run comes to, once all is read.
+async fn report(
+    discovered: Discovered,
+    progress: &Progress,
+    politeness: &Politeness,
+    stop: &CancellationToken,
+) -> Report {
+    let (problems, empty) = discovered.await.unwrap_or_else(broken_off);
+    let (overloads, stopped) = (progress.overloads(politeness), stop.is_cancelled());
+    Report { counters: progress.snapshot(), problems, empty, overloads, stopped }
+}
 
 /// What is reported when the reader itself has failed: nobody may take the sources for read.
 fn broken_off(error: tokio::task::JoinError) -> (Vec<String>, Vec<String>) {
