@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, count};
-use trawl_common::crawl::{Books, Counts};
+use trawl_common::crawl::{Books, Counts, HostBooks};
 use trawl_common::exit::Exit;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Outlets, Ports};
@@ -17,12 +17,16 @@ use trawl_common::rate::Rate;
 use trawl_common::settings::{Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
 use trawl_common::spider::{Recrawl, Spider, Wishes};
+use trawl_common::time::UnixMs;
 use trawl_producer::{Counters, Html, Job, Progress, Report, Source, Start};
 
-use crate::{books, spider, state};
+use crate::{books, spider, state, waits};
 
 /// How often the progress line, and the end of the crawl, are looked for: a short crawl is not to wait for its end.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Of so many hosts the summary says whether they are left alone, those with the most URLs.
+const HOSTS: usize = 1000;
 
 /// Where items go if nobody says it.
 const DEFAULT_OUT: &str = "items.jsonl";
@@ -144,8 +148,18 @@ impl Args {
             );
         }
         let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals, line };
+        let politeness = run.settings.politeness.of(&job.spider.politeness);
         let (books, report) = run.to_the_end(job).await?;
         self.tell(&books, &report, &told.join(", "), run.signals.exit());
+        let states = store.host_control().hosts().await?;
+        let hosts = run.ports.frontier.hosts(&run.crawl, HOSTS).await?;
+        let hosts: Vec<&HostBooks> = hosts.iter().collect();
+        for left_alone in waits::of_hosts(&states, &hosts, &politeness, UnixMs::now()) {
+            anstream::eprintln!("{left_alone}");
+        }
+        if self.json {
+            books::print_json(&books);
+        }
         Ok(exit(&books, &report, run.signals.exit()))
     }
 
@@ -216,9 +230,6 @@ impl Args {
                 "stopped with {left} URLs left: the same command goes on from {}",
                 self.state.display()
             );
-        }
-        if self.json {
-            books::print_json(books);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a running crawl waits for, as `trawl status` says it.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use trawl_common::crawl::{Books, CrawlState, HostBooks};
 use trawl_common::host::HostKey;
@@ -21,6 +21,7 @@ pub(crate) async fn of(
         return Ok(Vec::new());
     }
     let states = desk.hosts.hosts().await?;
+    let pending: Vec<&HostBooks> = hosts.iter().filter(|books| books.pending() > 0).collect();
     let workers = desk.frontier.workers().await?;
     let mut all = Vec::new();
     if books.status == CrawlState::Paused {
@@ -29,24 +30,24 @@ pub(crate) async fn of(
     if desk.is_fleet() && workers.is_empty() {
         all.push("no worker lives: start one with `worker`".to_owned());
     }
-    all.extend(of_hosts(&states, hosts, &desk.settings.politeness, UnixMs::now()));
+    all.extend(of_hosts(&states, &pending, &desk.settings.politeness, UnixMs::now()));
     all.extend(of_workers(&workers));
     Ok(all)
 }
 
-/// The hosts of the crawl that want to be left alone, or must not be asked.
-fn of_hosts(states: &[HostState], hosts: &[HostBooks], politeness: &Politeness, now: UnixMs) -> Vec<String> {
-    let key = |books: &HostBooks| {
+/// Those of the hosts that want to be left alone, or must not be asked.
+pub(crate) fn of_hosts(
+    states: &[HostState],
+    hosts: &[&HostBooks],
+    politeness: &Politeness,
+    now: UnixMs,
+) -> Vec<String> {
+    let key = |books: &&HostBooks| {
         let url = CanonicalUrl::parse(&format!("http://{}/", books.host)).ok()?;
         Some(politeness.manners(&url.host()).key)
     };
-    let mut pending: BTreeMap<HostKey, u64> = BTreeMap::new();
-    for books in hosts {
-        if let Some(key) = key(books) {
-            *pending.entry(key).or_default() += books.pending();
-        }
-    }
-    let waiting = states.iter().filter(|state| pending.get(&state.key).is_some_and(|urls| *urls > 0));
+    let keys: BTreeSet<HostKey> = hosts.iter().filter_map(key).collect();
+    let waiting = states.iter().filter(|state| keys.contains(&state.key));
     let reason = |state: &HostState| match (&state.blocked, &state.backoff) {
         (Some(_), _) => Some(format!("{} is blocked", state.key)),
         (None, Some(HostBackoff { until, status: 0, .. })) if *until > now => {
@@ -99,7 +100,7 @@ mod tests {
             bytes: 0,
         });
         assert_eq!(
-            of_hosts(&states, &hosts, &Politeness::default(), now),
+            of_hosts(&states, &hosts.each_ref(), &Politeness::default(), now),
             [
                 format!("busy.example answered 503 and is left alone until {until}"),
                 "forbidden.example is blocked".to_owned()

@@ -14,6 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
+use trawl_testkit::world::{Plan, World};
 
 /// No step of a test takes so long.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -161,6 +162,30 @@ async fn ctrl_c_finishes_what_has_begun_and_a_later_run_repeats_nothing() {
     let again: Vec<_> =
         site.log().into_iter().filter(|(path, asked)| path.starts_with("/page/") && *asked > 1).collect();
     assert!(again.is_empty(), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_crawl_that_ends_names_the_hosts_that_are_left_alone_and_until_when() {
+    let world = World::serve(&[
+        Plan { pages: 3, refuses: Some((usize::MAX, 3_600)), ..Plan::default() },
+        Plan { pages: 3, ..Plan::default() },
+    ])
+    .await
+    .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("list.txt"), world.pages().join("\n")).unwrap();
+    let stopped = crawl(folder.path(), "list.txt").stderr(Stdio::piped()).spawn().unwrap();
+    timeout(LIMIT, world.asked_for(2 + 1 + 3)).await.unwrap();
+    let pid = stopped.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().await.unwrap().success());
+    let output = timeout(LIMIT, stopped.wait_with_output()).await.unwrap().unwrap();
+    let named: Vec<String> = stderr(&output)
+        .lines()
+        .filter(|line| line.contains("is left alone until"))
+        .map(str::to_owned)
+        .collect();
+    let begin = format!("{} answered 429 and is left alone until 20", world.host(0));
+    assert!(matches!(&named[..], [line] if line.starts_with(&begin)), "{}", stderr(&output));
 }
 
 /// What a command says on standard output, which ends well.
