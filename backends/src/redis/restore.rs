@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 use tracing::{info, warn};
 use trawl_common::crawl::CrawlState;
 use trawl_common::names::CrawlRef;
@@ -40,7 +40,7 @@ enum UnderWay {
 pub(super) struct SecondHome {
     log: Arc<ControlLog>,
     hosts: Arc<RedisHosts>,
-    /// One reads it at a time.
+    /// Whose turn it is to read it.
     reading: Mutex<()>,
 }
 
@@ -63,7 +63,10 @@ impl RedisFrontier {
     pub(super) async fn create(&self, crawl: &CrawlRef, terms: Terms, past: Past) -> Result<()> {
         let logged = match past {
             Past::None => None,
-            Past::Possible | Past::Certain => self.recover(Some(crawl)).await?.crawls.remove(crawl),
+            Past::Possible | Past::Certain => {
+                let _turn = self.turn().await;
+                self.recover(Some(crawl)).await?.crawls.remove(crawl)
+            }
         };
         if let Some(LoggedCrawl { terms: before, .. }) = logged {
             let terms = Terms { recrawl: before.recrawl, ..terms };
@@ -79,6 +82,11 @@ impl RedisFrontier {
     /// Makes a crawl that is not known, but of which a message or a worker knows: as the log has it, and if that does not know
     /// it either, as one without limits that runs.
     pub(super) async fn restore(&self, crawl: &CrawlRef) -> Result<()> {
+        let _turn = self.turn().await;
+        // Whoever was first has made it for those who waited.
+        if self.is_known(crawl).await? {
+            return Ok(());
+        }
         if self.recover(Some(crawl)).await?.crawls.contains_key(crawl) {
             return Ok(());
         }
@@ -98,18 +106,30 @@ impl RedisFrontier {
             return Ok(());
         }
         let () = self.query(redis::cmd("HSET").arg(keys::TIDES).arg(LOG).arg(1)).await?;
+        let _turn = self.turn().await;
         self.recover(None).await?;
         // In a store that was emptied meanwhile this is one, and it is taken in once more.
         self.query(redis::cmd("HINCRBY").arg(keys::TIDES).arg(LOG).arg(1)).await
     }
 
+    /// The log is read by one at a time.
+    async fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        match &self.second_home {
+            Some(home) => Some(home.reading.lock().await),
+            None => None,
+        }
+    }
+
+    async fn is_known(&self, crawl: &CrawlRef) -> Result<bool> {
+        self.query(redis::cmd("EXISTS").arg(CrawlKeys::new(crawl).crawl)).await
+    }
+
     /// Reads the log, and makes anew all of it that the store has forgotten: `crawl`, the others that are not over, and
     /// blocks of hosts. Returns what the log says.
     async fn recover(&self, crawl: Option<&CrawlRef>) -> Result<Logged> {
-        let Some(SecondHome { log, hosts, reading }) = &self.second_home else {
+        let Some(SecondHome { log, hosts, .. }) = &self.second_home else {
             return Ok(Logged::default());
         };
-        let _turn = reading.lock().await;
         let logged = log.read().await?;
         // First: once a crawl is there, its URLs are fetched.
         for host in &logged.blocked {
@@ -145,8 +165,7 @@ impl RedisFrontier {
     pub(super) async fn index_now_and_then(&self, crawl: &CrawlRef) -> Result<()> {
         if !self.indexed.contains_key(crawl) {
             // A crawl that is not known is not to be listed.
-            let known = redis::cmd("EXISTS").arg(CrawlKeys::new(crawl).crawl).to_owned();
-            if self.query(&known).await? {
+            if self.is_known(crawl).await? {
                 self.index(crawl).await?;
                 self.indexed.insert(crawl.clone(), ());
             }
