@@ -32,7 +32,7 @@ impl RedisFrontier {
     async fn command(&self, crawl: &CrawlRef, verb: &str) -> Result<Option<String>> {
         let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.command.prepare_invoke();
-        call.key(&keys.crawl).key(&keys.pending).arg(verb);
+        call.key(&keys.crawl).key(&keys.pending).key(&keys.leases).arg(verb).arg(crawl.id.as_str());
         self.run(&call).await
     }
 }

@@ -102,7 +102,7 @@ impl Scripts {
             wait: plain(include_str!("scripts/await.lua")),
             clear: seeing("#!lua flags=allow-oom", include_str!("scripts/clear.lua")),
             tide: plain(include_str!("scripts/tide.lua")),
-            command: plain(include_str!("scripts/command.lua")),
+            command: leasing(include_str!("scripts/command.lua")),
             replay: seeing("#!lua", include_str!("scripts/replay.lua")),
             has_seen: seeing("#!lua flags=no-writes", include_str!("scripts/has_seen.lua")),
             invalid: plain(include_str!("scripts/invalid.lua")),

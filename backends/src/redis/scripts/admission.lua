@@ -8,6 +8,7 @@ local function take_in(keys, seen, id, entries, most)
   end
   local known = knows(seen, entries)
   local now = int(now_ms())
+  local idle = idle_of(keys.crawl)
   local records, outbox, fresh, twice, hosts, books = {}, {}, {}, {}, {}, {}
 
   local function has_room(host)
@@ -28,7 +29,7 @@ local function take_in(keys, seen, id, entries, most)
       twice[url] = true
       fresh[#fresh + 1] = entry
       records[#records + 1] = url
-      records[#records + 1] = format_new(now, entry.lane, entry.depth, entry.deadline, entry.referrer)
+      records[#records + 1] = format_new(now, entry.lane, entry.depth, deadline_less(entry.deadline, idle), entry.referrer)
       outbox[#outbox + 1] = now
       outbox[#outbox + 1] = id .. ' ' .. url
       add(hosts, host .. ' admitted', 1)

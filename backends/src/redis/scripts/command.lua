@@ -1,4 +1,4 @@
--- KEYS: crawl, pending. ARGV: pause, resume or cancel. Returns the status before.
+-- KEYS: crawl, pending, leases. ARGV: pause, resume or cancel, crawl id. Returns the status before.
 local now = now_ms()
 local before = redis.call('HGET', KEYS[1], 'status')
 if ARGV[1] == 'pause' and before == 'running' then
@@ -12,5 +12,11 @@ elseif ARGV[1] == 'resume' and before == 'paused' then
 elseif ARGV[1] == 'cancel' and (before == 'running' or before == 'paused') then
   redis.call('HSET', KEYS[1], 'status', 'cancelled', 'discovery', 'ended', 'ended', int(now), 'announced', 0)
   redis.call('HDEL', KEYS[1], 'barrier', 'pass', 'paused_at')
+  -- Who reads sources for it holds up no other crawl of the spider.
+  for _, lease in ipairs(living_leases(KEYS[3], now)) do
+    if lease.crawl == ARGV[2] then
+      redis.call('HDEL', KEYS[3], lease.token)
+    end
+  end
 end
 return before

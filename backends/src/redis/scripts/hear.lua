@@ -41,7 +41,7 @@ local function record_of(url, text, at)
   asked[#asked + 1] = url
   redis.call('HINCRBY', KEYS[1], 'admitted', 1)
   redis.call('HINCRBY', KEYS[7], host_of(url) .. ' admitted', 1)
-  return new_record(now, unpack(ARGV, at + 2, at + 5)), true
+  return new_record(now, ARGV[at + 2], ARGV[at + 3], deadline_less(ARGV[at + 4], idle), ARGV[at + 5]), true
 end
 
 local function is_free(record)

@@ -74,9 +74,20 @@ local function format(record)
   return last > 0 and text .. ' ' .. table.concat(rest, ' ', 1, last) or text
 end
 
--- What `format` makes of the record of a URL that was found at `since`, a text: no other is written as often.
+-- For how long a crawl has been paused: by so much the deadlines of its records have moved.
+local function idle_of(crawl)
+  return tonumber(redis.call('HGET', crawl, 'idle') or 0)
+end
+
+-- A deadline as a record has it, of how it is now; nil if there is none.
+local function deadline_less(deadline, idle)
+  return tonumber(deadline) and tonumber(deadline) - idle
+end
+
+-- What `format` makes of the record of a URL that was found at `since`, a text: no other is written as often. The deadline
+-- is nil where there is none.
 local function format_new(since, lane, depth, deadline, referrer)
-  local text = 'n' .. since .. lifetime(tonumber(deadline), since)
+  local text = 'n' .. since .. lifetime(deadline, since)
   if lane == 'bulk' and depth == '0' and referrer == '-' then
     return text
   end
@@ -87,7 +98,7 @@ end
 local function new_record(since, lane, depth, deadline, referrer)
   return {
     state = 'q', since = since, holder = '-', starts = 0, attempts = 0, lane = lane, depth = depth,
-    deadline = tonumber(deadline), referrer = referrer,
+    deadline = deadline, referrer = referrer,
   }
 end
 

@@ -28,7 +28,7 @@ for i = 3, #ARGV, 2 do
   if text and redis.call('HEXISTS', KEYS[4], url) == 0 then
     local note = note_of(text)
     local lane, depth, referrer = note.lane, int(note.depth), note.referrer
-    redis.call('HSET', KEYS[4], url, format_new(now, lane, depth, '-', referrer))
+    redis.call('HSET', KEYS[4], url, format_new(now, lane, depth, nil, referrer))
     redis.call('ZADD', KEYS[5], now, ARGV[1] .. ' ' .. url)
     seen[#seen + 1] = {url = url, short = ARGV[i + 1]}
     redis.call('HDEL', KEYS[3], url)

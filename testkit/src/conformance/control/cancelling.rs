@@ -8,7 +8,7 @@ use trawl_common::ports::{Discovery, ErrorKind, Heard, Result, Start};
 
 use super::{Helm, kind};
 use crate::conformance::eventually;
-use crate::conformance::scene::{Scene, TAKE, much_later};
+use crate::conformance::scene::{LONG, Scene, TAKE, much_later};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -64,6 +64,18 @@ pub async fn nothing_revives_a_cancelled_crawl(helm: &Helm) -> Result<()> {
     assert_eq!(kind(scene.open().await), Some(ErrorKind::Stale));
     let after = scene.books().await?;
     assert_eq!((after.status, after.counts, after.pending), (before.status, before.counts, 0));
+    Ok(())
+}
+
+/// Or whoever else: a crawl that is over holds up no other of its spider.
+pub async fn who_reads_sources_for_a_cancelled_crawl_may_open_another(helm: &Helm) -> Result<()> {
+    let first = Scene::new(&helm.frontier);
+    let lease = first.begin(1).await?;
+    helm.control.cancel(&first.crawl).await?;
+    let second = first.next_crawl();
+    let next = second.open().await?;
+    assert_eq!(kind(helm.frontier.renew(&lease, LONG).await), Some(ErrorKind::Stale));
+    assert_eq!(second.admit(&next, 1..2).await?, [true]);
     Ok(())
 }
 

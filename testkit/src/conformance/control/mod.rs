@@ -37,6 +37,7 @@ macro_rules! control_conformance {
             what_was_queued_goes_on_after_a_pause
             a_pause_changes_nothing_else_about_a_url
             deadlines_move_by_the_pause
+            a_deadline_that_is_set_after_a_pause_stays_as_it_is
             a_url_first_heard_of_in_a_pause_waits_for_its_end
             what_is_in_hand_may_end_in_a_pause
             a_paused_crawl_does_not_end_before_it_goes_on
@@ -46,6 +47,7 @@ macro_rules! control_conformance {
             each_url_of_a_cancelled_crawl_has_its_terminal_state
             a_paused_crawl_can_be_cancelled
             nothing_revives_a_cancelled_crawl
+            who_reads_sources_for_a_cancelled_crawl_may_open_another
             the_list_holds_what_failed_and_what_expired
             the_list_is_read_page_by_page
             what_is_purged_is_gone_and_stays_counted

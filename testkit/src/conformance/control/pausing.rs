@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use trawl_common::crawl::CrawlState;
 use trawl_common::outcome::Terminal;
-use trawl_common::ports::{ErrorKind, Heard, MAX_STARTS, NewUrl, Result, Start};
+use trawl_common::ports::{ErrorKind, Heard, Linking, MAX_STARTS, NewUrl, Result, Start};
 use trawl_common::time::UnixMs;
 
 use super::{Helm, kind};
@@ -83,6 +83,26 @@ pub async fn deadlines_move_by_the_pause(helm: &Helm) -> Result<()> {
     };
     let by = moved.since(deadline);
     assert!((PAUSE..=longest).contains(&by), "{by:?}, of {PAUSE:?} to {longest:?}");
+    Ok(())
+}
+
+/// Of a URL that sources name, that a page links to, or that is first heard of.
+pub async fn a_deadline_that_is_set_after_a_pause_stays_as_it_is(helm: &Helm) -> Result<()> {
+    let scene = Scene::new(&helm.frontier);
+    let lease = scene.begin(1).await?;
+    helm.control.pause(&scene.crawl).await?;
+    let paused = UnixMs::now();
+    eventually(Duration::from_secs(10), async || Ok(UnixMs::now() > paused)).await?;
+    helm.control.resume(&scene.crawl).await?;
+    let deadline = Some(much_later());
+    let url = |number| NewUrl { deadline, ..scene.new_url(number) };
+    helm.frontier.admit(&lease, &[url(1)]).await?;
+    scene.hear(&scene.worker, 0).await?;
+    let linking = Linking { page: scene.claim(0), links: vec![url(2)] };
+    helm.frontier.admit_links(&scene.worker, &[linking]).await?;
+    let messages = [1, 2, 3].map(|number| url(number).message(&scene.crawl));
+    let heard = helm.frontier.hear(&scene.worker, &messages).await?;
+    assert_eq!(heard, [Heard::Take { attempts: 0, starts: 0, deadline }; 3]);
     Ok(())
 }
 
