@@ -109,7 +109,8 @@ pub(crate) async fn sweeps(shared: Arc<Shared>) {
 /// 2. Sends a probe, if it is time.
 /// 3. Sends the messages of lost records again.
 /// 4. Tells crawls that wait for it how long the longest parked message is under way.
-/// 5. Announces ends.
+/// 5. Publishes dead letters of what could not be read.
+/// 6. Announces ends.
 async fn sweep(shared: &Shared) -> Result<Duration> {
     let (queue, frontier) = (&shared.ports.queue, &shared.ports.frontier);
     let found = frontier.sweep(&shared.id).await?;
@@ -126,6 +127,10 @@ async fn sweep(shared: &Shared) -> Result<Duration> {
     }
     for crawl in &found.awaiting {
         frontier.await_parked(crawl, queue.longest_parked().await?).await?;
+    }
+    if !found.corrupt.is_empty() {
+        queue.dead_letter(&found.corrupt).await?;
+        frontier.buried(&found.corrupt).await?;
     }
     for ended in &found.ended {
         info!(crawl = %ended.crawl, status = %ended.status, "crawl has ended");

@@ -189,6 +189,11 @@ impl Frontier for EmbeddedFrontier {
         Ok(Sweep { rest: self.patience / 12, ..Sweep::default() })
     }
 
+    /// Nothing to do: what cannot be read here is an error of its call.
+    async fn buried(&self, _letters: &[DeadLetter]) -> Result<()> {
+        Ok(())
+    }
+
     /// Nothing to do: no probe is ever sent.
     async fn probed(&self, _mark: Mark) -> Result<()> {
         Ok(())

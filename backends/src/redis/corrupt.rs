@@ -2,17 +2,18 @@
 
 use tracing::error;
 use trawl_common::lane::Lane;
-use trawl_common::letter::{Cause, Note};
+use trawl_common::letter::{Cause, DeadLetter, Note};
 use trawl_common::names::CrawlRef;
 use trawl_common::outcome::Reason;
 use trawl_common::ports::Result;
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
+use trawl_common::url::CanonicalUrl;
 
 use super::RedisFrontier;
 use super::keys::CrawlKeys;
 
-/// How many records are named in the log at a time.
+/// How many records are told of at a time.
 const NAMED: usize = 100;
 
 impl RedisFrontier {
@@ -28,12 +29,37 @@ impl RedisFrontier {
         self.run(&call).await
     }
 
-    /// Names in the log, once, the records of a crawl that could not be read.
-    pub(super) async fn name_corrupt(&self, crawl: &CrawlRef) -> Result<()> {
+    /// The dead letters of a crawl's records that could not be read, until [`RedisFrontier::is_told`]. What is no URL has none.
+    pub(super) async fn untold(&self, crawl: &CrawlRef) -> Result<Vec<DeadLetter>> {
         let keys = CrawlKeys::new(crawl);
-        let urls: Vec<Vec<u8>> = self.query(redis::cmd("SPOP").arg(&keys.untold).arg(NAMED)).await?;
+        let untold: Vec<Vec<u8>> = self.query(redis::cmd("SRANDMEMBER").arg(&keys.untold).arg(NAMED)).await?;
+        let mut letters = Vec::with_capacity(untold.len());
+        for url in untold {
+            match str::from_utf8(&url).ok().filter(|url| CanonicalUrl::recorded(url).is_ok()) {
+                Some(text) => {
+                    let note: Option<Vec<u8>> =
+                        self.query(redis::cmd("HGET").arg(&keys.failed).arg(text)).await?;
+                    let (url, crawl) = (text.to_owned(), crawl.clone());
+                    let cause = self::note(&note.unwrap_or_default()).cause;
+                    letters.push(DeadLetter { url, crawl, cause });
+                }
+                None => self.is_told(crawl, [&url].into_iter()).await?,
+            }
+        }
+        Ok(letters)
+    }
+
+    /// Names in the log records of a crawl that could not be read, and whose dead letters are published.
+    pub(super) async fn is_told(
+        &self,
+        crawl: &CrawlRef,
+        urls: impl Iterator<Item = impl AsRef<[u8]>>,
+    ) -> Result<()> {
+        let keys = CrawlKeys::new(crawl);
         for url in urls {
-            let (crawl, url, kept) = (&crawl.id, shown(&url), &keys.corrupt);
+            let url = url.as_ref();
+            let () = self.query(redis::cmd("SREM").arg(&keys.untold).arg(url)).await?;
+            let (crawl, url, kept) = (&crawl.id, shown(url), &keys.corrupt);
             error!(%crawl, url, kept, "a record cannot be read: its URL counts as failed, its bytes are kept");
         }
         Ok(())

@@ -20,6 +20,7 @@ use trawl_common::ports::{
 use trawl_common::settings::{Adhoc, Dedup, Keep};
 use trawl_common::url::CanonicalUrl;
 
+use super::foreign::{self, Named};
 use super::hear::Ear;
 use super::keys::{self, CrawlKeys};
 use super::restore::{Past, SecondHome};
@@ -50,6 +51,7 @@ pub struct RedisFrontier {
     pub(super) second_home: Option<SecondHome>,
     /// When the index was last told of a crawl that this process works on.
     pub(super) indexed: Memory<CrawlRef, ()>,
+    pub(super) named: Named,
 }
 
 impl RedisFrontier {
@@ -71,6 +73,7 @@ impl RedisFrontier {
             round: Mutex::default(),
             second_home: None,
             indexed: Memory::builder().max_capacity(INDEXED).time_to_live(patience / 4).build(),
+            named: foreign::none_named(),
         }
     }
 
@@ -195,7 +198,8 @@ impl Frontier for RedisFrontier {
     async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Option<Vec<Taken>>>> {
         let mut all = Vec::with_capacity(pages.len());
         for Linking { page, links } in pages {
-            all.push(self.follow(worker, page, links).await?);
+            let taken = self.follow(worker, page, links).await;
+            all.push(self.unless_foreign(&page.crawl, taken).await?.flatten());
         }
         Ok(all)
     }
@@ -208,7 +212,7 @@ impl Frontier for RedisFrontier {
             for url in batch {
                 call.arg(url.as_str());
             }
-            let () = self.run(&call).await?;
+            self.unless_foreign::<()>(crawl, self.run(&call).await).await?;
         }
         Ok(())
     }
@@ -240,8 +244,8 @@ impl Frontier for RedisFrontier {
                 for &at in places {
                     call.arg(claims[at].url.as_str());
                 }
-                let answer: Vec<u8> = self.run(&call).await?;
-                for (&at, told) in places.iter().zip(answer) {
+                let answer: Option<Vec<u8>> = self.unless_foreign(crawl, self.run(&call).await).await?;
+                for (&at, told) in places.iter().zip(answer.unwrap_or_default()) {
                     starts[at] = match told {
                         1 => Start::Go,
                         2 => Start::Poison,
@@ -270,9 +274,9 @@ impl Frontier for RedisFrontier {
                     let parking = &parkings[at];
                     call.arg(parking.claim.url.as_str()).arg(parking.until.0).arg(u8::from(parking.failed));
                 }
-                let answer: Vec<i64> = self.run(&call).await?;
+                let answer: Option<Vec<i64>> = self.unless_foreign(crawl, self.run(&call).await).await?;
                 let mut failures = Vec::new();
-                for (&at, attempts) in places.iter().zip(answer) {
+                for (&at, attempts) in places.iter().zip(answer.unwrap_or_default()) {
                     held[at] = attempts >= 0;
                     if held[at] && parkings[at].failed {
                         failures.push((&parkings[at].claim.url, attempts));
@@ -293,7 +297,7 @@ impl Frontier for RedisFrontier {
                 for &at in places {
                     call.arg(claims[at].url.as_str());
                 }
-                let () = self.run(&call).await?;
+                self.unless_foreign::<()>(crawl, self.run(&call).await).await?;
             }
         }
         Ok(())
@@ -319,9 +323,9 @@ impl Frontier for RedisFrontier {
                     }
                     call.arg(more_of(finish));
                 }
-                let answer: Vec<bool> = self.run(&call).await?;
+                let answer: Option<Vec<bool>> = self.unless_foreign(crawl, self.run(&call).await).await?;
                 let mut failures = Vec::new();
-                for (&at, told) in places.iter().zip(answer) {
+                for (&at, told) in places.iter().zip(answer.unwrap_or_default()) {
                     ended[at] = told;
                     let Finish { claim, terminal, note, .. } = &finishes[at];
                     let failed = note.as_ref().filter(|_| told && *terminal == Terminal::Failed);
@@ -379,6 +383,13 @@ impl Frontier for RedisFrontier {
         self.run(&call).await
     }
 
+    async fn buried(&self, letters: &[DeadLetter]) -> Result<()> {
+        for (crawl, places) in by_crawl(letters, |letter| &letter.crawl) {
+            self.is_told(crawl, places.into_iter().map(|at| letters[at].url.as_str())).await?;
+        }
+        Ok(())
+    }
+
     async fn announced(&self, crawl: &CrawlRef) -> Result<()> {
         self.log(|| Record::status(crawl, CrawlState::Finished)).await?;
         self.query(redis::cmd("HSET").arg(CrawlKeys::new(crawl).crawl).arg("announced").arg(1)).await
@@ -402,7 +413,8 @@ impl Frontier for RedisFrontier {
     async fn crawls(&self) -> Result<Vec<Books>> {
         let mut all = Vec::new();
         for crawl in self.all_crawls().await? {
-            all.extend(self.read_books(&crawl).await?);
+            let books = self.read_books(&crawl).await;
+            all.extend(self.unless_foreign(&crawl, books).await?.flatten());
         }
         all.sort_by_key(|books| std::cmp::Reverse(books.started));
         Ok(all)

@@ -6,6 +6,7 @@ use trawl_common::ports::{Heard, Result};
 use trawl_common::time::UnixMs;
 
 use super::RedisFrontier;
+use super::foreign;
 use super::frontier::{BATCH, by_crawl, corrupt, optional};
 use super::keys::CrawlKeys;
 use super::seen::{entry, seen_keys};
@@ -37,7 +38,10 @@ impl RedisFrontier {
         for (crawl, places) in by_crawl(messages, |message| &message.crawl) {
             for places in places.chunks(BATCH) {
                 let batch: Vec<&Message> = places.iter().map(|&at| &messages[at]).collect();
-                let told = self.hear_batch(worker, crawl, &batch, ear).await?;
+                let told = self.hear_batch(worker, crawl, &batch, ear).await;
+                let told = self.unless_foreign(crawl, told).await?.unwrap_or_else(|| {
+                    vec![Heard::Wait { until: UnixMs::now().plus(foreign::WAIT) }; batch.len()]
+                });
                 for (&at, told) in places.iter().zip(told) {
                     heard[at] = told;
                 }

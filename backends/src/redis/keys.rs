@@ -98,6 +98,28 @@ impl CrawlKeys {
         let Self { begun, hosts, pending, crawl, failed, corrupt, untold, gone, .. } = self;
         [begun, hosts, pending, crawl, failed, corrupt, untold, gone]
     }
+
+    /// Every key that a call about the crawl touches, with the types that it may be of.
+    pub(super) fn kinds(self) -> Vec<(String, &'static [&'static str])> {
+        let (hash, set, sorted): (&[_], &[_], &[_]) = (&["hash"], &["set"], &["zset"]);
+        vec![
+            (self.crawl, hash),
+            (self.pending, hash),
+            (self.outbox, sorted),
+            (self.seen.plain, set),
+            (self.seen.packed, hash),
+            (self.own.plain, &["set", "zset"]),
+            (self.own.packed, hash),
+            (self.begun, set),
+            (self.hosts, hash),
+            (self.failed, hash),
+            (self.invalid, hash),
+            (self.corrupt, hash),
+            (self.untold, set),
+            (self.gone, set),
+            (self.leases, hash),
+        ]
+    }
 }
 
 /// Hash: URL -> what the spider remembers of it.

@@ -7,7 +7,7 @@ use tracing::info;
 use trawl_common::crawl::CrawlState;
 use trawl_common::line::Line;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Mark, Result, Sweep};
+use trawl_common::ports::{ErrorKind, Mark, Result, Sweep};
 use trawl_common::time::UnixMs;
 
 use super::keys::{self, CrawlKeys};
@@ -93,7 +93,8 @@ impl RedisFrontier {
         let tides = self.probe(&known, now, sweep).await?;
         let crawls = self.standings().await?;
         for standing in &crawls {
-            self.tend(standing, &tides, sweep).await?;
+            let tended = self.tend(standing, &tides, sweep).await;
+            self.unless_foreign(&standing.crawl, tended).await?;
         }
         let round = match round {
             Some(round) if !round.left.is_empty() => {
@@ -133,14 +134,28 @@ impl RedisFrontier {
         })
     }
 
-    /// How every crawl stands, in the order of their names.
+    /// How every crawl stands that can be read, in the order of their names.
     async fn standings(&self) -> Result<Vec<Standing>> {
         let all = self.all_crawls().await?;
-        if all.is_empty() {
+        match self.standings_of(&all).await {
+            Err(error) if error.kind == ErrorKind::Corrupt => {}
+            told => return told,
+        }
+        // One by one, to see which it is.
+        let mut standings = Vec::with_capacity(all.len());
+        for crawl in &all {
+            let told = self.standings_of(std::slice::from_ref(crawl)).await;
+            standings.extend(self.unless_foreign(crawl, told).await?.unwrap_or_default());
+        }
+        Ok(standings)
+    }
+
+    async fn standings_of(&self, crawls: &[CrawlRef]) -> Result<Vec<Standing>> {
+        if crawls.is_empty() {
             return Ok(Vec::new());
         }
         let mut pipeline = redis::pipe();
-        for crawl in &all {
+        for crawl in crawls {
             let keys = CrawlKeys::new(crawl);
             pipeline.cmd("HMGET").arg(keys.crawl);
             for field in ["status", "announced", "cleared", "done", "max_pages", "ended"] {
@@ -149,7 +164,7 @@ impl RedisFrontier {
             pipeline.cmd("HLEN").arg(keys.pending);
         }
         let told: Vec<redis::Value> = pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
-        all.into_iter().zip(told.chunks_exact(2)).map(|(crawl, told)| standing(crawl, told)).collect()
+        crawls.iter().zip(told.chunks_exact(2)).map(|(crawl, told)| standing(crawl.clone(), told)).collect()
     }
 
     /// Ends what can end; what has ended and is cleared up is announced until someone has.
@@ -157,12 +172,12 @@ impl RedisFrontier {
         let Standing { crawl, is_cleared, is_announced, is_full, .. } = standing;
         if standing.is_over() {
             if !is_cleared {
-                self.name_corrupt(crawl).await?;
+                sweep.corrupt.extend(self.untold(crawl).await?);
             } else if !is_announced {
                 sweep.ended.extend(self.read_books(crawl).await?);
             }
         } else if standing.is_running() {
-            self.name_corrupt(crawl).await?;
+            sweep.corrupt.extend(self.untold(crawl).await?);
             let mut steps = if *is_full { CLEAR_STEPS } else { 0 };
             while steps > 0 && self.clear_step(crawl).await? > 0 {
                 steps -= 1;

@@ -9,6 +9,7 @@ mod clock;
 mod connect;
 mod control;
 mod corrupt;
+mod foreign;
 mod frontier;
 mod hear;
 mod host_control;
@@ -47,12 +48,16 @@ fn kind(error: &RedisError) -> ErrorKind {
         redis::ErrorKind::AuthenticationFailed | redis::ErrorKind::InvalidClientConfig => ErrorKind::Refused,
         redis::ErrorKind::UnexpectedReturnType => ErrorKind::Corrupt,
         redis::ErrorKind::Server(ServerErrorKind::NoPerm) => ErrorKind::Refused,
-        redis::ErrorKind::Server(ServerErrorKind::ResponseError) if error.code() == Some("WRONGTYPE") => {
-            ErrorKind::Corrupt
-        }
+        _ if is_of_wrong_type(error) => ErrorKind::Corrupt,
         _ if tls::is_refusal(error) => ErrorKind::Refused,
         _ => ErrorKind::Unavailable,
     }
+}
+
+/// Whether the key of a command, or of one of a pipeline, is of another type than trawl makes it.
+fn is_of_wrong_type(error: &RedisError) -> bool {
+    let errors = error.clone().into_server_errors();
+    errors.is_some_and(|errors| errors.iter().any(|(_, error)| error.code() == "WRONGTYPE"))
 }
 
 fn failed(error: RedisError) -> Error {

@@ -81,17 +81,20 @@ impl RedisFrontier {
     /// One step through the crawl that is next. Returns whether there was something to look through.
     async fn step(&self, round: &mut Round, sweep: &mut Sweep) -> Result<bool> {
         if let Some((crawl, is_announced)) = round.clearing.front() {
-            let left = self.clear_step(crawl).await?;
-            if left == 0 {
-                if !is_announced {
-                    sweep.ended.extend(self.read_books(crawl).await?);
-                }
+            let cleared = self.clear_step(crawl).await;
+            let left = self.unless_foreign(crawl, cleared).await?;
+            if left == Some(0) && !is_announced {
+                sweep.ended.extend(self.read_books(crawl).await?);
+            }
+            let goes_on = left.is_some_and(|left| left > 0);
+            if !goes_on {
                 round.clearing.pop_front();
             }
-            return Ok(left > 0);
+            return Ok(goes_on);
         }
         let Some(crawl) = round.left.front().cloned() else { return Ok(false) };
-        round.cursor = self.search(&crawl, round, sweep).await?;
+        let searched = self.search(&crawl, round, sweep).await;
+        round.cursor = self.unless_foreign(&crawl, searched).await?.unwrap_or_else(|| "0".to_owned());
         if round.cursor == "0" {
             round.left.pop_front();
         }

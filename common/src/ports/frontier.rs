@@ -118,6 +118,9 @@ pub trait Frontier: Send + Sync {
     /// Lets a crawl wait for what is parked ([`Sweep::awaiting`]) for this long, and then for one more probe.
     async fn await_parked(&self, crawl: &CrawlRef, longest: Duration) -> Result<()>;
 
+    /// Notes that the dead letters of records that could not be read ([`Sweep::corrupt`]) are published.
+    async fn buried(&self, letters: &[DeadLetter]) -> Result<()>;
+
     /// Notes that the end of a crawl has been announced.
     async fn announced(&self, crawl: &CrawlRef) -> Result<()>;
 
@@ -347,6 +350,8 @@ pub struct Sweep {
     pub probe: Option<Mark>,
     /// Crawls that wait for all that may be under way: tell each what is parked ([`Frontier::await_parked`]).
     pub awaiting: Vec<CrawlRef>,
+    /// Dead letters of records that could not be read: publish them, and say so ([`Frontier::buried`]).
+    pub corrupt: Vec<DeadLetter>,
     /// Crawls whose end nobody has announced: do so, and say so ([`Frontier::announced`]).
     pub ended: Vec<Books>,
     /// When to take the next step.

@@ -1,6 +1,7 @@
 //! What is stored and cannot be read stops nothing else, is named, and keeps no crawl from its end.
 
 use trawl_common::crawl::{Books, CrawlState};
+use trawl_common::letter::DeadLetter;
 use trawl_common::outcome::{Reason, Terminal};
 use trawl_common::ports::{Control, Finish, Linking, Parking, Start};
 
@@ -138,10 +139,24 @@ async fn a_sweep_finds_what_is_lost_beside_what_cannot_be_read() {
     stage.set_clock(24 * HOUR + PATIENCE).await;
     assert_eq!(stage.round().await.lost.len(), 2);
     stage.quarantined(1).await;
-    let untold: u64 = stage.ask(redis::cmd("SCARD").arg("{crawled_urls}:corrupt:c:new")).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_a_dead_letter_until_it_is_published() {
+    let (stage, _lease) = spoiled().await;
     stage.round().await;
-    let left: u64 = stage.ask(redis::cmd("SCARD").arg("{crawled_urls}:corrupt:c:new")).await;
-    assert!(untold <= 1 && left == 0, "named once");
+    stage.quarantined(1).await;
+    let cause = stage.frontier.failure(&stage.crawl, &Stage::url(1)).await.unwrap().unwrap().cause;
+    let letter = DeadLetter { url: Stage::url(1).to_string(), crawl: stage.crawl.clone(), cause };
+    for _ in 0..2 {
+        assert_eq!(
+            stage.round().await.corrupt,
+            std::slice::from_ref(&letter),
+            "whoever was to publish it may have died"
+        );
+    }
+    stage.frontier.buried(&[letter]).await.unwrap();
+    assert_eq!(stage.round().await.corrupt, []);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod clock;
 mod corrupt;
+mod foreign;
 mod schema;
 mod sweep;
 
@@ -103,6 +104,7 @@ impl Stage {
             let step = frontier.sweep(&self.worker).await.unwrap();
             round.lost.extend(step.lost);
             round.awaiting.extend(step.awaiting);
+            round.corrupt.extend(step.corrupt);
             round.ended.extend(step.ended);
             round.rest = step.rest;
         }

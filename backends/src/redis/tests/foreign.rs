@@ -1,0 +1,70 @@
+//! A key of one crawl that somebody has written over stops that crawl, and no other.
+
+use trawl_common::outcome::Terminal;
+use trawl_common::ports::{Control, Finish, Parking, Start};
+
+use super::*;
+
+impl Stage {
+    /// Another crawl on the same server, of another spider, with two pages that are lost in a day.
+    async fn other_crawl(&self) -> CrawlRef {
+        let crawl = CrawlRef { id: "d".parse().unwrap(), spider: "other".parse().unwrap() };
+        let lease = self.frontier.open(&crawl, Terms::default(), "producer", 100 * HOUR).await.unwrap();
+        self.send(&lease, 0..2).await;
+        crawl
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_somebody_has_written_over_stops_its_crawl_and_no_other() {
+    for name in ["crawl:c", "pending:c", "outbox", "leases"] {
+        let stage = Stage::new().await;
+        let lease = stage.open().await;
+        stage.send(&lease, 0..2).await;
+        assert_eq!(stage.hear(&stage.worker, 0).await, TAKE);
+        let other = stage.other_crawl().await;
+        let key = format!("{{crawled_urls}}:{name}");
+        let () = stage.ask(redis::cmd("SET").arg(&key).arg("1")).await;
+
+        let urls =
+            |crawl: &CrawlRef| [0, 1].map(|number| Claim { crawl: crawl.clone(), url: Stage::url(number) });
+        let [held, unheard] = urls(&stage.crawl);
+        let [sound, late] = urls(&other);
+        let message = |claim: &Claim| Message::seed(claim.url.clone(), claim.crawl.clone(), Lane::Bulk);
+        let heard = stage.frontier.hear(&stage.worker, &[message(&unheard), message(&sound)]).await.unwrap();
+        assert_eq!(heard[1], TAKE, "{name}");
+        let started = stage.frontier.start(&stage.worker, &[held.clone(), sound.clone()]).await.unwrap();
+        assert_eq!(started[1], Start::Go, "{name}");
+        let until = stage.frontier.now().await.unwrap();
+        let parking = |claim: &Claim| Parking { claim: claim.clone(), until, failed: true };
+        let parked = stage.frontier.park(&stage.worker, &[parking(&held), parking(&sound)]).await.unwrap();
+        assert!(parked[1], "{name}");
+        stage.frontier.hear(&stage.worker, &[message(&sound)]).await.unwrap();
+        stage.frontier.keep(&stage.worker, &[message(&held), message(&sound)]).await.unwrap();
+        let finish = |claim: &Claim| Finish::new(claim.clone(), Terminal::Done);
+        let ended = stage.frontier.finish(&stage.worker, &[finish(&held), finish(&sound)]).await.unwrap();
+        assert!(ended[1], "{name}");
+        stage.frontier.release(&stage.worker, &[held.clone(), late.clone()]).await.unwrap();
+        stage.set_clock(24 * HOUR + PATIENCE).await;
+        stage
+            .ask::<()>(
+                redis::cmd("HSET").arg("tides").arg("gap:bulk").arg(stage.frontier.now().await.unwrap().0),
+            )
+            .await;
+        let lost: Vec<CrawlRef> = stage.round().await.lost.into_iter().map(|lost| lost.crawl).collect();
+        assert!(lost.contains(&other), "{name}: {lost:?}");
+        assert!(stage.frontier.crawls().await.unwrap().iter().any(|books| books.crawl == other.id), "{name}");
+        stage.frontier.cancel(&other).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_messages_of_a_crawl_that_somebody_has_written_over_wait() {
+    let stage = Stage::new().await;
+    let lease = stage.open().await;
+    stage.send(&lease, 0..1).await;
+    let () = stage.ask(redis::cmd("SET").arg("{crawled_urls}:pending:c").arg("1")).await;
+    assert!(matches!(stage.hear(&stage.worker, 0).await, Heard::Wait { .. }));
+    let named = stage.frontier.foreign_keys(&stage.crawl).await.unwrap();
+    assert_eq!(named, ["{crawled_urls}:pending:c (a string, not a hash)"]);
+}
