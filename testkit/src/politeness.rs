@@ -45,6 +45,46 @@ pub fn pacing(log: &[Arrival], interval: Duration) -> Pacing {
     }
 }
 
+/// Above so many a second a rate is kept over a quantum of the scheduler's, not from each request to the next.
+const FINEST: f64 = 20.0;
+/// That quantum.
+const QUANTUM: f64 = 0.05;
+
+/// How one host was asked that has a rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Flow {
+    /// Requests a second, from the first to the last.
+    pub per_second: f64,
+    /// The share of requests that came before the rate lets them.
+    pub early: f64,
+    /// The longest time without a request.
+    pub longest: Duration,
+}
+
+/// How a host was asked at these instants, in order, which may be asked once each `interval`; `None` if as often as one likes.
+///
+/// Up to 20 a second a request is early less than 85 % of the interval after the one before; above, if it comes with more than
+/// a second and a quantum allow in the second before it.
+pub fn flow(times: &[Duration], interval: Option<Duration>) -> Flow {
+    let gaps: Vec<Duration> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let took: Duration = gaps.iter().sum();
+    let early = match interval {
+        None => 0,
+        Some(interval) if interval.as_secs_f64() * FINEST >= 1.0 => {
+            gaps.iter().filter(|gap| **gap < interval.mul_f64(0.85)).count()
+        }
+        Some(interval) => {
+            let most = ((1.0 + QUANTUM) / interval.as_secs_f64()).ceil() as usize;
+            times.windows(most + 1).filter(|some| some[most] - some[0] < Duration::from_secs(1)).count()
+        }
+    };
+    Flow {
+        per_second: gaps.len() as f64 / took.as_secs_f64(),
+        early: early as f64 / gaps.len().max(1) as f64,
+        longest: gaps.into_iter().max().unwrap_or_default(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +106,26 @@ mod tests {
         assert_eq!(pacing.shortest, Duration::from_millis(160));
         assert!((pacing.used - 1.0).abs() < 1e-9, "{pacing:?}");
         assert!((pacing.short_share() - 0.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_slow_rate_is_kept_from_each_request_to_the_next() {
+        let times = [0, 1_000, 1_800, 3_000, 4_000].map(Duration::from_millis);
+        let flow = flow(&times, Some(Duration::from_secs(1)));
+        assert!((flow.per_second - 1.0).abs() < 1e-9, "{flow:?}");
+        assert!((flow.early - 0.25).abs() < 1e-9, "{flow:?}");
+        assert_eq!(flow.longest, Duration::from_millis(1_200));
+    }
+
+    #[test]
+    fn a_fast_rate_is_kept_over_a_second_and_may_come_in_bursts_of_a_quantum() {
+        let bursts = |size: u64, pause: u64| -> Vec<Duration> {
+            (0..400).map(|at| Duration::from_millis(at / size * pause)).collect()
+        };
+        let interval = Some(Duration::from_millis(10));
+        assert_eq!(flow(&bursts(5, 50), interval).early, 0.0, "five each 50 ms");
+        assert!(flow(&bursts(6, 50), interval).early > 0.5, "six each 50 ms are 120 a second");
+        assert_eq!(flow(&bursts(6, 1), None).early, 0.0);
     }
 
     #[test]

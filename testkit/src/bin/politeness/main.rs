@@ -1,5 +1,7 @@
 //! How politely a fleet of real processes crawls, judged by the log of the hosts that it asks.
 
+mod rate;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,6 +11,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep, timeout};
+use trawl_common::rate::Rate;
 use trawl_testkit::faults::fleet::{Fleet, Programs};
 use trawl_testkit::faults::signal::Signal;
 use trawl_testkit::faults::story::Story;
@@ -48,6 +51,20 @@ enum Measure {
         /// Watch the slow host for so many seconds once the others are done
         #[arg(long, default_value_t = 60)]
         watch: u64,
+    },
+    /// One host at each of several rates, by both engines: whether the rate is reached, and kept
+    Rate {
+        #[arg(
+            value_name = "RATE",
+            value_delimiter = ',',
+            default_value = "1/s,60/m,5/s,10/s,100/s,300/s,500/s,1000/s,unlimited"
+        )]
+        rates: Vec<Rate>,
+        #[arg(long, default_value_t = 2)]
+        workers: usize,
+        /// How long each is to take
+        #[arg(long, default_value_t = 20)]
+        seconds: u32,
     },
 }
 
@@ -208,6 +225,7 @@ async fn main() -> ExitCode {
     let result = match measure {
         Measure::Pace { hosts, pages, workers, kill } => pace(&trawl, hosts, pages, workers, kill).await,
         Measure::Slow { urls, watch } => slow(&trawl, urls, watch).await,
+        Measure::Rate { rates, workers, seconds } => rate::all(&trawl, &rates, workers, seconds).await,
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
