@@ -322,9 +322,11 @@ impl Schedule {
         let concurrency = wish.pace.concurrency as usize;
         if concurrency > 0 && self.places.len() >= concurrency {
             let interval = self.interval(wish.pace);
-            let slot = self.next.max(now + interval.max(micros(MIN_STEP))).min(now + micros(HORIZON));
-            self.next =
-                self.next.max(slot + interval.max(micros(MIN_STEP) / u64::from(wish.pace.concurrency)));
+            // Where nothing has ended for a while, as long may pass again: those who wait are not to look all the time.
+            let youngest = self.places.iter().map(|place| place.since).max().unwrap_or(now);
+            let wait = now.saturating_sub(youngest).max(micros(MIN_STEP));
+            let slot = self.next.max(now + interval.max(wait)).min(now + micros(HORIZON));
+            self.next = self.next.max(slot + interval.max(wait / u64::from(wish.pace.concurrency)));
             self.at = now;
             return reserved(slot, now);
         }

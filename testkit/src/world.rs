@@ -147,6 +147,14 @@ impl World {
         self.hosts[host].most_under_way.load(Ordering::Relaxed)
     }
 
+    /// Waits until a host has been asked for so many things.
+    pub async fn asked_of(&self, host: usize, count: usize) {
+        let is_there =
+            |_: &usize| self.log.arrivals().iter().filter(|arrival| arrival.host == host).count() >= count;
+        // The sender lives as long as the web.
+        let _ = self.log.count.subscribe().wait_for(is_there).await;
+    }
+
     /// Waits until so many requests have arrived.
     pub async fn asked_for(&self, count: usize) {
         // The sender lives as long as the web.

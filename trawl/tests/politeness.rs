@@ -45,6 +45,7 @@ on_both_engines! {
     a_rate_that_no_timer_is_fine_enough_for_is_kept_and_the_crawl_ends
     hosts_of_a_group_share_a_rate
     a_crawl_delay_slows_and_is_bounded
+    hosts_that_never_answer_keep_no_other_waiting
 }
 
 /// Crawls a list of URLs to its end; returns the books.
@@ -232,6 +233,17 @@ async fn a_crawl_delay_slows_and_is_bounded(engine: Engine) {
         // Before the file was read its delay was not known.
         let took = (times[3] - times[1]).as_millis();
         assert!(took >= 2 * delay - delay / 4, "{took} ms");
+    }
+}
+
+async fn hosts_that_never_answer_keep_no_other_waiting(engine: Engine) {
+    let quick = Plan { pages: 300, ..Plan::default() };
+    let silent = Plan { pages: 20, latency: Duration::from_secs(3600), ..Plan::default() };
+    let world = World::serve(&[vec![quick], vec![silent; 60]].concat()).await.unwrap();
+    let pages = world.pages();
+    tokio::select! {
+        books = crawl(engine, &pages, &[("TRAWL__FETCH__TIMEOUT", "1h")]) => panic!("{books}"),
+        asked = timeout(LIMIT, world.asked_of(0, 301)) => asked.unwrap(),
     }
 }
 

@@ -166,9 +166,10 @@ impl Intake {
         others
     }
 
-    /// Whether another job can wait here.
+    /// Whether another job can wait here. Slow pages stay in hand as what waits does, and the broker sends no more ahead.
     fn has_room(&self) -> bool {
-        self.aside.len() + self.unclear_jobs < room(self.shared.settings.worker.prefetch)
+        let kept = self.aside.len() + self.unclear_jobs + self.shared.domains.slow();
+        kept < room(self.shared.settings.worker.prefetch)
     }
 
     /// Until when no more is scheduled, because it would have no room to wait in for a robots.txt that may come at once.

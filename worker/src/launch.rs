@@ -1,14 +1,16 @@
 //! From a turn to a running fetch.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+use trawl_common::host::HostKey;
 use trawl_common::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::ports::{Claim, Start};
 use trawl_common::settings::Acks;
@@ -16,10 +18,12 @@ use trawl_common::time::UnixMs;
 use trawl_common::waiting::ready_room;
 
 use crate::Shared;
+use crate::domains::{SLOW, UnderWay};
 use crate::gather::MOMENT;
 use crate::job::{Job, Ready};
 use crate::process::process;
 use crate::settlement::Settlement;
+use crate::standstill::Why;
 use crate::store;
 
 /// How long a URL waits, about, whose crawl has as many pages under way as it may still do.
@@ -31,6 +35,12 @@ pub(crate) struct Exits {
     /// Those whose slot has passed: they need another.
     pub(crate) missed: mpsc::UnboundedSender<Job>,
     pub(crate) settle: mpsc::Sender<Settlement>,
+}
+
+/// A job that may run.
+struct Begun {
+    ready: Ready,
+    under_way: UnderWay,
 }
 
 /// In what company jobs run.
@@ -78,26 +88,51 @@ pub(crate) async fn run(
             }
             continue;
         }
-        for Ready { job, ticket } in start(&shared, &mut jobs, &exits).await {
-            // It is never closed.
-            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+        for begun in start(&shared, &mut jobs, &exits).await {
+            // What takes its time from others stands back, unless it is alone anyway.
+            let needs_slot = begun.under_way.needs_slot() || matches!(company, Company::None);
+            let slot = match needs_slot {
+                // It is never closed.
+                true => Arc::clone(&slots).acquire_owned().await.ok(),
+                false => None,
+            };
             let (shared, settle) = (Arc::clone(&shared), exits.settle.clone());
-            shared.url_log.begins(&job);
+            shared.url_log.begins(&begun.ready.job);
             running.spawn(async move {
-                let began = Instant::now();
-                let working = AssertUnwindSafe(process(&shared, job.clone(), ticket)).catch_unwind();
-                let settlement = working.await.unwrap_or_else(|_| Settlement::of(job, panicked()));
-                let settlement = settlement.after(began.elapsed());
-                let (settlement, slot) = match company {
-                    Company::Many(_) => (settlement, Some(slot)),
-                    Company::None => (settlement.with_slot(slot), None),
-                };
+                let (settlement, slot) = work(&shared, begun, slot, company).await;
                 let _ = settle.send(settlement).await;
                 drop(slot);
             });
         }
     }
     while running.join_next().await.is_some() {}
+}
+
+/// Works on a page. Returns its slot, unless the page is slow and gave it up, or keeps it until it is settled.
+async fn work(
+    shared: &Shared,
+    Begun { ready: Ready { job, ticket }, mut under_way }: Begun,
+    mut slot: Option<OwnedSemaphorePermit>,
+    company: Company,
+) -> (Settlement, Option<OwnedSemaphorePermit>) {
+    let began = Instant::now();
+    let mut working = pin!(AssertUnwindSafe(process(shared, job.clone(), ticket)).catch_unwind());
+    let settlement = match timeout(SLOW, &mut working).await {
+        Ok(settlement) => settlement,
+        Err(_) => {
+            under_way.is_slow();
+            if !under_way.needs_slot() && matches!(company, Company::Many(_)) {
+                slot = None;
+            }
+            working.await
+        }
+    };
+    under_way.end();
+    let settlement = settlement.unwrap_or_else(|_| Settlement::of(job, panicked())).after(began.elapsed());
+    match company {
+        Company::Many(_) => (settlement, slot),
+        Company::None => (settlement.with_slot(slot), None),
+    }
 }
 
 /// Waits until a slot is free, and a moment for some more. Returns how many are; only the caller takes any.
@@ -125,6 +160,12 @@ impl Exits {
         }
     }
 
+    /// Has a job come back later, and ask for another slot then.
+    async fn put_off(&self, mut job: Job, until: UnixMs) {
+        job.message.slot = None;
+        self.settle(job, Outcome::Deferred { until }).await;
+    }
+
     async fn settle(&self, job: Job, outcome: Outcome) {
         // Closed only when the settler is gone, which ends after this.
         let _ = self.settle.send(Settlement::of(job, outcome)).await;
@@ -144,31 +185,57 @@ fn put_off(shared: &Shared, jobs: &mut Vec<Ready>) -> Vec<(Job, UnixMs)> {
     off
 }
 
+/// Takes out the jobs for which there is no room, and makes room for the others.
+fn make_room(shared: &Shared, jobs: Vec<Ready>) -> (Vec<Begun>, Vec<(Job, UnixMs)>) {
+    let (mut begun, mut off) = (Vec::with_capacity(jobs.len()), Vec::new());
+    for ready in jobs {
+        let host = ready.job.message.target().host();
+        match shared.domains.begin(HostKey::domain(&host)) {
+            Ok(under_way) => begun.push(Begun { ready, under_way }),
+            Err(away) => {
+                let until = UnixMs::now().plus(away);
+                let key = ready.job.spider.politeness.manners(&host).key;
+                shared.standstill.waits(&key, until, Why::Slow);
+                off.push((ready.job, until));
+            }
+        }
+    }
+    (begun, off)
+}
+
 /// Counts the starts, acknowledges early where the lane says so, and returns the jobs that may begin; those whose slot has
 /// passed while they waited for a fetch slot need another.
-async fn start(shared: &Shared, jobs: &mut Vec<Ready>, exits: &Exits) -> Vec<Ready> {
+async fn start(shared: &Shared, jobs: &mut Vec<Ready>, exits: &Exits) -> Vec<Begun> {
     for Ready { job, .. } in jobs.extract_if(.., |ready| ready.ticket.is_void()) {
         exits.miss(job).await;
     }
-    for (mut job, until) in put_off(shared, jobs) {
-        job.message.slot = None;
-        exits.settle(job, Outcome::Deferred { until }).await;
+    let mut off = put_off(shared, jobs);
+    let (begun, crowded) = make_room(shared, std::mem::take(jobs));
+    off.extend(crowded);
+    for (job, until) in off {
+        exits.put_off(job, until).await;
     }
-    if jobs.is_empty() {
+    if begun.is_empty() {
         return Vec::new();
     }
-    let claims: Vec<Claim> = jobs.iter().map(|ready| ready.job.claim()).collect();
+    let claims: Vec<Claim> = begun.iter().map(|begun| begun.ready.job.claim()).collect();
     let counting = || shared.ports.frontier.start(&shared.id, &claims);
     let starts = shared.health.until_done("counting starts", counting).await;
-    let mut go = Vec::with_capacity(jobs.len());
+    let mut go = Vec::with_capacity(begun.len());
     let mut early = Vec::new();
-    for (mut ready, (start, claim)) in jobs.drain(..).zip(starts.into_iter().zip(&claims)) {
+    for (begun, (start, claim)) in begun.into_iter().zip(starts.into_iter().zip(&claims)) {
         let outcome = match start {
             Start::Go => {
-                if shared.settings.queues.lane(ready.job.message.lane).acks == Acks::Early {
+                let lane = begun.ready.job.message.lane;
+                if shared.settings.queues.lane(lane).acks == Acks::Early {
                     early.extend(shared.hands.receipts(claim));
                 }
-                go.push(ready);
+                go.push(begun);
+                continue;
+            }
+            Start::Awaited => {
+                let until = UnixMs::now().plus(AWAITED.mul_f64(rand::random_range(1.0..2.0)));
+                exits.put_off(begun.ready.job, until).await;
                 continue;
             }
             Start::Poison => {
@@ -176,13 +243,9 @@ async fn start(shared: &Shared, jobs: &mut Vec<Ready>, exits: &Exits) -> Vec<Rea
                 Outcome::Failed(failure, Reason::Poison)
             }
             Start::Full => Outcome::Skipped(Skip::Limit),
-            Start::Awaited => {
-                ready.job.message.slot = None;
-                Outcome::Deferred { until: UnixMs::now().plus(AWAITED.mul_f64(rand::random_range(1.0..2.0))) }
-            }
             Start::Lost => Outcome::SentAgain,
         };
-        exits.settle(ready.job, outcome).await;
+        exits.settle(begun.ready.job, outcome).await;
     }
     if !early.is_empty()
         && let Err(error) = shared.ports.queue.ack(&early).await

@@ -4,7 +4,8 @@
 //!
 //! 1. `claim`: takes messages and hears which are this worker's;
 //! 2. `intake`: finds each one's `turn` with its host: what `robots` says, then a slot, which comes as a `ticket`;
-//! 3. `launch`: counts the start, acknowledges early where the lane says so, and runs in a free slot
+//! 3. `launch`: counts the start, acknowledges early where the lane says so, and runs in a free slot, if there is room beside
+//!    the other `domains`;
 //! 4. `process`: what it can `recall` of the page, response cache or fetch ([`trawl_web`]), then `parse` calls
 //!    [`trawl_extract`];
 //! 5. `store`: puts what the page yielded into the sinks of its spider;
@@ -18,6 +19,7 @@ mod claim;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod crawls;
+mod domains;
 mod gather;
 mod intake;
 mod job;
@@ -45,6 +47,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domains::Domains;
 use intake::Intake;
 use job::Hands;
 use launch::Company;
@@ -97,6 +100,7 @@ pub(crate) struct Shared {
     pub(crate) hands: Hands,
     pub(crate) robots: RobotsBook,
     pub(crate) places: Arc<Places>,
+    pub(crate) domains: Arc<Domains>,
     pub(crate) health: Health,
     pub(crate) tally: Tally,
     pub(crate) url_log: UrlLog,
@@ -120,6 +124,7 @@ pub async fn run(
         hands: Hands::default(),
         robots: RobotsBook::default(),
         places: Arc::default(),
+        domains: Arc::new(Domains::new(&settings.worker)),
         health: Health::default(),
         tally: Tally::default(),
         url_log: UrlLog::new(&settings),

@@ -85,9 +85,9 @@ impl Settlement {
     }
 
     /// The same, with the slot of a job that runs alone: its start has an end when it is settled, not before.
-    pub(crate) fn with_slot(mut self, slot: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn with_slot(mut self, slot: Option<OwnedSemaphorePermit>) -> Self {
         if let Self::Url(settled) = &mut self {
-            settled.slot = Some(slot);
+            settled.slot = slot;
         }
         self
     }

@@ -35,6 +35,8 @@ pub(crate) enum Why {
     Pace(Duration),
     /// A URL of it failed so, and is tried again.
     Retry(Class),
+    /// It is not known to be quick, and as many slow pages as may be are under way.
+    Slow,
 }
 
 /// What is waited for now, and since when no URL has ended.
@@ -61,7 +63,7 @@ impl Standstill {
         let is_said = match (known, why) {
             (Some((_, Why::Refused(_))), Why::Refused(_)) | (None, _) => waits.hosts.len() >= MOST,
             (Some((_, Why::Refused(_))), _) => true,
-            (Some((earliest, _)), Why::Pace(_) | Why::Retry(_)) => *earliest <= until,
+            (Some((earliest, _)), Why::Pace(_) | Why::Retry(_) | Why::Slow) => *earliest <= until,
             (Some(_), Why::Refused(_)) => false,
         };
         if !is_said {
@@ -124,6 +126,9 @@ impl fmt::Display for Why {
                 write!(f, "is asked once each {interval:?}, not")
             }
             Self::Retry(class) => write!(f, "failed ({class}) and is not tried again"),
+            Self::Slow => {
+                f.write_str("has to make way, as too many slow pages are under way, and is not asked")
+            }
         }
     }
 }

@@ -243,6 +243,23 @@ fn no_more_are_under_way_at_once_than_the_pace_allows() {
 }
 
 #[test]
+fn who_waits_for_a_place_of_a_host_that_answers_nothing_looks_ever_less_often() {
+    let mut schedule = Schedule::default();
+    let token = |token| Wish { token, ..wish(at_once(2)) };
+    for number in 0..2 {
+        assert_eq!(schedule.reserve(&token(number), 0), Slot::Now);
+    }
+    let mut looks = Vec::new();
+    let mut now = 0;
+    while now < 20_000_000 {
+        let Slot::Reserved { wait, .. } = schedule.reserve(&token(9), now) else { panic!("at {now}") };
+        looks.push(now);
+        now += wait.as_micros() as u64;
+    }
+    assert!(looks.len() < 30, "{looks:?}");
+}
+
+#[test]
 fn a_slow_host_is_asked_as_often_as_its_places_allow() {
     let pace = Pace { concurrency: 4, ..per_second(1) };
     let mut schedule = Schedule { latency: 40 * SECOND, ..Schedule::default() };

@@ -10,27 +10,43 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
 
+use moka::sync::Cache;
+use trawl_common::host::HostKey;
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
 use trawl_common::url::CanonicalUrl;
 use trawl_extract::{Extraction, Extractor};
 
-use self::threads::{LONGEST, Lost, Threads};
+use self::threads::{LONGEST, Lost, Threads, Weight};
 
 /// A page no larger than this, of which no tree is built, is parsed where it arrived: to hand it to a thread and wait
 /// for the answer costs as much as half a page of usual size.
 const IN_PLACE: usize = 256 * 1024;
 
-/// Reads pages, large ones on threads of its own.
+/// A page that takes longer is heavy, and so are those that its domain answers with for a while.
+const HEAVY: Duration = Duration::from_millis(100);
+
+/// A page larger than this may be.
+const LARGE: usize = 2 << 20;
+
+/// For how long it is remembered of a domain that a page of it was heavy, and of how many.
+const REMEMBERED: Duration = Duration::from_secs(60);
+const DOMAINS: u64 = 10_000;
+
+/// Reads pages, large ones on threads of its own. Domains whose pages take long have no more than half of these.
 pub(crate) struct Parser {
     threads: Threads,
+    heavy: Cache<HostKey, ()>,
 }
 
 impl Parser {
-    /// A parser with as many threads as the machine has cores.
+    /// A parser with as many threads as the machine has cores, and at least two.
     pub(crate) fn start() -> io::Result<Self> {
-        Ok(Self { threads: Threads::start(available_parallelism()?.get())? })
+        let threads = Threads::start(available_parallelism()?.get().max(2))?;
+        let heavy = Cache::builder().max_capacity(DOMAINS).time_to_live(REMEMBERED).build();
+        Ok(Self { threads, heavy })
     }
 
     /// What the page that `url` answered with gives. A page that is refused, takes too long or makes the parser panic
@@ -47,8 +63,21 @@ impl Parser {
             return catch_unwind(AssertUnwindSafe(extract))
                 .unwrap_or_else(|panic| Err(lost(Lost::of(&*panic))));
         }
-        let work = move |given_up: &AtomicBool| extractor.extract(&url, &response, given_up);
-        self.threads.run(work).await.unwrap_or_else(|reason| Err(lost(reason)))
+        let domain = HostKey::domain(&url.host());
+        let is_heavy = response.body.len() > LARGE || self.heavy.contains_key(&domain);
+        let weight = if is_heavy { Weight::Heavy } else { Weight::Light };
+        let work = move |given_up: &AtomicBool| {
+            let began = Instant::now();
+            (extractor.extract(&url, &response, given_up), began.elapsed())
+        };
+        let (extraction, took) = match self.threads.run(weight, work).await {
+            Ok(done) => done,
+            Err(reason) => (Err(lost(reason)), LONGEST),
+        };
+        if took > HEAVY {
+            self.heavy.insert(domain, ());
+        }
+        extraction
     }
 }
 

@@ -1,13 +1,14 @@
 //! Threads for work that may panic or never end.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tracing::{error, info, warn};
 
@@ -36,74 +37,122 @@ impl Lost {
     }
 }
 
-/// Does a piece of work; says whether anybody still wanted the answer.
+/// How much work a piece is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weight {
+    /// As most pages.
+    Light,
+    /// Much more than that: no more than half of the threads do such work.
+    Heavy,
+}
+
+/// Does a piece of work; says whether the thread is where it should be: `false` if nobody waits for the answer any more.
 type Task = Box<dyn FnOnce() -> bool + Send>;
 
-/// A fixed number of threads behind a bounded queue. They end when this is dropped and their work is done.
-pub(super) struct Threads {
-    queue: mpsc::Sender<Task>,
-    crew: Arc<Crew>,
-}
+/// A fixed number of threads and what waits for them. They end when this is dropped and their work is done.
+pub(super) struct Threads(Arc<Crew>);
 
 impl Threads {
     /// Starts `number` threads.
     pub(super) fn start(number: usize) -> io::Result<Self> {
-        let (queue, tasks) = mpsc::channel(number);
-        let crew = Arc::new(Crew { tasks: Mutex::new(tasks), counts: Mutex::default() });
+        let queue = Queue { heavy_places: (number / 2).max(1), ..Queue::default() };
+        let crew = Crew { queue: Mutex::new(queue), changed: Condvar::new(), counts: Mutex::default() };
+        let crew = Arc::new(crew);
         for _ in 0..number {
             crew.hire()?;
         }
-        Ok(Self { queue, crew })
+        Ok(Self(crew))
     }
 
     /// Does `work` on one of the threads, as soon as one is free. It should end soon when its flag is set: then nobody
     /// waits for it any more, and another thread has taken the place of its own.
     pub(super) async fn run<T: Send + 'static>(
         &self,
+        weight: Weight,
         work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
     ) -> Result<T, Lost> {
         let given_up = Arc::new(AtomicBool::new(false));
         let (begin, begun) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
-        let mut wait =
-            Wait { answered, is_over: false, given_up: Arc::clone(&given_up), crew: Arc::clone(&self.crew) };
+        let crew = Arc::clone(&self.0);
+        let mut wait = Wait { begun, has_begun: false, answered, is_over: false, weight, given_up, crew };
+        let given_up = Arc::clone(&wait.given_up);
         let task: Task = Box::new(move || {
-            let _ = begin.send(());
+            if begin.send(()).is_err() {
+                return true;
+            }
             let result = catch_unwind(AssertUnwindSafe(|| work(&given_up)));
             answer.send(result.map_err(|panic| Lost::of(&*panic))).is_ok()
         });
-        if self.queue.send(task).await.is_err() || begun.await.is_err() {
-            unreachable!("the crew keeps the queue open, and a thread that takes a task begins it");
-        }
+        self.0.add(weight, task);
+        wait.has_begun = (&mut wait.begun).await.is_ok();
         let answer = timeout(LONGEST, &mut wait.answered).await;
         wait.is_over = answer.is_ok();
         answer.map_or(Err(Lost::Overdue), |answer| answer.unwrap_or(Err(Lost::Overdue)))
     }
 }
 
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.0.queue().is_closed = true;
+        self.0.changed.notify_all();
+    }
+}
+
 /// Waits for one answer. Dropped before it came, it tells the work to end and has its thread replaced.
 struct Wait<T> {
+    begun: oneshot::Receiver<()>,
+    has_begun: bool,
     answered: oneshot::Receiver<Result<T, Lost>>,
     is_over: bool,
+    weight: Weight,
     given_up: Arc<AtomicBool>,
     crew: Arc<Crew>,
 }
 
 impl<T> Drop for Wait<T> {
     fn drop(&mut self) {
+        // After this it does not begin if it has not.
+        self.begun.close();
+        if !self.has_begun && self.begun.try_recv().is_err() {
+            return;
+        }
         self.answered.close();
         // An answer that came just before means a thread in time; after this none can come.
         if !self.is_over && self.answered.try_recv().is_err() {
             self.given_up.store(true, Ordering::Relaxed);
-            self.crew.replace();
+            self.crew.replace(self.weight);
         }
     }
 }
 
 /// What the threads share.
 struct Crew {
-    tasks: Mutex<mpsc::Receiver<Task>>,
+    queue: Mutex<Queue>,
+    /// There is work, or a place for heavy work, or no more to come.
+    changed: Condvar,
     counts: Mutex<Counts>,
+}
+
+/// Work that waits.
+#[derive(Default)]
+struct Queue {
+    light: VecDeque<Task>,
+    heavy: VecDeque<Task>,
+    /// How many more pieces of heavy work may begin.
+    heavy_places: usize,
+    is_closed: bool,
+}
+
+impl Queue {
+    fn take(&mut self) -> Option<(Weight, Task)> {
+        if let Some(task) = self.light.pop_front() {
+            return Some((Weight::Light, task));
+        }
+        let task = if self.heavy_places > 0 { self.heavy.pop_front() } else { None }?;
+        self.heavy_places -= 1;
+        Some((Weight::Heavy, task))
+    }
 }
 
 #[derive(Default)]
@@ -121,19 +170,51 @@ impl Crew {
         std::thread::Builder::new().name("parse".to_owned()).spawn(move || crew.serve()).map(drop)
     }
 
-    fn serve(&self) {
+    fn add(&self, weight: Weight, task: Task) {
+        let mut queue = self.queue();
+        match weight {
+            Weight::Light => queue.light.push_back(task),
+            Weight::Heavy => queue.heavy.push_back(task),
+        }
+        drop(queue);
+        self.changed.notify_one();
+    }
+
+    /// The next piece of work, when there is one; `None` when there will be none.
+    fn next(&self) -> Option<(Weight, Task)> {
+        let mut queue = self.queue();
         loop {
-            let task = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
-            let Some(task) = task else { return };
-            let was_in_time = task();
-            if !was_in_time && !self.takes_back() {
+            if let Some(next) = queue.take() {
+                return Some(next);
+            }
+            if queue.is_closed {
+                return None;
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn serve(&self) {
+        while let Some((weight, task)) = self.next() {
+            if task() {
+                self.is_done(weight);
+            } else if !self.takes_back() {
                 return;
             }
         }
     }
 
+    /// Another piece of such work may begin.
+    fn is_done(&self, weight: Weight) {
+        if weight == Weight::Heavy {
+            self.queue().heavy_places += 1;
+            self.changed.notify_one();
+        }
+    }
+
     /// Puts a thread in the place of one that is late, unless too many are.
-    fn replace(self: &Arc<Self>) {
+    fn replace(self: &Arc<Self>, weight: Weight) {
+        self.is_done(weight);
         let mut counts = self.counts();
         counts.late += 1;
         let late = counts.late;
@@ -159,7 +240,11 @@ impl Crew {
         is_needed
     }
 
-    fn counts(&self) -> std::sync::MutexGuard<'_, Counts> {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -184,16 +269,44 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_an_answer_and_its_thread_goes_on() {
         let threads = Threads::start(1).unwrap();
-        let panicked = threads.run(|_| -> u8 { panic!("at {}", 7) }).await;
+        let panicked = threads.run(Weight::Light, |_| -> u8 { panic!("at {}", 7) }).await;
         assert_eq!(panicked, Err(Lost::Panicked("at 7".to_owned())));
-        assert_eq!(threads.run(|_| 7).await, Ok(7));
+        assert_eq!(threads.run(Weight::Light, |_| 7).await, Ok(7));
     }
 
     #[tokio::test]
     async fn more_work_than_threads_waits_and_is_done() {
         let threads = Threads::start(2).unwrap();
-        let answers = join_all((0..100).map(|number| threads.run(move |_| number))).await;
+        let answers = join_all((0..100).map(|number| threads.run(Weight::Light, move |_| number))).await;
         assert!(answers.into_iter().eq((0..100).map(Ok)));
+    }
+
+    #[tokio::test]
+    async fn heavy_work_leaves_half_of_the_threads_to_what_is_light() {
+        let threads = Threads::start(4).unwrap();
+        let (free, held) = (0..3).map(|_| stuck()).unzip::<_, _, Vec<_>, Vec<_>>();
+        let mut heavy: Vec<_> =
+            held.into_iter().map(|work| Box::pin(threads.run(Weight::Heavy, work))).collect();
+        for work in &mut heavy {
+            assert!(futures::poll!(work).is_pending());
+        }
+        assert_eq!(threads.run(Weight::Light, |_| 7).await, Ok(7));
+        drop(free);
+        assert!(join_all(heavy).await.into_iter().all(|done| done == Ok(())));
+    }
+
+    #[tokio::test]
+    async fn work_that_is_not_wanted_any_more_before_it_begins_is_not_done() {
+        let threads = Threads::start(1).unwrap();
+        let (free, work) = stuck();
+        let mut first = Box::pin(threads.run(Weight::Light, work));
+        assert!(futures::poll!(&mut first).is_pending());
+        let mut second = Box::pin(threads.run(Weight::Light, |_| panic!("done nevertheless")));
+        assert!(futures::poll!(&mut second).is_pending());
+        drop(second);
+        drop(free);
+        assert_eq!((first.await, threads.run(Weight::Light, |_| 7).await), (Ok(()), Ok(7)));
+        assert_eq!(threads.0.counts().late, 0);
     }
 
     #[tokio::test(start_paused = true)]
@@ -201,7 +314,7 @@ mod tests {
         let threads = Threads::start(1).unwrap();
         let (tell, told) = oneshot::channel();
         let (free, held) = blocking::channel::<()>();
-        let overrun = threads.run(move |given_up| {
+        let overrun = threads.run(Weight::Light, move |given_up| {
             while !given_up.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
@@ -212,21 +325,24 @@ mod tests {
         told.await.unwrap();
         // With the clock stopped, time would pass at once.
         tokio::time::resume();
-        assert_eq!(threads.run(|_| 7).await, Ok(7));
+        assert_eq!(threads.run(Weight::Light, |_| 7).await, Ok(7));
         drop(free);
     }
 
     #[tokio::test(start_paused = true)]
     async fn work_that_nobody_waits_for_is_told() {
         let threads = Threads::start(1).unwrap();
+        let (begin, begun) = oneshot::channel();
         let (tell, told) = oneshot::channel();
-        let mut run = Box::pin(threads.run(move |given_up| {
+        let mut run = Box::pin(threads.run(Weight::Light, move |given_up| {
+            let _ = begin.send(());
             while !given_up.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
             let _ = tell.send(());
         }));
         assert!(futures::poll!(&mut run).is_pending());
+        begun.await.unwrap();
         drop(run);
         told.await.unwrap();
     }
@@ -238,14 +354,14 @@ mod tests {
         for _ in 0..=MOST_LATE {
             let (free, work) = stuck();
             all.push(free);
-            assert_eq!(threads.run(work).await, Err(Lost::Overdue));
+            assert_eq!(threads.run(Weight::Light, work).await, Err(Lost::Overdue));
         }
-        assert_eq!(threads.crew.counts().missing, 1);
+        assert_eq!(threads.0.counts().missing, 1);
         tokio::time::resume();
-        let mut waiting = Box::pin(threads.run(|_| 7));
+        let mut waiting = Box::pin(threads.run(Weight::Light, |_| 7));
         assert!(futures::poll!(&mut waiting).is_pending());
         all.pop();
         assert_eq!(waiting.await, Ok(7));
-        assert_eq!(threads.crew.counts().missing, 0);
+        assert_eq!(threads.0.counts().missing, 0);
     }
 }

@@ -58,8 +58,14 @@ end
 -- Takes a place; where all are taken, reserves a slot for when one should be free.
 local function enter(wish, interval)
   if wish.concurrency > 0 and host.under_way >= wish.concurrency then
-    local slot = math.min(math.max(host.next, now + math.max(interval, MIN_STEP)), now + HORIZON)
-    set('next', math.max(host.next, slot + math.max(interval, math.floor(MIN_STEP / wish.concurrency))))
+    -- Where nothing has ended for a while, as long may pass again: those who wait are not to look all the time.
+    local youngest = 0
+    for _, place in pairs(host.places) do
+      youngest = math.max(youngest, place.since)
+    end
+    local wait = math.max(now - youngest, MIN_STEP)
+    local slot = math.min(math.max(host.next, now + math.max(interval, wait)), now + HORIZON)
+    set('next', math.max(host.next, slot + math.max(interval, math.floor(wait / wish.concurrency))))
     return reserved(slot)
   end
   set('taken', math.max(host.taken, now) + step(interval))
