@@ -17,15 +17,23 @@ use trawl_testkit::faults::plan::Step;
 use trawl_testkit::faults::proxy::Mode;
 use trawl_testkit::faults::report::Table;
 use trawl_testkit::faults::run::{Options, Outcome, run};
+use trawl_testkit::faults::scenario::Scenario;
 use trawl_testkit::faults::scene::Scene;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs a crawl through each of these kinds of fault once.
 async fn every_url_is_accounted_for(kinds: Vec<Kind>) {
-    let seed = std::env::var("FAULTS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let folder = tempfile::tempdir().unwrap();
-    let outcome = run(&options(&folder, kinds, seed)).await.unwrap();
+    let outcome = run(&options(&folder, kinds, seed())).await.unwrap();
+    judged(folder, outcome);
+}
+
+fn seed() -> u64 {
+    std::env::var("FAULTS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
+}
+
+fn judged(folder: TempDir, outcome: Outcome) {
     let mut table = Table::default();
     table.add(&outcome.verdict.rows);
     eprint!("{}", table.text());
@@ -59,6 +67,7 @@ fn options(folder: &TempDir, kinds: Vec<Kind>, seed: u64) -> Options {
         trawl: env!("CARGO_BIN_EXE_trawl").into(),
         old: None,
         folder: folder.path().to_owned(),
+        scenario: Scenario::Sitemap,
         pages: 70 * kinds.len(),
         faults: kinds.len(),
         seed,
@@ -93,6 +102,25 @@ async fn a_crawl_survives_what_people_order_of_it_and_of_its_host() {
     every_url_is_accounted_for(kinds(&[Subject::Crawl])).await;
 }
 
+/// Runs each scenario through a few kinds of fault, among which both servers forget.
+async fn a_scenario_survives(scenario: Scenario, kinds: &[Kind]) {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { scenario, pages: 600, ..options(&folder, kinds.to_vec(), seed()) };
+    judged(folder, run(&options).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_that_follows_links_and_redirects_survives_what_takes_its_workers_or_all_that_is_known() {
+    let kinds = [Kind::WorkerKill, Kind::StoreFlushed, Kind::BrokerPurged, Kind::StoreTruncated];
+    a_scenario_survives(Scenario::Links, &kinds).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_are_kept_whatever_happens() {
+    let kinds = [Kind::WorkerKill, Kind::WorkerTerm, Kind::BrokerPurged, Kind::StoreKill];
+    a_scenario_survives(Scenario::Limits, &kinds).await;
+}
+
 /// A crawl of 200 pages on its servers, and a producer whose list, a named pipe, is still to be written.
 async fn scene(folder: &TempDir) -> (Scene, Child) {
     let scene = Scene::set_up(&Options { pages: 200, ..options(folder, Vec::new(), 1) }).await.unwrap();
@@ -112,7 +140,7 @@ fn list(folder: &TempDir) -> PathBuf {
 
 /// Writes the list of all pages.
 async fn tell_all(folder: &TempDir, scene: &Scene) {
-    let pages: String = scene.web.pages().iter().map(|page| format!("{}\n", page.url)).collect();
+    let pages: String = scene.web().pages().iter().map(|page| format!("{}\n", page.url)).collect();
     tokio::fs::write(list(folder), pages).await.unwrap();
     admitted(scene.fleet.programs(), 200).await;
 }

@@ -32,8 +32,10 @@ const TAKING: &str = "taking messages";
 /// How soon a worker that has enough in hand looks whether it has.
 const CROWDED: Duration = Duration::from_millis(20);
 
-/// How long URLs wait whose spider's file cannot be used, or is not here: another worker may have it.
-const UNREADY: Duration = Duration::from_secs(10);
+/// How long URLs wait whose spider's file cannot be used, or is not here, at least and at most: another worker may have it.
+/// They come back at no regular interval, for a queue serves its consumers in turn, and a regular one can meet the same
+/// worker every time.
+const UNREADY: [f64; 2] = [5.0, 15.0];
 
 /// Takes messages and claims their URLs.
 pub(crate) struct Claiming {
@@ -181,7 +183,8 @@ impl Claiming {
                     // The record decides; what a copy of its message says of it may be old.
                     let message = Message { deadline, ..message };
                     let Some(spider) = self.spider_for(&message).await else {
-                        let until = now.plus(UNREADY);
+                        let [least, most] = UNREADY;
+                        let until = now.plus(Duration::from_secs_f64(rand::random_range(least..most)));
                         self.let_be(message, Outcome::Deferred { until }).await;
                         continue;
                     };

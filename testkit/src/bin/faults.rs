@@ -12,6 +12,7 @@ use trawl_common::settings::duration;
 use trawl_testkit::faults::kind::Kind;
 use trawl_testkit::faults::report::Table;
 use trawl_testkit::faults::run::{Options, Outcome, run};
+use trawl_testkit::faults::scenario::Scenario;
 
 /// Crawl a synthetic site with a fleet of real processes, injure it at random, and account for every URL
 #[derive(Parser)]
@@ -23,7 +24,10 @@ struct Args {
     /// Another build of it, which every second worker runs
     #[arg(long, value_name = "FILE")]
     old: Option<PathBuf>,
-    /// Pages of the site
+    /// What is crawled; without it scenarios take turns, seed by seed
+    #[arg(long, value_name = "NAME")]
+    scenario: Option<Scenario>,
+    /// Pages of the sites
     #[arg(long, value_name = "N", default_value_t = 50_000)]
     urls: usize,
     /// Faults in each run
@@ -62,7 +66,10 @@ impl Args {
             table.add(&outcome.verdict.rows);
             let problems = outcome.verdict.problems.len();
             let (asks, took) = (outcome.asks, outcome.took.as_secs_f64());
-            anstream::eprintln!("seed {seed}: {problems} problems, {asks} requests in {took:.0} s");
+            let scenario = outcome.scenario;
+            anstream::eprintln!(
+                "{scenario}, seed {seed}: {problems} problems, {asks} requests in {took:.0} s"
+            );
             if problems > 0 {
                 anstream::eprintln!("{}", outcome.complaint());
                 broken.push(seed);
@@ -86,6 +93,7 @@ impl Args {
             trawl: self.trawl.canonicalize()?,
             old: self.old.as_ref().map(|old| old.canonicalize()).transpose()?,
             folder: folder.path().to_owned(),
+            scenario: self.scenario.unwrap_or_else(|| Scenario::of_seed(seed)),
             pages: self.urls,
             faults: self.faults,
             seed,

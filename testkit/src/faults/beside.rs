@@ -12,6 +12,7 @@ use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::fleet::Programs;
+use super::layout::Layout;
 use super::ledger::SETTLING;
 use super::operator::{PATIENCE, order};
 use super::private::{LOOK, output};
@@ -117,7 +118,7 @@ async fn begin(
     spider: &str,
 ) -> io::Result<(String, Web)> {
     let id = format!("beside-{}", number + 1);
-    let web = Web::serve(PAGES, 0, start).await?;
+    let web = Web::serve(Layout::listed(PAGES, 0), start).await?;
     let spiders = programs.folder.join("spiders");
     fs::create_dir_all(&spiders)?;
     fs::write(spiders.join(format!("{id}.toml")), spider)?;

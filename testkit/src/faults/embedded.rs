@@ -13,8 +13,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::fleet;
 use super::kind::Kind;
+use super::layout::Layout;
 use super::ledger::{Facts, Injected};
 use super::run::Outcome;
+use super::scenario::{Scenario, Sink};
 use super::story::Story;
 use super::web::Web;
 
@@ -63,11 +65,11 @@ impl Crawl {
 pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64) -> io::Result<Outcome> {
     let start = Instant::now();
     let story = Story::new(start, false);
-    let web = Web::serve(pages, seed, start).await?;
+    let web = Web::serve(Layout::listed(pages, seed), start).await?;
     let mut chance = StdRng::seed_from_u64(seed);
     let mut faults = Vec::with_capacity(kills);
     for number in 1..=kills {
-        let mut run = crawl.command(&web.sitemap(), number).spawn()?;
+        let mut run = crawl.command(&web.source(), number).spawn()?;
         let reached = pages * number / (kills + 1);
         web.pace(reached);
         let mut progress = web.progress();
@@ -83,7 +85,7 @@ pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64)
         faults.push(Injected { kind: Kind::WorkerKill, victim: Some(number), from: at, to: at });
     }
     web.pace(usize::MAX);
-    let output = timeout(LIMIT, crawl.command(&web.sitemap(), kills + 1).output()).await??;
+    let output = timeout(LIMIT, crawl.command(&web.source(), kills + 1).output()).await??;
     let ended = has_finished(&output).then(|| start.elapsed());
     let books = serde_json::from_slice(&output.stdout).ok();
     story.tell(format!(
@@ -95,8 +97,12 @@ pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64)
     let items = fleet::items(&crawl.items())?;
     let facts = Facts {
         pages: web.pages().to_vec(),
+        limit: None,
+        sinks: vec![Sink::Files],
+        field: None,
         asks: web.log(),
         items,
+        archived: Vec::new(),
         letters: None,
         ends: None,
         books,
@@ -107,7 +113,14 @@ pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64)
         ..Facts::default()
     };
     let verdict = facts.judge();
-    Ok(Outcome { seed, verdict, story: story.lines(), took: start.elapsed(), asks: facts.asks.len() })
+    Ok(Outcome {
+        scenario: Scenario::Sitemap,
+        seed,
+        verdict,
+        story: story.lines(),
+        took: start.elapsed(),
+        asks: facts.asks.len(),
+    })
 }
 
 /// Whether a run says that its crawl is finished.

@@ -1,4 +1,4 @@
-//! The end of the crawl, as `trawl wait` sees it.
+//! The end of a crawl, as `trawl wait` sees it.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::fleet::{CRAWL, Programs};
+use super::fleet::Programs;
 use super::story::Story;
 
 /// A wait that a fault ended is begun again after this.
@@ -21,13 +21,13 @@ pub struct End {
 
 impl End {
     /// Waits with `trawl wait`, again and again: it fails when Redis does.
-    pub fn watch(programs: Programs, story: Story, start: Instant) -> Self {
+    pub fn watch(crawl: &'static str, programs: Programs, story: Story, start: Instant) -> Self {
         let (tell, seen) = watch::channel(None);
         let waiting = tokio::spawn(async move {
-            while !is_over(&programs).await {
+            while !is_over(crawl, &programs).await {
                 sleep(AGAIN).await;
             }
-            story.tell("the crawl has ended");
+            story.tell(format!("the crawl {crawl} has ended"));
             tell.send_replace(Some(start.elapsed()));
         });
         Self { seen, waiting }
@@ -35,7 +35,12 @@ impl End {
 
     /// Whether it has been seen.
     pub fn is_seen(&self) -> bool {
-        self.seen.borrow().is_some()
+        self.seen_at().is_some()
+    }
+
+    /// When it was first seen, if it was.
+    pub fn seen_at(&self) -> Option<Duration> {
+        *self.seen.borrow()
     }
 
     /// When it was first seen, since the start.
@@ -56,8 +61,8 @@ impl Drop for End {
     }
 }
 
-async fn is_over(programs: &Programs) -> bool {
-    let waited = programs.command(["wait", CRAWL, "--json", "-q"]).output().await;
+async fn is_over(crawl: &str, programs: &Programs) -> bool {
+    let waited = programs.command(["wait", crawl, "--json", "-q"]).output().await;
     let books = waited.ok().and_then(|output| serde_json::from_slice::<Value>(&output.stdout).ok());
     books.is_some_and(|books| books["status"] == "finished" && books["pending"] == 0)
 }

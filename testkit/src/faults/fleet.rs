@@ -1,4 +1,4 @@
-//! The processes under test: workers that are always replaced, and a producer that is run again until it succeeds.
+//! The processes under test: workers that are always replaced, and producers that are run again until they succeed.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,10 +17,12 @@ use tokio::time::sleep;
 
 use super::clock::Clock;
 use super::ledger::{Books, ItemLine};
+use super::scenario::Sink;
 use super::signal::{Signal, send};
 use super::story::Story;
+use super::web::TIMEOUT;
 
-/// The crawl's id.
+/// The id of the crawl, or of the first of several.
 pub const CRAWL: &str = "faults";
 /// Compose restarts a worker, and cron a producer, after a moment.
 const RESTART: Duration = Duration::from_millis(300);
@@ -38,6 +40,8 @@ pub struct Programs {
     pub clock: Option<Clock>,
     /// Another build of `trawl`, which every second worker runs.
     pub old: Option<PathBuf>,
+    /// What the first worker's environment has besides.
+    pub first: Vec<(String, String)>,
 }
 
 impl Programs {
@@ -48,6 +52,14 @@ impl Programs {
         command.args(words).current_dir(&self.folder).env_clear().envs(env);
         command.stdin(Stdio::null()).kill_on_drop(true);
         command
+    }
+
+    /// What stands in the stream of items, from its beginning; `None` while it cannot be read.
+    pub async fn stream(&self) -> Option<Vec<ItemLine>> {
+        let read = self.command(["items", "-q"]).output().await.ok().filter(|read| read.status.success())?;
+        let text = String::from_utf8_lossy(&read.stdout).into_owned();
+        let line = |line: &str| Some(ItemLine::of(&serde_json::from_str(line).ok()?, Sink::Stream));
+        text.lines().map(line).collect()
     }
 
     /// What `trawl status` says of a crawl, if it says anything.
@@ -63,6 +75,10 @@ impl Programs {
             programs.trawl = old;
         }
         let mut command = programs.command(["worker"]);
+        command.env("TRAWL__FETCH__TIMEOUT", format!("{}s", TIMEOUT.as_secs()));
+        if place == 0 {
+            command.envs(self.first.iter().map(|(name, value)| (name, value)));
+        }
         if let Some(clock) = self.clock.as_ref().filter(|_| place == 0) {
             command.envs(clock.env());
         }
@@ -105,14 +121,14 @@ impl Places {
     }
 }
 
-/// Workers and a producer. Dropped, all are killed.
+/// Workers and producers. Dropped, all are killed.
 pub struct Fleet {
     programs: Programs,
     story: Story,
     workers: Arc<Places>,
-    producer: Arc<Places>,
-    /// Whether a run of the producer is wanted.
-    producing: watch::Sender<bool>,
+    producers: Arc<Places>,
+    /// Whether a run of the producer is wanted, for each crawl.
+    producing: Vec<watch::Sender<bool>>,
     tasks: JoinSet<()>,
 }
 
@@ -127,13 +143,12 @@ impl Fleet {
             programs,
             story,
             workers: Arc::default(),
-            producer: Arc::default(),
-            producing: watch::Sender::new(false),
+            producers: Arc::default(),
+            producing: Vec::new(),
             tasks: JoinSet::new(),
         };
         let numbers = Arc::new(AtomicUsize::new(1));
         *fleet.workers.lock() = vec![None; workers];
-        *fleet.producer.lock() = vec![None];
         for place in 0..workers {
             let seat = fleet.seat(&fleet.workers, place);
             fleet.tasks.spawn(work(seat, Arc::clone(&numbers)));
@@ -146,11 +161,13 @@ impl Fleet {
         &self.programs
     }
 
-    /// Runs the producer again and again until a run has read all, and whenever one is asked for after that.
-    pub fn produce(&mut self, source: &str) {
-        self.producing.send_replace(true);
-        let seat = self.seat(&self.producer, 0);
-        self.tasks.spawn(produce(seat, source.to_owned(), self.producing.clone()));
+    /// Runs a producer again and again until a run has read all, and whenever one is asked for after that.
+    pub fn produce(&mut self, words: Vec<String>) {
+        let producing = watch::Sender::new(true);
+        let seat = self.seat(&self.producers, self.producing.len());
+        self.producers.lock().push(None);
+        self.producing.push(producing.clone());
+        self.tasks.spawn(produce(seat, words, producing));
     }
 
     fn seat(&self, places: &Arc<Places>, place: usize) -> Seat {
@@ -170,14 +187,14 @@ impl Fleet {
         running.get(index).copied()
     }
 
-    /// The producer, if one runs.
+    /// A producer, if one runs.
     pub fn producer(&self) -> Option<Running> {
-        self.producer.lock().first().copied().flatten()
+        self.producers.lock().iter().flatten().copied().next()
     }
 
-    /// Whether a run of the producer has read all.
+    /// Whether each producer has read all in a run.
     pub fn has_produced(&self) -> bool {
-        !*self.producing.borrow()
+        self.producing.iter().all(|producing| !*producing.borrow())
     }
 
     /// Sets the clock of the first worker's machine, to less than a minute off.
@@ -188,9 +205,11 @@ impl Fleet {
         self.programs.clock.as_ref().map_or(Ok(()), |clock| clock.set(pick))
     }
 
-    /// Runs the producer once more, as cron would.
+    /// Runs every producer once more, as cron would.
     pub fn produce_again(&self) {
-        self.producing.send_replace(true);
+        for producing in &self.producing {
+            producing.send_replace(true);
+        }
     }
 }
 
@@ -230,16 +249,17 @@ async fn work(seat: Seat, numbers: Arc<AtomicUsize>) {
 }
 
 /// Runs producers for as long as one is wanted.
-async fn produce(seat: Seat, source: String, producing: watch::Sender<bool>) {
+async fn produce(seat: Seat, words: Vec<String>, producing: watch::Sender<bool>) {
     let mut wanted = producing.subscribe();
     let mut before = String::new();
     for number in 1.. {
         let _ = wanted.wait_for(|wanted| *wanted).await;
-        let command = seat.programs.command(["producer", &source, "--crawl", CRAWL]);
-        let ended = seat.keep(command, "producer", number).await;
+        let command = seat.programs.command(words.iter().map(String::as_str));
+        let name = format!("producer-{}", seat.place + 1);
+        let ended = seat.keep(command, &name, number).await;
         // While another's lease lasts, many runs end alike.
         if ended != before {
-            seat.story.tell(format!("producer run {number} ended: {ended}"));
+            seat.story.tell(format!("{name}, run {number}, ended: {ended}"));
         }
         if ended == "exit status: 0" {
             producing.send_replace(false);
@@ -261,8 +281,7 @@ pub fn items(file: &Path) -> io::Result<Vec<ItemLine>> {
     let read = |line: &str| {
         let item: Value = serde_json::from_str(line)
             .map_err(|error| io::Error::other(format!("{}: {error}: {line}", file.display())))?;
-        let part = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
-        Ok(ItemLine { url: part("url"), id: part("id") })
+        Ok(ItemLine::of(&item, Sink::Files))
     };
     whole.lines().map(read).collect()
 }

@@ -3,28 +3,31 @@
 //!
 //! - [`plan`] draws from a seed which of the [`kind`]s of fault comes when. A seed repeats a run as far as a race can
 //!   be repeated: the same faults, on the same page, each for as long.
-//! - [`web`] is the site. Each page has a fate: most are good, some are missing, fail at first, or fail always. It
-//!   logs who asked for what and when, and keeps the crawl in step with the plan, so that it lasts for every fault.
+//! - A [`scenario`] says what is crawled: sitemaps or links, with limits or without, by one spider or several.
+//! - [`layout`] draws the pages of a site, and [`web`] serves it. Each page has a fate: most are good, some are missing,
+//!   redirect, never answer, fail at first or fail always. It logs who asked for what and when, and keeps the crawl in
+//!   step with the plan, so that it lasts for every fault.
 //! - [`store`] and [`broker`] are the servers, at fixed addresses; a [`proxy`] stands before each.
 //! - [`fleet`] runs the processes: a worker that ends is replaced, as compose would, and a producer that fails is run
 //!   again with the same crawl, as cron would.
 //! - [`operator`] is who pauses crawls, blocks hosts, sends dead letters again, and has crawls run [`beside`]: one that is
 //!   cancelled, one whose sink takes nothing for a while.
 //! - [`mod@clock`] is that of a machine that is not set right; [`replies`] are lost.
-//! - [`scene`] is a crawl on all of that, [`inject`] carries a fault out, [`run`] takes a crawl through many.
+//! - [`scene`] is a scenario on all of that, [`inject`] carries a fault out, [`run`] takes a scenario through many.
 //! - [`ledger`] judges, by the site's log, the files of items, what came out of `failed_urls` and `events` ([`letters`]),
 //!   and what `trawl status` says at the end.
 //!
 //! What the ledger demands:
 //!
-//! 1. Every URL of the sitemaps has its right end: an item, or a dead letter with the right reason. A letter may only
-//!    be missing if it was in RabbitMQ when that lost its disk.
+//! 1. Every URL that sitemaps, links or redirects lead to has its right end: an item in each sink, with what its page
+//!    shows, or a dead letter with the right reason. A letter, and an item in the stream, may only be missing if it was in
+//!    RabbitMQ when that lost its disk. Where a redirect led counts as fetched with it.
 //! 2. Every copy of an item has one id, and no two URLs share one.
 //! 3. Each fetch beyond those that a page needs repeats one that a fault hit between its request and its settlement;
 //!    after Redis was emptied, any fetch before that.
 //! 4. The crawl ends, once, and no page is asked for after its end.
 //! 5. Its books count every page, each by its right end, and the event of the end says the same. They may lack only what
-//!    Redis was made to forget and nobody asked for again.
+//!    Redis was made to forget and nobody asked for again. A limit is reached exactly, and what it leaves out is counted.
 //! 6. No page is asked for while the crawl is paused or the host blocked, and none of a crawl that was cancelled. Each
 //!    letter that is sent again is a fetch, unless Redis has forgotten the order.
 //!
@@ -46,6 +49,7 @@ pub mod end;
 pub mod fleet;
 pub mod inject;
 pub mod kind;
+pub mod layout;
 pub mod ledger;
 pub mod letters;
 pub mod operator;
@@ -55,6 +59,7 @@ pub mod proxy;
 pub mod replies;
 pub mod report;
 pub mod run;
+pub mod scenario;
 pub mod scene;
 pub mod signal;
 pub mod store;

@@ -75,7 +75,8 @@ impl Outcome {
     pub fn complaint(&self) -> String {
         let shown: Vec<&String> = self.verdict.problems.iter().take(20).collect();
         let more = self.verdict.problems.len() - shown.len();
-        let mut text = format!("seed {}: {} problems\n", self.seed, self.verdict.problems.len());
+        let mut text =
+            format!("{}, seed {}: {} problems\n", self.scenario, self.seed, self.verdict.problems.len());
         for problem in shown {
             let _ = writeln!(text, "  {problem}");
         }

@@ -9,6 +9,7 @@ use tokio::time::sleep;
 use super::kind::Kind;
 use super::ledger::{Injected, Verdict};
 use super::plan;
+use super::scenario::Scenario;
 use super::scene::{Past, Scene};
 
 /// What a run is to be.
@@ -20,7 +21,9 @@ pub struct Options {
     pub old: Option<PathBuf>,
     /// Where the run keeps its files.
     pub folder: PathBuf,
-    /// Pages of the site.
+    /// What is crawled.
+    pub scenario: Scenario,
+    /// Pages of all sites together.
     pub pages: usize,
     /// How many faults.
     pub faults: usize,
@@ -39,6 +42,8 @@ pub struct Options {
 /// How a run went.
 #[derive(Clone, Debug)]
 pub struct Outcome {
+    /// What was crawled.
+    pub scenario: Scenario,
     /// The seed that repeats it.
     pub seed: u64,
     /// What the ledger says.
@@ -47,7 +52,7 @@ pub struct Outcome {
     pub story: Vec<String>,
     /// How long the crawl took.
     pub took: Duration,
-    /// How many pages the site was asked for in all.
+    /// How many pages the sites were asked for in all.
     pub asks: usize,
 }
 
@@ -57,8 +62,10 @@ pub struct Outcome {
 /// When the suite itself fails: a server that does not start, a file that cannot be read.
 pub async fn run(options: &Options) -> io::Result<Outcome> {
     let mut scene = Scene::set_up(options).await?;
-    scene.fleet.produce(&scene.web.sitemap());
-    let steps = plan::draw(options.seed, options.faults, options.pages, &options.kinds);
+    scene.produce();
+    let kinds: Vec<Kind> =
+        options.kinds.iter().copied().filter(|kind| options.scenario.takes(*kind)).collect();
+    let steps = plan::draw(options.seed, options.faults, options.pages, &kinds);
     let mut faults: Vec<Injected> = Vec::with_capacity(steps.len());
     // The latest of those that need time to be mended.
     let (mut loss, mut worker): (Option<Past>, Option<Past>) = (None, None);
@@ -67,14 +74,14 @@ pub async fn run(options: &Options) -> io::Result<Outcome> {
             break;
         }
         sleep(step.pause).await;
-        for earlier in [loss, worker].into_iter().flatten() {
+        for earlier in [&loss, &worker].into_iter().flatten() {
             if !step.kind.may_follow(earlier.fault.kind) {
-                scene.mends(&earlier, step.kind).await;
+                scene.mends(earlier, step.kind).await;
             }
         }
         let fault = scene.stage.inject(step, &scene.fleet, &scene.story).await?;
         faults.push(fault);
-        let past = Some(Past { fault, told: scene.web.told() });
+        let past = Some(Past { fault, told: scene.told() });
         if fault.kind.loses_data() {
             loss = past;
         } else if fault.kind.takes_worker() {

@@ -1,14 +1,15 @@
-//! A crawl on its private servers: set up, watched while it lasts, and judged when it has ended.
+//! A scenario on its private servers: set up, watched while it lasts, and judged when all its crawls have ended.
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::select_all;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::clock::Clock;
-use super::end;
+use super::end::End;
 use super::fleet::{self, CRAWL, Fleet, Programs};
 use super::inject::{CONCURRENCY, PREFETCH, Stage};
 use super::kind::Kind;
@@ -16,26 +17,38 @@ use super::ledger::{Facts, Injected, ItemLine, Verdict};
 use super::letters::Letters;
 use super::private::{Grounds, LOOK};
 use super::run::{Options, Outcome};
+use super::scenario::{Crawl, RARE, Sink, sections};
 use super::story::Story;
-use super::web::Web;
+use super::web::{Progress, Web};
 
 /// Letters and events that the broker has confirmed arrive by then.
 const DELIVERY: Duration = Duration::from_secs(10);
+/// The files of all spiders, and those that the first worker has.
+const SPIDERS: [&str; 2] = ["spiders", "spiders-of-the-first"];
 
 /// A fault that the fleet needs time to mend.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Past {
     /// The fault.
     pub fault: Injected,
-    /// So many pages were on their way, or had arrived.
-    pub told: usize,
+    /// So many pages of each site were on their way, or had arrived.
+    pub told: Vec<usize>,
 }
 
-/// Servers, site, workers, and those who watch. Dropped, all of it ends.
-pub struct Scene {
-    /// The site.
+/// A crawl under way.
+pub struct UnderWay {
+    /// What it is.
+    pub crawl: Crawl,
+    /// Its site.
     pub web: Web,
-    /// The workers, and the producer.
+    end: End,
+}
+
+/// Servers, sites, workers, and those who watch. Dropped, all of it ends.
+pub struct Scene {
+    /// The crawls, each with its site.
+    pub crawls: Vec<UnderWay>,
+    /// The workers, and the producers.
     pub fleet: Fleet,
     /// The servers.
     pub stage: Stage,
@@ -44,66 +57,111 @@ pub struct Scene {
     options: Options,
     start: Instant,
     letters: Letters,
-    end: end::End,
 }
 
 impl Scene {
-    /// Starts servers, site and workers. Nothing is crawled yet.
+    /// Starts servers, sites and workers. Nothing is crawled yet.
     ///
     /// # Errors
     /// When one of them does not start.
     pub async fn set_up(options: &Options) -> io::Result<Self> {
         let start = Instant::now();
         let story = Story::new(start, options.aloud);
-        let Options { seed, faults, pages, .. } = options;
-        story.tell(format!("seed {seed}: {faults} faults over {pages} pages"));
-        let grounds = Arc::new(Grounds::prepare(&options.folder.join("servers")).await?);
+        let Options { scenario, seed, faults, pages, folder, .. } = options;
+        story.tell(format!("{scenario}, seed {seed}: {faults} faults over {pages} pages"));
+        let grounds = Arc::new(Grounds::prepare(&folder.join("servers")).await?);
         let stage = Stage::set_up(&grounds, options.patience, start).await?;
-        let web = Web::serve(options.pages, options.seed, start).await?;
-        // A broker that loses everything loses the stream of items too.
-        let sinks = "[[sinks]]\nkind = \"jsonl\"\npath = \"items/{worker}.jsonl\"\n";
-        std::fs::write(options.folder.join("trawl.toml"), sinks)?;
+        std::fs::write(folder.join("trawl.toml"), sections(&[Sink::Files]))?;
         let needs_clock = options.kinds.contains(&Kind::WorkerClock);
+        let crawls = scenario.crawls(*pages, *seed);
+        let lacks_file = crawls.iter().any(|crawl| crawl.spider == Some(RARE));
+        let first = lacks_file.then(|| ("TRAWL__SPIDERS_DIR".to_owned(), SPIDERS[1].to_owned()));
         let programs = Programs {
             trawl: options.trawl.clone(),
-            folder: options.folder.clone(),
+            folder: folder.clone(),
             env: stage.env(),
-            clock: needs_clock.then(|| Clock::new(&options.folder)).transpose()?,
+            clock: needs_clock.then(|| Clock::new(folder)).transpose()?,
             old: options.old.clone(),
+            first: first.into_iter().collect(),
         };
-        let end = end::End::watch(programs.clone(), story.clone(), start);
+        for folder in SPIDERS {
+            std::fs::create_dir(programs.folder.join(folder))?;
+        }
+        let mut under_way = Vec::new();
+        for crawl in crawls {
+            let web = Web::serve(crawl.layout.clone(), start).await?;
+            if let Some((spider, text)) = crawl.file(&web.source()) {
+                let folders = if spider == RARE { &SPIDERS[..1] } else { &SPIDERS[..] };
+                for folder in folders {
+                    std::fs::write(programs.folder.join(format!("{folder}/{spider}.toml")), &text)?;
+                }
+            }
+            let end = End::watch(crawl.id, programs.clone(), story.clone(), start);
+            under_way.push(UnderWay { crawl, web, end });
+        }
+        let crawls = under_way;
         let fleet = Fleet::start(programs, options.workers, story.clone())?;
         let letters = Letters::read(grounds.broker);
         story.tell("the fleet is up");
-        Ok(Self { web, fleet, stage, story, options: options.clone(), start, letters, end })
+        Ok(Self { crawls, fleet, stage, story, options: options.clone(), start, letters })
     }
 
-    /// Lets the crawl come to so many pages. `false` when it does not, or has come to its end.
+    /// The site of the first crawl.
+    pub fn web(&self) -> &Web {
+        &self.crawls[0].web
+    }
+
+    /// Has the producers run.
+    pub fn produce(&mut self) {
+        for UnderWay { crawl, web, .. } in &self.crawls {
+            self.fleet.produce(crawl.words(&web.source()));
+        }
+    }
+
+    /// How many pages each site has named so far.
+    pub fn told(&self) -> Vec<usize> {
+        self.crawls.iter().map(|crawl| crawl.web.told()).collect()
+    }
+
+    /// Lets the crawls come to so many pages together, each to its share. `false` when one does not, or has come to its
+    /// end.
     pub async fn comes_to(&self, pages: usize) -> bool {
-        self.web.pace(pages);
-        let mut progress = self.web.progress();
-        loop {
-            let now = *progress.borrow_and_update();
-            if now.pages >= pages {
-                // With the last page the crawl has all but ended: a server that forgets it then, forgets it for good.
-                return now.pages < self.options.pages && !self.end.is_seen();
-            }
-            tokio::select! {
-                _ = self.end.seen() => return false,
-                moved = timeout(self.stalled(), progress.changed()) => if moved.is_err() {
-                    self.story.tell(format!("no progress any more at page {} of {pages}", now.pages));
-                    return false;
+        let share = |crawl: &UnderWay| crawl.crawl.goal() * pages / self.options.pages;
+        for crawl in &self.crawls {
+            crawl.web.pace(share(crawl));
+        }
+        for crawl in &self.crawls {
+            let mut progress = crawl.web.progress();
+            while progress.borrow_and_update().pages < share(crawl) {
+                tokio::select! {
+                    _ = crawl.end.seen() => return false,
+                    moved = timeout(self.stalled(), progress.changed()) => if moved.is_err() {
+                        let id = crawl.crawl.id;
+                        self.story.tell(format!("no progress any more of {id}, short of page {}", share(crawl)));
+                        return false;
+                    }
                 }
             }
         }
+        // With the last page a crawl has all but ended: a server that forgets it then, forgets it for good.
+        self.crawls
+            .iter()
+            .all(|crawl| crawl.web.progress().borrow().pages < crawl.crawl.goal() && !crawl.end.is_seen())
     }
 
     /// Waits until pages are answered again.
     pub async fn recovers(&self, fault: &Injected) {
-        let mut progress = self.web.progress();
+        let is_later = |now: &Progress| now.last > fault.to;
+        let answered = self.crawls.iter().map(|crawl| {
+            Box::pin(async move {
+                let mut progress = crawl.web.progress();
+                // The sender lives as long as the site.
+                let _ = progress.wait_for(is_later).await;
+            })
+        });
         tokio::select! {
-            _ = self.end.seen() => {}
-            goes_on = timeout(self.stalled(), progress.wait_for(|now| now.last > fault.to)) => {
+            _ = self.all_end() => {}
+            goes_on = timeout(self.stalled(), select_all(answered)) => {
                 let waited = (self.start.elapsed().saturating_sub(fault.to)).as_secs_f64();
                 let what = if goes_on.is_ok() { "goes on" } else { "has not gone on" };
                 self.story.tell(format!("{what} after {waited:.1} s"));
@@ -116,12 +174,16 @@ impl Scene {
     pub async fn mends(&self, past: &Past, next: Kind) {
         let both_lose = next.loses_data() && past.fault.kind.loses_data();
         if both_lose && next.subject() != past.fault.kind.subject() {
-            self.web.pace(past.told + 1);
-            tokio::select! {
-                _ = self.end.seen() => return,
-                arrived = timeout(self.stalled(), self.web.all_asked(past.told)) => {
-                    let what = if arrived.is_ok() { "have" } else { "have not" };
-                    self.story.tell(format!("all that was on its way at the loss {what} arrived"));
+            for (crawl, told) in self.crawls.iter().zip(&past.told) {
+                crawl.web.pace(told + 1);
+            }
+            for (crawl, told) in self.crawls.iter().zip(&past.told) {
+                tokio::select! {
+                    _ = crawl.end.seen() => {}
+                    arrived = timeout(self.stalled(), crawl.web.all_asked(*told)) => {
+                        let what = if arrived.is_ok() { "have" } else { "have not" };
+                        self.story.tell(format!("all that was on its way at the loss {what} arrived"));
+                    }
                 }
             }
             sleep(self.grace()).await;
@@ -129,68 +191,107 @@ impl Scene {
         sleep_until(self.start + past.fault.to + self.grace()).await;
     }
 
-    /// Waits for the end of the crawl, and judges it.
+    /// Waits for the end of the crawls, and judges them.
     ///
     /// # Errors
     /// When the items cannot be read.
     pub async fn ends(self, faults: Vec<Injected>) -> io::Result<Outcome> {
-        self.web.pace(usize::MAX);
-        let ended = self.end().await;
+        for crawl in &self.crawls {
+            crawl.web.pace(usize::MAX);
+        }
+        self.end().await;
         // The end is announced after all is settled: no item may come later, but letters may be on their way.
         let operator = &self.stage.operator;
         let problems = operator.problems(self.fleet.programs()).await;
-        let mut items = items(&self.options.folder)?;
-        items.retain(|item| !operator.is_beside(&item.url));
-        let pages = self.web.pages().to_vec();
-        let facts = Facts {
-            pages,
-            asks: self.web.log(),
-            items,
-            letters: None,
-            ends: None,
-            books: None,
-            faults,
-            quiet: operator.quiet.clone(),
-            replays: operator.replays.clone(),
-            ended,
-            in_hand: CONCURRENCY + PREFETCH,
-            workers: self.options.workers,
-        };
-        let asks = facts.asks.len();
-        let mut verdict = self.judge(facts).await;
+        let mut verdict = self.judge(faults).await?;
         verdict.problems.extend(problems);
-        let (seed, took) = (self.options.seed, self.start.elapsed());
-        Ok(Outcome { seed, verdict, story: self.story.lines(), took, asks })
+        let asks = self.crawls.iter().map(|crawl| crawl.web.log().len()).sum();
+        let Options { scenario, seed, .. } = self.options;
+        Ok(Outcome { scenario, seed, verdict, story: self.story.lines(), took: self.start.elapsed(), asks })
     }
 
-    /// Waits for the end of the crawl for as long as there is progress.
-    async fn end(&self) -> Option<Duration> {
-        let mut progress = self.web.progress();
+    /// Waits for the end of the crawls for as long as there is progress.
+    async fn end(&self) {
         loop {
+            let mut progress: Vec<_> = self.crawls.iter().map(|crawl| crawl.web.progress()).collect();
+            let moves = select_all(progress.iter_mut().map(|progress| Box::pin(progress.changed())));
             tokio::select! {
-                ended = self.end.seen() => return Some(ended),
-                moved = timeout(self.stalled(), progress.changed()) => if moved.is_err() {
+                () = self.all_end() => return,
+                moved = timeout(self.stalled(), moves) => if moved.is_err() {
                     self.story.tell("the crawl does not end");
-                    return None;
+                    return;
                 }
             }
         }
     }
 
-    /// Waits until the letters and the event that are due have come, and judges. What the books say then is for good.
-    async fn judge(&self, mut facts: Facts) -> Verdict {
+    async fn all_end(&self) {
+        for crawl in &self.crawls {
+            crawl.end.seen().await;
+        }
+    }
+
+    /// Waits until the letters, the stream and the events that are due have come, and judges. What the books say then is
+    /// for good.
+    async fn judge(&self, faults: Vec<Injected>) -> io::Result<Verdict> {
         let deadline = Instant::now() + DELIVERY;
+        let (files, archived) = (items(&self.options.folder)?, archived(&self.options.folder)?);
         loop {
-            let mut letters = self.letters.letters();
-            letters.retain(|letter| !self.stage.operator.is_beside(&letter.url));
-            facts.letters = Some(letters);
-            facts.books = self.fleet.programs().books(CRAWL).await;
-            facts.ends = Some(self.letters.ends().into_iter().filter(|end| end.crawl == CRAWL).collect());
-            let verdict = facts.judge();
+            let mut items = files.clone();
+            items.extend(self.streamed().await);
+            let mut verdict = Verdict::default();
+            for crawl in &self.crawls {
+                verdict.add(self.facts(crawl, &items, &archived, &faults).await.judge());
+            }
+            let is_ours = |url: &str| {
+                self.stage.operator.is_beside(url) || self.crawls.iter().any(|crawl| crawl.web.has(url))
+            };
+            let strange = items.iter().map(|item| &item.url).chain(&archived).find(|url| !is_ours(url));
+            verdict.problems.extend(strange.map(|url| format!("{url}: an item of no site")));
             if verdict.problems.is_empty() || Instant::now() > deadline {
-                return verdict;
+                return Ok(verdict);
             }
             sleep(LOOK * 4).await;
+        }
+    }
+
+    /// What is known of one crawl.
+    async fn facts(
+        &self,
+        UnderWay { crawl, web, end }: &UnderWay,
+        items: &[ItemLine],
+        archived: &[String],
+        faults: &[Injected],
+    ) -> Facts {
+        let (letters, ends) = (self.letters.letters().into_iter(), self.letters.ends().into_iter());
+        // People order something of the first crawl alone.
+        let operator = Some(&self.stage.operator).filter(|_| crawl.id == CRAWL);
+        Facts {
+            pages: web.pages().to_vec(),
+            limit: crawl.limit,
+            sinks: crawl.sinks.to_vec(),
+            field: crawl.spider,
+            asks: web.log(),
+            items: items.iter().filter(|item| web.has(&item.url)).cloned().collect(),
+            archived: archived.iter().filter(|url| web.has(url)).cloned().collect(),
+            letters: Some(letters.filter(|letter| web.has(&letter.url)).collect()),
+            ends: Some(ends.filter(|end| end.crawl == crawl.id).collect()),
+            books: self.fleet.programs().books(crawl.id).await,
+            faults: faults.to_vec(),
+            quiet: operator.map(|operator| operator.quiet.clone()).unwrap_or_default(),
+            replays: operator.map(|operator| operator.replays.clone()).unwrap_or_default(),
+            ended: end.seen_at(),
+            in_hand: CONCURRENCY + PREFETCH,
+            workers: self.options.workers,
+        }
+    }
+
+    /// What is in the stream, if a crawl stores anything there.
+    async fn streamed(&self) -> Vec<ItemLine> {
+        if self.crawls.iter().any(|crawl| crawl.crawl.sinks.contains(&Sink::Stream)) {
+            self.fleet.programs().stream().await.unwrap_or_default()
+        } else {
+            Vec::new()
         }
     }
 
@@ -205,14 +306,40 @@ impl Scene {
     }
 }
 
+/// What stands in the files of items.
 fn items(folder: &Path) -> io::Result<Vec<ItemLine>> {
-    let folder = folder.join("items");
+    let files = files(&folder.join("items"), "jsonl")?;
+    files.iter().map(|file| fleet::items(file)).try_fold(Vec::new(), |mut all, items| {
+        all.extend(items?);
+        Ok(all)
+    })
+}
+
+/// The pages that the indexes of the web archive name. What a kill cut short is none.
+fn archived(folder: &Path) -> io::Result<Vec<String>> {
+    let mut urls = Vec::new();
+    for index in files(&folder.join("archive"), "cdxj")? {
+        let text = std::fs::read_to_string(index)?;
+        let url = |line: &str| {
+            let entry: serde_json::Value = serde_json::from_str(line.splitn(3, ' ').nth(2)?).ok()?;
+            entry["url"].as_str().map(str::to_owned)
+        };
+        urls.extend(text.lines().filter_map(url));
+    }
+    Ok(urls)
+}
+
+/// The files in a folder, if that is there, with this ending.
+fn files(folder: &Path, ending: &str) -> io::Result<Vec<std::path::PathBuf>> {
     if !folder.exists() {
         return Ok(Vec::new());
     }
-    let mut items = Vec::new();
+    let mut files = Vec::new();
     for file in std::fs::read_dir(folder)? {
-        items.extend(fleet::items(&file?.path())?);
+        let path = file?.path();
+        if path.extension().is_some_and(|found| found == ending) {
+            files.push(path);
+        }
     }
-    Ok(items)
+    Ok(files)
 }

@@ -1,6 +1,6 @@
-//! A synthetic site whose pages have a fate, and a log of what it was asked, when, and by whom.
+//! A synthetic site of a [`Layout`], and a log of what it was asked, when, and by whom.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::Ipv4Addr;
 use std::ops::Range;
@@ -11,13 +11,12 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::layout::{Layout, Leaf};
 use super::ledger::{Ask, Page};
 
 /// How a page answers.
@@ -31,6 +30,10 @@ pub enum Fate {
     Flaky(usize),
     /// With 500.
     Broken,
+    /// Never.
+    Silent,
+    /// With a redirect to the page of this number.
+    Redirect(usize),
 }
 
 /// Most URLs in one sitemap.
@@ -39,8 +42,10 @@ const SITEMAP: usize = 50;
 const LATENCY: Duration = Duration::from_millis(20);
 /// The longest time that a request beyond the pace waits.
 pub const HELD_BACK: Duration = Duration::from_secs(4);
+/// Who asks gives up after this.
+pub const TIMEOUT: Duration = Duration::from_secs(8);
 
-/// A running site: `/sitemap.xml` names sitemaps, and those name the pages. Ends when dropped.
+/// A running site. Where it is listed, `/sitemap.xml` names sitemaps, and those name the pages. Ends when dropped.
 pub struct Web {
     /// `http://127.0.0.1:port`
     pub origin: String,
@@ -52,12 +57,11 @@ struct Shared {
     origin: String,
     start: Instant,
     pages: Vec<Page>,
+    layout: Layout,
     log: Mutex<Log>,
     progress: watch::Sender<Progress>,
     /// So many different pages are answered at once.
     pace: watch::Sender<usize>,
-    /// So many pages the sitemaps have named so far.
-    told: watch::Sender<usize>,
 }
 
 #[derive(Default)]
@@ -65,6 +69,19 @@ struct Log {
     asks: Vec<Ask>,
     /// How often each page was asked for.
     times: HashMap<usize, usize>,
+    /// The pages that a crawl can know of, in the order in which it was told.
+    told: Vec<usize>,
+    is_told: HashSet<usize>,
+}
+
+impl Log {
+    fn tell(&mut self, pages: impl IntoIterator<Item = usize>) {
+        for page in pages {
+            if self.is_told.insert(page) {
+                self.told.push(page);
+            }
+        }
+    }
 }
 
 /// How far a crawl has come, as the site sees it.
@@ -77,25 +94,27 @@ pub struct Progress {
 }
 
 impl Web {
-    /// A site of so many pages; the seed decides each one's fate. Times in its log are since `start`.
+    /// A site of this layout. Times in its log are since `start`.
     ///
     /// # Errors
     /// When no port is free.
-    pub async fn serve(pages: usize, seed: u64, start: Instant) -> io::Result<Self> {
+    pub async fn serve(layout: Layout, start: Instant) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let origin = format!("http://{}", listener.local_addr()?);
-        let mut chance = StdRng::seed_from_u64(seed);
-        let pages = (0..pages)
-            .map(|number| Page { url: address(&origin, number), fate: Fate::draw(&mut chance) })
-            .collect();
+        let page = |(number, leaf): (usize, &Leaf)| Page { url: address(&origin, number), fate: leaf.fate };
+        let pages = layout.leaves.iter().enumerate().map(page).collect();
+        let mut log = Log::default();
+        if !layout.is_listed {
+            log.tell([0]);
+        }
         let shared = Arc::new(Shared {
             origin: origin.clone(),
             start,
             pages,
-            log: Mutex::default(),
+            layout,
+            log: Mutex::new(log),
             progress: watch::Sender::default(),
             pace: watch::Sender::new(0),
-            told: watch::Sender::new(0),
         });
         let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
         let serving = tokio::spawn(async move {
@@ -104,14 +123,23 @@ impl Web {
         Ok(Self { origin, shared, serving })
     }
 
-    /// The sitemap that names all.
-    pub fn sitemap(&self) -> String {
-        format!("{}/sitemap.xml", self.origin)
+    /// The sitemap that names all, or else the first page.
+    pub fn source(&self) -> String {
+        if self.shared.layout.is_listed {
+            format!("{}/sitemap.xml", self.origin)
+        } else {
+            self.shared.pages[0].url.clone()
+        }
     }
 
     /// Every page.
     pub fn pages(&self) -> &[Page] {
         &self.shared.pages
+    }
+
+    /// Whether a URL is one of this site's.
+    pub fn has(&self, url: &str) -> bool {
+        url.strip_prefix(&self.origin).is_some_and(|path| path.starts_with('/'))
     }
 
     /// What was asked for so far, in order.
@@ -124,20 +152,19 @@ impl Web {
         self.shared.progress.subscribe()
     }
 
-    /// How many pages the sitemaps have named so far.
+    /// How many pages sitemaps, links and redirects have named so far.
     pub fn told(&self) -> usize {
-        *self.shared.told.borrow()
+        self.shared.log().told.len()
     }
 
-    /// Waits until each of the first `pages` pages has been asked for.
+    /// Waits until each of the first `pages` pages that were named has been asked for.
     pub async fn all_asked(&self, pages: usize) {
         let mut progress = self.progress();
-        let pages = pages.min(self.shared.pages.len());
         // What has been asked for stays so: each page is looked at once.
         let mut first = 0;
         let all = |_: &Progress| {
             let log = self.shared.log();
-            first = (first..pages).find(|page| !log.times.contains_key(page)).unwrap_or(pages);
+            first = (first..pages).find(|at| !log.times.contains_key(&log.told[*at])).unwrap_or(pages);
             first == pages
         };
         let _ = progress.wait_for(all).await;
@@ -152,18 +179,6 @@ impl Web {
 impl Drop for Web {
     fn drop(&mut self) {
         self.serving.abort();
-    }
-}
-
-impl Fate {
-    fn draw(chance: &mut StdRng) -> Self {
-        match chance.random_range(0..100) {
-            0..4 => Self::Missing,
-            4..7 => Self::Flaky(1),
-            7..8 => Self::Flaky(2),
-            8..10 => Self::Broken,
-            _ => Self::Good,
-        }
     }
 }
 
@@ -240,7 +255,7 @@ impl Shared {
         let mut progress = self.progress.subscribe();
         // The sender lives as long as the site.
         let _ = progress.wait_for(|progress| progress.pages >= wanted).await;
-        self.told.send_modify(|told| *told = (*told).max((sitemap + 1) * self.share()));
+        self.log().tell(self.pages_of(sitemap));
     }
 
     async fn answer_page(&self, page: usize, who: usize) -> Response {
@@ -254,11 +269,16 @@ impl Shared {
         };
         self.progress.send_modify(|progress| progress.pages = pages);
         let latency = LATENCY.mul_f64(rand::random());
-        let held_back =
-            if pages > *self.pace.borrow() { HELD_BACK.mul_f64(rand::random()) } else { Duration::ZERO };
+        // What is asked for again, as Redis forgot it, takes no crawl further.
+        let is_held_back = pages > *self.pace.borrow() && times == 1;
+        let long = HELD_BACK.mul_f64(rand::random_range(0.5..1.0));
+        let held_back = if is_held_back { long } else { Duration::ZERO };
         let mut pace = self.pace.subscribe();
         let _ = timeout(held_back, pace.wait_for(|pace| pages <= *pace)).await;
         sleep(latency).await;
+        if self.pages[page].fate == Fate::Silent {
+            std::future::pending::<()>().await;
+        }
         // Not reached when the one who asked has gone.
         let now = self.start.elapsed();
         self.log().asks[ask].answered = Some(now);
@@ -267,10 +287,22 @@ impl Shared {
             Fate::Missing => StatusCode::NOT_FOUND.into_response(),
             Fate::Broken => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
             Fate::Flaky(failures) if times <= failures => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-            Fate::Good | Fate::Flaky(_) => {
-                Html(format!("<!doctype html><html lang=\"en\"><title>Page {page}</title></html>\n"))
-                    .into_response()
+            Fate::Redirect(to) => {
+                self.log().tell([to]);
+                (StatusCode::FOUND, [(header::LOCATION, &self.pages[to].url)]).into_response()
+            }
+            Fate::Good | Fate::Flaky(_) | Fate::Silent => {
+                self.log().tell(self.layout.leaves[page].links.iter().copied());
+                self.page(page).into_response()
             }
         }
+    }
+
+    fn page(&self, page: usize) -> Html<String> {
+        let link = |to: &usize| format!("<a href=\"{}\">{to}</a>\n", self.pages[*to].url);
+        let links: String = self.layout.leaves[page].links.iter().map(link).collect();
+        Html(format!(
+            "<!doctype html><html lang=\"en\"><title>Page {page}</title><b>{page}</b>\n{links}</html>\n"
+        ))
     }
 }

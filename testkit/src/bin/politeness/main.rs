@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep, timeout};
 use trawl_common::rate::Rate;
-use trawl_testkit::faults::fleet::{Fleet, Programs};
+use trawl_testkit::faults::fleet::{CRAWL, Fleet, Programs};
 use trawl_testkit::faults::signal::Signal;
 use trawl_testkit::faults::story::Story;
 use trawl_testkit::politeness::pacing;
@@ -95,7 +95,8 @@ impl Rig {
         ];
         env.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let (trawl, folder_path) = (trawl.canonicalize()?, folder.path().to_owned());
-        let programs = Programs { trawl, folder: folder_path, env, clock: None, old: None };
+        let programs =
+            Programs { trawl, folder: folder_path, env, clock: None, old: None, first: Vec::new() };
         let fleet = Fleet::start(programs, workers, Story::new(Instant::now(), false))?;
         Ok(Self { fleet, folder, _broker: broker })
     }
@@ -104,7 +105,8 @@ impl Rig {
     fn produce(&mut self, urls: &[String]) -> io::Result<()> {
         let list = self.folder.path().join("urls.txt");
         std::fs::write(&list, urls.join("\n"))?;
-        self.fleet.produce(&list.display().to_string());
+        let list = list.display().to_string();
+        self.fleet.produce(["producer", &list, "--crawl", CRAWL].map(str::to_owned).to_vec());
         Ok(())
     }
 }

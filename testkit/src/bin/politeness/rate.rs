@@ -74,8 +74,9 @@ async fn embedded(trawl: &Path, world: &World, rate: Rate) -> io::Result<()> {
     let mut command = Command::new(trawl.canonicalize()?);
     command.args(["crawl", "list.txt", "--allow-private", "-q", "--rate", &rate.to_string()]);
     command.current_dir(folder.path()).stdin(Stdio::null()).kill_on_drop(true);
-    let ended = timeout(LIMIT, command.status()).await.map_err(|_| too_long())??;
-    if ended.success() { Ok(()) } else { Err(io::Error::other(format!("trawl crawl: {ended}"))) }
+    let output = timeout(LIMIT, command.output()).await.map_err(|_| too_long())??;
+    let said = || io::Error::other(format!("trawl crawl: {}", String::from_utf8_lossy(&output.stderr)));
+    output.status.success().then_some(()).ok_or_else(said)
 }
 
 async fn by_fleet(trawl: &Path, world: &World, rate: Rate, workers: usize) -> io::Result<()> {

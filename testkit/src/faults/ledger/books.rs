@@ -6,6 +6,7 @@ use serde::Deserialize;
 use trawl_common::outcome::Terminal;
 
 use super::{Account, Facts, Verdict};
+use crate::faults::scenario::Limit;
 use crate::faults::web::Fate;
 
 /// A URL that was put down as poison fails by this.
@@ -100,13 +101,15 @@ impl Facts {
         let mut admitted = Due::default();
         let mut due: BTreeMap<&str, Due> = BTreeMap::new();
         for (page, account) in self.pages.iter().zip(accounts) {
-            let is_counted = !self.is_forgettable(account);
+            // Where a redirect led is never taken in, unless something links to it before.
+            let is_counted = !self.is_forgettable(account) && !account.is_landing && self.limit.is_none();
             admitted.add(is_counted);
-            let ends = ends(page.fate, account);
+            let ends = self.ends(page.fate, account);
             for end in &ends {
                 due.entry(end).or_default().add(is_counted && ends.len() == 1);
             }
         }
+        self.judge_limit(books, verdict);
         verdict.problems.extend(admitted.complaint("admitted", books.counts.admitted));
         let told = books.by_reason();
         let names: BTreeSet<&str> = due.keys().chain(told.keys()).copied().collect();
@@ -132,6 +135,42 @@ impl Facts {
         verdict.problems.push(problem);
     }
 
+    /// What bounds the crawl is reached, and not passed.
+    fn judge_limit(&self, books: &Books, verdict: &mut Verdict) {
+        let (name, count, most) = match self.limit {
+            None => return,
+            Some(Limit::Pages(most)) => ("done", books.counts.done, most),
+            Some(Limit::PerHost(most)) => ("admitted", books.counts.admitted, most),
+        };
+        let most = most as u64;
+        // What Redis forgot does not count any more.
+        let least = if self.faults.iter().any(|fault| fault.kind.forgets()) { 0 } else { most };
+        verdict.problems.extend(Due { least, most }.complaint(&format!("{name}, which is limited,"), count));
+        let left_out: u64 =
+            ["skipped:limit", "left_out:max_per_host"].iter().filter_map(|why| books.reasons.get(*why)).sum();
+        if left_out == 0 && least > 0 {
+            verdict.problems.push("the books: nothing was left out, though there is more".to_owned());
+        }
+    }
+
+    /// How a page can have ended: in several ways where a limit or a copy of it may have come first, where it was put
+    /// down as poison, and where nobody can say.
+    fn ends(&self, fate: Fate, account: &Account) -> Vec<&'static str> {
+        let mut ends = match fate {
+            Fate::Good | Fate::Flaky(_) => vec!["done"],
+            Fate::Missing | Fate::Broken => vec!["failed:http"],
+            Fate::Silent => vec!["failed:timeout"],
+            Fate::Redirect(_) => vec!["done", "skipped:duplicate"],
+        };
+        if account.letters.contains("poison") || !account.is_settled() {
+            ends.push(POISONED);
+        }
+        if let Some(Limit::Pages(_)) = self.limit {
+            ends.push("skipped:limit");
+        }
+        ends
+    }
+
     /// Whether Redis was made to forget all that it knew of a page, and that was not asked for again.
     fn is_forgettable(&self, account: &Account) -> bool {
         let (Some(first), Some(last)) = (account.asks.first(), account.asks.last()) else { return false };
@@ -141,16 +180,6 @@ impl Facts {
             last.asked <= fault.to && (fault.kind.empties_store() || first.asked >= from)
         })
     }
-}
-
-/// How a page can have ended: several ways only where it was put down as poison, or nobody can say.
-fn ends(fate: Fate, account: &Account) -> Vec<&'static str> {
-    let end = match fate {
-        Fate::Good | Fate::Flaky(_) => "done",
-        Fate::Missing | Fate::Broken => "failed:http",
-    };
-    let may_be_poison = account.letters.contains("poison") || !account.is_settled();
-    if may_be_poison { vec![end, POISONED] } else { vec![end] }
 }
 
 impl Books {

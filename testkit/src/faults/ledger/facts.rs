@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::books::Books;
 use crate::faults::kind::Kind;
+use crate::faults::scenario::{Limit, Sink};
 use crate::faults::web::Fate;
 
 /// A page that the crawl was to fetch.
@@ -28,13 +31,19 @@ pub struct Ask {
     pub answered: Option<Duration>,
 }
 
-/// An item, as it stands in a file.
+/// An item, as it stands in a file or in the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemLine {
     /// The page.
     pub url: String,
     /// The item's id.
     pub id: String,
+    /// Where redirects led, if they did.
+    pub landed: Option<String>,
+    /// What was extracted.
+    pub fields: Value,
+    /// Where it stands.
+    pub sink: Sink,
 }
 
 /// A dead letter, as it came out of `failed_urls`.
@@ -93,12 +102,20 @@ pub struct Replay {
 /// All that is known of a run from the outside.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// What the sitemaps named.
+    /// The pages that sitemaps, links or redirects lead to.
     pub pages: Vec<Page>,
+    /// What bounds the crawl.
+    pub limit: Option<Limit>,
+    /// Where every item is to be.
+    pub sinks: Vec<Sink>,
+    /// The field that its spider has for the number that a page shows.
+    pub field: Option<&'static str>,
     /// What the site was asked, in order.
     pub asks: Vec<Ask>,
-    /// What stands in the files of items.
+    /// What stands in files and in the stream.
     pub items: Vec<ItemLine>,
+    /// The pages in the web archive.
+    pub archived: Vec<String>,
     /// What came out of `failed_urls`; `None` for an engine that keeps letters where only it can read them.
     pub letters: Option<Vec<Letter>>,
     /// What told of the crawl's end, without the copies of each; `None` for an engine that tells nobody.

@@ -3,6 +3,7 @@
 
 mod books;
 mod facts;
+mod items;
 mod orders;
 #[cfg(test)]
 mod tests;
@@ -14,7 +15,8 @@ pub use books::Books;
 pub use facts::{Ask, End, Facts, Injected, ItemLine, Letter, Page, Quiet, Replay};
 
 use super::kind::{Kind, Subject};
-use super::web::{Fate, HELD_BACK};
+use super::scenario::{Limit, Sink};
+use super::web::{Fate, HELD_BACK, TIMEOUT};
 
 /// How often a page that always fails is tried: once, and `retry.max` times again.
 const TRIES: usize = 4;
@@ -61,6 +63,7 @@ impl Facts {
         let mut again = vec![0; self.faults.len()];
         for (page, account) in self.pages.iter().zip(&accounts) {
             self.judge_end(page, account, &mut verdict);
+            self.judge_sinks(page, account, &mut verdict);
             self.judge_fetches(page, account, &mut verdict, &mut again);
         }
         for (fault, again) in self.faults.iter().zip(again) {
@@ -96,29 +99,22 @@ impl Facts {
         let mut accounts: Vec<Account> = self.pages.iter().map(|_| Account::default()).collect();
         let numbers: HashMap<&str, usize> =
             self.pages.iter().enumerate().map(|(number, page)| (page.url.as_str(), number)).collect();
-        let mut ids: HashMap<&str, &str> = HashMap::new();
         for ask in &self.asks {
             accounts[ask.page].asks.push(*ask);
         }
-        for item in &self.items {
-            match numbers.get(item.url.as_str()) {
-                Some(&number) => accounts[number].items.insert(item.id.clone()),
-                None => {
-                    verdict
-                        .problems
-                        .push(format!("{}: an item of a page that is not in the sitemap", item.url));
-                    continue;
-                }
-            };
-            if ids.insert(&item.id, &item.url).is_some_and(|other| other != item.url) {
-                verdict.problems.push(format!("{}: its item shares its id with another page's", item.url));
+        for (page, fate) in self.pages.iter().map(|page| page.fate).enumerate() {
+            if let Fate::Redirect(to) = fate {
+                accounts[to].is_landing = true;
+                // Where it leads may be asked for with it.
+                accounts[to].led_here += accounts[page].asks.len();
             }
         }
+        self.collect_items(&numbers, &mut accounts, verdict);
         for letter in self.letters.iter().flatten() {
             match numbers.get(letter.url.as_str()) {
                 Some(&number) => accounts[number].letters.insert(letter.reason.clone()),
                 None => {
-                    let text = "a letter of a page that is not in the sitemap";
+                    let text = "a letter of a page that is not on the site";
                     verdict.problems.push(format!("{}: {text}", letter.url));
                     continue;
                 }
@@ -129,19 +125,23 @@ impl Facts {
 
     /// One terminal state, and the right one.
     fn judge_end(&self, page: &Page, account: &Account, verdict: &mut Verdict) {
-        let Account { asks, items, letters } = account;
+        let Account { asks, items, letters, stored, .. } = account;
         if items.len() > 1 {
             verdict.problems.push(format!("{}: its items have different ids", page.url));
         }
         let poisoned = letters.contains("poison")
             && asks.iter().filter(|ask| self.explanation(ask, Duration::MAX).is_some()).count() >= POISON;
         let right = match page.fate {
-            Fate::Good | Fate::Flaky(_) => !items.is_empty() && letters.is_empty(),
-            Fate::Missing | Fate::Broken if self.letters.is_none() => items.is_empty() && !asks.is_empty(),
+            Fate::Good | Fate::Flaky(_) => !stored.is_empty() && letters.is_empty(),
+            // What it leads to has an end of its own.
+            Fate::Redirect(_) => !asks.is_empty() && letters.is_empty(),
+            _ if self.letters.is_none() => items.is_empty() && !asks.is_empty(),
             Fate::Missing => items.is_empty() && letters.contains("final") && letters.len() == 1,
-            Fate::Broken => items.is_empty() && letters.contains("retries") && letters.len() == 1,
+            Fate::Broken | Fate::Silent => {
+                items.is_empty() && letters.contains("retries") && letters.len() == 1
+            }
         };
-        if right || poisoned {
+        if right || poisoned || self.may_be_left_out(account) {
             return;
         }
         if !account.is_settled() {
@@ -159,6 +159,15 @@ impl Facts {
             items.len(),
             told(asks)
         ));
+    }
+
+    /// Whether a limit may have come before it, or before it was tried again.
+    fn may_be_left_out(&self, account: &Account) -> bool {
+        match self.limit {
+            None => false,
+            Some(Limit::Pages(_)) => !account.is_settled(),
+            Some(Limit::PerHost(_)) => account.asks.is_empty() && !account.is_settled(),
+        }
     }
 
     /// Whether its letter may have been in the broker when that lost its disk: nobody can read it any more.
@@ -185,11 +194,12 @@ impl Facts {
     fn judge_fetches(&self, page: &Page, account: &Account, verdict: &mut Verdict, again: &mut [usize]) {
         let asks = &account.asks;
         let expected = match page.fate {
-            Fate::Good | Fate::Missing => 1,
+            Fate::Good | Fate::Missing | Fate::Redirect(_) => 1,
             Fate::Flaky(failures) => failures + 1,
-            Fate::Broken => TRIES,
+            Fate::Broken | Fate::Silent => TRIES,
         };
-        let Some(extra) = asks.len().checked_sub(expected) else {
+        let is_early = asks.len() < expected;
+        let Some(extra) = (!is_early).then(|| asks.len().saturating_sub(expected + account.led_here)) else {
             if !account.letters.contains("poison") && !account.letters.is_empty() | !account.items.is_empty()
             {
                 verdict.problems.push(format!(
@@ -244,9 +254,22 @@ impl Facts {
             .max_by_key(likely)
     }
 
+    /// When a fetch had its answer, that of the page where redirects led it, or was given up.
+    fn answered(&self, ask: &Ask) -> Duration {
+        let (fate, of) = (self.pages[ask.page].fate, ask.who);
+        let given_up = if fate == Fate::Silent { TIMEOUT } else { HELD_BACK };
+        let answered = ask.answered.unwrap_or(ask.asked + given_up);
+        let Fate::Redirect(to) = fate else { return answered };
+        let follows = |next: &&Ask| {
+            let at_once = answered..=answered + SETTLING;
+            next.page == to && next.who == of && at_once.contains(&next.asked)
+        };
+        self.asks.iter().find(follows).map_or(answered, |next| self.answered(next))
+    }
+
     /// The faults that hit a fetch between its request and its settlement.
     fn overlapping(&self, ask: &Ask) -> Vec<usize> {
-        let mut settled = ask.answered.unwrap_or(ask.asked + HELD_BACK) + SETTLING;
+        let mut settled = self.answered(ask) + SETTLING;
         let mut hits = Vec::new();
         for (index, fault) in self.faults.iter().enumerate() {
             let mine = fault.victim == Some(ask.who);
@@ -299,6 +322,18 @@ impl Facts {
 }
 
 impl Verdict {
+    /// Adds what was found for another crawl that met the same faults.
+    pub fn add(&mut self, other: Self) {
+        self.problems.extend(other.problems);
+        for (kind, found) in other.rows {
+            let row = self.row(kind);
+            row.times = found.times;
+            row.lost += found.lost;
+            row.again += found.again;
+            row.stall = row.stall.max(found.stall);
+        }
+    }
+
     fn row(&mut self, kind: Option<Kind>) -> &mut Row {
         self.rows.entry(kind).or_default()
     }
@@ -307,15 +342,20 @@ impl Verdict {
 #[derive(Default)]
 struct Account {
     asks: Vec<Ask>,
+    /// Whether a redirect leads to it, and how often one was asked for.
+    is_landing: bool,
+    led_here: usize,
     /// The ids of its items.
     items: BTreeSet<String>,
+    /// Where an item of it stands, or one of a page that redirects to it.
+    stored: BTreeSet<Sink>,
     /// The reasons of its letters.
     letters: BTreeSet<String>,
 }
 
 impl Account {
     fn is_settled(&self) -> bool {
-        !self.items.is_empty() || !self.letters.is_empty()
+        !self.stored.is_empty() || !self.items.is_empty() || !self.letters.is_empty()
     }
 }
 

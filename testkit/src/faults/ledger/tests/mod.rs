@@ -1,6 +1,7 @@
 //! Each promise, broken on purpose.
 
 mod books;
+mod scenarios;
 
 use super::*;
 
@@ -17,7 +18,8 @@ fn ask(page: usize, who: usize, at: u64) -> Ask {
 }
 
 fn item(number: usize) -> ItemLine {
-    ItemLine { url: url(number), id: number.to_string() }
+    let (landed, fields) = Default::default();
+    ItemLine { url: url(number), id: number.to_string(), landed, fields, sink: Sink::Files }
 }
 
 fn letter(number: usize, reason: &str) -> Letter {
@@ -36,6 +38,7 @@ fn fair() -> Facts {
     let books = books::of(4);
     Facts {
         pages: pages.collect(),
+        sinks: vec![Sink::Files],
         asks: (100..).zip(asks).map(|(at, (page, who))| ask(page, who, at)).collect(),
         items: vec![item(0), item(2)],
         letters: Some(vec![letter(1, "final"), letter(3, "retries")]),
@@ -97,7 +100,7 @@ fn a_wrong_end_a_second_end_and_a_wrong_reason_are_problems() {
     assert!(problem(|facts| drop(letters(facts).remove(0))).contains("Missing"));
     assert!(problem(|facts| facts.items[1].id = "0".to_owned()).contains("shares its id"));
     assert!(problem(|facts| facts.items.push(ItemLine { id: "x".to_owned(), ..item(0) })).contains("ids"));
-    assert!(problem(|facts| facts.items.push(item(9))).contains("not in the sitemap"));
+    assert!(problem(|facts| facts.items.push(item(9))).contains("not on the site"));
     assert!(problem(|facts| facts.asks.truncate(7)).contains("settled early"));
 }
 

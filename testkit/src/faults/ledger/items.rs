@@ -1,0 +1,76 @@
+//! Items: what each shows, and that every sink has them.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde_json::Value;
+
+use super::{Account, Facts, ItemLine, Page, Verdict};
+use crate::faults::kind::Kind;
+use crate::faults::scenario::Sink;
+
+impl ItemLine {
+    /// An item as it stands in a sink.
+    pub fn of(item: &Value, sink: Sink) -> Self {
+        let text = |name: &str| item[name].as_str().map(str::to_owned);
+        Self {
+            url: text("url").unwrap_or_default(),
+            id: text("id").unwrap_or_default(),
+            landed: text("final_url"),
+            fields: item["fields"].clone(),
+            sink,
+        }
+    }
+}
+
+impl Facts {
+    /// Collects the items of each page, and where what a page shows is stored; an item that is none of these pages', or
+    /// shows another, is a problem.
+    pub(super) fn collect_items(
+        &self,
+        numbers: &HashMap<&str, usize>,
+        accounts: &mut [Account],
+        verdict: &mut Verdict,
+    ) {
+        let mut ids: HashMap<&str, &str> = HashMap::new();
+        for item in &self.items {
+            let shown = numbers.get(item.landed.as_ref().unwrap_or(&item.url).as_str());
+            let (Some(&number), Some(&shown)) = (numbers.get(item.url.as_str()), shown) else {
+                verdict.problems.push(format!("{}: an item of a page that is not on the site", item.url));
+                continue;
+            };
+            accounts[number].items.insert(item.id.clone());
+            accounts[shown].stored.insert(item.sink);
+            if ids.insert(&item.id, &item.url).is_some_and(|other| other != item.url) {
+                verdict.problems.push(format!("{}: its item shares its id with another page's", item.url));
+            }
+            if let Some(field) = self.field
+                && (item.fields["title"] != format!("Page {shown}") || item.fields[field] != shown)
+            {
+                let text = format!("an item of page {shown} without its title or `{field}`");
+                verdict.problems.push(format!("{}: {text}: {}", item.url, item.fields));
+            }
+        }
+        for url in &self.archived {
+            match numbers.get(url.as_str()) {
+                Some(&number) => drop(accounts[number].stored.insert(Sink::Archive)),
+                None => verdict.problems.push(format!("{url}: archived, and not on the site")),
+            }
+        }
+    }
+
+    /// What one sink has, all have; but the stream may have gone with the broker's disk.
+    pub(super) fn judge_sinks(&self, page: &Page, account: &Account, verdict: &mut Verdict) {
+        let all: BTreeSet<Sink> = self.sinks.iter().copied().collect();
+        for sink in all.difference(&account.stored) {
+            let was_lost = *sink == Sink::Stream
+                && self.faults.iter().any(|fault| {
+                    fault.kind == Kind::BrokerGone
+                        && account.asks.last().is_some_and(|ask| ask.asked <= fault.to)
+                });
+            if !account.stored.is_empty() && !was_lost {
+                let stored = &account.stored;
+                verdict.problems.push(format!("{}: stored in {stored:?}, and not in {sink:?}", page.url));
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Redirects, pages that never answer, limits, and several sinks.
+
+use serde_json::json;
+
+use super::*;
+use crate::faults::ledger::books::{Counts, Host};
+
+/// A crawl of a page, a redirect to it that came second, one that leads to a page that nothing links to, and a page that
+/// never answers.
+fn linked() -> Facts {
+    let fates = [Fate::Good, Fate::Redirect(0), Fate::Redirect(3), Fate::Good, Fate::Silent];
+    let pages = fates.into_iter().enumerate().map(|(number, fate)| Page { url: url(number), fate });
+    let asks = [0, 1, 2, 3, 4, 4, 4, 4];
+    let counts = Counts { admitted: 4, done: 2, failed: 1, skipped: 1, ..Counts::default() };
+    let mut facts = Facts {
+        pages: pages.collect(),
+        field: Some("number"),
+        sinks: vec![Sink::Files, Sink::Stream, Sink::Archive],
+        asks: (100..).zip(asks).map(|(at, page)| ask(page, 1, at)).collect(),
+        items: [Sink::Files, Sink::Stream].into_iter().flat_map(items_in).collect(),
+        archived: vec![url(0), url(3)],
+        letters: Some(vec![letter(4, "retries")]),
+        ..fair()
+    };
+    let reasons = [("failed:timeout".to_owned(), 1), ("skipped:duplicate".to_owned(), 1)].into();
+    let hosts = vec![Host { host: "site".to_owned(), counts }];
+    books::say(&mut facts, Books { status: "finished".to_owned(), counts, pending: 0, reasons, hosts });
+    facts
+}
+
+fn items_in(sink: Sink) -> [ItemLine; 2] {
+    let fields = |page: usize| json!({"title": format!("Page {page}"), "number": page});
+    [
+        ItemLine { fields: fields(0), sink, ..item(0) },
+        ItemLine { landed: Some(url(3)), fields: fields(3), sink, ..item(2) },
+    ]
+}
+
+/// What is wrong with it after this change.
+fn wrong(change: impl FnOnce(&mut Facts)) -> String {
+    let mut facts = linked();
+    change(&mut facts);
+    problems(&facts).join("\n")
+}
+
+#[test]
+fn where_a_redirect_led_is_fetched_with_it_and_a_second_way_there_is_a_copy() {
+    assert_eq!(wrong(|_| {}), "");
+    // The redirect came first, and the page that it led to was asked for once more.
+    assert_eq!(wrong(|facts| facts.asks.push(ask(0, 1, 110))), "");
+    let told = wrong(|facts| facts.asks.extend([ask(0, 1, 110), ask(0, 1, 111)]));
+    assert!(told.contains("fetched again though no fault hit it"), "{told}");
+    let told = wrong(|facts| facts.asks.retain(|ask| ask.page != 1));
+    assert!(told.contains("http://site/1 (Redirect(0)): 0 item(s)"), "{told}");
+    let told = wrong(|facts| {
+        facts.items.retain(|item| item.landed.is_none());
+        facts.archived.pop();
+    });
+    assert!(told.contains("http://site/3 (Good): 0 item(s)"), "{told}");
+}
+
+#[test]
+fn a_redirect_is_in_flight_until_the_page_it_leads_to_has_answered() {
+    let again = |from| {
+        wrong(|facts| {
+            facts.asks[3].answered = Some(seconds(120));
+            facts.asks.extend([ask(2, 1, 130), ask(3, 1, 130)]);
+            facts.faults.push(fault(Kind::WorkerKill, Some(1), from, from));
+        })
+    };
+    assert_eq!(again(119), "");
+    assert!(again(125).contains("http://site/2 (Redirect(3)): fetched again though no fault hit it"));
+}
+
+#[test]
+fn an_item_shows_its_page_in_the_fields_of_its_spider() {
+    let told = wrong(|facts| facts.items[0].fields["number"] = json!(7));
+    assert!(told.contains("http://site/0: an item of page 0 without its title or `number`"), "{told}");
+    assert!(wrong(|facts| facts.items[0].fields["title"] = json!("Page 1")).contains("without its title"));
+    assert!(wrong(|facts| facts.items[1].landed = Some(url(9))).contains("not on the site"));
+}
+
+#[test]
+fn what_one_sink_has_all_have() {
+    let told = wrong(|facts| drop(facts.items.remove(2)));
+    assert!(told.contains("http://site/0: stored in {Files, Archive}, and not in Stream"), "{told}");
+    let told = wrong(|facts| drop(facts.archived.pop()));
+    assert!(told.contains("http://site/3: stored in {Files, Stream}, and not in Archive"), "{told}");
+    assert!(wrong(|facts| facts.archived.push(url(9))).contains("archived, and not on the site"));
+    let told = wrong(|facts| {
+        facts.items.remove(2);
+        facts.faults.push(fault(Kind::BrokerGone, None, 150, 151));
+    });
+    assert_eq!(told, "", "the stream went with the broker's disk");
+}
+
+#[test]
+fn a_page_that_never_answers_is_tried_again_and_fails() {
+    assert!(wrong(|facts| facts.asks.truncate(7)).contains("settled early"));
+    assert!(wrong(|facts| letters(facts)[0].reason = "final".to_owned()).contains("Silent"));
+}
+
+/// A crawl of 6 pages which may do, or take, 4: what is wrong with it when it did so many and left out so many.
+fn limited(limit: Limit, asked: usize, counts: Counts, why: &str, left_out: u64, forgot: bool) -> String {
+    let pages = (0..6).map(|number| Page { url: url(number), fate: Fate::Good });
+    let mut facts = Facts {
+        pages: pages.collect(),
+        limit: Some(limit),
+        asks: (0..asked).map(|page| ask(page, 1, 100 + page as u64)).collect(),
+        items: (0..asked).map(item).collect(),
+        letters: Some(Vec::new()),
+        ..fair()
+    };
+    if forgot {
+        facts.faults.push(fault(Kind::StoreFlushed, None, 102, 102));
+    }
+    let hosts = vec![Host { host: "site".to_owned(), counts }];
+    let reasons = [(why.to_owned(), left_out)].into_iter().filter(|(_, count)| *count > 0).collect();
+    books::say(&mut facts, Books { status: "finished".to_owned(), counts, pending: 0, reasons, hosts });
+    problems(&facts).join("\n")
+}
+
+#[test]
+fn a_limit_is_reached_and_never_passed_and_what_it_leaves_out_is_counted() {
+    let pages = |done, skipped| Counts { admitted: done + skipped, done, skipped, ..Counts::default() };
+    let done = |done, skipped| {
+        limited(Limit::Pages(4), done, pages(done as u64, skipped), "skipped:limit", skipped, false)
+    };
+    assert_eq!(done(4, 2), "");
+    assert!(done(5, 1).contains("done, which is limited, is 5 and not 4"));
+    assert!(done(3, 3).contains("done, which is limited, is 3 and not 4"));
+    assert!(done(4, 0).contains("nothing was left out"));
+    let why = "left_out:max_per_host";
+    assert_eq!(limited(Limit::PerHost(4), 4, pages(4, 0), why, 2, false), "");
+    assert!(
+        limited(Limit::PerHost(4), 5, pages(5, 0), why, 1, false)
+            .contains("admitted, which is limited, is 5")
+    );
+    let told = limited(Limit::Pages(4), 5, pages(3, 1), "skipped:limit", 1, true);
+    assert_eq!(told, "", "what Redis forgot counts no more");
+}

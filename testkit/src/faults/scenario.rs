@@ -1,0 +1,192 @@
+//! What is crawled while faults come.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::fleet::CRAWL;
+use super::kind::{Kind, Subject};
+use super::layout::Layout;
+
+/// What is crawled. The order is that in which seeds take turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scenario {
+    /// Sitemaps that name every page.
+    Sitemap,
+    /// A spider that follows links and redirects over several levels, on a site of which some pages never answer.
+    Links,
+    /// Two such spiders at once: one that may do only so many pages, one that may take only so many of a host.
+    Limits,
+    /// Two such spiders with rules of their own and a crawl of sitemaps at once. One worker lacks the file of a spider.
+    Several,
+}
+
+impl Scenario {
+    /// Every scenario.
+    pub const ALL: [Self; 4] = [Self::Sitemap, Self::Links, Self::Limits, Self::Several];
+
+    /// The name on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sitemap => "sitemap",
+            Self::Links => "links",
+            Self::Limits => "limits",
+            Self::Several => "several",
+        }
+    }
+
+    /// The one whose turn it is with this seed.
+    pub fn of_seed(seed: u64) -> Self {
+        Self::ALL[(seed.wrapping_sub(1) % Self::ALL.len() as u64) as usize]
+    }
+
+    /// Whether a fault of this kind may come. What people order, they order of one crawl and its host.
+    pub fn takes(self, kind: Kind) -> bool {
+        self == Self::Sitemap || kind.subject() != Subject::Crawl
+    }
+
+    /// What is crawled, on sites of so many pages together.
+    pub fn crawls(self, pages: usize, seed: u64) -> Vec<Crawl> {
+        let (half, third) = (pages / 2, pages / 3);
+        match self {
+            Self::Sitemap => vec![Crawl::of_sitemaps(CRAWL, Layout::listed(pages, seed))],
+            Self::Links => vec![Crawl::of_links(CRAWL, "links", Layout::linked(pages, seed, LEVEL))],
+            Self::Limits => vec![
+                Crawl::of_links(CRAWL, "pages", Layout::linked(half, seed, LEVEL))
+                    .limited(Limit::Pages(half * 3 / 5)),
+                Crawl::of_links("faults-host", "host", Layout::linked(half, seed + 1, LEVEL))
+                    .limited(Limit::PerHost(half * 3 / 5)),
+            ],
+            Self::Several => vec![
+                Crawl::of_links(CRAWL, "links", Layout::linked(third, seed, LEVEL)),
+                Crawl::of_links("faults-rare", RARE, Layout::linked(third, seed + 1, WIDE)),
+                Crawl::of_sitemaps("faults-plain", Layout::listed(third, seed + 2)),
+            ],
+        }
+    }
+}
+
+/// Pages in a level of a site, about: what waits in the servers is soon fetched.
+const LEVEL: usize = 32;
+/// Likewise where one worker puts aside for ten seconds what it can't fetch: once for all pages of a level.
+const WIDE: usize = 200;
+
+/// The spider whose file the first worker lacks.
+pub const RARE: &str = "rare";
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Scenario {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|scenario| scenario.as_str() == text).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|scenario| scenario.as_str()).collect();
+            format!("no scenario of that name; there are {}", names.join(", "))
+        })
+    }
+}
+
+/// How much a crawl may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// So many pages done.
+    Pages(usize),
+    /// So many URLs of its host.
+    PerHost(usize),
+}
+
+/// One crawl of a scenario, on a site of its own.
+#[derive(Clone, Debug)]
+pub struct Crawl {
+    /// Its id.
+    pub id: &'static str,
+    /// Its spider; the default one without.
+    pub spider: Option<&'static str>,
+    /// Its site.
+    pub layout: Layout,
+    /// What bounds it.
+    pub limit: Option<Limit>,
+    /// The sinks of its items.
+    pub sinks: &'static [Sink],
+}
+
+/// Where items go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sink {
+    /// Files of JSON Lines, one of each worker.
+    Files,
+    /// The stream `items` of RabbitMQ.
+    Stream,
+    /// A web archive.
+    Archive,
+}
+
+impl Sink {
+    fn section(self) -> &'static str {
+        match self {
+            Self::Files => "[[sinks]]\nkind = \"jsonl\"\npath = \"items/{worker}.jsonl\"\n",
+            Self::Stream => "[[sinks]]\nkind = \"stream\"\n",
+            Self::Archive => "[[sinks]]\nkind = \"warc\"\npath = \"archive\"\n",
+        }
+    }
+}
+
+/// What `trawl.toml` and the files of spiders say of these sinks.
+pub fn sections(sinks: &[Sink]) -> String {
+    sinks.iter().map(|sink| sink.section()).collect()
+}
+
+impl Crawl {
+    fn of_sitemaps(id: &'static str, layout: Layout) -> Self {
+        Self { id, spider: None, layout, limit: None, sinks: &[Sink::Files] }
+    }
+
+    fn of_links(id: &'static str, spider: &'static str, layout: Layout) -> Self {
+        let sinks = &[Sink::Files, Sink::Stream, Sink::Archive];
+        Self { id, spider: Some(spider), layout, limit: None, sinks }
+    }
+
+    fn limited(self, limit: Limit) -> Self {
+        Self { limit: Some(limit), ..self }
+    }
+
+    /// So many different pages it asks for at least.
+    pub fn goal(&self) -> usize {
+        match self.limit {
+            None => self.layout.leaves.len(),
+            // What is asked for as the last is under way when the limit is reached.
+            Some(Limit::Pages(most) | Limit::PerHost(most)) => most * 4 / 5,
+        }
+    }
+
+    /// The file of its spider, which starts at this URL and stores the number of a page in a field of the spider's name.
+    pub fn file(&self, start: &str) -> Option<(&'static str, String)> {
+        let spider = self.spider?;
+        let (max_pages, max_per_host) = match self.limit {
+            None => (String::new(), String::new()),
+            Some(Limit::Pages(most)) => (format!("max_pages = {most}\n"), String::new()),
+            Some(Limit::PerHost(most)) => (String::new(), format!("max_per_host = {most}\n")),
+        };
+        let sinks = sections(self.sinks);
+        let text = format!(
+            "{max_pages}[start]\nurls = [\"{start}\"]\n[follow]\ndepth = 1000\n{max_per_host}\
+             [fields]\ntitle = \"title::text\"\n{spider} = {{ css = \"b::text\", type = \"integer\" }}\n{sinks}"
+        );
+        Some((spider, text))
+    }
+
+    /// What the producer is told: the source, unless the spider knows it.
+    pub fn words(&self, source: &str) -> Vec<String> {
+        let mut words = vec!["producer".to_owned()];
+        match self.spider {
+            Some(spider) => words.extend(["--spider".to_owned(), spider.to_owned()]),
+            None => words.push(source.to_owned()),
+        }
+        words.extend(["--crawl".to_owned(), self.id.to_owned()]);
+        words
+    }
+}
