@@ -19,7 +19,7 @@ pub(crate) struct Filter {
     /// Only these
     #[arg(value_name = "URL")]
     urls: Vec<String>,
-    /// Only those that failed for REASON: retries, final, poison, expired, corrupt, invalid
+    /// Only those that failed for REASON: retries, final, poison, expired, invalid, corrupt, blocked
     #[arg(long, value_name = "REASON")]
     reason: Option<Reason>,
     /// Only those of HOST
@@ -115,5 +115,22 @@ impl<'a> Walk<'a> {
             self.known.clear();
         }
         Ok(Some((crawl, found)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Args as _;
+
+    use super::*;
+
+    #[test]
+    fn the_help_names_every_reason() {
+        let command = Filter::augment_args(clap::Command::new("list"));
+        let reason = command.get_arguments().find(|argument| argument.get_id() == "reason");
+        let help = reason.and_then(clap::Arg::get_help).map(ToString::to_string).unwrap_or_default();
+        let named: Vec<_> =
+            help.split_once(": ").into_iter().flat_map(|(_, words)| words.split(", ")).collect();
+        assert_eq!(named, Reason::ALL.map(Reason::as_str));
     }
 }
