@@ -1,4 +1,4 @@
-//! The clusters that `scripts/cluster` starts: three nodes of RabbitMQ, three masters of Redis.
+//! The clusters that `scripts/cluster` starts: three nodes of RabbitMQ, three masters of Redis with a replica each.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,22 @@ pub fn address_of(node: &str) -> Node {
     all[number - 1].clone()
 }
 
-/// Ends a node of RabbitMQ as a power cut does.
+/// The port of each node of the Redis Cluster.
+pub(crate) fn redis_ports() -> Vec<u16> {
+    let first = url::Url::parse(&var("REDIS_CLUSTER_URL")).expect("REDIS_CLUSTER_URL is a URL");
+    let others = var("REDIS_CLUSTER_NODES");
+    let port = |node: &str| node.rsplit(':').next().and_then(|port| port.parse().ok());
+    let others = others.split(',').map(|node| port(node).expect("each is host:port"));
+    std::iter::once(first.port().expect("it has a port")).chain(others).collect()
+}
+
+/// Where the node of Redis at this port has its settings.
+pub(crate) fn folder_of(port: u16) -> PathBuf {
+    let number = redis_ports().iter().position(|known| *known == port).expect("it is in the cluster");
+    Path::new(&var("CLUSTER_DIR")).join(format!("redis{}", number + 1))
+}
+
+/// Ends a node of RabbitMQ or Redis as a power cut does.
 ///
 /// # Panics
 /// As `redis`, and when it does not run.

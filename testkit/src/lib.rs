@@ -9,5 +9,6 @@ pub mod faults;
 pub mod living;
 pub mod politeness;
 pub mod servers;
+pub mod shard;
 pub mod site;
 pub mod world;

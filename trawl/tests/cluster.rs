@@ -1,8 +1,8 @@
-//! A crawl on three nodes of RabbitMQ and three masters of Redis goes on when a node dies.
+//! A crawl on three nodes of RabbitMQ and three masters of Redis, each with a replica, goes on when a node dies.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::mem::ManuallyDrop;
 use std::path::Path;
@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::time::timeout;
 use trawl_common::settings::Node;
 use trawl_testkit::cluster;
 use trawl_testkit::servers::VirtualHost;
+use trawl_testkit::shard::Shard;
 use trawl_testkit::site::Site;
 
 const LIMIT: Duration = Duration::from_secs(90);
@@ -36,6 +37,8 @@ impl Fleet {
         let folder = tempfile::tempdir().unwrap();
         let name = folder.path().file_name().unwrap().to_string_lossy().to_ascii_lowercase();
         let vhost = ManuallyDrop::new(VirtualHost::new().await);
+        let sinks = "[[sinks]]\nkind = \"jsonl\"\npath = \"items/{worker}.jsonl\"\n";
+        fs::write(folder.path().join("trawl.toml"), sinks).unwrap();
         Self { vhost, name: format!("cluster{name}"), folder }
     }
 
@@ -83,6 +86,147 @@ fn items(folder: &Path) -> Vec<String> {
     text.lines().map(url).collect()
 }
 
+async fn end_well(workers: [Child; 2]) {
+    for mut worker in workers {
+        let pid = worker.id().unwrap().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
+        assert_eq!(timeout(LIMIT, worker.wait()).await.unwrap().unwrap().code(), Some(0));
+    }
+}
+
+/// A crawl of a list by two workers. Each tenth page is not there, and one never works.
+struct Crawl {
+    fleet: Fleet,
+    site: Site,
+    good: HashSet<String>,
+    bad: HashSet<String>,
+    /// The server that its books were begun in.
+    run: String,
+    produced: Child,
+    workers: [Child; 2],
+}
+
+/// URLs of its list.
+const LISTED: usize = 900;
+
+impl Crawl {
+    /// Begins one; so many pages have been asked for then, and the site answers no more than `open` of them.
+    async fn begin(asked: usize, open: usize) -> Self {
+        let (fleet, site) = (Fleet::new().await, Site::serve(LISTED).await);
+        site.hold_after(open);
+        let (mut good, mut bad) = (HashSet::new(), HashSet::new());
+        let mut list = String::new();
+        for number in 0..LISTED {
+            let (url, kind) = match number {
+                100 => (format!("{}/broken", site.origin), &mut bad),
+                _ if number % 10 == 0 => (site.page(LISTED + number), &mut bad),
+                _ => (site.page(number), &mut good),
+            };
+            list += &format!("{url}\n");
+            kind.insert(url);
+        }
+        fs::write(fleet.folder.path().join("list.txt"), list).unwrap();
+        let spawn = |mut command: Command| hurried(&mut command).spawn().unwrap();
+        let first = cluster::address_of("mq1");
+        let workers = [(); 2].map(|()| spawn(fleet.command(&first, &["worker", "--concurrency", "8", "-q"])));
+        let produced = spawn(fleet.producer(&first, &["list.txt", "--wait"]));
+        timeout(LIMIT, site.asked_for(asked)).await.unwrap();
+        let run = run(&fleet).await;
+        Self { fleet, site, good, bad, run, produced, workers }
+    }
+
+    /// The nodes of Redis that have its records.
+    async fn shard(&self) -> Shard {
+        Shard::of(&key(&self.fleet)).await
+    }
+
+    /// Lets it run until so many pages have been asked for; the site answers no more than `open` of them.
+    async fn goes_on(&self, asked: usize, open: usize) {
+        self.site.hold_after(open);
+        timeout(LIMIT, self.site.asked_for(asked)).await.unwrap();
+    }
+
+    /// Lets it end: with all items, dead letters and counters. Returns how often each path was asked for, and how many
+    /// items there are.
+    async fn ends(self) -> (HashMap<String, usize>, usize) {
+        self.site.answer_all();
+        let produced = timeout(LIMIT, self.produced.wait_with_output()).await.unwrap().unwrap();
+        assert_eq!(produced.status.code(), Some(3), "it has dead letters");
+        end_well(self.workers).await;
+        let name = &self.fleet.name;
+        let books = &told(&self.fleet, &["status", name, "--json"]).await[0];
+        let counts =
+            ["admitted", "done", "failed", "pending"].map(|count| books[count].as_u64().unwrap() as usize);
+        assert_eq!(counts, [LISTED, self.good.len(), self.bad.len(), 0], "{books}");
+        assert_eq!(books["status"], "finished");
+        let letters = told(&self.fleet, &["dlq", "list", "--crawl", name, "--json"]).await;
+        let urls = letters.iter().map(|letter| letter["url"].as_str().unwrap().to_owned());
+        assert_eq!(urls.collect::<HashSet<_>>(), self.bad);
+        let items = items(self.fleet.folder.path());
+        assert_eq!(items.iter().cloned().collect::<HashSet<_>>(), self.good);
+        // It was begun anew when its barrier was set.
+        assert_ne!(run(&self.fleet).await, self.run, "the end was not held up to look for what was lost");
+        (self.site.log(), items.len())
+    }
+}
+
+/// Recovers within seconds.
+fn hurried(command: &mut Command) -> &mut Command {
+    command
+        .env("TRAWL__RECOVERY__PATIENCE", "4s")
+        .env("TRAWL__RETRY__MAX", "1")
+        .env("TRAWL__RETRY__BACKOFF", "1s")
+}
+
+/// The JSON that a command prints, a line each.
+async fn told(fleet: &Fleet, words: &[&str]) -> Vec<Value> {
+    let mut command = fleet.command(&cluster::address_of("mq1"), words);
+    let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// Where the crawl's books are.
+fn key(fleet: &Fleet) -> String {
+    format!("{{crawled_urls:{name}}}:crawl:{name}", name = fleet.name)
+}
+
+/// The run of the server that the crawl's books belong to.
+async fn run(fleet: &Fleet) -> String {
+    let mut link = trawl_backends::redis::connect(&cluster::redis()).await.unwrap();
+    redis::cmd("HGET").arg(key(fleet)).arg("run").query_async(&mut link).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_crawl_goes_on_and_fetches_each_page_once_when_its_master_of_redis_changes_and_changes_back() {
+    let crawl = Crawl::begin(200, 500).await;
+    let mut shard = crawl.shard().await;
+    timeout(LIMIT, shard.fail_over()).await.unwrap();
+    crawl.goes_on(500, 800).await;
+    timeout(LIMIT, shard.fail_over()).await.unwrap();
+    let good = crawl.good.len();
+    let (log, items) = crawl.ends().await;
+    let again: Vec<_> =
+        log.iter().filter(|(path, asked)| path.starts_with("/page/") && **asked != 1).collect();
+    assert!(again.is_empty() && items == good, "not asked for once: {again:?}");
+}
+
+#[tokio::test]
+async fn a_crawl_ends_whole_when_its_master_of_redis_dies_with_what_its_replica_had_not_got_yet() {
+    let crawl = Crawl::begin(200, 400).await;
+    let mut shard = crawl.shard().await;
+    timeout(LIMIT, shard.cut_replication()).await.unwrap();
+    crawl.goes_on(600, 600).await;
+    timeout(LIMIT, shard.kill_master()).await.unwrap();
+    let (log, _) = crawl.ends().await;
+    let again = log.iter().filter(|(path, asked)| path.starts_with("/page/") && **asked > 1).count();
+    assert!((1..=600).contains(&again), "{again} pages were asked for once more");
+}
+
 #[tokio::test]
 async fn no_page_is_lost_when_the_node_that_leads_the_bulk_queue_dies_mid_crawl() {
     let fleet = Fleet::new().await;
@@ -92,9 +236,6 @@ async fn no_page_is_lost_when_the_node_that_leads_the_bulk_queue_dies_mid_crawl(
     let (leader, members) = fleet.vhost.members("url_queue_ttl").await;
     assert_eq!(members.len(), 3, "{members:?}");
     let first = cluster::address_of(&leader);
-
-    let sinks = "[[sinks]]\nkind = \"jsonl\"\npath = \"items/{worker}.jsonl\"\n";
-    fs::write(fleet.folder.path().join("trawl.toml"), sinks).unwrap();
 
     let site = Site::serve(PAGES).await;
     site.hold_after(BEFORE);
@@ -116,11 +257,7 @@ async fn no_page_is_lost_when_the_node_that_leads_the_bulk_queue_dies_mid_crawl(
     let other: Vec<usize> = (0..PAGES).filter(|&number| asked(number) != 1).collect();
     // No worker died, so the messages that came twice were dropped.
     assert!(other.is_empty() && found.len() == PAGES, "not asked for once: {other:?}");
-    for mut worker in workers {
-        let pid = worker.id().unwrap().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
-        assert_eq!(timeout(LIMIT, worker.wait()).await.unwrap().unwrap().code(), Some(0));
-    }
+    end_well(workers).await;
     let survivors = fleet.vhost.members("url_queue_ttl").await.0;
     assert_ne!(survivors, leader, "the queue has a new leader");
 }

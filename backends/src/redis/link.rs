@@ -48,7 +48,7 @@ impl ConnectionLike for Link {
             Kind::Server(server) => server.req_packed_commands(pipeline, offset, count),
             Kind::Cluster(cluster) => {
                 if pipeline.is_transaction() {
-                    cluster.req_packed_commands(pipeline, offset, count)
+                    Box::pin(in_one_slot(cluster, pipeline, offset, count))
                 } else {
                     Box::pin(by_slot(cluster, pipeline))
                 }
@@ -62,6 +62,24 @@ impl ConnectionLike for Link {
             Kind::Cluster(cluster) => cluster.get_db(),
         }
     }
+}
+
+/// Sends an atomic pipeline to the master of its slot. The client follows no slot that has moved when a transaction is told of
+/// it; of a command on its own it does, and so the next attempt goes to the new master.
+async fn in_one_slot(
+    cluster: &mut ClusterConnection,
+    pipeline: &Pipeline,
+    offset: usize,
+    count: usize,
+) -> RedisResult<Vec<Value>> {
+    let answer = cluster.req_packed_commands(pipeline, offset, count).await;
+    if answer.is_err()
+        && let Some(Arg::Simple(key)) =
+            pipeline.cmd_iter().next().and_then(|command| command.args_iter().nth(1))
+    {
+        let _: Value = cluster.req_packed_command(redis::cmd("EXISTS").arg(key)).await?;
+    }
+    answer
 }
 
 /// Sends each slot's commands as a pipeline of their own, all at once; the answers come in the pipeline's order.

@@ -1,0 +1,119 @@
+//! A master of the Redis Cluster that `scripts/cluster` starts, with its replica: one takes over from the other.
+
+use std::time::Duration;
+
+use redis::{Cmd, FromRedisValue, RedisResult, Value, cmd};
+use tokio::process::Command;
+use tokio::time::{sleep, timeout};
+
+use crate::cluster;
+use crate::faults::private::{LOOK, Server};
+
+/// So soon the cluster takes a master that does not answer for dead, in ms.
+const NODE_TIMEOUT: u64 = 2000;
+
+/// A failover in good order takes less.
+const ORDER: Duration = Duration::from_secs(1);
+
+/// The two nodes that hold a key, each by its port.
+pub struct Shard {
+    master: u16,
+    replica: u16,
+}
+
+impl Shard {
+    /// Those that hold `key`.
+    ///
+    /// # Panics
+    /// When the cluster does not tell.
+    pub async fn of(key: &str) -> Self {
+        type Range = (u16, u16, Vec<Value>, Vec<Value>);
+        let any = cluster::redis_ports()[0];
+        let slot: u16 = ask(any, cmd("CLUSTER").arg("KEYSLOT").arg(key)).await.expect("a key has a slot");
+        let ranges: Vec<Range> = ask(any, cmd("CLUSTER").arg("SLOTS")).await.expect("all have a replica");
+        let range = ranges.into_iter().find(|(first, last, ..)| (*first..=*last).contains(&slot));
+        let (_, _, master, replica) = range.expect("every slot is served");
+        let port = |node: &[Value]| u16::from_redis_value_ref(&node[1]).expect("a node has a port");
+        Self { master: port(&master), replica: port(&replica) }
+    }
+
+    /// Lets the replica take over in good order: it has all that the master had.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub async fn fail_over(&mut self) {
+        // Once more, as long as the master does not know its replica yet: it pays no heed to it.
+        let mut order = cmd("CLUSTER");
+        order.arg("FAILOVER");
+        loop {
+            let _: RedisResult<()> = ask(self.replica, &order).await;
+            if timeout(ORDER, self.await_promotion()).await.is_ok() {
+                break;
+            }
+        }
+        self.await_replica(self.master).await;
+        std::mem::swap(&mut self.master, &mut self.replica);
+    }
+
+    /// From now on the replica gets nothing of what the master is told.
+    ///
+    /// # Panics
+    /// When the master does not take it.
+    pub async fn cut_replication(&self) {
+        // No replica may ask for a copy any more, and the one that is there is cut off.
+        let () =
+            ask(self.master, cmd("ACL").arg("SETUSER").arg("default").arg("-psync")).await.expect("it may");
+        let cut: u64 =
+            ask(self.master, cmd("CLIENT").arg("KILL").arg("TYPE").arg("replica")).await.expect("it may");
+        assert_eq!(cut, 1, "the master has one replica");
+    }
+
+    /// `kill -9` of the master; waits until its replica was promoted, and brings the dead one back as the replica of that.
+    ///
+    /// # Panics
+    /// When the cluster does not go that way.
+    pub async fn kill_master(&mut self) {
+        for port in cluster::redis_ports() {
+            let mut set = cmd("CONFIG");
+            set.arg("SET").arg("cluster-node-timeout").arg(NODE_TIMEOUT);
+            let () = ask(port, &set).await.expect("a node takes it");
+        }
+        let folder = cluster::folder_of(self.master);
+        cluster::kill(&folder.file_name().expect("it has a name").to_string_lossy());
+        // Not before: it comes back empty, and the cluster would take that for what it had.
+        self.await_promotion().await;
+        let mut command = Command::new("redis-server");
+        command.arg(folder.join("redis.conf"));
+        Server::default().start(command, &folder).expect("the node starts again");
+        self.await_replica(self.master).await;
+        std::mem::swap(&mut self.master, &mut self.replica);
+    }
+
+    async fn await_promotion(&self) {
+        while role(self.replica).await.is_none_or(|(role, _)| role != "master") {
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Waits until the node at `port` is a replica that has all.
+    async fn await_replica(&self, port: u16) {
+        while role(port)
+            .await
+            .is_none_or(|(role, link)| role != "slave" || link.as_deref() != Some("connected"))
+        {
+            sleep(LOOK).await;
+        }
+    }
+}
+
+/// What a node is, and how the link to its master is if it is a replica; nothing while it does not answer.
+async fn role(port: u16) -> Option<(String, Option<String>)> {
+    let told: Vec<Value> = ask(port, &cmd("ROLE")).await.ok()?;
+    let text = |at: usize| told.get(at).and_then(|value| String::from_redis_value_ref(value).ok());
+    Some((text(0)?, text(3)))
+}
+
+async fn ask<T: FromRedisValue>(port: u16, command: &Cmd) -> RedisResult<T> {
+    let client = redis::Client::open(("127.0.0.1", port))?;
+    command.query_async(&mut client.get_multiplexed_async_connection().await?).await
+}
