@@ -22,11 +22,26 @@ use trawl_testkit::faults::scene::Scene;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs a crawl through each of these kinds of fault once.
+/// How many crawls may be needed for all faults: one that a busy machine keeps from them goes on, and ends before the last.
+const CRAWLS: usize = 3;
+
+/// Runs a scenario through each of these kinds of fault once.
+async fn survives(scenario: Scenario, mut kinds: Vec<Kind>, pages_for_each: usize) {
+    for _ in 0..CRAWLS {
+        let folder = tempfile::tempdir().unwrap();
+        let pages = pages_for_each * kinds.len();
+        let outcome = run(&Options { scenario, pages, ..options(&folder, kinds, seed()) }).await.unwrap();
+        kinds = outcome.missed.clone();
+        judged(folder, outcome);
+        if kinds.is_empty() {
+            return;
+        }
+    }
+    panic!("these faults came to no crawl: {kinds:?}");
+}
+
 async fn every_url_is_accounted_for(kinds: Vec<Kind>) {
-    let folder = tempfile::tempdir().unwrap();
-    let outcome = run(&options(&folder, kinds, seed())).await.unwrap();
-    judged(folder, outcome);
+    survives(Scenario::Sitemap, kinds, 70).await;
 }
 
 fn seed() -> u64 {
@@ -68,7 +83,7 @@ fn options(folder: &TempDir, kinds: Vec<Kind>, seed: u64) -> Options {
         old: None,
         folder: folder.path().to_owned(),
         scenario: Scenario::Sitemap,
-        pages: 70 * kinds.len(),
+        pages: 200,
         faults: kinds.len(),
         seed,
         workers: 2,
@@ -104,9 +119,7 @@ async fn a_crawl_survives_what_people_order_of_it_and_of_its_host() {
 
 /// Runs each scenario through a few kinds of fault, among which both servers forget.
 async fn a_scenario_survives(scenario: Scenario, kinds: &[Kind]) {
-    let folder = tempfile::tempdir().unwrap();
-    let options = Options { scenario, pages: 600, ..options(&folder, kinds.to_vec(), seed()) };
-    judged(folder, run(&options).await.unwrap());
+    survives(scenario, kinds.to_vec(), 150).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,9 +134,15 @@ async fn limits_are_kept_whatever_happens() {
     a_scenario_survives(Scenario::Limits, &kinds).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_fetches_once_more_what_an_earlier_one_did_whatever_happens() {
+    let kinds = [Kind::WorkerKill, Kind::ProducerKill, Kind::BrokerPurged, Kind::StoreKill];
+    a_scenario_survives(Scenario::Recrawl, &kinds).await;
+}
+
 /// A crawl of 200 pages on its servers, and a producer whose list, a named pipe, is still to be written.
 async fn scene(folder: &TempDir) -> (Scene, Child) {
-    let scene = Scene::set_up(&Options { pages: 200, ..options(folder, Vec::new(), 1) }).await.unwrap();
+    let scene = Scene::set_up(&options(folder, Vec::new(), 1)).await.unwrap();
     let list = list(folder);
     assert!(Command::new("mkfifo").arg(&list).status().await.unwrap().success());
     let programs = scene.fleet.programs();

@@ -102,7 +102,10 @@ impl Args {
             kinds: if self.only.is_empty() { Kind::ALL.to_vec() } else { self.only.clone() },
             aloud: !self.quiet,
         };
-        let outcome = run(&options).await?;
+        let mut outcome = run(&options).await?;
+        if let missed @ 1.. = outcome.missed.len() {
+            outcome.verdict.problems.push(format!("{missed} of {} faults were not injected", self.faults));
+        }
         if !outcome.verdict.problems.is_empty() {
             anstream::eprintln!("what the programs said and wrote is in {}", folder.keep().display());
         }

@@ -120,6 +120,7 @@ pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64)
         story: story.lines(),
         took: start.elapsed(),
         asks: facts.asks.len(),
+        missed: Vec::new(),
     })
 }
 

@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::ledger::{End, Letter};
+use super::scenario::BEFORE;
 
 /// After this it connects again.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -97,7 +98,7 @@ async fn consume(channel: &Channel, what: What, heard: &Heard) -> lapin::Result<
     while let Some(delivery) = deliveries.next().await {
         let delivery = delivery?;
         match what {
-            What::Letters => lock(&heard.letters).push(letter(&delivery)),
+            What::Letters => lock(&heard.letters).extend(letter(&delivery)),
             What::Events => lock(&heard.ends).extend(end(&delivery)),
         }
         delivery.ack(BasicAckOptions::default()).await?;
@@ -115,14 +116,16 @@ async fn bind_events(channel: &Channel) -> lapin::Result<()> {
     channel.queue_bind(EVENTS.into(), "events".into(), key.into(), options, FieldTable::default()).await
 }
 
-fn letter(delivery: &Delivery) -> Letter {
+/// A dead letter, unless it is of the crawl before.
+fn letter(delivery: &Delivery) -> Option<Letter> {
     let url = String::from_utf8_lossy(&delivery.data).into_owned();
     let headers = delivery.properties.headers().as_ref();
-    let reason = headers.and_then(|headers| match headers.inner().get("reason") {
-        Some(AMQPValue::LongString(reason)) => Some(reason.to_string()),
+    let header = |name: &str| match headers?.inner().get(name) {
+        Some(AMQPValue::LongString(text)) => Some(text.to_string()),
         _ => None,
-    });
-    Letter { url, reason: reason.unwrap_or_else(|| "none".to_owned()) }
+    };
+    let reason = header("reason").unwrap_or_else(|| "none".to_owned());
+    (header("crawl").as_deref() != Some(BEFORE)).then_some(Letter { url, reason })
 }
 
 fn end(delivery: &Delivery) -> Option<End> {

@@ -18,11 +18,13 @@ pub enum Scenario {
     Limits,
     /// Two such spiders with rules of their own and a crawl of sitemaps at once. One worker lacks the file of a spider.
     Several,
+    /// A site whose sitemaps name every page, crawled once more after a crawl in peace.
+    Recrawl,
 }
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 4] = [Self::Sitemap, Self::Links, Self::Limits, Self::Several];
+    pub const ALL: [Self; 5] = [Self::Sitemap, Self::Links, Self::Limits, Self::Several, Self::Recrawl];
 
     /// The name on the command line.
     pub fn as_str(self) -> &'static str {
@@ -31,6 +33,7 @@ impl Scenario {
             Self::Links => "links",
             Self::Limits => "limits",
             Self::Several => "several",
+            Self::Recrawl => "recrawl",
         }
     }
 
@@ -46,7 +49,8 @@ impl Scenario {
 
     /// What is crawled, on sites of so many pages together.
     pub fn crawls(self, pages: usize, seed: u64) -> Vec<Crawl> {
-        let (half, third) = (pages / 2, pages / 3);
+        // What one worker can't fetch takes its time.
+        let (half, rare) = (pages / 2, pages / 8);
         match self {
             Self::Sitemap => vec![Crawl::of_sitemaps(CRAWL, Layout::listed(pages, seed))],
             Self::Links => vec![Crawl::of_links(CRAWL, "links", Layout::linked(pages, seed, LEVEL))],
@@ -57,10 +61,13 @@ impl Scenario {
                     .limited(Limit::PerHost(half * 3 / 5)),
             ],
             Self::Several => vec![
-                Crawl::of_links(CRAWL, "links", Layout::linked(third, seed, LEVEL)),
-                Crawl::of_links("faults-rare", RARE, Layout::linked(third, seed + 1, WIDE)),
-                Crawl::of_sitemaps("faults-plain", Layout::listed(third, seed + 2)),
+                Crawl::of_links(CRAWL, "links", Layout::linked(half - rare, seed, LEVEL)),
+                Crawl::of_links("faults-rare", RARE, Layout::linked(rare, seed + 1, WIDE)),
+                Crawl::of_sitemaps("faults-plain", Layout::listed(half, seed + 2)),
             ],
+            Self::Recrawl => {
+                vec![Crawl { spider: Some(AGAIN), ..Crawl::of_sitemaps(CRAWL, Layout::listed(pages, seed)) }]
+            }
         }
     }
 }
@@ -72,6 +79,12 @@ const WIDE: usize = 200;
 
 /// The spider whose file the first worker lacks.
 pub const RARE: &str = "rare";
+
+/// The spider that has crawled its site before.
+const AGAIN: &str = "again";
+
+/// The id of that crawl.
+pub const BEFORE: &str = "faults-before";
 
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -150,6 +163,11 @@ impl Crawl {
         Self { id, spider: Some(spider), layout, limit: None, sinks }
     }
 
+    /// Whether its spider has crawled the site before.
+    pub fn is_again(&self) -> bool {
+        self.spider == Some(AGAIN)
+    }
+
     fn limited(self, limit: Limit) -> Self {
         Self { limit: Some(limit), ..self }
     }
@@ -172,21 +190,34 @@ impl Crawl {
             Some(Limit::PerHost(most)) => (String::new(), format!("max_per_host = {most}\n")),
         };
         let sinks = sections(self.sinks);
+        let begins = if self.is_again() {
+            format!("recrawl = \"always\"\n[start]\nsitemaps = [\"{start}\"]\n")
+        } else {
+            format!("{max_pages}[start]\nurls = [\"{start}\"]\n[follow]\ndepth = 1000\n{max_per_host}")
+        };
         let text = format!(
-            "{max_pages}[start]\nurls = [\"{start}\"]\n[follow]\ndepth = 1000\n{max_per_host}\
-             [fields]\ntitle = \"title::text\"\n{spider} = {{ css = \"b::text\", type = \"integer\" }}\n{sinks}"
+            "{begins}[fields]\ntitle = \"title::text\"\n{spider} = {{ css = \"b::text\", type = \"integer\" }}\n{sinks}"
         );
         Some((spider, text))
     }
 
     /// What the producer is told: the source, unless the spider knows it.
     pub fn words(&self, source: &str) -> Vec<String> {
+        self.words_for(self.id, source)
+    }
+
+    /// The same for the crawl before.
+    pub fn words_before(&self, source: &str) -> Vec<String> {
+        self.words_for(BEFORE, source)
+    }
+
+    fn words_for(&self, id: &str, source: &str) -> Vec<String> {
         let mut words = vec!["producer".to_owned()];
         match self.spider {
             Some(spider) => words.extend(["--spider".to_owned(), spider.to_owned()]),
             None => words.push(source.to_owned()),
         }
-        words.extend(["--crawl".to_owned(), self.id.to_owned()]);
+        words.extend(["--crawl".to_owned(), id.to_owned()]);
         words
     }
 }

@@ -17,7 +17,7 @@ use super::ledger::{Facts, Injected, ItemLine, Verdict};
 use super::letters::Letters;
 use super::private::{Grounds, LOOK};
 use super::run::{Options, Outcome};
-use super::scenario::{Crawl, RARE, Sink, sections};
+use super::scenario::{BEFORE, Crawl, RARE, Sink, sections};
 use super::story::Story;
 use super::web::{Progress, Web};
 
@@ -109,6 +109,27 @@ impl Scene {
     /// The site of the first crawl.
     pub fn web(&self) -> &Web {
         &self.crawls[0].web
+    }
+
+    /// Has the sites crawled that were crawled before.
+    ///
+    /// # Errors
+    /// When that crawl does not come to its end.
+    pub async fn crawl_before(&self) -> io::Result<()> {
+        for UnderWay { crawl, web, .. } in self.crawls.iter().filter(|crawl| crawl.crawl.is_again()) {
+            web.pace(usize::MAX);
+            let words = crawl.words_before(&web.source());
+            let words = words.iter().map(String::as_str).chain(["--wait"]);
+            let programs = self.fleet.programs();
+            let ended = programs.spawn(programs.command(words), "before")?.wait().await?;
+            // It has dead letters.
+            if ended.code() != Some(3) {
+                return Err(io::Error::other(format!("the crawl before: {ended}")));
+            }
+            web.forget();
+            self.story.tell("the crawl before has ended");
+        }
+        Ok(())
     }
 
     /// Has the producers run.
@@ -207,7 +228,8 @@ impl Scene {
         verdict.problems.extend(problems);
         let asks = self.crawls.iter().map(|crawl| crawl.web.log().len()).sum();
         let Options { scenario, seed, .. } = self.options;
-        Ok(Outcome { scenario, seed, verdict, story: self.story.lines(), took: self.start.elapsed(), asks })
+        let (story, took) = (self.story.lines(), self.start.elapsed());
+        Ok(Outcome { scenario, seed, verdict, story, took, asks, missed: Vec::new() })
     }
 
     /// Waits for the end of the crawls for as long as there is progress.
@@ -271,8 +293,9 @@ impl Scene {
             limit: crawl.limit,
             sinks: crawl.sinks.to_vec(),
             field: crawl.spider,
+            is_again: crawl.is_again(),
             asks: web.log(),
-            items: items.iter().filter(|item| web.has(&item.url)).cloned().collect(),
+            items: items.iter().filter(|item| web.has(&item.url) && item.crawl != BEFORE).cloned().collect(),
             archived: archived.iter().filter(|url| web.has(url)).cloned().collect(),
             letters: Some(letters.filter(|letter| web.has(&letter.url)).collect()),
             ends: Some(ends.filter(|end| end.crawl == crawl.id).collect()),

@@ -75,6 +75,14 @@ struct Log {
 }
 
 impl Log {
+    fn new(layout: &Layout) -> Self {
+        let mut log = Self::default();
+        if !layout.is_listed {
+            log.tell([0]);
+        }
+        log
+    }
+
     fn tell(&mut self, pages: impl IntoIterator<Item = usize>) {
         for page in pages {
             if self.is_told.insert(page) {
@@ -103,10 +111,7 @@ impl Web {
         let origin = format!("http://{}", listener.local_addr()?);
         let page = |(number, leaf): (usize, &Leaf)| Page { url: address(&origin, number), fate: leaf.fate };
         let pages = layout.leaves.iter().enumerate().map(page).collect();
-        let mut log = Log::default();
-        if !layout.is_listed {
-            log.tell([0]);
-        }
+        let log = Log::new(&layout);
         let shared = Arc::new(Shared {
             origin: origin.clone(),
             start,
@@ -168,6 +173,13 @@ impl Web {
             first == pages
         };
         let _ = progress.wait_for(all).await;
+    }
+
+    /// Forgets what was asked for, as if it had just begun.
+    pub fn forget(&self) {
+        self.pace(0);
+        *self.shared.log() = Log::new(&self.shared.layout);
+        self.shared.progress.send_replace(Progress::default());
     }
 
     /// Lets a crawl come quickly to so many different pages, and go on slowly from there.

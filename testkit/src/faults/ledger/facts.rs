@@ -38,6 +38,10 @@ pub struct ItemLine {
     pub url: String,
     /// The item's id.
     pub id: String,
+    /// The id of its crawl.
+    pub crawl: String,
+    /// What has changed of it since an earlier crawl, if there is to be one.
+    pub change: Option<String>,
     /// Where redirects led, if they did.
     pub landed: Option<String>,
     /// What was extracted.
@@ -110,6 +114,8 @@ pub struct Facts {
     pub sinks: Vec<Sink>,
     /// The field that its spider has for the number that a page shows.
     pub field: Option<&'static str>,
+    /// Whether every page was crawled before.
+    pub is_again: bool,
     /// What the site was asked, in order.
     pub asks: Vec<Ask>,
     /// What stands in files and in the stream.

@@ -15,6 +15,8 @@ impl ItemLine {
         Self {
             url: text("url").unwrap_or_default(),
             id: text("id").unwrap_or_default(),
+            crawl: text("crawl").unwrap_or_default(),
+            change: text("change"),
             landed: text("final_url"),
             fields: item["fields"].clone(),
             sink,
@@ -50,11 +52,26 @@ impl Facts {
                 verdict.problems.push(format!("{}: {text}: {}", item.url, item.fields));
             }
         }
+        self.judge_changes(verdict);
         for url in &self.archived {
             match numbers.get(url.as_str()) {
                 Some(&number) => drop(accounts[number].stored.insert(Sink::Archive)),
                 None => verdict.problems.push(format!("{url}: archived, and not on the site")),
             }
+        }
+    }
+
+    /// What was crawled before and is as it was says so, unless Redis may have forgotten it.
+    fn judge_changes(&self, verdict: &mut Verdict) {
+        let may_be_forgotten = self.faults.iter().any(|fault| fault.kind.forgets());
+        let is_right = |item: &&ItemLine| match item.change.as_deref() {
+            None => !self.is_again,
+            Some("unchanged") => self.is_again,
+            Some("new") => self.is_again && may_be_forgotten,
+            Some(_) => false,
+        };
+        for item in self.items.iter().filter(|item| !is_right(item)) {
+            verdict.problems.push(format!("{}: its item says that it is {:?}", item.url, item.change));
         }
     }
 

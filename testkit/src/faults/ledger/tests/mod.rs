@@ -19,7 +19,8 @@ fn ask(page: usize, who: usize, at: u64) -> Ask {
 
 fn item(number: usize) -> ItemLine {
     let (landed, fields) = Default::default();
-    ItemLine { url: url(number), id: number.to_string(), landed, fields, sink: Sink::Files }
+    let (crawl, change) = (String::new(), None);
+    ItemLine { url: url(number), id: number.to_string(), crawl, change, landed, fields, sink: Sink::Files }
 }
 
 fn letter(number: usize, reason: &str) -> Letter {

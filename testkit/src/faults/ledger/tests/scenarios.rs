@@ -139,3 +139,23 @@ fn a_limit_is_reached_and_never_passed_and_what_it_leaves_out_is_counted() {
     let told = limited(Limit::Pages(4), 5, pages(3, 1), "skipped:limit", 1, true);
     assert_eq!(told, "", "what Redis forgot counts no more");
 }
+
+#[test]
+fn what_was_crawled_before_and_is_as_it_was_says_so_unless_redis_forgot() {
+    let facts = |kind, is_again, change: Option<&str>| {
+        let fault = Injected { kind, victim: None, from: seconds(1), to: seconds(2) };
+        let items = vec![ItemLine { change: change.map(str::to_owned), ..item(0) }];
+        Facts { is_again, items, faults: vec![fault], ..Facts::default() }
+    };
+    let is_right = |facts: Facts| {
+        let problems =
+            Facts { pages: vec![Page { url: url(0), fate: Fate::Good }], ..facts }.judge().problems;
+        !problems.iter().any(|problem| problem.contains("its item says"))
+    };
+    assert!(is_right(facts(Kind::BrokerGone, true, Some("unchanged"))));
+    assert!(!is_right(facts(Kind::BrokerGone, true, Some("new"))));
+    assert!(!is_right(facts(Kind::BrokerGone, true, None)));
+    assert!(is_right(facts(Kind::StoreEmptied, true, Some("new"))));
+    assert!(!is_right(facts(Kind::StoreEmptied, true, Some("changed"))));
+    assert!(!is_right(facts(Kind::BrokerGone, false, Some("unchanged"))));
+}
