@@ -28,11 +28,11 @@ impl Pace {
         if delay > self.interval { Self { interval: delay, burst: 1, ..self } } else { self }
     }
 
-    /// How long a slot is good after it was granted to a URL that missed so many before. Without a rate that is for a second:
-    /// meanwhile the host may have been blocked, or have asked to be left alone.
+    /// How long a slot is good after it was granted to a URL that missed so many before. Without a rate it is good for a while
+    /// only, too: the host may have been blocked, or have asked to be left alone.
     pub fn grace(self, misses: u32) -> Duration {
         if self.interval.is_zero() {
-            return Duration::from_secs(1);
+            return UNPACED_GRACE;
         }
         let least = if self.interval < QUANTUM { QUANTUM } else { GRACE };
         (self.interval / (2 * TOLERANCE as u32)).max(least * (1 << misses.min(6)))
@@ -70,6 +70,9 @@ pub const HONOURED: u64 = 2;
 /// A slot is good for so long after it was granted, however short the interval. It doubles with every slot that the URL
 /// has missed, up to a second: where the servers are slow to answer, every URL still has its turn.
 const GRACE: Duration = Duration::from_millis(15);
+
+/// Without a rate a slot is good for so long.
+const UNPACED_GRACE: Duration = Duration::from_secs(1);
 
 /// A host that stayed calm for so long after a back-off starts afresh; after a longer back-off, for as long as that.
 pub const FORGIVEN_AFTER: Duration = Duration::from_secs(300);

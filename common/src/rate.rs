@@ -4,9 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::as_text::as_text;
-
 use serde::{Deserialize, Serialize};
+
+use crate::as_text::as_text;
 
 /// How often one host may be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

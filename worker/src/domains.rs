@@ -52,9 +52,8 @@ pub(crate) struct Domains {
 
 #[derive(Default)]
 struct State {
-    /// How many pages are under way without a fetch slot, of all domains and of each that has some.
-    slow: usize,
-    slow_of: HashMap<HostKey, usize>,
+    /// How many pages are under way without a fetch slot, of each domain that has some.
+    slow: HashMap<HostKey, usize>,
     /// How many fetch slots are taken by pages that may prove slow, or have.
     unproven: usize,
     /// When the last of the URLs of a domain comes back that were put off.
@@ -86,7 +85,7 @@ impl Domains {
     /// Lets a page of `domain` begin, or says how long its URL is to stay away.
     pub(crate) fn begin(self: &Arc<Self>, domain: HostKey) -> Result<UnderWay, Duration> {
         let mut state = self.state();
-        let slot = || state.unproven < self.fetch_slots - state.slow.min(self.fetch_slots / 2);
+        let slot = || state.unproven < self.fetch_slots - state.slow().min(self.fetch_slots / 2);
         let place = || self.has_place(&state, &domain);
         let room = match self.speed(&domain) {
             Some(Speed::Quick) => Some(Room::Slot),
@@ -102,13 +101,13 @@ impl Domains {
 
     /// How many slow pages are under way.
     pub(crate) fn slow(&self) -> usize {
-        self.state().slow
+        self.state().slow()
     }
 
     /// Whether another page of a domain may be slow: it has as many of these places as it leaves to others, so there is
     /// always one for a domain that has none.
     fn has_place(&self, state: &State, domain: &HostKey) -> bool {
-        state.slow_of(domain) < self.slow_places - state.slow
+        state.slow_of(domain) < self.slow_places - state.slow()
     }
 
     fn speed(&self, domain: &HostKey) -> Option<Speed> {
@@ -124,18 +123,19 @@ impl Domains {
 }
 
 impl State {
+    fn slow(&self) -> usize {
+        self.slow.values().sum()
+    }
+
     fn slow_of(&self, domain: &HostKey) -> usize {
-        self.slow_of.get(domain).copied().unwrap_or_default()
+        self.slow.get(domain).copied().unwrap_or_default()
     }
 
     fn take(&mut self, room: Room, domain: &HostKey) {
         match room {
             Room::Slot => {}
             Room::Unproven => self.unproven += 1,
-            Room::Slow => {
-                self.slow += 1;
-                *self.slow_of.entry(domain.clone()).or_default() += 1;
-            }
+            Room::Slow => *self.slow.entry(domain.clone()).or_default() += 1,
         }
     }
 
@@ -143,13 +143,10 @@ impl State {
         match room {
             Room::Slot => {}
             Room::Unproven => self.unproven -= 1,
-            Room::Slow => {
-                self.slow -= 1;
-                match self.slow_of.get_mut(domain) {
-                    Some(pages) if *pages > 1 => *pages -= 1,
-                    _ => drop(self.slow_of.remove(domain)),
-                }
-            }
+            Room::Slow => match self.slow.get_mut(domain) {
+                Some(pages) if *pages > 1 => *pages -= 1,
+                _ => drop(self.slow.remove(domain)),
+            },
         }
     }
 

@@ -186,9 +186,9 @@ fn put_off(shared: &Shared, jobs: &mut Vec<Ready>) -> Vec<(Job, UnixMs)> {
 }
 
 /// Takes out the jobs for which there is no room, and makes room for the others.
-fn make_room(shared: &Shared, jobs: Vec<Ready>) -> (Vec<Begun>, Vec<(Job, UnixMs)>) {
+fn make_room(shared: &Shared, jobs: &mut Vec<Ready>) -> (Vec<Begun>, Vec<(Job, UnixMs)>) {
     let (mut begun, mut off) = (Vec::with_capacity(jobs.len()), Vec::new());
-    for ready in jobs {
+    for ready in jobs.drain(..) {
         let host = ready.job.message.target().host();
         match shared.domains.begin(HostKey::domain(&host)) {
             Ok(under_way) => begun.push(Begun { ready, under_way }),
@@ -210,7 +210,7 @@ async fn start(shared: &Shared, jobs: &mut Vec<Ready>, exits: &Exits) -> Vec<Beg
         exits.miss(job).await;
     }
     let mut off = put_off(shared, jobs);
-    let (begun, crowded) = make_room(shared, std::mem::take(jobs));
+    let (begun, crowded) = make_room(shared, jobs);
     off.extend(crowded);
     for (job, until) in off {
         exits.put_off(job, until).await;

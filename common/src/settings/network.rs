@@ -4,10 +4,10 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use crate::as_text::as_text;
-
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
+
+use crate::as_text::as_text;
 
 /// A network, `10.1.0.0/16`, or one address, `127.0.0.1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

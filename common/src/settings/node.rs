@@ -3,10 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::as_text::as_text;
-
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
+
+use crate::as_text::as_text;
 
 /// A node of a cluster: `host:port`. User, password and all else are those of the server's URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

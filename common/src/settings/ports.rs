@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::as_text::as_text;
-
 use serde::{Deserialize, Serialize};
+
+use crate::as_text::as_text;
 
 /// One port, `443`, or a range of them with both ends, `1024-65535`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

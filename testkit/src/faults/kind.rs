@@ -1,9 +1,8 @@
 //! The kinds of fault.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
+use super::named::named;
 use super::store::UNSYNCED;
 
 /// What is done to the fleet. The order is that of the table.
@@ -246,22 +245,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for Kind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| {
-            let names: Vec<&str> = Self::ALL.iter().map(|kind| kind.as_str()).collect();
-            format!("no fault of that name; there are {}", names.join(", "))
-        })
-    }
-}
+named!(Kind, "fault");
 
 #[cfg(test)]
 mod tests {

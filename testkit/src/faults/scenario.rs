@@ -1,11 +1,9 @@
 //! What is crawled while faults come.
 
-use std::fmt;
-use std::str::FromStr;
-
 use super::fleet::CRAWL;
 use super::kind::{Kind, Subject};
 use super::layout::Layout;
+use super::named::named;
 
 /// What is crawled. The order is that in which seeds take turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -86,22 +84,7 @@ const AGAIN: &str = "again";
 /// The id of that crawl.
 pub const BEFORE: &str = "faults-before";
 
-impl fmt::Display for Scenario {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for Scenario {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|scenario| scenario.as_str() == text).ok_or_else(|| {
-            let names: Vec<&str> = Self::ALL.iter().map(|scenario| scenario.as_str()).collect();
-            format!("no scenario of that name; there are {}", names.join(", "))
-        })
-    }
-}
+named!(Scenario, "scenario");
 
 /// How much a crawl may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -61,7 +61,9 @@ fn one(begun: &Begun, spider: &SpiderName, columns: &Columns, orphans: &mut Orph
     match items.peek() {
         None => return fs::remove_file(spool),
         Some(Ok((item, _))) if item.spider != *spider => return Ok(()),
-        Some(_) => {}
+        // No file is begun for it, not even for a moment.
+        Some(Err(_)) => return items.next().transpose().map(drop),
+        Some(Ok(_)) => {}
     }
     let growing = spool.with_extension("parquet");
     let name = format!("{}.parquet", begun.name);
