@@ -45,7 +45,7 @@ pub enum Class {
 
 impl Class {
     /// Every class.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Timeout,
         Self::Dns,
         Self::Connect,
@@ -54,6 +54,7 @@ impl Class {
         Self::Body,
         Self::Size,
         Self::Parse,
+        Self::Missing,
         Self::Forbidden,
         Self::Redirect,
         Self::Robots,
@@ -274,6 +275,22 @@ impl Terminal {
             Self::Failed => "failed",
             Self::Expired => "expired",
             Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_read_as_it_was_written_whatever_its_class() {
+        // The last of them, so that one that `ALL` lacks is noticed.
+        let last = Class::Proxy as usize;
+        assert_eq!(Class::ALL.len(), last + 1);
+        for class in Class::ALL {
+            let failure = Failure::new(class, "a: b");
+            assert_eq!(Failure::from_text(&failure.to_string()), Some(failure));
         }
     }
 }

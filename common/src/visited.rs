@@ -1,9 +1,12 @@
 //! What is remembered of a page between crawls.
 
+use serde::{Deserialize, Serialize};
+
 use crate::headers::Headers;
-use crate::item::{Change, Item};
+use crate::item::{Change, Item, item_id};
+use crate::names::SpiderName;
 use crate::time::UnixMs;
-use crate::url::Fingerprint;
+use crate::url::{CanonicalUrl, Fingerprint};
 
 /// A page as it was when it was asked for last.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +21,8 @@ pub struct Visited {
     pub change: Change,
     /// How many links it is away from where the crawl started.
     pub depth: u16,
+    /// How many items it had; not known of one that an older version remembered.
+    pub items: Option<Tally>,
 }
 
 impl Visited {
@@ -49,6 +54,41 @@ pub fn fingerprint(items: &[Item]) -> Fingerprint {
     // Maps are sorted already, unless some dependency has them keep their order.
     contents.sort_all_objects();
     Fingerprint::of(&contents.to_string())
+}
+
+/// How many items of each kind a page had, by the names of the kinds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Tally(Vec<(Option<String>, u16)>);
+
+impl Tally {
+    /// Of those that are under the page's own URL: others stand for a page that this one named as canonical.
+    pub fn of(url: &CanonicalUrl, items: &[Item]) -> Self {
+        let mut kinds: Vec<(Option<String>, u16)> = Vec::new();
+        for item in items.iter().filter(|item| item.url == url.as_str()) {
+            match kinds.iter_mut().find(|(kind, _)| *kind == item.item) {
+                Some((_, count)) => *count = count.saturating_add(1),
+                None => kinds.push((item.item.clone(), 1)),
+            }
+        }
+        Self(kinds)
+    }
+
+    /// One item of each of these kinds.
+    pub fn one_each(kinds: impl Iterator<Item = Option<String>>) -> Self {
+        Self(kinds.map(|kind| (kind, 1)).collect())
+    }
+
+    /// The kind and the id of each item that a spider found on this page.
+    pub fn ids(
+        &self,
+        spider: &SpiderName,
+        url: &CanonicalUrl,
+    ) -> impl Iterator<Item = (Option<&str>, String)> {
+        let all =
+            self.0.iter().flat_map(|(kind, count)| (0..*count).map(move |number| (kind.as_deref(), number)));
+        all.map(move |(kind, number)| (kind, item_id(spider, url, kind, number.into())))
+    }
 }
 
 /// What a server gave to ask with whether a page has changed (RFC 9110 8.8), as it gave it.
@@ -124,6 +164,7 @@ mod tests {
             content,
             change,
             depth: 0,
+            items: None,
         }
     }
 

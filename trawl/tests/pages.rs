@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -287,6 +287,32 @@ async fn a_page_that_was_visited_and_is_gone_yields_an_item_that_says_so_once() 
         (&third.books["failed"], third.items.iter().any(|item| item["change"] == "gone")),
         (&json!(2), false)
     );
+}
+
+#[tokio::test]
+async fn a_page_that_is_gone_says_so_of_each_item_that_it_had() {
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&is_gone);
+    let site = Site::serve(move |path, _| match path {
+        "/" => page("<a href=/list>x</a>"),
+        "/list" if !asked.load(Ordering::Relaxed) => page("<p>a</p><p>b</p><p>c</p>"),
+        _ => StatusCode::NOT_FOUND.into_response(),
+    })
+    .await;
+    let rest = "recrawl = 'always'\n[follow]\n[[items]]\nname = 'offer'\neach = 'p'\n\
+                [items.fields]\ntext = '::text'\n[[items]]\nname = 'page'\n[items.fields]\ntext = 'none::text'";
+    let desk = Desk::new();
+    let ids = |crawl: &Crawl| -> BTreeSet<String> {
+        let list = format!("{}/list", site.origin);
+        let items = crawl.items.iter().filter(|item| item["url"] == list.as_str());
+        items.map(|item| format!("{} {}", item["item"], item["id"])).collect()
+    };
+    let first = ids(&desk.crawl(&site, rest).await);
+    assert_eq!(first.len(), 4, "three offers and a page");
+    is_gone.store(true, Ordering::Relaxed);
+    let second = desk.crawl(&site, rest).await;
+    assert_eq!(ids(&second), first);
+    assert_eq!(second.items.iter().filter(|item| item["change"] == "gone").count(), 4);
 }
 
 /// A page that was fetched in one of its forms is not fetched under its canonical URL as well.

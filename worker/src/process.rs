@@ -9,9 +9,10 @@ use trawl_common::limit::Limit;
 use trawl_common::message::{Hop, Message};
 use trawl_common::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::ports::{Page, Response};
-use trawl_common::spider::{ItemRule, Request, Required};
+use trawl_common::spider::{Request, Required};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
+use trawl_common::visited::{Tally, Visited};
 use trawl_extract::{Extracted, Extraction, Missing};
 use trawl_web::{Answer, MAX_REDIRECTS};
 
@@ -51,15 +52,12 @@ pub(crate) async fn process(shared: &Shared, mut job: Job, ticket: Ticket) -> Se
 
 /// What follows from an answer that is no page: one that was remembered and is gone ends as done, with items that say so.
 fn without_page(job: Job, recall: Recall, outcome: Outcome) -> Settlement {
-    let status = match &outcome {
-        Outcome::Failed(failure, _) => failure.status.filter(|_| recall.is_gone(&outcome)),
-        _ => None,
-    };
-    let Some(status) = status else {
+    let status = if let Outcome::Failed(failure, _) = &outcome { failure.status } else { None };
+    let (Some(last), Some(status)) = (recall.gone(&outcome), status) else {
         let remark = recall.remark(&outcome);
         return Settlement::remarked(job, outcome, remark);
     };
-    let items = gone(&job, status);
+    let items = gone(&job, last, status);
     let page = Page {
         url: job.message.url.clone(),
         crawl: job.message.crawl.clone(),
@@ -74,23 +72,25 @@ fn without_page(job: Job, recall: Recall, outcome: Outcome) -> Settlement {
     Settlement::done(job, yielded, Some(Remark::Gone))
 }
 
-/// The items that say that a page is gone: of each kind its first, which every page of that kind had.
-fn gone(job: &Job, status: u16) -> Vec<Item> {
+/// The items that say of each item of a page that it is gone. Where nobody counted them, that is the first of each kind.
+fn gone(job: &Job, last: &Visited, status: u16) -> Vec<Item> {
     let Job { message, spider, .. } = job;
-    let item = |rule: &ItemRule| Item {
-        id: item_id(&message.crawl.spider, &message.url, rule.name.as_deref(), 0),
+    let kinds = || spider.spider.items.iter().map(|rule| rule.name.clone());
+    let had = last.items.clone().unwrap_or_else(|| Tally::one_each(kinds()));
+    let item = |(kind, id): (Option<&str>, String)| Item {
+        id,
         url: message.url.to_string(),
         crawl: message.crawl.id.clone(),
         spider: message.crawl.spider.clone(),
         fetched_at: UnixMs::now().to_string(),
         status,
         depth: message.depth,
-        item: rule.name.clone(),
+        item: kind.map(str::to_owned),
         change: Some(Change::Gone),
         final_url: None,
         fields: Default::default(),
     };
-    spider.spider.items.iter().map(item).collect()
+    had.ids(&message.crawl.spider, &message.url).map(item).collect()
 }
 
 async fn response(
@@ -246,7 +246,7 @@ async fn read(
     };
     let landed = if let Form::Of(canonical) = form { Some(canonical) } else { landed };
     spider.barren.look(&spider.spider, &items);
-    let remark = recall.compare(message.depth, &response, &mut items);
+    let remark = recall.compare(message, &response, &mut items);
     let keeps_responses = spider.sinks.iter().any(|sink| sink.keeps_responses());
     let (status, bytes) = (response.status, response.body.len() as u64);
     let page = Page {

@@ -7,7 +7,7 @@ use trawl_common::ports::{Response, Terms};
 use trawl_common::spider::Recrawl;
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
-use trawl_common::visited::{self, Validators, Visited};
+use trawl_common::visited::{self, Tally, Validators, Visited};
 
 use crate::Shared;
 use crate::crawls::{self, Crawl};
@@ -54,7 +54,12 @@ impl Recall {
     }
 
     /// Marks the items of a page by what has become of it, and returns what is to be remembered.
-    pub(crate) fn compare(&self, depth: u16, response: &Response, items: &mut [Item]) -> Option<Remark> {
+    pub(crate) fn compare(
+        &self,
+        message: &Message,
+        response: &Response,
+        items: &mut [Item],
+    ) -> Option<Remark> {
         if self.recrawl.is_never() {
             return None;
         }
@@ -65,12 +70,19 @@ impl Recall {
             Some(_) => Validators::default(),
             None => Validators::of(&response.headers),
         };
-        Some(Remark::Visited(Visited { fetched_at: response.fetched_at, validators, content, change, depth }))
+        Some(Remark::Visited(Visited {
+            fetched_at: response.fetched_at,
+            validators,
+            content,
+            change,
+            depth: message.depth,
+            items: Some(Tally::of(&message.url, items)),
+        }))
     }
 
-    /// Whether a page is gone by this answer that was visited before.
-    pub(crate) fn is_gone(&self, outcome: &Outcome) -> bool {
-        self.last.is_some() && !self.recrawl.is_never() && answers_gone(outcome)
+    /// The page as it was, if it was visited before and is gone by this answer.
+    pub(crate) fn gone(&self, outcome: &Outcome) -> Option<&Visited> {
+        self.last.as_ref().filter(|_| !self.recrawl.is_never() && answers_gone(outcome))
     }
 
     /// What is to be remembered of a page that gave no items.

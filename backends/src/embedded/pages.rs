@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::json;
 use trawl_common::item::Change;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Pages, Result, Walk};
@@ -18,7 +19,7 @@ use super::store::Store;
 const PART: usize = 500;
 
 /// The columns that [`read`] reads.
-const COLUMNS: &str = "depth, fetched_at, change, content, etag, modified";
+const COLUMNS: &str = "depth, fetched_at, change, content, etag, modified, items";
 
 /// A memory of pages in the state file.
 pub(super) struct EmbeddedPages {
@@ -79,10 +80,10 @@ fn add(db: &Connection, spider: &SpiderName, url: &CanonicalUrl, depth: u16) -> 
 
 /// An entry that is written again keeps its row, so that a walk does not meet it for ever.
 fn put(db: &Connection, spider: &SpiderName, url: &CanonicalUrl, visited: &Visited) -> error::Result<()> {
-    let Visited { fetched_at, validators, content, change, depth } = visited;
+    let Visited { fetched_at, validators, content, change, depth, items } = visited;
     db.prepare_cached(&format!(
-        "INSERT INTO pages (spider, url, {COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-         ON CONFLICT (spider, url) DO UPDATE SET ({COLUMNS}) = (?3, ?4, ?5, ?6, ?7, ?8)"
+        "INSERT INTO pages (spider, url, {COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+         ON CONFLICT (spider, url) DO UPDATE SET ({COLUMNS}) = (?3, ?4, ?5, ?6, ?7, ?8, ?9)"
     ))?
     .execute(params![
         spider.as_str(),
@@ -92,7 +93,8 @@ fn put(db: &Connection, spider: &SpiderName, url: &CanonicalUrl, visited: &Visit
         change.as_str(),
         content.0,
         validators.etag(),
-        validators.last_modified()
+        validators.last_modified(),
+        items.as_ref().map(|items| json!(items).to_string())
     ])?;
     Ok(())
 }
@@ -131,5 +133,6 @@ fn read(row: &Row<'_>) -> error::Result<Visited> {
         change: change.parse::<Change>().map_err(Fault::corrupt)?,
         content: Fingerprint(row.get("content")?),
         validators: Validators::new(text("etag")?.as_deref(), text("modified")?.as_deref()),
+        items: text("items")?.as_deref().map(serde_json::from_str).transpose().map_err(Fault::corrupt)?,
     })
 }

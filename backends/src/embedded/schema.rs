@@ -19,7 +19,7 @@ use super::records::sql_ms;
 const APPLICATION: i64 = 0x7472_776c;
 
 /// The version of the tables below (`user_version`).
-const VERSION: i64 = 5;
+const VERSION: i64 = 6;
 
 /// A URL costs an insertion at the end of `records` and of `fresh`, and later a share of a sorted one in
 /// `seen`; its terminal state costs a search and a deletion. The partial indexes hold only what was parked
@@ -143,6 +143,12 @@ const OUT_OF_4: &str = "
         named TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
     PRAGMA user_version = 5;
+";
+
+/// What version 6 has more: how many items a page had.
+const OUT_OF_5: &str = "
+    ALTER TABLE pages ADD COLUMN items TEXT;
+    PRAGMA user_version = 6;
 ";
 
 /// What each spider remembers of pages, of version 4 too; of those not visited yet the depth alone.
@@ -276,7 +282,8 @@ fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
     )?;
     let tx = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let is_new = number(&tx, "SELECT count(*) FROM sqlite_schema")? == 0;
-    let out_of_3 = format!("{OUT_OF_3} {PAGES} {OUT_OF_4}");
+    let out_of_4 = format!("{OUT_OF_4} {OUT_OF_5}");
+    let out_of_3 = format!("{OUT_OF_3} {PAGES} {out_of_4}");
     match (number(&tx, "PRAGMA application_id")?, number(&tx, "PRAGMA user_version")?) {
         (0, 0) if is_new => tx.execute_batch(&format!(
             "{TABLES} {TABLES_OF_2} {OUT_OF_2} {out_of_3} PRAGMA application_id = {APPLICATION};"
@@ -286,7 +293,8 @@ fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
         }
         (APPLICATION, 2) => tx.execute_batch(&format!("{OUT_OF_2} {out_of_3}"))?,
         (APPLICATION, 3) => tx.execute_batch(&out_of_3)?,
-        (APPLICATION, 4) => tx.execute_batch(OUT_OF_4)?,
+        (APPLICATION, 4) => tx.execute_batch(&out_of_4)?,
+        (APPLICATION, 5) => tx.execute_batch(OUT_OF_5)?,
         (application, version) => check(application, version)?,
     }
     // Nobody had it open since.

@@ -1,9 +1,10 @@
 //! What is remembered of pages: the hash `T:pages`, URL -> `depth fetched_at change content`, then on lines of their own
-//! the entity tag and the date of the last change, each empty where there is none. Of a page that was not visited yet there
-//! is the depth alone.
+//! the entity tag and the date of the last change, each empty where there is none, and how many items of each kind it had, in JSON.
+//! Of a page that was not visited yet there is the depth alone.
 
 use async_trait::async_trait;
 use redis::AsyncCommands;
+use serde_json::json;
 use trawl_common::item::Change;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Pages, Result, Walk};
@@ -85,10 +86,11 @@ fn names(urls: &[CanonicalUrl]) -> Vec<&str> {
 }
 
 fn encode(visited: &Visited) -> String {
-    let Visited { fetched_at, validators, content, change, depth } = visited;
+    let Visited { fetched_at, validators, content, change, depth, items } = visited;
     let (etag, date) =
         (validators.etag().unwrap_or_default(), validators.last_modified().unwrap_or_default());
-    format!("{depth} {} {} {content}\n{etag}\n{date}", fetched_at.0, change.as_str())
+    let items = items.as_ref().map(|items| format!("\n{}", json!(items))).unwrap_or_default();
+    format!("{depth} {} {} {content}\n{etag}\n{date}{items}", fetched_at.0, change.as_str())
 }
 
 fn depth(text: &str) -> Option<u16> {
@@ -105,5 +107,6 @@ fn decode(text: &str) -> Option<Visited> {
         change: facts.next()?.parse::<Change>().ok()?,
         content: facts.next()?.parse().ok()?,
         validators: Validators::new(Some(etag), Some(date)),
+        items: lines.next().map(serde_json::from_str).transpose().ok()?,
     })
 }

@@ -8,7 +8,7 @@ use trawl_common::names::SpiderName;
 use trawl_common::ports::{Pages, Result};
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint};
-use trawl_common::visited::{Validators, Visited};
+use trawl_common::visited::{Tally, Validators, Visited};
 
 use super::{page, unique};
 
@@ -40,6 +40,8 @@ fn visited(number: usize) -> Visited {
         content: Fingerprint::of(&number.to_string()),
         change: Change::New,
         depth: number as u16,
+        items: (number > 0)
+            .then(|| Tally::one_each([None, Some("a 'book'\n".to_owned())].into_iter().take(number - 1))),
     }
 }
 
