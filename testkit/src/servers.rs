@@ -69,7 +69,21 @@ impl VirtualHost {
     /// When there is one with other arguments.
     pub async fn declare(&self, queue: &str, durable: bool, arguments: Value) {
         let body = json!({"durable": durable, "arguments": arguments});
-        send(Method::PUT, &format!("/api/queues/{}/{queue}", self.name), &body).await;
+        send(Method::PUT, &format!("/api/queues/{}/{queue}", self.name), body.to_string()).await;
+    }
+
+    /// Publishes a message to a queue, as anybody may, with headers as JSON: however deep, it is passed on as it is.
+    ///
+    /// # Panics
+    /// When no queue takes it.
+    pub async fn publish(&self, queue: &str, body: &str, headers: &str) {
+        let [queue, body] = [queue, body].map(|text| Value::from(text).to_string());
+        let message = format!(
+            r#"{{"routing_key": {queue}, "payload": {body}, "payload_encoding": "string", "properties": {{"headers": {headers}}}}}"#
+        );
+        let path = format!("/api/exchanges/{}/amq.default/publish", self.name);
+        let answer = send(Method::POST, &path, message).await;
+        assert_eq!(answer, r#"{"routed":true}"#);
     }
 
     /// Sets a policy for every queue.
@@ -78,7 +92,7 @@ impl VirtualHost {
     /// When it is none.
     pub async fn set_policy(&self, definition: Value) {
         let body = json!({"pattern": ".*", "definition": definition, "apply-to": "queues"});
-        send(Method::PUT, &format!("/api/policies/{}/test", self.name), &body).await;
+        send(Method::PUT, &format!("/api/policies/{}/test", self.name), body.to_string()).await;
     }
 
     /// What the management API tells of a queue.
@@ -118,10 +132,10 @@ impl Drop for VirtualHost {
 }
 
 async fn call(method: Method, path: &str) -> String {
-    send(method, path, &json!({})).await
+    send(method, path, json!({}).to_string()).await
 }
 
-async fn send(method: Method, path: &str, body: &Value) -> String {
+async fn send(method: Method, path: &str, body: String) -> String {
     // Every test of the process installs it; the first succeeds.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let base = Url::parse(&var("RABBITMQ_MANAGEMENT_URL")).expect("RABBITMQ_MANAGEMENT_URL is a URL");
@@ -129,7 +143,7 @@ async fn send(method: Method, path: &str, body: &Value) -> String {
     let client = Client::builder().no_proxy().build().expect("a client can be built");
     // The client takes user and password from the URL.
     let request = client.request(method, url);
-    let answer = request.header("content-type", "application/json").body(body.to_string()).send().await;
+    let answer = request.header("content-type", "application/json").body(body).send().await;
     let answer = answer.and_then(reqwest::Response::error_for_status).expect("the management API answers");
     answer.text().await.expect("the management API answers to the end")
 }

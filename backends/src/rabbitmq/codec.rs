@@ -16,6 +16,8 @@ use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint, InvalidUrl, MAX_URL_BYTES};
 
+use super::screen::{DEEPEST, UNREADABLE};
+
 const PERSISTENT: u8 = 2;
 /// The header that makes a message a probe, with the instant at which it was sent, in ms.
 const PROBE: &str = "probe";
@@ -151,6 +153,9 @@ pub fn content(delivery: &Delivery, line: Line) -> Content {
 
 fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Message, Malformed> {
     let malformed = |reason: String| Malformed { text: shown(&delivery.data), reason };
+    if headers.0.contains_key(UNREADABLE) {
+        return Err(malformed(format!("headers that cannot be read, or nested more than {DEEPEST} deep")));
+    }
     let body = std::str::from_utf8(&delivery.data).map_err(|_| malformed(InvalidUrl::NotUtf8.to_string()))?;
     let id = delivery.properties.message_id().as_ref();
     let is_ours = id.is_some_and(|id| id.as_str() == Fingerprint::of(body).to_string());

@@ -1,16 +1,19 @@
 //! Connections to the broker: to the node that was last there, or the next one of its cluster.
 
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lapin::runtime::default_runtime;
-use lapin::tcp::{AsyncTcpStream, RustlsConnector, RustlsConnectorConfig};
+use async_rs::traits::Reactor;
+use async_rs::{Runtime, Tokio, TokioRuntime};
+use lapin::tcp::{AMQPUriTcpExt, AsyncTcpStream, RustlsConnector, RustlsConnectorConfig, TLSConfig};
 use lapin::uri::AMQPUri;
-use lapin::{Connect, Connection, ConnectionProperties};
+use lapin::{Connection, ConnectionProperties};
 use tracing::debug;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::{self, ServerUrl};
 
+use super::screen::{Screened, Screening};
 use crate::tls::{self, Authority};
 
 /// Within this time a node accepts a connection, or counts as away.
@@ -85,38 +88,39 @@ impl Broker {
     }
 }
 
+/// Opens a connection whose frames are screened before the client library reads them.
 async fn connect(url: &ServerUrl, name: &str, authority: Option<&Authority>) -> lapin::Result<Connection> {
     let properties = ConnectionProperties::default().with_connection_name(name.into());
     let mut uri: AMQPUri = url.reveal().parse().map_err(std::io::Error::other)?;
     uri.query.heartbeat.get_or_insert(HEARTBEAT);
-    match authority {
-        None => uri.connect(properties).await,
-        Some(authority) => {
-            // The client's own way to name an authority adds it to the system's.
-            let roots = RustlsConnectorConfig::default();
-            let roots = roots.with_parsable_certificates(authority.certificates.clone());
-            connect_trusting(uri, properties, roots.connector_with_no_client_auth()?).await
-        }
-    }
+    // The client's own way to name an authority adds it to the system's.
+    let roots = |authority: &Authority| {
+        let roots = RustlsConnectorConfig::default();
+        roots.with_parsable_certificates(authority.certificates.clone()).connector_with_no_client_auth()
+    };
+    let trusted = authority.map(roots).transpose()?;
+    let tokio = Tokio::current();
+    let screening = Runtime::new(Screening(tokio.clone()));
+    let open = async move |uri, _| {
+        let stream = open_stream(uri, Runtime::new(tokio.clone()), trusted.as_ref()).await?;
+        Ok(AsyncTcpStream::Plain(Screened::new(stream)))
+    };
+    Connection::connector(uri, screening, open, properties).await
 }
 
-async fn connect_trusting(
+async fn open_stream(
     uri: AMQPUri,
-    properties: ConnectionProperties,
-    tls: RustlsConnector,
-) -> lapin::Result<Connection> {
-    Connection::connector(
-        uri,
-        default_runtime()?,
-        async move |uri, runtime| {
+    tokio: TokioRuntime,
+    trusted: Option<&RustlsConnector>,
+) -> io::Result<AsyncTcpStream<<Tokio as Reactor>::TcpStream>> {
+    match trusted {
+        None => uri.connect_with_config_async(TLSConfig::default(), &tokio).await,
+        Some(tls) => {
             let host = uri.authority.host;
-            let address = runtime.to_socket_addrs((host.clone(), uri.authority.port));
-            let stream = AsyncTcpStream::connect(&runtime, address).await?;
-            Ok(stream.into_rustls(&tls, &host).await?)
-        },
-        properties,
-    )
-    .await
+            let address = tokio.to_socket_addrs((host.clone(), uri.authority.port));
+            AsyncTcpStream::connect(&tokio, address).await?.into_rustls(tls, &host).await
+        }
+    }
 }
 
 /// An error on an open connection.

@@ -16,6 +16,9 @@ mod items;
 mod names;
 mod passive;
 mod publisher;
+/// Likewise.
+#[doc(hidden)]
+pub mod screen;
 mod stream;
 mod topology;
 

@@ -1,0 +1,212 @@
+//! One frame: what the client library cannot read in it is written over in its place.
+
+/// Tables and arrays within one another at most. The broker's own `x-death` has four.
+pub const DEEPEST: usize = 32;
+/// The one header that is left where headers cannot be read; its value is what is left of them.
+pub const UNREADABLE: &str = "unreadable";
+
+/// Kinds of frames that hold what a publisher wrote, apart from a message's body.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Method,
+    /// A message's properties.
+    Properties,
+}
+
+/// The class of methods that carry messages, and those of them that the broker sends: returned, delivered, got.
+const BASIC: u16 = 60;
+const RETURN: u16 = 50;
+const DELIVER: u16 = 60;
+const GET_OK: u16 = 71;
+
+impl Kind {
+    pub(super) fn of(byte: u8) -> Option<Self> {
+        match byte {
+            1 => Some(Self::Method),
+            2 => Some(Self::Properties),
+            _ => None,
+        }
+    }
+
+    pub(super) fn screen(self, payload: &mut [u8]) {
+        // A frame that ends before it should is for the library to refuse: that is not a publisher's doing.
+        let _ = match self {
+            Self::Method => method(payload),
+            Self::Properties => properties(payload),
+        };
+    }
+}
+
+fn method(payload: &mut [u8]) -> Option<()> {
+    let mut reader = Reader { bytes: payload, at: 0 };
+    if reader.u16()? != BASIC {
+        return Some(());
+    }
+    match reader.u16()? {
+        RETURN => reader.skip(2)?,
+        DELIVER => {
+            reader.short_string()?;
+            reader.skip(9)?;
+            return reader.short_strings(2);
+        }
+        GET_OK => {
+            reader.skip(9)?;
+            return reader.short_strings(2);
+        }
+        _ => return Some(()),
+    }
+    reader.short_strings(3)
+}
+
+/// What a property is on the wire.
+enum Property {
+    Short,
+    Table,
+    Bytes(usize),
+}
+
+fn properties(payload: &mut [u8]) -> Option<()> {
+    use Property::{Bytes, Short, Table};
+    // From the content type to the id of the cluster, each with a bit of the flags, the highest first.
+    const ALL: [Property; 14] = [
+        Short,
+        Short,
+        Table,
+        Bytes(1),
+        Bytes(1),
+        Short,
+        Short,
+        Short,
+        Short,
+        Bytes(8),
+        Short,
+        Short,
+        Short,
+        Short,
+    ];
+    let mut reader = Reader { bytes: payload, at: 0 };
+    // Class, weight, the length of the body.
+    reader.skip(12)?;
+    let flags = reader.u16()?;
+    for (index, property) in ALL.iter().enumerate() {
+        if flags & (1 << (15 - index)) == 0 {
+            continue;
+        }
+        match property {
+            Short => reader.short_string()?,
+            Bytes(count) => reader.skip(*count)?,
+            Table => {
+                let end = reader.block()?;
+                let start = reader.at;
+                let entries = reader.bytes.get_mut(start..end)?;
+                if table(entries).is_none() {
+                    empty(entries);
+                }
+                reader.at = end;
+            }
+        }
+    }
+    Some(())
+}
+
+/// Goes through a table's entries without recursion, and mends their names. Nothing is returned for what the library would
+/// refuse, or could not bear.
+fn table(entries: &mut [u8]) -> Option<()> {
+    // The ends of the tables and arrays that are open, the innermost last, and whether their entries have names.
+    let mut open = vec![(entries.len(), true)];
+    let mut reader = Reader { bytes: entries, at: 0 };
+    while let Some(&(end, has_names)) = open.last() {
+        if reader.at == end {
+            open.pop();
+            continue;
+        }
+        if has_names {
+            reader.short_string()?;
+        }
+        match reader.byte()? {
+            b't' | b'b' | b'B' => reader.skip(1)?,
+            b's' | b'U' | b'u' => reader.skip(2)?,
+            b'I' | b'i' | b'f' => reader.skip(4)?,
+            b'D' => reader.skip(5)?,
+            b'L' | b'l' | b'd' | b'T' => reader.skip(8)?,
+            b'V' => {}
+            b'S' | b'x' => reader.at = reader.block()?,
+            kind @ (b'F' | b'A') if open.len() < DEEPEST => {
+                let inner = reader.block()?;
+                // Before the check below: an empty one begins where it ends.
+                (inner <= end).then_some(())?;
+                open.push((inner, kind == b'F'));
+            }
+            _ => return None,
+        }
+        (reader.at <= end).then_some(())?;
+    }
+    Some(())
+}
+
+/// Writes one entry over all of these, which the library reads and which says nothing.
+fn empty(entries: &mut [u8]) {
+    let name = UNREADABLE.as_bytes();
+    // Name, type and length.
+    let head = 1 + name.len() + 1 + 4;
+    match entries.len().checked_sub(head) {
+        Some(rest) => {
+            let length = (rest as u32).to_be_bytes();
+            let entry = [&[name.len() as u8], name, b"x", &length].concat();
+            entries[..head].copy_from_slice(&entry);
+        }
+        // Too short for that: entries of no name and no value, two bytes each, and at an odd end one of three.
+        None => {
+            let is_odd = entries.len() % 2 == 1;
+            entries.chunks_exact_mut(2).for_each(|entry| entry.copy_from_slice(&[0, b'V']));
+            if let Some(odd) = entries.last_chunk_mut().filter(|_| is_odd) {
+                *odd = [0, b't', 0];
+            }
+        }
+    }
+}
+
+struct Reader<'a> {
+    bytes: &'a mut [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn skip(&mut self, count: usize) -> Option<()> {
+        self.at = self.at.checked_add(count).filter(|at| *at <= self.bytes.len())?;
+        Some(())
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let byte = *self.bytes.get(self.at)?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        Some(u16::from_be_bytes([self.byte()?, self.byte()?]))
+    }
+
+    /// Where the block ends whose length comes here; it begins after that.
+    fn block(&mut self) -> Option<usize> {
+        let length: [u8; 4] = self.bytes.get(self.at..)?.first_chunk().copied()?;
+        self.skip(4)?;
+        self.at.checked_add(u32::from_be_bytes(length) as usize).filter(|end| *end <= self.bytes.len())
+    }
+
+    /// Passes a short string, and makes it one that the library reads: of UTF-8.
+    fn short_string(&mut self) -> Option<()> {
+        let length = usize::from(self.byte()?);
+        let start = self.at;
+        self.skip(length)?;
+        let text = &mut self.bytes[start..self.at];
+        if std::str::from_utf8(text).is_err() {
+            text.iter_mut().filter(|byte| !byte.is_ascii()).for_each(|byte| *byte = b'?');
+        }
+        Some(())
+    }
+
+    fn short_strings(&mut self, count: usize) -> Option<()> {
+        (0..count).try_for_each(|_| self.short_string())
+    }
+}
