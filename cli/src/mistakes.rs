@@ -5,7 +5,7 @@ use std::path::Path;
 use anstyle::{AnsiColor, Style};
 use trawl_common::settings::Invalid;
 use trawl_common::spider::{Mistake, Place};
-use trawl_common::text::printable;
+use trawl_common::text::{printable, without_credentials};
 
 use crate::Fail;
 
@@ -53,19 +53,21 @@ fn excerpt(text: &str, place: Place) -> Option<(String, usize)> {
     let line = text.split('\n').nth(place.line.checked_sub(1)? as usize)?;
     let column = place.column.checked_sub(1)? as usize;
     let first = column.saturating_sub(SHOWN / 2);
-    let part: String = without_passwords(line).chars().skip(first).take(SHOWN).collect();
+    let part: String = without_secrets(line).chars().skip(first).take(SHOWN).collect();
     Some((printable(part.trim_end(), 4 * SHOWN), column - first))
 }
 
-/// The line as long as it is, with stars in place of what stands before an `@` in a URL.
-fn without_passwords(line: &str) -> String {
-    let mut shown: Vec<char> = line.chars().collect();
-    for at in (0..shown.len()).filter(|at| shown[*at] == '@').collect::<Vec<_>>() {
-        let is_end = |c: &char| matches!(c, '/' | '"' | '\'' | '=') || c.is_whitespace();
-        let begin = shown[..at].iter().rposition(is_end).map_or(0, |end| end + 1);
-        shown[begin..at].fill('*');
-    }
-    shown.into_iter().collect()
+/// Words in the names of settings and header fields whose values nobody else may see.
+const SECRET: [&str; 6] = ["password", "secret", "token", "key", "authorization", "cookie"];
+
+/// The line as long as it is, with stars in place of what stands before an `@` in a URL, and behind the name of a secret.
+fn without_secrets(line: &str) -> String {
+    let shown = without_credentials(line);
+    let small = shown.to_ascii_lowercase();
+    let named = SECRET.iter().filter_map(|word| small.find(word)).min();
+    let Some(value) = named.and_then(|at| Some(at + small[at..].find('=')? + 1)) else { return shown };
+    let stars = shown[value..].chars().map(|c| if c.is_whitespace() { c } else { '*' });
+    shown[..value].chars().chain(stars).collect()
 }
 
 #[cfg(test)]
@@ -90,6 +92,17 @@ mod tests {
     fn no_password_is_shown() {
         let shown = plain("url = \"amqp://user:s3cret@host/\" # me@x", 1, 7);
         assert!(shown.contains("1 | url = \"amqp://***********@host/\" # **@x\n  |       ^"), "{shown}");
+    }
+
+    #[test]
+    fn nor_is_the_value_of_a_secret() {
+        for (line, shown) in [
+            ("Authorization = \"Bearer x", "1 | Authorization = ******* *"),
+            ("headers = { \"X-Api-Key\" = \"x\" }", "1 | headers = { \"X-Api-Key\" = *** *"),
+            ("a = 1 # the token", "1 | a = 1 # the token"),
+        ] {
+            assert!(plain(line, 1, 1).contains(&format!("{shown}\n")), "{}", plain(line, 1, 1));
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::lane::Lane;
 use crate::names::{CrawlRef, WorkerId};
 use crate::outcome::{Class, Reason};
+use crate::text::without_credentials;
 use crate::time::UnixMs;
 use crate::url::CanonicalUrl;
 
@@ -20,7 +21,8 @@ pub struct DeadLetter {
 }
 
 impl DeadLetter {
-    /// For what is no URL, or no message: `error` says why. `worker` found it, if a worker did.
+    /// For what is no URL, or no message: `error` says why. `worker` found it, if a worker did. User and password in it are left
+    /// out: dead letters are read by many.
     pub fn invalid(text: String, crawl: CrawlRef, error: String, worker: Option<WorkerId>) -> Self {
         let cause = Cause {
             reason: Reason::Invalid,
@@ -31,7 +33,7 @@ impl DeadLetter {
             worker,
             failed_at: UnixMs::now(),
         };
-        Self { url: text, crawl, cause }
+        Self { url: without_credentials(&text), crawl, cause }
     }
 }
 

@@ -45,6 +45,23 @@ pub fn legible(text: &str, max: usize) -> String {
     out
 }
 
+/// `text` with stars in place of what stands for user and password in each URL in it, whether or not it can be read as one.
+pub fn without_credentials(text: &str) -> String {
+    let is_end = |c: char| matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>') || c.is_whitespace();
+    let mut out = String::with_capacity(text.len());
+    for part in text.split_inclusive(is_end) {
+        match part.rsplit_once('@') {
+            Some((secret, rest)) => {
+                out.extend(secret.chars().map(|_| '*'));
+                out.push('@');
+                out.push_str(rest);
+            }
+            None => out.push_str(part),
+        }
+    }
+    out
+}
+
 /// A line of JSON with everything that could harm a reader as an escape sequence: to a program it is the same JSON.
 pub fn escape_json(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
@@ -102,6 +119,21 @@ mod tests {
     fn legible_text_is_cut_between_characters_and_ends_in_none_that_is_white() {
         for (max, cut) in [(0, ""), (1, "a"), (2, "a"), (3, "a"), (4, "a ö"), (5, "a öb")] {
             assert_eq!(legible("a öb", max), cut, "{max}");
+        }
+    }
+
+    #[test]
+    fn user_and_password_of_a_url_are_stars_and_all_else_stays() {
+        for (text, shown) in [
+            ("http://user:s3cret@example.com/a?b#c", "http://***********@example.com/a?b#c"),
+            ("http://token@example.com", "http://*****@example.com"),
+            ("user:p@ss@host", "*********@host"),
+            ("https://example.com/@user/x@y", "https://example.com/@user/*@y"),
+            ("url = \"amqp://ü:x@host/\" # a@b", "url = \"amqp://***@host/\" # *@b"),
+            ("no URL", "no URL"),
+            ("", ""),
+        ] {
+            assert_eq!(without_credentials(text), shown);
         }
     }
 

@@ -137,7 +137,7 @@ async fn fetch(
         let validators = recall.validators_for(job.message.hop.as_ref().map(|hop| &hop.url));
         let answer = job.spider.fetcher.ask(job.message.target(), &validators).await;
         let ban = refusal::ban(&job.spider.bans, &answer);
-        ticket.end(ban.is_none() && refusal::is_welcome(&answer));
+        let _held = ticket.end(ban.is_none() && refusal::is_welcome(&answer));
         if let Some(ban) = ban {
             return Err(refusal::banned(shared, job, ban).await);
         }

@@ -162,7 +162,7 @@ async fn fetch(shared: &Shared, spider: &Loaded, origin: &Origin) -> Result<(Rob
     let asking = shared.standstill.asks_robots(origin);
     let answer = spider.fetcher.robots(origin).await;
     drop(asking);
-    ticket.end(answer.as_ref().is_ok_and(|answer| answer.is_lasting));
+    let _held = ticket.end(answer.as_ref().is_ok_and(|answer| answer.is_lasting));
     if let Some(until) = proxy_is_away(shared, spider, &answer) {
         return Err(Learnt::Later(until));
     }

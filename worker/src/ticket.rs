@@ -41,9 +41,11 @@ impl Ticket {
         Instant::now() > self.void_after
     }
 
-    /// The request is over, and the host answered it as it should, or not.
-    pub(crate) fn end(mut self, is_welcome: bool) {
+    /// The request is over. Its place is free at once if the host answered as it should. Of one that did not, the ticket comes
+    /// back: its place stays taken until everyone knows whether the host wants to be left alone.
+    pub(crate) fn end(mut self, is_welcome: bool) -> Option<Self> {
         self.is_welcome = is_welcome;
+        (!is_welcome).then_some(self)
     }
 }
 

@@ -1,10 +1,9 @@
 //! Items as comma-separated values (RFC 4180).
 
-use std::borrow::Cow;
 use std::io::{self, ErrorKind, Read};
 
 use csv::{ByteRecord, ReaderBuilder, Terminator, Writer, WriterBuilder};
-use serde_json::Value;
+use trawl_common::cell::cell;
 use trawl_common::item::Item;
 
 use super::columns::Columns;
@@ -59,38 +58,4 @@ fn writer() -> Writer<Vec<u8>> {
 
 fn written(writer: Writer<Vec<u8>>) -> io::Result<Vec<u8>> {
     writer.into_inner().map_err(|error| error.into_error())
-}
-
-/// A value as a cell: lists and objects as JSON, and nothing that a spreadsheet would take for a formula.
-fn cell(value: &Value) -> Cow<'_, str> {
-    match value {
-        Value::Null => Cow::Borrowed(""),
-        Value::String(text) if is_formula(text) => Cow::Owned(format!("'{text}")),
-        Value::String(text) => Cow::Borrowed(text),
-        other => Cow::Owned(other.to_string()),
-    }
-}
-
-/// Whether a spreadsheet may take a text for a formula; a plain number is none.
-fn is_formula(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
-    text.starts_with(['=', '+', '-', '@', '\t', '\r'])
-        && !(text.bytes().all(plain) && text.parse::<f64>().is_ok())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_spreadsheet_would_run_is_text_and_numbers_stay_numbers() {
-        for formula in ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "-inf", "-", "+1-1"]
-        {
-            assert_eq!(cell(&formula.into()), format!("'{formula}"));
-        }
-        for plain in ["-1", "+49", "-1.5", "-1e-7", "a=b", "", " =1", "5-3", "'=1"] {
-            assert_eq!(cell(&plain.into()), plain);
-        }
-        assert_eq!(cell(&serde_json::json!(-1.5)), "-1.5");
-    }
 }

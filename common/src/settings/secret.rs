@@ -51,9 +51,11 @@ impl fmt::Display for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Url::parse(&self.0) {
             Ok(mut url) if url.has_host() => {
+                // A user without a password may be a token. Both fail only for a URL that can hold neither.
                 if url.password().is_some() {
-                    // Fails only for a URL that cannot hold a password, and this one does.
                     let _ = url.set_password(Some("***"));
+                } else if !url.username().is_empty() {
+                    let _ = url.set_username("***");
                 }
                 url.set_query(None);
                 f.write_str(url.as_str())
@@ -94,6 +96,7 @@ mod tests {
         let shown = format!("{url} {url:?} {}", serde_json::to_string(&url).unwrap());
         assert!(!shown.contains("s3cret"), "{shown}");
         assert!(shown.contains("amqp://trawl:***@mq:5672"), "{shown}");
+        assert_eq!(ServerUrl::new("redis://t0ken@cache:6379/").to_string(), "redis://***@cache:6379/");
         for no_server in ["s3cret", "trawl:s3cret@mq:5672"] {
             assert!(!ServerUrl::new(no_server).to_string().contains("s3cret"));
         }

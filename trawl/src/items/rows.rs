@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use serde_json::Value;
+use trawl_common::cell::cell;
 use trawl_common::item::Item;
 use trawl_common::nearest::nearest;
 use trawl_common::text::escape_json;
@@ -103,7 +104,7 @@ impl<W: Write> Rows for Csv<W> {
                 .retain(|column| !item.fields.contains_key(column.strip_prefix(FIELDS).unwrap_or(column)));
         }
         let own: Value = serde_json::from_slice(line)?;
-        let cells = self.columns.iter().map(|column| cell(value(item, &own, column)));
+        let cells = self.columns.iter().map(|column| cell(value(item, &own, column)).into_owned());
         Ok(self.out.write_record(cells)?)
     }
 
@@ -143,16 +144,6 @@ fn value<'a>(item: &'a Item, own: &'a Value, column: &str) -> &'a Value {
         None => item.fields.get(column),
     };
     field.unwrap_or(&Value::Null)
-}
-
-/// What stands in a cell. A text that a spreadsheet would take for a formula has an apostrophe before it.
-fn cell(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => format!("'{text}"),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]
