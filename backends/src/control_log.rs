@@ -29,6 +29,8 @@ pub(crate) enum Record {
     Blocked { host: String },
     /// A host may be asked again.
     Unblocked { host: String },
+    /// From here on records are signed. It says nothing else.
+    Sealed,
 }
 
 impl Record {
@@ -71,6 +73,7 @@ impl Logged {
                 }
             }
             Record::Blocked { host } => drop(self.blocked.insert(HostKey::from_text(&host))),
+            Record::Sealed => {}
             Record::Unblocked { host } => drop(self.blocked.remove(&HostKey::from_text(&host))),
         }
     }

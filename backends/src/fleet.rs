@@ -33,7 +33,13 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     let (frontier, hosts) = records(settings, store.clone())?;
     frontier.check_clock().await?;
     let Settings { queues, items, .. } = settings;
-    let queue = Arc::new(patiently("rabbitmq", || RabbitMq::connect(&broker, queues, items)).await?);
+    if broker.key.is_none() {
+        warn!(
+            "any client of this broker passes for trawl: set rabbitmq.key, the same for the whole fleet (docs/attacks.md)"
+        );
+    }
+    let queue = patiently("rabbitmq", || RabbitMq::connect(&broker, queues, items)).await?;
+    let queue = Arc::new(queue.open_to_strangers(&settings.adhoc.spiders));
     let sinks = match &settings.sinks[..] {
         [] => vec![SinkSettings::Stream],
         named => named.to_vec(),

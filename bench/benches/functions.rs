@@ -11,7 +11,8 @@ use std::time::Duration;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use lapin::message::Delivery;
-use trawl_backends::rabbitmq::codec;
+use trawl_backends::rabbitmq::codec::{self, Trust};
+use trawl_backends::rabbitmq::seal::Seal;
 use trawl_bench::samples;
 use trawl_common::headers::Headers;
 use trawl_common::lane::Lane;
@@ -19,7 +20,7 @@ use trawl_common::line::Line;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::Response;
-use trawl_common::settings::Items;
+use trawl_common::settings::{FleetKey, Items, RabbitMq};
 use trawl_common::spider::{Follow, Spider};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
@@ -108,29 +109,34 @@ fn messages(criterion: &mut Criterion) {
             ..Message::seed(url, crawl.clone(), Lane::Bulk)
         })
         .collect();
-    let deliveries: Vec<Delivery> = messages.iter().map(delivery).collect();
+    let key = FleetKey::try_from("0123456789abcdef".repeat(4)).unwrap();
+    let signed = Seal::new(&RabbitMq { key: Some(key), ..RabbitMq::default() });
     let mut group = criterion.benchmark_group("message");
     group.throughput(Throughput::Elements(messages.len() as u64));
-    group.bench_function("to properties and headers", |bencher| {
-        bencher.iter(|| {
-            for message in &messages {
-                black_box(codec::properties(message));
-            }
+    for (seal, how) in [(Seal::default(), ""), (signed, ", signed")] {
+        let deliveries: Vec<Delivery> = messages.iter().map(|message| delivery(message, &seal)).collect();
+        group.bench_function(format!("to properties and headers{how}"), |bencher| {
+            bencher.iter(|| {
+                for message in &messages {
+                    black_box(codec::properties(message, &seal));
+                }
+            });
         });
-    });
-    group.bench_function("from properties and headers", |bencher| {
-        bencher.iter(|| {
-            for delivery in &deliveries {
-                black_box(codec::content(delivery, Line::Bulk));
-            }
+        let trust = Trust { seal, ..Trust::default() };
+        group.bench_function(format!("from properties and headers{how}"), |bencher| {
+            bencher.iter(|| {
+                for delivery in &deliveries {
+                    black_box(codec::content(delivery, Line::Bulk, &trust));
+                }
+            });
         });
-    });
+    }
 }
 
-fn delivery(message: &Message) -> Delivery {
+fn delivery(message: &Message, seal: &Seal) -> Delivery {
     let body = message.url.as_str().as_bytes().to_vec();
     let mut delivery = Delivery::mock(1, "".into(), "url_queue_ttl".into(), false, body);
-    delivery.properties = codec::properties(message);
+    delivery.properties = codec::properties(message, seal);
     delivery
 }
 

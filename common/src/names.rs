@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::as_text::as_text;
 use crate::time::UnixMs;
 
-/// A name that is not `[a-z0-9_-]`, with an optional dot, or too long.
+/// A name that is not of `a-z0-9_.-`, begins with a dot, or is too long.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{shown}` is not a name: use 1 to {most} of a-z, 0-9, `_`, `-` and `.`")]
+#[error("`{shown}` is not a name: use 1 to {most} of a-z, 0-9, `_`, `-` and, but for the first, `.`")]
 pub struct InvalidName {
     shown: String,
     most: usize,
@@ -20,7 +20,8 @@ pub struct InvalidName {
 fn parse_name(text: &str, most: usize) -> Result<Arc<str>, InvalidName> {
     let fits = (1..=most).contains(&text.len());
     let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-.".contains(&b));
-    if fits && plain {
+    // Names become parts of paths, where `.` and `..` are others' folders.
+    if fits && plain && !text.starts_with('.') {
         Ok(text.into())
     } else {
         let shown: String = text.chars().filter(|c| !c.is_control()).take(64).collect();
@@ -158,7 +159,21 @@ mod tests {
 
     #[test]
     fn a_name_that_could_break_a_key_or_a_terminal_is_refused() {
-        for bad in ["", "UPPER", "a b", "a{b}", "a:b", "a\u{1b}[0m", &"x".repeat(65)] {
+        for bad in [
+            "",
+            "UPPER",
+            "a b",
+            "a{b}",
+            "a:b",
+            "a\u{1b}[0m",
+            ".",
+            "..",
+            ".a",
+            "../a",
+            "a/b",
+            "a\\b",
+            &"x".repeat(65),
+        ] {
             assert!(bad.parse::<SpiderName>().is_err(), "{bad:?}");
         }
         assert_eq!("docs-2_x".parse::<SpiderName>().unwrap().as_str(), "docs-2_x");

@@ -1,4 +1,5 @@
-//! Messages as anyone may publish them: what is understood survives the wire, what is not is safe to show.
+//! Messages as anyone may publish them: what is understood survives the wire, what is not is safe to show; and where the fleet
+//! has a key, nothing but their body counts.
 //!
 //! The input reads like a message on a management page: the line that it came by, headers as `name=`, a letter for
 //! the type, the value; a blank line; the body.
@@ -8,10 +9,13 @@ use lapin::BasicProperties;
 use lapin::message::Delivery;
 use lapin::types::{AMQPValue, FieldArray, FieldTable, ShortString};
 use libfuzzer_sys::fuzz_target;
-use trawl_backends::rabbitmq::codec;
+use trawl_backends::rabbitmq::codec::{self, Trust};
+use trawl_backends::rabbitmq::seal::{Author, Purpose, Seal};
 use trawl_common::line::Line;
 use trawl_common::message::Message;
-use trawl_common::ports::Content;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{Content, Unproven};
+use trawl_common::settings::{FleetKey, RabbitMq};
 use trawl_common::url::MAX_URL_BYTES;
 
 fuzz_target!(|input: &[u8]| {
@@ -24,14 +28,29 @@ fuzz_target!(|input: &[u8]| {
         headers.insert(name, value);
     }
     let properties = BasicProperties::default().with_headers(headers);
-    match codec::content(&delivery(body, properties), line) {
+    let delivered = delivery(body, properties);
+    read(&delivered, line, &Trust::default());
+    let key = FleetKey::try_from("0".repeat(32)).expect("a key");
+    let seal = Seal::new(&RabbitMq { key: Some(key), ..RabbitMq::default() });
+    read(&delivered, line, &Trust { seal, ..Trust::default() });
+});
+
+fn read(delivered: &Delivery, line: Line, trust: &Trust) {
+    match codec::content(delivered, line, trust) {
         Content::Message(message) => {
-            let properties = codec::properties(&message);
-            let again = codec::content(&delivery(message.url.as_str().as_bytes(), properties), line);
+            let is_known_stranger = !matches!(trust.seal.author(Purpose::Wake, b"", &FieldTable::default()), Author::Anyone);
+            if is_known_stranger {
+                let bare = Message::seed(message.url.clone(), CrawlRef::adhoc(), message.lane);
+                let deadline = message.deadline;
+                assert_eq!(message, Message { is_ours: false, deadline, ..bare });
+            }
+            let properties = codec::properties(&message, &trust.seal);
+            let again = codec::content(&delivery(message.url.as_str().as_bytes(), properties), line, trust);
             // What trawl sends on is its own.
             assert_eq!(again, Content::Message(Message { is_ours: true, ..message }));
         }
         Content::Probe(probe) => assert_eq!(probe.line, line),
+        Content::Unproven(unproven) => assert_eq!(unproven, Unproven::Probe, "no message has an id here"),
         Content::Malformed(malformed) => {
             assert!(malformed.text.len() <= MAX_URL_BYTES);
             assert!(malformed.reason.len() <= 1024, "{} bytes of reason", malformed.reason.len());
@@ -40,7 +59,7 @@ fuzz_target!(|input: &[u8]| {
             }
         }
     }
-});
+}
 
 fn split_at_blank_line(input: &[u8]) -> (&[u8], &[u8]) {
     match input.windows(2).position(|pair| pair == b"\n\n") {

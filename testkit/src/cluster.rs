@@ -37,7 +37,7 @@ pub fn redis_alone_tls() -> Redis {
 /// # Panics
 /// As `redis`.
 pub fn rabbitmq_tls() -> RabbitMq {
-    RabbitMq { url: ServerUrl::new(var("RABBITMQ_TLS_URL")), nodes: Vec::new(), ca: Some(authority()) }
+    RabbitMq { url: ServerUrl::new(var("RABBITMQ_TLS_URL")), ca: Some(authority()), ..RabbitMq::default() }
 }
 
 /// The other nodes of RabbitMQ.

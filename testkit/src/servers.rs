@@ -72,18 +72,34 @@ impl VirtualHost {
         send(Method::PUT, &format!("/api/queues/{}/{queue}", self.name), body.to_string()).await;
     }
 
-    /// Publishes a message to a queue, as anybody may, with headers as JSON: however deep, it is passed on as it is.
+    /// Publishes a message to a queue, as anybody may, with properties as JSON: however deep, it is passed on as it is.
     ///
     /// # Panics
     /// When no queue takes it.
-    pub async fn publish(&self, queue: &str, body: &str, headers: &str) {
+    pub async fn publish(&self, queue: &str, body: &str, properties: &str) {
         let [queue, body] = [queue, body].map(|text| Value::from(text).to_string());
         let message = format!(
-            r#"{{"routing_key": {queue}, "payload": {body}, "payload_encoding": "string", "properties": {{"headers": {headers}}}}}"#
+            r#"{{"routing_key": {queue}, "payload": {body}, "payload_encoding": "string", "properties": {properties}}}"#
         );
         let path = format!("/api/exchanges/{}/amq.default/publish", self.name);
         let answer = send(Method::POST, &path, message).await;
         assert_eq!(answer, r#"{"routed":true}"#);
+    }
+
+    /// A user of this virtual host alone, who may write where this pattern says, and nothing else. He goes with the server.
+    ///
+    /// # Panics
+    /// When it refuses.
+    pub async fn writer(&self, write: &str) -> ServerUrl {
+        let body = json!({"password": self.name, "tags": ""});
+        send(Method::PUT, &format!("/api/users/{}", self.name), body.to_string()).await;
+        let body = json!({"configure": "^$", "write": write, "read": "^$"});
+        send(Method::PUT, &format!("/api/permissions/{0}/{0}", self.name), body.to_string()).await;
+        let mut url = Url::parse(self.url.reveal()).expect("it is a URL");
+        url.set_username(&self.name)
+            .and_then(|()| url.set_password(Some(&self.name)))
+            .expect("it has a host");
+        ServerUrl::new(url)
     }
 
     /// Sets a policy for every queue.

@@ -10,13 +10,13 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 use trawl_common::backoff::Backoff;
 use trawl_common::lane::Lane;
 use trawl_common::line::Line;
 use trawl_common::message::{Malformed, Message};
 use trawl_common::outcome::{Outcome, Skip};
-use trawl_common::ports::{Consumer, Content, Delivery, Heard, Receipt};
+use trawl_common::ports::{Consumer, Content, Delivery, Heard, Receipt, Unproven};
 use trawl_common::settings::Acks;
 use trawl_common::time::UnixMs;
 
@@ -158,17 +158,15 @@ impl Claiming {
         let mut messages = Vec::with_capacity(deliveries.len());
         for Delivery { content, receipt } in deliveries {
             match content {
-                Content::Message(message) => {
-                    let message = self.canonical(message);
-                    let receipt = (self.acks(&message) != Acks::None).then_some(receipt);
-                    if self.shared.hands.take(&message, receipt) {
-                        messages.push(message);
-                    }
-                }
+                Content::Message(message) => self.take(message, receipt, &mut messages).await,
                 Content::Probe(probe) => self.pass_on(Settlement::Probe(probe, receipt)).await,
                 Content::Malformed(malformed) => {
                     self.pass_on(Settlement::Malformed(malformed, vec![receipt])).await;
                 }
+                Content::Unproven(unproven) => match self.request_in(unproven).await {
+                    Some(request) => self.take(request, receipt, &mut messages).await,
+                    None => self.drop_unproven(receipt).await,
+                },
             }
         }
         if messages.is_empty() {
@@ -209,11 +207,49 @@ impl Claiming {
         }
     }
 
+    async fn take(&self, message: Message, receipt: Receipt, taken: &mut Vec<Message>) {
+        let spider = &message.crawl.spider;
+        if !message.is_ours && !self.shared.spiders.is_for_strangers(spider) {
+            let reason = format!("there is no spider {spider} here");
+            let malformed = Malformed { text: message.url.to_string(), reason };
+            return self.pass_on(Settlement::Malformed(malformed, vec![receipt])).await;
+        }
+        let message = self.canonical(message);
+        let receipt = (self.acks(&message) != Acks::None).then_some(receipt);
+        if self.shared.hands.take(&message, receipt) {
+            taken.push(message);
+        }
+    }
+
+    /// What is to be done with what says without proof that it is the fleet's: nothing if the store knows its crawl, whose
+    /// record sends the URL again, signed; else it is a stranger's request, so that nothing is lost with the store.
+    async fn request_in(&self, unproven: Unproven) -> Option<Message> {
+        let Shared { ports, health, .. } = &*self.shared;
+        match unproven {
+            Unproven::Probe => None,
+            Unproven::Message { request, crawl } => {
+                let books = health.until_done("looking up a crawl", || ports.frontier.books(&crawl.id)).await;
+                let is_known = books.is_some_and(|books| books.crawl_ref() == crawl);
+                (!is_known).then_some(*request)
+            }
+        }
+    }
+
+    async fn drop_unproven(&self, receipt: Receipt) {
+        if self.shared.tally.drops_unproven() == 0 {
+            warn!(
+                "messages say that they are this fleet's, and are not signed by its key: they are dropped. They are from \
+                 before it was set, or forged"
+            );
+        }
+        self.pass_on(Settlement::Dropped(vec![receipt])).await;
+    }
+
     /// What has no record yet is lost if this worker dies now; that is what such a lane is for.
     async fn acknowledge(&self, deliveries: &[Delivery]) {
         let is_for_it = |delivery: &&Delivery| match &delivery.content {
             Content::Message(message) => self.acks(message) == Acks::None,
-            Content::Probe(_) | Content::Malformed(_) => false,
+            Content::Probe(_) | Content::Malformed(_) | Content::Unproven(_) => false,
         };
         let receipts: Vec<Receipt> =
             deliveries.iter().filter(is_for_it).map(|delivery| delivery.receipt).collect();

@@ -40,20 +40,22 @@ pub(crate) async fn beats(shared: Arc<Shared>) {
     }
 }
 
-/// Says once a minute what was done in it, and when there is nothing to do any more; until the task is ended.
+/// Says once a minute what was done in it, also of messages that were dropped as unproven, and when there is nothing to do any
+/// more; until the task is ended.
 pub(crate) async fn summaries(shared: Arc<Shared>) {
     let mut ticks = every(SUMMARY_EVERY);
     ticks.tick().await;
-    let counts = || [shared.tally.done(), shared.tally.failed(), shared.tally.other()];
+    let tally = &shared.tally;
+    let counts = || [tally.done(), tally.failed(), tally.other(), tally.unproven()];
     let (mut before, mut is_idle) = (counts(), true);
     loop {
         ticks.tick().await;
         let (now, in_hand) = (counts(), shared.hands.len());
-        let [done, failed, other] = [0, 1, 2].map(|at| now[at] - before[at]);
+        let [done, failed, other, unproven] = [0, 1, 2, 3].map(|at| now[at] - before[at]);
         let was_idle = std::mem::replace(&mut is_idle, now == before && in_hand == 0);
         before = now;
         match (is_idle, was_idle) {
-            (false, _) => info!(done, failed, other, in_hand, "the last minute"),
+            (false, _) => info!(done, failed, other, unproven, in_hand, "the last minute"),
             (true, false) => info!("waiting for messages"),
             (true, true) => {}
         }

@@ -1,6 +1,7 @@
 //! The spiders whose URLs this worker takes, each with what it needs to fetch, extract and store.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tracing::{error, info, warn};
@@ -35,6 +36,9 @@ pub(crate) struct Loaded {
     /// What waits for these.
     pub(crate) backlog: Backlog,
 }
+
+/// So many spiders without a file are loaded at most, beside the default one: anybody may think of more names.
+const FILELESS: usize = 256;
 
 /// Why a spider cannot work.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +83,8 @@ pub(crate) struct Spiders {
     known: RwLock<HashMap<SpiderName, Known>>,
     /// Sinks of versions that are no longer used.
     retired: Mutex<Vec<Arc<dyn Sink>>>,
+    /// Whether it was said that there are too many without a file.
+    is_full: AtomicBool,
 }
 
 impl Spiders {
@@ -94,6 +100,7 @@ impl Spiders {
             outlets,
             known: RwLock::default(),
             retired: Mutex::default(),
+            is_full: AtomicBool::default(),
         };
         let name = SpiderName::default();
         let text = spiders.folder.text(&name)?;
@@ -107,8 +114,28 @@ impl Spiders {
         if let Some(known) = all.get(name) {
             return known.loaded.clone();
         }
+        let fileless = all.values().filter(|known| known.loaded.is_some() && known.text.is_none()).count();
         drop(all);
+        if fileless > FILELESS && !self.has_file(name) {
+            if !self.is_full.swap(true, Ordering::Relaxed) {
+                warn!(spider = %name, "more than {FILELESS} spiders without a file: the URLs of further ones wait");
+            }
+            return None;
+        }
         self.look(name, Known::default()).loaded
+    }
+
+    /// Whether a stranger may ask for pages as this spider: what anybody may write a name of is to leave nothing behind.
+    pub(crate) fn is_for_strangers(&self, name: &SpiderName) -> bool {
+        *name == SpiderName::default() || self.has_file(name)
+    }
+
+    /// Whether it has a file here, or had one when it was loaded. What cannot be read is there.
+    fn has_file(&self, name: &SpiderName) -> bool {
+        let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let is_loaded = all.get(name).is_some_and(|known| known.text.is_some());
+        drop(all);
+        is_loaded || !matches!(self.folder.text(name), Ok(None))
     }
 
     /// Says what no page had, and has every sink finish what it put off, which loses nothing where it fails.

@@ -11,6 +11,7 @@ pub(crate) struct Tally {
     done: AtomicU64,
     failed: AtomicU64,
     other: AtomicU64,
+    unproven: AtomicU64,
 }
 
 impl Tally {
@@ -23,6 +24,16 @@ impl Tally {
             };
             counter.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Counts a message that says without proof that it is the fleet's. Returns how many there were before.
+    pub(crate) fn drops_unproven(&self) -> u64 {
+        self.unproven.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Messages that were dropped, as they said without proof that they are the fleet's.
+    pub(crate) fn unproven(&self) -> u64 {
+        self.unproven.load(Ordering::Relaxed)
     }
 
     /// Pages fetched and stored.

@@ -10,13 +10,14 @@ use trawl_common::lane::Lane;
 use trawl_common::letter::DeadLetter;
 use trawl_common::line::Line;
 use trawl_common::message::{Hop, Malformed, Message};
-use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Content, Mark, Probe};
+use trawl_common::names::{CrawlRef, SpiderName};
+use trawl_common::ports::{Content, Mark, Probe, Unproven};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint, InvalidUrl, MAX_URL_BYTES};
 
 use super::screen::{DEEPEST, UNREADABLE};
+use super::seal::{Author, Purpose, Seal};
 
 const PERSISTENT: u8 = 2;
 /// The header that makes a message a probe, with the instant at which it was sent, in ms.
@@ -25,7 +26,7 @@ const PROBE: &str = "probe";
 const BEFORE: &str = "before";
 
 /// The properties and headers of a message.
-pub fn properties(message: &Message) -> BasicProperties {
+pub fn properties(message: &Message, seal: &Seal) -> BasicProperties {
     let mut headers = crawl_headers(&message.crawl);
     put_text(&mut headers, "lane", message.lane.as_str());
     put_number(&mut headers, "depth", message.depth.into());
@@ -55,6 +56,7 @@ pub fn properties(message: &Message) -> BasicProperties {
     if message.refusals > 0 {
         put_number(&mut headers, "refusals", message.refusals.into());
     }
+    seal.sign(Purpose::Wake, message.url.as_str().as_bytes(), &mut headers);
     envelope(message.url.fingerprint(), UnixMs::now()).with_headers(headers)
 }
 
@@ -129,57 +131,83 @@ fn put_number(headers: &mut FieldTable, name: &'static str, value: u64) {
     headers.insert(ShortString::from(name), AMQPValue::LongLongInt(value.min(i64::MAX as u64) as i64));
 }
 
+/// The body of a probe.
+pub(super) const PROBE_BODY: &[u8] = b"probe";
+
 /// The properties and headers of a probe through a line.
-pub(super) fn probe_properties(probe: Probe) -> BasicProperties {
+pub(super) fn probe_properties(probe: Probe, seal: &Seal) -> BasicProperties {
     let mut headers = FieldTable::default();
     put_number(&mut headers, PROBE, probe.mark.sent.0);
     put_number(&mut headers, BEFORE, probe.mark.before.0);
+    seal.sign(Purpose::Probe(probe.line), PROBE_BODY, &mut headers);
     BasicProperties::default().with_delivery_mode(PERSISTENT).with_headers(headers)
 }
 
-/// Reads what arrived from the queue of `line`.
-pub fn content(delivery: &Delivery, line: Line) -> Content {
-    let none = FieldTable::default();
-    let headers = Headers(delivery.properties.headers().as_ref().unwrap_or(&none));
-    let number = |name| headers.number(name).ok().flatten().map(UnixMs);
-    match number(PROBE) {
-        Some(sent) => {
-            let before = number(BEFORE).unwrap_or_default();
-            Content::Probe(Probe { line, mark: Mark { sent, before } })
-        }
-        None => message(delivery, headers, line).map_or_else(Content::Malformed, Content::Message),
-    }
+/// Whom a fleet believes what.
+#[derive(Clone, Default)]
+pub struct Trust {
+    /// The keys by which its own messages are told.
+    pub seal: Seal,
+    /// The spiders that a stranger may name, if these are told.
+    pub spiders: Vec<SpiderName>,
 }
 
-fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Message, Malformed> {
+/// Reads what arrived from the queue of `line`.
+pub fn content(delivery: &Delivery, line: Line, trust: &Trust) -> Content {
+    let none = FieldTable::default();
+    let headers = Headers(delivery.properties.headers().as_ref().unwrap_or(&none));
+    if let Some(sent) = headers.number(PROBE).ok().flatten().map(UnixMs) {
+        let before = headers.number(BEFORE).ok().flatten().map(UnixMs).unwrap_or_default();
+        match trust.seal.author(Purpose::Probe(line), &delivery.data, headers.0) {
+            Author::Fleet | Author::Anyone => {
+                return Content::Probe(Probe { line, mark: Mark { sent, before } });
+            }
+            Author::Stranger if delivery.data == PROBE_BODY => return Content::Unproven(Unproven::Probe),
+            // Of what else a stranger sends the body counts, and it alone.
+            Author::Stranger => {}
+        }
+    }
+    message(delivery, headers, line, trust).unwrap_or_else(Content::Malformed)
+}
+
+fn message(
+    delivery: &Delivery,
+    headers: Headers<'_>,
+    line: Line,
+    trust: &Trust,
+) -> Result<Content, Malformed> {
     let malformed = |reason: String| Malformed { text: shown(&delivery.data), reason };
     if headers.0.contains_key(UNREADABLE) {
         return Err(malformed(format!("headers that cannot be read, or nested more than {DEEPEST} deep")));
     }
     let body = std::str::from_utf8(&delivery.data).map_err(|_| malformed(InvalidUrl::NotUtf8.to_string()))?;
     let id = delivery.properties.message_id().as_ref();
-    let is_ours = id.is_some_and(|id| id.as_str() == Fingerprint::of(body).to_string());
+    let names_url = id.is_some_and(|id| id.as_str() == Fingerprint::of(body).to_string());
+    let author = trust.seal.author(Purpose::Wake, &delivery.data, headers.0);
+    let is_ours = match author {
+        Author::Fleet => true,
+        Author::Stranger => false,
+        Author::Anyone => names_url,
+    };
     let url = if is_ours { CanonicalUrl::recorded(body) } else { CanonicalUrl::parse(body) };
     let url = url.map_err(|error| malformed(error.to_string()))?;
-    let lane = if line == Line::Bulk || line == Line::Expired { Lane::Bulk } else { Lane::Priority };
+    if author == Author::Stranger {
+        let request = strangers(url, headers, delivery, line, trust);
+        return Ok(match headers.crawl().ok().filter(|crawl| names_url && !crawl.is_adhoc()) {
+            Some(crawl) => Content::Unproven(Unproven::Message { request: Box::new(request), crawl }),
+            None => Content::Message(request),
+        });
+    }
     let read = || -> Result<Message, String> {
-        let spider = headers.parsed("spider")?.unwrap_or_default();
-        let crawl = match headers.parsed("crawl")? {
-            None => CrawlRef::adhoc_of(spider),
-            Some(id) if id == CrawlRef::adhoc().id => CrawlRef::adhoc_of(spider),
-            Some(id) => CrawlRef { id, spider },
-        };
         let hops = headers.number("hops")?.unwrap_or(0);
         let looks = headers.number("looks")?.unwrap_or(0).try_into().unwrap_or(u8::MAX);
-        // A stranger's message that outlived its lane without a deadline of its own has met the lane's. One of trawl's
-        // has waited for its host, and goes on; so does what was given back too often.
-        let outlived = line == Line::Expired && !is_ours && !headers.came_back_too_often();
-        let expired = outlived.then(UnixMs::now);
+        // One of trawl's has waited for its host, and goes on.
+        let expired = if is_ours { None } else { outlived(headers, line) };
         let deadlines = [headers.number("deadline")?.map(UnixMs), expiration(delivery)];
         Ok(Message {
             url,
-            crawl,
-            lane: headers.parsed("lane")?.unwrap_or(lane),
+            crawl: headers.crawl()?,
+            lane: headers.parsed("lane")?.unwrap_or_else(|| lane_of(line)),
             depth: headers.number("depth")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
             deadline: deadlines.into_iter().flatten().min().or(expired),
             until: headers.number("until")?.map(UnixMs),
@@ -192,7 +220,31 @@ fn message(delivery: &Delivery, headers: Headers<'_>, line: Line) -> Result<Mess
             refusals: headers.number("refusals")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
         })
     };
-    read().map_err(malformed)
+    read().map(Content::Message).map_err(malformed)
+}
+
+/// A stranger's message is its body and how long that is good, and for one of the spiders that settings let it name.
+fn strangers(
+    url: CanonicalUrl,
+    headers: Headers<'_>,
+    delivery: &Delivery,
+    line: Line,
+    trust: &Trust,
+) -> Message {
+    let spider = headers.parsed("spider").ok().flatten().filter(|spider| trust.spiders.contains(spider));
+    let crawl = CrawlRef::adhoc_of(spider.unwrap_or_default());
+    let deadline = expiration(delivery).or_else(|| outlived(headers, line));
+    Message { deadline, is_ours: false, ..Message::seed(url, crawl, lane_of(line)) }
+}
+
+/// When a stranger's message has expired that outlived its lane: it has met the lane's deadline, unless it was given back too
+/// often.
+fn outlived(headers: Headers<'_>, line: Line) -> Option<UnixMs> {
+    (line == Line::Expired && !headers.came_back_too_often()).then(UnixMs::now)
+}
+
+fn lane_of(line: Line) -> Lane {
+    if line == Line::Bulk || line == Line::Expired { Lane::Bulk } else { Lane::Priority }
 }
 
 /// When a message expires whose sender gave it a time to live: so long after it arrived, as nobody knows when it was sent.
@@ -220,6 +272,16 @@ impl Headers<'_> {
             Some(AMQPValue::ShortString(text)) => Ok(Some(text.as_str())),
             Some(_) => Err(wrong()),
         }
+    }
+
+    /// The crawl that it is for.
+    fn crawl(&self) -> Result<CrawlRef, String> {
+        let spider = self.parsed("spider")?.unwrap_or_default();
+        Ok(match self.parsed("crawl")? {
+            None => CrawlRef::adhoc_of(spider),
+            Some(id) if id == CrawlRef::adhoc().id => CrawlRef::adhoc_of(spider),
+            Some(id) => CrawlRef { id, spider },
+        })
     }
 
     /// Whether its last queue gave it up because it was delivered and given back too often, and not because of its age. The
@@ -263,7 +325,7 @@ mod tests {
     }
 
     fn malformed(body: &[u8], properties: BasicProperties) -> Malformed {
-        match content(&delivery(body, properties), Line::Bulk) {
+        match content(&delivery(body, properties), Line::Bulk, &Trust::default()) {
             Content::Malformed(malformed) => malformed,
             other => panic!("{other:?}"),
         }
@@ -289,8 +351,8 @@ mod tests {
 
     #[test]
     fn a_message_survives_the_wire() {
-        let delivery = delivery(b"https://example.com/a", properties(&full()));
-        assert_eq!(content(&delivery, Line::Bulk), Content::Message(full()));
+        let delivery = delivery(b"https://example.com/a", properties(&full(), &Seal::default()));
+        assert_eq!(content(&delivery, Line::Bulk, &Trust::default()), Content::Message(full()));
     }
 
     #[test]
@@ -298,7 +360,7 @@ mod tests {
         let delivery = delivery(b" https://example.com/a\n", BasicProperties::default());
         let seed = Message::seed("https://example.com/a".parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
         let strangers = Message { is_ours: false, ..seed };
-        assert_eq!(content(&delivery, Line::Bulk), Content::Message(strangers));
+        assert_eq!(content(&delivery, Line::Bulk, &Trust::default()), Content::Message(strangers));
     }
 
     #[test]
@@ -306,7 +368,7 @@ mod tests {
         let deadline = |expiration: &str, headers: FieldTable| {
             let properties =
                 BasicProperties::default().with_expiration(expiration.into()).with_headers(headers);
-            match content(&delivery(b"https://example.com/a", properties), Line::Bulk) {
+            match content(&delivery(b"https://example.com/a", properties), Line::Bulk, &Trust::default()) {
                 Content::Message(message) => message.deadline,
                 other => panic!("{other:?}"),
             }
@@ -342,7 +404,7 @@ mod tests {
             headers.insert("x-death".into(), AMQPValue::FieldArray(deaths.into()));
             let delivery =
                 delivery(b"https://example.com/a", BasicProperties::default().with_headers(headers));
-            match content(&delivery, Line::Expired) {
+            match content(&delivery, Line::Expired, &Trust::default()) {
                 Content::Message(message) => message.deadline,
                 other => panic!("{other:?}"),
             }
@@ -357,7 +419,7 @@ mod tests {
         let mut headers = FieldTable::default();
         put_text(&mut headers, "spider", "docs");
         let delivery = delivery(b"https://example.com/a", BasicProperties::default().with_headers(headers));
-        let Content::Message(message) = content(&delivery, Line::Bulk) else { panic!() };
+        let Content::Message(message) = content(&delivery, Line::Bulk, &Trust::default()) else { panic!() };
         assert_eq!(message.crawl, CrawlRef::adhoc_of("docs".parse().unwrap()));
         assert!(message.is_request());
     }
@@ -365,7 +427,11 @@ mod tests {
     #[test]
     fn a_url_that_an_older_version_sent_stays_as_it_is_in_its_record() {
         let old = "http://example.com./%7ea";
-        let read = |properties| match content(&delivery(old.as_bytes(), properties), Line::Bulk) {
+        let read = |properties| match content(
+            &delivery(old.as_bytes(), properties),
+            Line::Bulk,
+            &Trust::default(),
+        ) {
             Content::Message(message) => (message.url.as_str().to_owned(), message.is_ours),
             other => panic!("{other:?}"),
         };
@@ -377,24 +443,24 @@ mod tests {
     #[test]
     fn a_strangers_message_that_outlives_its_lane_without_a_deadline_has_met_the_lanes() {
         let bare = delivery(b"https://example.com/a", BasicProperties::default());
-        let expired = match content(&bare, Line::Expired) {
+        let expired = match content(&bare, Line::Expired, &Trust::default()) {
             Content::Message(message) => message,
             other => panic!("{other:?}"),
         };
         assert!(expired.is_expired(UnixMs::now()));
-        let with_deadline = delivery(b"https://example.com/a", properties(&full()));
-        assert_eq!(content(&with_deadline, Line::Expired), Content::Message(full()));
+        let with_deadline = delivery(b"https://example.com/a", properties(&full(), &Seal::default()));
+        assert_eq!(content(&with_deadline, Line::Expired, &Trust::default()), Content::Message(full()));
         let ours = Message { deadline: None, ..full() };
-        let of_trawl = delivery(ours.url.as_str().as_bytes(), properties(&ours));
-        assert_eq!(content(&of_trawl, Line::Expired), Content::Message(ours));
+        let of_trawl = delivery(ours.url.as_str().as_bytes(), properties(&ours, &Seal::default()));
+        assert_eq!(content(&of_trawl, Line::Expired, &Trust::default()), Content::Message(ours));
     }
 
     #[test]
     fn a_probe_is_told_from_a_message() {
         let mark = Mark { sent: UnixMs(1_700_000_030_123), before: UnixMs(1_700_000_000_123) };
         let probe = Probe { line: Line::Due, mark };
-        let delivery = delivery(b"probe", probe_properties(probe));
-        assert_eq!(content(&delivery, Line::Due), Content::Probe(probe));
+        let delivery = delivery(b"probe", probe_properties(probe, &Seal::default()));
+        assert_eq!(content(&delivery, Line::Due, &Trust::default()), Content::Probe(probe));
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(super) struct Broker {
 impl Broker {
     /// Reads the authority's file; connects to nothing yet.
     pub(super) fn new(settings: &settings::RabbitMq) -> Result<Self> {
-        let settings::RabbitMq { url, nodes, ca } = settings;
+        let settings::RabbitMq { url, nodes, ca, .. } = settings;
         let others = nodes.iter().map(|node| url.at(node));
         let authority = ca.as_deref().map(|path| Authority::read("rabbitmq.ca", path)).transpose()?;
         Ok(Self {

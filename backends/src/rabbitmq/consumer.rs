@@ -17,6 +17,7 @@ use trawl_common::line::Line;
 use trawl_common::ports::{Consumer, Delivery, Error, ErrorKind, Receipt, Result};
 
 use super::acks::{Ack, Acks};
+use super::codec::Trust;
 use super::connection::failed;
 use super::topology::Layout;
 use super::{codec, names, passive};
@@ -40,6 +41,7 @@ impl Session {
         connection: Connection,
         prefetch: u16,
         layout: &Arc<Layout>,
+        trust: &Trust,
     ) -> Result<(Arc<Self>, RabbitConsumer)> {
         let channel = connection.create_channel().await.map_err(failed)?;
         // Not global: each consumer that follows gets a window of its own.
@@ -54,7 +56,7 @@ impl Session {
         let (tell, found) = mpsc::unbounded_channel();
         let search = tokio::spawn(search(Arc::clone(&session), Arc::clone(layout), tell));
         let _search = AbortOnDropHandle::new(search);
-        Ok((session, RabbitConsumer { session: id, streams, found, _search }))
+        Ok((session, RabbitConsumer { session: id, trust: trust.clone(), streams, found, _search }))
     }
 
     async fn consume(&self, queue: &str) -> Result<lapin::Consumer> {
@@ -136,6 +138,7 @@ async fn look(session: &Session, queue: &str) -> Result<Option<lapin::Consumer>>
 /// The deliveries of one session.
 pub(super) struct RabbitConsumer {
     session: u64,
+    trust: Trust,
     streams: Vec<(Line, lapin::Consumer)>,
     /// Queues of other programs, as they are found.
     found: mpsc::UnboundedReceiver<lapin::Consumer>,
@@ -162,7 +165,7 @@ impl RabbitConsumer {
                 match Pin::new(&mut *stream).poll_next(context) {
                     Poll::Ready(Some(Ok(delivery))) => batch.push(Delivery {
                         receipt: Receipt { session: self.session, tag: delivery.delivery_tag },
-                        content: codec::content(&delivery, *line),
+                        content: codec::content(&delivery, *line, &self.trust),
                     }),
                     // What was taken comes again after the reconnect that the error asks for.
                     Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(failed(error))),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use lapin::BasicProperties;
-use tracing::warn;
+use lapin::types::FieldTable;
+use tracing::{debug, warn};
 use trawl_common::ports::Result;
 use trawl_common::settings;
 use trawl_common::text::printable;
@@ -11,6 +12,7 @@ use trawl_common::text::printable;
 use super::connection::Broker;
 use super::names;
 use super::publisher::{Outgoing, Publisher};
+use super::seal::{Author, Purpose, Seal};
 use super::stream::{self, From};
 use super::topology::{Stream, Topology};
 use crate::control_log::{Logged, Record};
@@ -21,6 +23,7 @@ const PREFETCH: u16 = 1_000;
 /// The stream, written and read on connections of its own, which are opened when they are needed.
 pub struct ControlLog {
     broker: Arc<Broker>,
+    seal: Seal,
     publisher: Publisher,
     topology: Topology,
 }
@@ -28,25 +31,39 @@ pub struct ControlLog {
 impl ControlLog {
     /// Connects to nothing yet.
     pub fn new(broker: &settings::RabbitMq, topology: settings::Topology) -> Result<Self> {
+        let seal = Seal::new(broker);
         let broker = Arc::new(Broker::new(broker)?);
         let topology = Topology::Stream(Stream::control(topology));
         let publisher = Publisher::new(Arc::clone(&broker), topology.clone());
-        Ok(Self { broker, publisher, topology })
+        Ok(Self { broker, seal, publisher, topology })
     }
 
     /// Adds a record; it is durable when this returns.
     pub(crate) async fn append(&self, record: &Record) -> Result<()> {
+        // Names and numbers: they always serialise.
+        let body = serde_json::to_vec(record).unwrap_or_default();
+        let mut headers = FieldTable::default();
+        self.seal.sign(Purpose::Control, &body, &mut headers);
         let outgoing = Outgoing {
             exchange: "",
             key: names::CONTROL.to_owned(),
-            // Names and numbers: they always serialise.
-            body: serde_json::to_vec(record).unwrap_or_default(),
+            body,
             properties: BasicProperties::default()
                 .with_delivery_mode(2)
-                .with_content_type("application/json".into()),
+                .with_content_type("application/json".into())
+                .with_headers(headers),
             mandatory: true,
         };
         self.publisher.send([outgoing]).await
+    }
+
+    /// Ends the time from which records count that nobody signed, if the fleet has a key.
+    pub(super) async fn seal(&self) {
+        if self.seal.is_set()
+            && let Err(error) = self.append(&Record::Sealed).await
+        {
+            debug!(%error, "the stream control is not sealed; the next process to start does it");
+        }
     }
 
     /// What all records say that were added before.
@@ -55,9 +72,12 @@ impl ControlLog {
         self.topology.declare(&connection).await?;
         let mut reader = stream::read(connection, names::CONTROL, From::First, PREFETCH).await?;
         let mut logged = Logged::default();
+        let mut belief = Belief::default();
         loop {
             let entry = reader.next().await?;
-            if let Some(body) = &entry.body {
+            if let Some(body) = &entry.body
+                && belief.has(entry.offset, self.seal.author(Purpose::Control, body, &entry.headers))
+            {
                 match serde_json::from_slice(body) {
                     Ok(record) => logged.apply(record),
                     Err(error) => {
@@ -72,5 +92,49 @@ impl ControlLog {
             }
             reader.done(&entry).await?;
         }
+    }
+}
+
+/// Which records count. Those that nobody signed are from before the fleet had a key, as long as the stream still has its
+/// beginning and no signed one came before them.
+#[derive(Default)]
+struct Belief {
+    /// Whether records without a signature count; not known before the first.
+    unsigned: Option<bool>,
+}
+
+impl Belief {
+    fn has(&mut self, offset: u64, author: Author) -> bool {
+        let unsigned = self.unsigned.get_or_insert(offset == 0);
+        match author {
+            Author::Anyone => true,
+            Author::Stranger => *unsigned,
+            Author::Fleet => {
+                *unsigned = false;
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Author::{Fleet, Stranger};
+    use super::*;
+
+    fn believed(first: u64, authors: &[Author]) -> Vec<bool> {
+        let mut belief = Belief::default();
+        (first..).zip(authors).map(|(offset, author)| belief.has(offset, *author)).collect()
+    }
+
+    #[test]
+    fn records_from_before_there_was_a_key_count_and_what_is_forged_after_it_does_not() {
+        assert_eq!(
+            believed(0, &[Stranger, Stranger, Fleet, Stranger, Fleet]),
+            [true, true, true, false, true]
+        );
+        // A stream that has lost its beginning may have lost it to whoever wrote so much.
+        assert_eq!(believed(1, &[Stranger, Fleet, Stranger]), [false, true, false]);
+        assert_eq!(believed(7, &[Author::Anyone]), [true]);
     }
 }

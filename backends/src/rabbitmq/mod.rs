@@ -19,6 +19,9 @@ mod publisher;
 /// Likewise.
 #[doc(hidden)]
 pub mod screen;
+/// Likewise.
+#[doc(hidden)]
+pub mod seal;
 mod stream;
 mod topology;
 
@@ -27,9 +30,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use codec::Trust;
 use connection::Broker;
 use consumer::{Current, Session};
 use publisher::{Outgoing, Publisher};
+use seal::Seal;
 use topology::{Layout, Stream, Topology};
 use trawl_common::crawl::Books;
 use trawl_common::item::Item;
@@ -37,6 +42,7 @@ use trawl_common::ladder::{rung_for, rung_until};
 use trawl_common::letter::DeadLetter;
 use trawl_common::line::Line;
 use trawl_common::message::Message;
+use trawl_common::names::SpiderName;
 use trawl_common::ports::{Consumer, Mark, Page, Parked, Probe, Queue, Receipt, Result, Wake};
 use trawl_common::settings::{self, Items, Queues};
 use trawl_common::time::UnixMs;
@@ -49,6 +55,7 @@ pub use self::stream::{Entry, From, StreamReader};
 pub struct RabbitMq {
     broker: Arc<Broker>,
     layout: Arc<Layout>,
+    trust: Trust,
     publisher: Publisher,
     /// With a connection of its own, once there are items.
     items: Publisher,
@@ -59,6 +66,8 @@ pub struct RabbitMq {
 impl RabbitMq {
     /// Connects once and declares the topology, or looks whether what is published to is there.
     pub async fn connect(broker: &settings::RabbitMq, queues: &Queues, items: &Items) -> Result<Self> {
+        let trust = Trust { seal: Seal::new(broker), spiders: Vec::new() };
+        let control = ControlLog::new(broker, queues.topology)?;
         let broker = Arc::new(Broker::new(broker)?);
         let layout = Arc::new(Layout::new(queues)?);
         let publisher = Publisher::new(Arc::clone(&broker), Topology::Publishing(Arc::clone(&layout)));
@@ -73,14 +82,22 @@ impl RabbitMq {
             }
         }
         publisher.channel().await?;
+        control.seal().await;
         Ok(Self {
             layout,
+            trust,
             publisher,
             items: Publisher::new(Arc::clone(&broker), stream),
             broker,
             consuming: Current::default(),
             sessions: AtomicU64::new(1),
         })
+    }
+
+    /// Strangers may name these spiders, where the fleet has a key.
+    pub fn open_to_strangers(mut self, spiders: &[SpiderName]) -> Self {
+        self.trust.spiders = spiders.to_vec();
+        self
     }
 
     /// Publishes the items of these pages; when it returns, the stream has them all.
@@ -106,7 +123,8 @@ impl Queue for RabbitMq {
     async fn publish(&self, messages: &[Message]) -> Result<()> {
         let now = UnixMs::now();
         let outgoing = |message: &Message| {
-            let to_lane = to_queue(message, names::line(message.lane.into()).to_owned());
+            let lane = names::line(message.lane.into()).to_owned();
+            let to_lane = to_queue(message, lane, &self.trust.seal);
             Outgoing { properties: codec::expiring(to_lane.properties, message.deadline, now), ..to_lane }
         };
         self.publisher.send(messages.iter().map(outgoing)).await
@@ -114,7 +132,9 @@ impl Queue for RabbitMq {
 
     async fn park(&self, parked: &[Parked]) -> Result<()> {
         let now = UnixMs::now();
-        let outgoing = |parked: &Parked| to_queue(&parked.message, names::rung(rung_until(parked.wake, now)));
+        let outgoing = |parked: &Parked| {
+            to_queue(&parked.message, names::rung(rung_until(parked.wake, now)), &self.trust.seal)
+        };
         self.publisher.send(parked.iter().map(outgoing)).await
     }
 
@@ -138,8 +158,8 @@ impl Queue for RabbitMq {
         let outgoing = |line: Line| Outgoing {
             exchange: "",
             key: names::line(line).to_owned(),
-            body: b"probe".to_vec(),
-            properties: codec::probe_properties(Probe { line, mark }),
+            body: codec::PROBE_BODY.to_vec(),
+            properties: codec::probe_properties(Probe { line, mark }, &self.trust.seal),
             mandatory: true,
         };
         self.publisher.send(Line::ALL.map(outgoing)).await
@@ -157,7 +177,7 @@ impl Queue for RabbitMq {
         let connection = self.broker.open("trawl consumer").await?;
         Topology::Consuming(Arc::clone(&self.layout)).declare(&connection).await?;
         let id = self.sessions.fetch_add(1, Ordering::Relaxed);
-        let (session, consumer) = Session::open(id, connection, prefetch, &self.layout).await?;
+        let (session, consumer) = Session::open(id, connection, prefetch, &self.layout, &self.trust).await?;
         self.consuming.set(session);
         Ok(Box::new(consumer))
     }
@@ -177,12 +197,12 @@ impl Queue for RabbitMq {
     }
 }
 
-fn to_queue(message: &Message, queue: String) -> Outgoing {
+fn to_queue(message: &Message, queue: String, seal: &Seal) -> Outgoing {
     Outgoing {
         exchange: "",
         key: queue,
         body: message.url.as_str().as_bytes().to_vec(),
-        properties: codec::properties(message),
+        properties: codec::properties(message, seal),
         mandatory: true,
     }
 }

@@ -29,6 +29,9 @@ pub(super) const CONTROL: &str = "control";
 /// What happens to crawls is told here.
 pub(super) const EVENTS: &str = "events";
 
+/// Where strangers may publish who may write to nothing else: to the lanes, by their queues' names.
+pub(super) const URLS: &str = "urls";
+
 /// The priority lane.
 pub(super) const PRIORITY: &str = "priority_queue";
 /// The bulk lane.

@@ -39,6 +39,7 @@ pub struct Entry {
     pub offset: u64,
     /// What it holds, if it is no reader's mark.
     pub body: Option<Vec<u8>>,
+    pub(super) headers: FieldTable,
     tag: u64,
 }
 
@@ -158,12 +159,11 @@ async fn next(consumer: &mut lapin::Consumer, stream: &str) -> Result<Delivery> 
 }
 
 fn entry(delivery: Delivery, stream: &str) -> Result<Entry> {
-    let none = FieldTable::default();
-    let headers = delivery.properties.headers().as_ref().unwrap_or(&none).inner();
-    let Some(AMQPValue::LongLongInt(offset)) = headers.get(OFFSET) else {
+    let headers = delivery.properties.headers().clone().unwrap_or_default();
+    let Some(AMQPValue::LongLongInt(offset)) = headers.inner().get(OFFSET) else {
         return Err(Error::new(ErrorKind::Corrupt, format!("rabbitmq: the queue {stream} is no stream")));
     };
     let is_mark = headers.contains_key(MARK);
     let offset = u64::try_from(*offset).unwrap_or_default();
-    Ok(Entry { offset, tag: delivery.delivery_tag, body: (!is_mark).then_some(delivery.data) })
+    Ok(Entry { offset, tag: delivery.delivery_tag, body: (!is_mark).then_some(delivery.data), headers })
 }

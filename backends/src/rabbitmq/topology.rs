@@ -64,8 +64,12 @@ impl Layout {
         declaring.exchange(names::FAILED_EXCHANGE, ExchangeKind::Direct).await?;
         declaring.exchange(names::EXPIRED_EXCHANGE, ExchangeKind::Direct).await?;
         declaring.exchange(names::EVENTS, ExchangeKind::Topic).await?;
+        declaring.exchange(names::URLS, ExchangeKind::Direct).await?;
         for (name, arguments) in self.all() {
             declaring.queue(&name, arguments).await?;
+        }
+        for lane in [names::BULK, names::PRIORITY] {
+            declaring.bind(lane, names::URLS, lane).await?;
         }
         declaring.bind(names::FAILED, names::FAILED_EXCHANGE, names::FAILED_KEY).await?;
         declaring.bind(names::EXPIRED, names::EXPIRED_EXCHANGE, names::EXPIRED_KEY).await?;

@@ -23,7 +23,7 @@ pub use hosts::{
     Ask, Ended, HostBackoff, HostControl, HostState, Hosts, Refusal, RobotsEntry, RobotsFile, Visit,
 };
 pub use pages::{Pages, Walk};
-pub use queue::{Consumer, Content, Delivery, Parked, Queue, Receipt, Wake};
+pub use queue::{Consumer, Content, Delivery, Parked, Queue, Receipt, Unproven, Wake};
 pub use sink::{Outlets, Page, Sink};
 
 /// One set of adapters: all that `producer::run` and `worker::run` are given.

@@ -8,6 +8,7 @@ use super::{Mark, Probe, Result};
 use crate::crawl::Books;
 use crate::letter::DeadLetter;
 use crate::message::{Malformed, Message};
+use crate::names::CrawlRef;
 use crate::time::UnixMs;
 
 /// Carries messages, durably and at least once.
@@ -80,6 +81,22 @@ pub enum Content {
     Probe(Probe),
     /// Something that is neither.
     Malformed(Malformed),
+    /// Something that says it is the fleet's own, and is not signed by its key: forged, or from before there was one.
+    Unproven(Unproven),
+}
+
+/// What says that it is the fleet's own and cannot prove it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unproven {
+    /// A mark, which says nothing.
+    Probe,
+    /// A wake-up for a URL of this crawl.
+    Message {
+        /// What is left of it: a stranger's request for its URL.
+        request: Box<Message>,
+        /// The crawl that it names. If there is that, its record sends the URL on its way again.
+        crawl: CrawlRef,
+    },
 }
 
 /// Names one delivery to the adapter that made it.

@@ -5,19 +5,23 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::duration;
+use crate::names::SpiderName;
 
 /// `[adhoc]`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Adhoc {
     /// How long after a URL was asked for, or fetched, it is fetched when it is asked for again; sooner it is a repeat.
     #[serde(with = "duration")]
     pub again: Duration,
+    /// The spiders that a stranger's message may name. Without `rabbitmq.key` it may name any, as nobody is told from another.
+    #[serde(default)]
+    pub spiders: Vec<SpiderName>,
 }
 
 impl Default for Adhoc {
     /// As long as a response stays in the cache.
     fn default() -> Self {
-        Self { again: Duration::from_secs(60) }
+        Self { again: Duration::from_secs(60), spiders: Vec::new() }
     }
 }

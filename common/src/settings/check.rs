@@ -43,6 +43,8 @@ fn links(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str))
     let Settings { rabbitmq, redis, cache, .. } = settings;
     let is_plain = rabbitmq.ca.is_some() && !rabbitmq.url.is_tls();
     refuse(is_plain, "rabbitmq.ca", "is for TLS alone: write amqps:// in rabbitmq.url");
+    let is_alone = rabbitmq.key.is_none() && !rabbitmq.former_keys.is_empty();
+    refuse(is_alone, "rabbitmq.former_keys", "are for a fleet that has a key now: set rabbitmq.key");
     let redis_tls = redis.url.is_tls() || cache.url.as_ref().is_some_and(ServerUrl::is_tls);
     let is_plain = redis.ca.is_some() && !redis_tls;
     refuse(is_plain, "redis.ca", "is for TLS alone: write rediss:// in redis.url");

@@ -4,6 +4,7 @@ mod adhoc;
 mod check;
 mod dedup;
 mod heartbeat;
+mod key;
 mod load;
 mod network;
 mod node;
@@ -25,6 +26,7 @@ pub use adhoc::Adhoc;
 use bytesize::ByteSize;
 pub use dedup::Dedup;
 pub use heartbeat::Unnoticed;
+pub use key::{FleetKey, NoKey};
 pub use load::{Invalid, Source};
 pub use network::{Network, NoNetwork};
 pub use node::{NoNode, Node};
@@ -106,6 +108,11 @@ pub struct RabbitMq {
     pub nodes: Vec<Node>,
     /// A PEM file with the certificates to trust in place of the system's.
     pub ca: Option<PathBuf>,
+    /// What the fleet's messages are signed with. Without it, any client of the broker passes for trawl.
+    pub key: Option<FleetKey>,
+    /// What was the key before: messages that it signed still count.
+    #[serde(default)]
+    pub former_keys: Vec<FleetKey>,
 }
 
 /// `[redis]`
@@ -365,7 +372,13 @@ fn default_rules() -> Vec<Rule> {
 
 impl Default for RabbitMq {
     fn default() -> Self {
-        Self { url: ServerUrl::new("amqp://127.0.0.1:5672/%2f"), nodes: Vec::new(), ca: None }
+        Self {
+            url: ServerUrl::new("amqp://127.0.0.1:5672/%2f"),
+            nodes: Vec::new(),
+            ca: None,
+            key: None,
+            former_keys: Vec::new(),
+        }
     }
 }
 

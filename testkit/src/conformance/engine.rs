@@ -73,7 +73,9 @@ pub(super) type Received = Vec<(Message, Receipt)>;
 pub(super) fn read(batch: Vec<Delivery>) -> Received {
     let read = |delivery: Delivery| match delivery.content {
         Content::Message(message) => (message, delivery.receipt),
-        content @ (Content::Probe(_) | Content::Malformed(_)) => panic!("not sent as a message: {content:?}"),
+        content @ (Content::Probe(_) | Content::Malformed(_) | Content::Unproven(_)) => {
+            panic!("not sent as a message: {content:?}")
+        }
     };
     batch.into_iter().map(read).collect()
 }

@@ -4,6 +4,7 @@
 
 mod feeding;
 mod items;
+mod keys;
 mod stores;
 #[path = "../support/mod.rs"]
 mod support;

@@ -135,3 +135,18 @@ fn a_selector_that_cannot_be_used_is_told_with_its_place() {
     let Err(error) = scene.spiders.load(&scene.name, &Known::default()) else { panic!("it loads") };
     assert!(error.to_string().contains("shop.toml:2:9: "), "{error}");
 }
+
+#[test]
+fn names_that_anybody_thinks_of_load_no_more_spiders_than_there_are_files_and_some() {
+    let scene = Scene::new();
+    let name = |number: usize| format!("none-{number}").parse::<SpiderName>().unwrap();
+    let loaded = (0..1_000).filter(|number| scene.spiders.get(&name(*number)).is_some()).count();
+    assert!((FILELESS..=FILELESS + 1).contains(&loaded), "{loaded}");
+    assert!(scene.spiders.known.read().unwrap().len() <= FILELESS + 1);
+    assert!(!scene.spiders.is_for_strangers(&name(0)) && !scene.spiders.is_for_strangers(&scene.name));
+    scene.write("max_pages = 1");
+    assert_eq!(scene.pages(), Some(1), "one with a file is loaded however many there are without");
+    assert!(
+        scene.spiders.is_for_strangers(&scene.name) && scene.spiders.is_for_strangers(&SpiderName::default())
+    );
+}

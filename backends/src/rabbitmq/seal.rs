@@ -1,0 +1,191 @@
+//! What trawl's own processes wrote: it carries a signature by the fleet's key.
+//!
+//! Signed are what the message is for, its body, and those of its headers that trawl reads. What the broker adds is not, and
+//! nothing that harms is read from it.
+
+use hmac::{Hmac, KeyInit, Mac};
+use lapin::types::{AMQPValue, FieldTable, LongString, ShortString};
+use sha2::Sha256;
+use trawl_common::line::Line;
+use trawl_common::settings;
+
+/// The header of the signature.
+pub const SIGNATURE: &str = "sig";
+/// 128 bits: so many bytes are sent of a signature.
+const LENGTH: usize = 16;
+
+/// Every header of trawl's that is read from a message, in the order in which they are signed.
+pub(super) const SIGNED: [&str; 16] = [
+    "crawl", "spider", "lane", "depth", "deadline", "until", "wake", "slot", "turn", "looks", "referrer",
+    "hop", "hops", "refusals", "probe", "before",
+];
+
+/// What a message is for. What is signed for one purpose is nothing for another.
+#[derive(Clone, Copy)]
+pub enum Purpose {
+    /// To wake up a URL.
+    Wake,
+    /// To probe this line.
+    Probe(Line),
+    /// To tell what was ordered.
+    Control,
+}
+
+/// Who wrote a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Author {
+    /// The fleet: it is signed by a key of its own.
+    Fleet,
+    /// Somebody else, or the fleet by a key that this process does not know.
+    Stranger,
+    /// Nobody can tell, for this fleet has no key.
+    Anyone,
+}
+
+/// The fleet's key, and those that were it before.
+#[derive(Clone, Default)]
+pub struct Seal {
+    keys: Vec<Hmac<Sha256>>,
+}
+
+impl Seal {
+    /// By the keys that settings name; without one, nothing is signed and nobody told from another.
+    pub fn new(settings: &settings::RabbitMq) -> Self {
+        let keys = settings.key.iter().chain(&settings.former_keys);
+        // Of HMAC, any length is one.
+        Self { keys: keys.filter_map(|key| Hmac::new_from_slice(key.reveal()).ok()).collect() }
+    }
+
+    /// Whether the fleet has a key.
+    pub(super) fn is_set(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
+    /// Signs a message, if there is a key.
+    pub fn sign(&self, purpose: Purpose, body: &[u8], headers: &mut FieldTable) {
+        let Some(key) = self.keys.first() else { return };
+        let signature = digest(key, purpose, body, headers).finalize().into_bytes();
+        let text = data_encoding::HEXLOWER.encode(&signature[..LENGTH]);
+        headers.insert(ShortString::from(SIGNATURE), AMQPValue::LongString(LongString::from(text)));
+    }
+
+    /// Who wrote this.
+    pub fn author(&self, purpose: Purpose, body: &[u8], headers: &FieldTable) -> Author {
+        if self.keys.is_empty() {
+            return Author::Anyone;
+        }
+        let signature = match headers.inner().get(SIGNATURE) {
+            Some(AMQPValue::LongString(text)) => data_encoding::HEXLOWER.decode(text.as_bytes()).ok(),
+            _ => None,
+        };
+        let Some(signature) = signature.filter(|signature| signature.len() == LENGTH) else {
+            return Author::Stranger;
+        };
+        let is_by = |key| digest(key, purpose, body, headers).verify_truncated_left(&signature).is_ok();
+        if self.keys.iter().any(is_by) { Author::Fleet } else { Author::Stranger }
+    }
+}
+
+/// What is signed, each part with its length before it: no two messages come to the same.
+fn digest(key: &Hmac<Sha256>, purpose: Purpose, body: &[u8], headers: &FieldTable) -> Hmac<Sha256> {
+    let mut digest = key.clone();
+    let mut put = |part: &[u8]| {
+        digest.update(&(part.len() as u64).to_be_bytes());
+        digest.update(part);
+    };
+    match purpose {
+        Purpose::Wake => put(b"trawl wake 1"),
+        Purpose::Probe(line) => {
+            put(b"trawl probe 1");
+            put(line.as_str().as_bytes());
+        }
+        Purpose::Control => put(b"trawl control 1"),
+    }
+    put(body);
+    for name in SIGNED {
+        let Some(value) = headers.inner().get(name) else { continue };
+        put(name.as_bytes());
+        // A broker may send a number on in another type: what counts is its value.
+        match value {
+            AMQPValue::LongString(text) => put(text.as_bytes()),
+            AMQPValue::ShortString(text) => put(text.as_str().as_bytes()),
+            AMQPValue::LongLongInt(number) => put(&number.to_be_bytes()),
+            AMQPValue::LongInt(number) => put(&i64::from(*number).to_be_bytes()),
+            AMQPValue::ShortInt(number) => put(&i64::from(*number).to_be_bytes()),
+            AMQPValue::ShortShortInt(number) => put(&i64::from(*number).to_be_bytes()),
+            // trawl writes none of them.
+            other => put(format!("{other:?}").as_bytes()),
+        }
+    }
+    digest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seal(keys: &[&str]) -> Seal {
+        let mut keys = keys.iter().map(|key| settings::FleetKey::try_from(key.repeat(32)).unwrap());
+        let key = keys.next();
+        Seal::new(&settings::RabbitMq { key, former_keys: keys.collect(), ..settings::RabbitMq::default() })
+    }
+
+    fn signed(by: &Seal) -> FieldTable {
+        let mut headers = FieldTable::default();
+        headers.insert("crawl".into(), AMQPValue::LongString("c".into()));
+        headers.insert("slot".into(), AMQPValue::LongLongInt(7));
+        by.sign(Purpose::Wake, b"body", &mut headers);
+        headers
+    }
+
+    #[test]
+    fn a_message_is_the_fleets_if_its_key_signed_it_now_or_before() {
+        let headers = signed(&seal(&["a"]));
+        let author = |seal: &Seal| seal.author(Purpose::Wake, b"body", &headers);
+        assert_eq!(author(&seal(&["a"])), Author::Fleet);
+        assert_eq!(author(&seal(&["b", "a"])), Author::Fleet, "a key that was changed");
+        assert_eq!(author(&seal(&["b"])), Author::Stranger, "a key that nobody knows any more");
+        assert_eq!(author(&seal(&[])), Author::Anyone);
+        assert_eq!(signed(&seal(&["b", "a"])), signed(&seal(&["b"])), "only the newest one signs");
+        assert!(!signed(&seal(&[])).contains_key(SIGNATURE));
+    }
+
+    #[test]
+    fn whoever_changes_anything_of_a_message_is_a_stranger() {
+        let seal = seal(&["a"]);
+        let headers = signed(&seal);
+        for name in SIGNED {
+            let mut changed = headers.clone();
+            changed.insert(name.into(), AMQPValue::LongLongInt(8));
+            assert_eq!(seal.author(Purpose::Wake, b"body", &changed), Author::Stranger, "{name}");
+        }
+        let stranger = |purpose, body: &[u8]| seal.author(purpose, body, &headers) == Author::Stranger;
+        assert!(stranger(Purpose::Wake, b"bodY"));
+        assert!(stranger(Purpose::Control, b"body"));
+        let lines = Line::ALL.map(|line| {
+            let mut headers = FieldTable::default();
+            seal.sign(Purpose::Probe(line), b"probe", &mut headers);
+            Line::ALL.map(|other| seal.author(Purpose::Probe(other), b"probe", &headers) == Author::Fleet)
+        });
+        assert!(
+            lines
+                .iter()
+                .enumerate()
+                .all(|(at, line)| line.iter().enumerate().all(|(other, ok)| *ok == (at == other)))
+        );
+        for wrong in ["", "00", &"0".repeat(32), "no hex"] {
+            let mut forged = headers.clone();
+            forged.insert(SIGNATURE.into(), AMQPValue::LongString(wrong.into()));
+            assert_eq!(seal.author(Purpose::Wake, b"body", &forged), Author::Stranger, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_a_broker_adds_or_writes_otherwise_breaks_no_signature() {
+        let seal = seal(&["a"]);
+        let mut headers = signed(&seal);
+        headers.insert("x-death".into(), AMQPValue::FieldArray(Default::default()));
+        headers.insert("slot".into(), AMQPValue::LongInt(7));
+        assert_eq!(seal.author(Purpose::Wake, b"body", &headers), Author::Fleet);
+    }
+}

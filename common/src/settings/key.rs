@@ -1,0 +1,64 @@
+//! The fleet's key, which shows nowhere.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+/// Shorter ones could be guessed.
+const LEAST: usize = 32;
+
+/// What the processes of one fleet know and nobody else does: by it they tell each other's messages from a stranger's. Shown,
+/// logged and serialised as `***`.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct FleetKey(Arc<str>);
+
+/// What is no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a key has at least {LEAST} characters: `openssl rand -hex 32` prints one")]
+pub struct NoKey;
+
+impl FleetKey {
+    /// The key itself: to sign with and nothing else.
+    pub fn reveal(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl TryFrom<String> for FleetKey {
+    type Error = NoKey;
+
+    fn try_from(text: String) -> Result<Self, NoKey> {
+        let key = text.trim();
+        if key.len() < LEAST { Err(NoKey) } else { Ok(Self(key.into())) }
+    }
+}
+
+impl fmt::Debug for FleetKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl Serialize for FleetKey {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str("***")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_shows_nowhere_and_is_long_enough_not_to_be_guessed() {
+        let text = "0123456789abcdef0123456789abcdef";
+        let key = FleetKey::try_from(format!("{text}\n")).unwrap();
+        assert_eq!(key.reveal(), text.as_bytes());
+        let shown = format!("{key:?} {}", serde_json::to_string(&key).unwrap());
+        assert!(!shown.contains("0123"), "{shown}");
+        let short = FleetKey::try_from("0123".to_owned()).unwrap_err().to_string();
+        assert!(!short.contains("0123") && short.contains("openssl rand"), "{short}");
+    }
+}

@@ -1,0 +1,57 @@
+//! A fleet that is given a key.
+
+use std::fs;
+
+use tokio::time::timeout;
+use trawl_testkit::site::Site;
+
+use crate::support::{Fleet, LIMIT, ends_well};
+
+const KEY: (&str, &str) = ("TRAWL__RABBITMQ__KEY", "0123456789abcdef0123456789abcdef");
+
+#[tokio::test]
+async fn what_waits_when_a_key_is_set_for_the_first_time_is_fetched_once_and_in_its_own_crawl() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(40).await;
+    let list: String = (0..40).map(|number| format!("{}\n", site.page(number))).collect();
+    fs::write(fleet.folder.path().join("list.txt"), list).unwrap();
+    let (spider, crawl) = (format!("--spider={}", fleet.name), format!("--crawl={}", fleet.name));
+    let produced = fleet.command(&["producer", "list.txt", &spider, &crawl, "-q"]).output().await.unwrap();
+    assert_eq!(produced.status.code(), Some(0), "{}", String::from_utf8_lossy(&produced.stderr));
+
+    let worker = fleet.worker(&[KEY]);
+    let waited = timeout(LIMIT, fleet.command(&["wait", &fleet.name]).env(KEY.0, KEY.1).output()).await;
+    assert_eq!(waited.unwrap().unwrap().status.code(), Some(0));
+    assert!(site.log().values().all(|asked| *asked == 1), "{:?}", site.log());
+    let items = fleet.items().await;
+    assert_eq!(items.iter().filter(|item| item["crawl"] == fleet.name.as_str()).count(), 40);
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_stranger_keeps_his_url_and_his_forged_headers_do_nothing() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(2).await;
+    let worker = fleet.worker(&[KEY]);
+    crate::consumed(&fleet).await;
+    let properties = format!(
+        r#"{{"headers": {{"crawl": "{0}", "spider": "{0}", "probe": 9000000000000000}}}}"#,
+        fleet.name
+    );
+    fleet.vhost.publish("url_queue_ttl", "probe", &properties).await;
+    fleet.vhost.publish("url_queue_ttl", &site.page(0), &properties).await;
+    fleet.vhost.publish("url_queue_ttl", &site.page(1), "{}").await;
+    let counted = async {
+        loop {
+            let told = fleet.command(&["status", "adhoc", "--json"]).output().await.unwrap();
+            let books: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap_or_default();
+            if books["done"] == 2 {
+                return;
+            }
+        }
+    };
+    timeout(LIMIT, counted).await.unwrap();
+    let items = fleet.items().await;
+    assert!(items.iter().all(|item| item["crawl"] == "adhoc" && item["spider"] == "default"), "{items:?}");
+    ends_well(worker).await;
+}
