@@ -108,7 +108,8 @@ mod rabbitmq {
 
     async fn queue(vhost: &VirtualHost) -> Arc<RabbitMq> {
         let url = vhost.url.clone();
-        let broker = settings::RabbitMq { url, nodes: cluster::rabbitmq_nodes(), ca: None };
+        let broker =
+            settings::RabbitMq { url, nodes: cluster::rabbitmq_nodes(), ..settings::RabbitMq::default() };
         Arc::new(RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap())
     }
 
@@ -147,7 +148,11 @@ mod rabbitmq {
         let vhost = VirtualHost::new().await;
         let here = vhost.url.clone();
         let away = here.at(&"127.0.0.1:9".parse().unwrap());
-        let broker = settings::RabbitMq { url: away, nodes: cluster::rabbitmq_nodes(), ca: None };
+        let broker = settings::RabbitMq {
+            url: away,
+            nodes: cluster::rabbitmq_nodes(),
+            ..settings::RabbitMq::default()
+        };
         RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap();
     }
 }

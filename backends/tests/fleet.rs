@@ -257,4 +257,20 @@ mod records {
         assert_eq!(hear(Some(UnixMs(until.0 - 1))).await, Heard::Drop, "from when it was parked before");
         assert_eq!(hear(None).await, Heard::Drop, "from before it was parked");
     }
+
+    #[tokio::test]
+    async fn a_message_for_another_spiders_crawl_begins_none_that_no_sweep_finds() {
+        let (link, frontier, message, _) = admitted().await;
+        let worker = "w".parse().unwrap();
+        let id = message.crawl.id.clone();
+        let forged = CrawlRef { id: id.clone(), spider: "other".parse().unwrap() };
+        let forged = Message { crawl: forged, ..message.clone() };
+        assert_eq!(frontier.hear(&worker, &[forged]).await.unwrap(), [Heard::Unknown]);
+        let mut look = ::redis::cmd("EXISTS");
+        look.arg("{crawled_urls:other}:crawl:c").arg("{crawled_urls:other}:pending:c");
+        let left: u64 = look.query_async(&mut link.clone()).await.unwrap();
+        assert_eq!(left, 0);
+        let taken = frontier.hear(&worker, &[message]).await.unwrap();
+        assert!(matches!(taken[..], [Heard::Take { .. }]), "{taken:?}");
+    }
 }

@@ -86,6 +86,11 @@ impl Default for SpiderName {
 }
 
 impl CrawlId {
+    /// Whether it is the id of a crawl of hand-published URLs: each spider has one of its own.
+    pub fn is_adhoc(&self) -> bool {
+        self.0.strip_prefix(ADHOC).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+
     /// An id that sorts by time and is unique without asking anyone: `20231114-221320-a1b2c3`.
     pub fn generate(now: UnixMs) -> Self {
         let date: String = now.to_string().chars().filter(char::is_ascii_digit).take(14).collect();

@@ -10,7 +10,7 @@ use trawl_common::lane::Lane;
 use trawl_common::letter::DeadLetter;
 use trawl_common::line::Line;
 use trawl_common::message::{Hop, Malformed, Message};
-use trawl_common::names::{CrawlRef, SpiderName};
+use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{Content, Mark, Probe, Unproven};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
@@ -277,9 +277,9 @@ impl Headers<'_> {
     /// The crawl that it is for.
     fn crawl(&self) -> Result<CrawlRef, String> {
         let spider = self.parsed("spider")?.unwrap_or_default();
-        Ok(match self.parsed("crawl")? {
+        Ok(match self.parsed::<CrawlId>("crawl")? {
             None => CrawlRef::adhoc_of(spider),
-            Some(id) if id == CrawlRef::adhoc().id => CrawlRef::adhoc_of(spider),
+            Some(id) if id.is_adhoc() => CrawlRef::adhoc_of(spider),
             Some(id) => CrawlRef { id, spider },
         })
     }
@@ -422,6 +422,21 @@ mod tests {
         let Content::Message(message) = content(&delivery, Line::Bulk, &Trust::default()) else { panic!() };
         assert_eq!(message.crawl, CrawlRef::adhoc_of("docs".parse().unwrap()));
         assert!(message.is_request());
+    }
+
+    #[test]
+    fn whatever_crawl_of_strangers_a_message_names_it_is_for_that_of_its_spider() {
+        for (crawl, spider) in [("adhoc", "docs"), ("adhoc.shop", "docs"), ("adhoc.shop", "default")] {
+            let mut headers = FieldTable::default();
+            put_text(&mut headers, "crawl", crawl);
+            put_text(&mut headers, "spider", spider);
+            let delivery =
+                delivery(b"https://example.com/a", BasicProperties::default().with_headers(headers));
+            let Content::Message(message) = content(&delivery, Line::Bulk, &Trust::default()) else {
+                panic!()
+            };
+            assert_eq!(message.crawl, CrawlRef::adhoc_of(spider.parse().unwrap()));
+        }
     }
 
     #[test]

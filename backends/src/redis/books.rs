@@ -21,15 +21,19 @@ impl RedisFrontier {
     /// Enters the crawl into the list, unless another spider has a crawl of that id.
     pub(super) async fn claim_id(&self, crawl: &CrawlRef) -> Result<()> {
         self.index(crawl).await?;
-        let (id, spider) = (crawl.id.as_str(), crawl.spider.as_str());
-        let known: Option<String> = self.query(redis::cmd("HGET").arg(keys::CRAWLS).arg(id)).await?;
-        match known.filter(|known| known != spider) {
+        let id = crawl.id.as_str();
+        match self.spider_of(crawl).await?.filter(|known| known != crawl.spider.as_str()) {
             None => Ok(()),
             Some(other) => {
                 let told = format!("{id} is a crawl of the spider {other}: give this one another id");
                 Err(Error::new(ErrorKind::Refused, told))
             }
         }
+    }
+
+    /// The spider that has the crawl of this id in the list.
+    pub(super) async fn spider_of(&self, crawl: &CrawlRef) -> Result<Option<String>> {
+        self.query(redis::cmd("HGET").arg(keys::CRAWLS).arg(crawl.id.as_str())).await
     }
 
     pub(super) async fn all_crawls(&self) -> Result<Vec<CrawlRef>> {

@@ -57,7 +57,9 @@ impl RedisFrontier {
         messages: &[&Message],
         ear: Ear,
     ) -> Result<Vec<Heard>> {
-        self.index_now_and_then(crawl).await?;
+        if !self.index_now_and_then(crawl).await? {
+            return Ok(vec![Heard::Unknown; messages.len()]);
+        }
         let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.hear.prepare_invoke();
         call.key(&keys.crawl);

@@ -161,16 +161,21 @@ impl RedisFrontier {
         self.run(&call).await
     }
 
-    /// Enters a crawl that this process works on into the index, if that may have lost it.
-    pub(super) async fn index_now_and_then(&self, crawl: &CrawlRef) -> Result<()> {
-        if !self.indexed.contains_key(crawl) {
-            // A crawl that is not known is not to be listed.
-            if self.is_known(crawl).await? {
-                self.index(crawl).await?;
-                self.indexed.insert(crawl.clone(), ());
-            }
+    /// Enters a crawl that this process works on into the index, if that may have lost it. Returns whether its id is its own: the
+    /// sweep finds a crawl by that, so one under the id of another spider's crawl would never be swept.
+    pub(super) async fn index_now_and_then(&self, crawl: &CrawlRef) -> Result<bool> {
+        if self.indexed.contains_key(crawl) {
+            return Ok(true);
         }
-        Ok(())
+        // A crawl that is not known is not to be listed.
+        if self.is_known(crawl).await? {
+            self.index(crawl).await?;
+        }
+        let is_own = self.spider_of(crawl).await?.is_none_or(|spider| spider == crawl.spider.as_str());
+        if is_own {
+            self.indexed.insert(crawl.clone(), ());
+        }
+        Ok(is_own)
     }
 }
 
