@@ -30,7 +30,10 @@ async fn survives(scenario: Scenario, mut kinds: Vec<Kind>, pages_for_each: usiz
     for _ in 0..CRAWLS {
         let folder = tempfile::tempdir().unwrap();
         let pages = pages_for_each * kinds.len();
-        let outcome = run(&Options { scenario, pages, ..options(&folder, kinds, seed()) }).await.unwrap();
+        let outcome = match run(&Options { scenario, pages, ..options(&folder, kinds, seed()) }).await {
+            Ok(outcome) => outcome,
+            Err(error) => panic!("the suite itself failed: {error}: see {}", folder.keep().display()),
+        };
         kinds = outcome.missed.clone();
         judged(folder, outcome);
         if kinds.is_empty() {

@@ -96,9 +96,13 @@ impl Broker {
 
     /// Raises or clears the memory alarm.
     pub async fn alarm(&self, on: bool) -> io::Result<()> {
-        let mut command = self.grounds.program("rabbitmqctl");
-        command.args(["set_vm_memory_high_watermark", if on { "0.0000001" } else { "0.4" }]);
-        output(command).await.map(drop)
+        // A node that is slow to answer refuses the command's connection.
+        until_ok(|| {
+            let mut command = self.grounds.program("rabbitmqctl");
+            command.args(["set_vm_memory_high_watermark", if on { "0.0000001" } else { "0.4" }]);
+            async { output(command).await.map(drop) }
+        })
+        .await
     }
 
     /// Stops it, or lets it run on.

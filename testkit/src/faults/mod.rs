@@ -56,6 +56,7 @@ mod named;
 pub mod operator;
 pub mod plan;
 pub mod private;
+mod process;
 pub mod proxy;
 pub mod replies;
 pub mod report;

@@ -11,7 +11,8 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
-use super::signal::{Signal, send_to_group};
+use super::process;
+use super::signal::{self, Signal};
 
 /// How long a server may take to come up, on a machine that does other things too.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -110,14 +111,9 @@ pub(crate) async fn output(mut command: Command) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A server that runs or not, in a process group of its own.
+/// A server that runs or not, with all processes that it started.
 #[derive(Default)]
-pub(crate) struct Server(Option<Running>);
-
-struct Running {
-    child: Child,
-    group: u32,
-}
+pub(crate) struct Server(Option<Child>);
 
 impl Server {
     /// Starts it. Its log and the number of its group, for `scripts/servers stop`, stand beside its folder.
@@ -127,25 +123,36 @@ impl Server {
         let child = command.spawn()?;
         let group = child.id().ok_or_else(|| io::Error::other("a server ended at once"))?;
         fs::write(folder.with_extension("pid"), group.to_string())?;
-        self.0 = Some(Running { child, group });
+        self.0 = Some(child);
         Ok(())
     }
 
     /// Sends a signal to all its processes, if it runs.
     pub(crate) async fn signal(&self, signal: Signal) -> io::Result<()> {
-        match &self.0 {
-            Some(running) => send_to_group(running.group, signal).await,
-            None => Ok(()),
-        }
+        signal::send_to_all(&self.processes(), signal).await
     }
 
-    /// `kill -9`, and waits until it is gone.
+    /// `kill -9`, and waits until all its processes are gone: one that still ends writes, and listens.
+    ///
+    /// # Errors
+    /// When one does not end.
     pub(crate) async fn kill(&mut self) -> io::Result<()> {
-        self.signal(Signal::Kill).await?;
-        match self.0.take() {
-            Some(mut running) => running.child.wait().await.map(drop),
-            None => Ok(()),
+        let processes = self.processes();
+        signal::send_to_all(&processes, Signal::Kill).await?;
+        if let Some(mut child) = self.0.take() {
+            child.wait().await?;
         }
+        until_ok(|| async {
+            match processes.iter().find(|process| process::is_alive(**process)) {
+                None => Ok(()),
+                Some(process) => Err(io::Error::other(format!("process {process} was killed, and lives"))),
+            }
+        })
+        .await
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        self.0.as_ref().and_then(Child::id).map(process::with_descendants).unwrap_or_default()
     }
 }
 

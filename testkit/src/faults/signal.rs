@@ -31,16 +31,16 @@ impl Signal {
 
 /// Sends `signal` to a process. One that has ended already is no error.
 pub(crate) async fn send(process: u32, signal: Signal) -> io::Result<()> {
-    kill(signal, &process.to_string()).await
+    send_to_all(&[process], signal).await
 }
 
-/// Sends `signal` to every process of a group.
-pub(crate) async fn send_to_group(group: u32, signal: Signal) -> io::Result<()> {
-    kill(signal, &format!("-{group}")).await
-}
-
-async fn kill(signal: Signal, whom: &str) -> io::Result<()> {
+/// Sends `signal` to each of these processes, in this order.
+pub(crate) async fn send_to_all(processes: &[u32], signal: Signal) -> io::Result<()> {
+    if processes.is_empty() {
+        return Ok(());
+    }
     let mut kill = Command::new("kill");
-    kill.args([signal.flag(), "--", whom]).stdin(Stdio::null()).stderr(Stdio::null());
+    kill.args([signal.flag(), "--"]).args(processes.iter().map(u32::to_string));
+    kill.stdin(Stdio::null()).stderr(Stdio::null());
     kill.status().await.map(drop)
 }
