@@ -127,8 +127,15 @@ async fn a_scenario_survives(scenario: Scenario, kinds: &[Kind]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crawl_that_follows_links_and_redirects_survives_what_takes_its_workers_or_all_that_is_known() {
-    let kinds = [Kind::WorkerKill, Kind::StoreFlushed, Kind::BrokerPurged, Kind::StoreTruncated];
-    a_scenario_survives(Scenario::Links, &kinds).await;
+    let kinds = [
+        Kind::WorkerKill,
+        Kind::StoreFlushed,
+        Kind::BrokerPurged,
+        Kind::StoreTruncated,
+        Kind::DatabaseStop,
+        Kind::DatabaseKill,
+    ];
+    survives(Scenario::Links, kinds.to_vec(), 100).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,8 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::faults::disk::Disk;
 use trawl_testkit::faults::embedded::{Crawl, has_finished, through_kills};
-use trawl_testkit::faults::fleet;
+use trawl_testkit::faults::scenario::Sink;
+use trawl_testkit::faults::stored;
 use trawl_testkit::site::Site;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -28,7 +29,7 @@ fn stderr(output: &Output) -> String {
 }
 
 fn urls(crawl: &Crawl) -> HashSet<String> {
-    fleet::items(&crawl.items()).unwrap().into_iter().map(|item| item.url).collect()
+    stored::items(&crawl.items(), Sink::Files).unwrap().into_iter().map(|item| item.url).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,17 +11,21 @@ use serde_json::Value;
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::disk::Disk;
 use super::fleet::Programs;
 use super::layout::Layout;
 use super::ledger::SETTLING;
 use super::operator::{PATIENCE, order};
 use super::private::{LOOK, output};
+use super::stored::files;
 use super::web::{Fate, Web};
 
 /// Pages of such a crawl.
 const PAGES: usize = 20;
 /// So many have been asked for when it is cancelled.
 const BEGUN: usize = 4;
+/// The disk of such a crawl: more than its items take.
+const DISK_KIB: u64 = 256;
 
 /// A crawl that runs beside, or did.
 pub(super) struct Beside {
@@ -33,8 +37,8 @@ pub(super) struct Beside {
 enum Outcome {
     /// When its cancellation had been confirmed.
     Cancelled(Duration),
-    /// What came out of its sink.
-    Stored(BTreeSet<String>),
+    /// What came out of its sink; and whether it had ended before that took anything.
+    Stored { urls: BTreeSet<String>, is_early: bool },
 }
 
 impl Beside {
@@ -65,19 +69,46 @@ impl Beside {
         let (id, web) = begin(programs, start, number, &sink).await?;
         web.pace(PAGES);
         sleep(time).await;
+        let is_early = is_over(programs, &id).await;
         let deadline = Instant::now() + PATIENCE;
         let mut text = Vec::new();
         loop {
-            let is_over = programs.books(&id).await.is_some_and(|books| books.status == "finished");
+            let is_over = is_over(programs, &id).await;
             drain(&mut pipe, &mut text)?;
             if is_over || Instant::now() > deadline {
                 break;
             }
             sleep(LOOK).await;
         }
-        let items = text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-        let urls = items.filter_map(|item: Value| item["url"].as_str().map(str::to_owned)).collect();
-        Ok(Self { id, web, outcome: Outcome::Stored(urls) })
+        Ok(Self { id, web, outcome: Outcome::Stored { urls: urls(&text), is_early } })
+    }
+
+    /// Runs one whose sink is on a disk that is full for so long; then there is room.
+    pub(super) async fn full(
+        programs: &Programs,
+        start: Instant,
+        number: usize,
+        time: Duration,
+    ) -> io::Result<Self> {
+        let disk = Disk::mount(DISK_KIB)?;
+        let ballast = disk.path().join("ballast");
+        fill(&ballast)?;
+        let sink =
+            format!("[[sinks]]\nkind = 'jsonl'\npath = '{}/{{worker}}.jsonl'\n", disk.path().display());
+        let (id, web) = begin(programs, start, number, &sink).await?;
+        web.pace(PAGES);
+        sleep(time).await;
+        let is_early = is_over(programs, &id).await;
+        fs::remove_file(&ballast)?;
+        let deadline = Instant::now() + PATIENCE;
+        while !is_over(programs, &id).await && Instant::now() < deadline {
+            sleep(LOOK).await;
+        }
+        let mut text = Vec::new();
+        for file in files(disk.path(), "jsonl")? {
+            text.extend(fs::read(file)?);
+        }
+        Ok(Self { id, web, outcome: Outcome::Stored { urls: urls(&text), is_early } })
     }
 
     /// Whether this is one of its pages.
@@ -99,7 +130,10 @@ impl Beside {
                 let stays = books.status == "cancelled" && books.pending == 0;
                 (!stays).then(|| format!("{id} was cancelled, and now: {books:?}"))
             }
-            Outcome::Stored(urls) => {
+            Outcome::Stored { is_early: true, .. } => {
+                Some(format!("{id} had ended before its sink took anything"))
+            }
+            Outcome::Stored { urls, .. } => {
                 let is_good = |fate| matches!(fate, Fate::Good | Fate::Flaky(_));
                 let good = self.web.pages().iter().filter(|page| is_good(page.fate));
                 let lost: Vec<&str> =
@@ -126,6 +160,28 @@ async fn begin(
     fs::write(&list, web.pages().iter().map(|page| format!("{}\n", page.url)).collect::<String>())?;
     order(programs, &["producer", &list.to_string_lossy(), "--spider", &id, "--crawl", &id]).await?;
     Ok((id, web))
+}
+
+async fn is_over(programs: &Programs, id: &str) -> bool {
+    programs.books(id).await.is_some_and(|books| books.status == "finished")
+}
+
+/// The pages whose items stand in lines of JSON.
+fn urls(text: &[u8]) -> BTreeSet<String> {
+    let items = text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+    items.filter_map(|item: Value| item["url"].as_str().map(str::to_owned)).collect()
+}
+
+/// Writes a file until its disk is full.
+fn fill(path: &Path) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    loop {
+        match file.write(&[0; 4096]) {
+            Ok(_) => {}
+            Err(full) if full.kind() == ErrorKind::StorageFull => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// A pipe that takes nothing until it is read.

@@ -7,6 +7,7 @@ use tokio::net::TcpStream;
 use trawl_common::settings::ServerUrl;
 
 use super::private::{Grounds, Server, until_ok};
+use super::signal::Signal;
 
 /// A private PostgreSQL.
 pub struct Database {
@@ -28,6 +29,14 @@ impl Database {
     /// Where to connect.
     pub fn url(&self) -> ServerUrl {
         ServerUrl::new(format!("postgres://trawl:trawl@{}/postgres", self.grounds.database))
+    }
+
+    /// Stops it, or lets it run on.
+    ///
+    /// # Errors
+    /// When the signal cannot be sent.
+    pub async fn signal(&self, signal: Signal) -> io::Result<()> {
+        self.server.signal(signal).await
     }
 
     /// `kill -9`.

@@ -11,12 +11,12 @@ use serde_json::Value;
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::fleet;
 use super::kind::Kind;
 use super::layout::Layout;
 use super::ledger::{Facts, Injected};
 use super::run::Outcome;
 use super::scenario::{Scenario, Sink};
+use super::stored;
 use super::story::Story;
 use super::web::Web;
 
@@ -94,7 +94,7 @@ pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64)
         String::from_utf8_lossy(&output.stderr).trim()
     ));
 
-    let items = fleet::items(&crawl.items())?;
+    let items = stored::items(&crawl.items(), Sink::Files)?;
     let facts = Facts {
         pages: web.pages().to_vec(),
         limit: None,

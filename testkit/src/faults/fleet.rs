@@ -3,21 +3,19 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::clock::Clock;
-use super::ledger::{Books, ItemLine};
-use super::scenario::Sink;
+use super::ledger::Books;
 use super::signal::{Signal, send};
 use super::story::Story;
 use super::web::TIMEOUT;
@@ -52,14 +50,6 @@ impl Programs {
         command.args(words).current_dir(&self.folder).env_clear().envs(env);
         command.stdin(Stdio::null()).kill_on_drop(true);
         command
-    }
-
-    /// What stands in the stream of items, from its beginning; `None` while it cannot be read.
-    pub async fn stream(&self) -> Option<Vec<ItemLine>> {
-        let read = self.command(["items", "-q"]).output().await.ok().filter(|read| read.status.success())?;
-        let text = String::from_utf8_lossy(&read.stdout).into_owned();
-        let line = |line: &str| Some(ItemLine::of(&serde_json::from_str(line).ok()?, Sink::Stream));
-        text.lines().map(line).collect()
     }
 
     /// What `trawl status` says of a crawl, if it says anything.
@@ -268,20 +258,4 @@ async fn produce(seat: Seat, words: Vec<String>, producing: watch::Sender<bool>)
         }
         before = ended;
     }
-}
-
-/// Every item in a file. A last line that a kill cut short is none: its page is fetched again.
-///
-/// # Errors
-/// When the file cannot be read, or a whole line in it is no item.
-pub fn items(file: &Path) -> io::Result<Vec<ItemLine>> {
-    let text = std::fs::read(file)?;
-    let text = String::from_utf8_lossy(&text);
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let read = |line: &str| {
-        let item: Value = serde_json::from_str(line)
-            .map_err(|error| io::Error::other(format!("{}: {error}: {line}", file.display())))?;
-        Ok(ItemLine::of(&item, Sink::Files))
-    };
-    whole.lines().map(read).collect()
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::broker::{Broker, QUEUES};
+use super::database::Database;
 use super::fleet::{Fleet, Programs, Running};
 use super::kind::{Kind, Subject};
 use super::ledger::{Injected, SETTLING};
@@ -36,7 +37,7 @@ pub const CONCURRENCY: usize = 8;
 /// Messages that it takes ahead.
 pub const PREFETCH: usize = 32;
 
-/// Both servers, each behind a proxy.
+/// The servers, both of the fleet's own behind a proxy.
 pub struct Stage {
     /// Redis.
     pub store: Store,
@@ -48,6 +49,8 @@ pub struct Stage {
     pub broker: Broker,
     /// What the fleet takes for RabbitMQ.
     pub broker_proxy: Proxy,
+    /// PostgreSQL, where a crawl stores in it.
+    pub database: Option<Database>,
     /// Who orders what becomes of crawls.
     pub operator: Operator,
     patience: Duration,
@@ -55,24 +58,41 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Starts both servers. Times are since `start`; `patience` is the fleet's `recovery.patience`.
+    /// Starts the servers, PostgreSQL only where it is stored in. Times are since `start`; `patience` is the fleet's
+    /// `recovery.patience`.
     ///
     /// # Errors
     /// When one does not start.
-    pub async fn set_up(grounds: &Arc<Grounds>, patience: Duration, start: Instant) -> io::Result<Self> {
-        let (store, broker) =
-            tokio::try_join!(Store::start(Arc::clone(grounds)), Broker::start(Arc::clone(grounds)))?;
+    pub async fn set_up(
+        grounds: &Arc<Grounds>,
+        patience: Duration,
+        start: Instant,
+        has_database: bool,
+    ) -> io::Result<Self> {
+        let database = async {
+            match has_database {
+                true => Database::start(Arc::clone(grounds)).await.map(Some),
+                false => Ok(None),
+            }
+        };
+        let (store, broker, database) = tokio::try_join!(
+            Store::start(Arc::clone(grounds)),
+            Broker::start(Arc::clone(grounds)),
+            database
+        )?;
         let replies = ReplyLoser::start(grounds.store).await?;
         let store_proxy = Proxy::start(replies.address).await?;
         let broker_proxy = Proxy::start(grounds.broker).await?;
         let operator = Operator::new(start);
-        Ok(Self { store, store_proxy, replies, broker, broker_proxy, operator, patience, start })
+        Ok(Self { store, store_proxy, replies, broker, broker_proxy, database, operator, patience, start })
     }
 
     /// The settings of every program of the fleet.
     pub fn env(&self) -> Vec<(String, String)> {
         let own = |name: &str, value: String| (name.to_owned(), value);
-        vec![
+        let database = self.database.as_ref();
+        let database = database.map(|database| own("POSTGRES_URL", database.url().reveal().to_owned()));
+        let settings = [
             own("RABBITMQ_URL", format!("amqp://guest:guest@{}/%2f", self.broker_proxy.address)),
             own("REDIS_URL", format!("redis://{}/0", self.store_proxy.address)),
             own("TRAWL__RECOVERY__PATIENCE", format!("{}ms", self.patience.as_millis())),
@@ -86,7 +106,8 @@ impl Stage {
             own("TRAWL__WORKER__CONCURRENCY", CONCURRENCY.to_string()),
             own("TRAWL__WORKER__PREFETCH", PREFETCH.to_string()),
             own("TRAWL__WORKER__SHUTDOWN_TIMEOUT", "5s".to_owned()),
-        ]
+        ];
+        settings.into_iter().chain(database).collect()
     }
 
     /// Carries out one fault.
@@ -104,6 +125,10 @@ impl Stage {
             }
             Subject::Crawl => {
                 self.give_order(step, fleet.programs()).await?;
+                None
+            }
+            Subject::Database => {
+                self.hit_database(step).await?;
                 None
             }
         };
@@ -235,6 +260,19 @@ impl Stage {
         Ok(())
     }
 
+    async fn hit_database(&mut self, step: &Step) -> io::Result<()> {
+        let time = SETTLING + self.while_of(step);
+        let Some(database) = &mut self.database else { return Ok(()) };
+        if step.kind == Kind::DatabaseStop {
+            database.signal(Signal::Stop).await?;
+            sleep(time).await;
+            database.signal(Signal::Continue).await
+        } else {
+            database.kill().await?;
+            database.launch().await
+        }
+    }
+
     async fn give_order(&mut self, step: &Step, programs: &Programs) -> io::Result<()> {
         // In the first moment what has begun is still asked for.
         let time = SETTLING + self.while_of(step);
@@ -243,6 +281,7 @@ impl Stage {
             Kind::LettersReplayed => self.operator.replay(programs).await,
             Kind::OtherCancelled => self.operator.cancel(programs).await,
             Kind::OtherStuck => self.operator.stick(programs, time).await,
+            Kind::OtherFull => self.operator.fill(programs, time).await,
             kind => {
                 self.operator.pause(programs).await?;
                 if kind == Kind::CrawlPausedEmptied {

@@ -72,6 +72,12 @@ pub enum Kind {
     OtherCancelled,
     /// A second crawl runs beside, and its sink takes nothing for a while.
     OtherStuck,
+    /// A second crawl runs beside, and the disk of its sink is full for a while.
+    OtherFull,
+    /// SIGSTOP of PostgreSQL for a while.
+    DatabaseStop,
+    /// `kill -9` of PostgreSQL, and a restart with its data.
+    DatabaseKill,
 }
 
 /// What a fault is done to.
@@ -87,11 +93,13 @@ pub enum Subject {
     Broker,
     /// A crawl, by order.
     Crawl,
+    /// PostgreSQL, where a crawl stores in it.
+    Database,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 35] = [
         Self::WorkerKill,
         Self::WorkerStop,
         Self::WorkerTerm,
@@ -124,6 +132,9 @@ impl Kind {
         Self::LettersReplayed,
         Self::OtherCancelled,
         Self::OtherStuck,
+        Self::OtherFull,
+        Self::DatabaseStop,
+        Self::DatabaseKill,
     ];
 
     /// The name in the table and on the command line.
@@ -161,6 +172,9 @@ impl Kind {
             Self::LettersReplayed => "letters-replayed",
             Self::OtherCancelled => "other-crawl-cancelled",
             Self::OtherStuck => "other-crawl-stuck",
+            Self::OtherFull => "other-crawl-disk-full",
+            Self::DatabaseStop => "postgres-stop",
+            Self::DatabaseKill => "postgres-kill",
         }
     }
 
@@ -197,7 +211,9 @@ impl Kind {
             | Self::HostBlocked
             | Self::LettersReplayed
             | Self::OtherCancelled
-            | Self::OtherStuck => Subject::Crawl,
+            | Self::OtherStuck
+            | Self::OtherFull => Subject::Crawl,
+            Self::DatabaseStop | Self::DatabaseKill => Subject::Database,
         }
     }
 
@@ -264,6 +280,8 @@ mod tests {
             (Kind::StoreEmptied, Kind::BrokerLimit, false),
             (Kind::WorkerStop, Kind::WorkerKillFlushed, false),
             (Kind::StoreEmptied, Kind::WorkerClock, true),
+            (Kind::StoreEmptied, Kind::DatabaseKill, true),
+            (Kind::DatabaseKill, Kind::BrokerGone, true),
         ] {
             assert_eq!(later.may_follow(earlier), may, "{later} after {earlier}");
         }

@@ -7,15 +7,16 @@
 //! - [`layout`] draws the pages of a site, and [`web`] serves it. Each page has a fate: most are good, some are missing,
 //!   redirect, never answer, fail at first or fail always. It logs who asked for what and when, and keeps the crawl in
 //!   step with the plan, so that it lasts for every fault.
-//! - [`store`] and [`broker`] are the servers, at fixed addresses; a [`proxy`] stands before each.
+//! - [`store`] and [`broker`] are the servers, at fixed addresses; a [`proxy`] stands before each. A [`database`] is one
+//!   of the sinks.
 //! - [`fleet`] runs the processes: a worker that ends is replaced, as compose would, and a producer that fails is run
 //!   again with the same crawl, as cron would.
 //! - [`operator`] is who pauses crawls, blocks hosts, sends dead letters again, and has crawls run [`beside`]: one that is
-//!   cancelled, one whose sink takes nothing for a while.
+//!   cancelled, one whose sink takes nothing for a while, one whose disk is full.
 //! - [`mod@clock`] is that of a machine that is not set right; [`replies`] are lost.
 //! - [`scene`] is a scenario on all of that, [`inject`] carries a fault out, [`run`] takes a scenario through many.
-//! - [`ledger`] judges, by the site's log, the files of items, what came out of `failed_urls` and `events` ([`letters`]),
-//!   and what `trawl status` says at the end.
+//! - [`ledger`] judges, by the site's log, what is [`stored`] in each sink, what came out of `failed_urls` and `events`
+//!   ([`letters`]), and what `trawl status` says at the end.
 //!
 //! What the ledger demands:
 //!
@@ -24,7 +25,7 @@
 //!    RabbitMQ when that lost its disk. Where a redirect led counts as fetched with it.
 //! 2. Every copy of an item has one id, and no two URLs share one.
 //! 3. Each fetch beyond those that a page needs repeats one that a fault hit between its request and its settlement;
-//!    after Redis was emptied, any fetch before that.
+//!    after Redis was emptied, any fetch before that. What waits for PostgreSQL stays in hand, and is not repeated.
 //! 4. The crawl ends, once, and no page is asked for after its end.
 //! 5. Its books count every page, each by its right end, and the event of the end says the same. They may lack only what
 //!    Redis was made to forget and nobody asked for again. A limit is reached exactly, and what it leaves out is counted.
@@ -36,8 +37,8 @@
 //! not meet an earlier one the plan gives the fleet twice its `recovery.patience` to mend that; and where the other
 //! server is to lose data, what was on its way at the first loss must have arrived.
 //!
-//! The embedded engine has its own short course in [`embedded`]: kills, judged by the same ledger. What needs a full
-//! or a read-only [`disk`] is in trawl's tests.
+//! The embedded engine has its own short course in [`embedded`]: kills, judged by the same ledger. More of what
+//! comes of a full or a read-only [`disk`] is in trawl's tests.
 
 pub mod beside;
 pub mod broker;
@@ -65,5 +66,6 @@ pub mod scenario;
 pub mod scene;
 pub mod signal;
 pub mod store;
+pub mod stored;
 pub mod story;
 pub mod web;

@@ -95,6 +95,13 @@ impl Operator {
         Ok(())
     }
 
+    /// Runs a crawl beside whose sink is on a disk that is full for so long.
+    pub async fn fill(&mut self, programs: &Programs, time: Duration) -> io::Result<()> {
+        let beside = Beside::full(programs, self.start, self.beside.len(), time).await?;
+        self.beside.push(beside);
+        Ok(())
+    }
+
     /// Whether this is a page of a crawl that ran beside.
     pub fn is_beside(&self, url: &str) -> bool {
         self.beside.iter().any(|crawl| crawl.has(url))

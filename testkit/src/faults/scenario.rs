@@ -40,9 +40,14 @@ impl Scenario {
         Self::ALL[(seed.wrapping_sub(1) % Self::ALL.len() as u64) as usize]
     }
 
-    /// Whether a fault of this kind may come. What people order, they order of one crawl and its host.
+    /// Whether a fault of this kind may come. What people order, they order of one crawl and its host; and only one stores
+    /// in PostgreSQL.
     pub fn takes(self, kind: Kind) -> bool {
-        self == Self::Sitemap || kind.subject() != Subject::Crawl
+        match kind.subject() {
+            Subject::Crawl => self == Self::Sitemap,
+            Subject::Database => self == Self::Links,
+            _ => true,
+        }
     }
 
     /// What is crawled, on sites of so many pages together.
@@ -51,7 +56,10 @@ impl Scenario {
         let (half, rare) = (pages / 2, pages / 8);
         match self {
             Self::Sitemap => vec![Crawl::of_sitemaps(CRAWL, Layout::listed(pages, seed))],
-            Self::Links => vec![Crawl::of_links(CRAWL, "links", Layout::linked(pages, seed, LEVEL))],
+            Self::Links => vec![Crawl {
+                sinks: &Sink::ALL,
+                ..Crawl::of_links(CRAWL, "links", Layout::linked(pages, seed, LEVEL))
+            }],
             Self::Limits => vec![
                 Crawl::of_links(CRAWL, "pages", Layout::linked(half, seed, LEVEL))
                     .limited(Limit::Pages(half * 3 / 5)),
@@ -119,14 +127,27 @@ pub enum Sink {
     Stream,
     /// A web archive.
     Archive,
+    /// Files of CSV, one of each worker.
+    Csv,
+    /// A folder of Parquet files.
+    Parquet,
+    /// The table of its spider in PostgreSQL.
+    Table,
 }
 
 impl Sink {
+    /// Every sink.
+    pub const ALL: [Self; 6] =
+        [Self::Files, Self::Stream, Self::Archive, Self::Csv, Self::Parquet, Self::Table];
+
     fn section(self) -> &'static str {
         match self {
             Self::Files => "[[sinks]]\nkind = \"jsonl\"\npath = \"items/{worker}.jsonl\"\n",
             Self::Stream => "[[sinks]]\nkind = \"stream\"\n",
             Self::Archive => "[[sinks]]\nkind = \"warc\"\npath = \"archive\"\n",
+            Self::Csv => "[[sinks]]\nkind = \"csv\"\npath = \"csv/{worker}.csv\"\n",
+            Self::Parquet => "[[sinks]]\nkind = \"parquet\"\npath = \"parquet\"\n",
+            Self::Table => "[[sinks]]\nkind = \"postgres\"\nurl = { env = \"POSTGRES_URL\" }\n",
         }
     }
 }

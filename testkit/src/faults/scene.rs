@@ -1,7 +1,6 @@
 //! A scenario on its private servers: set up, watched while it lasts, and judged when all its crawls have ended.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::clock::Clock;
 use super::end::End;
-use super::fleet::{self, CRAWL, Fleet, Programs};
+use super::fleet::{CRAWL, Fleet, Programs};
 use super::inject::{CONCURRENCY, PREFETCH, Stage};
 use super::kind::Kind;
 use super::ledger::{Facts, Injected, ItemLine, Verdict};
@@ -18,6 +17,7 @@ use super::letters::Letters;
 use super::private::{Grounds, LOOK};
 use super::run::{Options, Outcome};
 use super::scenario::{BEFORE, Crawl, RARE, Sink, sections};
+use super::stored::{self, Stored};
 use super::story::Story;
 use super::web::{Progress, Web};
 
@@ -70,10 +70,11 @@ impl Scene {
         let Options { scenario, seed, faults, pages, folder, .. } = options;
         story.tell(format!("{scenario}, seed {seed}: {faults} faults over {pages} pages"));
         let grounds = Arc::new(Grounds::prepare(&folder.join("servers")).await?);
-        let stage = Stage::set_up(&grounds, options.patience, start).await?;
+        let crawls = scenario.crawls(*pages, *seed);
+        let has_database = crawls.iter().any(|crawl| crawl.sinks.contains(&Sink::Table));
+        let stage = Stage::set_up(&grounds, options.patience, start, has_database).await?;
         std::fs::write(folder.join("trawl.toml"), sections(&[Sink::Files]))?;
         let needs_clock = options.kinds.contains(&Kind::WorkerClock);
-        let crawls = scenario.crawls(*pages, *seed);
         let lacks_file = crawls.iter().any(|crawl| crawl.spider == Some(RARE));
         let first = lacks_file.then(|| ("TRAWL__SPIDERS_DIR".to_owned(), SPIDERS[1].to_owned()));
         let programs = Programs {
@@ -257,18 +258,26 @@ impl Scene {
     /// for good.
     async fn judge(&self, faults: Vec<Injected>) -> io::Result<Verdict> {
         let deadline = Instant::now() + DELIVERY;
-        let (files, archived) = (items(&self.options.folder)?, archived(&self.options.folder)?);
+        let sinks = self.crawls.iter().flat_map(|crawl| {
+            crawl.crawl.sinks.iter().map(|sink| (*sink, crawl.crawl.spider.unwrap_or_default()))
+        });
+        let sinks: Vec<_> = sinks.collect();
+        let database = self.stage.database.as_ref();
+        let folder = &self.options.folder;
+        let kept = Stored::read(folder, database, &sinks).await?;
         loop {
-            let mut items = files.clone();
-            items.extend(self.streamed().await);
+            let mut items = kept.items.clone();
+            if sinks.iter().any(|(sink, _)| *sink == Sink::Stream) {
+                items.extend(stored::stream(self.fleet.programs()).await.unwrap_or_default());
+            }
             let mut verdict = Verdict::default();
             for crawl in &self.crawls {
-                verdict.add(self.facts(crawl, &items, &archived, &faults).await.judge());
+                verdict.add(self.facts(crawl, &items, &kept.archived, &faults).await.judge());
             }
             let is_ours = |url: &str| {
                 self.stage.operator.is_beside(url) || self.crawls.iter().any(|crawl| crawl.web.has(url))
             };
-            let strange = items.iter().map(|item| &item.url).chain(&archived).find(|url| !is_ours(url));
+            let strange = items.iter().map(|item| &item.url).chain(&kept.archived).find(|url| !is_ours(url));
             verdict.problems.extend(strange.map(|url| format!("{url}: an item of no site")));
             if verdict.problems.is_empty() || Instant::now() > deadline {
                 return Ok(verdict);
@@ -309,15 +318,6 @@ impl Scene {
         }
     }
 
-    /// What is in the stream, if a crawl stores anything there.
-    async fn streamed(&self) -> Vec<ItemLine> {
-        if self.crawls.iter().any(|crawl| crawl.crawl.sinks.contains(&Sink::Stream)) {
-            self.fleet.programs().stream().await.unwrap_or_default()
-        } else {
-            Vec::new()
-        }
-    }
-
     /// Without progress for so long, a crawl will not go on.
     fn stalled(&self) -> Duration {
         self.options.patience * 10 + Duration::from_secs(60)
@@ -327,42 +327,4 @@ impl Scene {
     fn grace(&self) -> Duration {
         self.options.patience * 2 + Duration::from_secs(1)
     }
-}
-
-/// What stands in the files of items.
-fn items(folder: &Path) -> io::Result<Vec<ItemLine>> {
-    let files = files(&folder.join("items"), "jsonl")?;
-    files.iter().map(|file| fleet::items(file)).try_fold(Vec::new(), |mut all, items| {
-        all.extend(items?);
-        Ok(all)
-    })
-}
-
-/// The pages that the indexes of the web archive name. What a kill cut short is none.
-fn archived(folder: &Path) -> io::Result<Vec<String>> {
-    let mut urls = Vec::new();
-    for index in files(&folder.join("archive"), "cdxj")? {
-        let text = std::fs::read_to_string(index)?;
-        let url = |line: &str| {
-            let entry: serde_json::Value = serde_json::from_str(line.splitn(3, ' ').nth(2)?).ok()?;
-            entry["url"].as_str().map(str::to_owned)
-        };
-        urls.extend(text.lines().filter_map(url));
-    }
-    Ok(urls)
-}
-
-/// The files in a folder, if that is there, with this ending.
-fn files(folder: &Path, ending: &str) -> io::Result<Vec<std::path::PathBuf>> {
-    if !folder.exists() {
-        return Ok(Vec::new());
-    }
-    let mut files = Vec::new();
-    for file in std::fs::read_dir(folder)? {
-        let path = file?.path();
-        if path.extension().is_some_and(|found| found == ending) {
-            files.push(path);
-        }
-    }
-    Ok(files)
 }

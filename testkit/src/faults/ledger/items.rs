@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Account, Facts, ItemLine, Page, Verdict};
 use crate::faults::kind::Kind;
@@ -21,6 +21,14 @@ impl ItemLine {
             fields: item["fields"].clone(),
             sink,
         }
+    }
+
+    /// An item as it stands in a table, its fields beside what every item has.
+    pub fn of_row(row: Map<String, Value>, sink: Sink) -> Self {
+        let fields = Value::Object(row.clone());
+        let mut item = Value::Object(row);
+        item["fields"] = fields;
+        Self::of(&item, sink)
     }
 }
 

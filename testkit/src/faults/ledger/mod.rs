@@ -231,7 +231,8 @@ impl Facts {
     fn most_again(&self, fault: &Injected) -> usize {
         match fault.kind.subject() {
             _ if fault.kind.forgets() => usize::MAX,
-            Subject::Producer => 0,
+            // What waits for PostgreSQL stays in hand.
+            Subject::Producer | Subject::Database => 0,
             // Pages that fail are many, and each has its tries again.
             Subject::Crawl => usize::MAX,
             Subject::Worker => self.in_hand,
@@ -280,7 +281,7 @@ impl Facts {
                 Subject::Crawl => ask.asked <= fault.to && self.begins_anew(ask, fault),
                 // What a worker had begun before it was stopped, it asks for when it wakes.
                 Subject::Worker => mine && ask.asked <= fault.to + SETTLING && fault.from <= settled,
-                Subject::Store | Subject::Broker => {
+                Subject::Store | Subject::Broker | Subject::Database => {
                     // What is asked for while the worker still waits to try again is settled after that.
                     ask.asked <= fault.to + pause + SETTLING
                         && fault.from <= settled + fault.kind.reaches_back()
@@ -289,7 +290,10 @@ impl Facts {
             if !hit {
                 continue;
             }
-            hits.push(index);
+            // What waits for PostgreSQL stays in hand: it is no reason to ask again, but another fault may meet it meanwhile.
+            if fault.kind.subject() != Subject::Database {
+                hits.push(index);
+            }
             if fault.from <= settled {
                 // What a fault hinders is settled after it.
                 settled = settled.max(fault.to + pause + SETTLING);

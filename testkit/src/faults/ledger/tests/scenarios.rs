@@ -15,9 +15,9 @@ fn linked() -> Facts {
     let mut facts = Facts {
         pages: pages.collect(),
         field: Some("number"),
-        sinks: vec![Sink::Files, Sink::Stream, Sink::Archive],
+        sinks: Sink::ALL.to_vec(),
         asks: (100..).zip(asks).map(|(at, page)| ask(page, 1, at)).collect(),
-        items: [Sink::Files, Sink::Stream].into_iter().flat_map(items_in).collect(),
+        items: Sink::ALL.into_iter().filter(|sink| *sink != Sink::Archive).flat_map(items_in).collect(),
         archived: vec![url(0), url(3)],
         letters: Some(vec![letter(4, "retries")]),
         ..fair()
@@ -82,16 +82,40 @@ fn an_item_shows_its_page_in_the_fields_of_its_spider() {
 
 #[test]
 fn what_one_sink_has_all_have() {
-    let told = wrong(|facts| drop(facts.items.remove(2)));
-    assert!(told.contains("http://site/0: stored in {Files, Archive}, and not in Stream"), "{told}");
+    for sink in Sink::ALL.into_iter().filter(|sink| *sink != Sink::Archive) {
+        let lacks = |item: &ItemLine| item.sink == sink && item.url == url(0);
+        let told = wrong(|facts| facts.items.retain(|item| !lacks(item)));
+        assert!(told.contains("http://site/0: stored in"), "{told}");
+        assert!(told.ends_with(&format!("and not in {sink:?}")), "{told}");
+    }
     let told = wrong(|facts| drop(facts.archived.pop()));
-    assert!(told.contains("http://site/3: stored in {Files, Stream}, and not in Archive"), "{told}");
+    assert!(told.ends_with("and not in Archive") && told.contains("http://site/3: stored in"), "{told}");
     assert!(wrong(|facts| facts.archived.push(url(9))).contains("archived, and not on the site"));
     let told = wrong(|facts| {
         facts.items.remove(2);
         facts.faults.push(fault(Kind::BrokerGone, None, 150, 151));
     });
     assert_eq!(told, "", "the stream went with the broker's disk");
+}
+
+#[test]
+fn what_waits_for_postgresql_is_not_asked_for_again_unless_another_fault_meets_it() {
+    let again = |faults: &[Injected]| {
+        wrong(|facts| {
+            facts.asks[0].asked = seconds(50);
+            facts.asks[0].answered = Some(seconds(50));
+            facts.asks.push(ask(0, 1, 90));
+            facts.asks.sort_by_key(|ask| ask.asked);
+            facts.asks.retain(|ask| ask.page != 1);
+            facts.pages[1].fate = Fate::Redirect(3);
+            facts.faults.extend(faults);
+        })
+    };
+    let (stop, kill) = (fault(Kind::DatabaseStop, None, 50, 55), fault(Kind::WorkerKill, Some(1), 58, 58));
+    let is_excused = |faults: &[Injected]| !again(faults).contains("http://site/0 (Good): fetched again");
+    assert!(!is_excused(&[stop]));
+    assert!(!is_excused(&[kill]));
+    assert!(is_excused(&[stop, kill]));
 }
 
 #[test]
