@@ -1,7 +1,5 @@
 //! A host that wants to be left alone is left alone from the moment that a worker reads its answer.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::sync::Arc;
 use std::time::Duration;
 
