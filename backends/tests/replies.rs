@@ -110,7 +110,7 @@ impl Fleet {
                 Heard::Take { .. } => self.handle(message).await,
                 Heard::Wait { .. } | Heard::SendAgain => self.queue.push_back(message),
                 Heard::Drop => {}
-                Heard::Full | Heard::Unknown => panic!("{heard:?}"),
+                Heard::NoRoom | Heard::Full | Heard::Unknown => panic!("{heard:?}"),
             }
         }
         if self.queue.is_empty() {
@@ -186,7 +186,7 @@ impl Fleet {
         };
         let links: Vec<NewUrl> = LINKED.into_iter().map(link).collect();
         let linking = [Linking { page: page_that_links.clone(), links: links.clone() }];
-        let taken = again(|| self.redis.admit_links(&self.worker, &linking)).await.remove(0).unwrap();
+        let taken = again(|| self.redis.admit_links(&self.worker, &linking)).await.remove(0).taken().unwrap();
         let mut left_out = LeftOut::default();
         let beyond = taken.iter().filter(|taken| **taken == Taken::LeftOut);
         left_out.add(Limit::MaxPerHost, beyond.count() as u64);

@@ -33,7 +33,7 @@ impl From<ports::Error> for Fail {
     /// A server that is away or refuses is a matter of settings; all else is the run's failure.
     fn from(error: ports::Error) -> Self {
         match error.kind {
-            ErrorKind::Unavailable | ErrorKind::Refused => Self::usage(error),
+            ErrorKind::Unavailable | ErrorKind::Full | ErrorKind::Refused => Self::usage(error),
             ErrorKind::Busy | ErrorKind::Stale | ErrorKind::Corrupt => Self::run(error),
         }
     }

@@ -5,19 +5,26 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::backoff::Backoff;
-use crate::ports::{Error, Result};
+use crate::ports::{Error, ErrorKind, Result};
 
 /// What fails now, by what is tried.
 #[derive(Default)]
-pub struct Health(Mutex<BTreeMap<String, Trouble>>);
+pub struct Health {
+    troubles: Mutex<BTreeMap<String, Trouble>>,
+    /// When it is cancelled, what fails is not tried again.
+    stop: CancellationToken,
+}
 
 struct Trouble {
     since: Instant,
     error: String,
     is_over: bool,
+    /// When it counts as over, if nobody says so before.
+    lapses: Option<Instant>,
     /// Whether its beginning was said, so that its end is.
     is_told: bool,
     /// When a beginning was last said.
@@ -26,7 +33,16 @@ struct Trouble {
 
 impl Trouble {
     fn over(now: Instant) -> Self {
-        Self { since: now, error: String::new(), is_over: true, is_told: false, told: None }
+        Self { since: now, error: String::new(), is_over: true, lapses: None, is_told: false, told: None }
+    }
+}
+
+impl Trouble {
+    fn end(&mut self, what: &str) {
+        if !self.is_over && self.is_told {
+            info!(what, after = ?self.since.elapsed(), "works again");
+        }
+        self.is_over = true;
     }
 }
 
@@ -34,7 +50,12 @@ impl Trouble {
 const QUIET: Duration = Duration::from_secs(30);
 
 impl Health {
-    /// Repeats `call`, which is idempotent, as long as another try may succeed.
+    /// Of a process that gives up what fails as soon as `stop` is cancelled.
+    pub fn until(stop: CancellationToken) -> Self {
+        Self { stop, ..Self::default() }
+    }
+
+    /// Repeats `call`, which is idempotent, as long as another try may succeed and the process is not to stop.
     pub async fn patiently<T, F: Future<Output = Result<T>>>(
         &self,
         what: &str,
@@ -42,14 +63,17 @@ impl Health {
     ) -> Result<T> {
         let mut backoff = Backoff::default();
         loop {
-            match call().await {
-                Err(error) if error.is_temporary() => self.fails(what, &error),
+            let error = match call().await {
+                Err(error) if error.is_temporary() => error,
                 result => {
                     self.works(what);
                     return result;
                 }
+            };
+            self.fails(what, &error);
+            if self.stop.run_until_cancelled(backoff.pause()).await.is_none() {
+                return Err(error);
             }
-            backoff.pause().await;
         }
     }
 
@@ -68,12 +92,41 @@ impl Health {
         }
     }
 
+    /// Repeats `call`, which is idempotent, until it succeeds, or the store is full.
+    pub async fn unless_full<T, F: Future<Output = Result<T>>>(
+        &self,
+        what: &str,
+        call: impl Fn() -> F,
+    ) -> Result<T> {
+        let mut backoff = Backoff::default();
+        loop {
+            match call().await {
+                Err(error) if error.kind != ErrorKind::Full => self.fails(what, &error),
+                result => {
+                    self.works(what);
+                    return result;
+                }
+            }
+            backoff.pause().await;
+        }
+    }
+
     /// Notes that `what` failed.
     pub fn fails(&self, what: &str, error: &Error) {
+        self.note(what, error, None);
+    }
+
+    /// Notes that `what` failed just now, which counts as over after so long without another word of it.
+    pub fn fails_lately(&self, what: &str, error: &Error, lapses_after: Duration) {
+        self.note(what, error, Some(Instant::now() + lapses_after));
+    }
+
+    fn note(&self, what: &str, error: &Error, lapses: Option<Instant>) {
         let now = Instant::now();
         let mut troubles = self.troubles();
         let trouble = troubles.entry(what.to_owned()).or_insert_with(|| Trouble::over(now));
         trouble.error = error.to_string();
+        trouble.lapses = lapses;
         if !trouble.is_over {
             return;
         }
@@ -89,23 +142,26 @@ impl Health {
     /// Notes that `what` succeeded.
     pub fn works(&self, what: &str) {
         let mut troubles = self.troubles();
-        let Some(trouble) = troubles.get_mut(what).filter(|trouble| !trouble.is_over) else { return };
-        trouble.is_over = true;
-        if trouble.is_told {
-            info!(what, after = ?trouble.since.elapsed(), "works again");
+        if let Some(trouble) = troubles.get_mut(what) {
+            trouble.end(what);
         }
     }
 
     /// What has been failing for longest, and why; `None` if all is well.
     pub fn trouble(&self) -> Option<String> {
-        let troubles = self.troubles();
+        let mut troubles = self.troubles();
+        for (what, trouble) in &mut *troubles {
+            if trouble.lapses.is_some_and(|lapses| lapses <= Instant::now()) {
+                trouble.end(what);
+            }
+        }
         let now = troubles.iter().filter(|(_, trouble)| !trouble.is_over);
         let (what, trouble) = now.min_by_key(|(_, trouble)| trouble.since)?;
         Some(format!("{what}: {}", trouble.error))
     }
 
     fn troubles(&self) -> MutexGuard<'_, BTreeMap<String, Trouble>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -114,7 +170,6 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
-    use crate::ports::ErrorKind;
 
     #[tokio::test(start_paused = true)]
     async fn a_call_is_repeated_until_it_succeeds_and_its_trouble_is_forgotten_then() {
@@ -132,6 +187,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn what_fails_is_given_up_at_once_when_the_process_is_to_stop() {
+        let stop = CancellationToken::new();
+        let health = Health::until(stop.clone());
+        let full = || async { Result::<()>::Err(Error::new(ErrorKind::Full, "redis is full")) };
+        let begun = Instant::now();
+        let (given_up, ()) = tokio::join!(health.patiently("admitting", full), async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            stop.cancel();
+        });
+        assert_eq!(given_up.unwrap_err().kind, ErrorKind::Full);
+        assert_eq!(begun.elapsed(), Duration::from_secs(60));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn what_comes_and_goes_is_said_once_in_a_while() {
         let health = Health::default();
         let full = Error::new(ErrorKind::Unavailable, "the disk is full");
@@ -145,6 +214,16 @@ mod tests {
             tokio::time::advance(Duration::from_millis(500)).await;
         }
         assert_eq!(said, 2, "in a minute");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_failed_lately_counts_as_over_after_a_while() {
+        let health = Health::default();
+        health.fails_lately("hearing", &Error::full(), Duration::from_secs(20));
+        tokio::time::advance(Duration::from_secs(19)).await;
+        assert!(health.trouble().is_some());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(health.trouble(), None);
     }
 
     #[tokio::test(start_paused = true)]

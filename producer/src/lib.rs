@@ -122,8 +122,8 @@ pub enum RunError {
 /// Reads every source into `crawl`. A source that cannot be read is a problem in the report, and the others
 /// go on; a server that fails ends the run, and what was admitted by then is not lost.
 ///
-/// When `stop` is cancelled the run ends early and leaves discovery open, so that a later run continues it. It ends within
-/// `worker.shutdown_timeout` then, even while a server is away or a disk is full.
+/// When `stop` is cancelled the run ends early and leaves discovery open, so that a later run continues it. What fails then, because a
+/// server is away or full, is not tried again; a run that hangs ends within `worker.shutdown_timeout`.
 pub async fn run(
     ports: &Ports,
     settings: Arc<Settings>,
@@ -138,10 +138,17 @@ pub async fn run(
         tokio::time::sleep(grace).await;
     };
     tokio::select! {
-        result = read_all(ports, settings, job, crawl, Arc::clone(&progress), stop) => result,
-        // What was admitted by now is not lost, and the lease lapses.
-        () = too_late => Ok(Report { counters: progress.snapshot(), stopped: true, ..Report::default() }),
+        result = read_all(ports, settings, job, crawl, Arc::clone(&progress), stop) => match result {
+            Err(RunError::Port(error)) if error.is_temporary() && stop.is_cancelled() => Ok(stopped(&progress)),
+            result => result,
+        },
+        () = too_late => Ok(stopped(&progress)),
     }
+}
+
+/// A run that is broken off. What was admitted by now is not lost, and the lease lapses if it was not given back.
+fn stopped(progress: &Progress) -> Report {
+    Report { counters: progress.snapshot(), stopped: true, ..Report::default() }
 }
 
 async fn read_all(
@@ -154,7 +161,7 @@ async fn read_all(
 ) -> Result<Report, RunError> {
     let (ttl, terms) = (settings.recovery.patience, Terms::of(&job.spider));
     let politeness = settings.politeness.of(&job.spider.politeness);
-    let health = Arc::new(Health::default());
+    let health = Arc::new(Health::until(stop.clone()));
     let is_new = job.is_new;
     let (findings, discovered) =
         discover(Arc::clone(&settings), job, Some((ports, &health)), &progress, stop)?;
@@ -169,7 +176,16 @@ async fn read_all(
         Arc::clone(&health),
         Arc::clone(&progress),
     );
-    admission::run(ports, &health, &lease, findings, backlog.await?, &progress, stop).await?;
+    let admitted = match backlog.await {
+        Ok(backlog) => admission::run(ports, &health, &lease, findings, backlog, &progress, stop).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = admitted {
+        if error.is_temporary() && stop.is_cancelled() {
+            lease.abandon().await?;
+        }
+        return Err(error.into());
+    }
     let report = report(discovered, &progress, &politeness, stop).await;
     if report.stopped {
         lease.abandon().await?;

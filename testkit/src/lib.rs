@@ -7,6 +7,7 @@ pub mod cluster;
 pub mod conformance;
 pub mod faults;
 pub mod living;
+pub mod own_redis;
 pub mod politeness;
 pub mod servers;
 pub mod shard;

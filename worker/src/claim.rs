@@ -16,7 +16,7 @@ use trawl_common::lane::Lane;
 use trawl_common::line::Line;
 use trawl_common::message::{Malformed, Message};
 use trawl_common::outcome::{Outcome, Skip};
-use trawl_common::ports::{Consumer, Content, Delivery, Heard, Receipt, Unproven};
+use trawl_common::ports::{Consumer, Content, Delivery, Error, Heard, Receipt, Unproven};
 use trawl_common::settings::Acks;
 use trawl_common::time::UnixMs;
 
@@ -32,10 +32,15 @@ const TAKING: &str = "taking messages";
 /// How soon a worker that has enough in hand looks whether it has.
 const CROWDED: Duration = Duration::from_millis(20);
 
-/// How long URLs wait whose spider's file cannot be used, or is not here, at least and at most: another worker may have it.
+/// How long URLs wait that cannot be taken now, as their spider's file cannot be used or is not here, or there is no room, at least and at most: another worker may have it.
 /// They come back at no regular interval, for a queue serves its consumers in turn, and a regular one can meet the same
 /// worker every time.
 const UNREADY: [f64; 2] = [5.0, 15.0];
+
+/// What fails while the store is full.
+const TAKING_IN: &str = "taking in URLs of messages";
+/// That it did is over when a message that was put aside could have said so again.
+const FULL_FOR: Duration = Duration::from_secs(20);
 
 /// Takes messages and claims their URLs.
 pub(crate) struct Claiming {
@@ -181,9 +186,7 @@ impl Claiming {
                     // The record decides; what a copy of its message says of it may be old.
                     let message = Message { deadline, ..message };
                     let Some(spider) = self.spider_for(&message).await else {
-                        let [least, most] = UNREADY;
-                        let until = now.plus(Duration::from_secs_f64(rand::random_range(least..most)));
-                        self.let_be(message, Outcome::Deferred { until }).await;
+                        self.let_be(message, Outcome::Deferred { until: after_a_while(now) }).await;
                         continue;
                     };
                     let is_expired = message.is_expired(now);
@@ -195,6 +198,10 @@ impl Claiming {
                 }
                 Heard::SendAgain => self.let_be(message, Outcome::SentAgain).await,
                 Heard::Wait { until } => self.let_be(message, Outcome::Waits { until }).await,
+                Heard::NoRoom => {
+                    self.shared.health.fails_lately(TAKING_IN, &Error::full(), FULL_FOR);
+                    self.let_be(message, Outcome::Waits { until: after_a_while(now) }).await;
+                }
                 Heard::Full => self.let_be(message, Outcome::Skipped(Skip::Limit)).await,
                 // Let go at once: its own message may come at any time, and is not to join it.
                 Heard::Drop => {
@@ -307,4 +314,10 @@ impl Claiming {
         // Closed only when the settler is gone, which ends after this.
         let _ = self.settle.send(settlement).await;
     }
+}
+
+/// When to look again at what cannot be taken now.
+fn after_a_while(now: UnixMs) -> UnixMs {
+    let [least, most] = UNREADY;
+    now.plus(Duration::from_secs_f64(rand::random_range(least..most)))
 }

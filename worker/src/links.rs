@@ -4,7 +4,7 @@ use moka::sync::Cache;
 use trawl_common::limit::{LeftOut, Limit};
 use trawl_common::message::Message;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Claim, Linking, NewUrl, Ports, Taken};
+use trawl_common::ports::{Claim, Linked, Linking, NewUrl, Ports, Taken};
 use trawl_common::route::{self, Hints};
 use trawl_common::spider::Verdict;
 use trawl_common::time::UnixMs;
@@ -68,6 +68,16 @@ pub(crate) fn to_follow(
     (followed, left_out)
 }
 
+/// What became of a page's links.
+pub(crate) enum Followed {
+    /// The frontier took them in.
+    Admitted(Admitted),
+    /// This worker no longer holds the page: it is not to be finished.
+    NotHeld,
+    /// There is no room for them yet: the page is to be held until there is.
+    NoRoom,
+}
+
 /// What the frontier has of a page's links.
 pub(crate) struct Admitted {
     /// Those that it has, in order.
@@ -80,18 +90,24 @@ pub(crate) struct Admitted {
 /// 2. Publishes what is new of it.
 /// 3. Confirms that.
 ///
-/// Returns for each page, in order, what the frontier has of its links; `None` for one that this worker no longer holds: its
-/// links were not admitted, so it is not to be finished.
-pub(crate) async fn admit(shared: &Shared, pages: Vec<Linking>) -> Vec<Option<Admitted>> {
+/// Returns for each page, in order, what became of its links.
+pub(crate) async fn admit(shared: &Shared, pages: Vec<Linking>) -> Vec<Followed> {
     let Shared { ports: Ports { frontier, queue, .. }, health, .. } = shared;
     let admitting = || frontier.admit_links(&shared.id, &pages);
     let admitted = health.until_done("admitting links", admitting).await;
     let mut messages = Vec::new();
     let mut all = Vec::with_capacity(pages.len());
     for (Linking { page: Claim { crawl, .. }, links }, admitted) in pages.into_iter().zip(admitted) {
-        let Some(admitted) = admitted else {
-            all.push(None);
-            continue;
+        let admitted = match admitted {
+            Linked::Taken(admitted) => admitted,
+            Linked::NotHeld => {
+                all.push((crawl, Followed::NotHeld));
+                continue;
+            }
+            Linked::NoRoom => {
+                all.push((crawl, Followed::NoRoom));
+                continue;
+            }
         };
         let mut taken = Vec::with_capacity(links.len());
         let mut left_out = LeftOut::default();
@@ -106,7 +122,7 @@ pub(crate) async fn admit(shared: &Shared, pages: Vec<Linking>) -> Vec<Option<Ad
             }
             taken.push(link);
         }
-        all.push(Some((crawl, Admitted { links: taken, left_out })));
+        all.push((crawl, Followed::Admitted(Admitted { links: taken, left_out })));
     }
     if !messages.is_empty() {
         health.until_done("publishing links", || queue.publish(&messages)).await;
@@ -115,9 +131,11 @@ pub(crate) async fn admit(shared: &Shared, pages: Vec<Linking>) -> Vec<Option<Ad
         }
     }
     // Not before they are confirmed: what is known is not admitted again.
-    let known = |(crawl, admitted): (CrawlRef, Admitted)| {
-        admitted.links.iter().for_each(|link| shared.known.add(&crawl, &link.url));
-        admitted
+    let known = |(crawl, followed)| {
+        if let Followed::Admitted(Admitted { links, .. }) = &followed {
+            links.iter().for_each(|link| shared.known.add(&crawl, &link.url));
+        }
+        followed
     };
-    all.into_iter().map(|admitted| admitted.map(known)).collect()
+    all.into_iter().map(known).collect()
 }

@@ -7,20 +7,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info};
 use trawl_common::host::HostKey;
 use trawl_common::letter::{Cause, DeadLetter, Note};
 use trawl_common::message::{Malformed, Message};
 use trawl_common::names::CrawlRef;
 use trawl_common::outcome::{Class, Failure, Outcome, Reason, Skip, Terminal};
-use trawl_common::ports::{Claim, Finish, Linking, NewUrl, Parked, Parking, Probe, Receipt};
+use trawl_common::ports::{Claim, Error, Finish, Linking, NewUrl, Parked, Parking, Probe, Receipt};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
 use crate::Shared;
 use crate::gather::gather;
 use crate::job::claim;
-use crate::links::{self, Admitted};
+use crate::links::{self, Admitted, Followed};
 use crate::remarks::{Remark, Remarks};
 use crate::settlement::{Settled, Settlement, Yield};
 use crate::standstill::Why;
@@ -28,11 +29,23 @@ use crate::standstill::Why;
 /// How many outcomes are settled in one step at most.
 const BATCH: usize = 256;
 
-/// Settles what comes, in batches, until every sender is gone.
+/// Settles what comes, in batches, until every sender is gone. What there is no room for in a full store is held back, and keeps
+/// no other from its end.
 pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Settlement>) {
     let mut batch = Vec::with_capacity(BATCH);
-    while gather(&mut settlements, &mut batch, BATCH).await > 0 {
-        let mut plan = Plan::default();
+    let mut held_back = HeldBack::default();
+    loop {
+        let count = tokio::select! {
+            count = gather(&mut settlements, &mut batch, BATCH), if !held_back.is_crowded() => Some(count),
+            () = held_back.due() => None,
+        };
+        if count == Some(0) {
+            if held_back.endings.is_empty() {
+                break;
+            }
+            held_back.due().await;
+        }
+        let mut plan = Plan { endings: held_back.take_due(), ..Plan::default() };
         for settlement in batch.drain(..) {
             match settlement {
                 Settlement::Url(settled) => plan.add(&shared, *settled),
@@ -41,7 +54,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Set
                 Settlement::Malformed(malformed, receipts) => plan.refuse(&shared, malformed, receipts),
             }
         }
-        plan.carry_out(&shared).await;
+        held_back.add(&shared, plan.carry_out(&shared).await);
     }
 }
 
@@ -57,6 +70,53 @@ pub(crate) async fn release_all(shared: &Shared) {
         plan.add(shared, Settled::untouched(message, Outcome::Released));
     }
     plan.carry_out(shared).await;
+}
+
+/// URLs that have ended, but for what a full store has no room for: what their pages link to, and what is to be remembered of them.
+struct HeldBack {
+    endings: Vec<Ending>,
+    again: Instant,
+}
+
+impl Default for HeldBack {
+    fn default() -> Self {
+        Self { endings: Vec::new(), again: Instant::now() }
+    }
+}
+
+impl HeldBack {
+    /// What fails while there are any.
+    const WHAT: &str = "taking in what pages link to";
+    /// How soon they are tried again.
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    /// Whether there are so many that no more are taken.
+    fn is_crowded(&self) -> bool {
+        self.endings.len() >= BATCH
+    }
+
+    /// Waits until they may be tried again; for ever if there are none.
+    async fn due(&self) {
+        match self.endings.is_empty() {
+            true => std::future::pending().await,
+            false => sleep_until(self.again).await,
+        }
+    }
+
+    fn take_due(&mut self) -> Vec<Ending> {
+        if self.again <= Instant::now() { std::mem::take(&mut self.endings) } else { Vec::new() }
+    }
+
+    fn add(&mut self, shared: &Shared, endings: Vec<Ending>) {
+        if !endings.is_empty() {
+            self.again = Instant::now() + Self::PAUSE;
+            self.endings.extend(endings);
+        }
+        match self.endings.is_empty() {
+            true => shared.health.works(Self::WHAT),
+            false => shared.health.fails(Self::WHAT, &Error::full()),
+        }
+    }
 }
 
 /// A URL that ends here, unless it turns out to be no longer this worker's.
@@ -95,6 +155,7 @@ struct PutAside {
 struct Plan {
     letters: Vec<DeadLetter>,
     endings: Vec<Ending>,
+    held_back: Vec<Ending>,
     parkings: Vec<PutAside>,
     waiting: Vec<(Message, UnixMs)>,
     messages: Vec<Message>,
@@ -217,7 +278,9 @@ impl Plan {
     /// 8. Gives records back.
     /// 9. Notes which probes came back.
     /// 10. Acknowledges.
-    async fn carry_out(mut self, shared: &Shared) {
+    ///
+    /// Returns what it held back, as the store is full.
+    async fn carry_out(mut self, shared: &Shared) -> Vec<Ending> {
         let Shared { ports, health, .. } = shared;
         self.extend_leases(shared).await;
         self.send_letters(shared).await;
@@ -255,6 +318,7 @@ impl Plan {
         if let Err(error) = acked.and(released) {
             debug!(%error, "not acknowledged; the messages come again");
         }
+        self.held_back
     }
 
     /// What has been in hand for long may be another's by now, and nobody takes a dead letter back.
@@ -296,12 +360,13 @@ impl Plan {
         let admitted = links::admit(shared, linking.iter().map(linking_of).collect()).await;
         for (ending, taken) in linking.into_iter().zip(admitted) {
             match taken {
-                Some(Admitted { links, left_out }) => {
+                Followed::Admitted(Admitted { links, left_out }) => {
                     let mut ending = Ending { links, ..ending };
                     left_out.iter().for_each(|(limit, links)| ending.finish.left_out.add(limit, links));
                     self.endings.push(ending);
                 }
-                None => self.messages.push(ending.message),
+                Followed::NotHeld => self.messages.push(ending.message),
+                Followed::NoRoom => self.held_back.push(ending),
             }
         }
     }
@@ -330,12 +395,14 @@ impl Plan {
 
     async fn remember(&mut self, shared: &Shared) {
         let mut remarks = Remarks::default();
-        for ending in &mut self.endings {
-            if let Some(remark) = ending.remark.take() {
+        for ending in &self.endings {
+            if let Some(remark) = &ending.remark {
                 remarks.add(&ending.finish.claim, remark, &ending.links);
             }
         }
-        remarks.write(shared).await;
+        if remarks.write(shared).await.is_err() {
+            self.held_back.extend(self.endings.extract_if(.., |ending| ending.remark.is_some()));
+        }
     }
 
     /// What turns out to be no longer this worker's goes round once more.

@@ -9,8 +9,8 @@ use trawl_common::letter::DeadLetter;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, Linking, Mark, NewUrl, Parking, Probe, Result,
-    Start, Sweep, Taken, Terms, WorkerState,
+    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, Linked, Linking, Mark, NewUrl, Parking, Probe,
+    Result, Start, Sweep, Terms, WorkerState,
 };
 use trawl_common::url::CanonicalUrl;
 
@@ -82,7 +82,7 @@ impl Frontier for EmbeddedFrontier {
         self.store.call(move |db, memory| transitions::admit(db, memory, &lease, &urls)).await
     }
 
-    async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Option<Vec<Taken>>>> {
+    async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>> {
         let worker = worker.clone();
         let addressed = |Linking { page, links }: &Linking| {
             let link = |new: &NewUrl| (Address::new(&page.crawl, &new.url), new.message(&page.crawl));

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::outcome::{Skip, Terminal};
-use trawl_common::ports::{Discovery, Finish, Heard, MAX_STARTS, Parking, Start, Taken, Terms};
+use trawl_common::ports::{Discovery, Finish, Heard, Linked, MAX_STARTS, Parking, Start, Taken, Terms};
 use trawl_common::time::UnixMs;
 
 use super::books::{End, Sums};
@@ -82,11 +82,13 @@ pub(super) fn admit_links(
     memory: &mut Memory,
     worker: &WorkerId,
     (page, links): &Addressed<Vec<Addressed<Message>>>,
-) -> Result<Option<Vec<Taken>>> {
+) -> Result<Linked> {
     let going = crawls::find(db, &page.crawl)?.filter(|crawl| !crawl.status.is_over());
-    let (Some(crawl), Some(_)) = (going, held(db, memory, worker, page)?) else { return Ok(None) };
+    let (Some(crawl), Some(_)) = (going, held(db, memory, worker, page)?) else {
+        return Ok(Linked::NotHeld);
+    };
     let most = crawl.terms.max_per_host.map(NonZeroU64::get);
-    take_in(db, memory, &crawl, links, most).map(Some)
+    take_in(db, memory, &crawl, links, most).map(Linked::Taken)
 }
 
 /// URLs become records, available at once, up to `most` of each host.

@@ -14,13 +14,12 @@ use super::{RedisFrontier, failed};
 impl RedisFrontier {
     /// Enters the crawl into the list of all crawls; an id belongs to the spider that had it first.
     pub(super) async fn index(&self, crawl: &CrawlRef) -> Result<()> {
-        let entry = (crawl.id.as_str(), crawl.spider.as_str());
-        self.query(redis::cmd("HSETNX").arg(keys::CRAWLS).arg(entry.0).arg(entry.1)).await
+        self.write(&entering(crawl)).await
     }
 
     /// Enters the crawl into the list, unless another spider has a crawl of that id.
     pub(super) async fn claim_id(&self, crawl: &CrawlRef) -> Result<()> {
-        self.index(crawl).await?;
+        let () = self.query(&entering(crawl)).await?;
         let id = crawl.id.as_str();
         match self.spider_of(crawl).await?.filter(|known| known != crawl.spider.as_str()) {
             None => Ok(()),
@@ -46,10 +45,10 @@ impl RedisFrontier {
 
     pub(super) async fn read_books(&self, crawl: &CrawlRef) -> Result<Option<Books>> {
         let keys = CrawlKeys::new(crawl);
-        let mut pipeline = redis::pipe();
-        pipeline.atomic().cmd("HGETALL").arg(&keys.crawl).cmd("HLEN").arg(&keys.pending);
-        let (fields, pending): (HashMap<String, String>, u64) =
-            pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
+        // Not a transaction: a server that is full refuses even those that only read.
+        let mut call = self.scripts.books.key(&keys.crawl);
+        call.key(&keys.pending);
+        let (fields, pending): (HashMap<String, String>, u64) = self.run(&call).await?;
         let Some(status) = fields.get("status").and_then(|status| status.parse().ok()) else {
             return Ok(None);
         };
@@ -126,4 +125,9 @@ impl RedisFrontier {
         hosts.truncate(most);
         Ok(hosts)
     }
+}
+
+/// Enters a crawl into the list, unless there is one of that id.
+fn entering(crawl: &CrawlRef) -> redis::Cmd {
+    redis::cmd("HSETNX").arg(keys::CRAWLS).arg(crawl.id.as_str()).arg(crawl.spider.as_str()).to_owned()
 }

@@ -14,13 +14,14 @@ use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::outcome::Terminal;
 use trawl_common::ports::{
-    Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, Linking, MAX_INVALID, MAX_STARTS,
-    Mark, NewUrl, Parking, Probe, Result, Start, Sweep, Taken, Terms, WorkerState,
+    Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, Linked, Linking, MAX_INVALID,
+    MAX_STARTS, Mark, NewUrl, Parking, Probe, Result, Start, Sweep, Taken, Terms, WorkerState,
 };
 use trawl_common::settings::{Adhoc, Dedup, Keep};
 use trawl_common::url::CanonicalUrl;
 
 use super::foreign::{self, Named};
+use super::full;
 use super::hear::Ear;
 use super::keys::{self, CrawlKeys};
 use super::restore::{Past, SecondHome};
@@ -109,8 +110,13 @@ impl RedisFrontier {
         command.query_async(&mut self.redis.clone()).await.map_err(failed)
     }
 
+    /// Writes what is small and stays so, even to a server that is full.
+    pub(super) async fn write<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
+        full::anyway(&self.redis, command).await.map_err(failed)
+    }
+
     /// Takes in what one page links to, unless the worker no longer holds it.
-    async fn follow(&self, worker: &WorkerId, page: &Claim, links: &[NewUrl]) -> Result<Option<Vec<Taken>>> {
+    async fn follow(&self, worker: &WorkerId, page: &Claim, links: &[NewUrl]) -> Result<Linked> {
         let keys = CrawlKeys::new(&page.crawl);
         let mut taken = Vec::with_capacity(links.len());
         for batch in links.chunks(BATCH) {
@@ -118,9 +124,12 @@ impl RedisFrontier {
             admission_keys(&mut call, &keys);
             call.arg(worker.as_str()).arg(page.crawl.id.as_str()).arg(page.url.as_str());
             admission_args(&mut call, batch);
-            let answer: Vec<u8> = self.run(&call).await?;
+            let answer: Vec<u8> = match self.run(&call).await {
+                Err(error) if error.kind == ErrorKind::Full => return Ok(Linked::NoRoom),
+                answer => answer?,
+            };
             if answer.len() != batch.len() {
-                return Ok(None);
+                return Ok(Linked::NotHeld);
             }
             taken.extend(answer.into_iter().map(|told| match told {
                 1 => Taken::New,
@@ -128,9 +137,10 @@ impl RedisFrontier {
                 _ => Taken::Seen,
             }));
         }
-        Ok(Some(taken))
+        Ok(Linked::Taken(taken))
     }
 
+    /// For people, so a server that is full goes without.
     async fn mirror_failures(&self, attempts: &[(&CanonicalUrl, i64)]) -> Result<()> {
         if attempts.is_empty() {
             return Ok(());
@@ -140,7 +150,10 @@ impl RedisFrontier {
             let seconds = FAILURES_TTL.as_secs();
             pipeline.cmd("SET").arg(keys::failures(url)).arg(count).arg("EX").arg(seconds).ignore();
         }
-        pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)
+        match pipeline.query_async(&mut self.redis.clone()).await.map_err(failed) {
+            Err(error) if error.kind == ErrorKind::Full => Ok(()),
+            written => written,
+        }
     }
 }
 
@@ -195,11 +208,16 @@ impl Frontier for RedisFrontier {
         Ok(new)
     }
 
-    async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Option<Vec<Taken>>>> {
+    async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>> {
         let mut all = Vec::with_capacity(pages.len());
         for Linking { page, links } in pages {
+            // Where there was none, those after it are not to be sent in vain.
+            if all.last() == Some(&Linked::NoRoom) {
+                all.push(Linked::NoRoom);
+                continue;
+            }
             let taken = self.follow(worker, page, links).await;
-            all.push(self.unless_foreign(&page.crawl, taken).await?.flatten());
+            all.push(self.unless_foreign(&page.crawl, taken).await?.unwrap_or(Linked::NotHeld));
         }
         Ok(all)
     }
@@ -365,7 +383,7 @@ impl Frontier for RedisFrontier {
     }
 
     async fn probed(&self, mark: Mark) -> Result<()> {
-        self.query(redis::cmd("HSET").arg(keys::TIDES).arg("sent").arg(mark.sent.0)).await
+        self.write(redis::cmd("HSET").arg(keys::TIDES).arg("sent").arg(mark.sent.0)).await
     }
 
     async fn passed(&self, probes: &[Probe]) -> Result<()> {
@@ -392,7 +410,7 @@ impl Frontier for RedisFrontier {
 
     async fn announced(&self, crawl: &CrawlRef) -> Result<()> {
         self.log(|| Record::status(crawl, CrawlState::Finished)).await?;
-        self.query(redis::cmd("HSET").arg(CrawlKeys::new(crawl).crawl).arg("announced").arg(1)).await
+        self.write(redis::cmd("HSET").arg(CrawlKeys::new(crawl).crawl).arg("announced").arg(1)).await
     }
 
     async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()> {

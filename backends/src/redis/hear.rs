@@ -1,8 +1,9 @@
 //! Hearing: which of the messages that a worker has received are its to handle.
 
+use redis::Script;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Heard, Result};
+use trawl_common::ports::{ErrorKind, Heard, Result};
 use trawl_common::time::UnixMs;
 
 use super::RedisFrontier;
@@ -17,6 +18,8 @@ const SEND_AGAIN: i64 = -2;
 const PUT_ASIDE: i64 = -3;
 /// What it says of one whose crawl has done all that it may.
 const FULL: i64 = -5;
+/// What it says of one without a record when there is no room for it.
+const NO_ROOM: i64 = -6;
 
 /// Why messages are heard.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,8 +63,27 @@ impl RedisFrontier {
         if !self.index_now_and_then(crawl).await? {
             return Ok(vec![Heard::Unknown; messages.len()]);
         }
+        match ear {
+            Ear::Keeping => self.hear_by(&self.scripts.keep, worker, crawl, messages, ear).await,
+            Ear::Fresh => match self.hear_by(&self.scripts.hear, worker, crawl, messages, ear).await {
+                Err(error) if error.kind == ErrorKind::Full => {
+                    self.hear_by(&self.scripts.hear_known, worker, crawl, messages, ear).await
+                }
+                told => told,
+            },
+        }
+    }
+
+    async fn hear_by(
+        &self,
+        script: &Script,
+        worker: &WorkerId,
+        crawl: &CrawlRef,
+        messages: &[&Message],
+        ear: Ear,
+    ) -> Result<Vec<Heard>> {
         let keys = CrawlKeys::new(crawl);
-        let mut call = self.scripts.hear.prepare_invoke();
+        let mut call = script.prepare_invoke();
         call.key(&keys.crawl);
         seen_keys(&mut call, &keys);
         call.key(&keys.pending).key(&keys.hosts);
@@ -114,6 +136,7 @@ fn heard((attempts, starts, deadline): Told) -> Heard {
         Err(_) => match attempts {
             SEND_AGAIN => Heard::SendAgain,
             FULL => Heard::Full,
+            NO_ROOM => Heard::NoRoom,
             PUT_ASIDE => Heard::Wait { until: UnixMs(deadline.parse().unwrap_or_default()) },
             _ => Heard::Drop,
         },

@@ -7,17 +7,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::try_join_all;
 use moka::sync::Cache as Memory;
-use redis::aio::ConnectionLike;
 use redis::{FromRedisValue, ScriptInvocation};
 use trawl_common::gcra::{FORGIVEN_AFTER, Leave, Slot};
 use trawl_common::host::HostKey;
-use trawl_common::ports::{Ask, Ended, Hosts, Refusal, Result, RobotsEntry, RobotsFile, Visit};
+use trawl_common::ports::{Ask, Ended, ErrorKind, Hosts, Refusal, Result, RobotsEntry, RobotsFile, Visit};
 use trawl_common::time::UnixMs;
 use trawl_common::url::Origin;
 
 use super::frontier::corrupt;
 use super::scripts::{Clock, HostScripts};
-use super::{Link, failed, keys};
+use super::{Link, failed, full, keys};
 use crate::rabbitmq::ControlLog;
 
 /// URLs in one call of a script.
@@ -88,8 +87,15 @@ impl RedisHosts {
     pub(super) async fn list_until(&self, key: &HostKey, until: UnixMs) -> Result<()> {
         let mut pipeline = redis::pipe();
         pipeline.cmd("ZREMRANGEBYSCORE").arg(keys::HOSTS).arg("-inf").arg(UnixMs::now().0).ignore();
-        pipeline.cmd("ZADD").arg(keys::HOSTS).arg("GT").arg(until.0).arg(key.as_str()).ignore();
-        pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)
+        let mut add = redis::cmd("ZADD");
+        add.arg(keys::HOSTS).arg("GT").arg(until.0).arg(key.as_str());
+        pipeline.add_command(add.clone()).ignore();
+        match pipeline.query_async(&mut self.redis.clone()).await.map_err(failed) {
+            Err(error) if error.kind == ErrorKind::Full => {
+                full::anyway(&self.redis, &add).await.map_err(failed)
+            }
+            written => written,
+        }
     }
 
     async fn note(&self, key: &HostKey) -> Result<()> {
@@ -168,14 +174,18 @@ impl Hosts for RedisHosts {
         let lease = lease.as_millis() as u64;
         let mut take = redis::cmd("SET");
         take.arg(&key).arg(super::robots::AWAITED).arg("NX").arg("PX").arg(lease);
-        let is_mine: Option<String> = self.query(&take).await?;
+        let is_mine: Option<String> = full::anyway(&self.redis, &take).await.map_err(failed)?;
         Ok(if is_mine.is_some() { RobotsEntry::Yours } else { RobotsEntry::Awaited })
     }
 
     async fn keep_robots(&self, origin: &Origin, file: &RobotsFile, ttl: Duration) -> Result<()> {
         let mut set = redis::cmd("SET");
         set.arg(keys::robots(origin)).arg(super::robots::encode(file)).arg("PX").arg(ttl.as_millis() as u64);
-        self.query(&set).await
+        match self.query(&set).await {
+            // Whoever needs it asks for it.
+            Err(error) if error.kind == ErrorKind::Full => self.give_up_robots(origin).await,
+            kept => kept,
+        }
     }
 
     async fn give_up_robots(&self, origin: &Origin) -> Result<()> {
@@ -191,9 +201,7 @@ impl Hosts for RedisHosts {
 
 impl RedisHosts {
     pub(super) async fn query<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
-        let mut redis = self.redis.clone();
-        let answer = redis.req_packed_command(command).await.map_err(failed)?;
-        T::from_redis_value(answer).map_err(|error| failed(error.into()))
+        command.query_async(&mut self.redis.clone()).await.map_err(failed)
     }
 }
 

@@ -10,7 +10,7 @@ use redis::{Arg, Cmd, Pipeline, RedisFuture, RedisResult, Value};
 ///
 /// On a cluster each command goes to the master of its key's slot, so a script must name its keys, all of one
 /// slot. A pipeline may touch many slots: it is sent in parts, one a slot, and only commands of the same slot keep
-/// their order. An atomic pipeline must keep to one slot, as a script must.
+/// their order. No pipeline is a transaction: a full server refuses even those that only read.
 #[derive(Clone)]
 pub struct Link(Kind);
 
@@ -46,13 +46,7 @@ impl ConnectionLike for Link {
     ) -> RedisFuture<'a, Vec<Value>> {
         match &mut self.0 {
             Kind::Server(server) => server.req_packed_commands(pipeline, offset, count),
-            Kind::Cluster(cluster) => {
-                if pipeline.is_transaction() {
-                    Box::pin(in_one_slot(cluster, pipeline, offset, count))
-                } else {
-                    Box::pin(by_slot(cluster, pipeline))
-                }
-            }
+            Kind::Cluster(cluster) => Box::pin(by_slot(cluster, pipeline)),
         }
     }
 
@@ -62,24 +56,6 @@ impl ConnectionLike for Link {
             Kind::Cluster(cluster) => cluster.get_db(),
         }
     }
-}
-
-/// Sends an atomic pipeline to the master of its slot. The client follows no slot that has moved when a transaction is told of
-/// it; of a command on its own it does, and so the next attempt goes to the new master.
-async fn in_one_slot(
-    cluster: &mut ClusterConnection,
-    pipeline: &Pipeline,
-    offset: usize,
-    count: usize,
-) -> RedisResult<Vec<Value>> {
-    let answer = cluster.req_packed_commands(pipeline, offset, count).await;
-    if answer.is_err()
-        && let Some(Arg::Simple(key)) =
-            pipeline.cmd_iter().next().and_then(|command| command.args_iter().nth(1))
-    {
-        let _: Value = cluster.req_packed_command(redis::cmd("EXISTS").arg(key)).await?;
-    }
-    answer
 }
 
 /// Sends each slot's commands as a pipeline of their own, all at once; the answers come in the pipeline's order.

@@ -196,7 +196,7 @@ impl RedisFrontier {
     async fn keep_place(&self, round: &Round) -> Result<()> {
         let crawl = round.left.front().map_or("", |crawl| crawl.id.as_str());
         let place = format!("{crawl} {}", round.cursor);
-        self.query(redis::cmd("HSET").arg(keys::TIDES).arg(PLACE).arg(place)).await
+        self.write(redis::cmd("HSET").arg(keys::TIDES).arg(PLACE).arg(place)).await
     }
 
     /// The round is over: the next one begins at the start.

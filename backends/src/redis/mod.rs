@@ -11,6 +11,7 @@ mod control;
 mod corrupt;
 mod foreign;
 mod frontier;
+mod full;
 mod hear;
 mod host_control;
 mod hosts;
@@ -48,20 +49,25 @@ fn kind(error: &RedisError) -> ErrorKind {
         redis::ErrorKind::AuthenticationFailed | redis::ErrorKind::InvalidClientConfig => ErrorKind::Refused,
         redis::ErrorKind::UnexpectedReturnType => ErrorKind::Corrupt,
         redis::ErrorKind::Server(ServerErrorKind::NoPerm) => ErrorKind::Refused,
-        _ if is_of_wrong_type(error) => ErrorKind::Corrupt,
+        _ if has_code(error, "OOM") => ErrorKind::Full,
+        _ if has_code(error, "WRONGTYPE") => ErrorKind::Corrupt,
         _ if tls::is_refusal(error) => ErrorKind::Refused,
         _ => ErrorKind::Unavailable,
     }
 }
 
-/// Whether the key of a command, or of one of a pipeline, is of another type than trawl makes it.
-fn is_of_wrong_type(error: &RedisError) -> bool {
+/// Whether the server refused a command, or one of a pipeline, with this code: `WRONGTYPE` where a key is of another type than
+/// trawl makes it, `OOM` where there is no memory left.
+fn has_code(error: &RedisError, code: &str) -> bool {
     let errors = error.clone().into_server_errors();
-    errors.is_some_and(|errors| errors.iter().any(|(_, error)| error.code() == "WRONGTYPE"))
+    errors.is_some_and(|errors| errors.iter().any(|(_, error)| error.code() == code))
 }
 
 fn failed(error: RedisError) -> Error {
-    Error::new(kind(&error), format!("redis: {error}"))
+    match kind(&error) {
+        ErrorKind::Full => Error::full(),
+        kind => Error::new(kind, format!("redis: {error}")),
+    }
 }
 
 #[cfg(test)]

@@ -105,11 +105,11 @@ impl RedisFrontier {
         if self.second_home.is_none() || known.get(LOG).is_some_and(is_past) {
             return Ok(());
         }
-        let () = self.query(redis::cmd("HSET").arg(keys::TIDES).arg(LOG).arg(1)).await?;
+        let () = self.write(redis::cmd("HSET").arg(keys::TIDES).arg(LOG).arg(1)).await?;
         let _turn = self.turn().await;
         self.recover(None).await?;
         // In a store that was emptied meanwhile this is one, and it is taken in once more.
-        self.query(redis::cmd("HINCRBY").arg(keys::TIDES).arg(LOG).arg(1)).await
+        self.write(redis::cmd("HINCRBY").arg(keys::TIDES).arg(LOG).arg(1)).await
     }
 
     /// The log is read by one at a time.

@@ -1,10 +1,18 @@
 //! The Lua scripts, each one transition of a record. Redis runs a script alone and whole.
 //!
 //! The line `#!lua` has Redis refuse a script before its first command when memory is full, so that none stops
-//! half-way. Finishing and clearing free memory, and are let through.
+//! half-way. Those that take in URLs or crawls are refused so; all others are let through, for they bring URLs to their end
+//! (`full.rs`).
 
 use redis::Script;
 use trawl_common::settings::Dedup;
+
+/// The head of a script that a full server refuses.
+const TAKES_IN: &str = "#!lua";
+/// The head of a script that only reads.
+const READS: &str = "#!lua flags=no-writes";
+/// The head of a script that a full server runs.
+const GOES_ON: &str = "#!lua flags=allow-oom";
 
 /// Where scripts have the time from: the function `now_us`.
 #[derive(Clone, Copy)]
@@ -16,7 +24,7 @@ impl Clock {
 
     /// The script that reads this clock.
     pub(super) fn script(self) -> Script {
-        self.compose("#!lua flags=no-writes", &[include_str!("scripts/time.lua")])
+        self.compose(READS, &[include_str!("scripts/time.lua")])
     }
 
     fn compose(self, head: &str, parts: &[&str]) -> Script {
@@ -24,12 +32,13 @@ impl Clock {
     }
 
     fn plain(self, body: &str) -> Script {
-        self.compose("#!lua", &[include_str!("scripts/record.lua"), body])
+        self.compose(GOES_ON, &[include_str!("scripts/record.lua"), body])
     }
 
     /// A script that asks who reads sources.
-    fn leasing(self, body: &str) -> Script {
-        self.plain(&[include_str!("scripts/leases.lua"), body].concat())
+    fn leasing(self, head: &str, body: &str) -> Script {
+        let (record, leases) = (include_str!("scripts/record.lua"), include_str!("scripts/leases.lua"));
+        self.compose(head, &[record, leases, body])
     }
 
     /// A script that looks into what was seen. A set that it begins has the form `dedup`.
@@ -42,12 +51,13 @@ impl Clock {
 
 /// The script that packs a plain set.
 pub(super) fn pack() -> Script {
-    Clock::SERVER.seeing(Dedup::Packed, "#!lua", include_str!("scripts/pack.lua"))
+    Clock::SERVER.seeing(Dedup::Packed, TAKES_IN, include_str!("scripts/pack.lua"))
 }
 
 /// Every script of the frontier.
 pub(super) struct Scripts {
     pub(super) time: Script,
+    pub(super) books: Script,
     pub(super) create: Script,
     pub(super) open: Script,
     pub(super) renew: Script,
@@ -56,6 +66,9 @@ pub(super) struct Scripts {
     pub(super) confirm: Script,
     pub(super) close: Script,
     pub(super) hear: Script,
+    /// As `hear`, but for URLs without a record, which it does not take.
+    pub(super) hear_known: Script,
+    pub(super) keep: Script,
     pub(super) start: Script,
     pub(super) park: Script,
     pub(super) release: Script,
@@ -78,35 +91,41 @@ impl Scripts {
     /// On `clock`. A set of URLs that a script begins has the form `dedup`.
     pub(super) fn new(clock: Clock, dedup: Dedup) -> Self {
         let plain = |body| clock.plain(body);
-        let leasing = |body| clock.leasing(body);
+        let leasing = |head, body| clock.leasing(head, body);
         let seeing = |head, body: &str| clock.seeing(dedup, head, body);
-        let admission = |body| seeing("#!lua", &[include_str!("scripts/admission.lua"), body].concat());
+        let admission = |body| seeing(TAKES_IN, &[include_str!("scripts/admission.lua"), body].concat());
+        let hearing = |head, takes_new: bool| {
+            seeing(head, &format!("local TAKES_NEW = {takes_new}\n{}", include_str!("scripts/hear.lua")))
+        };
         Self {
             time: clock.script(),
+            books: clock.compose(READS, &[include_str!("scripts/books.lua")]),
             create: plain(include_str!("scripts/create.lua")),
-            open: leasing(include_str!("scripts/open.lua")),
-            renew: leasing(include_str!("scripts/renew.lua")),
+            open: leasing(TAKES_IN, include_str!("scripts/open.lua")),
+            renew: leasing(GOES_ON, include_str!("scripts/renew.lua")),
             admit: admission(concat!(include_str!("scripts/leases.lua"), include_str!("scripts/admit.lua"))),
             follow: admission(include_str!("scripts/follow.lua")),
             confirm: plain(include_str!("scripts/confirm.lua")),
-            close: leasing(include_str!("scripts/close.lua")),
-            hear: seeing("#!lua", include_str!("scripts/hear.lua")),
+            close: leasing(GOES_ON, include_str!("scripts/close.lua")),
+            hear: hearing(TAKES_IN, true),
+            hear_known: hearing(GOES_ON, false),
+            keep: hearing(GOES_ON, true),
             start: plain(include_str!("scripts/start.lua")),
             park: plain(include_str!("scripts/park.lua")),
             release: plain(include_str!("scripts/release.lua")),
-            finish: seeing("#!lua flags=allow-oom", include_str!("scripts/finish.lua")),
+            finish: seeing(GOES_ON, include_str!("scripts/finish.lua")),
             hold: plain(include_str!("scripts/hold.lua")),
             sweep: plain(include_str!("scripts/sweep.lua")),
             quarantine: plain(include_str!("scripts/quarantine.lua")),
-            tend: leasing(include_str!("scripts/tend.lua")),
+            tend: leasing(GOES_ON, include_str!("scripts/tend.lua")),
             wait: plain(include_str!("scripts/await.lua")),
-            clear: seeing("#!lua flags=allow-oom", include_str!("scripts/clear.lua")),
+            clear: seeing(GOES_ON, include_str!("scripts/clear.lua")),
             tide: plain(include_str!("scripts/tide.lua")),
-            command: leasing(include_str!("scripts/command.lua")),
-            replay: seeing("#!lua", include_str!("scripts/replay.lua")),
-            has_seen: seeing("#!lua flags=no-writes", include_str!("scripts/has_seen.lua")),
+            command: leasing(GOES_ON, include_str!("scripts/command.lua")),
+            replay: seeing(TAKES_IN, include_str!("scripts/replay.lua")),
+            has_seen: seeing(READS, include_str!("scripts/has_seen.lua")),
             invalid: plain(include_str!("scripts/invalid.lua")),
-            forget: seeing("#!lua flags=allow-oom", include_str!("scripts/forget.lua")),
+            forget: seeing(GOES_ON, include_str!("scripts/forget.lua")),
         }
     }
 }
@@ -124,13 +143,13 @@ impl HostScripts {
     /// On `clock`.
     pub(super) fn new(clock: Clock) -> Self {
         let constants = host_constants();
-        let script = |head, body| clock.compose(head, &[&constants, include_str!("scripts/host.lua"), body]);
+        let script = |body| clock.compose(GOES_ON, &[&constants, include_str!("scripts/host.lua"), body]);
         Self {
-            reserve: script("#!lua", include_str!("scripts/reserve.lua")),
-            stay: script("#!lua", include_str!("scripts/stay.lua")),
-            leave: script("#!lua flags=allow-oom", include_str!("scripts/leave.lua")),
-            push: script("#!lua", include_str!("scripts/push.lua")),
-            block: script("#!lua", include_str!("scripts/block.lua")),
+            reserve: script(include_str!("scripts/reserve.lua")),
+            stay: script(include_str!("scripts/stay.lua")),
+            leave: script(include_str!("scripts/leave.lua")),
+            push: script(include_str!("scripts/push.lua")),
+            block: script(include_str!("scripts/block.lua")),
         }
     }
 }

@@ -7,7 +7,7 @@ use trawl_common::ports::{Heartbeat, Result, WorkerState};
 use trawl_common::time::UnixMs;
 
 use super::schema::VERSION;
-use super::{RedisFrontier, failed, keys};
+use super::{RedisFrontier, keys};
 
 /// Who has said nothing for so long is not listed.
 const GONE_AFTER: Duration = Duration::from_secs(60);
@@ -16,10 +16,8 @@ impl RedisFrontier {
     pub(super) async fn write_beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()> {
         let key = keys::worker(&beat.worker);
         let now = UnixMs::now();
-        let mut pipeline = redis::pipe();
-        pipeline
-            .cmd("HSET")
-            .arg(&key)
+        let mut says = redis::cmd("HSET");
+        says.arg(&key)
             .arg("version")
             .arg(beat.version)
             .arg("in_flight")
@@ -29,13 +27,13 @@ impl RedisFrontier {
             .arg("health")
             .arg(beat.trouble.as_deref().unwrap_or("ok"))
             .arg("seen")
-            .arg(now.to_string())
-            .ignore();
+            .arg(now.to_string());
+        let () = self.write(&says).await?;
+        let () = self.query(redis::cmd("PEXPIRE").arg(&key).arg(ttl.as_millis() as u64)).await?;
         // A server that was emptied is marked again.
-        pipeline.cmd("SET").arg(keys::SCHEMA).arg(VERSION).arg("NX").ignore();
-        pipeline.cmd("PEXPIRE").arg(&key).arg(ttl.as_millis() as u64).ignore();
-        pipeline.cmd("ZADD").arg(keys::WORKERS).arg(now.0).arg(beat.worker.as_str()).ignore();
-        let () = pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
+        let () = self.write(redis::cmd("SET").arg(keys::SCHEMA).arg(VERSION).arg("NX")).await?;
+        let () =
+            self.write(redis::cmd("ZADD").arg(keys::WORKERS).arg(now.0).arg(beat.worker.as_str())).await?;
         self.check_clock().await
     }
 

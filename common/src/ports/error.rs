@@ -5,8 +5,10 @@ use std::fmt;
 /// What a caller can do about an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The server is away, slow, full or restarting: try again later.
+    /// The server is away, slow or restarting, or its disk is full: try again later.
     Unavailable,
+    /// The store has no room for more, and takes only what adds nothing to it: try again later, and go on with all else.
+    Full,
     /// Someone else holds the lease that this needs.
     Busy,
     /// The caller's lease has lapsed, or its crawl is over: stop.
@@ -35,8 +37,14 @@ impl Error {
         Self { kind, context: crate::text::printable(&context.to_string(), 2048) }
     }
 
+    /// That the store is full, as people are told.
+    pub fn full() -> Self {
+        let told = "the store is full (Redis: maxmemory): no URLs are taken in until there is room; what is there goes on";
+        Self::new(ErrorKind::Full, told)
+    }
+
     /// Whether the same call may succeed later.
     pub fn is_temporary(&self) -> bool {
-        self.kind == ErrorKind::Unavailable
+        matches!(self.kind, ErrorKind::Unavailable | ErrorKind::Full)
     }
 }

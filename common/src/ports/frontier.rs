@@ -56,8 +56,8 @@ pub trait Frontier: Send + Sync {
     async fn admit(&self, lease: &Discovery, urls: &[NewUrl]) -> Result<Vec<bool>>;
 
     /// Takes in what pages link to that this worker holds, as [`Frontier::admit`] does, up to the crawl's limit for one host.
-    /// Returns for each page, in order, what became of its links; `None` for one that the worker no longer holds.
-    async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Option<Vec<Taken>>>>;
+    /// Returns for each page, in order, what became of its links. That there is no room for those of some pages fails nothing.
+    async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>>;
 
     /// Notes that the messages of these URLs are stored in the queue.
     async fn confirm(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<()>;
@@ -194,6 +194,27 @@ pub enum Taken {
     LeftOut,
 }
 
+/// What becomes of the links of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Linked {
+    /// They are taken in: what became of each, in order.
+    Taken(Vec<Taken>),
+    /// None is: the worker no longer holds the page.
+    NotHeld,
+    /// Not all are: the store is full. The page is to be asked for again.
+    NoRoom,
+}
+
+impl Linked {
+    /// What became of each link, if the worker held the page and there was room.
+    pub fn taken(self) -> Option<Vec<Taken>> {
+        match self {
+            Self::Taken(taken) => Some(taken),
+            Self::NotHeld | Self::NoRoom => None,
+        }
+    }
+}
+
 /// A page that links, and what to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Linking {
@@ -253,6 +274,8 @@ pub enum Heard {
         /// When to hear it again.
         until: UnixMs,
     },
+    /// Put it aside for a while, and hear it again: the store has no record of the URL, and no room for one.
+    NoRoom,
     /// Skip it: its crawl has done as many pages as it may. The record is held by this worker.
     Full,
     /// Settle it and forget it: the URL is finished, or parked and has a message of its own.

@@ -31,7 +31,7 @@ pub trait Hosts: Send + Sync {
     /// If it dies, another is told after `lease`.
     async fn robots(&self, origin: &Origin, lease: Duration) -> Result<RobotsEntry>;
 
-    /// Keeps an origin's robots.txt for `ttl`. What is kept is for whoever asks from now on.
+    /// Keeps an origin's robots.txt for `ttl`. What is kept is for whoever asks from now on. A store that is full gives it up.
     async fn keep_robots(&self, origin: &Origin, file: &RobotsFile, ttl: Duration) -> Result<()>;
 
     /// Lets another fetch an origin's robots.txt, for this one could not.

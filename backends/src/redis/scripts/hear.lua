@@ -2,8 +2,9 @@
 -- may be asked for again (else "-"), whether the worker only keeps what it has (1 or 0), how long it may hold a record in ms,
 -- then url, short, lane, depth, deadline, referrer, whose it is (0 a stranger's, 1 of trawl's programs, 2 of these and a
 -- request), when it was to come back for each message.
+-- `TAKES_NEW` comes before this text: whether a URL without a record gets one.
 -- Returns nothing if the crawl is not known; else for each message: attempts so far (-1: drop it, -2: send it again, -3: put it
--- aside, -5: the crawl has done all that it may), starts without an end, deadline (or until when it is put aside).
+-- aside, -5: the crawl has done all that it may, -6: it has no record, and there is no room for one), starts without an end, deadline (or until when it is put aside).
 -- To one that only keeps: 0 if it still holds it, else -1.
 local now = now_ms()
 local worker, keeps, possession = ARGV[1], ARGV[3] == '1', tonumber(ARGV[4])
@@ -36,6 +37,9 @@ local function record_of(url, text, at)
     end
   elseif knows(seen, entries)[1] == 1 then
     return nil, false
+  end
+  if not TAKES_NEW then
+    return nil, true
   end
   learn(seen, entries)
   asked[#asked + 1] = url
@@ -110,6 +114,8 @@ for i, url in ipairs(urls) do
     attempts, starts, deadline = (keeps and keep or hear)(record, is_new, ARGV[8 * i + 4])
     changed[#changed + 1] = url
     changed[#changed + 1] = format(record)
+  elseif is_new then
+    attempts = -6
   end
   answer[#answer + 1] = attempts
   answer[#answer + 1] = starts

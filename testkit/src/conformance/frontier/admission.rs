@@ -6,7 +6,7 @@ use trawl_common::crawl::CrawlState;
 use trawl_common::lane::Lane;
 use trawl_common::message::Message;
 use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Claim, Finish, Frontier, Heard, Linking, NewUrl, Result, Taken};
+use trawl_common::ports::{Claim, Finish, Frontier, Heard, Linked, Linking, NewUrl, Result, Taken};
 
 use crate::conformance::scene::{Scene, TAKE};
 
@@ -138,7 +138,7 @@ pub async fn what_a_requested_page_links_to_is_admitted_once(frontier: &Arc<dyn 
     let links = [1, 3].map(|number| NewUrl { depth: 1, ..scene.new_url(number) }).to_vec();
     let linking = Linking { page: scene.claim(2), links };
     let taken = frontier.admit_links(&scene.worker, &[linking]).await?;
-    assert_eq!(taken, [Some(vec![Taken::Seen, Taken::New])]);
+    assert_eq!(taken, [Linked::Taken(vec![Taken::Seen, Taken::New])]);
     Ok(())
 }
 

@@ -8,7 +8,9 @@ use trawl_common::crawl::{Books, CrawlState};
 use trawl_common::limit::{LeftOut, Limit};
 use trawl_common::names::WorkerId;
 use trawl_common::outcome::{Skip, Terminal};
-use trawl_common::ports::{Discovery, Finish, Frontier, Heard, Linking, NewUrl, Result, Start, Taken, Terms};
+use trawl_common::ports::{
+    Discovery, Finish, Frontier, Heard, Linked, Linking, NewUrl, Result, Start, Taken, Terms,
+};
 use trawl_common::spider::Recrawl;
 
 use crate::conformance::eventually;
@@ -24,7 +26,7 @@ impl Scene<'_> {
         let link =
             |number: &usize| NewUrl { depth: 1, referrer: Some(self.url(from)), ..self.new_url(*number) };
         let linking = Linking { page: self.claim(from), links: to.iter().map(link).collect() };
-        Ok(self.frontier.admit_links(worker, &[linking]).await?.remove(0))
+        Ok(self.frontier.admit_links(worker, &[linking]).await?.remove(0).taken())
     }
 
     /// The same, for who asks only what is new.
@@ -91,7 +93,8 @@ pub async fn any_number_of_links_is_answered_in_order(frontier: &Arc<dyn Frontie
     assert!(new.iter().enumerate().all(|(number, new)| *new == (number > 0)));
     let links = |page, link| Linking { page: scene.claim(page), links: vec![scene.new_url(link)] };
     let told = frontier.admit_links(&scene.worker, &[links(0, 2000), links(1, 2001), links(0, 2000)]).await?;
-    assert_eq!(told, [Some(vec![Taken::New]), None, Some(vec![Taken::Seen])]);
+    let taken = |taken| Linked::Taken(vec![taken]);
+    assert_eq!(told, [taken(Taken::New), Linked::NotHeld, taken(Taken::Seen)]);
     Ok(())
 }
 
@@ -107,7 +110,11 @@ pub async fn links_to_one_host_are_taken_up_to_a_limit(frontier: &Arc<dyn Fronti
     assert_eq!(scene.take(&scene.worker, 0, &[3, 4]).await?, Some(vec![seen, left_out]));
     let elsewhere = Scene::new(frontier);
     let linking = Linking { page: scene.claim(0), links: vec![elsewhere.new_url(0)] };
-    assert_eq!(frontier.admit_links(&scene.worker, &[linking]).await?, [Some(vec![new])], "of another host");
+    assert_eq!(
+        frontier.admit_links(&scene.worker, &[linking]).await?,
+        [Linked::Taken(vec![new])],
+        "of another host"
+    );
     assert_eq!(scene.books().await?.counts.admitted, 5);
     assert_eq!(scene.admit(&lease, [8]).await?, [true], "what sources name is no trap");
     Ok(())

@@ -1,0 +1,130 @@
+//! A Redis without room: what is there goes on, what is new waits, and nothing is lost.
+
+use std::fs;
+
+use serde_json::Value;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+use trawl_common::settings::ServerUrl;
+use trawl_testkit::own_redis::OwnRedis;
+use trawl_testkit::site::Site;
+
+use crate::support::{Fleet, LIMIT, ends_well};
+use crate::write_spider;
+
+async fn fleet_on(redis: &OwnRedis) -> Fleet {
+    Fleet { redis: ServerUrl::new(redis.url.reveal()), ..Fleet::new().await }
+}
+
+/// Reads these pages for the fleet's spider.
+fn producer(fleet: &Fleet, pages: impl Iterator<Item = String>, crawl: &str) -> Command {
+    let list: String = pages.map(|page| page + "\n").collect();
+    fs::write(fleet.folder.path().join("list.txt"), list).unwrap();
+    let (spider, crawl) = (format!("--spider={}", fleet.name), format!("--crawl={crawl}"));
+    fleet.command(&["producer", "list.txt", &spider, &crawl, "-q"])
+}
+
+async fn books(fleet: &Fleet, crawl: &str) -> Value {
+    let told = fleet.command(&["status", crawl, "--json"]).output().await.unwrap();
+    serde_json::from_slice(&told.stdout).unwrap_or_default()
+}
+
+async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
+    let waiting = async { while !is_so().await {} };
+    timeout(LIMIT, waiting).await.unwrap_or_else(|_| panic!("{what}"));
+}
+
+async fn terminate(child: &Child) {
+    let pid = child.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
+}
+
+#[tokio::test]
+async fn a_worker_that_starts_on_a_full_redis_brings_to_its_end_what_is_there() {
+    let redis = OwnRedis::start().await;
+    let (fleet, site) = (fleet_on(&redis).await, Site::serve(20).await);
+    assert!(
+        producer(&fleet, (0..20).map(|number| site.page(number)), &fleet.name)
+            .status()
+            .await
+            .unwrap()
+            .success()
+    );
+    redis.fill().await;
+    let worker = fleet.worker(&[]);
+    until("all is fetched", async || books(&fleet, &fleet.name).await["done"] == 20).await;
+    until("the crawl ends", async || books(&fleet, &fleet.name).await["status"] == "finished").await;
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn pages_whose_links_have_no_room_wait_keep_no_other_waiting_and_go_on_when_there_is_room() {
+    let redis = OwnRedis::start().await;
+    let (fleet, site) = (fleet_on(&redis).await, Site::serve(30).await);
+    write_spider(&fleet, "[follow]\n");
+    // It links to the first page.
+    let pages = [site.page(5), format!("{}/broken", site.origin), format!("{}/nothing", site.origin)];
+    assert!(producer(&fleet, pages.into_iter(), &fleet.name).status().await.unwrap().success());
+    redis.fill().await;
+    let worker = fleet.worker(&[("TRAWL__RETRY__MAX", "0")]);
+    until("what has no links ends", async || books(&fleet, &fleet.name).await["failed"] == 2).await;
+    until("the worker says so", async || {
+        let told = fleet.command(&["status"]).output().await.unwrap();
+        String::from_utf8_lossy(&told.stdout).contains("the store is full")
+    })
+    .await;
+    let held = books(&fleet, &fleet.name).await;
+    assert_eq!((&held["admitted"], &held["done"]), (&3.into(), &0.into()), "{held}");
+    redis.make_room().await;
+    until("the links are followed", async || books(&fleet, &fleet.name).await["done"] == 2).await;
+    assert_eq!(site.log()["/page/5"], 1, "what was held back was not fetched again");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_stopped_gives_back_what_has_no_room() {
+    let redis = OwnRedis::start().await;
+    let (fleet, site) = (fleet_on(&redis).await, Site::serve(30).await);
+    write_spider(&fleet, "[follow]\n");
+    assert!(producer(&fleet, [site.page(5)].into_iter(), &fleet.name).status().await.unwrap().success());
+    redis.fill().await;
+    let worker = fleet.worker(&[("TRAWL__WORKER__SHUTDOWN_TIMEOUT", "1s")]);
+    timeout(LIMIT, site.asked_for(1)).await.unwrap();
+    ends_well(worker).await;
+    redis.make_room().await;
+    let worker = fleet.worker(&[]);
+    until("all is fetched", async || books(&fleet, &fleet.name).await["done"] == 2).await;
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_producer_on_a_full_redis_waits_stops_at_once_when_it_is_asked_to_and_loses_nothing() {
+    let redis = OwnRedis::start().await;
+    let (fleet, site) = (fleet_on(&redis).await, Site::serve(20).await);
+    assert!(
+        producer(&fleet, (0..5).map(|number| site.page(number)), &fleet.name)
+            .status()
+            .await
+            .unwrap()
+            .success()
+    );
+    redis.fill().await;
+    for crawl in [&fleet.name, "another"] {
+        let mut command = producer(&fleet, (0..20).map(|number| site.page(number)), crawl);
+        // Longer than the test waits: it must not be what ends the run.
+        let stuck = command.env("TRAWL__WORKER__SHUTDOWN_TIMEOUT", "600s").env("TRAWL__LOG__LEVEL", "warn");
+        let said = fleet.folder.path().join(format!("{crawl}.log"));
+        let mut stuck = stuck.stderr(fs::File::create(&said).unwrap()).spawn().unwrap();
+        until("it says so", async || fs::read_to_string(&said).unwrap().contains("the store is full")).await;
+        terminate(&stuck).await;
+        assert_eq!(timeout(LIMIT, stuck.wait()).await.unwrap().unwrap().code(), Some(143));
+    }
+    assert_eq!(books(&fleet, &fleet.name).await["admitted"], 5);
+    redis.make_room().await;
+    assert!(
+        producer(&fleet, (0..20).map(|number| site.page(number)), "third").status().await.unwrap().success()
+    );
+    let worker = fleet.worker(&[]);
+    until("all is fetched", async || books(&fleet, "third").await["done"] == 15).await;
+    ends_well(worker).await;
+}
