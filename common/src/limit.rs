@@ -13,11 +13,14 @@ pub enum Limit {
     MaxPerHost,
     /// As many links as are followed of one page.
     PageLinks,
+    /// `urls.max_length`
+    UrlLength,
 }
 
 impl Limit {
     /// Every limit.
-    pub const ALL: [Self; 4] = [Self::Depth, Self::MaxRepeats, Self::MaxPerHost, Self::PageLinks];
+    pub const ALL: [Self; 5] =
+        [Self::Depth, Self::MaxRepeats, Self::MaxPerHost, Self::PageLinks, Self::UrlLength];
 
     /// The name in books.
     pub fn as_str(self) -> &'static str {
@@ -26,6 +29,7 @@ impl Limit {
             Self::MaxRepeats => "max_repeats",
             Self::MaxPerHost => "max_per_host",
             Self::PageLinks => "page_links",
+            Self::UrlLength => "url_length",
         }
     }
 }

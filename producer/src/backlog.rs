@@ -1,4 +1,5 @@
-//! The bound on what waits to be fetched: nothing is admitted while a spider has too many URLs without a final state.
+//! The bound on what waits to be fetched: nothing is admitted while a spider has too many URLs without a final state, or their records take too
+//! many bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,8 +7,9 @@ use std::time::Duration;
 
 use tracing::info;
 use trawl_common::health::Health;
-use trawl_common::names::{CrawlId, CrawlRef};
-use trawl_common::ports::{Frontier, Result};
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{Backlog as Waiting, Frontier, Result};
+use trawl_common::settings::Producer;
 
 use crate::report::Progress;
 
@@ -23,8 +25,8 @@ pub(crate) struct Backlog {
     health: Arc<Health>,
     progress: Arc<Progress>,
     /// The spider's crawls that were not over when the run began. No other can begin while it holds the lease.
-    crawls: Vec<CrawlId>,
-    max: u64,
+    crawls: Vec<CrawlRef>,
+    max: Waiting,
     /// URLs that may pass before the books are looked at.
     room: u64,
     on_their_way: Arc<AtomicU64>,
@@ -34,17 +36,18 @@ impl Backlog {
     /// The backlog of the spider of `crawl`, which is open.
     pub(crate) async fn of(
         crawl: &CrawlRef,
-        max: u64,
+        settings: &Producer,
         frontier: Arc<dyn Frontier>,
         health: Arc<Health>,
         progress: Arc<Progress>,
     ) -> Result<Self> {
         let books = health.patiently("listing the crawls", || frontier.crawls()).await?;
         let open = books.into_iter().filter(|books| books.spider == crawl.spider && !books.status.is_over());
-        let mut crawls: Vec<CrawlId> = open.map(|books| books.crawl).collect();
-        if !crawls.contains(&crawl.id) {
-            crawls.push(crawl.id.clone());
+        let mut crawls: Vec<CrawlRef> = open.map(|books| books.crawl_ref()).collect();
+        if !crawls.contains(crawl) {
+            crawls.push(crawl.clone());
         }
+        let max = Waiting { urls: settings.max_backlog.get(), bytes: settings.max_backlog_bytes.as_u64() };
         Ok(Self { frontier, health, progress, crawls, max, room: 0, on_their_way: Arc::default() })
     }
 
@@ -67,35 +70,42 @@ impl Backlog {
         let max = self.max;
         let mut looks = 0_u64;
         loop {
-            let pending = self.pending().await?;
-            if pending < max {
+            let Waiting { urls, bytes } = self.waiting().await?;
+            if urls < max.urls && bytes < max.bytes {
                 if looks > 1 {
-                    info!(pending, max, "going on: there is room in the backlog");
+                    info!(urls, bytes, "going on: there is room in the backlog");
                 }
                 self.progress.waits_for_backlog(None);
-                self.room = (max - pending).min(LOOK_AFTER);
+                self.room = (max.urls - urls).min(LOOK_AFTER);
                 return Ok(());
             }
             looks += 1;
             // At the first look, what was just admitted may count twice.
             if looks > 1 {
-                self.progress.waits_for_backlog(Some(pending));
+                self.progress.waits_for_backlog(Some(urls));
             }
             if looks == 2 {
-                info!(pending, max, "waiting until fewer URLs wait to be fetched (`producer.max_backlog`)");
+                let (max_urls, max_bytes) = (max.urls, max.bytes);
+                info!(
+                    urls,
+                    max_urls,
+                    bytes,
+                    max_bytes,
+                    "waiting until fewer URLs wait to be fetched (`producer.max_backlog`, `max_backlog_bytes`)"
+                );
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 
     /// URLs without a final state, or about to be. One that is admitted meanwhile may count twice, none is missed.
-    async fn pending(&self) -> Result<u64> {
-        let mut pending = self.on_their_way.load(Ordering::Relaxed);
+    async fn waiting(&self) -> Result<Waiting> {
+        let mut waiting = Waiting { urls: self.on_their_way.load(Ordering::Relaxed), bytes: 0 };
         for crawl in &self.crawls {
-            let books = || self.frontier.books(crawl);
-            let books = self.health.patiently("looking at the backlog", books).await?;
-            pending += books.map_or(0, |books| books.pending);
+            let looking = || self.frontier.backlog(crawl);
+            let Waiting { urls, bytes } = self.health.patiently("looking at the backlog", looking).await?;
+            waiting = Waiting { urls: waiting.urls + urls, bytes: waiting.bytes + bytes };
         }
-        Ok(pending)
+        Ok(waiting)
     }
 }

@@ -184,7 +184,10 @@ async fn draw(line: Line, progress: Arc<Progress>) {
     loop {
         let now = progress.snapshot();
         let waits = progress.backlog().map(|pending| {
-            format!("; waiting: {} URLs are still to be fetched (producer.max_backlog)", count(pending))
+            format!(
+                "; waiting: {} URLs are still to be fetched (producer.max_backlog, max_backlog_bytes)",
+                count(pending)
+            )
         });
         line.say(format!(
             "{} sources read, {} URLs found, {} new{}",

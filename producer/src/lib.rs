@@ -168,10 +168,9 @@ async fn read_all(
     let lease =
         lease::Lease::take(Arc::clone(&ports.frontier), Arc::clone(&health), crawl, terms, ttl, is_new)
             .await?;
-    let max_backlog = settings.producer.max_backlog.get();
     let backlog = Backlog::of(
         crawl,
-        max_backlog,
+        &settings.producer,
         Arc::clone(&ports.frontier),
         Arc::clone(&health),
         Arc::clone(&progress),

@@ -245,12 +245,13 @@ impl Sorter {
                 let changefreq = entry.changefreq.map(|freq| freq.as_str());
                 let modified = entry.lastmod.as_deref().and_then(sitemap::changed_by);
                 let candidate = self.page(url, Hints { changefreq, news: entry.news })?;
-                Some(Finding::Page(Candidate { modified, ..candidate }))
+                let urls = &self.spider.urls;
+                match urls.takes(&candidate.page.url) {
+                    true => Some(Finding::Page(Candidate { modified, ..candidate })),
+                    false => Some(invalid(entry, urls.too_long())),
+                }
             }
-            Err(error) => Some(Finding::Invalid {
-                text: printable(&entry.loc, MAX_URL_BYTES),
-                reason: error.to_string(),
-            }),
+            Err(error) => Some(invalid(entry, error.to_string())),
         }
     }
 
@@ -264,4 +265,8 @@ impl Sorter {
         let routed = route::route(&self.rules, &url, hints);
         Some(Candidate { page: NewUrl::seed(url, routed.lane), ttl: routed.ttl, modified: None })
     }
+}
+
+fn invalid(entry: &Entry, reason: String) -> Finding {
+    Finding::Invalid { text: printable(&entry.loc, MAX_URL_BYTES), reason }
 }

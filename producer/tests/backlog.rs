@@ -7,6 +7,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytesize::ByteSize;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
@@ -17,7 +18,7 @@ use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::outcome::Terminal;
 use trawl_common::ports::{Claim, ErrorKind, Finish, Ports, Terms};
-use trawl_common::settings::Settings;
+use trawl_common::settings::{Producer, Settings};
 use trawl_common::spider::Spider;
 use trawl_common::time::UnixMs;
 use trawl_producer::{Html, Job, Progress, Report, RunError, Source, run};
@@ -44,6 +45,10 @@ fn url(number: u64) -> String {
 
 impl Case {
     fn start() -> Self {
+        Self::with(|producer| producer.max_backlog = NonZeroU64::new(MAX_BACKLOG).unwrap())
+    }
+
+    fn with(limit: impl FnOnce(&mut Producer)) -> Self {
         // Every test of the process installs it; the first succeeds.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
@@ -62,7 +67,7 @@ impl Case {
         };
         let crawl = CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: SpiderName::default() };
         let mut settings = Settings::default();
-        settings.producer.max_backlog = NonZeroU64::new(MAX_BACKLOG).unwrap();
+        limit(&mut settings.producer);
         settings.recovery.patience = PATIENCE;
         let (progress, stop) = (Arc::new(Progress::default()), CancellationToken::new());
         let job = Job {
@@ -122,6 +127,18 @@ async fn a_crawl_with_a_small_backlog_takes_in_all_and_never_more_than_a_bundle_
     let books = case.books().await;
     assert_eq!((books.status, books.counts.done, books.pending), (CrawlState::Finished, URLS, 0));
     assert!(waits >= URLS / (MAX_BACKLOG + BUNDLE) - 1, "waited {waits} times");
+}
+
+#[tokio::test]
+async fn a_run_waits_while_its_records_take_too_many_bytes() {
+    let case = Case::with(|producer| producer.max_backlog_bytes = ByteSize::b(50_000));
+    case.waits().await;
+    let backlog = case.ports.frontier.backlog(&case.crawl).await.unwrap();
+    // It looks every 5,000 URLs.
+    assert!(backlog.urls < URLS && backlog.bytes >= 50_000, "{backlog:?}");
+    case.finish(0..backlog.urls).await;
+    let report = case.running.await.unwrap().unwrap();
+    assert_eq!((report.counters.new, report.stopped), (URLS, false));
 }
 
 #[tokio::test]

@@ -68,6 +68,31 @@ async fn every_page_of_a_sitemap_becomes_one_item() {
 }
 
 #[tokio::test]
+async fn urls_that_are_too_long_are_left_out_and_counted() {
+    let site = Site::serve(20).await;
+    let folder = tempfile::tempdir().unwrap();
+    // As long as the start, which a person names, and the link to the first page.
+    let longest = site.page(5).len() - 1;
+    let spider = format!("[urls]\nmax_length = {longest}\n[follow]\n");
+    fs::write(folder.path().join("short.toml"), spider).unwrap();
+    let mut command = crawl(folder.path(), &site.page(5));
+    let output = command.args(["--spider", "short.toml"]).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told = books(&output);
+    assert_eq!((&told["done"], &told["reasons"]["left_out:url_length"]), (&1.into(), &1.into()), "{told}");
+    fs::write(folder.path().join("list.txt"), format!("{}\n{}\n", site.page(1), site.page(10))).unwrap();
+    let output = trawl(folder.path())
+        .args(["producer", "list.txt", "--dry-run", "-q"])
+        .env("TRAWL__URLS__MAX_LENGTH", site.page(1).len().to_string())
+        .output();
+    let told = String::from_utf8_lossy(&output.await.unwrap().stdout).into_owned();
+    assert!(
+        told.contains(&site.page(1)) && told.contains("invalid") && told.contains("urls.max_length"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
 async fn every_out_gets_every_page_in_the_form_that_its_ending_says() {
     let site = Site::serve(20).await;
     let folder = tempfile::tempdir().unwrap();

@@ -223,6 +223,10 @@ impl Claiming {
         }
         let message = self.canonical(message);
         let receipt = (self.acks(&message) != Acks::None).then_some(receipt);
+        if let Some(reason) = self.is_too_long(&message) {
+            let malformed = Malformed { text: message.url.to_string(), reason };
+            return self.pass_on(Settlement::Malformed(malformed, receipt.into_iter().collect())).await;
+        }
         if self.shared.hands.take(&message, receipt) {
             taken.push(message);
         }
@@ -280,6 +284,13 @@ impl Claiming {
             Some(spider) => Message { url: spider.spider.urls.canonical(message.url), ..message },
             None => message,
         }
+    }
+
+    /// Why a stranger's URL is not taken in, if it is longer than its spider takes.
+    fn is_too_long(&self, message: &Message) -> Option<String> {
+        let spider = self.shared.spiders.get(&message.crawl.spider).filter(|_| !message.is_ours)?;
+        let urls = &spider.spider.urls;
+        (!urls.takes(&message.url)).then(|| urls.too_long())
     }
 
     /// The spider that a message is for, if this worker has it as its crawl needs it.

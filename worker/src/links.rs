@@ -60,6 +60,7 @@ pub(crate) fn to_follow(
         }
         let depth = if is_next { *depth } else { depth.saturating_add(1) };
         match spider.scope.verdict(home, &url, depth) {
+            Verdict::Follow if !spider.spider.urls.takes(&url) => left_out.add(Limit::UrlLength, 1),
             Verdict::Follow => followed.push(new(url, depth)),
             Verdict::Leave => {}
             Verdict::Beyond(limit) => left_out.add(limit, 1),

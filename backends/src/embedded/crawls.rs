@@ -7,12 +7,15 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use trawl_common::crawl::{Books, Counts, CrawlState};
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Error, ErrorKind, Terms};
+use trawl_common::ports::{Backlog, Error, ErrorKind, Terms};
 use trawl_common::time::UnixMs;
 
 use super::books;
 use super::error::{Fault, Result};
 use super::records::{sql_ms, unix_ms};
+
+/// About so many bytes a record takes beside its URL and its referrer.
+const BESIDE_TEXT: u64 = 100;
 
 /// What time it is in the books of a crawl that is not over.
 #[derive(Clone, Copy)]
@@ -271,4 +274,16 @@ fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<Books> {
         discovered: row.get("discovered")?,
         started,
     })
+}
+
+/// What waits in a crawl. The newest records tell how many bytes all of them take.
+pub(super) fn backlog_of(db: &Connection, clock: Clock, crawl: &CrawlId) -> Result<Backlog> {
+    let urls = books_of(db, clock, crawl)?.map_or(0, |books| books.pending);
+    let text: f64 = db
+        .prepare_cached(
+            "SELECT ifnull(avg(length(url) + ifnull(length(referrer), 0)), 0)
+             FROM (SELECT url, referrer FROM records ORDER BY id DESC LIMIT 1000)",
+        )?
+        .query_row([], |row| row.get(0))?;
+    Ok(Backlog { urls, bytes: urls * (text as u64 + BESIDE_TEXT) })
 }

@@ -9,8 +9,8 @@ use trawl_common::letter::DeadLetter;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, Linked, Linking, Mark, NewUrl, Parking, Probe,
-    Result, Start, Sweep, Terms, WorkerState,
+    Backlog, Claim, Discovery, Finish, Frontier, Heard, Heartbeat, Linked, Linking, Mark, NewUrl, Parking,
+    Probe, Result, Start, Sweep, Terms, WorkerState,
 };
 use trawl_common::url::CanonicalUrl;
 
@@ -238,6 +238,11 @@ impl Frontier for EmbeddedFrontier {
     async fn books(&self, crawl: &CrawlId) -> Result<Option<Books>> {
         let crawl = crawl.clone();
         self.store.call(move |db, memory| crawls::books_of(db, memory.clock, &crawl)).await
+    }
+
+    async fn backlog(&self, crawl: &CrawlRef) -> Result<Backlog> {
+        let crawl = crawl.id.clone();
+        self.store.call(move |db, memory| crawls::backlog_of(db, memory.clock, &crawl)).await
     }
 
     async fn crawls(&self) -> Result<Vec<Books>> {

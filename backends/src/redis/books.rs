@@ -8,8 +8,8 @@ use trawl_common::outcome::Terminal;
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
 use trawl_common::time::UnixMs;
 
+use super::RedisFrontier;
 use super::keys::{self, CrawlKeys};
-use super::{RedisFrontier, failed};
 
 impl RedisFrontier {
     /// Enters the crawl into the list of all crawls; an id belongs to the spider that had it first.

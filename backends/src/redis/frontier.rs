@@ -14,8 +14,8 @@ use trawl_common::message::Message;
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::outcome::Terminal;
 use trawl_common::ports::{
-    Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, Linked, Linking, MAX_INVALID,
-    MAX_STARTS, Mark, NewUrl, Parking, Probe, Result, Start, Sweep, Taken, Terms, WorkerState,
+    Backlog, Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, Linked, Linking,
+    MAX_INVALID, MAX_STARTS, Mark, NewUrl, Parking, Probe, Result, Start, Sweep, Taken, Terms, WorkerState,
 };
 use trawl_common::settings::{Adhoc, Dedup, Keep};
 use trawl_common::url::CanonicalUrl;
@@ -36,6 +36,8 @@ use crate::rabbitmq::ControlLog;
 pub(super) const BATCH: usize = 500;
 /// Of so many crawls a process remembers that the index knows them.
 const INDEXED: u64 = 10_000;
+/// By so many records it is told how much memory all of them take.
+const MEASURED: u32 = 1000;
 /// How long `failures:<url>` outlives the last failure.
 const FAILURES_TTL: Duration = Duration::from_secs(24 * 3600);
 
@@ -426,6 +428,13 @@ impl Frontier for RedisFrontier {
             self.query(redis::cmd("HGET").arg(keys::CRAWLS).arg(crawl.as_str())).await?;
         let Some(spider) = spider.and_then(|spider| spider.parse().ok()) else { return Ok(None) };
         self.read_books(&CrawlRef { id: crawl.clone(), spider }).await
+    }
+
+    async fn backlog(&self, crawl: &CrawlRef) -> Result<Backlog> {
+        let mut call = self.scripts.backlog.key(CrawlKeys::new(crawl).pending);
+        let told = self.run(call.arg(MEASURED)).await;
+        let (urls, bytes) = self.unless_foreign(crawl, told).await?.unwrap_or_default();
+        Ok(Backlog { urls, bytes })
     }
 
     async fn crawls(&self) -> Result<Vec<Books>> {

@@ -58,6 +58,7 @@ pub(super) fn pack() -> Script {
 pub(super) struct Scripts {
     pub(super) time: Script,
     pub(super) books: Script,
+    pub(super) backlog: Script,
     pub(super) create: Script,
     pub(super) open: Script,
     pub(super) renew: Script,
@@ -99,6 +100,7 @@ impl Scripts {
         };
         Self {
             time: clock.script(),
+            backlog: clock.compose(READS, &[include_str!("scripts/backlog.lua")]),
             books: clock.compose(READS, &[include_str!("scripts/books.lua")]),
             create: plain(include_str!("scripts/create.lua")),
             open: leasing(TAKES_IN, include_str!("scripts/open.lua")),

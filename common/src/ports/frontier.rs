@@ -135,11 +135,23 @@ pub trait Frontier: Send + Sync {
     /// The books of one crawl; `None` if there is no such crawl.
     async fn books(&self, crawl: &CrawlId) -> Result<Option<Books>>;
 
+    /// How many URLs of a crawl have no final state, and what their records take.
+    async fn backlog(&self, crawl: &CrawlRef) -> Result<Backlog>;
+
     /// The books of every crawl that is known, the newest first.
     async fn crawls(&self) -> Result<Vec<Books>>;
 
     /// The books of a crawl by host, the `most` with the most URLs, those first.
     async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostBooks>>;
+}
+
+/// What waits in a crawl for its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// URLs without a final state.
+    pub urls: u64,
+    /// About how many bytes their records take.
+    pub bytes: u64,
 }
 
 /// The right to admit URLs to a crawl, until its lease lapses.

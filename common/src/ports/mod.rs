@@ -16,8 +16,8 @@ pub use cache::{Cache, Response};
 pub use control::{Control, FailedPage};
 pub use error::{Error, ErrorKind, Result};
 pub use frontier::{
-    Claim, Discovery, Finish, Frontier, Heard, Heartbeat, Linked, Linking, MAX_INVALID, MAX_STARTS, Mark,
-    NewUrl, Parking, Probe, Start, Sweep, Taken, Terms, WorkerState,
+    Backlog, Claim, Discovery, Finish, Frontier, Heard, Heartbeat, Linked, Linking, MAX_INVALID, MAX_STARTS,
+    Mark, NewUrl, Parking, Probe, Start, Sweep, Taken, Terms, WorkerState,
 };
 pub use hosts::{
     Ask, Ended, HostBackoff, HostControl, HostState, Hosts, Refusal, RobotsEntry, RobotsFile, Visit,

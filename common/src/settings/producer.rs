@@ -16,6 +16,9 @@ use super::{duration, exact_bytes};
 pub struct Producer {
     /// The producer waits while its spider's crawls have as many URLs without a final state.
     pub max_backlog: NonZeroU64,
+    /// It waits as well while their records take as many bytes.
+    #[serde(serialize_with = "exact_bytes")]
+    pub max_backlog_bytes: ByteSize,
     /// The most bytes read of one source, as sent and unpacked.
     #[serde(serialize_with = "exact_bytes")]
     pub max_bytes: ByteSize,
@@ -77,6 +80,7 @@ impl Default for Producer {
     fn default() -> Self {
         Self {
             max_backlog: NonZeroU64::new(1_000_000).expect("it is not zero"),
+            max_backlog_bytes: ByteSize::gb(1),
             max_bytes: ByteSize::gb(1),
             max_urls: 10_000_000,
             timeout: Duration::from_secs(600),

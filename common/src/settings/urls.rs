@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::url::CanonicalUrl;
+#[cfg(doc)]
+use crate::url::MAX_URL_BYTES;
 
 /// The query parameters that campaigns and ad networks append, and that choose no content; `utm_` begins many more.
 const TRACKING: &[&str] = &[
@@ -32,6 +34,9 @@ const TRACKING: &[&str] = &[
     "_hsmi",
 ];
 
+/// What browsers long took at most, and so what sites keep to.
+const LONGEST: u16 = 2083;
+
 /// What makes one URL of two. Every URL that a source names or a page links to passes through
 /// [`Urls::canonical`] before anyone asks whether it was seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,11 +49,13 @@ pub struct Urls {
     pub strip_params: Vec<Param>,
     /// Whether parameters are sorted by their names.
     pub sort_query: bool,
+    /// The longest URL that is taken in, in bytes; trawl knows none above [`MAX_URL_BYTES`].
+    pub max_length: u16,
 }
 
 impl Default for Urls {
     fn default() -> Self {
-        Self { strip_tracking: true, strip_params: Vec::new(), sort_query: false }
+        Self { strip_tracking: true, strip_params: Vec::new(), sort_query: false, max_length: LONGEST }
     }
 }
 
@@ -68,6 +75,16 @@ impl Urls {
         }
         let text = if kept.is_empty() { page.to_owned() } else { format!("{page}?{kept}") };
         CanonicalUrl::parse(&text).unwrap_or(url)
+    }
+
+    /// Whether a URL is no longer than those that are taken in.
+    pub fn takes(&self, url: &CanonicalUrl) -> bool {
+        url.as_str().len() <= usize::from(self.max_length)
+    }
+
+    /// Why a URL that is longer is not taken in.
+    pub fn too_long(&self) -> String {
+        format!("longer than {} bytes (urls.max_length)", self.max_length)
     }
 
     fn strips(&self, name: &str) -> bool {

@@ -52,10 +52,10 @@ fn all_that_a_file_can_say_is_read() {
     assert_eq!(spider.start.urls, ["https://shop.example/"]);
     assert_eq!(spider.start.sitemaps, ["https://shop.example/sitemap.xml", "more/sitemap.xml"]);
     let strip_params = ["ref", "sess*"].map(|name| name.parse().unwrap()).to_vec();
-    assert_eq!(spider.urls, Urls { strip_tracking: false, strip_params, sort_query: true });
+    assert_eq!(spider.urls, Urls { strip_tracking: false, strip_params, sort_query: true, max_length: 500 });
     let follow = spider.follow.as_ref().unwrap();
     assert_eq!((follow.depth, follow.max_repeats, follow.links), (3, 2, false));
-    assert_eq!(follow.area.as_ref().unwrap().place.unwrap().line, 20);
+    assert_eq!(follow.area.as_ref().unwrap().place.unwrap().line, 21);
     assert!(follow.canonical && !follow.nofollow && !follow.noindex && !follow.refresh);
     assert_eq!((spider.route[0].lane, spider.route[0].ttl), (Lane::Priority, Some(Duration::from_secs(300))));
     assert_eq!(spider.politeness.rate, Some("5/s".parse::<Rate>().unwrap()));
@@ -88,7 +88,7 @@ fn fields_are_read_with_all_that_is_said_of_them_and_in_order() {
         field(&spider, "server").from,
         From::Header(crate::spider::Sited {
             value: "server".to_owned(),
-            place: Some(crate::spider::Place { line: 79, column: 21 }),
+            place: Some(crate::spider::Place { line: 80, column: 21 }),
         })
     );
     assert_eq!(field(&spider, "links").from, From::Page(PageField::Links));

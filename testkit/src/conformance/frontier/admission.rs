@@ -7,6 +7,7 @@ use trawl_common::lane::Lane;
 use trawl_common::message::Message;
 use trawl_common::outcome::Terminal;
 use trawl_common::ports::{Claim, Finish, Frontier, Heard, Linked, Linking, NewUrl, Result, Taken};
+use trawl_common::url::CanonicalUrl;
 
 use crate::conformance::scene::{Scene, TAKE};
 
@@ -34,6 +35,26 @@ pub async fn a_later_crawl_of_the_spider_admits_only_what_is_new(frontier: &Arc<
     assert_eq!(second.admit(&lease, 0..3).await?, [false, false, true]);
     assert_eq!(second.books().await?.counts.admitted, 1);
     assert_eq!(first.books().await?.counts.admitted, 2);
+    Ok(())
+}
+
+/// Long URLs take more than short ones.
+pub async fn a_backlog_is_told_in_urls_and_in_bytes(frontier: &Arc<dyn Frontier>) -> Result<()> {
+    let scene = Scene::new(frontier);
+    assert_eq!(frontier.backlog(&scene.crawl).await?.urls, 0);
+    let lease = scene.begin(10).await?;
+    let short = frontier.backlog(&scene.crawl).await?;
+    assert!(short.urls == 10 && (500..10_000).contains(&short.bytes), "{short:?}");
+    let long = |number| {
+        let url = format!("{}?{}", scene.url(number), "x".repeat(2000));
+        NewUrl::seed(CanonicalUrl::parse(&url).expect("it is a URL"), Lane::Bulk)
+    };
+    frontier.admit(&lease, &(0..990).map(long).collect::<Vec<_>>()).await?;
+    let both = frontier.backlog(&scene.crawl).await?;
+    assert!(both.urls == 1000 && (1_900_000..3_000_000).contains(&both.bytes), "{both:?}");
+    scene.hear(&scene.worker, 0).await?;
+    scene.finish(0, Terminal::Done).await?;
+    assert_eq!(frontier.backlog(&scene.crawl).await?.urls, 999);
     Ok(())
 }
 

@@ -29,6 +29,7 @@ macro_rules! frontier_conformance {
             a_url_is_admitted_once_however_often_it_is_named
             a_later_crawl_of_the_spider_admits_only_what_is_new
             what_one_spider_has_seen_is_new_to_another
+            a_backlog_is_told_in_urls_and_in_bytes
             a_batch_of_any_size_is_answered_in_order
             confirming_again_or_too_much_changes_nothing
             a_url_published_by_hand_is_taken_once
