@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{Error, ErrorKind, Ports, Result};
-use trawl_common::settings::{Settings, SinkSettings};
+use trawl_common::settings::{Cache, Settings, SinkSettings};
 
 use crate::rabbitmq::{ControlLog, RabbitMq};
 use crate::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts, RedisPages};
@@ -25,8 +25,10 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         .map_err(|unnoticed| Error::new(ErrorKind::Refused, unnoticed))?;
     let store = patiently("redis", || redis::connect(&settings.redis)).await?;
     let cache = match settings.cache_server() {
-        Some(server) => patiently("cache", || redis::connect(&server)).await?,
-        None => store.clone(),
+        Some(server) => {
+            cache_on(patiently("cache", || redis::connect(&server)).await?, &settings.cache).await
+        }
+        None => cache_on(store.clone(), &settings.cache).await,
     };
     redis::check_schema(&store).await?;
     redis::warn_of_eviction(&store).await;
@@ -48,10 +50,20 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         queue: queue.clone(),
         frontier,
         hosts,
-        cache: Arc::new(RedisCache::new(cache, settings.cache.encoding)),
+        cache: Arc::new(cache),
         pages: Arc::new(RedisPages::new(store)),
         outlets: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue)),
     })
+}
+
+/// The response cache on this server, within its budget unless the server keeps one.
+async fn cache_on(link: Link, settings: &Cache) -> RedisCache {
+    let is_bounded = redis::evicts(&link).await;
+    let cache = RedisCache::new(link, settings.encoding);
+    match is_bounded {
+        true => cache,
+        false => cache.within(settings.max_bytes.as_u64(), settings.max_ttl.max(settings.ttl)),
+    }
 }
 
 /// The records of URLs and the schedules of hosts, of which what people order is also written to the broker.

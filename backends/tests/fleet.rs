@@ -61,6 +61,32 @@ mod plain {
     trawl_testkit::cache_conformance!(cache);
 
     #[tokio::test]
+    async fn cached_responses_keep_to_a_budget_that_all_processes_share_and_the_oldest_go_first() {
+        let link = link(servers::own_database().await).await;
+        let cache = || RedisCache::new(link.clone(), Encoding::Plain).within(1_000_000, LONG);
+        let processes = [cache(), cache()];
+        let url = |number: usize| format!("http://site.example/{number}").parse().unwrap();
+        let response = Response {
+            status: 200,
+            headers: Default::default(),
+            redirected_to: None,
+            fetched_at: UnixMs(1_700_000_000_000),
+            address: None,
+            body: vec![b'x'; 100_000].into(),
+        };
+        for number in 0..30 {
+            processes[number % 2].put(&url(number), &response, LONG).await.unwrap();
+        }
+        let mut kept = Vec::new();
+        for number in 0..30 {
+            if processes[0].get(&url(number)).await.unwrap().is_some() {
+                kept.push(number);
+            }
+        }
+        assert_eq!(kept, (21..30).collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
     async fn a_page_in_the_cache_reads_well() {
         let link = link(servers::own_database().await).await;
         let cache = RedisCache::new(link.clone(), Encoding::Plain);

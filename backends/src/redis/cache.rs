@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use redis::RedisResult;
 use serde::{Deserialize, Serialize};
 use trawl_common::headers::Headers;
 use trawl_common::ports::{Cache, Error, ErrorKind, Response, Result};
@@ -15,6 +16,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 use zstd::bulk::Compressor;
 
+use super::budget::Budget;
 use super::{Link, failed, keys};
 
 /// The cheapest level: a response lives for a minute.
@@ -27,6 +29,7 @@ const MAX_BODY: usize = 2 * 1024 * 1024;
 pub struct RedisCache {
     redis: Link,
     encoding: Encoding,
+    budget: Option<Budget>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -46,7 +49,33 @@ struct Head {
 impl RedisCache {
     /// On this connection; what is put into it is stored in this encoding.
     pub fn new(redis: Link, encoding: Encoding) -> Self {
-        Self { redis, encoding }
+        Self { redis, encoding, budget: None }
+    }
+
+    /// The same, where all responses together take no more than so many bytes, for a server that throws none away by itself.
+    /// None is kept for longer than `longest`.
+    #[must_use]
+    pub fn within(self, bytes: u64, longest: Duration) -> Self {
+        Self { budget: Some(Budget::new(bytes, longest)), ..self }
+    }
+
+    /// Takes away the oldest responses that are too many.
+    async fn spend(&self, url: &CanonicalUrl, value: usize) -> RedisResult<()> {
+        let Some(budget) = &self.budget else { return Ok(()) };
+        let gone: Vec<CanonicalUrl> = budget
+            .spend(&self.redis, url.as_str(), value)
+            .await?
+            .iter()
+            .filter_map(|url| CanonicalUrl::recorded(url).ok())
+            .collect();
+        for part in gone.chunks(500) {
+            let mut pipeline = redis::pipe();
+            part.iter().for_each(|url| {
+                pipeline.cmd("UNLINK").arg(keys::content(url)).ignore();
+            });
+            let () = pipeline.query_async(&mut self.redis.clone()).await?;
+        }
+        Ok(())
     }
 }
 
@@ -63,15 +92,11 @@ impl Cache for RedisCache {
         if response.body.len() > MAX_BODY {
             return Ok(());
         }
-        let mut redis = self.redis.clone();
-        redis::cmd("SET")
-            .arg(keys::content(url))
-            .arg(encode(response, self.encoding)?)
-            .arg("PX")
-            .arg(ttl.as_millis() as u64)
-            .query_async(&mut redis)
-            .await
-            .map_err(failed)
+        let value = encode(response, self.encoding)?;
+        let mut set = redis::cmd("SET");
+        set.arg(keys::content(url)).arg(&value).arg("PX").arg(ttl.as_millis() as u64);
+        let () = set.query_async(&mut self.redis.clone()).await.map_err(failed)?;
+        self.spend(url, value.len()).await.map_err(failed)
     }
 }
 

@@ -109,12 +109,21 @@ fn tcp() -> TcpSettings {
 
 /// Says so if the server may throw records away when its memory is full.
 pub async fn warn_of_eviction(link: &Link) {
-    let info: RedisResult<InfoDict> = redis::cmd("INFO").arg("memory").query_async(&mut link.clone()).await;
-    let Ok(info) = info else { return };
-    let policy: String = info.get("maxmemory_policy").unwrap_or_default();
-    if info.get::<u64>("maxmemory").is_some_and(|limit| limit > 0) && policy != "noeviction" {
+    if let Some(policy) = eviction(link).await {
         warn!(policy, "redis may evict records when its memory is full: set maxmemory-policy noeviction");
     }
+}
+
+/// Whether the server throws something away when its memory is full, as one for responses should.
+pub async fn evicts(link: &Link) -> bool {
+    eviction(link).await.is_some()
+}
+
+/// By which policy the server throws something away when its memory is full, if it does and says so.
+async fn eviction(link: &Link) -> Option<String> {
+    let info: InfoDict = redis::cmd("INFO").arg("memory").query_async(&mut link.clone()).await.ok()?;
+    let is_bounded = info.get::<u64>("maxmemory").is_some_and(|limit| limit > 0);
+    info.get::<String>("maxmemory_policy").filter(|policy| is_bounded && policy != "noeviction")
 }
 
 /// Whether the server is part of a cluster; `None` if it may not be asked.

@@ -4,6 +4,7 @@
 //! the server's.
 
 mod books;
+mod budget;
 mod cache;
 mod clock;
 mod connect;
@@ -31,7 +32,7 @@ mod sweep;
 mod workers;
 
 pub use cache::RedisCache;
-pub use connect::{connect, warn_of_eviction};
+pub use connect::{connect, evicts, warn_of_eviction};
 pub use frontier::RedisFrontier;
 pub use hosts::RedisHosts;
 pub use link::Link;

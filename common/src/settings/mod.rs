@@ -144,6 +144,9 @@ pub struct Cache {
     /// How long a response is kept at most whose origin allows it.
     #[serde(with = "duration")]
     pub max_ttl: Duration,
+    /// What all responses may take in a Redis that throws none away by itself.
+    #[serde(serialize_with = "exact_bytes")]
+    pub max_bytes: ByteSize,
     /// How a response is stored.
     pub encoding: Encoding,
 }
@@ -396,7 +399,13 @@ impl Default for Redis {
 
 impl Default for Cache {
     fn default() -> Self {
-        Self { url: None, ttl: minutes(1), max_ttl: minutes(24 * 60), encoding: Encoding::default() }
+        Self {
+            url: None,
+            ttl: minutes(1),
+            max_ttl: minutes(24 * 60),
+            max_bytes: ByteSize::mb(100),
+            encoding: Encoding::default(),
+        }
     }
 }
 
