@@ -95,7 +95,8 @@ impl RobotsBook {
         let known = read(file, name);
         let time =
             if let Known::Rules(_) = known { REMEMBERED_FOR } else { shared.settings.retry.robots_again() };
-        let remembered = Remembered { known, until: Instant::now() + time, bytes: file.body.len() };
+        let bytes = if let Known::Rules(rules) = &known { rules.bytes() } else { 0 };
+        let remembered = Remembered { known, until: Instant::now() + time, bytes };
         self.0.insert((origin, name.clone()), remembered);
     }
 }

@@ -180,7 +180,7 @@ impl Hosts for RedisHosts {
 
     async fn keep_robots(&self, origin: &Origin, file: &RobotsFile, ttl: Duration) -> Result<()> {
         let mut set = redis::cmd("SET");
-        set.arg(keys::robots(origin)).arg(super::robots::encode(file)).arg("PX").arg(ttl.as_millis() as u64);
+        set.arg(keys::robots(origin)).arg(super::robots::encode(file)?).arg("PX").arg(ttl.as_millis() as u64);
         match self.query(&set).await {
             // Whoever needs it asks for it.
             Err(error) if error.kind == ErrorKind::Full => self.give_up_robots(origin).await,

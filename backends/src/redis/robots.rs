@@ -1,26 +1,45 @@
-//! robots.txt files: `robots:<origin>`, the status on the first line, then the file as it came.
+//! robots.txt files: `robots:<origin>`, the status on the first line, then the file as it came; of a large one the words `zstd` and how
+//! many bytes it has after the status, then the file compressed.
 
 use bytes::Bytes;
 use trawl_common::ports::{Error, ErrorKind, Result, RobotsEntry, RobotsFile};
+use trawl_common::robots::MAX_BYTES;
 
 /// What stands in place of a file while someone fetches it.
 pub(super) const AWAITED: &str = "awaited";
 
-pub(super) fn encode(file: &RobotsFile) -> Vec<u8> {
-    let mut stored = format!("{}\n", file.status).into_bytes();
-    stored.extend_from_slice(&file.body);
-    stored
+/// Smaller files are stored so that `redis-cli` shows them.
+const SMALL: usize = 2 * 1024;
+
+pub(super) fn encode(file: &RobotsFile) -> Result<Vec<u8>> {
+    let RobotsFile { status, body } = file;
+    if body.len() <= SMALL {
+        return Ok([format!("{status}\n").as_bytes(), body].concat());
+    }
+    let packed = zstd::bulk::compress(body, zstd::DEFAULT_COMPRESSION_LEVEL).map_err(corrupt)?;
+    Ok([format!("{status} zstd {}\n", body.len()).as_bytes(), &packed].concat())
+}
+
+fn corrupt(_: impl std::fmt::Debug) -> Error {
+    Error::new(ErrorKind::Corrupt, "redis: a robots.txt is stored in another form")
 }
 
 pub(super) fn decode(stored: Vec<u8>) -> Result<RobotsEntry> {
     if stored == AWAITED.as_bytes() {
         return Ok(RobotsEntry::Awaited);
     }
-    let corrupt = || Error::new(ErrorKind::Corrupt, "redis: a robots.txt is stored in another form");
-    let line = stored.iter().position(|byte| *byte == b'\n').ok_or_else(corrupt)?;
-    let status = std::str::from_utf8(&stored[..line]).ok().and_then(|status| status.parse().ok());
-    let status = status.ok_or_else(corrupt)?;
-    Ok(RobotsEntry::Known(RobotsFile { status, body: Bytes::from(stored).slice(line + 1..) }))
+    let line = stored.iter().position(|byte| *byte == b'\n').ok_or("no line").map_err(corrupt)?;
+    let head = std::str::from_utf8(&stored[..line]).map_err(corrupt)?;
+    let (status, length) = match head.split_once(" zstd ") {
+        Some((status, length)) => (status, Some(length.parse::<usize>().map_err(corrupt)?)),
+        None => (head, None),
+    };
+    let status = status.parse().map_err(corrupt)?;
+    let body = match length.map(|length| length.min(MAX_BYTES)) {
+        Some(length) => zstd::bulk::decompress(&stored[line + 1..], length).map_err(corrupt)?.into(),
+        None => Bytes::from(stored).slice(line + 1..),
+    };
+    Ok(RobotsEntry::Known(RobotsFile { status, body }))
 }
 
 #[cfg(test)]
@@ -30,7 +49,12 @@ mod tests {
     #[test]
     fn a_file_is_read_as_it_was_written() {
         let file = RobotsFile { status: 200, body: Bytes::from_static(b"\nUser-agent: *\n\xff") };
-        assert_eq!(decode(encode(&file)).unwrap(), RobotsEntry::Known(file));
+        assert_eq!(decode(encode(&file).unwrap()).unwrap(), RobotsEntry::Known(file));
+        let large = RobotsFile { status: 203, body: vec![b'x'; MAX_BYTES].into() };
+        let stored = encode(&large).unwrap();
+        assert!(stored.starts_with(b"203 zstd 512000\n") && stored.len() < 1_000, "{}", stored.len());
+        assert_eq!(decode(stored).unwrap(), RobotsEntry::Known(large));
+        assert!(decode(b"200 zstd 100\nnonsense".to_vec()).is_err());
         assert!(decode(b"nonsense".to_vec()).is_err());
         assert_eq!(decode(AWAITED.into()).unwrap(), RobotsEntry::Awaited);
     }

@@ -482,3 +482,11 @@ proptest! {
         prop_assert_eq!(answers(rules.iter().copied().rev().collect()), answers(rules));
     }
 }
+
+#[test]
+fn short_rules_weigh_what_they_take_and_not_what_their_file_has() {
+    let file = format!("User-agent: *\n{}", "Allow:/\n".repeat(10_000));
+    let robots = Robots::parse(file.as_bytes(), &"trawl".parse().unwrap());
+    assert!(robots.bytes() >= 10_000 * 40, "{}", robots.bytes());
+    assert_eq!(Robots::allow_all().bytes(), 0);
+}
