@@ -38,7 +38,8 @@ fuzz_target!(|input: &[u8]| {
 fn read(delivered: &Delivery, line: Line, trust: &Trust) {
     match codec::content(delivered, line, trust) {
         Content::Message(message) => {
-            let is_known_stranger = !matches!(trust.seal.author(Purpose::Wake, b"", &FieldTable::default()), Author::Anyone);
+            let is_known_stranger =
+                !matches!(trust.seal.author(Purpose::Wake, b"", &FieldTable::default()), Author::Anyone);
             if is_known_stranger {
                 let bare = Message::seed(message.url.clone(), CrawlRef::adhoc(), message.lane);
                 let deadline = message.deadline;
