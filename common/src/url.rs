@@ -93,6 +93,12 @@ impl CanonicalUrl {
         &self.0
     }
 
+    /// What is seen where another site led to this page, which does not make the page itself seen. No page has that name, for
+    /// none has a fragment.
+    pub fn led_to_from_elsewhere(&self) -> Self {
+        Self(format!("{}#elsewhere", self.0).into())
+    }
+
     /// The URL with its parts.
     pub fn to_url(&self) -> Url {
         Url::parse(&self.0).expect("a canonical URL parses: it was serialised by the same parser")

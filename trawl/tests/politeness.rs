@@ -174,6 +174,26 @@ async fn a_redirect_to_what_was_seen_is_skipped(engine: Engine) {
     assert_eq!(asked, ["/page/0", "/page/1", "/robots.txt"]);
 }
 
+#[tokio::test]
+async fn redirects_of_another_site_are_followed_once_and_make_no_page_of_this_one_seen() {
+    let world = World::serve(&[Plan::default(), Plan { pages: 1, ..Plan::default() }]).await.unwrap();
+    let fleet = Fleet::new().await;
+    let worker = fleet.worker(&[]);
+    let spider = format!("--spider={}", fleet.name);
+    let sources = [world.url(0, "/to/0"), world.url(0, "/to/0?again"), world.url(1, "/page/0")];
+    for (number, (url, key)) in sources.iter().zip(["done", "skipped", "done"]).enumerate() {
+        fs::write(fleet.folder.path().join("list.txt"), url).unwrap();
+        let crawl = format!("crawl{number}");
+        let produce = ["producer", "list.txt", &spider, "--crawl", &crawl, "--wait", "-q"];
+        assert!(timeout(LIMIT, fleet.command(&produce).status()).await.unwrap().unwrap().success());
+        let told = fleet.command(&["status", &crawl, "--json"]).output().await.unwrap();
+        let books: Value = serde_json::from_slice(&told.stdout).unwrap();
+        assert_eq!(&books[key], 1, "{url}: {books}");
+    }
+    ends_well(worker).await;
+    assert_eq!(paths(&world.log(), 1), ["/robots.txt", "/page/0", "/page/0"]);
+}
+
 async fn no_more_requests_are_under_way_than_settings_allow(engine: Engine) {
     let plan = Plan { pages: 40, latency: Duration::from_millis(20), ..Plan::default() };
     let world = World::serve(&[plan.clone(), plan]).await.unwrap();

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use tracing::debug;
+use trawl_common::host::HostKey;
 use trawl_common::item::{Change, Item, item_id};
 use trawl_common::lifetime::lifetime;
 use trawl_common::limit::Limit;
 use trawl_common::message::{Hop, Message};
+use trawl_common::names::CrawlRef;
 use trawl_common::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::ports::{Page, Response};
 use trawl_common::spider::{Request, Required};
@@ -181,8 +183,7 @@ async fn follow(shared: &Shared, job: &mut Job, next: CanonicalUrl) -> Result<Ti
     }
     // One that differs from its own URL only in what makes no other page is asked for nevertheless: servers insist.
     let page = job.spider.spider.urls.canonical(next.clone());
-    let looking = || shared.ports.frontier.has_seen(&message.crawl, &page);
-    if page != message.url && shared.health.until_done("looking for a redirect's target", looking).await {
+    if page != message.url && is_known(shared, &message.crawl, &message.url, &page).await {
         return Err(Outcome::Skipped(Skip::Duplicate));
     }
     message.hop = Some(Hop { url: next, count });
@@ -244,7 +245,8 @@ async fn read(
             items.into_iter().map(|extracted| item(message, url, &response, extracted)).collect()
         }
     };
-    let landed = if let Form::Of(canonical) = form { Some(canonical) } else { landed };
+    let stood_for = if let Form::Of(canonical) = form { Some(canonical) } else { landed };
+    let landed = stood_for.map(|url| seen_as(url, &message.url));
     spider.barren.look(&spider.spider, &items);
     let remark = recall.compare(message, &response, &mut items);
     let keeps_responses = spider.sinks.iter().any(|sink| sink.keeps_responses());
@@ -262,6 +264,26 @@ async fn read(
     let page = (keeps_responses || !page.items.is_empty()).then_some(page);
     let spider = Arc::clone(spider);
     Ok(Some((Yield { spider, page, links, left_out: beyond, landed, status, bytes, missing }, remark)))
+}
+
+/// Whether `page` was seen, to which a redirect or a canonical link of `from` leads.
+async fn is_known(shared: &Shared, crawl: &CrawlRef, from: &CanonicalUrl, page: &CanonicalUrl) -> bool {
+    let mut names = vec![page.clone(), seen_as(page.clone(), from)];
+    names.dedup();
+    for name in &names {
+        let looking = || shared.ports.frontier.has_seen(crawl, name);
+        if shared.health.until_done("looking for where a page leads", looking).await {
+            return true;
+        }
+    }
+    false
+}
+
+/// As what `page` counts as seen when `from` led there. Within a registrable domain that is the page itself. Another site claims
+/// no page: only what leads there from elsewhere is not followed twice.
+fn seen_as(page: CanonicalUrl, from: &CanonicalUrl) -> CanonicalUrl {
+    let is_of_one_site = HostKey::domain(&page.host()) == HostKey::domain(&from.host());
+    if is_of_one_site { page } else { page.led_to_from_elsewhere() }
 }
 
 /// What becomes of a page that lacks fields without which it counts as none.
@@ -293,8 +315,7 @@ async fn form(shared: &Shared, job: &Job, canonical: Option<CanonicalUrl>) -> Fo
     else {
         return Form::Own;
     };
-    let looking = || shared.ports.frontier.has_seen(crawl, &canonical);
-    match shared.health.until_done("looking for a canonical page", looking).await {
+    match is_known(shared, crawl, url, &canonical).await {
         true => Form::Known,
         false => Form::Of(canonical),
     }

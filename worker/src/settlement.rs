@@ -70,7 +70,11 @@ impl Settlement {
         Self::Url(Box::new(Settled { attempts, remark, ..Settled::untouched(message, outcome) }))
     }
 
+    /// Of a page, which waits for its spider's sinks from now on if it has anything for them.
     pub(crate) fn done(job: Job, yielded: Yield, remark: Option<Remark>) -> Self {
+        if yielded.page.is_some() {
+            yielded.spider.backlog.add();
+        }
         let Job { message, attempts, .. } = job;
         let settled = Settled::untouched(message, Outcome::Done);
         Self::Url(Box::new(Settled { attempts, yielded: Some(yielded), remark, ..settled }))

@@ -44,7 +44,8 @@ struct Waiting {
 }
 
 impl Backlog {
-    fn add(&self) {
+    /// A page waits from now on. Said before it is handed on: else many more could begin before anybody has counted it.
+    pub(crate) fn add(&self) {
         let mut waiting = self.waiting();
         waiting.pages += 1;
         waiting.since.get_or_insert_with(Instant::now);
@@ -126,7 +127,6 @@ impl Stores {
         let Some((spider, page)) = settled.take_page() else {
             return pass_on(&self.to, Settlement::Url(settled)).await;
         };
-        spider.backlog.add();
         match self.lines.iter_mut().find(|line| Arc::ptr_eq(&line.spider, &spider)) {
             Some(line) => line.pages.push((page, settled)),
             None => self.lines.push(Line { spider, pages: vec![(page, settled)], is_busy: false }),

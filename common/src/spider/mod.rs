@@ -112,18 +112,19 @@ impl Spider {
         Home {
             domains: if is_any { Vec::new() } else { self.allowed_domains.clone() },
             hosts: start.iter().filter(|_| is_any).map(CanonicalUrl::host).collect(),
-            in_the_clear: start.iter().any(|url| !is_tls(url)),
+            services: services(&start),
         }
     }
 }
 
 /// The hosts that a spider is for: those of `allowed_domains`, or if that is any, those of `[start]`. What a page or
-/// a redirect leads to is not one of them for that. Without TLS only for a spider that starts without it.
+/// a redirect leads to is not one of them for that; nor is another port of such a host, which may be somebody else's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
     domains: Vec<String>,
     hosts: BTreeSet<Host>,
-    in_the_clear: bool,
+    /// Whether by TLS, and the port.
+    services: BTreeSet<(bool, u16)>,
 }
 
 impl Home {
@@ -131,7 +132,7 @@ impl Home {
     pub fn has(&self, url: &CanonicalUrl) -> bool {
         let host = url.host();
         let is_ours = self.hosts.contains(&host) || self.domains.iter().any(|domain| host.is_within(domain));
-        is_ours && (self.in_the_clear || is_tls(url))
+        is_ours && self.services.contains(&service(url))
     }
 
     /// Whether there are no such hosts.
@@ -140,8 +141,21 @@ impl Home {
     }
 }
 
-fn is_tls(url: &CanonicalUrl) -> bool {
-    url.as_str().starts_with("https:")
+const HTTP: (bool, u16) = (false, 80);
+const HTTPS: (bool, u16) = (true, 443);
+
+fn service(url: &CanonicalUrl) -> (bool, u16) {
+    let url = url.to_url();
+    (url.scheme() == "https", url.port_or_known_default().unwrap_or_default())
+}
+
+/// Those that a spider starts at, and TLS where it starts without on the usual port, or starts nowhere.
+fn services(start: &[CanonicalUrl]) -> BTreeSet<(bool, u16)> {
+    let mut services: BTreeSet<_> = start.iter().map(service).collect();
+    if services.is_empty() || services.contains(&HTTP) {
+        services.insert(HTTPS);
+    }
+    services
 }
 
 fn is_any(domains: &[String]) -> bool {

@@ -28,7 +28,11 @@ fn write(fleet: &Fleet, name: &str, site: &Site, paths: &[String], sink: &Path) 
 /// Has a spider's pages crawled; returns the books of its crawl, which has its name, at the end.
 async fn crawled(fleet: &Fleet, name: &str) -> Value {
     let waited = fleet.command(&["wait", name, "--json"]).output();
-    serde_json::from_slice(&timeout(LIMIT, waited).await.unwrap().unwrap().stdout).unwrap()
+    let Ok(waited) = timeout(LIMIT, waited).await else {
+        let status = fleet.command(&["status", name]).output().await.unwrap();
+        panic!("{name} does not end: {}", String::from_utf8_lossy(&status.stdout));
+    };
+    serde_json::from_slice(&waited.unwrap().stdout).unwrap()
 }
 
 async fn feed(fleet: &Fleet, name: &str) {

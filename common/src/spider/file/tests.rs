@@ -198,6 +198,20 @@ fn a_spider_is_at_home_without_tls_only_if_it_starts_without_it() {
 }
 
 #[test]
+fn a_spider_is_at_home_at_the_ports_that_it_starts_at() {
+    let start = |url: &str| format!("allowed_domains = ['a.example']\n[start]\nurls = ['{url}']");
+    let usual = start("https://a.example/");
+    assert!(is_home(&usual, "https://b.a.example/") && !is_home(&usual, "https://a.example:8443/"));
+    let other = start("http://a.example:8080/");
+    assert!(is_home(&other, "http://a.example:8080/x"));
+    for not in
+        ["http://a.example/", "https://a.example/", "https://a.example:8080/", "http://a.example:8081/"]
+    {
+        assert!(!is_home(&other, not), "{not}");
+    }
+}
+
+#[test]
 fn a_field_has_one_source_and_what_fits_it() {
     one("[fields]\n", "1:1 fields: has no field");
     one("[fields]\na = {}", "2:5 fields.a: does not say where it comes from");
