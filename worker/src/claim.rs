@@ -19,6 +19,7 @@ use trawl_common::outcome::{Outcome, Skip};
 use trawl_common::ports::{Consumer, Content, Delivery, Error, Heard, Receipt, Unproven};
 use trawl_common::settings::Acks;
 use trawl_common::time::UnixMs;
+use trawl_common::url::CanonicalUrl;
 
 use crate::Shared;
 use crate::crawls;
@@ -32,9 +33,9 @@ const TAKING: &str = "taking messages";
 /// How soon a worker that has enough in hand looks whether it has.
 const CROWDED: Duration = Duration::from_millis(20);
 
-/// How long URLs wait that cannot be taken now, as their spider's file cannot be used or is not here, or there is no room, at least and at most: another worker may have it.
-/// They come back at no regular interval, for a queue serves its consumers in turn, and a regular one can meet the same
-/// worker every time.
+/// How long URLs wait that cannot be taken now, at least and at most: their spider's file cannot be used or is not here, and
+/// another worker may have it, or there is no room. They come back at no regular interval, for a queue serves its consumers in
+/// turn, and a regular one can meet the same worker every time.
 const UNREADY: [f64; 2] = [5.0, 15.0];
 
 /// What fails while the store is full.
@@ -163,13 +164,17 @@ impl Claiming {
         let mut messages = Vec::with_capacity(deliveries.len());
         for Delivery { content, receipt } in deliveries {
             match content {
-                Content::Message(message) => self.take(message, receipt, &mut messages).await,
+                Content::Message(message) => {
+                    // What its lane acknowledged as it arrived has no receipt any more.
+                    let receipt = (self.acks(&message) != Acks::None).then_some(receipt);
+                    self.take(message, receipt, &mut messages).await;
+                }
                 Content::Probe(probe) => self.pass_on(Settlement::Probe(probe, receipt)).await,
                 Content::Malformed(malformed) => {
                     self.pass_on(Settlement::Malformed(malformed, vec![receipt])).await;
                 }
                 Content::Unproven(unproven) => match self.request_in(unproven).await {
-                    Some(request) => self.take(request, receipt, &mut messages).await,
+                    Some(request) => self.take(request, Some(receipt), &mut messages).await,
                     None => self.drop_unproven(receipt).await,
                 },
             }
@@ -214,22 +219,35 @@ impl Claiming {
         }
     }
 
-    async fn take(&self, message: Message, receipt: Receipt, taken: &mut Vec<Message>) {
-        let spider = &message.crawl.spider;
-        if !message.is_ours && !self.shared.spiders.is_for_strangers(spider) {
-            let reason = format!("there is no spider {spider} here");
-            let malformed = Malformed { text: message.url.to_string(), reason };
-            return self.pass_on(Settlement::Malformed(malformed, vec![receipt])).await;
+    async fn take(&self, message: Message, receipt: Option<Receipt>, taken: &mut Vec<Message>) {
+        match self.admitted(message) {
+            Ok(message) => {
+                if self.shared.hands.take(&message, receipt) {
+                    taken.push(message);
+                }
+            }
+            Err(malformed) => {
+                self.pass_on(Settlement::Malformed(malformed, receipt.into_iter().collect())).await;
+            }
         }
-        let message = self.canonical(message);
-        let receipt = (self.acks(&message) != Acks::None).then_some(receipt);
-        if let Some(reason) = self.is_too_long(&message) {
-            let malformed = Malformed { text: message.url.to_string(), reason };
-            return self.pass_on(Settlement::Malformed(malformed, receipt.into_iter().collect())).await;
+    }
+
+    /// A stranger's message is for the page that its URL stands for, if its spider is here and takes URLs of that length; what
+    /// trawl sent is as it is to be.
+    fn admitted(&self, message: Message) -> Result<Message, Malformed> {
+        if message.is_ours {
+            return Ok(message);
         }
-        if self.shared.hands.take(&message, receipt) {
-            taken.push(message);
+        let refused = |url: &CanonicalUrl, reason| Err(Malformed { text: url.to_string(), reason });
+        let name = &message.crawl.spider;
+        // Asked first: what anybody may write a name of is not even looked for.
+        if !self.shared.spiders.is_for_strangers(name) {
+            return refused(&message.url, format!("there is no spider {name} here"));
         }
+        let Some(spider) = self.shared.spiders.get(name) else { return Ok(message) };
+        let urls = &spider.spider.urls;
+        let url = urls.canonical(message.url);
+        if urls.takes(&url) { Ok(Message { url, ..message }) } else { refused(&url, urls.too_long()) }
     }
 
     /// What is to be done with what says without proof that it is the fleet's: nothing if the store knows its crawl, whose
@@ -273,24 +291,6 @@ impl Claiming {
 
     fn acks(&self, message: &Message) -> Acks {
         self.shared.settings.queues.lane(message.lane).acks
-    }
-
-    /// A message of a stranger's is for the page that its URL stands for; what trawl sent says it already.
-    fn canonical(&self, message: Message) -> Message {
-        if message.is_ours {
-            return message;
-        }
-        match self.shared.spiders.get(&message.crawl.spider) {
-            Some(spider) => Message { url: spider.spider.urls.canonical(message.url), ..message },
-            None => message,
-        }
-    }
-
-    /// Why a stranger's URL is not taken in, if it is longer than its spider takes.
-    fn is_too_long(&self, message: &Message) -> Option<String> {
-        let spider = self.shared.spiders.get(&message.crawl.spider).filter(|_| !message.is_ours)?;
-        let urls = &spider.spider.urls;
-        (!urls.takes(&message.url)).then(|| urls.too_long())
     }
 
     /// The spider that a message is for, if this worker has it as its crawl needs it.

@@ -3,6 +3,7 @@
 use std::fs;
 
 use tokio::time::timeout;
+use trawl_common::url::Fingerprint;
 use trawl_testkit::site::Site;
 
 use crate::support::{Fleet, LIMIT, ends_well};
@@ -54,4 +55,25 @@ async fn a_stranger_keeps_his_url_and_his_forged_headers_do_nothing() {
     let items = fleet.items().await;
     assert!(items.iter().all(|item| item["crawl"] == "adhoc" && item["spider"] == "default"), "{items:?}");
     ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn what_proves_to_be_a_strangers_is_acknowledged_even_in_a_lane_that_acknowledges_nothing_later() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(1).await;
+    let worker = fleet.worker(&[KEY, ("TRAWL__QUEUES__PRIORITY__ACKS", "none")]);
+    crate::consumed(&fleet).await;
+    let url = site.page(0);
+    let properties = format!(
+        r#"{{"message_id": "{}", "headers": {{"crawl": "forgotten", "spider": "{}"}}}}"#,
+        Fingerprint::of(&url),
+        fleet.name
+    );
+    fleet.vhost.publish("priority_queue", &url, &properties).await;
+    timeout(LIMIT, site.asked_for(1)).await.unwrap();
+    ends_well(worker).await;
+    let look = lapin::options::QueueDeclareOptions { passive: true, ..Default::default() };
+    let channel = crate::channel_of(&fleet).await;
+    let queue = channel.queue_declare("priority_queue".into(), look, Default::default()).await.unwrap();
+    assert_eq!(queue.message_count(), 0, "it would come again to each worker that starts");
 }
