@@ -60,20 +60,24 @@ mod plain {
 
     trawl_testkit::cache_conformance!(cache);
 
+    fn response(body: Vec<u8>) -> Response {
+        Response {
+            status: 200,
+            headers: Default::default(),
+            redirected_to: None,
+            fetched_at: UnixMs(1_700_000_000_000),
+            address: None,
+            body: body.into(),
+        }
+    }
+
     #[tokio::test]
     async fn cached_responses_keep_to_a_budget_that_all_processes_share_and_the_oldest_go_first() {
         let link = link(servers::own_database().await).await;
         let cache = || RedisCache::new(link.clone(), Encoding::Plain).within(1_000_000, LONG);
         let processes = [cache(), cache()];
         let url = |number: usize| format!("http://site.example/{number}").parse().unwrap();
-        let response = Response {
-            status: 200,
-            headers: Default::default(),
-            redirected_to: None,
-            fetched_at: UnixMs(1_700_000_000_000),
-            address: None,
-            body: vec![b'x'; 100_000].into(),
-        };
+        let response = response(vec![b'x'; 100_000]);
         for number in 0..30 {
             processes[number % 2].put(&url(number), &response, LONG).await.unwrap();
         }
@@ -91,14 +95,7 @@ mod plain {
         let link = link(servers::own_database().await).await;
         let cache = RedisCache::new(link.clone(), Encoding::Plain);
         let url = "http://site.example/a".parse().unwrap();
-        let response = Response {
-            status: 200,
-            headers: Default::default(),
-            redirected_to: None,
-            fetched_at: UnixMs(1_700_000_000_000),
-            address: None,
-            body: "<title>Hello</title>".into(),
-        };
+        let response = response("<title>Hello</title>".into());
         cache.put(&url, &response, LONG).await.unwrap();
         let mut get = ::redis::cmd("GET");
         let stored: String =

@@ -35,9 +35,7 @@ impl Trouble {
     fn over(now: Instant) -> Self {
         Self { since: now, error: String::new(), is_over: true, lapses: None, is_told: false, told: None }
     }
-}
 
-impl Trouble {
     fn end(&mut self, what: &str) {
         if !self.is_over && self.is_told {
             info!(what, after = ?self.since.elapsed(), "works again");
@@ -61,10 +59,28 @@ impl Health {
         what: &str,
         call: impl Fn() -> F,
     ) -> Result<T> {
+        self.repeat(what, call, Error::is_temporary).await
+    }
+
+    /// Repeats `call`, which is idempotent, until it succeeds, or the store is full.
+    pub async fn unless_full<T, F: Future<Output = Result<T>>>(
+        &self,
+        what: &str,
+        call: impl Fn() -> F,
+    ) -> Result<T> {
+        self.repeat(what, call, |error| error.kind != ErrorKind::Full).await
+    }
+
+    async fn repeat<T, F: Future<Output = Result<T>>>(
+        &self,
+        what: &str,
+        call: impl Fn() -> F,
+        may_pass: impl Fn(&Error) -> bool,
+    ) -> Result<T> {
         let mut backoff = Backoff::default();
         loop {
             let error = match call().await {
-                Err(error) if error.is_temporary() => error,
+                Err(error) if may_pass(&error) => error,
                 result => {
                     self.works(what);
                     return result;
@@ -87,25 +103,6 @@ impl Health {
                     return value;
                 }
                 Err(error) => self.fails(what, &error),
-            }
-            backoff.pause().await;
-        }
-    }
-
-    /// Repeats `call`, which is idempotent, until it succeeds, or the store is full.
-    pub async fn unless_full<T, F: Future<Output = Result<T>>>(
-        &self,
-        what: &str,
-        call: impl Fn() -> F,
-    ) -> Result<T> {
-        let mut backoff = Backoff::default();
-        loop {
-            match call().await {
-                Err(error) if error.kind != ErrorKind::Full => self.fails(what, &error),
-                result => {
-                    self.works(what);
-                    return result;
-                }
             }
             backoff.pause().await;
         }

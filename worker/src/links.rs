@@ -69,16 +69,6 @@ pub(crate) fn to_follow(
     (followed, left_out)
 }
 
-/// What became of a page's links.
-pub(crate) enum Followed {
-    /// The frontier took them in.
-    Admitted(Admitted),
-    /// This worker no longer holds the page: it is not to be finished.
-    NotHeld,
-    /// There is no room for them yet: the page is to be held until there is.
-    NoRoom,
-}
-
 /// What the frontier has of a page's links.
 pub(crate) struct Admitted {
     /// Those that it has, in order.
@@ -92,38 +82,30 @@ pub(crate) struct Admitted {
 /// 3. Confirms that.
 ///
 /// Returns for each page, in order, what became of its links.
-pub(crate) async fn admit(shared: &Shared, pages: Vec<Linking>) -> Vec<Followed> {
+pub(crate) async fn admit(shared: &Shared, pages: Vec<Linking>) -> Vec<Linked<Admitted>> {
     let Shared { ports: Ports { frontier, queue, .. }, health, .. } = shared;
     let admitting = || frontier.admit_links(&shared.id, &pages);
     let admitted = health.until_done("admitting links", admitting).await;
     let mut messages = Vec::new();
     let mut all = Vec::with_capacity(pages.len());
-    for (Linking { page: Claim { crawl, .. }, links }, admitted) in pages.into_iter().zip(admitted) {
-        let admitted = match admitted {
-            Linked::Taken(admitted) => admitted,
-            Linked::NotHeld => {
-                all.push((crawl, Followed::NotHeld));
-                continue;
-            }
-            Linked::NoRoom => {
-                all.push((crawl, Followed::NoRoom));
-                continue;
-            }
-        };
-        let mut taken = Vec::with_capacity(links.len());
-        let mut left_out = LeftOut::default();
-        for (link, what) in links.into_iter().zip(admitted) {
-            match what {
-                Taken::New => messages.push(link.message(&crawl)),
-                Taken::Seen => {}
-                Taken::LeftOut => {
-                    left_out.add(Limit::MaxPerHost, 1);
-                    continue;
+    for (Linking { page: Claim { crawl, .. }, links }, linked) in pages.into_iter().zip(admitted) {
+        let linked = linked.map(|each| {
+            let mut admitted =
+                Admitted { links: Vec::with_capacity(links.len()), left_out: LeftOut::default() };
+            for (link, what) in links.into_iter().zip(each) {
+                match what {
+                    Taken::New => messages.push(link.message(&crawl)),
+                    Taken::Seen => {}
+                    Taken::LeftOut => {
+                        admitted.left_out.add(Limit::MaxPerHost, 1);
+                        continue;
+                    }
                 }
+                admitted.links.push(link);
             }
-            taken.push(link);
-        }
-        all.push((crawl, Followed::Admitted(Admitted { links: taken, left_out })));
+            admitted
+        });
+        all.push((crawl, linked));
     }
     if !messages.is_empty() {
         health.until_done("publishing links", || queue.publish(&messages)).await;
@@ -132,11 +114,11 @@ pub(crate) async fn admit(shared: &Shared, pages: Vec<Linking>) -> Vec<Followed>
         }
     }
     // Not before they are confirmed: what is known is not admitted again.
-    let known = |(crawl, followed)| {
-        if let Followed::Admitted(Admitted { links, .. }) = &followed {
+    let known = |(crawl, linked)| {
+        if let Linked::Taken(Admitted { links, .. }) = &linked {
             links.iter().for_each(|link| shared.known.add(&crawl, &link.url));
         }
-        followed
+        linked
     };
     all.into_iter().map(known).collect()
 }

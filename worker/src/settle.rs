@@ -14,14 +14,14 @@ use trawl_common::letter::{Cause, DeadLetter, Note};
 use trawl_common::message::{Malformed, Message};
 use trawl_common::names::CrawlRef;
 use trawl_common::outcome::{Class, Failure, Outcome, Reason, Skip, Terminal};
-use trawl_common::ports::{Claim, Error, Finish, Linking, NewUrl, Parked, Parking, Probe, Receipt};
+use trawl_common::ports::{Claim, Error, Finish, Linked, Linking, NewUrl, Parked, Parking, Probe, Receipt};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 
 use crate::Shared;
 use crate::gather::gather;
 use crate::job::claim;
-use crate::links::{self, Admitted, Followed};
+use crate::links::{self, Admitted};
 use crate::remarks::{Remark, Remarks};
 use crate::settlement::{Settled, Settlement, Yield};
 use crate::standstill::Why;
@@ -360,13 +360,13 @@ impl Plan {
         let admitted = links::admit(shared, linking.iter().map(linking_of).collect()).await;
         for (ending, taken) in linking.into_iter().zip(admitted) {
             match taken {
-                Followed::Admitted(Admitted { links, left_out }) => {
+                Linked::Taken(Admitted { links, left_out }) => {
                     let mut ending = Ending { links, ..ending };
                     left_out.iter().for_each(|(limit, links)| ending.finish.left_out.add(limit, links));
                     self.endings.push(ending);
                 }
-                Followed::NotHeld => self.messages.push(ending.message),
-                Followed::NoRoom => self.held_back.push(ending),
+                Linked::NotHeld => self.messages.push(ending.message),
+                Linked::NoRoom => self.held_back.push(ending),
             }
         }
     }

@@ -208,18 +208,27 @@ pub enum Taken {
 
 /// What becomes of the links of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Linked {
+pub enum Linked<T = Vec<Taken>> {
     /// They are taken in: what became of each, in order.
-    Taken(Vec<Taken>),
+    Taken(T),
     /// None is: the worker no longer holds the page.
     NotHeld,
     /// Not all are: the store is full. The page is to be asked for again.
     NoRoom,
 }
 
-impl Linked {
+impl<T> Linked<T> {
+    /// The same, with something else of what was taken in.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Linked<U> {
+        match self {
+            Self::Taken(taken) => Linked::Taken(f(taken)),
+            Self::NotHeld => Linked::NotHeld,
+            Self::NoRoom => Linked::NoRoom,
+        }
+    }
+
     /// What became of each link, if the worker held the page and there was room.
-    pub fn taken(self) -> Option<Vec<Taken>> {
+    pub fn taken(self) -> Option<T> {
         match self {
             Self::Taken(taken) => Some(taken),
             Self::NotHeld | Self::NoRoom => None,

@@ -29,6 +29,11 @@ async fn books(fleet: &Fleet, crawl: &str) -> Value {
     serde_json::from_slice(&told.stdout).unwrap_or_default()
 }
 
+/// Has a crawl of these pages made.
+async fn feed(fleet: &Fleet, pages: impl Iterator<Item = String>, crawl: &str) {
+    assert!(producer(fleet, pages, crawl).status().await.unwrap().success());
+}
+
 async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     let waiting = async { while !is_so().await {} };
     timeout(LIMIT, waiting).await.unwrap_or_else(|_| panic!("{what}"));
@@ -43,13 +48,7 @@ async fn terminate(child: &Child) {
 async fn a_worker_that_starts_on_a_full_redis_brings_to_its_end_what_is_there() {
     let redis = OwnRedis::start().await;
     let (fleet, site) = (fleet_on(&redis).await, Site::serve(20).await);
-    assert!(
-        producer(&fleet, (0..20).map(|number| site.page(number)), &fleet.name)
-            .status()
-            .await
-            .unwrap()
-            .success()
-    );
+    feed(&fleet, (0..20).map(|number| site.page(number)), &fleet.name).await;
     redis.fill().await;
     let worker = fleet.worker(&[]);
     until("all is fetched", async || books(&fleet, &fleet.name).await["done"] == 20).await;
@@ -64,7 +63,7 @@ async fn pages_whose_links_have_no_room_wait_keep_no_other_waiting_and_go_on_whe
     write_spider(&fleet, "[follow]\n");
     // It links to the first page.
     let pages = [site.page(5), format!("{}/broken", site.origin), format!("{}/nothing", site.origin)];
-    assert!(producer(&fleet, pages.into_iter(), &fleet.name).status().await.unwrap().success());
+    feed(&fleet, pages.into_iter(), &fleet.name).await;
     redis.fill().await;
     let worker = fleet.worker(&[("TRAWL__RETRY__MAX", "0")]);
     until("what has no links ends", async || books(&fleet, &fleet.name).await["failed"] == 2).await;
@@ -86,7 +85,7 @@ async fn a_worker_that_is_stopped_gives_back_what_has_no_room() {
     let redis = OwnRedis::start().await;
     let (fleet, site) = (fleet_on(&redis).await, Site::serve(30).await);
     write_spider(&fleet, "[follow]\n");
-    assert!(producer(&fleet, [site.page(5)].into_iter(), &fleet.name).status().await.unwrap().success());
+    feed(&fleet, [site.page(5)].into_iter(), &fleet.name).await;
     redis.fill().await;
     let worker = fleet.worker(&[("TRAWL__WORKER__SHUTDOWN_TIMEOUT", "1s")]);
     timeout(LIMIT, site.asked_for(1)).await.unwrap();
@@ -101,13 +100,7 @@ async fn a_worker_that_is_stopped_gives_back_what_has_no_room() {
 async fn a_producer_on_a_full_redis_waits_stops_at_once_when_it_is_asked_to_and_loses_nothing() {
     let redis = OwnRedis::start().await;
     let (fleet, site) = (fleet_on(&redis).await, Site::serve(20).await);
-    assert!(
-        producer(&fleet, (0..5).map(|number| site.page(number)), &fleet.name)
-            .status()
-            .await
-            .unwrap()
-            .success()
-    );
+    feed(&fleet, (0..5).map(|number| site.page(number)), &fleet.name).await;
     redis.fill().await;
     for crawl in [&fleet.name, "another"] {
         let mut command = producer(&fleet, (0..20).map(|number| site.page(number)), crawl);
@@ -121,9 +114,7 @@ async fn a_producer_on_a_full_redis_waits_stops_at_once_when_it_is_asked_to_and_
     }
     assert_eq!(books(&fleet, &fleet.name).await["admitted"], 5);
     redis.make_room().await;
-    assert!(
-        producer(&fleet, (0..20).map(|number| site.page(number)), "third").status().await.unwrap().success()
-    );
+    feed(&fleet, (0..20).map(|number| site.page(number)), "third").await;
     let worker = fleet.worker(&[]);
     until("all is fetched", async || books(&fleet, "third").await["done"] == 15).await;
     ends_well(worker).await;
