@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anstream::println;
+use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
 use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, await_end, count};
 use trawl_common::crawl::{Books, CrawlState};
@@ -70,7 +71,8 @@ impl Args {
         let job =
             Job { spider: Arc::new(spider), start, limit: self.limit, html: Html::IsAnError, is_new: false };
         if self.dry_run {
-            let report = preview(settings, job, signals.stop(), show).await.map_err(fail)?;
+            let alone = Embedded::in_memory(settings.recovery.patience).map_err(Fail::run)?;
+            let report = preview(settings, alone.hosts(), job, signals.stop(), show).await.map_err(fail)?;
             let found = count(report.counters.found);
             eprint_report(&format!("{found} URLs would be admitted, if new"), &report);
             return Ok(exit(&report, &signals));

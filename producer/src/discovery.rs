@@ -84,20 +84,17 @@ impl Discovery {
         errand: Errand,
         findings: mpsc::Sender<Vec<Finding>>,
     ) -> impl Future<Output = (Errand, Yield)> + use<> {
-        let turns = match &errand.source {
-            Source::Web(url) => {
-                let host = url.host();
-                Some((url.clone(), self.gait.turn(&host), self.gait.turn(&host)))
-            }
+        let turn = match &errand.source {
+            Source::Web(url) => Some((url.clone(), self.gait.turn(&url.host()))),
             Source::File(_) | Source::Stdin => None,
         };
         let (fetcher, sorter, pages) = (Arc::clone(&self.fetcher), self.sorter.clone(), self.pages.clone());
         async move {
-            if let Some((url, first, second)) = turns {
+            if let Some((url, turn)) = turn {
                 // What a site's own list names may be read.
                 if let Some(pages) = pages.as_deref().filter(|_| errand.depth == 0) {
                     let may_read = tokio::select! {
-                        may_read = pages.may_read(&url, first) => may_read,
+                        may_read = pages.may_read(&url) => may_read,
                         () = findings.closed() => false,
                     };
                     if !may_read {
@@ -105,7 +102,7 @@ impl Discovery {
                     }
                 }
                 tokio::select! {
-                    () = second => {}
+                    () = turn => {}
                     () = findings.closed() => {}
                 }
             }

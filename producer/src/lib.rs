@@ -47,10 +47,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{self, NewUrl, Ports, Terms};
+use trawl_common::ports::{self, Hosts, NewUrl, Ports, Terms};
 use trawl_common::settings::{Politeness, Settings};
 use trawl_common::spider::{Mistake, Scope, Spider};
 use trawl_common::time::UnixMs;
+use trawl_common::turns::Turns;
 use trawl_web::Fetcher;
 
 /// Parts of sources that wait for the admission: bounds the memory of a run.
@@ -163,8 +164,9 @@ async fn read_all(
     let politeness = settings.politeness.of(&job.spider.politeness);
     let health = Arc::new(Health::until(stop.clone()));
     let is_new = job.is_new;
+    let hosts = Arc::clone(&ports.hosts);
     let (findings, discovered) =
-        discover(Arc::clone(&settings), job, Some((ports, &health)), &progress, stop)?;
+        discover(Arc::clone(&settings), job, hosts, &health, Some(ports), &progress, stop)?;
     let lease =
         lease::Lease::take(Arc::clone(&ports.frontier), Arc::clone(&health), crawl, terms, ttl, is_new)
             .await?;
@@ -194,16 +196,20 @@ async fn read_all(
     Ok(report)
 }
 
-/// Reads every source and shows each finding to `show`, without touching any server of trawl's.
+/// Reads every source and shows each finding to `show`, without touching any server of trawl's: `hosts` keeps schedules of this
+/// run alone.
 pub async fn preview(
     settings: Arc<Settings>,
+    hosts: Arc<dyn Hosts>,
     job: Job,
     stop: &CancellationToken,
     mut show: impl FnMut(&Finding),
 ) -> Result<Report, RunError> {
     let progress = Arc::new(Progress::default());
     let politeness = settings.politeness.of(&job.spider.politeness);
-    let (mut findings, discovered) = discover(Arc::clone(&settings), job, None, &progress, stop)?;
+    let health = Arc::new(Health::until(stop.clone()));
+    let (mut findings, discovered) =
+        discover(Arc::clone(&settings), job, hosts, &health, None, &progress, stop)?;
     while let Some(bundle) = findings.recv().await {
         for finding in &bundle {
             show(finding);
@@ -238,18 +244,21 @@ fn broken_off(error: tokio::task::JoinError) -> (Vec<String>, Vec<String>) {
     (vec![format!("reading broke off, by a fault of this program: {error}")], Vec::new())
 }
 
-/// Starts to read, with the servers where there are any; the findings come in bundles, at most `job.limit` of them.
+/// Starts to read, by the schedules that `hosts` keeps, and with the other ports where there are any; the findings come in
+/// bundles, at most `job.limit` of them.
 fn discover(
     settings: Arc<Settings>,
     job: Job,
-    servers: Option<(&Ports, &Arc<Health>)>,
+    hosts: Arc<dyn Hosts>,
+    health: &Arc<Health>,
+    ports: Option<&Ports>,
     progress: &Arc<Progress>,
     stop: &CancellationToken,
 ) -> Result<(mpsc::Receiver<Vec<Finding>>, Discovered), RunError> {
     let sorter = Sorter::new(Arc::clone(&settings), Arc::clone(&job.spider), Arc::clone(progress));
     let revisits = job.spider.follow.is_some() && !job.spider.recrawl.is_never();
     let scope = Scope::of(&job.spider).map_err(RunError::Spider)?;
-    let revisit = servers.filter(|_| revisits).map(|(ports, health)| Revisit {
+    let revisit = ports.filter(|_| revisits).map(|ports| Revisit {
         pages: Arc::clone(&ports.pages),
         health: Arc::clone(health),
         spider: job.spider.name.clone(),
@@ -257,13 +266,15 @@ fn discover(
         sorter: sorter.clone(),
     });
     let fetcher = Arc::new(Fetcher::of(&job.spider, &settings.fetch)?);
-    let ports = servers.map(|(ports, _)| ports.clone());
-    let pages = || {
+    // Nobody keeps a place for longer.
+    let lapse = settings.fetch.timeout;
+    let turns = Turns { hosts, health: Arc::clone(health), places: Arc::default(), lapse };
+    let pages = ports.filter(|_| job.html == Html::IsThePage).map(|ports| {
         let (fetcher, spider) = (Arc::clone(&fetcher), Arc::clone(&job.spider));
-        Arc::new(PageSources::new(ports, fetcher, spider, Arc::clone(&settings)))
-    };
+        Arc::new(PageSources::new(ports.clone(), fetcher, turns.clone(), spider, Arc::clone(&settings)))
+    });
     let discovery = Discovery {
-        pages: (job.html == Html::IsThePage).then(pages),
+        pages,
         fetcher,
         gait: Gait::new(settings.politeness.of(&job.spider.politeness)),
         sorter,
@@ -275,6 +286,6 @@ fn discover(
     let (send, read) = mpsc::channel(PARTS_AHEAD);
     let (pass, findings) = mpsc::channel(1);
     tokio::spawn(mix::run(read, pass, job.limit.unwrap_or(u64::MAX), stop.clone()));
-    let discovered = tokio::spawn(discovery.run(job.start, send));
+    let discovered = tokio::spawn(async move { turns.freeing(discovery.run(job.start, send)).await });
     Ok((findings, discovered))
 }

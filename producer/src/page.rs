@@ -16,8 +16,9 @@ use trawl_common::robots::{KEPT_FOR, Robots};
 use trawl_common::settings::{Politeness, Settings};
 use trawl_common::sniff::is_html;
 use trawl_common::spider::{Request, Spider};
+use trawl_common::turns::Turns;
 use trawl_common::url::{CanonicalUrl, Origin};
-use trawl_web::Fetcher;
+use trawl_web::{Fetcher, RobotsWay};
 
 use crate::sitemap::{self, Fault, Format, Found, Limits};
 
@@ -33,9 +34,10 @@ const LIST_NAMES: &[&str] = &["sitemap", "feed", "rss", "atom"];
 
 /// How sources that may be pages are read.
 pub(crate) struct PageSources {
-    /// Where robots.txt and responses are kept; nowhere in a preview.
-    ports: Option<Ports>,
+    /// Where robots.txt and responses are kept.
+    ports: Ports,
     fetcher: Arc<Fetcher>,
+    turns: Turns,
     spider: Arc<Spider>,
     settings: Arc<Settings>,
     politeness: Politeness,
@@ -43,35 +45,33 @@ pub(crate) struct PageSources {
 
 impl PageSources {
     pub(crate) fn new(
-        ports: Option<Ports>,
+        ports: Ports,
         fetcher: Arc<Fetcher>,
+        turns: Turns,
         spider: Arc<Spider>,
         settings: Arc<Settings>,
     ) -> Self {
         let politeness = settings.politeness.of(&spider.politeness);
-        Self { ports, fetcher, spider, settings, politeness }
+        Self { ports, fetcher, turns, spider, settings, politeness }
     }
 
     /// Whether a source that a person named may be read here. RFC 9309 is for what is found, not for lists that a person names;
     /// but what may be a page is asked for only as its site's robots.txt lets it. If that forbids it, or cannot be read, the
     /// source is taken for a page: it is then for the worker to try again, and to say what became of it.
     ///
-    /// A robots.txt that nobody knows yet is fetched after `turn`, for all.
-    pub(crate) async fn may_read(&self, url: &CanonicalUrl, turn: impl Future<Output = ()>) -> bool {
+    /// A robots.txt that nobody knows yet is fetched for all.
+    pub(crate) async fn may_read(&self, url: &CanonicalUrl) -> bool {
         if !self.politeness.manners(&url.host()).robots || is_named_like_a_list(url) {
             return true;
         }
         let name = self.settings.fetch.of(&self.spider.request).robots_name().unwrap_or_default();
-        let file = self.robots(&url.origin(), turn).await;
+        let file = self.robots(&url.origin()).await;
         file.and_then(|file| Robots::of(&file, &name)).is_some_and(|robots| robots.allows(url))
     }
 
     /// The robots.txt of an origin, as it is known or as the origin answers now.
-    async fn robots(&self, origin: &Origin, turn: impl Future<Output = ()>) -> Option<RobotsFile> {
-        let Some(Ports { hosts, .. }) = &self.ports else {
-            turn.await;
-            return self.fetcher.robots(origin).await.ok().map(|answer| answer.file);
-        };
+    async fn robots(&self, origin: &Origin) -> Option<RobotsFile> {
+        let hosts = &self.ports.hosts;
         let lease = self.settings.fetch.timeout + self.settings.recovery.patience;
         loop {
             match hosts.robots(origin, lease).await {
@@ -84,13 +84,13 @@ impl PageSources {
                 }
             }
         }
-        turn.await;
-        let (kept, file) = match self.fetcher.robots(origin).await {
+        let asked = self.fetcher.robots(&self.turns, &self.politeness, &mut RobotsWay::to(origin)).await;
+        let (kept, file) = match asked {
             Ok(answer) => {
                 let ttl = if answer.is_lasting { KEPT_FOR } else { self.settings.retry.robots_again() };
                 (hosts.keep_robots(origin, &answer.file, ttl).await, Some(answer.file))
             }
-            // The worker asks as well, and has everyone leave the host alone.
+            // The worker asks again, when it may.
             Err(_) => (hosts.give_up_robots(origin).await, None),
         };
         if let Err(error) = kept {
@@ -106,7 +106,6 @@ impl PageSources {
         head: Response,
         body: impl Stream<Item = Result<Bytes, Failure>> + Unpin,
     ) {
-        let Some(Ports { cache, .. }) = &self.ports else { return };
         let settings = &self.settings.cache;
         // What is answered to one spider's own request is for no other, and redirects are followed by the worker.
         if settings.ttl.is_zero() || self.spider.request != Request::default() || head.redirected_to.is_some()
@@ -118,7 +117,7 @@ impl PageSources {
         let ttl = settings.keeps(lifetime(&page.headers, page.fetched_at));
         // The worker asks by the URL that stands for it.
         let asked = self.spider.urls.canonical(url.clone());
-        if let Err(error) = cache.put(&asked, &page, ttl).await {
+        if let Err(error) = self.ports.cache.put(&asked, &page, ttl).await {
             debug!(%url, %error, "page not kept");
         }
     }

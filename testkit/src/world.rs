@@ -35,6 +35,8 @@ pub enum Robots {
     Text(String),
     /// With this status so many times, then with a file that allows all.
     Fails(u16, usize),
+    /// With a redirect to the robots.txt of the host of this number.
+    At(usize),
 }
 
 /// A request as it arrived.
@@ -60,6 +62,8 @@ struct Host {
     origin: String,
     /// Where `/to/N` leads.
     next: String,
+    /// Where its robots.txt is, if that is elsewhere.
+    robots_at: Option<String>,
     plan: Plan,
     robots_asked: AtomicUsize,
     pages_asked: AtomicUsize,
@@ -103,6 +107,10 @@ impl World {
                 number,
                 origin: origins[number].clone(),
                 next: origins[(number + 1) % origins.len()].clone(),
+                robots_at: match plan.robots {
+                    Some(Robots::At(other)) => Some(format!("{}/robots.txt", origins[other])),
+                    _ => None,
+                },
                 plan: plan.clone(),
                 robots_asked: AtomicUsize::new(0),
                 pages_asked: AtomicUsize::new(0),
@@ -192,8 +200,11 @@ async fn answer(State(host): State<Arc<Host>>, request: Request) -> Response {
 impl Host {
     fn robots(&self) -> Response {
         let asked = self.robots_asked.fetch_add(1, Ordering::Relaxed);
+        if let Some(elsewhere) = &self.robots_at {
+            return (StatusCode::FOUND, [(header::LOCATION, elsewhere.clone())]).into_response();
+        }
         match &self.plan.robots {
-            None => StatusCode::NOT_FOUND.into_response(),
+            None | Some(Robots::At(_)) => StatusCode::NOT_FOUND.into_response(),
             Some(Robots::Text(text)) => text.clone().into_response(),
             Some(Robots::Fails(status, times)) if asked < *times => {
                 StatusCode::from_u16(*status).unwrap_or(StatusCode::IM_A_TEAPOT).into_response()

@@ -44,6 +44,7 @@ on_both_engines! {
     a_host_is_never_asked_more_often_than_its_rate
     a_rate_that_no_timer_is_fine_enough_for_is_kept_and_the_crawl_ends
     hosts_of_a_group_share_a_rate
+    a_host_that_many_robots_txt_redirect_to_is_asked_at_its_rate
     a_crawl_delay_slows_and_is_bounded
     hosts_that_never_answer_keep_no_other_waiting
 }
@@ -238,6 +239,23 @@ async fn hosts_of_a_group_share_a_rate(engine: Engine) {
     assert!(took >= Duration::from_millis(11 * 200 - 50), "{took:?}");
 }
 
+async fn a_host_that_many_robots_txt_redirect_to_is_asked_at_its_rate(engine: Engine) {
+    let origin = Plan { pages: 1, robots: Some(Robots::At(0)), ..Plan::default() };
+    let victim =
+        Plan { robots: Some(Robots::Text("User-agent: *\nAllow: /\n".to_owned())), ..Plan::default() };
+    let world = World::serve(&[vec![victim], vec![origin; 20]].concat()).await.unwrap();
+    let books = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__RATE", "5/s")]).await;
+    assert_eq!(&books["done"], 20, "{books}");
+    let log = world.log();
+    assert_eq!(paths(&log, 0), ["/robots.txt"; 20]);
+    for host in 1..=20 {
+        assert_eq!(paths(&log, host), ["/robots.txt", "/page/0"]);
+    }
+    let victims: Vec<Arrival> = log.into_iter().filter(|arrival| arrival.host == 0).collect();
+    let took = victims[19].at - victims[0].at;
+    assert!(took >= Duration::from_millis(19 * 200 - 50), "{took:?}");
+}
+
 async fn a_crawl_delay_slows_and_is_bounded(engine: Engine) {
     let plan = |delay: &str| Plan {
         pages: 3,
@@ -282,6 +300,19 @@ async fn a_blocked_host_is_not_asked_and_its_urls_are_skipped() {
     let blocked = hosts.iter().find(|state| state["host"] == host.as_str()).unwrap();
     assert!(blocked["blocked"].is_u64() && hosts.len() == 2, "{listed}");
     assert!(fleet.command(&["hosts", "unblock", &host]).status().await.unwrap().success());
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_blocked_host_is_not_asked_for_the_robots_txt_of_another() {
+    let fleet = Fleet::new().await;
+    let origin = Plan { pages: 2, robots: Some(Robots::At(0)), ..Plan::default() };
+    let world = World::serve(&[Plan::default(), origin]).await.unwrap();
+    assert!(fleet.command(&["hosts", "block", &world.host(0)]).status().await.unwrap().success());
+    let (books, worker) = crawl_by(&fleet, &world.pages(), &[]).await;
+    assert_eq!((&books["skipped"], &books["failed"]), (&2.into(), &0.into()), "{books}");
+    let log = world.log();
+    assert_eq!((paths(&log, 0), paths(&log, 1)), (vec![], vec!["/robots.txt"]));
     ends_well(worker).await;
 }
 

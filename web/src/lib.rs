@@ -39,7 +39,8 @@ use self::guard::{BehindProxy, Guard, Lookup};
 use self::own::Own;
 use self::proxy::Proxy;
 use self::redirect::Trail;
-pub use self::robots::Robots;
+use self::robots::Hop;
+pub use self::robots::{NoRobots, Robots, RobotsWay};
 
 /// How many redirects in a row lead to a page; more lead nowhere.
 pub const MAX_REDIRECTS: usize = 10;
@@ -233,12 +234,15 @@ impl Fetcher {
         Ok((head, parts))
     }
 
-    /// Asks for `url`, follows up to `redirects` redirects, and reads the first `most` bytes, all within
-    /// `fetch.timeout`: for `robots.txt` (RFC 9309 2.3.1), where every status means something. More redirects are a
-    /// [`Failure`] of class `redirect`, and one to what settings do not allow is one of class `forbidden`.
-    async fn read_start(&self, url: &CanonicalUrl, most: usize, redirects: usize) -> Result<Start, Failure> {
+    /// Asks for `url`: one request, of whose answer the first `most` bytes are read, all within `fetch.timeout`: for
+    /// `robots.txt` (RFC 9309 2.3.1), where every status means something. A redirect to what settings do not allow is a
+    /// [`Failure`] of class `forbidden`.
+    async fn start(&self, url: &CanonicalUrl, most: usize) -> Result<Hop, Failure> {
         within(self.timeout, async {
-            let (response, _) = self.follow(url, redirects).await?;
+            let response = self.request(url, HeaderMap::new()).await?;
+            if let Some(target) = redirect::target(&self.guard, url, &response)? {
+                return Ok(Hop::Redirect(target));
+            }
             let status = response.status();
             let retry_after = failure::retry_after(&response);
             let body = if status.is_success() {
@@ -246,7 +250,7 @@ impl Fetcher {
             } else {
                 Bytes::new()
             };
-            Ok(Start { status: status.as_u16(), body, retry_after })
+            Ok(Hop::Start(Start { status: status.as_u16(), body, retry_after }))
         })
         .await
     }

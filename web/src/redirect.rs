@@ -8,6 +8,7 @@ use trawl_common::url::{CanonicalUrl, InvalidUrl, MAX_URL_BYTES};
 use super::guard::Guard;
 
 /// The URLs asked so far, the latest last.
+#[derive(Clone)]
 pub(super) struct Trail {
     urls: Vec<CanonicalUrl>,
     most: usize,
@@ -22,6 +23,11 @@ impl Trail {
     /// The URL to ask now.
     pub(super) fn last(&self) -> &CanonicalUrl {
         &self.urls[self.urls.len() - 1]
+    }
+
+    /// How much memory it takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.urls.iter().map(|url| url.as_str().len()).sum()
     }
 
     /// The URL that a redirect led to, if any did.

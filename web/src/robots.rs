@@ -1,12 +1,17 @@
 //! Asking an origin for its robots.txt.
 
 use bytes::Bytes;
+use trawl_common::host::HostKey;
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::RobotsFile;
 use trawl_common::robots::MAX_BYTES;
-use trawl_common::url::Origin;
+use trawl_common::settings::Politeness;
+use trawl_common::time::UnixMs;
+use trawl_common::turns::{InLine, NotNow, Turns};
+use trawl_common::url::{CanonicalUrl, Origin};
 
-use super::Fetcher;
+use super::redirect::Trail;
+use super::{Fetcher, Start};
 
 /// How many redirects are followed (RFC 9309 2.3.1.2).
 const REDIRECTS: usize = 5;
@@ -20,28 +25,123 @@ pub struct Robots {
     pub is_lasting: bool,
 }
 
+/// The way to an origin's robots.txt, as far as it is known: the URLs asked, and the turn with the host of the next. Whoever goes
+/// on from there asks for nothing twice.
+#[derive(Clone)]
+pub struct RobotsWay {
+    trail: Trail,
+    turn: Option<InLine>,
+}
+
+/// Why a robots.txt is not known yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoRobots {
+    /// It is not the turn of the next request before then.
+    Later(UnixMs),
+    /// A person forbade to ask a host on the way.
+    Blocked,
+    /// This host wants to be left alone until then (429, 503).
+    Refused(HostKey, Failure, UnixMs),
+    /// The proxy is away.
+    NoProxy(Failure),
+}
+
+/// What one request came to.
+pub(super) enum Hop {
+    /// The start of an answer.
+    Start(Start),
+    /// Elsewhere.
+    Redirect(CanonicalUrl),
+}
+
+impl RobotsWay {
+    /// The way to the robots.txt of `origin`, from its beginning.
+    pub fn to(origin: &Origin) -> Self {
+        Self { trail: Trail::new(origin.robots_txt(), REDIRECTS), turn: None }
+    }
+
+    /// How much memory it takes, about.
+    pub fn bytes(&self) -> usize {
+        self.trail.bytes()
+    }
+}
+
 impl Fetcher {
-    /// Asks for the robots.txt of an origin. The only failures are those of a host that wants to be left alone (429, 503), and
-    /// of a proxy that is away; all else says something of what may be asked for.
-    pub async fn robots(&self, origin: &Origin) -> Result<Robots, Failure> {
-        let passing = |status, body| Robots { file: RobotsFile { status, body }, is_lasting: false };
-        match self.read_start(&origin.robots_txt(), MAX_BYTES, REDIRECTS).await {
-            Ok(answer) if matches!(answer.status, 429 | 503) => {
-                let (status, retry_after) = (Some(answer.status), answer.retry_after);
-                let failure =
-                    Failure::new(Class::Robots, format_args!("robots.txt: status {}", answer.status));
-                Err(Failure { status, retry_after, ..failure })
+    /// Asks for a robots.txt, each request of its host in that one's turn, as `politeness` says. Whatever an origin answers says
+    /// something of what may be asked for, unless it wants to be left alone.
+    pub async fn robots(
+        &self,
+        turns: &Turns,
+        politeness: &Politeness,
+        way: &mut RobotsWay,
+    ) -> Result<Robots, NoRobots> {
+        loop {
+            let url = way.trail.last();
+            let manners = politeness.manners(&url.host());
+            let ticket = match turns.wait(&manners, way.turn.take()).await {
+                Ok(ticket) => ticket,
+                Err(NotNow::Blocked) => return Err(NoRobots::Blocked),
+                Err(NotNow::Later(until, turn)) => {
+                    way.turn = Some(turn);
+                    return Err(NoRobots::Later(until));
+                }
+            };
+            let answer = self.start(url, MAX_BYTES).await;
+            let _held = ticket.end(is_welcome(&answer));
+            match answer {
+                Ok(Hop::Redirect(target)) => {
+                    if way.trail.go(target).is_err() {
+                        return Ok(none());
+                    }
+                }
+                Ok(Hop::Start(answer)) => match refusal(&answer) {
+                    None => return Ok(robots(answer)),
+                    Some(failure) => {
+                        let until = turns.push_back(&manners.key, politeness, &failure).await;
+                        return Err(NoRobots::Refused(manners.key, failure, until));
+                    }
+                },
+                // What the pages meet as well, each with its own failure.
+                Err(failure) if matches!(failure.class, Class::Forbidden | Class::Redirect) => {
+                    return Ok(none());
+                }
+                Err(failure) if failure.class == Class::Proxy => return Err(NoRobots::NoProxy(failure)),
+                Err(failure) => return Ok(passing(0, failure.to_string())),
             }
-            Ok(answer) if answer.status < 500 => {
-                Ok(Robots { file: RobotsFile { status: answer.status, body: answer.body }, is_lasting: true })
-            }
-            Ok(answer) => Ok(passing(answer.status, Bytes::from(format!("status {}", answer.status)))),
-            // What the pages meet as well, each with its own failure; too many redirects lead to no file.
-            Err(failure) if matches!(failure.class, Class::Forbidden | Class::Redirect) => {
-                Ok(passing(404, Bytes::new()))
-            }
-            Err(failure) if failure.class == Class::Proxy => Err(failure),
-            Err(failure) => Ok(passing(0, Bytes::from(failure.to_string()))),
         }
     }
+}
+
+/// Whether the host goes on as if nothing were.
+fn is_welcome(answer: &Result<Hop, Failure>) -> bool {
+    match answer {
+        Ok(Hop::Redirect(_)) => true,
+        Ok(Hop::Start(answer)) => answer.status < 500 && refusal(answer).is_none(),
+        Err(_) => false,
+    }
+}
+
+/// The answer of a host that wants to be left alone, as a failure.
+fn refusal(answer: &Start) -> Option<Failure> {
+    let failure = || {
+        let failure = Failure::new(Class::Robots, format_args!("robots.txt: status {}", answer.status));
+        Failure { status: Some(answer.status), retry_after: answer.retry_after, ..failure }
+    };
+    matches!(answer.status, 429 | 503).then(failure)
+}
+
+fn robots(Start { status, body, .. }: Start) -> Robots {
+    match status {
+        500.. => passing(status, format!("status {status}")),
+        _ => Robots { file: RobotsFile { status, body }, is_lasting: true },
+    }
+}
+
+/// As if there were none: redirects lead to no file.
+fn none() -> Robots {
+    passing(404, String::new())
+}
+
+fn passing(status: u16, why: String) -> Robots {
+    Robots { file: RobotsFile { status, body: Bytes::from(why) }, is_lasting: false }
 }

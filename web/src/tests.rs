@@ -195,31 +195,13 @@ async fn the_start_of_an_answer_comes_with_any_status_and_is_cut_off() {
     let fetcher = fetcher(&settings());
     let start = async |path: &str| {
         let url = format!("{origin}{path}").parse().unwrap();
-        let start = fetcher.read_start(&url, 2 * LIMIT, 5).await.unwrap();
+        let Hop::Start(start) = fetcher.start(&url, 2 * LIMIT).await.unwrap() else { panic!("redirected") };
         (start.status, start.body.len(), start.retry_after)
     };
     assert_eq!(start("/long").await, (200, 2 * LIMIT, None));
     assert_eq!(start("/short").await, (200, 3, None));
     assert_eq!(start("/none").await, (404, 0, None));
     assert_eq!(start("/busy").await, (503, 0, Some(Duration::from_secs(7))));
-}
-
-#[tokio::test]
-async fn the_start_of_an_answer_is_as_many_redirects_away_as_the_caller_allows() {
-    let next = |axum::extract::Path(left): axum::extract::Path<u8>| async move {
-        match left {
-            0 => "here".into_response(),
-            _ => Redirect::temporary(&format!("/{}", left - 1)).into_response(),
-        }
-    };
-    let origin = serve(Router::new().route("/{left}", get(next))).await;
-    let fetcher = fetcher(&settings());
-    let start = async |left: u8| {
-        let url = format!("{origin}/{left}").parse().unwrap();
-        fetcher.read_start(&url, LIMIT, 5).await
-    };
-    assert_eq!(start(5).await.unwrap().body, "here");
-    assert_eq!(class(start(6).await), Class::Redirect);
 }
 
 #[tokio::test]

@@ -11,11 +11,11 @@ use trawl_common::outcome::{Failure, Outcome};
 use trawl_common::ports::{Claim, MAX_STARTS, Receipt};
 use trawl_common::retry;
 use trawl_common::settings::Retry;
+use trawl_common::ticket::Ticket;
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint};
 
 use crate::spiders::Loaded;
-use crate::ticket::Ticket;
 
 /// A URL to handle, how often it failed before, and how often it began and never ended.
 #[derive(Clone)]

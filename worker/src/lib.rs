@@ -39,7 +39,6 @@ mod spiders;
 mod standstill;
 mod store;
 mod tally;
-mod ticket;
 mod turn;
 mod url_log;
 
@@ -56,7 +55,6 @@ use robots::RobotsBook;
 use spiders::Spiders;
 pub use spiders::Unready;
 use tally::Tally;
-use ticket::Places;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -67,6 +65,7 @@ use trawl_common::names::WorkerId;
 use trawl_common::ports::{self, Ports};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
+use trawl_common::turns::Turns;
 use trawl_common::waiting::ready_room;
 use url_log::UrlLog;
 
@@ -99,9 +98,9 @@ pub(crate) struct Shared {
     pub(crate) parser: Parser,
     pub(crate) hands: Hands,
     pub(crate) robots: RobotsBook,
-    pub(crate) places: Arc<Places>,
+    pub(crate) turns: Turns,
     pub(crate) domains: Arc<Domains>,
-    pub(crate) health: Health,
+    pub(crate) health: Arc<Health>,
     pub(crate) tally: Tally,
     pub(crate) url_log: UrlLog,
     pub(crate) standstill: standstill::Standstill,
@@ -118,14 +117,21 @@ pub async fn run(
     id: WorkerId,
     stop: CancellationToken,
 ) -> Result<(), StartError> {
+    let health = Arc::<Health>::default();
     let shared = Arc::new(Shared {
         spiders: Spiders::new(&settings, folder, Arc::clone(&ports.outlets))?,
         parser: Parser::start().map_err(StartError::Threads)?,
         hands: Hands::default(),
         robots: RobotsBook::default(),
-        places: Arc::default(),
+        turns: Turns {
+            hosts: Arc::clone(&ports.hosts),
+            health: Arc::clone(&health),
+            places: Arc::default(),
+            // As soon as a URL that its worker holds.
+            lapse: settings.recovery.patience / 4,
+        },
         domains: Arc::new(Domains::new(&settings.worker)),
-        health: Health::default(),
+        health,
         tally: Tally::default(),
         url_log: UrlLog::new(&settings),
         standstill: Default::default(),
@@ -144,8 +150,8 @@ pub async fn run(
     pulse.spawn(pulse::looks(Arc::clone(&shared)));
     pulse.spawn(pulse::summaries(Arc::clone(&shared)));
     pulse.spawn(standstill::watch(Arc::clone(&shared)));
-    let (places, hosts) = (Arc::clone(&shared.places), Arc::clone(&shared.ports.hosts));
-    pulse.spawn(async move { places.freeing(&*hosts).await });
+    let turns = shared.turns.clone();
+    pulse.spawn(async move { match turns.places.freeing(&*turns.hosts).await {} });
 
     let concurrency = usize::from(shared.settings.worker.concurrency);
     // As many as can be in hand, so that suspects never hold up the others.
@@ -184,7 +190,7 @@ pub async fn run(
             give_back(&shared).await;
         }
     }
-    let _ = tokio::time::timeout(LAST_WORD, shared.places.free(&*shared.ports.hosts)).await;
+    let _ = tokio::time::timeout(LAST_WORD, shared.turns.places.free(&*shared.turns.hosts)).await;
     info!(done = shared.tally.done(), failed = shared.tally.failed(), "stopped");
     Ok(())
 }

@@ -20,15 +20,30 @@ pub(crate) fn proxy_is_away<T>(
     spider: &Loaded,
     answer: &Result<T, Failure>,
 ) -> Option<UnixMs> {
-    let asking = format!("asking through the proxy {}", spider.fetcher.proxy()?);
     match answer {
-        Err(Failure { class: Class::Proxy, detail, .. }) => {
-            shared.health.fails(&asking, &Error::new(ErrorKind::Unavailable, detail.clone()));
-            Some(UnixMs::now().plus(TRY_AGAIN.mul_f64(rand::random_range(1.0..2.0))))
-        }
+        Err(failure) if failure.class == Class::Proxy => Some(proxy_fails(shared, spider, failure)),
         _ => {
-            shared.health.works(&asking);
+            proxy_works(shared, spider);
             None
         }
     }
+}
+
+/// Notes that the proxy is away. Returns when to try again.
+pub(crate) fn proxy_fails(shared: &Shared, spider: &Loaded, failure: &Failure) -> UnixMs {
+    if let Some(asking) = asking(spider) {
+        shared.health.fails(&asking, &Error::new(ErrorKind::Unavailable, failure.detail.clone()));
+    }
+    UnixMs::now().plus(TRY_AGAIN.mul_f64(rand::random_range(1.0..2.0)))
+}
+
+/// Notes that the proxy is there, if there is to be one.
+pub(crate) fn proxy_works(shared: &Shared, spider: &Loaded) {
+    if let Some(asking) = asking(spider) {
+        shared.health.works(&asking);
+    }
+}
+
+fn asking(spider: &Loaded) -> Option<String> {
+    Some(format!("asking through the proxy {}", spider.fetcher.proxy()?))
 }

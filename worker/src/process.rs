@@ -12,6 +12,7 @@ use trawl_common::names::CrawlRef;
 use trawl_common::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::ports::{Page, Response};
 use trawl_common::spider::{Request, Required};
+use trawl_common::ticket::Ticket;
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
 use trawl_common::visited::{Tally, Visited};
@@ -26,7 +27,6 @@ use crate::recall::Recall;
 use crate::refusal::{self, is_refused};
 use crate::remarks::Remark;
 use crate::settlement::{Settlement, Yield};
-use crate::ticket::Ticket;
 use crate::turn::{Turn, turns};
 
 /// 1. Looks up what is remembered of the page, if its crawl fetches pages again.

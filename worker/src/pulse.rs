@@ -9,7 +9,6 @@ use trawl_common::ports::{Heartbeat, Result};
 
 use crate::Shared;
 use crate::settle::{self, urls_by_crawl};
-use crate::ticket;
 
 const BEAT_EVERY: Duration = Duration::from_secs(5);
 const BEAT_TTL: Duration = Duration::from_secs(15);
@@ -70,9 +69,9 @@ pub(crate) async fn keeping(shared: Arc<Shared>) {
         ticks.tick().await;
         // What another has by now is noticed when it is settled.
         settle::extend_leases(&shared, &shared.hands.older_than(period)).await;
-        let slow = shared.places.older_than(period);
+        let slow = shared.turns.places.older_than(period);
         if !slow.is_empty()
-            && let Err(error) = shared.ports.hosts.stay(&slow, ticket::lapse(&shared)).await
+            && let Err(error) = shared.ports.hosts.stay(&slow, shared.turns.lapse).await
         {
             debug!(%error, "places not kept; they lapse");
         }

@@ -1,8 +1,6 @@
 //! A host that answers 429 or 503 wants to be left alone, by the whole fleet: that is no failure of the URL.
 
-use trawl_common::gcra::Leave;
 use trawl_common::outcome::{Class, Failure, Outcome};
-use trawl_common::ports::Refusal;
 use trawl_common::spider::{Bans, Then};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
@@ -68,19 +66,9 @@ pub(crate) async fn push_back(
     url: &CanonicalUrl,
     failure: &Failure,
 ) -> UnixMs {
-    let Shared { ports, health, .. } = shared;
     let key = spider.politeness.manners(&url.host()).key;
-    let leave = Leave {
-        asked: failure.retry_after,
-        base: spider.politeness.backoff,
-        jitter: rand::random(),
-        most: spider.politeness.max_backoff,
-    };
-    let refusal = Refusal { status: failure.status.unwrap_or_default(), leave };
-    shared.places.refused(&key);
-    let until = health.until_done("pushing a host back", || ports.hosts.push_back(&key, &refusal)).await;
-    shared.standstill.waits(&key, until, Why::Refused(refusal.status));
-    tracing::info!(host = %key, status = refusal.status, %until, "the host wants to be left alone");
+    let until = shared.turns.push_back(&key, &spider.politeness, failure).await;
+    shared.standstill.waits(&key, until, Why::Refused(failure.status.unwrap_or_default()));
     until
 }
 

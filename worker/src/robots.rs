@@ -6,22 +6,28 @@ use std::time::Duration;
 use moka::sync::Cache;
 use tokio::time::{Instant, sleep};
 use tracing::debug;
-use trawl_common::gcra::{HORIZON, Slot, Wish};
+use trawl_common::gcra::HORIZON;
 use trawl_common::outcome::{Class, Failure};
-use trawl_common::ports::{Ask, RobotsEntry, RobotsFile};
+use trawl_common::ports::{RobotsEntry, RobotsFile};
 use trawl_common::robots::{KEPT_FOR, REMEMBERED_FOR, Robots, RobotsName};
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Origin};
-use trawl_common::waiting::{FIRST_LOOK, NEAR};
+use trawl_common::waiting::NEAR;
+use trawl_web::{NoRobots, RobotsWay};
 
 use crate::Shared;
-use crate::outage::proxy_is_away;
-use crate::refusal;
+use crate::outage;
 use crate::spiders::Loaded;
-use crate::ticket::{self, Ticket};
+use crate::standstill::Why;
 
 /// All files in memory may take so many bytes.
 const MEMORY: u64 = 64 << 20;
+
+/// All ways to files that were given up for a while may take so many.
+const WAYS_MEMORY: u64 = 8 << 20;
+
+/// So long such a way is remembered: a turn in line may be as far ahead.
+const WAY_KEPT_FOR: Duration = Duration::from_secs(3_600);
 
 /// How often to look whether another worker has fetched a file.
 const LOOK: Duration = Duration::from_millis(200);
@@ -48,18 +54,23 @@ pub(crate) enum Verdict {
 pub(crate) enum Learnt {
     /// The book knows.
     Known,
-    /// The host is not to be asked before.
+    /// A host on the way is not to be asked before.
     Later(UnixMs),
-    /// The host answered that it wants to be left alone until then.
+    /// A host on the way answered that it wants to be left alone until then.
     Refused(Failure, UnixMs),
-    /// A person forbade to ask the host.
+    /// A person forbade to ask a host on the way.
     Blocked,
     /// Reading the file made the worker panic.
     Panicked,
 }
 
-/// What this worker remembers of origins, for each name by which spiders are called there.
-pub(crate) struct RobotsBook(Cache<(Origin, RobotsName), Remembered>);
+/// What this worker remembers of origins.
+pub(crate) struct RobotsBook {
+    /// For each name by which spiders are called there.
+    known: Cache<(Origin, RobotsName), Remembered>,
+    /// How far it got to files that it had to give up for a while.
+    ways: Cache<Origin, RobotsWay>,
+}
 
 #[derive(Clone)]
 struct Remembered {
@@ -74,7 +85,11 @@ impl Default for RobotsBook {
             let names = origin.as_str().len() + name.as_str().len();
             u32::try_from(names + remembered.bytes + 200).unwrap_or(u32::MAX)
         };
-        Self(Cache::builder().max_capacity(MEMORY).weigher(weigh).build())
+        let weigh_way = |origin: &Origin, way: &RobotsWay| {
+            u32::try_from(origin.as_str().len() + way.bytes() + 200).unwrap_or(u32::MAX)
+        };
+        let ways = Cache::builder().max_capacity(WAYS_MEMORY).weigher(weigh_way).time_to_live(WAY_KEPT_FOR);
+        Self { known: Cache::builder().max_capacity(MEMORY).weigher(weigh).build(), ways: ways.build() }
     }
 }
 
@@ -82,7 +97,7 @@ impl RobotsBook {
     /// What is known of `url`, for the crawler of this name.
     pub(crate) fn verdict(&self, url: &CanonicalUrl, name: &RobotsName) -> Verdict {
         let key = (url.origin(), name.clone());
-        let remembered = self.0.get(&key).filter(|remembered| remembered.until > Instant::now());
+        let remembered = self.known.get(&key).filter(|remembered| remembered.until > Instant::now());
         match remembered.map(|remembered| remembered.known) {
             Some(Known::Rules(rules)) if rules.allows(url) => Verdict::Allowed(rules.crawl_delay()),
             Some(Known::Rules(_)) => Verdict::Forbidden,
@@ -91,13 +106,18 @@ impl RobotsBook {
         }
     }
 
+    /// The way to an origin's file, as far as this worker got before.
+    fn way(&self, origin: &Origin) -> RobotsWay {
+        self.ways.remove(origin).unwrap_or_else(|| RobotsWay::to(origin))
+    }
+
     fn remember(&self, shared: &Shared, origin: Origin, name: &RobotsName, file: &RobotsFile) {
         let known = read(file, name);
         let time =
             if let Known::Rules(_) = known { REMEMBERED_FOR } else { shared.settings.retry.robots_again() };
         let bytes = if let Known::Rules(rules) = &known { rules.bytes() } else { 0 };
         let remembered = Remembered { known, until: Instant::now() + time, bytes };
-        self.0.insert((origin, name.clone()), remembered);
+        self.known.insert((origin, name.clone()), remembered);
     }
 }
 
@@ -126,7 +146,8 @@ fn unanswered(why: &str) -> Failure {
     }
 }
 
-/// Finds out what an origin's robots.txt says: of all workers one fetches it, and the others wait for that.
+/// Finds out what an origin's robots.txt says: of all workers one fetches it, and the others wait for that. Where redirects
+/// take longer than the lease another begins as well, in its turn.
 pub(crate) async fn learn(shared: &Shared, spider: &Loaded, origin: &Origin) -> Learnt {
     let Shared { ports, health, settings, .. } = shared;
     let lease = settings.fetch.timeout + HORIZON + NEAR;
@@ -158,57 +179,27 @@ pub(crate) async fn learn(shared: &Shared, spider: &Loaded, origin: &Origin) -> 
 
 /// The file, and for how long it is good.
 async fn fetch(shared: &Shared, spider: &Loaded, origin: &Origin) -> Result<(RobotsFile, Duration), Learnt> {
-    let url = origin.robots_txt();
-    let ticket = turn(shared, spider, &url).await?;
+    let mut way = shared.robots.way(origin);
     let asking = shared.standstill.asks_robots(origin);
-    let answer = spider.fetcher.robots(origin).await;
+    let answer = spider.fetcher.robots(&shared.turns, &spider.politeness, &mut way).await;
     drop(asking);
-    let _held = ticket.end(answer.as_ref().is_ok_and(|answer| answer.is_lasting));
-    if let Some(until) = proxy_is_away(shared, spider, &answer) {
-        return Err(Learnt::Later(until));
+    if let Ok(_) | Err(NoRobots::Refused(..)) = &answer {
+        outage::proxy_works(shared, spider);
     }
-    match answer {
+    let learnt = match answer {
         Ok(trawl_web::Robots { file, is_lasting }) => {
             debug!(%origin, status = file.status, "robots.txt");
             let ttl = if is_lasting { KEPT_FOR } else { shared.settings.retry.robots_again() };
-            Ok((file, ttl))
+            return Ok((file, ttl));
         }
-        Err(failure) => {
-            let until = refusal::push_back(shared, spider, &url, &failure).await;
-            Err(Learnt::Refused(failure, until))
+        Err(NoRobots::Blocked) => return Err(Learnt::Blocked),
+        Err(NoRobots::Later(until)) => Learnt::Later(until),
+        Err(NoRobots::NoProxy(failure)) => Learnt::Later(outage::proxy_fails(shared, spider, &failure)),
+        Err(NoRobots::Refused(host, failure, until)) => {
+            shared.standstill.waits(&host, until, Why::Refused(failure.status.unwrap_or_default()));
+            Learnt::Refused(failure, until)
         }
-    }
-}
-
-/// Waits for its turn with the host, unless that is beyond the horizon.
-async fn turn(shared: &Shared, spider: &Loaded, url: &CanonicalUrl) -> Result<Ticket, Learnt> {
-    let manners = spider.politeness.manners(&url.host());
-    let mut held = None;
-    loop {
-        let wish = Wish {
-            pace: manners.pace,
-            held,
-            turn: None,
-            deadline: None,
-            token: rand::random(),
-            lapse: ticket::lapse(shared),
-        };
-        let ask = [Ask { key: manners.key.clone(), wish }];
-        let reserving = || shared.ports.hosts.reserve(&ask);
-        let slot = shared.health.until_done("reserving slots", reserving).await.pop();
-        match slot {
-            Some(Slot::Reserved { wait, at }) => {
-                held = Some(at);
-                sleep(wait).await;
-            }
-            Some(Slot::Later { wait, .. }) => {
-                return Err(Learnt::Later(UnixMs::now().plus(wait.min(FIRST_LOOK))));
-            }
-            Some(Slot::Blocked) => return Err(Learnt::Blocked),
-            Some(Slot::Now | Slot::TooLate) | None => {
-                let [Ask { key, wish }] = ask;
-                return Ok(Ticket::new(shared, key, &wish, 0));
-            }
-        }
-    }
+    };
+    shared.robots.ways.insert(origin.clone(), way);
+    Err(learnt)
 }

@@ -71,7 +71,7 @@ impl Standstill {
         }
     }
 
-    /// The robots.txt of this origin is asked for, until what this returns is dropped.
+    /// The robots.txt of this origin is being found out about, until what this returns is dropped.
     pub(crate) fn asks_robots<'a>(&'a self, origin: &'a Origin) -> Asking<'a> {
         self.lock().robots.insert(origin.clone(), Instant::now());
         Asking { standstill: self, origin }
@@ -102,7 +102,7 @@ impl Standstill {
 impl Waits {
     fn text(&self, now: UnixMs) -> Option<String> {
         let slow = self.robots.iter().filter(|(_, since)| since.elapsed() >= STILL / 2);
-        let robots = slow.map(|(origin, _)| format!("{}/robots.txt has not answered yet", origin.as_str()));
+        let robots = slow.map(|(origin, _)| format!("{}/robots.txt is not known yet", origin.as_str()));
         let mut hosts: Vec<_> = self.hosts.iter().filter(|(_, (until, _))| *until > now).collect();
         hosts.sort_by_key(|(_, (until, _))| *until);
         let hosts = hosts.into_iter().map(|(host, (until, why))| format!("{host} {why} until {until}"));
@@ -133,7 +133,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// A robots.txt that is being asked for.
+/// A robots.txt that is being found out about.
 pub(crate) struct Asking<'a> {
     standstill: &'a Standstill,
     origin: &'a Origin,
@@ -203,7 +203,7 @@ mod tests {
         standstill.reason(0);
         tokio::time::advance(STILL).await;
         let expected = format!(
-            "http://slow.example/robots.txt has not answered yet; paced.example is asked once each 60s, not until {next}; \
+            "http://slow.example/robots.txt is not known yet; paced.example is asked once each 60s, not until {next}; \
              refused.example answered 429 and is left alone until {until}"
         );
         assert_eq!(standstill.reason(0), Some(expected));

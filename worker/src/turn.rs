@@ -6,6 +6,7 @@ use trawl_common::gcra::{Slot, Wish};
 use trawl_common::outcome::{Outcome, Skip};
 use trawl_common::ports::Ask;
 use trawl_common::settings::Manners;
+use trawl_common::ticket::Ticket;
 use trawl_common::time::UnixMs;
 use trawl_common::url::Origin;
 use trawl_common::waiting::{in_line, not_before};
@@ -14,7 +15,6 @@ use crate::Shared;
 use crate::job::Job;
 use crate::robots::Verdict;
 use crate::standstill::Why;
-use crate::ticket::{self, Ticket};
 
 /// When a job's turn is.
 pub(crate) enum Turn {
@@ -81,7 +81,7 @@ fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> Result<Ask, Turn> {
         turn: message.turn.map(|(turn, _)| turn),
         deadline: message.deadline,
         token: rand::random(),
-        lapse: ticket::lapse(shared),
+        lapse: shared.turns.lapse,
     };
     Ok(Ask { key, wish })
 }
@@ -93,7 +93,7 @@ fn turn(shared: &Shared, job: &Job, Ask { key, wish }: Ask, slot: Slot, now: Uni
         shared.standstill.waits(&key, now.plus(wait), Why::Pace(wish.pace.interval));
     }
     match slot {
-        Slot::Now => Turn::Now(Ticket::new(shared, key, &wish, job.misses)),
+        Slot::Now => Turn::Now(Ticket::new(&shared.turns.places, key, &wish, job.misses)),
         Slot::Reserved { wait, at } => Turn::At { wait, slot: at },
         Slot::Later { wait, turn } => {
             let (away, turn) = in_line(wait, turn, job.message.turn, rand::random());

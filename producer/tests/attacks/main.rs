@@ -19,7 +19,9 @@ use bytesize::ByteSize;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tokio_util::sync::CancellationToken;
+use trawl_backends::embedded::Embedded;
 use trawl_common::names::SpiderName;
+use trawl_common::ports::Hosts;
 use trawl_common::rate::Rate;
 use trawl_common::settings::{Items, Settings};
 use trawl_common::spider::Spider;
@@ -111,6 +113,11 @@ struct Outcome {
     report: Report,
 }
 
+/// Schedules of one run.
+fn hosts() -> Arc<dyn Hosts> {
+    Embedded::in_memory(Duration::from_secs(60)).unwrap().hosts()
+}
+
 /// To read `/map` of these servers.
 fn job<'a>(servers: impl IntoIterator<Item = &'a Server>) -> Job {
     // Every test of the process installs it; the first succeeds.
@@ -131,9 +138,10 @@ async fn read_beside_an_honest_source(settings: Settings, attacker: &Server) -> 
         Finding::Page(..) => urls += 1,
         Finding::Invalid { .. } => invalid += 1,
     };
-    let report = preview(Arc::new(settings), job([attacker, &honest]), &CancellationToken::new(), count)
-        .await
-        .unwrap();
+    let report =
+        preview(Arc::new(settings), hosts(), job([attacker, &honest]), &CancellationToken::new(), count)
+            .await
+            .unwrap();
     assert_eq!(honest_urls, 1, "the honest source was read");
     Outcome { urls, invalid, report }
 }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use trawl_producer::preview;
 
 use crate::server::{Server, body, endless, redirect, with};
-use crate::{Attack, MAX_BYTES, MOST_TIME, around, attack, gzip, job, serving, settings, try_all};
+use crate::{Attack, MAX_BYTES, MOST_TIME, around, attack, gzip, hosts, job, serving, settings, try_all};
 
 const TOO_LARGE: &[&str] = &["more than 4194304 bytes, after 0 entries"];
 const PRIVATE: &[&str] = &["is not a public address"];
@@ -171,7 +171,7 @@ async fn a_stop_does_not_wait_for_a_drip() {
     let drip = |_: &str| endless("http://a.example/\n#", "x", Duration::from_millis(20));
     let server = Server::start(Box::new(drip)).await;
     let stop = CancellationToken::new();
-    let reading = preview(Arc::new(settings()), job([&server]), &stop, |_| {});
+    let reading = preview(Arc::new(settings()), hosts(), job([&server]), &stop, |_| {});
     let stopping = async {
         while server.asked() == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -191,7 +191,7 @@ async fn a_source_whose_server_is_slow_holds_up_no_other() {
     let stop = CancellationToken::new();
     let mut found = 0;
     // The slow one ends only with the run.
-    let reading = preview(Arc::new(settings()), job([&slow, &quick]), &stop, |_| {
+    let reading = preview(Arc::new(settings()), hosts(), job([&slow, &quick]), &stop, |_| {
         found += 1;
         if found == 3 {
             stop.cancel();

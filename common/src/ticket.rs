@@ -1,20 +1,20 @@
 //! Leave to ask a host, and the place that goes with it.
 
 use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::debug;
-use trawl_common::gcra::Wish;
-use trawl_common::host::HostKey;
-use trawl_common::ports::{Ended, Hosts, Visit};
 
-use crate::Shared;
+use crate::gcra::Wish;
+use crate::host::HostKey;
+use crate::ports::{Ended, Hosts, Visit};
 
 /// Leave to ask a host now. Dropped, it frees the place among the requests under way.
-pub(crate) struct Ticket {
+pub struct Ticket {
     /// The slot is void after this.
     void_after: Instant,
     visit: Visit,
@@ -25,25 +25,25 @@ pub(crate) struct Ticket {
 
 impl Ticket {
     /// For a wish that was granted at this moment, to a job that missed its slot so many times before.
-    pub(crate) fn new(shared: &Shared, key: HostKey, wish: &Wish, misses: u32) -> Self {
+    pub fn new(places: &Arc<Places>, key: HostKey, wish: &Wish, misses: u32) -> Self {
         let Wish { pace, token, .. } = *wish;
         let visit = Visit { key, token };
         let has_place = pace.concurrency > 0;
         if has_place {
-            shared.places.enter(visit.clone());
+            places.enter(visit.clone());
         }
         let void_after = Instant::now() + pace.grace(misses);
-        Self { void_after, visit, has_place, is_welcome: false, places: Arc::clone(&shared.places) }
+        Self { void_after, visit, has_place, is_welcome: false, places: Arc::clone(places) }
     }
 
     /// Whether its slot has passed unused: then another has to be asked for.
-    pub(crate) fn is_void(&self) -> bool {
+    pub fn is_void(&self) -> bool {
         Instant::now() > self.void_after
     }
 
     /// The request is over. Its place is free at once if the host answered as it should. Of one that did not, the ticket comes
     /// back: its place stays taken until everyone knows whether the host wants to be left alone.
-    pub(crate) fn end(mut self, is_welcome: bool) -> Option<Self> {
+    pub fn end(mut self, is_welcome: bool) -> Option<Self> {
         self.is_welcome = is_welcome;
         (!is_welcome).then_some(self)
     }
@@ -55,14 +55,9 @@ impl Drop for Ticket {
     }
 }
 
-/// After how long a place is free that its worker neither leaves nor keeps: as a URL that it holds.
-pub(crate) fn lapse(shared: &Shared) -> Duration {
-    shared.settings.recovery.patience / 4
-}
-
-/// The places of requests under way, and of those that are over and still counted.
+/// The places of a process's requests under way, and of those that are over and still counted.
 #[derive(Default)]
-pub(crate) struct Places {
+pub struct Places {
     lists: Mutex<Lists>,
     some_over: Notify,
 }
@@ -92,27 +87,27 @@ impl Places {
     }
 
     /// Notes that a host wants to be left alone.
-    pub(crate) fn refused(&self, key: &HostKey) {
+    pub fn refused(&self, key: &HostKey) {
         self.lists().refusing.insert(key.clone());
     }
 
     /// What has been under way for at least `age`.
-    pub(crate) fn older_than(&self, age: Duration) -> Vec<Visit> {
+    pub fn older_than(&self, age: Duration) -> Vec<Visit> {
         let lists = self.lists();
         let old = lists.under_way.values().filter(|(_, since)| since.elapsed() >= age);
         old.map(|(visit, _)| visit.clone()).collect()
     }
 
     /// Frees places, many at a time, until the task is ended.
-    pub(crate) async fn freeing(&self, hosts: &dyn Hosts) {
+    pub async fn freeing(&self, hosts: &dyn Hosts) -> Infallible {
         loop {
             self.some_over.notified().await;
             self.free(hosts).await;
         }
     }
 
-    /// Frees what is over by now. What fails lapses.
-    pub(crate) async fn free(&self, hosts: &dyn Hosts) {
+    /// Frees what is over by now. What cannot be freed lapses.
+    pub async fn free(&self, hosts: &dyn Hosts) {
         let over = std::mem::take(&mut self.lists().over);
         if !over.is_empty()
             && let Err(error) = hosts.leave(&over).await
