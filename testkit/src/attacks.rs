@@ -7,12 +7,14 @@ use std::fmt::Write;
 pub struct Section {
     title: &'static str,
     table: String,
+    /// What got something else, a line each.
+    wrong: String,
 }
 
 impl Section {
     /// The section with this title, still without rows.
     pub fn new(title: &'static str) -> Self {
-        Self { title, table: "| attack | gets |\n|---|---|\n".to_owned() }
+        Self { title, table: "| attack | gets |\n|---|---|\n".to_owned(), wrong: String::new() }
     }
 
     /// Adds what was tried, and what it must get.
@@ -21,8 +23,19 @@ impl Section {
         writeln!(self.table, "| {} | {} |", cell(attack), cell(gets)).expect("a string takes all");
     }
 
-    /// Panics unless the document has this section with these very rows, and says then what it should hold.
+    /// Adds what was tried and what it must get, `class: words`: what it `got` begins with the class and has the words.
+    pub fn tried(&mut self, attack: &str, gets: &str, got: &str) {
+        let (class, words) = gets.split_once(": ").expect("it must get a class and words");
+        if !got.starts_with(class) || !got.contains(words) {
+            writeln!(self.wrong, "{attack}: must get `{gets}`, got `{got}`").expect("a string takes all");
+        }
+        self.row(attack, gets);
+    }
+
+    /// Panics if an attack got something else than it must, or unless the document has this section with these very rows,
+    /// and says then what it should hold.
     pub fn check(&self) {
+        assert!(self.wrong.is_empty(), "{}", self.wrong);
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/attacks.md");
         let document = std::fs::read_to_string(file).expect("docs/attacks.md is there");
         let sections = document.split("\n## ").filter_map(|section| section.split_once('\n'));

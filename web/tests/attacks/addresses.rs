@@ -2,23 +2,24 @@
 
 use trawl_common::settings::Fetch;
 use trawl_common::url::CanonicalUrl;
+use trawl_testkit::attacks::Section;
 
-use crate::{Table, fetcher, shown};
+use crate::{fetcher, shown};
 
 const PRIVATE: &str = "forbidden: is not a public address";
 
 async fn try_all(title: &'static str, urls: &[(&str, &str)]) {
     let fetcher = fetcher(&Fetch::default());
-    let mut table = Table::new(title);
+    let mut section = Section::new(title);
     for &(url, gets) in urls {
         let got = match CanonicalUrl::parse(url) {
             Ok(canonical) => shown(fetcher.fetch(&canonical).await),
             Err(reason) => format!("no URL: {reason}"),
         };
         let escaped: String = url.chars().flat_map(char::escape_default).collect();
-        table.row(&format!("`{escaped}`"), gets, got);
+        section.tried(&format!("`{escaped}`"), gets, &got);
     }
-    table.check();
+    section.check();
 }
 
 #[tokio::test]

@@ -6,9 +6,10 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use trawl_common::outcome::Class;
 use trawl_common::settings::{Fetch, ServerUrl};
+use trawl_testkit::attacks::Section;
 use trawl_web::Fetcher;
 
-use crate::{Table, fetcher, server, shown};
+use crate::{fetcher, server, shown};
 
 const PRIVATE: &str = "forbidden: is not a public address";
 
@@ -99,7 +100,7 @@ async fn socks5(connection: &mut BufReader<TcpStream>) -> std::io::Result<String
 #[tokio::test]
 async fn a_proxy_is_asked_for_what_may_be_asked_and_nothing_else() {
     let proxy = Proxy::start().await;
-    let mut table = Table::new("Proxies");
+    let mut section = Section::new("Proxies");
     let own = format!("http://localhost:{}/", proxy.port);
     let (http, socks) = (proxy.fetcher("http", "localhost"), proxy.fetcher("socks5", "localhost"));
     for (fetcher, attack, url, gets, asks) in [
@@ -142,9 +143,9 @@ async fn a_proxy_is_asked_for_what_may_be_asked_and_nothing_else() {
         let got = fetcher.fetch(&url.parse().unwrap()).await;
         assert!(!format!("{got:?}").contains("s3cret"), "{attack}: {got:?}");
         assert_eq!(proxy.asked(), asks, "{attack}");
-        table.row(attack, gets, shown(got));
+        section.tried(attack, gets, &shown(got));
     }
-    table.check();
+    section.check();
 }
 
 #[tokio::test]
