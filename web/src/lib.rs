@@ -25,6 +25,7 @@ use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
     IF_NONE_MATCH, USER_AGENT,
 };
+use rustls::ClientConfig;
 use trawl_common::headers::Headers;
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
@@ -111,7 +112,7 @@ pub struct Fetcher {
 impl Fetcher {
     /// A fetcher with these settings. The process must have a default rustls crypto provider.
     pub fn new(settings: &settings::Fetch) -> Result<Self, Unusable> {
-        Self::with_lookup(settings, guard::system_lookup)
+        Self::with(settings, guard::system_lookup, trust::tls()?)
     }
 
     /// A fetcher that asks as `spider` says, and with these settings where that says nothing.
@@ -119,18 +120,24 @@ impl Fetcher {
         Ok(Self { own: Some(Own::of(spider)?), ..Self::new(&settings.of(&spider.request))? })
     }
 
-    fn with_lookup(settings: &settings::Fetch, lookup: Lookup) -> Result<Self, Unusable> {
+    fn with(settings: &settings::Fetch, lookup: Lookup, tls: ClientConfig) -> Result<Self, Unusable> {
         let guard = Guard::new(settings.clone(), lookup);
         let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(trust::tls()?)
+            .tls_backend_preconfigured(tls)
             .user_agent(settings.user_agent_line())
             .default_headers(preferences())
             .connect_timeout(settings.connect_timeout)
             .pool_idle_timeout(IDLE_TIME)
             .http1_max_headers(MAX_HEADERS)
             .http2_max_header_list_size(MAX_HTTP2_HEADERS)
+            // A server that reads nothing more could hold its connection open. No request waits longer than this for an answer.
+            .http2_keep_alive_interval(IDLE_TIME)
+            .http2_keep_alive_timeout(settings.timeout)
+            .http2_keep_alive_while_idle(true)
             .tcp_nodelay(true)
             .no_proxy()
+            // A server that refuses a stream of HTTP/2 would get the next requests at once.
+            .retry(reqwest::retry::never())
             .redirect(reqwest::redirect::Policy::none());
         let proxy = Proxy::of(settings);
         let client = match (&settings.proxy, &proxy) {

@@ -1,5 +1,6 @@
 //! A [`Fetcher`] against servers on this machine.
 
+mod http2;
 mod names;
 mod own;
 

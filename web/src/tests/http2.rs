@@ -1,0 +1,88 @@
+//! Servers that misuse HTTP/2.
+
+mod frames;
+mod rows;
+mod server;
+
+use std::time::Instant;
+
+use trawl_testkit::attacks::Section;
+
+use self::frames::{PING, SETTINGS, frame, page};
+use self::rows::Attack;
+use self::server::{Identity, Script, Server};
+use super::*;
+
+/// What a server can have sent before it notices that nobody reads: mostly the kernel's buffers. What only the clock
+/// ends has no such bound.
+const MOST_SENT: u64 = 16 << 20;
+
+/// How long an attack may take of the real time, however busy the machine is.
+const MOST_TIME: Duration = Duration::from_secs(20);
+
+/// A fetcher that takes `identity` for whom it says it is.
+fn trusting(identity: &Identity, settings: &settings::Fetch) -> Fetcher {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut tls = trust::tls().unwrap();
+    tls.dangerous().set_certificate_verifier(Arc::clone(&identity.verifier));
+    Fetcher::with(settings, guard::system_lookup, tls).unwrap()
+}
+
+/// Tries `attacks`, one after the other. With its client a server loses its connection, whatever it sends.
+async fn try_all(section: &mut Section, settings: &settings::Fetch, attacks: Vec<Attack>) {
+    let identity = Identity::new();
+    for Attack { name, script, gets } in attacks {
+        let mut server = Server::start(&identity, script).await;
+        let fetcher = trusting(&identity, settings);
+        let start = Instant::now();
+        let got = fetcher.fetch(&server.url()).await;
+        assert!(start.elapsed() < MOST_TIME, "{name}: took {:?}", start.elapsed());
+        let sent = server.sent();
+        assert!(sent < MOST_SENT || gets.starts_with("timeout"), "{name}: {sent} bytes were taken");
+        assert_eq!(server.asked(), 1, "{name}: requests");
+        drop(fetcher);
+        let left = tokio::time::timeout(MOST_TIME, server.is_left()).await;
+        assert!(left.is_ok(), "{name}: the connection is still open");
+        let got = match got {
+            Ok(page) => format!("page: {}", String::from_utf8_lossy(&page.body)),
+            Err(failure) => failure.to_string(),
+        };
+        section.tried(name, gets, &got);
+    }
+}
+
+#[tokio::test]
+async fn whatever_frames_a_server_sends_a_request_ends_within_its_limits() {
+    let mut section = Section::new("HTTP/2");
+    try_all(&mut section, &settings(), rows::limited()).await;
+    let hurried = settings::Fetch { timeout: Duration::from_millis(300), ..settings() };
+    try_all(&mut section, &hurried, rows::floods()).await;
+    // These servers wait, so the clock may jump.
+    tokio::time::pause();
+    try_all(&mut section, &settings(), rows::waits()).await;
+    section.check();
+}
+
+/// An honest page, and then `again` without end: whether the client hangs up within `limit`, although its pool lives on.
+async fn is_left_within(limit: Duration, again: Vec<u8>, reads: bool) -> bool {
+    let identity = Identity::new();
+    let again = again.repeat(1000);
+    let mut server = Server::start(&identity, Script { start: page(&[], "hello"), again, reads }).await;
+    let fetcher = trusting(&identity, &settings());
+    assert_eq!(fetcher.fetch(&server.url()).await.unwrap().body, "hello");
+    tokio::time::timeout(limit, server.is_left()).await.is_ok()
+}
+
+/// The server is never idle, so a paused clock would stand still.
+#[tokio::test]
+async fn a_connection_that_no_request_uses_is_closed_whatever_comes_on_it() {
+    assert!(is_left_within(MOST_TIME, frame(PING, 0, 0, [0; 8]), true).await);
+}
+
+/// The clock is paused, and jumps whenever all wait for it.
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_no_request_uses_is_closed_even_if_its_server_reads_no_answers() {
+    let limit = 2 * IDLE_TIME + settings().timeout;
+    assert!(is_left_within(limit, frame(PING, 0, 0, [0; 8]), false).await, "PING");
+    assert!(is_left_within(limit, frame(SETTINGS, 0, 0, []), false).await, "SETTINGS");
+}
