@@ -1,4 +1,4 @@
-# trawl's image: the programs producer, worker and trawl. Any Docker since 17.05 builds it, BuildKit or not.
+# trawl's image: the program trawl, which is also called producer and worker. Any Docker since 17.05 builds it, BuildKit or not.
 
 # What decides the dependencies, and nothing else: as long as it stays the same, Docker takes the layer
 # with the compiled dependencies from its cache. Whatever crates the workspace has are found by themselves.
@@ -20,12 +20,12 @@ WORKDIR /src
 COPY --from=manifests /src .
 # Or release: it compiles faster, and what it makes is an eighth slower.
 ARG PROFILE=dist
-RUN cargo build --profile $PROFILE --locked -p trawl -p trawl-producer -p trawl-worker --bins
+RUN cargo build --profile $PROFILE --locked -p trawl --bins
 COPY . .
 # Files keep the times they had outside, which may lie before the build above.
 RUN find . -path ./target -prune -o -name '*.rs' -exec touch {} + \
- && cargo build --profile $PROFILE --locked -p trawl -p trawl-producer -p trawl-worker --bins \
- && cd target/$PROFILE && install -D -t /out producer worker trawl
+ && cargo build --profile $PROFILE --locked -p trawl --bins \
+ && install -D -t /out target/$PROFILE/trawl && ln -s trawl /out/producer && ln -s trawl /out/worker
 
 FROM debian:bookworm-slim
 RUN apt-get update -qq \

@@ -1,9 +1,11 @@
 //! The command `producer`: one run, then it ends. Safe to start from cron.
 
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anstream::println;
+use clap::Parser;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
 use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, await_end, count};
@@ -57,6 +59,22 @@ pub struct Args {
     /// Wait until every URL of the crawl has been fetched or has failed
     #[arg(long, conflicts_with = "dry_run")]
     wait: bool,
+}
+
+/// Read sitemaps and put every URL that is new into its queue
+#[derive(Parser)]
+#[command(name = "producer", version)]
+struct Program {
+    #[command(flatten)]
+    args: Args,
+    #[command(flatten)]
+    global: Global,
+}
+
+/// The program `producer`, by its own name; `trawl producer` is the same.
+pub fn main() -> ExitCode {
+    let Program { args, global } = Program::parse();
+    trawl_cli::main("producer", args.run(global))
 }
 
 impl Args {

@@ -1,4 +1,5 @@
-//! The program `trawl`, for people: crawls in one process, and a window on the fleet.
+//! The program `trawl`, for people: crawls in one process, and a window on the fleet. Called `producer` or `worker`, as by
+//! a link, it is that program: an image needs one file for all three.
 
 mod books;
 mod control;
@@ -15,6 +16,7 @@ mod state;
 mod status;
 mod waits;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -66,8 +68,15 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let Program { command, global } = Program::parse();
-    trawl_cli::main("trawl", run(command, global))
+    let called = std::env::args_os().next().unwrap_or_default();
+    match Path::new(&called).file_name().and_then(|name| name.to_str()) {
+        Some("producer") => trawl_producer::cli::main(),
+        Some("worker") => trawl_worker::cli::main(),
+        _ => {
+            let Program { command, global } = Program::parse();
+            trawl_cli::main("trawl", run(command, global))
+        }
+    }
 }
 
 async fn run(command: Command, global: Global) -> Outcome {

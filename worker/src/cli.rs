@@ -1,5 +1,8 @@
 //! The command `worker`: runs until it is asked to stop.
 
+use std::process::ExitCode;
+
+use clap::Parser;
 use trawl_backends::fleet;
 use trawl_cli::{Fail, Global, Outcome, Signals};
 use trawl_common::exit::Exit;
@@ -14,6 +17,22 @@ pub struct Args {
     /// Fetch N pages at once
     #[arg(long, value_name = "N")]
     concurrency: Option<u16>,
+}
+
+/// Take URLs from the queues, fetch and extract them, until asked to stop
+#[derive(Parser)]
+#[command(name = "worker", version)]
+struct Program {
+    #[command(flatten)]
+    args: Args,
+    #[command(flatten)]
+    global: Global,
+}
+
+/// The program `worker`, by its own name; `trawl worker` is the same.
+pub fn main() -> ExitCode {
+    let Program { args, global } = Program::parse();
+    trawl_cli::main("worker", args.run(global))
 }
 
 impl Args {
