@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{Error, ErrorKind, Ports, Result};
-use trawl_common::settings::{Cache, Settings, SinkSettings};
+use trawl_common::settings::{Cache, Redis, Settings, SinkSettings};
 
 use crate::rabbitmq::{ControlLog, RabbitMq};
 use crate::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts, RedisPages};
@@ -62,15 +62,17 @@ async fn cache_on(link: Link, settings: &Cache) -> RedisCache {
     let cache = RedisCache::new(link, settings.encoding);
     match is_bounded {
         true => cache,
-        false => cache.within(settings.max_bytes.as_u64(), settings.max_ttl.max(settings.ttl)),
+        false => cache.within(settings.max_bytes.as_u64()),
     }
 }
 
 /// The records of URLs and the schedules of hosts, of which what people order is also written to the broker.
 pub fn records(settings: &Settings, store: Link) -> Result<(Arc<RedisFrontier>, Arc<RedisHosts>)> {
     let log = Arc::new(ControlLog::new(&settings.rabbitmq, settings.queues.topology)?);
-    let hosts = Arc::new(RedisHosts::new(store.clone()).with_log(Arc::clone(&log)));
-    let frontier = RedisFrontier::new(store, settings.recovery.patience, settings.redis.dedup)
+    let Redis { max_robots_bytes, dedup, .. } = settings.redis;
+    let hosts = RedisHosts::new(store.clone(), max_robots_bytes.as_u64()).with_log(Arc::clone(&log));
+    let hosts = Arc::new(hosts);
+    let frontier = RedisFrontier::new(store, settings.recovery.patience, dedup)
         .again_after(settings.adhoc.again)
         .keeping(settings.keep.clone());
     Ok((Arc::new(frontier.with_log(log, Arc::clone(&hosts))), hosts))

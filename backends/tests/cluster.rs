@@ -12,7 +12,7 @@ use trawl_common::ports::{Cache, Error, ErrorKind, Frontier, Pages};
 use trawl_common::settings::{self, Dedup, Encoding, Items, Queues, Redis, ServerUrl};
 use trawl_testkit::cluster;
 use trawl_testkit::conformance::control::Helm;
-use trawl_testkit::conformance::hosts::Doors;
+use trawl_testkit::conformance::hosts::{Doors, Frugal};
 use trawl_testkit::conformance::queue::Engine;
 use trawl_testkit::servers::{self, VirtualHost};
 
@@ -58,8 +58,13 @@ async fn brief_helm() -> (Own, Helm) {
 }
 
 async fn hosts() -> (Shared, Doors) {
-    let hosts = Arc::new(RedisHosts::new(link().await));
+    let hosts = Arc::new(RedisHosts::new(link().await, 100_000_000));
     (STORE.read().await, Doors { hosts: hosts.clone(), control: hosts })
+}
+
+async fn frugal() -> (Own, Frugal) {
+    let own = emptied().await;
+    (own, Frugal { hosts: Arc::new(RedisHosts::new(link().await, 1_000_000)), robots_bytes: 1_000_000 })
 }
 
 async fn cache() -> (Shared, Arc<dyn Cache>) {
@@ -72,7 +77,7 @@ async fn pages() -> (Shared, Arc<dyn Pages>) {
 
 trawl_testkit::frontier_conformance!(frontier, brief_frontier);
 trawl_testkit::control_conformance!(helm, brief_helm);
-trawl_testkit::hosts_conformance!(hosts);
+trawl_testkit::hosts_conformance!(hosts, frugal);
 trawl_testkit::cache_conformance!(cache);
 trawl_testkit::pages_conformance!(pages);
 

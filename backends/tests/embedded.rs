@@ -26,7 +26,7 @@ use trawl_common::ports::{
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Fingerprint};
 use trawl_testkit::conformance::control::Helm;
-use trawl_testkit::conformance::hosts::Doors;
+use trawl_testkit::conformance::hosts::{Doors, Frugal};
 use trawl_testkit::conformance::queue::Engine;
 use trawl_testkit::conformance::random::{AfterCrash, obeys_the_model, steps};
 
@@ -87,6 +87,11 @@ async fn brief_engine() -> (TempDir, Engine) {
     (directory, engine_of(&engine))
 }
 
+async fn frugal() -> (TempDir, Frugal) {
+    let (directory, engine) = state_file();
+    (directory, Frugal { hosts: engine.hosts(), robots_bytes: 32 << 20 })
+}
+
 async fn hosts() -> ((), Doors) {
     let engine = Embedded::in_memory(LONG).unwrap();
     ((), Doors { hosts: engine.hosts(), control: engine.host_control() })
@@ -105,7 +110,7 @@ trawl_testkit::frontier_conformance!(frontier, brief_frontier);
 trawl_testkit::control_conformance!(helm, brief_helm);
 trawl_testkit::queue_conformance!(engine);
 trawl_testkit::sweep_conformance!(brief_engine);
-trawl_testkit::hosts_conformance!(hosts);
+trawl_testkit::hosts_conformance!(hosts, frugal);
 trawl_testkit::cache_conformance!(cache);
 trawl_testkit::pages_conformance!(pages);
 

@@ -14,11 +14,12 @@ use std::time::Duration;
 
 use trawl_backends::rabbitmq::RabbitMq;
 use trawl_backends::redis::{Link, RedisCache, RedisFrontier, RedisHosts, RedisPages};
-use trawl_common::ports::{Cache, Pages, Response};
+use trawl_common::ports::{Cache, Hosts, Pages, Response, RobotsEntry, RobotsFile};
 use trawl_common::settings::{self, Dedup, Encoding, Items, QueueType, Queues};
 use trawl_common::time::UnixMs;
+use trawl_common::url::CanonicalUrl;
 use trawl_testkit::conformance::control::Helm;
-use trawl_testkit::conformance::hosts::Doors;
+use trawl_testkit::conformance::hosts::{Doors, Frugal};
 use trawl_testkit::conformance::queue::Engine;
 use trawl_testkit::servers::{self, VirtualHost};
 
@@ -27,8 +28,13 @@ use crate::support::{BRIEF, LONG, helm_on, link};
 keeps_promises!(trawl_common::settings::Dedup::Plain, 128);
 
 async fn hosts() -> ((), Doors) {
-    let hosts = Arc::new(RedisHosts::new(link(servers::redis()).await));
+    let hosts = Arc::new(RedisHosts::new(link(servers::redis()).await, 100_000_000));
     ((), Doors { hosts: hosts.clone(), control: hosts })
+}
+
+async fn frugal() -> ((), Frugal) {
+    let redis = link(servers::own_database().await).await;
+    ((), Frugal { hosts: Arc::new(RedisHosts::new(redis, 1_000_000)), robots_bytes: 1_000_000 })
 }
 
 async fn cache() -> ((), Arc<dyn Cache>) {
@@ -48,7 +54,7 @@ async fn engine(kind: QueueType, patience: Duration) -> (VirtualHost, Engine) {
     (vhost, Engine { queue, frontier, control })
 }
 
-trawl_testkit::hosts_conformance!(hosts);
+trawl_testkit::hosts_conformance!(hosts, frugal);
 trawl_testkit::cache_conformance!(cache);
 
 mod plain {
@@ -74,7 +80,7 @@ mod plain {
     #[tokio::test]
     async fn cached_responses_keep_to_a_budget_that_all_processes_share_and_the_oldest_go_first() {
         let link = link(servers::own_database().await).await;
-        let cache = || RedisCache::new(link.clone(), Encoding::Plain).within(1_000_000, LONG);
+        let cache = || RedisCache::new(link.clone(), Encoding::Plain).within(1_000_000);
         let processes = [cache(), cache()];
         let url = |number: usize| format!("http://site.example/{number}").parse().unwrap();
         let response = response(vec![b'x'; 100_000]);
@@ -106,6 +112,25 @@ mod plain {
     }
 }
 trawl_testkit::pages_conformance!(pages);
+
+#[tokio::test]
+async fn robots_files_that_lapse_soon_make_room_for_those_that_are_kept_for_long() {
+    let hosts = RedisHosts::new(link(servers::own_database().await).await, 1_000_000);
+    let origin = |number: usize| CanonicalUrl::parse(&format!("http://h{number}.example/")).unwrap().origin();
+    let body: Vec<u8> = std::iter::repeat_with(rand::random::<u8>).take(100_000).collect();
+    let file = RobotsFile { status: 200, body: body.into() };
+    for number in 0..30 {
+        let ttl = if number < 5 { 2 * LONG } else { LONG };
+        hosts.keep_robots(&origin(number), &file, ttl).await.unwrap();
+    }
+    let mut kept = Vec::new();
+    for number in 0..30 {
+        if hosts.robots(&origin(number), LONG).await.unwrap() == RobotsEntry::Known(file.clone()) {
+            kept.push(number);
+        }
+    }
+    assert_eq!(kept, [0, 1, 2, 3, 4, 26, 27, 28, 29]);
+}
 
 mod quorum {
     use super::*;

@@ -9,6 +9,7 @@ pub mod faults;
 pub mod living;
 pub mod own_redis;
 pub mod politeness;
+pub mod ports;
 pub mod servers;
 pub mod shard;
 pub mod site;

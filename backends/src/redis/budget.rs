@@ -1,63 +1,92 @@
-//! A bound on what all cached responses take together, in a Redis that throws none away by itself.
+//! A bound on what all values of one kind take together, in a Redis that throws none away by itself.
 //!
-//! Each process tells the server of what it has put when that comes to a hundredth of the budget, and takes away the oldest
-//! responses that are too many: that is no call for each response. What a process that dies has not told of lapses by its time.
+//! Each process tells the server of what it has put when that comes to a hundredth of the budget, and takes away what is too
+//! much: first what would lapse first. That is no call for each value. What a process that dies has not told of lapses by its time.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::{RedisResult, Script};
 
 use super::Link;
 
-/// The index of responses, and how many bytes they take: of one slot.
-const INDEX: &str = "{content}:index";
-const BYTES: &str = "{content}:bytes";
-
-/// What a response takes beside its URL and its value: its key, and its entry in the index.
+/// What a value takes beside itself and its key, which is in the index once more: both entries.
 const BESIDE: usize = 250;
 
-/// So many responses are told of at a time at most.
-const TOLD: usize = 500;
+/// So many values are told of, or taken away, at a time at most.
+const AT_ONCE: usize = 500;
 
 pub(super) struct Budget {
+    /// The index of the values, and how many bytes they take: of one slot.
+    index: &'static str,
+    bytes: &'static str,
     most: u64,
-    longest: Duration,
     untold: Mutex<Untold>,
     script: Script,
 }
 
 #[derive(Default)]
 struct Untold {
-    responses: Vec<(usize, String)>,
+    values: Vec<Put>,
     bytes: u64,
 }
 
+/// A value that was put.
+struct Put {
+    key: String,
+    bytes: usize,
+    until: Instant,
+}
+
 impl Budget {
-    /// Of so many bytes, for responses that are kept no longer than `longest`.
-    pub(super) fn new(most: u64, longest: Duration) -> Self {
-        let script = Script::new(concat!("#!lua flags=allow-oom\n", include_str!("scripts/budget.lua")));
-        Self { most, longest, untold: Mutex::default(), script }
+    /// Of so many bytes, for cached responses.
+    pub(super) fn of_responses(most: u64) -> Self {
+        Self::new("{content}:lapsing", "{content}:lapsing:bytes", most)
     }
 
-    /// Notes what was put. Returns the keys that are to go.
-    pub(super) async fn spend(&self, redis: &Link, url: &str, value: usize) -> RedisResult<Vec<String>> {
-        let Some(responses) = self.note(url, value) else { return Ok(Vec::new()) };
-        let mut call = self.script.key(INDEX);
-        call.key(BYTES).arg(self.most).arg(self.longest.as_millis() as u64);
-        for (bytes, url) in responses {
-            call.arg(bytes).arg(url);
+    /// Of so many bytes, for robots.txt files.
+    pub(super) fn of_robots(most: u64) -> Self {
+        Self::new("{robots}:lapsing", "{robots}:lapsing:bytes", most)
+    }
+
+    fn new(index: &'static str, bytes: &'static str, most: u64) -> Self {
+        let script = Script::new(concat!("#!lua flags=allow-oom\n", include_str!("scripts/budget.lua")));
+        Self { index, bytes, most, untold: Mutex::default(), script }
+    }
+
+    /// Notes a value that was put for so long, and takes away what is too much.
+    pub(super) async fn spend(
+        &self,
+        redis: &Link,
+        key: String,
+        value: usize,
+        ttl: Duration,
+    ) -> RedisResult<()> {
+        let Some(values) = self.note(key, value, ttl) else { return Ok(()) };
+        let mut call = self.script.key(self.index);
+        call.key(self.bytes).arg(self.most);
+        for Put { key, bytes, until } in values {
+            let left = until.saturating_duration_since(Instant::now());
+            call.arg(bytes).arg(left.as_millis() as u64).arg(key);
         }
-        call.invoke_async(&mut redis.clone()).await
+        let gone: Vec<String> = call.invoke_async(&mut redis.clone()).await?;
+        for part in gone.chunks(AT_ONCE) {
+            let mut pipeline = redis::pipe();
+            part.iter().for_each(|key| {
+                pipeline.cmd("UNLINK").arg(key).ignore();
+            });
+            let () = pipeline.query_async(&mut redis.clone()).await?;
+        }
+        Ok(())
     }
 
     /// What is to be told now, if it is enough.
-    fn note(&self, url: &str, value: usize) -> Option<Vec<(usize, String)>> {
-        let bytes = value + 2 * url.len() + BESIDE;
+    fn note(&self, key: String, value: usize, ttl: Duration) -> Option<Vec<Put>> {
+        let bytes = value + 2 * key.len() + BESIDE;
         let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
-        untold.responses.push((bytes, url.to_owned()));
+        untold.values.push(Put { key, bytes, until: Instant::now() + ttl });
         untold.bytes += bytes as u64;
-        let is_enough = untold.bytes >= self.most / 100 || untold.responses.len() >= TOLD;
-        is_enough.then(|| std::mem::take(&mut *untold).responses)
+        let is_enough = untold.bytes >= self.most / 100 || untold.values.len() >= AT_ONCE;
+        is_enough.then(|| std::mem::take(&mut *untold).values)
     }
 }

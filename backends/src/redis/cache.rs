@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use redis::RedisResult;
 use serde::{Deserialize, Serialize};
 use trawl_common::headers::Headers;
 use trawl_common::ports::{Cache, Error, ErrorKind, Response, Result};
@@ -53,29 +52,9 @@ impl RedisCache {
     }
 
     /// The same, where all responses together take no more than so many bytes, for a server that throws none away by itself.
-    /// None is kept for longer than `longest`.
     #[must_use]
-    pub fn within(self, bytes: u64, longest: Duration) -> Self {
-        Self { budget: Some(Budget::new(bytes, longest)), ..self }
-    }
-
-    /// Takes away the oldest responses that are too many.
-    async fn spend(&self, url: &CanonicalUrl, value: usize) -> RedisResult<()> {
-        let Some(budget) = &self.budget else { return Ok(()) };
-        let gone: Vec<CanonicalUrl> = budget
-            .spend(&self.redis, url.as_str(), value)
-            .await?
-            .iter()
-            .filter_map(|url| CanonicalUrl::recorded(url).ok())
-            .collect();
-        for part in gone.chunks(500) {
-            let mut pipeline = redis::pipe();
-            part.iter().for_each(|url| {
-                pipeline.cmd("UNLINK").arg(keys::content(url)).ignore();
-            });
-            let () = pipeline.query_async(&mut self.redis.clone()).await?;
-        }
-        Ok(())
+    pub fn within(self, bytes: u64) -> Self {
+        Self { budget: Some(Budget::of_responses(bytes)), ..self }
     }
 }
 
@@ -92,11 +71,12 @@ impl Cache for RedisCache {
         if response.body.len() > MAX_BODY {
             return Ok(());
         }
-        let value = encode(response, self.encoding)?;
+        let (key, value) = (keys::content(url), encode(response, self.encoding)?);
         let mut set = redis::cmd("SET");
-        set.arg(keys::content(url)).arg(&value).arg("PX").arg(ttl.as_millis() as u64);
+        set.arg(&key).arg(&value).arg("PX").arg(ttl.as_millis() as u64);
         let () = set.query_async(&mut self.redis.clone()).await.map_err(failed)?;
-        self.spend(url, value.len()).await.map_err(failed)
+        let Some(budget) = &self.budget else { return Ok(()) };
+        budget.spend(&self.redis, key, value.len(), ttl).await.map_err(failed)
     }
 }
 

@@ -14,6 +14,7 @@ use trawl_common::ports::{Ask, Ended, ErrorKind, Hosts, Refusal, Result, RobotsE
 use trawl_common::time::UnixMs;
 use trawl_common::url::Origin;
 
+use super::budget::Budget;
 use super::frontier::corrupt;
 use super::scripts::{Clock, HostScripts};
 use super::{Link, failed, full, keys};
@@ -36,19 +37,21 @@ pub struct RedisHosts {
     pub(super) redis: Link,
     pub(super) scripts: HostScripts,
     noted: Memory<HostKey, ()>,
+    robots: Budget,
     /// Where blocks are written down as well.
     pub(super) log: Option<Arc<ControlLog>>,
 }
 
 impl RedisHosts {
-    /// On this connection.
-    pub fn new(redis: Link) -> Self {
-        Self::with_clock(redis, Clock::SERVER)
+    /// On this connection, where all robots.txt files together take no more than so many bytes.
+    pub fn new(redis: Link, max_robots_bytes: u64) -> Self {
+        Self::with_clock(redis, max_robots_bytes, Clock::SERVER)
     }
 
-    pub(super) fn with_clock(redis: Link, clock: Clock) -> Self {
+    pub(super) fn with_clock(redis: Link, max_robots_bytes: u64, clock: Clock) -> Self {
         let noted = Memory::builder().max_capacity(NOTED).time_to_live(NOTED_FOR).build();
-        Self { redis, scripts: HostScripts::new(clock), noted, log: None }
+        let robots = Budget::of_robots(max_robots_bytes);
+        Self { redis, scripts: HostScripts::new(clock), noted, robots, log: None }
     }
 
     /// The same, where blocks are also written to `log`.
@@ -179,12 +182,14 @@ impl Hosts for RedisHosts {
     }
 
     async fn keep_robots(&self, origin: &Origin, file: &RobotsFile, ttl: Duration) -> Result<()> {
+        let (key, value) = (keys::robots(origin), super::robots::encode(file)?);
         let mut set = redis::cmd("SET");
-        set.arg(keys::robots(origin)).arg(super::robots::encode(file)?).arg("PX").arg(ttl.as_millis() as u64);
+        set.arg(&key).arg(&value).arg("PX").arg(ttl.as_millis() as u64);
         match self.query(&set).await {
+            Ok(()) => self.robots.spend(&self.redis, key, value.len(), ttl).await.map_err(failed),
             // Whoever needs it asks for it.
             Err(error) if error.kind == ErrorKind::Full => self.give_up_robots(origin).await,
-            kept => kept,
+            Err(error) => Err(error),
         }
     }
 

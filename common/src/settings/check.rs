@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use bytesize::ByteSize;
+
 use super::{ServerUrl, Settings};
 
 /// Everything that is wrong, each with the key that it is about.
@@ -53,7 +55,13 @@ fn links(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str))
 }
 
 fn limits(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str)) {
-    let Settings { items, worker, queues, .. } = settings;
+    let Settings { items, worker, queues, redis, .. } = settings;
+    let is_less_than_a_few = redis.max_robots_bytes < ByteSize::mb(1);
+    refuse(
+        is_less_than_a_few,
+        "redis.max_robots_bytes",
+        "must be at least 1 MB: one file may take half of that",
+    );
     refuse(settings.fetch.ports.is_empty(), "fetch.ports", "without a port nothing can be fetched");
     let second = Duration::from_secs(1);
     refuse(items.retention.is_some_and(|time| time < second), "items.retention", "must be at least 1s");

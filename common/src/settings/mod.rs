@@ -130,6 +130,9 @@ pub struct Redis {
     pub ca: Option<PathBuf>,
     /// The form that the dedup of a spider has which has none yet.
     pub dedup: Dedup,
+    /// What all robots.txt files may take.
+    #[serde(serialize_with = "exact_bytes")]
+    pub max_robots_bytes: ByteSize,
 }
 
 /// `[cache]`
@@ -393,6 +396,7 @@ impl Default for Redis {
             nodes: Vec::new(),
             ca: None,
             dedup: Dedup::Plain,
+            max_robots_bytes: ByteSize::mb(100),
         }
     }
 }

@@ -9,13 +9,14 @@ use trawl_common::gcra::{HORIZON, LEAD, Leave, Pace, Slot, Wish};
 use trawl_common::host::HostKey;
 use trawl_common::ports::{Ask, Ended, HostControl, Hosts, Refusal, Result, RobotsEntry, RobotsFile, Visit};
 use trawl_common::time::UnixMs;
+use trawl_common::url::Origin;
 
 use super::{eventually, page, unique};
 
-/// Makes a test of each promise; the fixture returns a guard and a [`Doors`].
+/// Makes a test of each promise; the first fixture returns a guard and a [`Doors`], the second a guard and a [`Frugal`].
 #[macro_export]
 macro_rules! hosts_conformance {
-    ($fixture:path) => {
+    ($fixture:path, $frugal:path) => {
         $crate::promises! { $fixture, hosts:
             a_new_host_may_be_asked_at_once
             slots_are_an_interval_apart
@@ -43,6 +44,9 @@ macro_rules! hosts_conformance {
             a_robots_file_is_kept_for_its_time
             who_cannot_fetch_a_robots_file_leaves_it_to_another
         }
+        $crate::promises! { $frugal, hosts:
+            robots_files_keep_to_their_budget
+        }
     };
 }
 
@@ -52,6 +56,14 @@ pub struct Doors {
     pub hosts: Arc<dyn Hosts>,
     /// For people.
     pub control: Arc<dyn HostControl>,
+}
+
+/// A store for robots.txt files that no other test uses.
+pub struct Frugal {
+    /// For workers.
+    pub hosts: Arc<dyn Hosts>,
+    /// What all files together may take.
+    pub robots_bytes: usize,
 }
 
 /// What a call may take on a busy machine, and what a clock may differ.
@@ -501,4 +513,30 @@ pub async fn who_cannot_fetch_a_robots_file_leaves_it_to_another(doors: &Doors) 
     assert_eq!(doors.hosts.robots(&origin, brief).await?, RobotsEntry::Yours);
     let is_mine = async || Ok(doors.hosts.robots(&origin, brief).await? == RobotsEntry::Yours);
     eventually(Duration::from_secs(10), is_mine).await
+}
+
+/// Whatever is put: a file that does not compress counts in full. What may be kept is.
+pub async fn robots_files_keep_to_their_budget(frugal: &Frugal) -> Result<()> {
+    const SIZE: usize = 50_000;
+    let Frugal { hosts, robots_bytes } = frugal;
+    let body: Bytes = std::iter::repeat_with(rand::random::<u8>).take(SIZE).collect();
+    let file = RobotsFile { status: 200, body };
+    let site = unique("site");
+    let origin = |number| page(&format!("{site}-{number}"), 0).origin();
+    let origins: Vec<Origin> = (0..3 * robots_bytes / SIZE).map(origin).collect();
+    let hour = Duration::from_secs(3_600);
+    for origin in &origins {
+        hosts.keep_robots(origin, &file, hour).await?;
+    }
+    let kept = async || {
+        let mut kept = 0;
+        for origin in &origins {
+            kept += usize::from(hosts.robots(origin, hour).await? == RobotsEntry::Known(file.clone()));
+        }
+        Result::Ok(kept * SIZE)
+    };
+    eventually(Duration::from_secs(10), async || Ok(kept().await? <= *robots_bytes)).await?;
+    let kept = kept().await?;
+    assert!(kept >= robots_bytes / 2, "{kept} of {robots_bytes}");
+    Ok(())
 }

@@ -6,6 +6,7 @@ mod feeding;
 mod full;
 mod items;
 mod keys;
+mod robots;
 mod stores;
 #[path = "../support/mod.rs"]
 mod support;

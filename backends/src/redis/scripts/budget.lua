@@ -1,27 +1,29 @@
--- KEYS: index, bytes. ARGV: how many bytes all responses may take, for how long one is kept at most in ms, then bytes and URL of each
--- that was put. The index is a sorted set of "<bytes> <url>" by when each was put. Returns the URLs of those that are to go: the oldest.
+-- KEYS: index, bytes. ARGV: how many bytes all values may take, then of each that was put its bytes, for how long it is kept in ms,
+-- and its key. The index is a sorted set of "<bytes> <key>" by when each lapses. Returns the keys that are to go: those that lapse first.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local most, longest = tonumber(ARGV[1]), tonumber(ARGV[2])
+local most = tonumber(ARGV[1])
 local bytes = tonumber(redis.call('GET', KEYS[2]) or 0)
-for i = 3, #ARGV, 2 do
-  bytes = bytes + ARGV[i] * redis.call('ZADD', KEYS[1], now, ARGV[i] .. ' ' .. ARGV[i + 1])
+for i = 2, #ARGV, 3 do
+  bytes = bytes + ARGV[i] * redis.call('ZADD', KEYS[1], now + ARGV[i + 1], ARGV[i] .. ' ' .. ARGV[i + 2])
 end
 local gone = {}
 for _ = 1, 5000 do
-  local oldest = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
-  local is_over = oldest[1] and tonumber(oldest[2]) + longest < now
-  if not oldest[1] or bytes <= most and not is_over then
+  local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+  local has_lapsed = first[1] and tonumber(first[2]) <= now
+  if not first[1] or bytes <= most and not has_lapsed then
     break
   end
-  redis.call('ZREM', KEYS[1], oldest[1])
-  local size, url = string.match(oldest[1], '^(%d+) (.*)$')
+  redis.call('ZREM', KEYS[1], first[1])
+  local size, key = string.match(first[1], '^(%d+) (.*)$')
   bytes = bytes - (size or 0)
-  if url and not is_over then
-    gone[#gone + 1] = url
+  if key and not has_lapsed then
+    gone[#gone + 1] = key
   end
 end
--- When nothing was put for so long, nothing is left.
-redis.call('SET', KEYS[2], string.format('%.0f', math.max(bytes, 0)), 'PX', longest + 1000)
-redis.call('PEXPIRE', KEYS[1], longest + 1000)
+-- With the last value the books lapse.
+local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
+local left = last[1] and last[2] - now or 0
+redis.call('SET', KEYS[2], string.format('%.0f', math.max(bytes, 0)), 'PX', string.format('%.0f', left + 1000))
+redis.call('PEXPIRE', KEYS[1], string.format('%.0f', left + 1000))
 return gone

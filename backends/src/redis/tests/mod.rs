@@ -48,7 +48,7 @@ impl Stage {
         let link = connect(&settings).await.unwrap();
         let stage = Self {
             frontier: RedisFrontier::with_clock(link.clone(), LATER, PATIENCE, Dedup::Plain),
-            hosts: RedisHosts::with_clock(link.clone(), LATER),
+            hosts: RedisHosts::with_clock(link.clone(), 1_000_000, LATER),
             link,
             crawl: CrawlRef { id: "c".parse().unwrap(), spider: SpiderName::default() },
             worker: "worker".parse().unwrap(),

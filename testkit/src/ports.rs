@@ -1,0 +1,67 @@
+//! One host with many ports: each is an origin of its own, with a large robots.txt of its own.
+
+use std::fmt::Write;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::response::Html;
+use axum::routing::get;
+use tokio::net::TcpListener;
+
+/// A running host. Ends with the test's runtime.
+pub struct Ports {
+    origins: Vec<String>,
+    robots_asked: Arc<AtomicUsize>,
+}
+
+impl Ports {
+    /// Serves at so many ports the page `/page`, which links to that of every port, and a robots.txt of about so many bytes,
+    /// which compress to half.
+    ///
+    /// # Panics
+    /// When so many ports are not free.
+    pub async fn serve(count: usize, robots_bytes: usize) -> Self {
+        let mut listeners = Vec::with_capacity(count);
+        for _ in 0..count {
+            listeners.push(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port is free"));
+        }
+        let origin =
+            |listener: &TcpListener| format!("http://{}", listener.local_addr().expect("it is bound"));
+        let origins: Vec<String> = listeners.iter().map(origin).collect();
+        let links: String = origins.iter().map(|origin| format!("<a href=\"{origin}/page\">\n")).collect();
+        let robots_asked = Arc::new(AtomicUsize::new(0));
+        for listener in listeners {
+            let (links, asked, robots) = (links.clone(), Arc::clone(&robots_asked), robots(robots_bytes));
+            let count_asked = move || {
+                asked.fetch_add(1, Ordering::Relaxed);
+                async { robots }
+            };
+            let router = Router::new()
+                .route("/page", get(|| async { Html(links) }))
+                .route("/robots.txt", get(count_asked));
+            tokio::spawn(async move { axum::serve(listener, router).await });
+        }
+        Self { origins, robots_asked }
+    }
+
+    /// The address of a path at port `number`, counted from 0.
+    pub fn url(&self, number: usize, path: &str) -> String {
+        format!("{}{path}", self.origins[number])
+    }
+
+    /// How often a robots.txt was asked for, at all ports together.
+    pub fn robots_asked(&self) -> usize {
+        self.robots_asked.load(Ordering::Relaxed)
+    }
+}
+
+fn robots(bytes: usize) -> String {
+    let mut text = "User-agent: *\n".to_owned();
+    while text.len() < bytes {
+        // A text takes all that is written to it.
+        let _ = writeln!(text, "Disallow: /{:032x}{:032x}", rand::random::<u128>(), rand::random::<u128>());
+    }
+    text
+}

@@ -1,0 +1,46 @@
+//! Hosts whose robots.txt files would take more than there is.
+
+use std::fs;
+
+use serde_json::Value;
+use tokio::time::timeout;
+use trawl_testkit::ports::Ports;
+
+use crate::support::{Fleet, LIMIT, ends_well};
+use crate::write_spider;
+
+/// As many as a page of two megabytes may link to, and more than one host has.
+const PORTS: usize = 299;
+
+/// Crawls from the page at the first port, and returns the books.
+async fn crawl(fleet: &Fleet, host: &Ports) -> Value {
+    fs::write(fleet.folder.path().join("list.txt"), host.url(0, "/page")).unwrap();
+    let produced = timeout(LIMIT, fleet.producer("list.txt").output()).await.unwrap().unwrap();
+    assert_eq!(produced.status.code(), Some(0), "{}", String::from_utf8_lossy(&produced.stderr));
+    let told = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
+    serde_json::from_slice(&told.stdout).unwrap()
+}
+
+/// What all robots.txt files in the fleet's Redis take.
+async fn bytes_kept(fleet: &Fleet) -> usize {
+    let redis = redis::Client::open(fleet.redis.reveal()).unwrap();
+    let mut redis = redis.get_multiplexed_async_connection().await.unwrap();
+    let keys: Vec<String> = redis::cmd("KEYS").arg("robots:*").query_async(&mut redis).await.unwrap();
+    let mut bytes = 0;
+    for key in keys {
+        bytes += redis::cmd("STRLEN").arg(key).query_async::<usize>(&mut redis).await.unwrap();
+    }
+    bytes
+}
+
+#[tokio::test]
+async fn large_robots_files_of_one_host_with_many_ports_keep_to_their_budget() {
+    let (fleet, host) = (Fleet::new().await, Ports::serve(PORTS, 20_000).await);
+    write_spider(&fleet, "[follow]\n");
+    let worker = fleet.worker(&[("TRAWL__REDIS__MAX_ROBOTS_BYTES", "1 MB")]);
+    assert_eq!(crawl(&fleet, &host).await["done"], PORTS);
+    assert_eq!(host.robots_asked(), PORTS, "the worker remembers what Redis does not keep");
+    let kept = bytes_kept(&fleet).await;
+    assert!((500_000..=1_000_000).contains(&kept), "{kept}");
+    ends_well(worker).await;
+}
