@@ -15,6 +15,7 @@ use std::time::Duration;
 use trawl_backends::rabbitmq::RabbitMq;
 use trawl_backends::redis::{Link, RedisCache, RedisFrontier, RedisHosts, RedisPages};
 use trawl_common::ports::{Cache, Hosts, Pages, Response, RobotsEntry, RobotsFile};
+use trawl_common::robots::RobotsKey;
 use trawl_common::settings::{self, Dedup, Encoding, Items, QueueType, Queues};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
@@ -116,16 +117,17 @@ trawl_testkit::pages_conformance!(pages);
 #[tokio::test]
 async fn robots_files_that_lapse_soon_make_room_for_those_that_are_kept_for_long() {
     let hosts = RedisHosts::new(link(servers::own_database().await).await, 1_000_000);
-    let origin = |number: usize| CanonicalUrl::parse(&format!("http://h{number}.example/")).unwrap().origin();
+    let url = |number: usize| CanonicalUrl::parse(&format!("http://h{number}.example/")).unwrap();
+    let key = |number| RobotsKey::origin(&url(number).origin());
     let body: Vec<u8> = std::iter::repeat_with(rand::random::<u8>).take(100_000).collect();
     let file = RobotsFile { status: 200, body: body.into() };
     for number in 0..30 {
         let ttl = if number < 5 { 2 * LONG } else { LONG };
-        hosts.keep_robots(&origin(number), &file, ttl).await.unwrap();
+        hosts.keep_robots(&key(number), &file, ttl).await.unwrap();
     }
     let mut kept = Vec::new();
     for number in 0..30 {
-        if hosts.robots(&origin(number), LONG).await.unwrap() == RobotsEntry::Known(file.clone()) {
+        if hosts.robots(&key(number), LONG).await.unwrap() == RobotsEntry::Known(file.clone()) {
             kept.push(number);
         }
     }

@@ -109,7 +109,7 @@ impl CanonicalUrl {
         Host(strip_port(authority(&self.0)).into())
     }
 
-    /// The scheme, host and port: what one robots.txt speaks for.
+    /// The scheme, host and port.
     pub fn origin(&self) -> Origin {
         let path = self.0.match_indices(['/', '?']).nth(2).map_or(self.0.len(), |(at, _)| at);
         Origin(self.0[..path].into())
@@ -214,6 +214,17 @@ impl Origin {
     /// The origin as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The host, without the port.
+    pub fn host(&self) -> Host {
+        Host(strip_port(authority(&self.0)).into())
+    }
+
+    /// Whether its port is that of its scheme.
+    pub fn has_usual_port(&self) -> bool {
+        let authority = authority(&self.0);
+        strip_port(authority) == authority
     }
 
     /// Where its robots.txt is (RFC 9309 2.3).

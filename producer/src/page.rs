@@ -73,8 +73,9 @@ impl PageSources {
     async fn robots(&self, origin: &Origin) -> Option<RobotsFile> {
         let hosts = &self.ports.hosts;
         let lease = self.settings.fetch.timeout + self.settings.recovery.patience;
+        let key = self.politeness.robots_key(origin);
         loop {
-            match hosts.robots(origin, lease).await {
+            match hosts.robots(&key, lease).await {
                 Ok(RobotsEntry::Known(file)) => return Some(file),
                 Ok(RobotsEntry::Awaited) => sleep(LOOK).await,
                 Ok(RobotsEntry::Yours) => break,
@@ -88,10 +89,10 @@ impl PageSources {
         let (kept, file) = match asked {
             Ok(answer) => {
                 let ttl = if answer.is_lasting { KEPT_FOR } else { self.settings.retry.robots_again() };
-                (hosts.keep_robots(origin, &answer.file, ttl).await, Some(answer.file))
+                (hosts.keep_robots(&key, &answer.file, ttl).await, Some(answer.file))
             }
             // The worker asks again, when it may.
-            Err(_) => (hosts.give_up_robots(origin).await, None),
+            Err(_) => (hosts.give_up_robots(&key).await, None),
         };
         if let Err(error) = kept {
             debug!(%origin, %error, "robots.txt is not kept");

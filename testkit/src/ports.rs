@@ -17,8 +17,8 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Serves at so many ports the page `/page`, which links to that of every port, and a robots.txt of about so many bytes,
-    /// which compress to half.
+    /// Serves at so many ports the pages `/page`, which links to all of every port, and `/private`, which each robots.txt
+    /// forbids; that is of about so many bytes, and compresses to half.
     ///
     /// # Panics
     /// When so many ports are not free.
@@ -30,7 +30,8 @@ impl Ports {
         let origin =
             |listener: &TcpListener| format!("http://{}", listener.local_addr().expect("it is bound"));
         let origins: Vec<String> = listeners.iter().map(origin).collect();
-        let links: String = origins.iter().map(|origin| format!("<a href=\"{origin}/page\">\n")).collect();
+        let link = |origin: &String| format!("<a href=\"{origin}/page\"><a href=\"{origin}/private\">\n");
+        let links: String = origins.iter().map(link).collect();
         let robots_asked = Arc::new(AtomicUsize::new(0));
         for listener in listeners {
             let (links, asked, robots) = (links.clone(), Arc::clone(&robots_asked), robots(robots_bytes));
@@ -58,7 +59,7 @@ impl Ports {
 }
 
 fn robots(bytes: usize) -> String {
-    let mut text = "User-agent: *\n".to_owned();
+    let mut text = "User-agent: *\nDisallow: /private\n".to_owned();
     while text.len() < bytes {
         // A text takes all that is written to it.
         let _ = writeln!(text, "Disallow: /{:032x}{:032x}", rand::random::<u128>(), rand::random::<u128>());

@@ -13,11 +13,11 @@ use trawl_common::host::HostKey;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Ask, Ended, Hosts, Ports, Refusal, Result, RobotsEntry, RobotsFile, Visit};
 use trawl_common::rate::Rate;
+use trawl_common::robots::RobotsKey;
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
 use trawl_common::spider::folder::Folder;
 use trawl_common::time::UnixMs;
-use trawl_common::url::Origin;
 use trawl_producer::{Html, Job, Progress};
 use trawl_testkit::world::{Plan, World};
 
@@ -48,16 +48,16 @@ impl Hosts for SlowToPushBack {
         self.0.push_back(key, refusal).await
     }
 
-    async fn robots(&self, origin: &Origin, lease: Duration) -> Result<RobotsEntry> {
-        self.0.robots(origin, lease).await
+    async fn robots(&self, key: &RobotsKey, lease: Duration) -> Result<RobotsEntry> {
+        self.0.robots(key, lease).await
     }
 
-    async fn keep_robots(&self, origin: &Origin, file: &RobotsFile, ttl: Duration) -> Result<()> {
-        self.0.keep_robots(origin, file, ttl).await
+    async fn keep_robots(&self, key: &RobotsKey, file: &RobotsFile, ttl: Duration) -> Result<()> {
+        self.0.keep_robots(key, file, ttl).await
     }
 
-    async fn give_up_robots(&self, origin: &Origin) -> Result<()> {
-        self.0.give_up_robots(origin).await
+    async fn give_up_robots(&self, key: &RobotsKey) -> Result<()> {
+        self.0.give_up_robots(key).await
     }
 }
 

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use trawl_common::outcome::{Class, Failure, Outcome, Skip};
+use trawl_common::robots::RobotsKey;
 use trawl_common::time::UnixMs;
 use trawl_common::url::Origin;
 use trawl_common::waiting::{SOON, is_near, room};
@@ -62,12 +63,12 @@ pub(crate) struct Intake {
     missed: mpsc::UnboundedReceiver<Job>,
     /// Jobs whose slot is near. They occupy no fetch slot.
     aside: DelayQueue<Job>,
-    /// What waits for the robots.txt of an origin.
-    unclear: HashMap<Origin, Unclear>,
+    /// What waits for which robots.txt.
+    unclear: HashMap<RobotsKey, Unclear>,
     /// How many jobs these are.
     unclear_jobs: usize,
     /// What finds out about these.
-    learning: JoinSet<(Origin, Learnt)>,
+    learning: JoinSet<(RobotsKey, Learnt)>,
 }
 
 impl Intake {
@@ -118,7 +119,7 @@ impl Intake {
                     jobs.extend(std::iter::from_fn(|| self.missed.try_recv().ok()));
                     self.queue_up(jobs).await;
                 }
-                Some(Ok((origin, learnt))) = self.learning.join_next() => self.go_on(&origin, learnt).await,
+                Some(Ok((key, learnt))) = self.learning.join_next() => self.go_on(&key, learnt).await,
                 () = sleep_until(crowded.unwrap_or_else(Instant::now)), if crowded.is_some() => {}
                 jobs = self.claimed.up_to(most), if crowded.is_none() => match jobs {
                     Some(jobs) => self.queue_up(jobs).await,
@@ -178,13 +179,14 @@ impl Intake {
         Some(oldest + AT_ONCE).filter(|&until| !self.has_room() && until > Instant::now())
     }
 
-    /// Lets a job wait for a robots.txt, of each origin a few. Where there is no room it comes back after as long again as
+    /// Lets a job wait for a robots.txt, for each of these a few. Where there is no room it comes back after as long again as
     /// the others have waited, so that a slow file costs it few ways round; and no more files are asked for at once than
     /// jobs can wait.
     async fn find_out(&mut self, origin: Origin, job: Job) {
         // What was taken together with those that took the last room waits with them.
         let has_room = self.has_room() || self.crowded_until().is_some();
-        let waited = match self.unclear.get_mut(&origin) {
+        let key = job.spider.politeness.robots_key(&origin);
+        let waited = match self.unclear.get_mut(&key) {
             Some(unclear) if has_room && unclear.has_room() => {
                 self.unclear_jobs += 1;
                 return unclear.jobs.push(job);
@@ -193,11 +195,11 @@ impl Intake {
             None if has_room => {
                 let (shared, spider) = (Arc::clone(&self.shared), Arc::clone(&job.spider));
                 self.unclear_jobs += 1;
-                self.unclear.insert(origin.clone(), Unclear { since: Instant::now(), jobs: vec![job] });
+                self.unclear.insert(key.clone(), Unclear { since: Instant::now(), jobs: vec![job] });
                 self.learning.spawn(async move {
                     let learning = AssertUnwindSafe(robots::learn(&shared, &spider, &origin)).catch_unwind();
                     let learnt = learning.await.unwrap_or(Learnt::Panicked);
-                    (origin, learnt)
+                    (key, learnt)
                 });
                 return;
             }
@@ -207,8 +209,8 @@ impl Intake {
     }
 
     /// What waited for a robots.txt goes on.
-    async fn go_on(&mut self, origin: &Origin, learnt: Learnt) {
-        let jobs = self.unclear.remove(origin).map_or_else(Vec::new, |unclear| unclear.jobs);
+    async fn go_on(&mut self, key: &RobotsKey, learnt: Learnt) {
+        let jobs = self.unclear.remove(key).map_or_else(Vec::new, |unclear| unclear.jobs);
         self.unclear_jobs -= jobs.len();
         if let Learnt::Known = learnt {
             return self.queue_up(jobs).await;

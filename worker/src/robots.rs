@@ -9,7 +9,7 @@ use tracing::debug;
 use trawl_common::gcra::HORIZON;
 use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::{RobotsEntry, RobotsFile};
-use trawl_common::robots::{KEPT_FOR, REMEMBERED_FOR, Robots, RobotsName};
+use trawl_common::robots::{KEPT_FOR, REMEMBERED_FOR, Robots, RobotsKey, RobotsName};
 use trawl_common::time::UnixMs;
 use trawl_common::url::{CanonicalUrl, Origin};
 use trawl_common::waiting::NEAR;
@@ -64,10 +64,10 @@ pub(crate) enum Learnt {
     Panicked,
 }
 
-/// What this worker remembers of origins.
+/// What this worker remembers of robots.txt files.
 pub(crate) struct RobotsBook {
     /// For each name by which spiders are called there.
-    known: Cache<(Origin, RobotsName), Remembered>,
+    known: Cache<(RobotsKey, RobotsName), Remembered>,
     /// How far it got to files that it had to give up for a while.
     ways: Cache<Origin, RobotsWay>,
 }
@@ -81,8 +81,8 @@ struct Remembered {
 
 impl Default for RobotsBook {
     fn default() -> Self {
-        let weigh = |(origin, name): &(Origin, RobotsName), remembered: &Remembered| {
-            let names = origin.as_str().len() + name.as_str().len();
+        let weigh = |(key, name): &(RobotsKey, RobotsName), remembered: &Remembered| {
+            let names = key.as_str().len() + name.as_str().len();
             u32::try_from(names + remembered.bytes + 200).unwrap_or(u32::MAX)
         };
         let weigh_way = |origin: &Origin, way: &RobotsWay| {
@@ -94,9 +94,9 @@ impl Default for RobotsBook {
 }
 
 impl RobotsBook {
-    /// What is known of `url`, for the crawler of this name.
-    pub(crate) fn verdict(&self, url: &CanonicalUrl, name: &RobotsName) -> Verdict {
-        let key = (url.origin(), name.clone());
+    /// What is known of `url`, for a spider.
+    pub(crate) fn verdict(&self, url: &CanonicalUrl, spider: &Loaded) -> Verdict {
+        let key = (spider.politeness.robots_key(&url.origin()), spider.robots_name.clone());
         let remembered = self.known.get(&key).filter(|remembered| remembered.until > Instant::now());
         match remembered.map(|remembered| remembered.known) {
             Some(Known::Rules(rules)) if rules.allows(url) => Verdict::Allowed(rules.crawl_delay()),
@@ -111,13 +111,13 @@ impl RobotsBook {
         self.ways.remove(origin).unwrap_or_else(|| RobotsWay::to(origin))
     }
 
-    fn remember(&self, shared: &Shared, origin: Origin, name: &RobotsName, file: &RobotsFile) {
+    fn remember(&self, shared: &Shared, key: RobotsKey, name: &RobotsName, file: &RobotsFile) {
         let known = read(file, name);
         let time =
             if let Known::Rules(_) = known { REMEMBERED_FOR } else { shared.settings.retry.robots_again() };
         let bytes = if let Known::Rules(rules) = &known { rules.bytes() } else { 0 };
         let remembered = Remembered { known, until: Instant::now() + time, bytes };
-        self.known.insert((origin, name.clone()), remembered);
+        self.known.insert((key, name.clone()), remembered);
     }
 }
 
@@ -151,11 +151,12 @@ fn unanswered(why: &str) -> Failure {
 pub(crate) async fn learn(shared: &Shared, spider: &Loaded, origin: &Origin) -> Learnt {
     let Shared { ports, health, settings, .. } = shared;
     let lease = settings.fetch.timeout + HORIZON + NEAR;
+    let key = spider.politeness.robots_key(origin);
     loop {
-        let looking = || ports.hosts.robots(origin, lease);
+        let looking = || ports.hosts.robots(&key, lease);
         match health.until_done("looking for robots.txt", looking).await {
             RobotsEntry::Known(file) => {
-                shared.robots.remember(shared, origin.clone(), &spider.robots_name, &file);
+                shared.robots.remember(shared, key, &spider.robots_name, &file);
                 return Learnt::Known;
             }
             RobotsEntry::Awaited => sleep(LOOK).await,
@@ -164,13 +165,13 @@ pub(crate) async fn learn(shared: &Shared, spider: &Loaded, origin: &Origin) -> 
     }
     match fetch(shared, spider, origin).await {
         Ok((file, ttl)) => {
-            shared.robots.remember(shared, origin.clone(), &spider.robots_name, &file);
-            let keeping = || ports.hosts.keep_robots(origin, &file, ttl);
+            shared.robots.remember(shared, key.clone(), &spider.robots_name, &file);
+            let keeping = || ports.hosts.keep_robots(&key, &file, ttl);
             health.until_done("keeping robots.txt", keeping).await;
             Learnt::Known
         }
         Err(learnt) => {
-            let giving_up = || ports.hosts.give_up_robots(origin);
+            let giving_up = || ports.hosts.give_up_robots(&key);
             health.until_done("giving up robots.txt", giving_up).await;
             learnt
         }

@@ -63,7 +63,7 @@ fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> Result<Ask, Turn> {
     let url = message.target();
     let Manners { key, mut pace, robots } = job.spider.politeness.manners(&url.host());
     if robots {
-        match shared.robots.verdict(url, &job.spider.robots_name) {
+        match shared.robots.verdict(url, &job.spider) {
             Verdict::Allowed(None) => {}
             Verdict::Allowed(Some(delay)) => {
                 pace = pace.slowed(delay.min(shared.settings.politeness.max_crawl_delay));

@@ -13,8 +13,8 @@ use trawl_common::host::HostKey;
 use trawl_common::ports::{
     Ask, Ended, HostBackoff, HostControl, HostState, Hosts, Refusal, Result, RobotsEntry, RobotsFile, Visit,
 };
+use trawl_common::robots::RobotsKey;
 use trawl_common::time::UnixMs;
-use trawl_common::url::Origin;
 
 use super::error;
 use super::records::{sql_ms, unix_ms};
@@ -30,7 +30,7 @@ const ROBOTS_BYTES: u64 = 32 << 20;
 pub(super) struct MemoryHosts {
     store: Arc<Store>,
     schedules: Mutex<Schedules>,
-    robots: Memory<Origin, (RobotsEntry, Instant)>,
+    robots: Memory<RobotsKey, (RobotsEntry, Instant)>,
 }
 
 /// What is known of one host.
@@ -53,9 +53,9 @@ struct Schedules {
 impl MemoryHosts {
     /// With what `store` knows of hosts from earlier processes.
     pub(super) fn new(store: Arc<Store>, known: Known) -> Self {
-        let weigh = |origin: &Origin, (entry, _): &(RobotsEntry, Instant)| {
+        let weigh = |key: &RobotsKey, (entry, _): &(RobotsEntry, Instant)| {
             let body = if let RobotsEntry::Known(file) = entry { file.body.len() } else { 0 };
-            u32::try_from(origin.as_str().len() + body + 100).unwrap_or(u32::MAX)
+            u32::try_from(key.as_str().len() + body + 100).unwrap_or(u32::MAX)
         };
         Self {
             store,
@@ -133,25 +133,25 @@ impl Hosts for MemoryHosts {
         Ok(ms(self.change(key, push).await?))
     }
 
-    async fn robots(&self, origin: &Origin, lease: Duration) -> Result<RobotsEntry> {
+    async fn robots(&self, key: &RobotsKey, lease: Duration) -> Result<RobotsEntry> {
         let now = Instant::now();
-        let kept = self.robots.get(origin).filter(|(_, until)| *until > now);
+        let kept = self.robots.get(key).filter(|(_, until)| *until > now);
         Ok(kept.map_or_else(
             || {
-                self.robots.insert(origin.clone(), (RobotsEntry::Awaited, now + lease));
+                self.robots.insert(key.clone(), (RobotsEntry::Awaited, now + lease));
                 RobotsEntry::Yours
             },
             |(entry, _)| entry,
         ))
     }
 
-    async fn keep_robots(&self, origin: &Origin, file: &RobotsFile, ttl: Duration) -> Result<()> {
-        self.robots.insert(origin.clone(), (RobotsEntry::Known(file.clone()), Instant::now() + ttl));
+    async fn keep_robots(&self, key: &RobotsKey, file: &RobotsFile, ttl: Duration) -> Result<()> {
+        self.robots.insert(key.clone(), (RobotsEntry::Known(file.clone()), Instant::now() + ttl));
         Ok(())
     }
 
-    async fn give_up_robots(&self, origin: &Origin) -> Result<()> {
-        self.robots.invalidate(origin);
+    async fn give_up_robots(&self, key: &RobotsKey) -> Result<()> {
+        self.robots.invalidate(key);
         Ok(())
     }
 }

@@ -11,8 +11,8 @@ use redis::{FromRedisValue, ScriptInvocation};
 use trawl_common::gcra::{FORGIVEN_AFTER, Leave, Slot};
 use trawl_common::host::HostKey;
 use trawl_common::ports::{Ask, Ended, ErrorKind, Hosts, Refusal, Result, RobotsEntry, RobotsFile, Visit};
+use trawl_common::robots::RobotsKey;
 use trawl_common::time::UnixMs;
-use trawl_common::url::Origin;
 
 use super::budget::Budget;
 use super::frontier::corrupt;
@@ -168,8 +168,8 @@ impl Hosts for RedisHosts {
         Ok(until)
     }
 
-    async fn robots(&self, origin: &Origin, lease: Duration) -> Result<RobotsEntry> {
-        let key = keys::robots(origin);
+    async fn robots(&self, key: &RobotsKey, lease: Duration) -> Result<RobotsEntry> {
+        let key = keys::robots(key);
         let kept: Option<Vec<u8>> = self.query(redis::cmd("GET").arg(&key)).await?;
         if let Some(kept) = kept {
             return super::robots::decode(kept);
@@ -181,20 +181,20 @@ impl Hosts for RedisHosts {
         Ok(if is_mine.is_some() { RobotsEntry::Yours } else { RobotsEntry::Awaited })
     }
 
-    async fn keep_robots(&self, origin: &Origin, file: &RobotsFile, ttl: Duration) -> Result<()> {
-        let (key, value) = (keys::robots(origin), super::robots::encode(file)?);
+    async fn keep_robots(&self, key: &RobotsKey, file: &RobotsFile, ttl: Duration) -> Result<()> {
+        let (name, value) = (keys::robots(key), super::robots::encode(file)?);
         let mut set = redis::cmd("SET");
-        set.arg(&key).arg(&value).arg("PX").arg(ttl.as_millis() as u64);
+        set.arg(&name).arg(&value).arg("PX").arg(ttl.as_millis() as u64);
         match self.query(&set).await {
-            Ok(()) => self.robots.spend(&self.redis, key, value.len(), ttl).await.map_err(failed),
+            Ok(()) => self.robots.spend(&self.redis, name, value.len(), ttl).await.map_err(failed),
             // Whoever needs it asks for it.
-            Err(error) if error.kind == ErrorKind::Full => self.give_up_robots(origin).await,
+            Err(error) if error.kind == ErrorKind::Full => self.give_up_robots(key).await,
             Err(error) => Err(error),
         }
     }
 
-    async fn give_up_robots(&self, origin: &Origin) -> Result<()> {
-        let key = keys::robots(origin);
+    async fn give_up_robots(&self, key: &RobotsKey) -> Result<()> {
+        let key = keys::robots(key);
         let kept: Option<Vec<u8>> = self.query(redis::cmd("GET").arg(&key)).await?;
         // What another has fetched meanwhile stays.
         if kept.is_none_or(|kept| kept != super::robots::AWAITED.as_bytes()) {

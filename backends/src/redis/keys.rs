@@ -2,7 +2,8 @@
 
 use trawl_common::host::HostKey;
 use trawl_common::names::{CrawlId, CrawlRef, ReaderName, SpiderName, WorkerId};
-use trawl_common::url::{CanonicalUrl, Origin};
+use trawl_common::robots::RobotsKey;
+use trawl_common::url::CanonicalUrl;
 
 /// The version of all that is kept here.
 pub(super) const SCHEMA: &str = "trawl:schema";
@@ -139,8 +140,8 @@ pub(super) fn rate_limit(host: &HostKey) -> String {
     format!("ratelimit:{host}")
 }
 
-pub(super) fn robots(origin: &Origin) -> String {
-    format!("robots:{origin}")
+pub(super) fn robots(key: &RobotsKey) -> String {
+    format!("robots:{key}")
 }
 
 pub(super) fn worker(id: &WorkerId) -> String {

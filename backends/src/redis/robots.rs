@@ -1,4 +1,4 @@
-//! robots.txt files: `robots:<origin>`, the status on the first line, then the file as it came; of a large one the words `zstd` and how
+//! robots.txt files: `robots:<what it speaks for>`, the status on the first line, then the file as it came; of a large one the words `zstd` and how
 //! many bytes it has after the status, then the file compressed.
 
 use bytes::Bytes;

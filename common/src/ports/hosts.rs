@@ -8,8 +8,8 @@ use bytes::Bytes;
 use super::Result;
 use crate::gcra::{Leave, Slot, Wish};
 use crate::host::HostKey;
+use crate::robots::RobotsKey;
 use crate::time::UnixMs;
-use crate::url::Origin;
 
 /// Keeps every host's schedule and robots.txt, for all workers together. The arithmetic is that of
 /// [`crate::gcra::Schedule`], on the clock of whoever keeps the schedules.
@@ -27,15 +27,15 @@ pub trait Hosts: Send + Sync {
     /// Notes that a host wants to be left alone. Returns when it may be asked again, by this machine's clock.
     async fn push_back(&self, key: &HostKey, refusal: &Refusal) -> Result<UnixMs>;
 
-    /// What is known of an origin's robots.txt. Of those who ask when nothing is known, one is told to fetch it.
+    /// What is known of the robots.txt of this name. Of those who ask when nothing is known, one is told to fetch it.
     /// If it dies, another is told after `lease`.
-    async fn robots(&self, origin: &Origin, lease: Duration) -> Result<RobotsEntry>;
+    async fn robots(&self, key: &RobotsKey, lease: Duration) -> Result<RobotsEntry>;
 
-    /// Keeps an origin's robots.txt for `ttl`. What is kept is for whoever asks from now on. A store that is full gives it up.
-    async fn keep_robots(&self, origin: &Origin, file: &RobotsFile, ttl: Duration) -> Result<()>;
+    /// Keeps a robots.txt for `ttl`. What is kept is for whoever asks from now on. A store that is full gives it up.
+    async fn keep_robots(&self, key: &RobotsKey, file: &RobotsFile, ttl: Duration) -> Result<()>;
 
-    /// Lets another fetch an origin's robots.txt, for this one could not.
-    async fn give_up_robots(&self, origin: &Origin) -> Result<()>;
+    /// Lets another fetch a robots.txt, for this one could not.
+    async fn give_up_robots(&self, key: &RobotsKey) -> Result<()>;
 }
 
 /// What people see of hosts, and can do to them.
@@ -90,7 +90,7 @@ pub struct Refusal {
     pub leave: Leave,
 }
 
-/// What is known of an origin's robots.txt.
+/// What is known of a robots.txt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsEntry {
     /// It was fetched.

@@ -5,6 +5,7 @@
 //! `disallow /` without its colon, and a rule that allows `/dir/index.html` allows `/dir/`. A line that means this crawler
 //! is for it, also where the RFC knows no such name ([`RobotsName`]).
 
+mod key;
 mod name;
 mod pattern;
 mod record;
@@ -14,6 +15,7 @@ mod tests;
 use std::cmp::Reverse;
 use std::time::Duration;
 
+pub use self::key::RobotsKey;
 pub use self::name::{InvalidRobotsName, RobotsName};
 use self::pattern::{Path, Pattern};
 use self::record::{Agent, Record};

@@ -30,7 +30,7 @@ pub use key::{FleetKey, NoKey};
 pub use load::{Invalid, Source};
 pub use network::{Network, NoNetwork};
 pub use node::{NoNode, Node};
-pub use politeness::{HostRule, Manners, Politeness, Share};
+pub use politeness::{HostRule, Manners, Politeness, RobotsFor, Share};
 pub use ports::{NoPorts, Ports};
 pub use producer::{IfRunning, Producer};
 pub use queues::{Acks, Failed, LaneSettings, QueueName, QueueType, Queues, Topology};

@@ -8,8 +8,9 @@ use super::duration;
 use crate::gcra::Pace;
 use crate::host::HostKey;
 use crate::rate::{Rate, Unit};
+use crate::robots::RobotsKey;
 use crate::spider::Manner;
-use crate::url::Host;
+use crate::url::{Host, Origin};
 
 /// How many requests are under way to a host with a rate, unless settings say otherwise: so many, or as many as its rate
 /// starts in a second, so that a host that answers within one is asked as often as that says.
@@ -28,6 +29,8 @@ pub struct Politeness {
     pub concurrency: Option<u32>,
     /// Whether robots.txt is obeyed.
     pub robots: bool,
+    /// What one robots.txt speaks for.
+    pub robots_for: RobotsFor,
     /// The longest delay between two requests that a robots.txt can ask for.
     #[serde(with = "duration")]
     pub max_crawl_delay: Duration,
@@ -53,6 +56,21 @@ pub enum Share {
     Host,
     /// All hosts of a registrable domain (of `example.co.uk`, by the Public Suffix List) share one.
     Domain,
+}
+
+/// `politeness.robots_for`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RobotsFor {
+    /// Each scheme and port of a host has its own (RFC 9309 2.3).
+    Origin,
+    /// The usual ports of a host, 80 and 443, have one, and all its other ports one: that which is asked for first.
+    Host,
+}
+
+impl RobotsFor {
+    /// All, by their names.
+    pub const ALL: [(&str, Self); 2] = [("origin", Self::Origin), ("host", Self::Host)];
 }
 
 /// `[[politeness.host]]`: what differs for some hosts.
@@ -92,8 +110,17 @@ impl Politeness {
             burst: manner.burst.unwrap_or(self.burst),
             concurrency: manner.concurrency.or(self.concurrency),
             robots: manner.robots.unwrap_or(self.robots),
+            robots_for: manner.robots_for.unwrap_or(self.robots_for),
             host: manner.host.iter().chain(&self.host).cloned().collect(),
             ..self.clone()
+        }
+    }
+
+    /// Under which name the robots.txt is kept that speaks for `origin`.
+    pub fn robots_key(&self, origin: &Origin) -> RobotsKey {
+        match self.robots_for {
+            RobotsFor::Origin => RobotsKey::origin(origin),
+            RobotsFor::Host => RobotsKey::host(origin),
         }
     }
 
@@ -131,6 +158,7 @@ impl Default for Politeness {
             burst: 1,
             concurrency: None,
             robots: true,
+            robots_for: RobotsFor::Origin,
             max_crawl_delay: Duration::from_secs(60),
             backoff: Duration::from_secs(30),
             max_backoff: Duration::from_secs(3_600),

@@ -29,7 +29,7 @@ use crate::names::SpiderName;
 use crate::rate::Rate;
 use crate::robots::RobotsName;
 use crate::route::Rule;
-use crate::settings::{self, HostRule, ServerUrl, Settings, SinkSettings, Urls};
+use crate::settings::{self, HostRule, RobotsFor, ServerUrl, Settings, SinkSettings, Urls};
 use crate::url::{CanonicalUrl, Host};
 
 /// One spider, as its file says. What the file leaves out is as the settings say.
@@ -189,6 +189,8 @@ pub struct Manner {
     pub concurrency: Option<u32>,
     /// Whether robots.txt is obeyed.
     pub robots: Option<bool>,
+    /// What one robots.txt speaks for.
+    pub robots_for: Option<RobotsFor>,
     /// What differs for some hosts, before the settings' own rules.
     pub host: Vec<HostRule>,
 }

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use trawl_common::gcra::{HORIZON, LEAD, Leave, Pace, Slot, Wish};
 use trawl_common::host::HostKey;
 use trawl_common::ports::{Ask, Ended, HostControl, Hosts, Refusal, Result, RobotsEntry, RobotsFile, Visit};
+use trawl_common::robots::RobotsKey;
 use trawl_common::time::UnixMs;
-use trawl_common::url::Origin;
 
 use super::{eventually, page, unique};
 
@@ -479,39 +479,43 @@ pub async fn people_see_what_is_known_of_a_host(doors: &Doors) -> Result<()> {
     Ok(())
 }
 
+fn robots_key(site: &str) -> RobotsKey {
+    RobotsKey::origin(&page(site, 0).origin())
+}
+
 fn robots_file() -> RobotsFile {
     RobotsFile { status: 200, body: Bytes::from_static(b"User-agent: *\nDisallow: /\xff\n") }
 }
 
 /// The others wait for it, and get it.
 pub async fn of_all_who_need_a_robots_file_one_fetches_it(doors: &Doors) -> Result<()> {
-    let origin = page(&unique("host"), 0).origin();
+    let file = robots_key(&unique("host"));
     let lease = Duration::from_secs(60);
     let hosts = &doors.hosts;
-    assert_eq!(hosts.robots(&origin, lease).await?, RobotsEntry::Yours);
-    assert_eq!(hosts.robots(&origin, lease).await?, RobotsEntry::Awaited);
-    hosts.keep_robots(&origin, &robots_file(), lease).await?;
-    assert_eq!(hosts.robots(&origin, lease).await?, RobotsEntry::Known(robots_file()));
+    assert_eq!(hosts.robots(&file, lease).await?, RobotsEntry::Yours);
+    assert_eq!(hosts.robots(&file, lease).await?, RobotsEntry::Awaited);
+    hosts.keep_robots(&file, &robots_file(), lease).await?;
+    assert_eq!(hosts.robots(&file, lease).await?, RobotsEntry::Known(robots_file()));
     Ok(())
 }
 
 /// And then fetched anew, by one.
 pub async fn a_robots_file_is_kept_for_its_time(doors: &Doors) -> Result<()> {
-    let origin = page(&unique("host"), 0).origin();
-    doors.hosts.keep_robots(&origin, &robots_file(), Duration::from_millis(20)).await?;
+    let file = robots_key(&unique("host"));
+    doors.hosts.keep_robots(&file, &robots_file(), Duration::from_millis(20)).await?;
     let lease = Duration::from_secs(60);
-    let is_mine = async || Ok(doors.hosts.robots(&origin, lease).await? == RobotsEntry::Yours);
+    let is_mine = async || Ok(doors.hosts.robots(&file, lease).await? == RobotsEntry::Yours);
     eventually(Duration::from_secs(10), is_mine).await
 }
 
 /// At once, or when its lease has lapsed.
 pub async fn who_cannot_fetch_a_robots_file_leaves_it_to_another(doors: &Doors) -> Result<()> {
-    let origin = page(&unique("host"), 0).origin();
+    let file = robots_key(&unique("host"));
     let brief = Duration::from_millis(20);
-    assert_eq!(doors.hosts.robots(&origin, Duration::from_secs(60)).await?, RobotsEntry::Yours);
-    doors.hosts.give_up_robots(&origin).await?;
-    assert_eq!(doors.hosts.robots(&origin, brief).await?, RobotsEntry::Yours);
-    let is_mine = async || Ok(doors.hosts.robots(&origin, brief).await? == RobotsEntry::Yours);
+    assert_eq!(doors.hosts.robots(&file, Duration::from_secs(60)).await?, RobotsEntry::Yours);
+    doors.hosts.give_up_robots(&file).await?;
+    assert_eq!(doors.hosts.robots(&file, brief).await?, RobotsEntry::Yours);
+    let is_mine = async || Ok(doors.hosts.robots(&file, brief).await? == RobotsEntry::Yours);
     eventually(Duration::from_secs(10), is_mine).await
 }
 
@@ -522,16 +526,16 @@ pub async fn robots_files_keep_to_their_budget(frugal: &Frugal) -> Result<()> {
     let body: Bytes = std::iter::repeat_with(rand::random::<u8>).take(SIZE).collect();
     let file = RobotsFile { status: 200, body };
     let site = unique("site");
-    let origin = |number| page(&format!("{site}-{number}"), 0).origin();
-    let origins: Vec<Origin> = (0..3 * robots_bytes / SIZE).map(origin).collect();
+    let key = |number| robots_key(&format!("{site}-{number}"));
+    let keys: Vec<RobotsKey> = (0..3 * robots_bytes / SIZE).map(key).collect();
     let hour = Duration::from_secs(3_600);
-    for origin in &origins {
-        hosts.keep_robots(origin, &file, hour).await?;
+    for key in &keys {
+        hosts.keep_robots(key, &file, hour).await?;
     }
     let kept = async || {
         let mut kept = 0;
-        for origin in &origins {
-            kept += usize::from(hosts.robots(origin, hour).await? == RobotsEntry::Known(file.clone()));
+        for key in &keys {
+            kept += usize::from(hosts.robots(key, hour).await? == RobotsEntry::Known(file.clone()));
         }
         Result::Ok(kept * SIZE)
     };

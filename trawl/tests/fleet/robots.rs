@@ -38,9 +38,21 @@ async fn large_robots_files_of_one_host_with_many_ports_keep_to_their_budget() {
     let (fleet, host) = (Fleet::new().await, Ports::serve(PORTS, 20_000).await);
     write_spider(&fleet, "[follow]\n");
     let worker = fleet.worker(&[("TRAWL__REDIS__MAX_ROBOTS_BYTES", "1 MB")]);
-    assert_eq!(crawl(&fleet, &host).await["done"], PORTS);
+    let books = crawl(&fleet, &host).await;
+    assert_eq!((&books["done"], &books["skipped"]), (&PORTS.into(), &PORTS.into()), "{books}");
     assert_eq!(host.robots_asked(), PORTS, "the worker remembers what Redis does not keep");
     let kept = bytes_kept(&fleet).await;
     assert!((500_000..=1_000_000).contains(&kept), "{kept}");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn one_robots_file_speaks_for_all_ports_of_a_host_where_a_spider_says_so() {
+    let (fleet, host) = (Fleet::new().await, Ports::serve(PORTS, 0).await);
+    write_spider(&fleet, "[follow]\n[politeness]\nrobots_for = \"host\"\n");
+    let worker = fleet.worker(&[]);
+    let books = crawl(&fleet, &host).await;
+    assert_eq!((&books["done"], &books["skipped"]), (&PORTS.into(), &PORTS.into()), "{books}");
+    assert_eq!(host.robots_asked(), 1);
     ends_well(worker).await;
 }

@@ -7,7 +7,7 @@ use super::section::Section;
 use super::start::domain;
 use crate::lane::Lane;
 use crate::route::{Rule, When};
-use crate::settings::{HostRule, duration};
+use crate::settings::{HostRule, RobotsFor, duration};
 use crate::spider::Manner;
 
 pub(super) fn route(mut section: Section<'_>) -> Option<Rule> {
@@ -40,6 +40,7 @@ pub(super) fn politeness(mut section: Section<'_>) -> Manner {
         burst: section.read("burst", burst),
         concurrency: section.read("concurrency", concurrency),
         robots: section.read("robots", Given::flag),
+        robots_for: section.read("robots_for", |given| given.one_of(&RobotsFor::ALL)),
         host: section.all("host", |given| given.section().and_then(host)),
     };
     section.end();
