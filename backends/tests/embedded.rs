@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 use trawl_backends::embedded::Embedded;
 use trawl_common::crawl::CrawlState;
-use trawl_common::gcra::{Leave, Pace, Slot, Wish};
+use trawl_common::gcra::{Leave, Pace, Slot, Standing, Wish};
 use trawl_common::host::HostKey;
 use trawl_common::lane::Lane;
 use trawl_common::names::{CrawlRef, WorkerId};
@@ -349,7 +349,14 @@ async fn what_hosts_and_people_said_outlasts_the_process() {
         host.backoff.map(|backoff| (backoff.until, backoff.status, backoff.strikes)),
         Some((until, 503, 0))
     );
-    let wish = Wish { pace: Pace::UNLIMITED, held: None, turn: None, deadline: None, token: 0, lapse: LONG };
+    let wish = Wish {
+        pace: Pace::UNLIMITED,
+        held: None,
+        standing: Standing::New,
+        deadline: None,
+        token: 0,
+        lapse: LONG,
+    };
     let ask = |name: &str| Ask { key: key(name), wish };
     let slots = engine.hosts().reserve(&[ask("slow.example"), ask("blocked.example")]).await.unwrap();
     assert!(matches!(slots[..], [Slot::Later { .. }, Slot::Blocked]), "{slots:?}");

@@ -84,14 +84,36 @@ pub struct Wish {
     pub pace: Pace,
     /// The slot that was reserved for this URL earlier, if one was.
     pub held: Option<UnixMs>,
-    /// Its turn in the line, if it has joined that.
-    pub turn: Option<UnixMs>,
+    /// What becomes of it when that is too far ahead to be reserved.
+    pub standing: Standing,
     /// When it is no longer worth fetching.
     pub deadline: Option<UnixMs>,
     /// Names its place among the requests under way.
     pub token: u64,
     /// A place that nobody has left or kept after this time is free again: its worker is gone.
     pub lapse: Duration,
+}
+
+/// How a URL stands to the line of those whose slots are too far ahead to be reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It joins the end of the line.
+    New,
+    /// It has joined, and this is its turn.
+    InLine(UnixMs),
+    /// It stays out of the line, and comes back when its slot may be reserved.
+    Aside,
+}
+
+impl Standing {
+    /// Of one that has this turn, or none yet.
+    pub fn of(turn: Option<UnixMs>) -> Self {
+        turn.map_or(Self::New, Self::InLine)
+    }
+
+    fn turn(self) -> Option<u64> {
+        if let Self::InLine(turn) = self { Some(from_ms(turn)) } else { None }
+    }
 }
 
 /// An answer to a request for a slot. Instants are on the clock of whoever keeps the schedule.
@@ -110,7 +132,7 @@ pub enum Slot {
     Later {
         /// How long from now.
         wait: Duration,
-        /// Its turn in the line, to carry along.
+        /// Its turn in the line, to carry along; of one that stays out of that, its slot as of now.
         turn: UnixMs,
     },
     /// Its turn would come after its deadline. Nothing is reserved.
@@ -207,7 +229,11 @@ impl Schedule {
         if wish.deadline.is_some_and(|deadline| from_ms(deadline) < slot) {
             return Slot::TooLate;
         }
-        let turn = wish.turn.map(from_ms).filter(|&turn| turn > slot && turn <= self.line);
+        if slot > now + micros(HORIZON) && wish.standing == Standing::Aside {
+            let wait = Duration::from_micros(slot - now) - HORIZON;
+            return Slot::Later { wait, turn: UnixMs(slot / 1_000) };
+        }
+        let turn = wish.standing.turn().filter(|&turn| turn > slot && turn <= self.line);
         if slot > now + micros(HORIZON) || turn.is_some_and(|turn| turn > now + micros(LEAD + REACH)) {
             return self.wait_in_line(wish, turn, slot, interval, now);
         }

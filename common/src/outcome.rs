@@ -103,7 +103,17 @@ pub struct Failure {
     pub retry_after: Option<Duration>,
 }
 
+/// Whether the status of an answer says that its host wants to be left alone (RFC 6585 4, RFC 9110 15.6.4).
+pub fn is_refusal(status: u16) -> bool {
+    matches!(status, 429 | 503)
+}
+
 impl Failure {
+    /// Whether it is the answer of a host that wants to be left alone.
+    pub fn is_refusal(&self) -> bool {
+        self.class == Class::Http && self.status.is_some_and(is_refusal)
+    }
+
     /// A failure of `class` described by `detail`, made printable.
     pub fn new(class: Class, detail: impl fmt::Display) -> Self {
         let detail = crate::text::printable(&detail.to_string(), 1024);

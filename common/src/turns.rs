@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tracing::info;
 
-use crate::gcra::{Leave, Slot, Wish};
+use crate::gcra::{Leave, Slot, Standing, Wish};
 use crate::health::Health;
 use crate::host::HostKey;
 use crate::outcome::Failure;
@@ -29,6 +29,18 @@ pub struct Turns {
     pub lapse: Duration,
 }
 
+/// What a host's schedule says to whoever asks once.
+pub enum Turn {
+    /// The host may be asked now.
+    Now(Ticket),
+    /// After this wait, for which this slot is reserved.
+    At(Duration, UnixMs),
+    /// Too far ahead to be reserved: to be asked for again after this wait, with this turn in the line.
+    Later(Duration, UnixMs),
+    /// A person forbade to ask it.
+    Blocked,
+}
+
 /// A turn in the line of a host, and how often whoever has it came back for it.
 pub type InLine = (UnixMs, u8);
 
@@ -42,34 +54,39 @@ pub enum NotNow {
 }
 
 impl Turns {
+    /// Asks a host's schedule once. `held` is the slot that an earlier [`Turn::At`] gave.
+    pub async fn ask(&self, manners: &Manners, held: Option<UnixMs>, standing: Standing) -> Turn {
+        let Manners { key, pace, .. } = manners;
+        let wish =
+            Wish { pace: *pace, held, standing, deadline: None, token: rand::random(), lapse: self.lapse };
+        let ask = [Ask { key: key.clone(), wish }];
+        match self.health.until_done("reserving slots", || self.hosts.reserve(&ask)).await.pop() {
+            Some(Slot::Reserved { wait, at }) => Turn::At(wait, at),
+            Some(Slot::Later { wait, turn }) => Turn::Later(wait, turn),
+            Some(Slot::Blocked) => Turn::Blocked,
+            Some(Slot::Now | Slot::TooLate) | None => {
+                Turn::Now(Ticket::new(&self.places, key.clone(), &wish, 0))
+            }
+        }
+    }
+
     /// Waits for a turn with a host, unless that is further ahead than slots are given. `turn` is what an earlier
     /// [`NotNow::Later`] said.
     pub async fn wait(&self, manners: &Manners, turn: Option<InLine>) -> Result<Ticket, NotNow> {
+        let standing = Standing::of(turn.map(|(turn, _)| turn));
         let mut held = None;
         loop {
-            let wish = Wish {
-                pace: manners.pace,
-                held,
-                turn: turn.map(|(turn, _)| turn),
-                deadline: None,
-                token: rand::random(),
-                lapse: self.lapse,
-            };
-            let ask = [Ask { key: manners.key.clone(), wish }];
-            let reserving = || self.hosts.reserve(&ask);
-            match self.health.until_done("reserving slots", reserving).await.pop() {
-                Some(Slot::Reserved { wait, at }) => {
-                    held = Some(at);
+            match self.ask(manners, held, standing).await {
+                Turn::Now(ticket) => return Ok(ticket),
+                Turn::At(wait, slot) => {
+                    held = Some(slot);
                     sleep(wait).await;
                 }
-                Some(Slot::Later { wait, turn: new }) => {
+                Turn::Later(wait, new) => {
                     let (away, turn) = in_line(wait, new, turn, rand::random());
                     return Err(NotNow::Later(UnixMs::now().plus(away), turn));
                 }
-                Some(Slot::Blocked) => return Err(NotNow::Blocked),
-                Some(Slot::Now | Slot::TooLate) | None => {
-                    return Ok(Ticket::new(&self.places, manners.key.clone(), &wish, 0));
-                }
+                Turn::Blocked => return Err(NotNow::Blocked),
             }
         }
     }

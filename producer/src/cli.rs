@@ -203,12 +203,13 @@ fn show(finding: &Finding) {
 async fn draw(line: Line, progress: Arc<Progress>) {
     loop {
         let now = progress.snapshot();
-        let waits = progress.backlog().map(|pending| {
+        let backlog = progress.backlog().map(|pending| {
             format!(
-                "; waiting: {} URLs are still to be fetched (producer.max_backlog, max_backlog_bytes)",
+                "waiting: {} URLs are still to be fetched (producer.max_backlog, max_backlog_bytes)",
                 count(pending)
             )
         });
+        let waits = backlog.or_else(|| progress.awaited_host()).map(|waits| format!("; {waits}"));
         line.say(format!(
             "{} sources read, {} URLs found, {} new{}",
             now.sources,

@@ -10,10 +10,9 @@ use trawl_common::outcome::Class;
 use trawl_common::route::Hints;
 use trawl_common::text::printable;
 use trawl_common::url::CanonicalUrl;
-use trawl_web::Fetcher;
 
 use crate::Finding;
-use crate::gait::Gait;
+use crate::asking::Asking;
 use crate::itinerary::{Errand, Itinerary, MAX_DEPTH, MAX_SITEMAPS};
 use crate::page::{PageSources, is_named_like_a_list};
 use crate::read::{self, MAX_INVALID, PART, ReadError, Sorter, Yield};
@@ -26,17 +25,16 @@ use crate::start::Start;
 /// Lines that a report has of each kind: an index can name a hundred thousand sitemaps that cannot be read.
 const MAX_LINES: usize = 1_000;
 
-/// So many sources are read side by side: one whose server is slow holds up no other.
-const AT_ONCE: usize = 8;
+/// So many sources are in hand. Most of them wait for their hosts, and each of those asks for its turn again and again.
+const IN_HAND: usize = 64;
 
 /// Reads sources, and after each one the sitemaps that it names.
 pub(crate) struct Discovery {
-    pub(crate) fetcher: Arc<Fetcher>,
+    pub(crate) asking: Arc<Asking>,
     pub(crate) sorter: Sorter,
     /// How sources that are pages are taken; without it they are a mistake.
     pub(crate) pages: Option<Arc<PageSources>>,
     pub(crate) progress: Arc<Progress>,
-    pub(crate) gait: Gait,
     pub(crate) revisit: Option<Revisit>,
     pub(crate) problems: Lines,
     pub(crate) empty: Lines,
@@ -55,7 +53,7 @@ impl Discovery {
         let mut itinerary = Itinerary::new(sources);
         let mut reading = FuturesUnordered::new();
         loop {
-            while reading.len() < AT_ONCE
+            while reading.len() < IN_HAND
                 && !findings.is_closed()
                 && let Some(errand) = itinerary.next()
             {
@@ -78,35 +76,25 @@ impl Discovery {
         (self.problems.into_vec(), self.empty.into_vec())
     }
 
-    /// Reads the source of `errand` when its host's turn has come.
+    /// Reads the source of `errand`.
     fn read(
-        &mut self,
+        &self,
         errand: Errand,
         findings: mpsc::Sender<Vec<Finding>>,
     ) -> impl Future<Output = (Errand, Yield)> + use<> {
-        let turn = match &errand.source {
-            Source::Web(url) => Some((url.clone(), self.gait.turn(&url.host()))),
-            Source::File(_) | Source::Stdin => None,
-        };
-        let (fetcher, sorter, pages) = (Arc::clone(&self.fetcher), self.sorter.clone(), self.pages.clone());
+        let (asking, sorter, pages) = (Arc::clone(&self.asking), self.sorter.clone(), self.pages.clone());
         async move {
-            if let Some((url, turn)) = turn {
-                // What a site's own list names may be read.
-                if let Some(pages) = pages.as_deref().filter(|_| errand.depth == 0) {
-                    let may_read = tokio::select! {
-                        may_read = pages.may_read(&url) => may_read,
-                        () = findings.closed() => false,
-                    };
-                    if !may_read {
-                        return (errand, Yield::nothing(ReadError::Page));
-                    }
-                }
-                tokio::select! {
-                    () = turn => {}
-                    () = findings.closed() => {}
+            // What a site's own list names may be read.
+            if let (Source::Web(url), Some(pages), 0) = (&errand.source, pages.as_deref(), errand.depth) {
+                let may_read = tokio::select! {
+                    may_read = pages.may_read(url) => may_read,
+                    () = findings.closed() => false,
+                };
+                if !may_read {
+                    return (errand, Yield::nothing(ReadError::Page));
                 }
             }
-            let read = read::read(&errand.source, pages.as_deref(), &fetcher, &sorter, &findings).await;
+            let read = read::read(&errand.source, pages.as_deref(), &asking, &sorter, &findings).await;
             (errand, read)
         }
     }

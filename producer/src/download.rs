@@ -10,25 +10,9 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use tokio_util::io::{StreamReader, SyncIoBridge};
 use trawl_common::outcome::{Class, Failure};
-use trawl_common::ports::Response;
-use trawl_common::url::CanonicalUrl;
-use trawl_web::Fetcher;
 
 /// A body as it comes.
 pub(crate) type Parts = BoxStream<'static, Result<Bytes, Failure>>;
-
-/// Asks for `url`, and returns the answer without its body, and the body. That fails once the server has taken
-/// `limit`, or once the receiver of `wanted` is gone.
-pub(crate) async fn open<T: Send + 'static>(
-    url: &CanonicalUrl,
-    fetcher: &Fetcher,
-    limit: Duration,
-    wanted: mpsc::Sender<T>,
-) -> Result<(Response, Parts), Failure> {
-    let mut patience = Patience { limit, left: limit };
-    let (head, parts) = patience.wait(fetcher.open(url)).await?;
-    Ok((head, within(Box::pin(parts), patience, wanted).boxed()))
-}
 
 /// The first `most` bytes of a body or a few more, all of a shorter one, and the body with these.
 pub(crate) async fn peek(mut parts: Parts, most: usize) -> (Bytes, Parts) {
@@ -51,13 +35,20 @@ pub(crate) fn reader(parts: Parts) -> impl Read + Send {
 }
 
 /// How long may still be waited. Only waiting counts: when it is the reader who is slow, the server is not to blame.
-struct Patience {
+pub(crate) struct Patience {
     limit: Duration,
     left: Duration,
 }
 
 impl Patience {
-    async fn wait<T>(&mut self, call: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    pub(crate) fn of(limit: Duration) -> Self {
+        Self { limit, left: limit }
+    }
+
+    pub(crate) async fn wait<T>(
+        &mut self,
+        call: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
         let start = Instant::now();
         let limit = self.limit;
         let result = timeout(self.left, call).await.unwrap_or_else(|_| {
@@ -70,7 +61,7 @@ impl Patience {
 }
 
 /// `parts` as long as there is patience, and somebody wants them.
-fn within<T: Send + 'static>(
+pub(crate) fn within<T: Send + 'static>(
     parts: impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin,
     patience: Patience,
     wanted: mpsc::Sender<T>,
@@ -100,7 +91,7 @@ mod tests {
     }
 
     fn dripping(wanted: mpsc::Sender<()>) -> impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin {
-        Box::pin(within(drip(), Patience { limit: LIMIT, left: LIMIT }, wanted))
+        Box::pin(within(drip(), Patience::of(LIMIT), wanted))
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,13 +9,13 @@
 //! 5. the lease is given back: with the last one, discovery ends.
 
 mod admission;
+mod asking;
 mod backlog;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod discovery;
 mod download;
 mod due;
-mod gait;
 mod itinerary;
 mod lease;
 mod mix;
@@ -34,9 +34,9 @@ pub mod sitemap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use asking::{Asking, PLACE_KEPT_FOR};
 use backlog::Backlog;
 use discovery::{Discovery, Lines};
-use gait::Gait;
 use page::PageSources;
 use read::Sorter;
 pub use report::{Counters, Progress, Report};
@@ -267,16 +267,18 @@ fn discover(
     });
     let fetcher = Arc::new(Fetcher::of(&job.spider, &settings.fetch)?);
     // Nobody keeps a place for longer.
-    let lapse = settings.fetch.timeout;
+    let lapse = settings.fetch.timeout + PLACE_KEPT_FOR;
     let turns = Turns { hosts, health: Arc::clone(health), places: Arc::default(), lapse };
     let pages = ports.filter(|_| job.html == Html::IsThePage).map(|ports| {
         let (fetcher, spider) = (Arc::clone(&fetcher), Arc::clone(&job.spider));
         Arc::new(PageSources::new(ports.clone(), fetcher, turns.clone(), spider, Arc::clone(&settings)))
     });
+    let politeness = settings.politeness.of(&job.spider.politeness);
+    let asking =
+        Asking::new(fetcher, turns.clone(), politeness, Arc::clone(progress), settings.producer.timeout);
     let discovery = Discovery {
         pages,
-        fetcher,
-        gait: Gait::new(settings.politeness.of(&job.spider.politeness)),
+        asking: Arc::new(asking),
         sorter,
         revisit,
         progress: Arc::clone(progress),

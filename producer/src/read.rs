@@ -7,14 +7,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
+use trawl_common::host::HostKey;
+use trawl_common::outcome::Failure;
 use trawl_common::ports::{NewUrl, Response};
 use trawl_common::route::{self, Hints, Rule};
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
 use trawl_common::text::printable;
 use trawl_common::url::{CanonicalUrl, MAX_URL_BYTES};
-use trawl_web::Fetcher;
 
+use crate::asking::Asking;
 use crate::download::{self, Parts};
 use crate::itinerary::Budget;
 use crate::page::{self, PageSources};
@@ -35,7 +37,9 @@ pub(crate) enum ReadError {
     #[error("cannot be opened: {0}")]
     Open(io::Error),
     #[error("cannot be fetched: {0}")]
-    Fetch(trawl_common::outcome::Failure),
+    Fetch(Failure),
+    #[error("not asked for: {0} is blocked, until `trawl hosts unblock {0}`")]
+    Blocked(HostKey),
     #[error(transparent)]
     Content(SitemapError),
     #[error("is a web page, not a list of pages: crawl it by its URL")]
@@ -94,13 +98,18 @@ pub(crate) struct Sorter {
 pub(crate) async fn read(
     source: &Source,
     pages: Option<&PageSources>,
-    fetcher: &Fetcher,
+    asking: &Asking,
     sorter: &Sorter,
     findings: &mpsc::Sender<Vec<Finding>>,
 ) -> Yield {
     let part = if *source == Source::Stdin { 1 } else { PART };
     let mut reading = Reading::new(sorter.clone(), findings.clone(), part);
     let settings = &sorter.settings.producer;
+    let _leave = match source {
+        Source::Stdin | Source::File(_) => Some(asking.reader().await),
+        // It is held with the body.
+        Source::Web(_) => None,
+    };
     let reader: Result<Box<dyn Read + Send>, ReadError> = match source {
         Source::Stdin => Ok(Box::new(io::stdin())),
         Source::File(path) => open(path),
@@ -108,9 +117,9 @@ pub(crate) async fn read(
             tokio::select! {
                 biased;
                 () = findings.closed() => Err(ReadError::Stopped),
-                opened = download::open(url, fetcher, settings.timeout, findings.clone()) => match opened {
+                opened = asking.open(url, findings.clone()) => match opened {
                     Ok((head, body)) => list(url, head, body, pages).await.map(|body| Box::new(body) as _),
-                    Err(failure) => Err(ReadError::Fetch(failure)),
+                    Err(error) => Err(error),
                 }
             }
         }

@@ -1,12 +1,15 @@
 //! What a run has done so far, and what went wrong.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use trawl_common::host::HostKey;
 use trawl_common::outcome::Skip;
 use trawl_common::settings::Politeness;
+use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
+use trawl_common::waiting::SOON;
 
 use crate::workload::Workload;
 
@@ -22,6 +25,8 @@ pub struct Progress {
     outside: AtomicU64,
     /// Zero while the run does not wait.
     backlog: AtomicU64,
+    /// The hosts that sources wait for, and until when.
+    hosts: Mutex<Vec<(UnixMs, HostKey)>>,
     workload: Mutex<Workload>,
 }
 
@@ -77,6 +82,25 @@ impl Progress {
         Some(self.backlog.load(Ordering::Relaxed)).filter(|pending| *pending > 0)
     }
 
+    /// Notes that a source has to wait for its host, until what this returns is dropped. What is over within a second or so is
+    /// not noted.
+    pub(crate) fn waits_for(&self, host: &HostKey, wait: Duration) -> Option<Waiting<'_>> {
+        let entry = (wait > SOON).then(|| (UnixMs::now().plus(wait), host.clone()))?;
+        self.hosts().push(entry.clone());
+        Some(Waiting { progress: self, entry })
+    }
+
+    /// What a source waits for, in words: the host that may be asked last, and when.
+    pub fn awaited_host(&self) -> Option<String> {
+        let hosts = self.hosts();
+        let (until, host) = hosts.iter().max()?;
+        Some(format!("waiting for {host} until {until}"))
+    }
+
+    fn hosts(&self) -> MutexGuard<'_, Vec<(UnixMs, HostKey)>> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The counters now.
     pub fn snapshot(&self) -> Counters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -91,6 +115,22 @@ impl Progress {
             seen: found.saturating_sub(new + unchanged + fresh),
             invalid: read(&self.invalid),
             outside: read(&self.outside),
+        }
+    }
+}
+
+/// A source that waits for its host.
+pub(crate) struct Waiting<'a> {
+    progress: &'a Progress,
+    entry: (UnixMs, HostKey),
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut hosts = self.progress.hosts();
+        // Equal ones stand for each other.
+        if let Some(at) = hosts.iter().position(|entry| *entry == self.entry) {
+            hosts.swap_remove(at);
         }
     }
 }

@@ -18,13 +18,14 @@ use tokio::time::{Instant, sleep};
 /// What a host is like.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// It has the pages `/page/0` and on. `/to/N` redirects to page N of the next host, and all else is not there.
+    /// It has the pages `/page/0` and on. `/to/N` redirects to page N of the next host, and all else is not there but for sitemaps:
+    /// `/part/N.xml` lists page N, `/index/N.xml` the first N of these, and `/away/H/N.xml` redirects to `/part/N.xml` of host H.
     pub pages: usize,
     /// How long each page takes.
     pub latency: Duration,
     /// Its robots.txt; without one, 404.
     pub robots: Option<Robots>,
-    /// So many requests for pages it refuses at first, with 429 and this `Retry-After` in seconds.
+    /// So many requests for pages and parts of sitemaps it refuses at first, with 429 and this `Retry-After` in seconds.
     pub refuses: Option<(usize, u64)>,
 }
 
@@ -60,10 +61,8 @@ pub struct World {
 struct Host {
     number: usize,
     origin: String,
-    /// Where `/to/N` leads.
-    next: String,
-    /// Where its robots.txt is, if that is elsewhere.
-    robots_at: Option<String>,
+    /// Of all hosts.
+    origins: Arc<[String]>,
     plan: Plan,
     robots_asked: AtomicUsize,
     pages_asked: AtomicUsize,
@@ -96,7 +95,7 @@ impl World {
         for number in 0..plans.len() {
             listeners.push(TcpListener::bind((address(number), 0)).await?);
         }
-        let origins: Vec<String> = listeners
+        let origins: Arc<[String]> = listeners
             .iter()
             .map(|listener| Ok(format!("http://{}", listener.local_addr()?)))
             .collect::<io::Result<_>>()?;
@@ -106,11 +105,7 @@ impl World {
             let host = Arc::new(Host {
                 number,
                 origin: origins[number].clone(),
-                next: origins[(number + 1) % origins.len()].clone(),
-                robots_at: match plan.robots {
-                    Some(Robots::At(other)) => Some(format!("{}/robots.txt", origins[other])),
-                    _ => None,
-                },
+                origins: Arc::clone(&origins),
                 plan: plan.clone(),
                 robots_asked: AtomicUsize::new(0),
                 pages_asked: AtomicUsize::new(0),
@@ -188,8 +183,11 @@ async fn answer(State(host): State<Arc<Host>>, request: Request) -> Response {
     }
     let number = |before: &str| path.strip_prefix(before).and_then(|number| number.parse::<usize>().ok());
     if let Some(page) = number("/to/") {
-        return (StatusCode::FOUND, [(header::LOCATION, format!("{}/page/{page}", host.next))])
-            .into_response();
+        let next = (host.number + 1) % host.origins.len();
+        return redirect(&host.origins[next], &format!("/page/{page}"));
+    }
+    if let Some(sitemap) = path.strip_suffix(".xml") {
+        return host.sitemap(sitemap).unwrap_or_else(|| StatusCode::NOT_FOUND.into_response());
     }
     match number("/page/") {
         Some(page) if page < host.plan.pages => host.page(page).await,
@@ -197,14 +195,16 @@ async fn answer(State(host): State<Arc<Host>>, request: Request) -> Response {
     }
 }
 
+fn redirect(origin: &str, path: &str) -> Response {
+    (StatusCode::FOUND, [(header::LOCATION, format!("{origin}{path}"))]).into_response()
+}
+
 impl Host {
     fn robots(&self) -> Response {
         let asked = self.robots_asked.fetch_add(1, Ordering::Relaxed);
-        if let Some(elsewhere) = &self.robots_at {
-            return (StatusCode::FOUND, [(header::LOCATION, elsewhere.clone())]).into_response();
-        }
         match &self.plan.robots {
-            None | Some(Robots::At(_)) => StatusCode::NOT_FOUND.into_response(),
+            None => StatusCode::NOT_FOUND.into_response(),
+            Some(Robots::At(host)) => redirect(&self.origins[*host], "/robots.txt"),
             Some(Robots::Text(text)) => text.clone().into_response(),
             Some(Robots::Fails(status, times)) if asked < *times => {
                 StatusCode::from_u16(*status).unwrap_or(StatusCode::IM_A_TEAPOT).into_response()
@@ -213,13 +213,35 @@ impl Host {
         }
     }
 
-    async fn page(&self, page: usize) -> Response {
+    /// An answer to a request that it refuses.
+    fn refusal(&self) -> Option<Response> {
         let asked = self.pages_asked.fetch_add(1, Ordering::Relaxed);
-        if let Some((times, after)) = self.plan.refuses
-            && asked < times
-        {
-            return (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, after.to_string())])
-                .into_response();
+        let (_, after) = self.plan.refuses.filter(|(times, _)| asked < *times)?;
+        Some((StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, after.to_string())]).into_response())
+    }
+
+    /// A sitemap, by its path without the ending.
+    fn sitemap(&self, path: &str) -> Option<Response> {
+        let mut parts = path.split('/').skip(1);
+        let (kind, number, page) = (parts.next()?, parts.next()?.parse::<usize>().ok()?, parts.next());
+        let origin = &self.origin;
+        Some(match (kind, page) {
+            ("part", None) => self.refusal().unwrap_or_else(|| {
+                format!("<urlset><url><loc>{origin}/page/{number}</loc></url></urlset>").into_response()
+            }),
+            ("index", None) => {
+                let part = |part| format!("<sitemap><loc>{origin}/part/{part}.xml</loc></sitemap>");
+                let parts: String = (0..number).map(part).collect();
+                format!("<sitemapindex>{parts}</sitemapindex>").into_response()
+            }
+            ("away", Some(page)) => redirect(self.origins.get(number)?, &format!("/part/{page}.xml")),
+            _ => return None,
+        })
+    }
+
+    async fn page(&self, page: usize) -> Response {
+        if let Some(refusal) = self.refusal() {
+            return refusal;
         }
         let under_way = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
         self.most_under_way.fetch_max(under_way, Ordering::Relaxed);

@@ -333,8 +333,9 @@ impl Run {
                 }
             } else {
                 let now = progress.snapshot();
-                let waits =
-                    if progress.backlog().is_some() { ", waiting for URLs to be fetched" } else { "" };
+                let backlog = progress.backlog().map(|_| "waiting for URLs to be fetched".to_owned());
+                let waits = backlog.or_else(|| progress.awaited_host());
+                let waits = waits.map_or_else(String::new, |waits| format!(", {waits}"));
                 self.line.say(format!(
                     "reading: {} sources, {} URLs, {} new{waits}",
                     now.sources,

@@ -39,7 +39,7 @@ use self::body::Body;
 use self::guard::{BehindProxy, Guard, Lookup};
 use self::own::Own;
 use self::proxy::Proxy;
-use self::redirect::Trail;
+pub use self::redirect::Trail;
 use self::robots::Hop;
 pub use self::robots::{NoRobots, Robots, RobotsWay};
 
@@ -85,6 +85,15 @@ pub enum Answer {
         /// The kind: the `Content-Type` as sent.
         content_type: String,
     },
+}
+
+/// What came of one request for a source.
+#[derive(Debug)]
+pub enum Opened<S> {
+    /// A success: the answer without its body, and the body.
+    Body(Response, S),
+    /// Elsewhere: a URL that may be asked, as far as it shows without asking a resolver.
+    Redirect(CanonicalUrl),
 }
 
 /// The start of an answer, whatever its status.
@@ -217,28 +226,30 @@ impl Fetcher {
         .await
     }
 
-    /// Asks for `url`, follows its redirects, and hands on the answer without its body, and the body as it comes, of any kind
-    /// and however large: for sitemaps, whose reader has limits of its own. The time limit holds for the answer, and anew for
-    /// each part of the body.
+    /// Asks for `url`: one request, of whose answer the body is handed on as it comes, of any kind and however large: for
+    /// sitemaps, whose reader has limits of its own. The time limit holds for the answer, and anew for each part of the body.
+    /// Who follows redirects counts them by a [`Trail`].
     pub async fn open(
         &self,
         url: &CanonicalUrl,
-    ) -> Result<(Response, impl Stream<Item = Result<Bytes, Failure>> + Send + use<>), Failure> {
-        let opening = async {
-            let (response, redirected_to) = self.follow(url, MAX_REDIRECTS).await?;
+    ) -> Result<Opened<impl Stream<Item = Result<Bytes, Failure>> + Send + use<>>, Failure> {
+        let timeout = self.timeout;
+        within(timeout, async {
+            let response = self.request(url, HeaderMap::new()).await?;
+            if let Some(target) = redirect::target(&self.guard, url, &response)? {
+                return Ok(Opened::Redirect(target));
+            }
             if !response.status().is_success() {
                 return Err(failure::status(&response));
             }
-            let head = Response { redirected_to, ..self.head(&response) };
-            Ok((head, Body::open(response, None).await?))
-        };
-        let timeout = self.timeout;
-        let (head, body) = within(timeout, opening).await?;
-        let parts = stream::try_unfold(body, move |mut body| async move {
-            let part = within(timeout, body.next()).await?;
-            Ok(part.map(|part| (part, body)))
-        });
-        Ok((head, parts))
+            let head = self.head(&response);
+            let parts = stream::try_unfold(Body::open(response, None).await?, move |mut body| async move {
+                let part = within(timeout, body.next()).await?;
+                Ok(part.map(|part| (part, body)))
+            });
+            Ok(Opened::Body(head, parts))
+        })
+        .await
     }
 
     /// Asks for `url`: one request, of whose answer the first `most` bytes are read, all within `fetch.timeout`: for
@@ -260,22 +271,6 @@ impl Fetcher {
             Ok(Hop::Start(Start { status: status.as_u16(), body, retry_after }))
         })
         .await
-    }
-
-    /// The answer at the end of the redirects, and where that is.
-    async fn follow(
-        &self,
-        url: &CanonicalUrl,
-        most: usize,
-    ) -> Result<(reqwest::Response, Option<CanonicalUrl>), Failure> {
-        let mut trail = Trail::new(url.clone(), most);
-        loop {
-            let response = self.request(trail.last(), HeaderMap::new()).await?;
-            match redirect::target(&self.guard, trail.last(), &response)? {
-                Some(target) => trail.go(target)?,
-                None => return Ok((response, trail.into_target())),
-            }
-        }
     }
 
     async fn request(&self, url: &CanonicalUrl, more: HeaderMap) -> Result<reqwest::Response, Failure> {

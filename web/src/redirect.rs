@@ -8,20 +8,20 @@ use trawl_common::url::{CanonicalUrl, InvalidUrl, MAX_URL_BYTES};
 use super::guard::Guard;
 
 /// The URLs asked so far, the latest last.
-#[derive(Clone)]
-pub(super) struct Trail {
+#[derive(Clone, Debug)]
+pub struct Trail {
     urls: Vec<CanonicalUrl>,
     most: usize,
 }
 
 impl Trail {
     /// A trail that starts with `url` and goes on by at most `most` redirects.
-    pub(super) fn new(url: CanonicalUrl, most: usize) -> Self {
+    pub fn new(url: CanonicalUrl, most: usize) -> Self {
         Self { urls: vec![url], most }
     }
 
     /// The URL to ask now.
-    pub(super) fn last(&self) -> &CanonicalUrl {
+    pub fn last(&self) -> &CanonicalUrl {
         &self.urls[self.urls.len() - 1]
     }
 
@@ -31,13 +31,13 @@ impl Trail {
     }
 
     /// The URL that a redirect led to, if any did.
-    pub(super) fn into_target(mut self) -> Option<CanonicalUrl> {
+    pub fn into_target(mut self) -> Option<CanonicalUrl> {
         let last = self.urls.pop();
         if self.urls.is_empty() { None } else { last }
     }
 
-    /// Goes on to `target`.
-    pub(super) fn go(&mut self, target: CanonicalUrl) -> Result<(), Failure> {
+    /// Goes on to `target`. A circle and one redirect too many are a [`Failure`] of class `redirect`.
+    pub fn go(&mut self, target: CanonicalUrl) -> Result<(), Failure> {
         if self.urls.contains(&target) {
             return Err(Failure::new(Class::Redirect, format_args!("redirected in a circle, to {target}")));
         }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use trawl_common::host::HostKey;
-use trawl_common::outcome::{Class, Failure};
+use trawl_common::outcome::{Class, Failure, is_refusal};
 use trawl_common::ports::RobotsFile;
 use trawl_common::robots::MAX_BYTES;
 use trawl_common::settings::Politeness;
@@ -27,7 +27,7 @@ pub struct Robots {
 
 /// The way to an origin's robots.txt, as far as it is known: the URLs asked, and the turn with the host of the next. Whoever goes
 /// on from there asks for nothing twice.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct RobotsWay {
     trail: Trail,
     turn: Option<InLine>,
@@ -127,7 +127,7 @@ fn refusal(answer: &Start) -> Option<Failure> {
         let failure = Failure::new(Class::Robots, format_args!("robots.txt: status {}", answer.status));
         Failure { status: Some(answer.status), retry_after: answer.retry_after, ..failure }
     };
-    matches!(answer.status, 429 | 503).then(failure)
+    is_refusal(answer.status).then(failure)
 }
 
 fn robots(Start { status, body, .. }: Start) -> Robots {

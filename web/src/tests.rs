@@ -213,7 +213,8 @@ async fn a_stream_is_unpacked_however_large_and_of_any_kind() {
         (headers, Body::from_stream(tokio_util::io::ReaderStream::new(packed)))
     };
     let origin = serve(Router::new().route("/", get(packed))).await;
-    let (_, parts) = fetcher(&settings()).open(&origin.parse().unwrap()).await.unwrap();
+    let opened = fetcher(&settings()).open(&origin.parse().unwrap()).await.unwrap();
+    let Opened::Body(_, parts) = opened else { panic!("redirected") };
     let size = parts.try_fold(0, |size, part| async move { Ok(size + part.len()) });
     assert_eq!(size.await, Ok(10 * LIMIT));
 }

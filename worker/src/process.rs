@@ -24,7 +24,7 @@ use crate::job::Job;
 use crate::links::to_follow;
 use crate::outage::proxy_is_away;
 use crate::recall::Recall;
-use crate::refusal::{self, is_refused};
+use crate::refusal;
 use crate::remarks::Remark;
 use crate::settlement::{Settlement, Yield};
 use crate::turn::{Turn, turns};
@@ -155,7 +155,7 @@ async fn fetch(
             Ok(Answer::NotModified) => return Err(Outcome::Skipped(Skip::Unchanged)),
             Ok(Answer::Unread { .. }) => return Err(Outcome::Skipped(Skip::ContentType)),
             Ok(Answer::Redirect(next)) => ticket = follow(shared, job, next).await?,
-            Err(failure) if is_refused(&failure) => {
+            Err(failure) if failure.is_refusal() => {
                 let until = refusal::push_back(shared, &job.spider, job.message.target(), &failure).await;
                 return Err(refusal::refused(shared, job, failure, until));
             }

@@ -1,6 +1,6 @@
 //! A host that answers 429 or 503 wants to be left alone, by the whole fleet: that is no failure of the URL.
 
-use trawl_common::outcome::{Class, Failure, Outcome};
+use trawl_common::outcome::{Class, Failure, Outcome, is_refusal};
 use trawl_common::spider::{Bans, Then};
 use trawl_common::time::UnixMs;
 use trawl_common::url::CanonicalUrl;
@@ -14,16 +14,6 @@ use crate::standstill::Why;
 
 /// After so many refusals a URL's next ones count as failures: it may be the URL that the host cannot serve.
 const MOST: u16 = 10;
-
-/// Whether an answer says that the host wants to be left alone (RFC 6585 4, RFC 9110 15.6.4).
-pub(crate) fn is_refusal(status: u16) -> bool {
-    matches!(status, 429 | 503)
-}
-
-/// Whether a failure is such an answer.
-pub(crate) fn is_refused(failure: &Failure) -> bool {
-    failure.class == Class::Http && failure.status.is_some_and(is_refusal)
-}
 
 /// Whether a host goes on after such an answer as if nothing were: not after a refusal, nor after a failure of its own.
 pub(crate) fn is_welcome<T>(answer: &Result<T, Failure>) -> bool {
@@ -40,7 +30,7 @@ pub(crate) fn ban(bans: &Bans, answer: &Result<Answer, Failure>) -> Option<Failu
         Ok(Answer::Redirect(target)) => bans.by_redirect(target),
         Ok(Answer::Unread { status, .. }) => bans.by_status(*status),
         Ok(Answer::NotModified) => None,
-        Err(failure) if is_refused(failure) => None,
+        Err(failure) if failure.is_refusal() => None,
         Err(failure) => {
             let ban = bans.by_status(failure.status?)?;
             Some(Failure { retry_after: failure.retry_after, ..ban })

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trawl_common::gcra::{Slot, Wish};
+use trawl_common::gcra::{Slot, Standing, Wish};
 use trawl_common::outcome::{Outcome, Skip};
 use trawl_common::ports::Ask;
 use trawl_common::settings::Manners;
@@ -78,7 +78,7 @@ fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> Result<Ask, Turn> {
     let wish = Wish {
         pace,
         held: message.slot,
-        turn: message.turn.map(|(turn, _)| turn),
+        standing: Standing::of(message.turn.map(|(turn, _)| turn)),
         deadline: message.deadline,
         token: rand::random(),
         lapse: shared.turns.lapse,

@@ -258,7 +258,7 @@ fn write(db: &Connection, key: &HostKey, host: &Host) -> error::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use trawl_common::gcra::{Pace, Wish};
+    use trawl_common::gcra::{Pace, Standing, Wish};
 
     use super::*;
 
@@ -268,7 +268,14 @@ mod tests {
         let pace = Pace { interval: Duration::from_secs(1), ..Pace::UNLIMITED };
         let ask = |name: u64| Ask {
             key: HostKey::from_text(&format!("h{name}.example")),
-            wish: Wish { pace, held: None, turn: None, deadline: None, token: 0, lapse: Duration::ZERO },
+            wish: Wish {
+                pace,
+                held: None,
+                standing: Standing::New,
+                deadline: None,
+                token: 0,
+                lapse: Duration::ZERO,
+            },
         };
         for name in 0..10 * FEW as u64 {
             schedules.reserve(&ask(name), 1_000_000 * name);

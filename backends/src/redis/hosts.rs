@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures::future::try_join_all;
 use moka::sync::Cache as Memory;
 use redis::{FromRedisValue, ScriptInvocation};
-use trawl_common::gcra::{FORGIVEN_AFTER, Leave, Slot};
+use trawl_common::gcra::{FORGIVEN_AFTER, Leave, Slot, Standing};
 use trawl_common::host::HostKey;
 use trawl_common::ports::{Ask, Ended, ErrorKind, Hosts, Refusal, Result, RobotsEntry, RobotsFile, Visit};
 use trawl_common::robots::RobotsKey;
@@ -74,7 +74,7 @@ impl RedisHosts {
                 .arg(wish.pace.concurrency)
                 .arg(ms(wish.held))
                 .arg(ms(wish.deadline))
-                .arg(ms(wish.turn))
+                .arg(standing(wish.standing))
                 .arg(token(wish.token))
                 .arg(wish.lapse.as_micros() as u64);
         }
@@ -222,6 +222,14 @@ fn by_host<'a, T>(entries: &'a [T], key: impl Fn(&'a T) -> &'a HostKey) -> BTree
 /// A token as redis-cli shows it.
 fn token(token: u64) -> String {
     format!("{token:x}")
+}
+
+fn standing(standing: Standing) -> i64 {
+    match standing {
+        Standing::New => -1,
+        Standing::InLine(turn) => turn.0 as i64,
+        Standing::Aside => -2,
+    }
 }
 
 fn slot(kind: u64, wait: u64, at: u64) -> Option<Slot> {

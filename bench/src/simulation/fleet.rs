@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use trawl_common::gcra::{Pace, Schedule, Slot, Wish};
+use trawl_common::gcra::{Pace, Schedule, Slot, Standing, Wish};
 use trawl_common::ladder::{RUNGS, rung_for};
 use trawl_common::time::UnixMs;
 use trawl_common::waiting::{in_line, is_near, not_before, ready_room, room};
@@ -242,7 +242,7 @@ impl<'a> Fleet<'a> {
         let wish = Wish {
             pace: self.pace,
             held: url.slot,
-            turn: url.turn.map(|(turn, _)| turn),
+            standing: Standing::of(url.turn.map(|(turn, _)| turn)),
             deadline,
             token: url.number.into(),
             // As its worker keeps it for as long as it takes.

@@ -16,7 +16,14 @@ fn at_once(concurrency: u32) -> Pace {
 }
 
 fn wish(pace: Pace) -> Wish {
-    Wish { pace, held: None, turn: None, deadline: None, token: 0, lapse: Duration::from_secs(30) }
+    Wish {
+        pace,
+        held: None,
+        standing: Standing::New,
+        deadline: None,
+        token: 0,
+        lapse: Duration::from_secs(30),
+    }
 }
 
 fn seconds(count: u64) -> u64 {
@@ -94,7 +101,7 @@ fn whoever_comes_back_early_keeps_its_turn_in_a_line_that_is_still_there() {
     let mut schedule = Schedule::default();
     let later: Vec<Slot> = (0..200).map(|_| schedule.reserve(&wish(per_second(1)), START)).collect();
     let Slot::Later { turn, .. } = later[150] else { panic!("{:?}", later[150]) };
-    let back = Wish { turn: Some(turn), ..wish(per_second(1)) };
+    let back = Wish { standing: Standing::InLine(turn), ..wish(per_second(1)) };
     let before = schedule.clone();
     assert_eq!(schedule.reserve(&back, seconds(10)), in_line(seconds(10), 140));
     let hopeless = Wish { deadline: Some(ms(seconds(100))), ..back };
@@ -102,6 +109,21 @@ fn whoever_comes_back_early_keeps_its_turn_in_a_line_that_is_still_there() {
     assert_eq!(schedule, before);
     // All others were cancelled, those with a slot as well.
     assert_eq!(schedule.reserve(&back, seconds(60)), Slot::Now);
+}
+
+#[test]
+fn who_stays_out_of_the_line_is_told_when_its_slot_may_be_reserved() {
+    let mut schedule = Schedule::default();
+    for _ in 0..200 {
+        schedule.reserve(&wish(per_second(1)), START);
+    }
+    let before = schedule.clone();
+    let aside = Wish { standing: Standing::Aside, ..wish(per_second(1)) };
+    let Slot::Later { wait, .. } = schedule.reserve(&aside, START) else { panic!("reserved") };
+    assert_eq!((wait, schedule == before), (Duration::from_secs(1), true));
+    // Those in line come back later than it does.
+    let slot = schedule.reserve(&aside, START + micros(wait));
+    assert_eq!(slot, Slot::Reserved { wait: HORIZON, at: ms(seconds(31)) });
 }
 
 #[test]

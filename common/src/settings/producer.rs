@@ -24,7 +24,8 @@ pub struct Producer {
     pub max_bytes: ByteSize,
     /// The most entries read of one source.
     pub max_urls: u64,
-    /// How long the server of one source may take to send it.
+    /// How long the servers of one source may take to send it, and how long in all to wait for those that answer 429 or
+    /// 503.
     #[serde(with = "duration")]
     pub timeout: Duration,
     /// What a run does that finds a crawl of its spider running, and was not told which crawl it is for. By default one that

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use trawl_common::gcra::{HORIZON, LEAD, Leave, Pace, Slot, Wish};
+use trawl_common::gcra::{HORIZON, LEAD, Leave, Pace, Slot, Standing, Wish};
 use trawl_common::host::HostKey;
 use trawl_common::ports::{Ask, Ended, HostControl, Hosts, Refusal, Result, RobotsEntry, RobotsFile, Visit};
 use trawl_common::robots::RobotsKey;
@@ -24,6 +24,7 @@ macro_rules! hosts_conformance {
             a_burst_goes_at_once_and_then_the_pace_holds
             hosts_do_not_wait_for_each_other
             beyond_the_horizon_nothing_is_reserved
+            who_stays_out_of_the_line_changes_nothing_and_comes_back_when_a_slot_may_be_reserved
             a_held_slot_is_honoured_and_reserves_nothing
             a_missed_slot_is_void
             whoever_is_late_holds_up_those_after_it
@@ -76,8 +77,14 @@ fn key(name: &str) -> HostKey {
 /// One request each so many seconds, and so many at once.
 fn ask(host: &str, seconds: u64, burst: u32) -> Ask {
     let pace = Pace { interval: Duration::from_secs(seconds), burst, concurrency: 0 };
-    let wish =
-        Wish { pace, held: None, turn: None, deadline: None, token: 0, lapse: Duration::from_secs(60) };
+    let wish = Wish {
+        pace,
+        held: None,
+        standing: Standing::New,
+        deadline: None,
+        token: 0,
+        lapse: Duration::from_secs(60),
+    };
     Ask { key: key(host), wish }
 }
 
@@ -204,6 +211,20 @@ pub async fn a_held_slot_is_honoured_and_reserves_nothing(doors: &Doors) -> Resu
     Ok(())
 }
 
+/// Ahead of those in line, who come back later.
+pub async fn who_stays_out_of_the_line_changes_nothing_and_comes_back_when_a_slot_may_be_reserved(
+    doors: &Doors,
+) -> Result<()> {
+    let fresh = ask(&unique("host"), 20, 1);
+    let aside = with(&fresh, |wish| wish.standing = Standing::Aside);
+    assert_eq!(one(doors, &fresh).await?, Slot::Now);
+    assert!(is_about(wait(one(doors, &aside).await?), 20));
+    assert!(is_about(later(one(doors, &aside).await?), 40 - HORIZON.as_secs()));
+    assert!(is_about(later(one(doors, &aside).await?), 40 - HORIZON.as_secs()));
+    assert!(is_about(later(one(doors, &fresh).await?), 40 - LEAD.as_secs()), "nobody is in line");
+    Ok(())
+}
+
 /// Whoever comes more than half of the interval late asks like anyone else.
 pub async fn a_missed_slot_is_void(doors: &Doors) -> Result<()> {
     let fresh = ask(&unique("host"), 10, 1);
@@ -266,7 +287,7 @@ pub async fn what_cannot_have_its_turn_before_its_deadline_reserves_nothing(door
     // A line may be no more, which shows when whoever waits in it comes back to look.
     let beyond = one(doors, &before(45)).await?;
     let Slot::Later { turn, .. } = beyond else { panic!("{beyond:?}") };
-    let back = with(&before(45), |wish| wish.turn = Some(turn));
+    let back = with(&before(45), |wish| wish.standing = Standing::InLine(turn));
     assert!(is_about(later(one(doors, &before(90)).await?), 60 - LEAD.as_secs()));
     assert_eq!(one(doors, &back).await?, Slot::TooLate);
     Ok(())

@@ -1,5 +1,5 @@
 -- KEYS: ratelimit:<host>. ARGV for each URL: interval, burst, concurrency, held slot, deadline and turn in the line in ms
--- (or -1), token, lapse. Returns for each: 0 now, 1 reserved, 2 later, 3 too late, 4 blocked; the wait; the slot or the
+-- (or -1; a turn of -2 stays out of the line), token, lapse. Returns for each: 0 now, 1 reserved, 2 later, 3 too late, 4 blocked; the wait; the slot or the
 -- turn in ms.
 local now = now_us()
 local key = KEYS[1]
@@ -114,6 +114,9 @@ local function reserve(wish)
   if wish.deadline < slot then
     return {3, '0', '0'}
   end
+  if slot > now + HORIZON and wish.aside then
+    return {2, int(slot - now - HORIZON), int(math.floor(slot / 1000))}
+  end
   local turn = wish.turn and wish.turn > slot and wish.turn <= host.line and wish.turn or nil
   if slot > now + HORIZON or turn and turn > now + LEAD + REACH then
     return wait_in_line(wish, turn, slot, interval)
@@ -132,7 +135,7 @@ for i = 1, #ARGV, 8 do
   local wish = {
     interval = tonumber(ARGV[i]), burst = tonumber(ARGV[i + 1]), concurrency = tonumber(ARGV[i + 2]),
     held = held >= 0 and held * 1000, deadline = deadline >= 0 and deadline * 1000 or math.huge,
-    turn = turn >= 0 and turn * 1000, token = ARGV[i + 6], lapse = tonumber(ARGV[i + 7]),
+    turn = turn >= 0 and turn * 1000, aside = turn == -2, token = ARGV[i + 6], lapse = tonumber(ARGV[i + 7]),
   }
   interval = wish.interval
   for _, part in ipairs(reserve(wish)) do

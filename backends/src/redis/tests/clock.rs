@@ -1,7 +1,7 @@
 //! Redis' clock is set back: stamps from a future that has not come are not believed.
 
 use trawl_common::crawl::CrawlState;
-use trawl_common::gcra::{Leave, Pace, Wish};
+use trawl_common::gcra::{Leave, Pace, Standing, Wish};
 use trawl_common::host::HostKey;
 use trawl_common::line::Line;
 use trawl_common::outcome::Terminal;
@@ -24,7 +24,7 @@ impl Stage {
 /// One request in ten seconds.
 fn one(deadline: Option<UnixMs>) -> Ask {
     let pace = Pace { interval: Duration::from_secs(10), ..Pace::UNLIMITED };
-    let wish = Wish { pace, held: None, turn: None, deadline, token: 0, lapse: PATIENCE };
+    let wish = Wish { pace, held: None, standing: Standing::New, deadline, token: 0, lapse: PATIENCE };
     Ask { key: HostKey::from_text("site.example"), wish }
 }
 

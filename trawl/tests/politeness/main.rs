@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod sources;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::fs;
@@ -32,6 +34,7 @@ macro_rules! on_both_engines {
         )* }
     };
 }
+pub(crate) use on_both_engines;
 
 on_both_engines! {
     what_robots_txt_forbids_is_skipped_and_never_asked_for

@@ -1,0 +1,102 @@
+//! Sitemaps are asked for by the schedules that pages are asked by.
+
+use std::process::Output;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::timeout;
+use trawl_testkit::world::{Arrival, Plan, World};
+
+use crate::support::{Fleet, LIMIT, ends_well};
+use crate::{Engine, on_both_engines, paths, times};
+
+on_both_engines! {
+    sitemaps_and_pages_of_a_host_share_its_rate
+    a_host_that_many_sitemaps_redirect_to_is_asked_at_its_rate
+    a_host_that_refuses_its_sitemap_is_left_alone_and_asked_again
+}
+
+/// Crawls what these sources list; returns the books and what was said.
+async fn crawl(engine: Engine, sources: &[String], settings: &[(&str, &str)]) -> (Value, String) {
+    let fleet = Fleet::new().await;
+    match engine {
+        Engine::Embedded => {
+            let mut command = fleet.command(&["crawl", "--json", "-q"]);
+            command.args(sources).env_remove("RABBITMQ_URL").env_remove("REDIS_URL");
+            command.envs(settings.iter().copied());
+            let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
+            let books = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+            (books, said(&output))
+        }
+        Engine::Fleet => {
+            let worker = fleet.worker(settings);
+            let produced = produce(&fleet, sources, settings).await;
+            let told = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
+            let books = serde_json::from_slice(&told.stdout).unwrap_or_else(|_| panic!("{produced:?}"));
+            ends_well(worker).await;
+            (books, said(&produced))
+        }
+    }
+}
+
+/// Runs a producer of these sources until their URLs are done.
+async fn produce(fleet: &Fleet, sources: &[String], settings: &[(&str, &str)]) -> Output {
+    let mut producer = fleet.producer(&sources[0]);
+    producer.args(&sources[1..]).envs(settings.iter().copied());
+    timeout(LIMIT, producer.output()).await.unwrap().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+async fn sitemaps_and_pages_of_a_host_share_its_rate(engine: Engine) {
+    let world = World::serve(&[Plan { pages: 10, ..Plan::default() }]).await.unwrap();
+    let rate = [("TRAWL__POLITENESS__RATE", "5/s")];
+    let (books, said) = crawl(engine, &[world.url(0, "/index/10.xml")], &rate).await;
+    assert_eq!(&books["done"], 10, "{books} {said}");
+    // The index, its parts, robots.txt and the pages.
+    let times = times(&world.log());
+    assert_eq!(times.len(), 1 + 10 + 1 + 10);
+    let took = times[21] - times[0];
+    assert!(took >= Duration::from_millis(21 * 200 - 50), "{took:?}");
+}
+
+async fn a_host_that_many_sitemaps_redirect_to_is_asked_at_its_rate(engine: Engine) {
+    let world = World::serve(&vec![Plan { pages: 1, ..Plan::default() }; 21]).await.unwrap();
+    let sources: Vec<String> = (1..=20).map(|host| world.url(host, "/away/0/0.xml")).collect();
+    let (books, said) = crawl(engine, &sources, &[("TRAWL__POLITENESS__RATE", "5/s")]).await;
+    assert_eq!(&books["done"], 1, "{books} {said}");
+    let victims: Vec<Arrival> = world.log().into_iter().filter(|arrival| arrival.host == 0).collect();
+    assert_eq!(victims.iter().filter(|arrival| arrival.path == "/part/0.xml").count(), 20);
+    let took = victims[victims.len() - 1].at - victims[0].at;
+    assert!(took >= Duration::from_millis((victims.len() as u64 - 1) * 200 - 50), "{took:?}");
+}
+
+async fn a_host_that_refuses_its_sitemap_is_left_alone_and_asked_again(engine: Engine) {
+    let world = World::serve(&[Plan { pages: 3, refuses: Some((1, 2)), ..Plan::default() }]).await.unwrap();
+    let (books, said) = crawl(engine, &[world.url(0, "/index/3.xml")], &[]).await;
+    assert_eq!((&books["done"], said.contains("problem")), (&3.into(), false), "{books} {said}");
+    let log = world.log();
+    assert_eq!(paths(&log, 0)[..3], ["/index/3.xml", "/part/0.xml", "/part/0.xml"]);
+    let left_alone = log[2].at - log[1].at;
+    assert!(left_alone >= Duration::from_millis(1_990), "{left_alone:?}");
+}
+
+#[tokio::test]
+async fn a_sitemap_of_a_blocked_host_is_not_asked_for_and_the_producer_says_so() {
+    let fleet = Fleet::new().await;
+    let world = World::serve(&vec![Plan { pages: 2, ..Plan::default() }; 3]).await.unwrap();
+    let blocked = world.host(0);
+    assert!(fleet.command(&["hosts", "block", &blocked]).status().await.unwrap().success());
+    let sources = [world.url(0, "/part/0.xml"), world.url(1, "/away/0/1.xml"), world.url(2, "/part/0.xml")];
+    let worker = fleet.worker(&[]);
+    let produced = produce(&fleet, &sources, &[]).await;
+    let told = said(&produced);
+    let problem = format!("not asked for: {blocked} is blocked, until `trawl hosts unblock {blocked}`");
+    assert_eq!(told.matches(&problem).count(), 2, "{told}");
+    let log = world.log();
+    assert_eq!((paths(&log, 0), paths(&log, 1)), (vec![], vec!["/away/0/1.xml"]));
+    assert_eq!(paths(&log, 2), ["/part/0.xml", "/robots.txt", "/page/0"]);
+    ends_well(worker).await;
+}
