@@ -170,3 +170,26 @@ pub struct Report {
     /// Whether the run was stopped before its sources ended.
     pub stopped: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_hosts_that_sources_wait_for_progress_names_the_one_that_may_be_asked_last() {
+        let progress = Progress::default();
+        let waits =
+            |host: &str, seconds| progress.waits_for(&HostKey::from_text(host), Duration::from_secs(seconds));
+        let names = |host: &str| {
+            let told = progress.awaited_host().unwrap();
+            assert!(told.starts_with(&format!("waiting for {host} until 20")), "{told}");
+        };
+        assert!(waits("soon.example", 1).is_none());
+        assert_eq!(progress.awaited_host(), None);
+        let _first = waits("first.example", 60);
+        let last = waits("last.example", 120);
+        names("last.example");
+        drop(last);
+        names("first.example");
+    }
+}
