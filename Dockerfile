@@ -2,7 +2,7 @@
 
 # What decides the dependencies, and nothing else: as long as it stays the same, Docker takes the layer
 # with the compiled dependencies from its cache. Whatever crates the workspace has are found by themselves.
-FROM rust:1-slim-bookworm AS manifests
+FROM rust:1.95.0-slim-bookworm AS manifests
 WORKDIR /src
 COPY . .
 RUN find . -type f ! -name Cargo.toml ! -name Cargo.lock ! -path '*/src/lib.rs' ! -path '*/src/main.rs' \
@@ -11,7 +11,7 @@ RUN find . -type f ! -name Cargo.toml ! -name Cargo.lock ! -path '*/src/lib.rs' 
  && find . \( -name lib.rs -o -path '*/tests/*.rs' -o -path '*/benches/*.rs' \) -exec truncate -s 0 {} + \
  && find . \( -name main.rs -o -path '*/src/bin/*.rs' \) -exec sh -c 'for file; do echo "fn main() { }" >"$file"; done' sh {} +
 
-FROM rust:1-slim-bookworm AS build
+FROM rust:1.95.0-slim-bookworm AS build
 # SQLite, ring, zstd and the allocator are C.
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends gcc libc6-dev make >/dev/null \
@@ -27,7 +27,7 @@ RUN find . -path ./target -prune -o -name '*.rs' -exec touch {} + \
  && cargo build --profile $PROFILE --locked -p trawl --bins \
  && install -D -t /out target/$PROFILE/trawl && ln -s trawl /out/producer && ln -s trawl /out/worker
 
-FROM debian:bookworm-slim
+FROM debian:bookworm-20260824-slim
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends ca-certificates >/dev/null \
  && rm -rf /var/lib/apt/lists/* \
