@@ -42,6 +42,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     }
     let queue = patiently("rabbitmq", || RabbitMq::connect(&broker, queues, items)).await?;
     let queue = Arc::new(queue.open_to_strangers(&settings.adhoc.spiders));
+    frontier.seal_log().await;
     let sinks = match &settings.sinks[..] {
         [] => vec![SinkSettings::Stream],
         named => named.to_vec(),

@@ -58,7 +58,7 @@ impl ControlLog {
     }
 
     /// Ends the time from which records count that nobody signed, if the fleet has a key.
-    pub(super) async fn seal(&self) {
+    pub(crate) async fn seal(&self) {
         if self.seal.is_set()
             && let Err(error) = self.append(&Record::Sealed).await
         {

@@ -67,7 +67,6 @@ impl RabbitMq {
     /// Connects once and declares the topology, or looks whether what is published to is there.
     pub async fn connect(broker: &settings::RabbitMq, queues: &Queues, items: &Items) -> Result<Self> {
         let trust = Trust { seal: Seal::new(broker), spiders: Vec::new() };
-        let control = ControlLog::new(broker, queues.topology)?;
         let broker = Arc::new(Broker::new(broker)?);
         let layout = Arc::new(Layout::new(queues)?);
         let publisher = Publisher::new(Arc::clone(&broker), Topology::Publishing(Arc::clone(&layout)));
@@ -82,7 +81,6 @@ impl RabbitMq {
             }
         }
         publisher.channel().await?;
-        control.seal().await;
         Ok(Self {
             layout,
             trust,

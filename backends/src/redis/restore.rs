@@ -59,6 +59,13 @@ impl RedisFrontier {
         }
     }
 
+    /// Ends the time from which entries of the log count that nobody signed, if the fleet has a key.
+    pub(crate) async fn seal_log(&self) {
+        if let Some(home) = &self.second_home {
+            home.log.seal().await;
+        }
+    }
+
     /// Makes a crawl that is not known, to be opened next with these terms, which the log has when this returns.
     pub(super) async fn create(&self, crawl: &CrawlRef, terms: Terms, past: Past) -> Result<()> {
         let logged = match past {

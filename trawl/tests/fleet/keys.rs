@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use futures::StreamExt;
+use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions};
+use lapin::types::{AMQPValue, FieldTable};
 use tokio::time::timeout;
 use trawl_common::url::Fingerprint;
 use trawl_testkit::site::Site;
@@ -76,4 +79,39 @@ async fn what_proves_to_be_a_strangers_is_acknowledged_even_in_a_lane_that_ackno
     let channel = crate::channel_of(&fleet).await;
     let queue = channel.queue_declare("priority_queue".into(), look, Default::default()).await.unwrap();
     assert_eq!(queue.message_count(), 0, "it would come again to each worker that starts");
+}
+
+/// What is in a stream so far.
+async fn bodies(fleet: &Fleet, stream: &str) -> Vec<String> {
+    fleet.vhost.publish(stream, "the end", "{}").await;
+    let channel = crate::channel_of(fleet).await;
+    channel.basic_qos(100, BasicQosOptions::default()).await.unwrap();
+    let mut first = FieldTable::default();
+    first.insert("x-stream-offset".into(), AMQPValue::LongString("first".into()));
+    let options = BasicConsumeOptions::default();
+    let mut consumer = channel.basic_consume(stream.into(), "test".into(), options, first).await.unwrap();
+    let mut bodies = Vec::new();
+    loop {
+        let delivery = timeout(LIMIT, consumer.next()).await.unwrap().unwrap().unwrap();
+        delivery.ack(BasicAckOptions::default()).await.unwrap();
+        match String::from_utf8(delivery.data).unwrap() {
+            end if end == "the end" => return bodies,
+            body => bodies.push(body),
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_producers_and_workers_seal_the_log_of_what_was_ordered() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(1).await;
+    fs::write(fleet.folder.path().join("list.txt"), site.page(0)).unwrap();
+    let spider = format!("--spider={}", fleet.name);
+    let commands = [&["producer", "list.txt", &spider, "-q"][..], &["dlq", "replay", "--yes"]];
+    for words in commands {
+        assert!(fleet.command(words).env(KEY.0, KEY.1).status().await.unwrap().success());
+    }
+    let records = bodies(&fleet, "control").await;
+    let seals = records.iter().filter(|record| record.contains("sealed")).count();
+    assert_eq!(seals, 1, "{records:?}");
 }
