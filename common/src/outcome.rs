@@ -181,6 +181,11 @@ pub enum Outcome {
         /// When.
         until: UnixMs,
     },
+    /// Not by this worker, which lacks the spider as its crawl needs it: it comes back about then, for any to take at once.
+    Unready {
+        /// When.
+        until: UnixMs,
+    },
     /// Its deadline passed before its turn came.
     Expired,
     /// To go round the queue once more, untouched.

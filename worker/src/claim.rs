@@ -33,10 +33,10 @@ const TAKING: &str = "taking messages";
 /// How soon a worker that has enough in hand looks whether it has.
 const CROWDED: Duration = Duration::from_millis(20);
 
-/// How long URLs wait that cannot be taken now, at least and at most: their spider's file cannot be used or is not here, and
-/// another worker may have it, or there is no room. They come back at no regular interval, for a queue serves its consumers in
-/// turn, and a regular one can meet the same worker every time.
-const UNREADY: [f64; 2] = [5.0, 15.0];
+/// How long about URLs wait that cannot be taken now, at least and at most: their spider's file cannot be used or is not here, and
+/// another worker may have it, or there is no room. The ladder makes 3 s or 10 s of that, as often the one as the other: a queue
+/// serves its consumers in turn, and what comes back at a regular interval can meet the same worker every time.
+const UNREADY: [f64; 2] = [4.0, 16.0];
 
 /// What fails while the store is full.
 const TAKING_IN: &str = "taking in URLs of messages";
@@ -191,7 +191,7 @@ impl Claiming {
                     // The record decides; what a copy of its message says of it may be old.
                     let message = Message { deadline, ..message };
                     let Some(spider) = self.spider_for(&message).await else {
-                        self.let_be(message, Outcome::Deferred { until: after_a_while(now) }).await;
+                        self.let_be(message, Outcome::Unready { until: after_a_while(now) }).await;
                         continue;
                     };
                     let is_expired = message.is_expired(now);

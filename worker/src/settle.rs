@@ -205,6 +205,8 @@ impl Plan {
                 self.park(message, until, true);
             }
             Outcome::Deferred { until } => self.park(message, until, false),
+            // Its message does not say until when: another worker would wait for that.
+            Outcome::Unready { until } => self.parkings.push(PutAside { message, until, failed: false }),
             Outcome::Waits { until } => {
                 // A slot that is still to come then is good: whoever holds the URL now, and keeps it no more, has not
                 // used it.

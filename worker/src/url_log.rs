@@ -57,6 +57,7 @@ impl UrlLog {
             Outcome::Failed(..)
             | Outcome::Expired
             | Outcome::Deferred { .. }
+            | Outcome::Unready { .. }
             | Outcome::Waits { .. }
             | Outcome::SentAgain
             | Outcome::Released => {}

@@ -1,0 +1,36 @@
+//! Workers without the file of a spider.
+
+use std::fs;
+
+use lapin::options::BasicGetOptions;
+use tokio::time::timeout;
+use trawl_testkit::site::Site;
+
+use crate::support::{Fleet, LIMIT, ends_well};
+use crate::{await_messages, channel_of};
+
+#[tokio::test]
+async fn what_a_worker_has_no_spider_for_comes_back_for_any_other_to_fetch_at_once() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
+    fs::write(fleet.folder.path().join("list.txt"), site.page(0)).unwrap();
+    let (spider, crawl) = (format!("--spider={}", fleet.name), format!("--crawl={}", fleet.name));
+    let produced = fleet.command(&["producer", "list.txt", &spider, &crawl, "-q"]).status().await.unwrap();
+    assert!(produced.success());
+    let elsewhere = tempfile::tempdir().unwrap();
+    let worker = fleet.worker(&[("TRAWL__SPIDERS_DIR", elsewhere.path().to_str().unwrap())]);
+    let channel = channel_of(&fleet).await;
+    let put_aside = async {
+        tokio::select! {
+            () = await_messages(&channel, "wait.3", 1) => {}
+            () = await_messages(&channel, "wait.10", 1) => {}
+        }
+    };
+    timeout(LIMIT, put_aside).await.unwrap();
+    ends_well(worker).await;
+
+    await_messages(&channel, "due_queue", 1).await;
+    let taken = channel.basic_get("due_queue".into(), BasicGetOptions { no_ack: true }).await.unwrap();
+    let properties = taken.unwrap().delivery.properties;
+    let headers = properties.headers().as_ref().unwrap().inner();
+    assert!(headers.contains_key("wake") && !headers.contains_key("until"), "{headers:?}");
+}
