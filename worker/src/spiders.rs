@@ -1,8 +1,8 @@
 //! The spiders whose URLs this worker takes, each with what it needs to fetch, extract and store.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tracing::{error, info, warn};
 use trawl_common::names::SpiderName;
@@ -39,6 +39,9 @@ pub(crate) struct Loaded {
 
 /// So many spiders without a file are loaded at most, beside the default one: anybody may think of more names.
 const FILELESS: usize = 256;
+
+/// Of so many names at most it is remembered that no file has them.
+const MISSING: usize = 10_000;
 
 /// Why a spider cannot work.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +84,8 @@ pub(crate) struct Spiders {
     folder: Folder,
     outlets: Arc<dyn Outlets>,
     known: RwLock<HashMap<SpiderName, Known>>,
+    /// Names in messages that had no file since the last look.
+    missing: Mutex<HashSet<SpiderName>>,
     /// Sinks of versions that are no longer used.
     retired: Mutex<Vec<Arc<dyn Sink>>>,
     /// Whether it was said that there are too many without a file.
@@ -99,6 +104,7 @@ impl Spiders {
             folder,
             outlets,
             known: RwLock::default(),
+            missing: Mutex::default(),
             retired: Mutex::default(),
             is_full: AtomicBool::default(),
         };
@@ -130,12 +136,25 @@ impl Spiders {
         *name == SpiderName::default() || self.has_file(name)
     }
 
-    /// Whether it has a file here, or had one when it was loaded. What cannot be read is there.
+    /// Whether it has a file here, or had one when it was loaded. What cannot be read is there. A file that was missing is not
+    /// looked for again before the next look at all files: each of many messages may name the same one.
     fn has_file(&self, name: &SpiderName) -> bool {
         let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let is_loaded = all.get(name).is_some_and(|known| known.text.is_some());
         drop(all);
-        is_loaded || !matches!(self.folder.text(name), Ok(None))
+        if is_loaded || self.missing().contains(name) {
+            return is_loaded;
+        }
+        let has_file = !matches!(self.folder.text(name), Ok(None));
+        let mut missing = self.missing();
+        if !has_file && missing.len() < MISSING {
+            missing.insert(name.clone());
+        }
+        has_file
+    }
+
+    fn missing(&self) -> MutexGuard<'_, HashSet<SpiderName>> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says what no page had, and has every sink finish what it put off, which loses nothing where it fails.
@@ -156,6 +175,7 @@ impl Spiders {
 
     /// Takes up what has changed in the files of the spiders that are in use. Files are read, so it blocks.
     pub(crate) fn look_again(&self) {
+        self.missing().clear();
         let all = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
         for (name, known) in all {
             self.look(&name, known);

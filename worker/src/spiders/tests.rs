@@ -145,8 +145,28 @@ fn names_that_anybody_thinks_of_load_no_more_spiders_than_there_are_files_and_so
     assert!(scene.spiders.known.read().unwrap().len() <= FILELESS + 1);
     assert!(!scene.spiders.is_for_strangers(&name(0)) && !scene.spiders.is_for_strangers(&scene.name));
     scene.write("max_pages = 1");
+    scene.spiders.look_again();
     assert_eq!(scene.pages(), Some(1), "one with a file is loaded however many there are without");
     assert!(
         scene.spiders.is_for_strangers(&scene.name) && scene.spiders.is_for_strangers(&SpiderName::default())
     );
+}
+
+#[test]
+fn a_name_without_a_file_is_looked_for_once_until_the_next_look() {
+    let scene = Scene::new();
+    assert!(!scene.spiders.is_for_strangers(&scene.name));
+    scene.write("max_pages = 1");
+    assert!(!scene.spiders.is_for_strangers(&scene.name));
+    scene.spiders.look_again();
+    assert!(scene.spiders.is_for_strangers(&scene.name));
+}
+
+#[test]
+fn any_number_of_names_without_a_file_takes_bounded_memory() {
+    let scene = Scene::new();
+    for number in 0..MISSING + 10 {
+        assert!(!scene.spiders.is_for_strangers(&format!("s{number}").parse().unwrap()));
+    }
+    assert_eq!(scene.spiders.missing().len(), MISSING);
 }
