@@ -20,6 +20,7 @@ use trawl_common::line::Line;
 use trawl_common::message::Message;
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::Response;
+use trawl_common::robots::{MAX_BYTES, Robots, RobotsName};
 use trawl_common::settings::{FleetKey, Items, RabbitMq};
 use trawl_common::spider::{Follow, Spider};
 use trawl_common::time::UnixMs;
@@ -87,6 +88,35 @@ fn extraction(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, spider: &Spi
     });
 }
 
+/// What a file of 500 KB means for one URL.
+fn robots(criterion: &mut Criterion) {
+    let honest = |number: usize| format!("disallow: /*/category-{number}/*?sort=\n");
+    // All that the path has, in an order in which it has it not.
+    let twisted = |number: usize| {
+        let piece: String = (0..14).map(|bit| if number >> bit & 1 == 0 { 'a' } else { 'b' }).collect();
+        format!("disallow: /*{piece}*{piece}*{piece}$\n")
+    };
+    let endless = |number: usize| format!("disallow: /{}\n", "*abab".repeat(2_001 + number));
+    let path: String = (0..8_000_usize).map(|at| if at * at % 7_919 % 2 == 0 { 'a' } else { 'b' }).collect();
+    let mut group = criterion.benchmark_group("robots.txt of 500 KB");
+    let mut bench = |name: &str, rule: &dyn Fn(usize) -> String, path: &str| {
+        let mut file = "user-agent: *\n".to_owned();
+        for number in 0.. {
+            let rule = rule(number);
+            if file.len() + rule.len() > MAX_BYTES {
+                break;
+            }
+            file += &rule;
+        }
+        let url = CanonicalUrl::parse(&format!("https://shop.example/{path}")).unwrap();
+        let rules = Robots::parse(file.as_bytes(), &RobotsName::default());
+        group.bench_function(name, |bencher| bencher.iter(|| black_box(rules.allows(&url))));
+    };
+    bench("honest rules, URL of 1 KB", &honest, &"list/page-7?sort=price&".repeat(43));
+    bench("rules of all that a URL of 8 KB has", &twisted, &path);
+    bench("rules of more pieces than a URL of 8 KB has", &endless, &"ab".repeat(4_000));
+}
+
 fn response(body: Vec<u8>) -> Response {
     Response {
         status: 200,
@@ -151,6 +181,6 @@ criterion_group! {
         .warm_up_time(Duration::from_millis(500))
         .measurement_time(Duration::from_secs(2))
         .sample_size(20);
-    targets = urls, sitemaps, pages, messages
+    targets = urls, sitemaps, pages, robots, messages
 }
 criterion_main!(functions);

@@ -7,18 +7,21 @@
 
 mod key;
 mod name;
+mod path;
 mod pattern;
 mod record;
+mod rules;
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Reverse;
 use std::time::Duration;
 
 pub use self::key::RobotsKey;
 pub use self::name::{InvalidRobotsName, RobotsName};
-use self::pattern::{Path, Pattern};
+use self::path::Path;
+use self::pattern::Pattern;
 use self::record::{Agent, Record};
+use self::rules::Rules;
 use crate::ports::RobotsFile;
 use crate::url::CanonicalUrl;
 
@@ -31,18 +34,10 @@ pub const KEPT_FOR: Duration = Duration::from_secs(24 * 3600 - REMEMBERED_FOR.as
 /// How long in a worker's memory.
 pub const REMEMBERED_FOR: Duration = Duration::from_secs(300);
 
-/// How much of a path all rules together look through, in bytes: two milliseconds at worst, for the URLs of other hosts wait
-/// for it. A full file of rules with stars against a URL of 1 KB stays below.
-const MAX_WORK: usize = 24 << 20;
-
-/// What the shortest pattern takes of the memory that is given out.
-const ALLOCATED: usize = 16;
-
 /// The rules of one `robots.txt` that apply to one crawler, and no others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Robots {
-    /// The most specific first, so that the first that fits decides.
-    rules: Box<[Rule]>,
+    rules: Rules,
     crawl_delay: Option<Duration>,
 }
 
@@ -92,9 +87,9 @@ impl Robots {
         Self::default()
     }
 
-    /// About how many bytes it takes in memory: of a file of short rules several times as much as of the file.
+    /// How many bytes its rules take in memory: of a file of short ones somewhat more than the file.
     pub fn bytes(&self) -> usize {
-        self.rules.iter().map(|rule| size_of::<Rule>() + rule.pattern.octets().max(ALLOCATED)).sum()
+        self.rules.bytes()
     }
 
     /// Whether the crawler may ask for `url`, of whose host this is the file.
@@ -102,22 +97,7 @@ impl Robots {
     /// The longest pattern that fits the path and the query decides, and `allow` where two are as long.
     pub fn allows(&self, url: &CanonicalUrl) -> bool {
         let path = Path::of(url);
-        path.is_robots_txt() || self.verdict(&path)
-    }
-
-    /// The first rule that fits decides. A file and a URL made to take long forbid each other.
-    fn verdict(&self, path: &Path) -> bool {
-        let mut work = 0;
-        for rule in &self.rules {
-            work += rule.pattern.work(path);
-            if work > MAX_WORK {
-                return false;
-            }
-            if rule.pattern.fits(path) {
-                return rule.allow;
-            }
-        }
-        true
+        path.is_robots_txt() || self.rules.allow(&path)
     }
 
     /// The time between two requests that the site asks for; the longest, if it asks for several.
@@ -128,19 +108,14 @@ impl Robots {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Rule {
-    pattern: Pattern,
-    allow: bool,
-}
-
 /// All groups of one name, as they are read.
 #[derive(Default)]
 struct Group {
     exists: bool,
     /// Whether the line being read belongs to it.
     is_open: bool,
-    rules: Vec<Rule>,
+    /// With whether each allows.
+    rules: Vec<(Pattern, bool)>,
     crawl_delay: Option<Duration>,
 }
 
@@ -155,8 +130,7 @@ impl Group {
         if !self.is_open {
             return;
         }
-        let mut add =
-            |path: &[u8]| self.rules.extend(Pattern::parse(path).map(|pattern| Rule { pattern, allow }));
+        let mut add = |path: &[u8]| self.rules.extend(Pattern::parse(path).map(|pattern| (pattern, allow)));
         add(path);
         if allow
             && let Some(folder) = path.strip_suffix(b"index.html").filter(|folder| folder.ends_with(b"/"))
@@ -171,8 +145,7 @@ impl Group {
         }
     }
 
-    fn into_robots(mut self) -> Robots {
-        self.rules.sort_by_key(|rule| (Reverse(rule.pattern.octets()), !rule.allow));
-        Robots { rules: self.rules.into(), crawl_delay: self.crawl_delay }
+    fn into_robots(self) -> Robots {
+        Robots { rules: Rules::new(self.rules), crawl_delay: self.crawl_delay }
     }
 }

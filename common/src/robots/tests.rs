@@ -399,11 +399,23 @@ fn of_a_file_that_was_cut_off_at_the_limit_the_last_rule_is_not_read_by_half() {
 
 #[test]
 fn what_is_made_to_take_long_is_forbidden_and_a_full_file_of_honest_rules_is_not() {
-    let file = |rule: &str| format!("user-agent: *\n{}", rule.repeat(419_000 / rule.len()));
-    let hostile = parse(file("disallow: /*a*babaa\n").as_bytes(), "trawl");
+    let file = |count: usize, rule: &dyn Fn(usize) -> String| {
+        let rules: String = (0..count).map(|number| format!("disallow: /{}\n", rule(number))).collect();
+        assert!((400_000..MAX_BYTES).contains(&rules.len()), "{}", rules.len());
+        parse(format!("user-agent: *\n{rules}").as_bytes(), "trawl")
+    };
+    // Nothing fits, but to know that each rule has to be looked for to its end.
+    let hostile = file(40, &|number| "*abab".repeat(2_001 + number));
     assert!(!hostile.allows(&url(&format!("/{}", "ab".repeat(4_000)))));
-    let honest = parse(file("disallow: /*?sort=*&\n").as_bytes(), "trawl");
-    assert!(honest.allows(&url(&format!("/{}", "ab".repeat(500)))));
+    let long = url(&format!("/{}", "list/category-x/item.html?page=7&sort=price&".repeat(46)));
+    for honest in [
+        file(13_000, &|number| format!("*/category-{number}/*?sort=")),
+        file(16_000, &|number| format!("*/item-{number}.html")),
+        file(18_000, &|number| format!("item-{number}.html")),
+        file(22_000, &|number| format!("*?p{number}=")),
+    ] {
+        assert!(honest.allows(&long));
+    }
 }
 
 #[test]
@@ -437,7 +449,7 @@ fn a_crawl_delay_is_that_of_the_agents_above_it() {
 #[test]
 fn only_what_applies_is_kept() {
     let file = format!("user-agent: other\n{}user-agent: *\ndisallow: /y\n", "disallow: /x\n".repeat(1000));
-    assert_eq!(parse(file.as_bytes(), "trawl").rules.len(), 1);
+    assert_eq!(parse(file.as_bytes(), "trawl"), parse(b"user-agent: *\ndisallow: /y", "trawl"));
 }
 
 /// Lines of a file, near enough to sense to reach everything.
@@ -485,8 +497,8 @@ proptest! {
 
 #[test]
 fn short_rules_weigh_what_they_take_and_not_what_their_file_has() {
-    let file = format!("User-agent: *\n{}", "Allow:/\n".repeat(10_000));
-    let robots = Robots::parse(file.as_bytes(), &"trawl".parse().unwrap());
-    assert!(robots.bytes() >= 10_000 * 40, "{}", robots.bytes());
+    let rules: String = (0..10_000).map(|number| format!("Allow:/{number}\n")).collect();
+    let robots = parse(format!("User-agent: *\n{rules}").as_bytes(), "trawl");
+    assert_eq!(robots.bytes(), rules.len() - "Allow:\n".len() * 10_000 + 10_000 * 12);
     assert_eq!(Robots::allow_all().bytes(), 0);
 }
