@@ -35,7 +35,7 @@ class Servers:
         user = f"{self.management.username}:{self.management.password}".encode()
         request.add_header("Authorization", "Basic " + base64.b64encode(user).decode())
         request.add_header("Content-Type", "application/json")
-        urllib.request.urlopen(request, timeout=PATIENCE).read()
+        return urllib.request.urlopen(request, timeout=PATIENCE).read()
 
     def redis(self, *words):
         """The answer to one command: a text, a number, or None."""

@@ -9,12 +9,13 @@ use trawl_common::outcome::{Class, Failure};
 
 use super::coding::{self, Reader, TooLarge};
 use super::failure;
+use super::memory::{MemoryBudget, MemoryShare};
 
 /// How much of an unpacked body is handed on at once.
 const PART: usize = 32 * 1024;
 
-/// The most room that is made for a body before it is there.
-const MOST_AHEAD: u64 = 256 * 1024;
+/// The most room that is made for a body before it is there. One that is larger takes a share of what all may take.
+const SMALL: u64 = 256 * 1024;
 
 /// The limit of a body whose reader has limits of its own. Nested codings could make it busy with nothing.
 const MAX_STREAM: u64 = 2 << 30;
@@ -65,31 +66,37 @@ impl Body {
         }
     }
 
-    /// All of it. What comes in one piece is not copied, and what says that it is too large is not read.
-    pub(super) async fn read(mut self) -> Result<Bytes, Failure> {
-        let room = match &mut self.source {
+    /// All of it. What comes in one piece is not copied, what says that it is too large is not read, and what is not small
+    /// waits for its share of `memory`.
+    pub(super) async fn read(mut self, memory: &MemoryBudget) -> Result<Bytes, Failure> {
+        let limit = self.limit;
+        let most = limit.unwrap_or(MAX_STREAM);
+        let announced = match &mut self.source {
             Source::Packed(reader) => {
-                let mut body = BytesMut::with_capacity(PART);
-                while reader.read_buf(&mut body).await.map_err(|error| fault(error, self.limit))? > 0 {}
-                return Ok(body.freeze());
-            }
-            Source::Plain(response, _) => {
-                let announced = response.content_length();
-                if announced > self.limit.or(Some(MAX_STREAM)) {
-                    return Err(too_large(self.limit));
+                let mut whole = Whole::new(PART, memory, most);
+                while reader.read_buf(&mut whole.bytes).await.map_err(|error| fault(error, limit))? > 0 {
+                    whole.has_grown().await;
                 }
-                announced.map_or(0, |length| length.min(MOST_AHEAD) as usize)
+                return Ok(whole.finish());
             }
+            Source::Plain(response, _) => response.content_length(),
         };
-        let Some(first) = self.next().await? else { return Ok(Bytes::new()) };
-        let Some(second) = self.next().await? else { return Ok(first) };
-        let mut body = BytesMut::with_capacity(room);
-        body.extend_from_slice(&first);
-        body.extend_from_slice(&second);
-        while let Some(part) = self.next().await? {
-            body.extend_from_slice(&part);
+        if announced.is_some_and(|length| length > most) {
+            return Err(too_large(limit));
         }
-        Ok(body.freeze())
+        let Some(first) = self.next().await? else { return Ok(Bytes::new()) };
+        let Some(mut next) = self.next().await? else { return Ok(first) };
+        let length = announced.unwrap_or(most);
+        let mut whole = Whole::new(announced.map_or(0, |length| length.min(SMALL) as usize), memory, length);
+        whole.bytes.extend_from_slice(&first);
+        loop {
+            whole.bytes.extend_from_slice(&next);
+            whole.has_grown().await;
+            match self.next().await? {
+                Some(part) => next = part,
+                None => return Ok(whole.finish()),
+            }
+        }
     }
 
     /// Its first `most` bytes; the rest is not read.
@@ -100,6 +107,36 @@ impl Body {
             start.extend_from_slice(&part[..part.len().min(most - start.len())]);
         }
         Ok(start.freeze())
+    }
+}
+
+/// A body that grows to its end.
+struct Whole<'a> {
+    bytes: BytesMut,
+    memory: &'a MemoryBudget,
+    /// How large it may become.
+    most: u64,
+    share: Option<MemoryShare>,
+}
+
+impl<'a> Whole<'a> {
+    fn new(room: usize, memory: &'a MemoryBudget, most: u64) -> Self {
+        Self { bytes: BytesMut::with_capacity(room), memory, most, share: None }
+    }
+
+    /// Takes its share once it is not small any more: all that it may need, for two that take one part after the other could
+    /// wait for each other.
+    async fn has_grown(&mut self) {
+        if self.share.is_none() && self.bytes.len() as u64 > SMALL {
+            self.share = Some(self.memory.take(self.most).await);
+        }
+    }
+
+    fn finish(self) -> Bytes {
+        match self.share {
+            Some(share) => share.hold(self.bytes.into()),
+            None => self.bytes.freeze(),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod coding;
 mod failure;
 mod guard;
 mod kind;
+mod memory;
 mod own;
 mod proxy;
 mod redirect;
@@ -37,6 +38,7 @@ use trawl_common::visited::Validators;
 
 use self::body::Body;
 use self::guard::{BehindProxy, Guard, Lookup};
+pub use self::memory::{MemoryBudget, MemoryShare};
 use self::own::Own;
 use self::proxy::Proxy;
 pub use self::redirect::Trail;
@@ -48,6 +50,9 @@ pub const MAX_REDIRECTS: usize = 10;
 
 /// How long an idle connection is kept. There is no limit over all hosts, so time must be one.
 const IDLE_TIME: Duration = Duration::from_secs(5);
+
+/// What all bodies of a fetcher may take that shares with no other.
+const MEMORY: u64 = 256 << 20;
 
 /// How many headers an answer may have. Honest sites stay below; together they may have some 400 KB, by hyper.
 const MAX_HEADERS: usize = 256;
@@ -116,6 +121,7 @@ pub struct Fetcher {
     proxy: Option<Proxy>,
     timeout: Duration,
     max_body: u64,
+    memory: MemoryBudget,
 }
 
 impl Fetcher {
@@ -165,7 +171,14 @@ impl Fetcher {
             proxy,
             timeout: settings.timeout,
             max_body: settings.max_body.as_u64(),
+            memory: MemoryBudget::new(MEMORY),
         })
+    }
+
+    /// Has the bodies of its pages share `memory` with others. One that is no more than 256 KiB takes nothing of it; a larger
+    /// one waits until there is room, within `fetch.timeout`.
+    pub fn within(self, memory: MemoryBudget) -> Self {
+        Self { memory, ..self }
     }
 
     /// The proxy that it asks through, without a password.
@@ -304,7 +317,7 @@ impl Fetcher {
             }
             _ => {
                 let head = self.head(&response);
-                let body = Body::open(response, Some(self.max_body)).await?.read().await?;
+                let body = Body::open(response, Some(self.max_body)).await?.read(&self.memory).await?;
                 Ok(Answer::Page(Response { fetched_at: UnixMs::now(), body, ..head }))
             }
         }

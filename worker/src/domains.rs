@@ -1,10 +1,10 @@
 //! Which pages may begin, so that no slow site keeps the others waiting.
 //!
-//! A page that takes longer than a second is slow. It gives its fetch slot to others and goes on without one: there are places
-//! for some hundred such pages, which cost a connection each and little else. A registrable domain whose pages were slow of
-//! late begins there, and has no more of these places than it leaves to others. Where nothing is known of a domain, its pages
-//! begin in fetch slots. All these together leave one slot free for each slow page, up to half of all: those are for domains
-//! that are known to be quick.
+//! No page holds a fetch slot for more than a second. One that takes longer is slow, and goes on in one of the places for slow
+//! pages: there are some hundred, which cost a connection each and little else. Where none is left for it, the page is given up,
+//! and asked for again when there is one. A registrable domain whose pages were slow of late begins in these places, and has no
+//! more of them than it leaves to others. Where nothing is known of a domain, its pages begin in fetch slots. All these
+//! together leave one slot free for each slow page, up to half of all: those are for domains that are known to be quick.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,8 @@ const KNOWN: u64 = 10_000;
 /// A URL that is put off comes back after this time at the earliest.
 const AWAY: Duration = Duration::from_secs(1);
 
-/// URLs of a domain that are put off come back with this time between them: of thousands only a few a second ask again.
+/// URLs that are put off come back with this time between them, those of different domains in turn: of thousands only some
+/// twenty a second ask again.
 const APART: Duration = Duration::from_millis(50);
 
 /// None comes back later than this.
@@ -54,7 +55,7 @@ pub(crate) struct Domains {
 struct State {
     /// How many pages are under way without a fetch slot, of each domain that has some.
     slow: HashMap<HostKey, usize>,
-    /// How many fetch slots are taken by pages that may prove slow, or have.
+    /// How many fetch slots are taken by pages that may prove slow.
     unproven: usize,
     /// When the last of the URLs of a domain comes back that were put off.
     put_off: HashMap<HostKey, Instant>,
@@ -85,18 +86,26 @@ impl Domains {
     /// Lets a page of `domain` begin, or says how long its URL is to stay away.
     pub(crate) fn begin(self: &Arc<Self>, domain: HostKey) -> Result<UnderWay, Duration> {
         let mut state = self.state();
-        let slot = || state.unproven < self.fetch_slots - state.slow().min(self.fetch_slots / 2);
-        let place = || self.has_place(&state, &domain);
-        let room = match self.speed(&domain) {
-            Some(Speed::Quick) => Some(Room::Slot),
-            Some(Speed::Slow(_)) if place() => Some(Room::Slow),
-            None if slot() => Some(Room::Unproven),
-            Some(Speed::Slow(_)) => slot().then_some(Room::Unproven),
-            None => place().then_some(Room::Slow),
+        let (room, is_free) = match self.speed(&domain) {
+            Some(Speed::Quick) => (Room::Slot, true),
+            Some(Speed::Slow(_)) => (Room::Slow, self.has_place(&state, &domain)),
+            None => {
+                let slots = self.fetch_slots - state.slow().min(self.fetch_slots / 2);
+                (Room::Unproven, state.unproven < slots)
+            }
         };
-        let Some(room) = room else { return Err(state.put_off(&domain)) };
+        if !is_free {
+            return Err(state.put_off(&domain));
+        }
         state.take(room, &domain);
         Ok(UnderWay { domain, began: Instant::now(), room, domains: Arc::clone(self) })
+    }
+
+    /// How long a URL of `domain` is to stay away that could not begin for long: the domain is slow, and has no place.
+    pub(crate) fn keeps_away(&self, domain: &HostKey) -> Option<Duration> {
+        let Some(Speed::Slow(_)) = self.speed(domain) else { return None };
+        let mut state = self.state();
+        (!self.has_place(&state, domain)).then(|| state.put_off(domain))
     }
 
     /// How many slow pages are under way.
@@ -153,11 +162,10 @@ impl State {
     /// How long a URL of `domain` is to stay away.
     fn put_off(&mut self, domain: &HostKey) -> Duration {
         let now = Instant::now();
-        if self.put_off.len() >= KNOWN as usize {
-            self.put_off.retain(|_, last| *last > now);
-        }
+        self.put_off.retain(|_, last| *last > now);
+        let others = self.put_off.len().min(KNOWN as usize) as u32;
         let last = self.put_off.entry(domain.clone()).or_insert(now);
-        *last = (*last + APART).clamp(now + AWAY, now + LONGEST);
+        *last = (*last + APART * others.max(1)).clamp(now + AWAY, now + LONGEST);
         *last - now
     }
 }
@@ -176,15 +184,19 @@ impl UnderWay {
         self.room != Room::Slow
     }
 
-    /// Notes that the page is slow: it goes on without a fetch slot, unless there are too many such pages.
-    pub(crate) fn is_slow(&mut self) {
+    /// Notes that the page is slow: it goes on without a fetch slot, or is to be given up, and to stay away for so long.
+    pub(crate) fn is_slow(&mut self) -> Result<(), Duration> {
         self.domains.known.insert(self.domain.clone(), Speed::Slow(Instant::now()));
         let mut state = self.domains.state();
-        let has_place = self.room == Room::Slow || self.domains.has_place(&state, &self.domain);
-        let room = if has_place { Room::Slow } else { Room::Unproven };
-        state.leave(self.room, &self.domain);
-        state.take(room, &self.domain);
-        self.room = room;
+        if self.room != Room::Slow {
+            if !self.domains.has_place(&state, &self.domain) {
+                return Err(state.put_off(&self.domain));
+            }
+            state.leave(self.room, &self.domain);
+            state.take(Room::Slow, &self.domain);
+            self.room = Room::Slow;
+        }
+        Ok(())
     }
 
     /// Notes that the page is over, and how long it took.
@@ -228,7 +240,7 @@ mod tests {
         for number in numbers {
             let mut page = domains.begin(domain(number)).unwrap();
             advance(SLOW).await;
-            page.is_slow();
+            page.is_slow().unwrap();
             pages.push(page);
         }
         pages
@@ -238,11 +250,12 @@ mod tests {
     async fn slow_pages_give_up_their_slots_and_leave_half_of_them_to_quick_domains() {
         let domains = domains();
         domains.begin(domain(100)).unwrap().end();
-        let slow = slow(&domains, 0..16).await;
-        assert_eq!(slow.iter().filter(|page| page.needs_slot()).count(), 4, "half of the slots");
+        let slow = slow(&domains, 0..12).await;
+        assert!(slow.iter().all(|page| !page.needs_slot()));
+        let unknown: Vec<_> = (20..24).map(|number| domains.begin(domain(number)).unwrap()).collect();
         assert!(domains.begin(domain(101)).is_err(), "nobody knows whether it is quick");
         assert!(domains.begin(domain(100)).is_ok());
-        drop(slow);
+        drop(unknown);
         assert!(domains.begin(domain(101)).is_ok());
     }
 
@@ -251,11 +264,10 @@ mod tests {
         let domains = domains();
         let pages: Vec<_> = (0..8).map(|number| domains.begin(domain(number)).unwrap()).collect();
         assert!(pages.iter().all(UnderWay::needs_slot));
-        assert!(!domains.begin(domain(8)).unwrap().needs_slot());
+        assert!(domains.begin(domain(8)).is_err());
         drop(pages);
         let _slow = slow(&domains, 0..2).await;
-        let pages: Vec<_> = (10..20).map(|number| domains.begin(domain(number)).unwrap()).collect();
-        assert_eq!(pages.iter().filter(|page| page.needs_slot()).count(), 6);
+        assert_eq!((10..20).map_while(|number| domains.begin(domain(number)).ok()).collect::<Vec<_>>().len(), 6);
     }
 
     #[tokio::test(start_paused = true)]
@@ -265,11 +277,25 @@ mod tests {
         while let Ok(page) = domains.begin(domain(0)) {
             pages.push(page);
         }
-        let slots = pages.iter().filter(|page| page.needs_slot()).count();
-        assert_eq!((pages.len() - slots, slots), (6, 4), "half of the places and of the slots");
+        assert_eq!(pages.len(), 6, "half of the places");
+        assert_eq!(domains.keeps_away(&domain(0)), Some(AWAY + APART), "one was put off already");
+        assert_eq!(domains.keeps_away(&domain(1)), None);
         pages.extend(slow(&domains, 1..4).await);
         assert!(domains.begin(domain(1)).is_ok());
         assert!(domains.begin(domain(0)).is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_page_that_proves_slow_when_there_is_no_place_for_it_is_to_be_given_up() {
+        let domains = domains();
+        domains.begin(domain(100)).unwrap().end();
+        let _slow = slow(&domains, 0..12).await;
+        for number in [100, 101] {
+            let mut page = domains.begin(domain(number)).unwrap();
+            advance(SLOW).await;
+            assert_eq!(page.is_slow(), Err(AWAY));
+        }
+        assert_eq!(domains.begin(domain(102)).map(|page| page.needs_slot()).ok(), Some(true));
     }
 
     #[tokio::test(start_paused = true)]
@@ -286,13 +312,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn urls_that_are_put_off_come_back_one_after_the_other() {
         let domains = domains();
-        let _slow = slow(&domains, 0..16).await;
+        let _slow = slow(&domains, 0..12).await;
         let mut away = Vec::new();
         for _ in 0..2_000 {
-            away.extend(domains.begin(domain(99)).err());
+            away.extend(domains.begin(domain(0)).err());
         }
         assert_eq!((away[0], away[1], away[1_999]), (AWAY, AWAY + APART, LONGEST));
+        assert_eq!(domains.begin(domain(1)).err(), Some(AWAY), "those of another come between them");
+        assert_eq!(domains.begin(domain(1)).err(), Some(AWAY + APART * 2));
         advance(LONGEST).await;
-        assert_eq!(domains.begin(domain(99)).err(), Some(AWAY));
+        assert_eq!(domains.begin(domain(0)).err(), Some(AWAY));
     }
 }

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
+use trawl_common::host::HostKey;
 use trawl_common::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::robots::RobotsKey;
 use trawl_common::time::UnixMs;
@@ -23,6 +24,7 @@ use crate::job::{Job, Ready};
 use crate::refusal;
 use crate::robots::{self, Learnt};
 use crate::settlement::Settlement;
+use crate::standstill::Why;
 use crate::store;
 use crate::turn::{Turn, turns};
 
@@ -155,16 +157,29 @@ impl Intake {
         }
     }
 
-    /// Puts aside what is for spiders whose sinks take nothing; returns the others.
+    /// Puts aside what is for spiders whose sinks take nothing, and for slow domains that have as many pages under way as they
+    /// may; returns the others. What would only wait here takes no slot of its host.
     async fn put_off(&self, jobs: Vec<Job>) -> Vec<Job> {
         let mut others = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            match store::put_off(&self.shared, &job.spider) {
-                Some(until) => self.settle(job, Outcome::Deferred { until }).await,
+        for mut job in jobs {
+            match store::put_off(&self.shared, &job.spider).or_else(|| self.keeps_away(&job)) {
+                Some(until) => {
+                    job.message.slot = None;
+                    self.settle(job, Outcome::Deferred { until }).await;
+                }
                 None => others.push(job),
             }
         }
         others
+    }
+
+    /// Until when a job's domain, which is slow, has no room for it.
+    fn keeps_away(&self, job: &Job) -> Option<UnixMs> {
+        let host = job.message.target().host();
+        let until = UnixMs::now().plus(self.shared.domains.keeps_away(&HostKey::domain(&host))?);
+        let key = job.spider.politeness.manners(&host).key;
+        self.shared.standstill.waits(&key, until, Why::Slow);
+        Some(until)
     }
 
     /// Whether another job can wait here. Slow pages stay in hand as what waits does, and the broker sends no more ahead.

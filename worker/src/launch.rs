@@ -119,13 +119,15 @@ async fn work(
     let mut working = pin!(AssertUnwindSafe(process(shared, job.clone(), ticket)).catch_unwind());
     let settlement = match timeout(SLOW, &mut working).await {
         Ok(settlement) => settlement,
-        Err(_) => {
-            under_way.is_slow();
-            if !under_way.needs_slot() && matches!(company, Company::Many(_)) {
+        Err(_) => match (under_way.is_slow(), company) {
+            (_, Company::None) => working.await,
+            (Ok(()), Company::Many(_)) => {
                 slot = None;
+                working.await
             }
-            working.await
-        }
+            // Others could not begin while it goes on.
+            (Err(away), Company::Many(_)) => Ok(put_off(job.clone(), UnixMs::now().plus(away))),
+        },
     };
     under_way.end();
     let settlement = settlement.unwrap_or_else(|_| Settlement::of(job, panicked())).after(began.elapsed());
@@ -160,20 +162,24 @@ impl Exits {
         }
     }
 
-    /// Has a job come back later, and ask for another slot then.
-    async fn put_off(&self, mut job: Job, until: UnixMs) {
-        job.message.slot = None;
-        self.settle(job, Outcome::Deferred { until }).await;
+    async fn settle(&self, job: Job, outcome: Outcome) {
+        self.pass_on(Settlement::of(job, outcome)).await;
     }
 
-    async fn settle(&self, job: Job, outcome: Outcome) {
+    async fn pass_on(&self, settlement: Settlement) {
         // Closed only when the settler is gone, which ends after this.
-        let _ = self.settle.send(Settlement::of(job, outcome)).await;
+        let _ = self.settle.send(settlement).await;
     }
 }
 
+/// Has a job come back later, and ask for another slot then.
+fn put_off(mut job: Job, until: UnixMs) -> Settlement {
+    job.message.slot = None;
+    Settlement::of(job, Outcome::Deferred { until })
+}
+
 /// Takes out the jobs whose spiders' sinks have to take something first.
-fn put_off(shared: &Shared, jobs: &mut Vec<Ready>) -> Vec<(Job, UnixMs)> {
+fn awaits_sinks(shared: &Shared, jobs: &mut Vec<Ready>) -> Vec<(Job, UnixMs)> {
     let (mut off, mut rest) = (Vec::new(), Vec::with_capacity(jobs.len()));
     for ready in jobs.drain(..) {
         match store::put_off(shared, &ready.job.spider) {
@@ -209,11 +215,11 @@ async fn start(shared: &Shared, jobs: &mut Vec<Ready>, exits: &Exits) -> Vec<Beg
     for Ready { job, .. } in jobs.extract_if(.., |ready| ready.ticket.is_void()) {
         exits.miss(job).await;
     }
-    let mut off = put_off(shared, jobs);
+    let mut off = awaits_sinks(shared, jobs);
     let (begun, crowded) = make_room(shared, jobs);
     off.extend(crowded);
     for (job, until) in off {
-        exits.put_off(job, until).await;
+        exits.pass_on(put_off(job, until)).await;
     }
     if begun.is_empty() {
         return Vec::new();
@@ -235,7 +241,7 @@ async fn start(shared: &Shared, jobs: &mut Vec<Ready>, exits: &Exits) -> Vec<Beg
             }
             Start::Awaited => {
                 let until = UnixMs::now().plus(AWAITED.mul_f64(rand::random_range(1.0..2.0)));
-                exits.put_off(begun.ready.job, until).await;
+                exits.pass_on(put_off(begun.ready.job, until)).await;
                 continue;
             }
             Start::Poison => {

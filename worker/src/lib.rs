@@ -120,7 +120,7 @@ pub async fn run(
     let health = Arc::<Health>::default();
     let shared = Arc::new(Shared {
         spiders: Spiders::new(&settings, folder, Arc::clone(&ports.outlets))?,
-        parser: Parser::start().map_err(StartError::Threads)?,
+        parser: Parser::start(settings.worker.page_memory.as_u64() / 2).map_err(StartError::Threads)?,
         hands: Hands::default(),
         robots: RobotsBook::default(),
         turns: Turns {

@@ -13,7 +13,7 @@ use trawl_common::settings::{Politeness, Settings};
 use trawl_common::spider::folder::{Folder, Unusable};
 use trawl_common::spider::{Bans, Mistake, Scope, Spider};
 use trawl_extract::Extractor;
-use trawl_web::Fetcher;
+use trawl_web::{Fetcher, MemoryBudget};
 
 use crate::barren::Barren;
 use crate::store::Backlog;
@@ -83,6 +83,8 @@ pub(crate) struct Spiders {
     settings: Settings,
     folder: Folder,
     outlets: Arc<dyn Outlets>,
+    /// What the bodies of their pages may take together.
+    memory: MemoryBudget,
     known: RwLock<HashMap<SpiderName, Known>>,
     /// Names in messages that had no file since the last look.
     missing: Mutex<HashSet<SpiderName>>,
@@ -103,6 +105,7 @@ impl Spiders {
             settings: settings.clone(),
             folder,
             outlets,
+            memory: MemoryBudget::new(settings.worker.page_memory.as_u64() / 2),
             known: RwLock::default(),
             missing: Mutex::default(),
             retired: Mutex::default(),
@@ -257,7 +260,7 @@ impl Spiders {
             route: spider.routes(&self.settings.route),
             politeness: self.settings.politeness.of(&spider.politeness),
             robots_name: fetch.robots_name().unwrap_or_default(),
-            fetcher: Fetcher::of(&spider, &self.settings.fetch)?,
+            fetcher: Fetcher::of(&spider, &self.settings.fetch)?.within(self.memory.clone()),
             extractor: Arc::new(extractor),
             barren: Barren::of(&spider),
             sinks: Vec::new(),

@@ -69,6 +69,8 @@ fn limits(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str)
     refuse(is_nothing, "items.max_size", "must be more than nothing");
     refuse(worker.concurrency == 0, "worker.concurrency", "must be at least 1");
     refuse(worker.prefetch == 0, "worker.prefetch", "must be at least 1");
+    let is_nothing = worker.page_memory.as_u64() == 0;
+    refuse(is_nothing, "worker.page_memory", "must be more than nothing");
     let impatient = settings.recovery.patience < second;
     refuse(impatient, "recovery.patience", "must be at least 1s: less would take what is slow for lost");
     refuse(queues.bulk.ttl.is_zero(), "queues.bulk.ttl", "must be more than nothing");

@@ -261,6 +261,9 @@ pub struct Worker {
     pub concurrency: u16,
     /// Messages of each lane taken from the broker ahead of need.
     pub prefetch: u16,
+    /// What pages in hand may take together: one half for bodies of more than 256 KiB, the other for the trees that are built
+    /// of them.
+    pub page_memory: ByteSize,
     /// How long a worker that is asked to stop may take to finish what it has begun.
     #[serde(with = "duration")]
     pub shutdown_timeout: Duration,
@@ -443,7 +446,12 @@ impl Default for Retry {
 
 impl Default for Worker {
     fn default() -> Self {
-        Self { concurrency: 64, prefetch: 256, shutdown_timeout: Duration::from_secs(25) }
+        Self {
+            concurrency: 64,
+            prefetch: 256,
+            page_memory: ByteSize::mb(512),
+            shutdown_timeout: Duration::from_secs(25),
+        }
     }
 }
 

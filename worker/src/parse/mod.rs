@@ -18,6 +18,7 @@ use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
 use trawl_common::url::CanonicalUrl;
 use trawl_extract::{Extraction, Extractor};
+use trawl_web::MemoryBudget;
 
 use self::threads::{LONGEST, Lost, Threads, Weight};
 
@@ -35,18 +36,30 @@ const LARGE: usize = 2 << 20;
 const REMEMBERED: Duration = Duration::from_secs(60);
 const DOMAINS: u64 = 10_000;
 
-/// Reads pages, large ones on threads of its own. Domains whose pages take long have no more than half of these.
+/// What a byte of a page takes in its tree, at most and about: a node of some 200 bytes for every three of them (`<b>`), and the
+/// text once more.
+const TREE: u64 = 70;
+
+/// The largest tree, by the number of nodes that it may have.
+const MAX_TREE: u64 = 128 << 20;
+
+/// Reads pages, large ones on threads of its own. Domains whose pages take long have no more than half of these, and of the
+/// memory for trees.
 pub(crate) struct Parser {
     threads: Threads,
     heavy: Cache<HostKey, ()>,
+    light_trees: MemoryBudget,
+    heavy_trees: MemoryBudget,
 }
 
 impl Parser {
-    /// A parser with as many threads as the machine has cores, and at least two.
-    pub(crate) fn start() -> io::Result<Self> {
+    /// A parser with as many threads as the machine has cores, and at least two. All trees together take no more than so many
+    /// bytes.
+    pub(crate) fn start(memory: u64) -> io::Result<Self> {
         let threads = Threads::start(available_parallelism()?.get().max(2))?;
         let heavy = Cache::builder().max_capacity(DOMAINS).time_to_live(REMEMBERED).build();
-        Ok(Self { threads, heavy })
+        let half = MemoryBudget::new(memory / 2);
+        Ok(Self { threads, heavy, light_trees: half, heavy_trees: MemoryBudget::new(memory / 2) })
     }
 
     /// What the page that `url` answered with gives. A page that is refused, takes too long or makes the parser panic
@@ -66,8 +79,13 @@ impl Parser {
         let domain = HostKey::domain(&url.host());
         let is_heavy = response.body.len() > LARGE || self.heavy.contains_key(&domain);
         let weight = if is_heavy { Weight::Heavy } else { Weight::Light };
+        let trees = if is_heavy { &self.heavy_trees } else { &self.light_trees };
+        let tree = (response.body.len() as u64).saturating_mul(TREE).min(MAX_TREE);
+        let share = if extractor.needs_tree() { Some(trees.take(tree).await) } else { None };
         let work = move |given_up: &AtomicBool| {
             let began = Instant::now();
+            // Kept until the tree is gone, also when nobody waits for it any more.
+            let _share = share;
             (extractor.extract(&url, &response, given_up), began.elapsed())
         };
         let (extraction, took) = match self.threads.run(weight, work).await {
@@ -109,29 +127,45 @@ mod tests {
         }
     }
 
+    /// An extractor that streams, or one that needs a tree for the field `heading`.
+    fn extractor(needs_tree: bool) -> Arc<Extractor> {
+        let mut settings = settings::Items::default();
+        if needs_tree {
+            settings.fields.insert("heading".to_owned(), "h1".to_owned());
+        }
+        Arc::new(Extractor::new(&Spider::without_file(SpiderName::default(), &settings)).unwrap())
+    }
+
     #[tokio::test]
     async fn small_pages_large_pages_and_pages_with_a_tree_are_read_alike() {
         let url: CanonicalUrl = "https://example.com/".parse().unwrap();
-        let own = settings::Items {
-            fields: [("heading".to_owned(), "h1".to_owned())].into(),
-            ..settings::Items::default()
-        };
-        for settings in [settings::Items::default(), own] {
-            let spider = Spider::without_file(SpiderName::default(), &settings);
-            let extractor = Arc::new(Extractor::new(&spider).unwrap());
-            let parser = Parser::start().unwrap();
+        for needs_tree in [false, true] {
+            let parser = Parser::start(1 << 20).unwrap();
             for filler in [0, IN_PLACE] {
                 let page = format!("<title>a</title>{}<h1>b</h1>", " ".repeat(filler));
-                let extractor = Arc::clone(&extractor);
-                let extraction = parser.read(extractor, url.clone(), response(page)).await.unwrap();
+                let extraction =
+                    parser.read(extractor(needs_tree), url.clone(), response(page)).await.unwrap();
                 let fields = &extraction.items[0].fields;
                 assert_eq!(fields["title"], "a");
-                assert_eq!(
-                    fields.get("heading").is_some_and(|heading| heading == "b"),
-                    !settings.fields.is_empty()
-                );
+                assert_eq!(fields.get("heading").is_some_and(|heading| heading == "b"), needs_tree);
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_tree_waits_for_its_share_of_the_memory_and_heavy_ones_have_no_more_than_half() {
+        let url: CanonicalUrl = "https://example.com/".parse().unwrap();
+        let parser = Parser::start(1 << 20).unwrap();
+        let page = || response("<h1>b</h1>".to_owned());
+        let heavy = parser.heavy_trees.take(1 << 19).await;
+        assert!(parser.read(extractor(true), url.clone(), page()).await.is_ok());
+        parser.heavy.insert(HostKey::domain(&url.host()), ());
+        let mut waits = Box::pin(parser.read(extractor(true), url.clone(), page()));
+        assert!(futures::poll!(&mut waits).is_pending());
+        assert!(parser.read(extractor(false), url.clone(), page()).await.is_ok(), "without a tree");
+        assert!(futures::poll!(&mut waits).is_pending());
+        drop(heavy);
+        assert!(waits.await.is_ok());
     }
 
     #[test]

@@ -1,0 +1,260 @@
+"""Sites that do harm, each in a process of its own: what it is asked, and how it answers."""
+
+import asyncio
+import gzip
+import multiprocessing
+import random
+import socket
+import struct
+import threading
+import time
+
+PORT = 18_090
+PLAIN = "Content-Type: text/html\r\n"
+MB = 1_000_000
+# What a spider may be asked to read, and what its parser takes longest for.
+DEEP = gzip.compress(b"<div><p class=a>x" * (10 * MB // 17))
+# An interim answer, many times (RFC 9110 15.2).
+INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 25_000
+# Rules that are slow to match, and URLs of which they almost match each.
+RULES = "User-agent: *\n" + "".join(f"Disallow: /*a*a*a*a{number}$\n" for number in range(7_900))
+LONG = "a" * 1_900
+# What no coding packs.
+NOISE = b"<pre>" + bytes(48 + value % 64 for value in random.Random(1).randbytes(2 * MB))
+
+
+def head(status, length, more=PLAIN):
+    return f"HTTP/1.1 {status}\r\n{more}Content-Length: {length}\r\n\r\n".encode()
+
+
+def answer(body, more=PLAIN, status="200 OK"):
+    return head(status, len(body), more) + body
+
+
+NOTHING = answer(b"", status="404 Not Found")
+
+
+class Attack:
+    """Hosts that behave in one way. `urls` are what the crawl is told to ask of them."""
+
+    hosts, pages, rate, robots = 1, 40, "60/m", NOTHING
+    # More of the spider's file, such as what it extracts.
+    spider = ""
+
+    def addresses(self):
+        return [f"127.8.{number // 200}.{number % 200 + 1}" for number in range(self.hosts)]
+
+    def urls(self):
+        for page in range(self.pages):
+            for address in self.addresses():
+                yield f"http://{address}:{PORT}{self.path(page)}"
+
+    def path(self, page):
+        return f"/{page}"
+
+    def listeners(self):
+        return [(address, PORT) for address in self.addresses()]
+
+    async def serve(self, reader, writer):
+        """One connection."""
+        try:
+            while request := await reader.readuntil(b"\r\n\r\n"):
+                if request.startswith(b"GET /robots"):
+                    writer.write(self.robots)
+                else:
+                    await self.page(writer)
+                await writer.drain()
+        except (OSError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    async def page(self, writer):
+        writer.write(answer(b"<title>a page</title>"))
+
+
+class Nobody(Attack):
+    """no attack"""
+
+    hosts = 0
+
+
+class Drip(Attack):
+    """200 hosts that answer a byte a second"""
+
+    hosts, pages = 200, 10
+
+    async def page(self, writer):
+        writer.write(head("200 OK", 1_000))
+        for _ in range(1_000):
+            await writer.drain()
+            await asyncio.sleep(1)
+            writer.write(b"x")
+
+
+class Unpaced(Drip):
+    """one such host, asked without a limit"""
+
+    hosts, pages, rate = 1, 2_000, "unlimited"
+
+
+class Unpacked(Attack):
+    """8 hosts with pages of 10 KB that are 10 MB unpacked"""
+
+    hosts = 8
+    # A selector that needs the whole tree.
+    spider = '[fields]\nlast = "div:last-child > p:last-of-type"\n'
+
+    async def page(self, writer):
+        writer.write(answer(DEEP, PLAIN + "Content-Encoding: gzip\r\n"))
+
+
+class Rules(Attack):
+    """8 hosts with 7,900 slow rules in robots.txt and URLs of 2 KB"""
+
+    hosts, pages, rate = 8, 200, "10/s"
+    robots = answer(RULES.encode(), "Content-Type: text/plain\r\n")
+
+    def path(self, page):
+        return f"/{page}{LONG}"
+
+
+class Interim(Attack):
+    """2 hosts that flood interim answers (1xx)"""
+
+    hosts, robots = 2, NOTHING
+
+    def listeners(self):
+        return []
+
+    def start(self):
+        """Threads, which write faster than an event loop."""
+        for address in self.addresses():
+            listener = socket.create_server((address, PORT))
+            threading.Thread(target=self.accept, args=(listener,), daemon=True).start()
+
+    def accept(self, listener):
+        while True:
+            connection, _ = listener.accept()
+            threading.Thread(target=self.flood, args=(connection,), daemon=True).start()
+
+    def flood(self, connection):
+        try:
+            if b"/robots.txt" in connection.recv(65_536):
+                connection.sendall(self.robots)
+                connection.recv(65_536)
+            while True:
+                connection.sendall(INTERIM)
+        except OSError:
+            connection.close()
+
+
+class UnpacedInterim(Interim):
+    """one such host, asked without a limit"""
+
+    hosts, pages, rate = 1, 2_000, "unlimited"
+
+
+class Cacheable(Attack):
+    """8 hosts with pages of 2 MB that may be kept for a day"""
+
+    hosts, pages, rate = 8, 100, "5/s"
+
+    async def page(self, writer):
+        writer.write(answer(NOISE, PLAIN + "Cache-Control: max-age=86400\r\n"))
+
+
+class Ports(Attack):
+    """a host with 299 ports, each with a robots.txt of 500 KB"""
+
+    hosts, pages, rate = 1, 1, "unlimited"
+    robots = answer(("User-agent: *\n" + "".join(
+        f"Disallow: /{number}/of/many/rules/that/take/room\n" for number in range(11_000))).encode())
+    spider = "[follow]\ndepth = 1\n"
+
+    def listeners(self):
+        return [(self.addresses()[0], PORT + number) for number in range(299)]
+
+    async def page(self, writer):
+        links = "".join(f"<a href='http://{host}:{port}/linked'>x</a>" for host, port in self.listeners())
+        writer.write(answer(links.encode()))
+
+
+class Victims(Attack):
+    """240 hosts whose robots.txt leads to one victim, whose rate is 60/m"""
+
+    hosts, pages = 240, 3
+
+    def __init__(self):
+        target = f"Location: http://127.9.9.9:{PORT}/robots-of-others.txt\r\n"
+        self.robots = answer(b"", target, "302 Found")
+
+    def listeners(self):
+        return [*super().listeners(), ("127.9.9.9", PORT)]
+
+    async def serve(self, reader, writer):
+        if writer.get_extra_info("sockname")[0] == "127.9.9.9":
+            self.note()
+        await super().serve(reader, writer)
+
+
+ATTACKS = {
+    kind.__name__.lower(): kind
+    for kind in (Nobody, Drip, Unpaced, Unpacked, Rules, Interim, UnpacedInterim, Cacheable, Ports, Victims)
+}
+
+
+class Honest(Attack):
+    """A host that answers at once."""
+
+    rate = "50/s"
+
+    def addresses(self):
+        return ["127.0.0.2"]
+
+    async def page(self, writer):
+        self.note()
+        await super().page(writer)
+
+
+class Site:
+    """A site in a process of its own, within `with`."""
+
+    def __init__(self, site, noted):
+        self.site, self.noted = site, noted
+        noted.write_bytes(b"")
+
+    def __enter__(self):
+        ready = multiprocessing.Event()
+        self.process = multiprocessing.Process(target=run, args=(self.site, self.noted, ready), daemon=True)
+        self.process.start()
+        if not ready.wait(30):
+            raise TimeoutError("the site has not started")
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.join()
+
+    def times(self):
+        """When its site noted something, in seconds of `now`."""
+        return [time for (time,) in struct.iter_unpack("d", self.noted.read_bytes())]
+
+
+def run(site, noted, ready):
+    with open(noted, "ab", buffering=0) as file:
+        site.note = lambda: file.write(struct.pack("d", now()))
+        if hasattr(site, "start"):
+            site.start()
+        asyncio.run(listen(site, ready))
+
+
+async def listen(site, ready):
+    for address, port in site.listeners():
+        await asyncio.start_server(site.serve, address, port, limit=1 << 20)
+    ready.set()
+    await asyncio.Event().wait()
+
+
+def now():
+    return time.clock_gettime(time.CLOCK_MONOTONIC)
