@@ -3,7 +3,7 @@
 //! No page holds a fetch slot for more than a second. One that takes longer is slow, and goes on in one of the places for slow
 //! pages: there are some hundred, which cost a connection each and little else. Where none is left for it, the page is given up,
 //! and asked for again when there is one. A registrable domain whose pages were slow of late begins in these places, and has no
-//! more of them than it leaves to others. Where nothing is known of a domain, its pages begin in fetch slots. All these
+//! more of them than it leaves to others; one that has not answered a page yet has only a few. Where nothing is known of a domain, its pages begin in fetch slots. All these
 //! together leave one slot free for each slow page, up to half of all: those are for domains that are known to be quick.
 
 use std::collections::HashMap;
@@ -20,6 +20,9 @@ pub(crate) const SLOW: Duration = Duration::from_secs(1);
 
 /// A domain counts as slow for so long after its last slow page.
 const REMEMBERED: Duration = Duration::from_secs(60);
+
+/// So many pages of a domain may be slow at once that has answered none so far.
+const UNANSWERED: usize = 4;
 
 /// Of so many domains it is known how fast they are.
 const KNOWN: u64 = 10_000;
@@ -40,6 +43,27 @@ enum Speed {
     Quick,
     /// A page of it was slow, then.
     Slow(Instant),
+    /// Likewise, and it has answered none so far.
+    Silent(Instant),
+}
+
+impl Speed {
+    /// Of a domain of which another page is slow.
+    fn slowed(before: Option<Self>) -> Self {
+        match before {
+            Some(Self::Quick | Self::Slow(_)) => Self::Slow(Instant::now()),
+            Some(Self::Silent(_)) | None => Self::Silent(Instant::now()),
+        }
+    }
+
+    /// Of a domain that has answered a page after so long.
+    fn answered(before: Option<Self>, after: Duration) -> Self {
+        match before {
+            Some(Self::Slow(when) | Self::Silent(when)) if after < SLOW => Self::Slow(when),
+            Some(Self::Quick) | None if after < SLOW => Self::Quick,
+            _ => Self::Slow(Instant::now()),
+        }
+    }
 }
 
 /// How fast domains were, and the room that their pages take.
@@ -88,7 +112,7 @@ impl Domains {
         let mut state = self.state();
         let (room, is_free) = match self.speed(&domain) {
             Some(Speed::Quick) => (Room::Slot, true),
-            Some(Speed::Slow(_)) => (Room::Slow, self.has_place(&state, &domain)),
+            Some(Speed::Slow(_) | Speed::Silent(_)) => (Room::Slow, self.has_place(&state, &domain)),
             None => {
                 let slots = self.fetch_slots - state.slow().min(self.fetch_slots / 2);
                 (Room::Unproven, state.unproven < slots)
@@ -103,7 +127,7 @@ impl Domains {
 
     /// How long a URL of `domain` is to stay away that could not begin for long: the domain is slow, and has no place.
     pub(crate) fn keeps_away(&self, domain: &HostKey) -> Option<Duration> {
-        let Some(Speed::Slow(_)) = self.speed(domain) else { return None };
+        let Some(Speed::Slow(_) | Speed::Silent(_)) = self.speed(domain) else { return None };
         let mut state = self.state();
         (!self.has_place(&state, domain)).then(|| state.put_off(domain))
     }
@@ -116,12 +140,13 @@ impl Domains {
     /// Whether another page of a domain may be slow: it has as many of these places as it leaves to others, so there is
     /// always one for a domain that has none.
     fn has_place(&self, state: &State, domain: &HostKey) -> bool {
-        state.slow_of(domain) < self.slow_places - state.slow()
+        let most = if let Some(Speed::Silent(_)) = self.speed(domain) { UNANSWERED } else { usize::MAX };
+        state.slow_of(domain) < most.min(self.slow_places - state.slow())
     }
 
     fn speed(&self, domain: &HostKey) -> Option<Speed> {
         match self.known.get(domain) {
-            Some(Speed::Slow(when)) if when.elapsed() > REMEMBERED => None,
+            Some(Speed::Slow(when) | Speed::Silent(when)) if when.elapsed() > REMEMBERED => None,
             speed => speed,
         }
     }
@@ -186,7 +211,7 @@ impl UnderWay {
 
     /// Notes that the page is slow: it goes on without a fetch slot, or is to be given up, and to stay away for so long.
     pub(crate) fn is_slow(&mut self) -> Result<(), Duration> {
-        self.domains.known.insert(self.domain.clone(), Speed::Slow(Instant::now()));
+        self.domains.known.insert(self.domain.clone(), Speed::slowed(self.domains.speed(&self.domain)));
         let mut state = self.domains.state();
         if self.room != Room::Slow {
             if !self.domains.has_place(&state, &self.domain) {
@@ -199,14 +224,10 @@ impl UnderWay {
         Ok(())
     }
 
-    /// Notes that the page is over, and how long it took.
-    pub(crate) fn end(self) {
-        let Domains { known, .. } = &*self.domains;
-        if self.began.elapsed() >= SLOW {
-            known.insert(self.domain.clone(), Speed::Slow(Instant::now()));
-        } else if self.domains.speed(&self.domain).is_none() {
-            known.insert(self.domain.clone(), Speed::Quick);
-        }
+    /// Notes that the page was answered, after all this time.
+    pub(crate) fn is_answered(&self) {
+        let before = self.domains.speed(&self.domain);
+        self.domains.known.insert(self.domain.clone(), Speed::answered(before, self.began.elapsed()));
     }
 }
 
@@ -234,22 +255,27 @@ mod tests {
         HostKey::from_text(&format!("{number}.example"))
     }
 
-    /// A page of each of these domains, which are slow.
+    /// A page of each of these domains, which have answered, and are slow.
     async fn slow(domains: &Arc<Domains>, numbers: Range<usize>) -> Vec<UnderWay> {
         let mut pages = Vec::new();
         for number in numbers {
-            let mut page = domains.begin(domain(number)).unwrap();
-            advance(SLOW).await;
-            page.is_slow().unwrap();
-            pages.push(page);
+            domains.begin(domain(number)).unwrap().is_answered();
+            pages.push(slow_page(domains, number).await.unwrap());
         }
         pages
+    }
+
+    /// A page that takes more than a second.
+    async fn slow_page(domains: &Arc<Domains>, number: usize) -> Result<UnderWay, Duration> {
+        let mut page = domains.begin(domain(number))?;
+        advance(SLOW).await;
+        page.is_slow().map(|()| page)
     }
 
     #[tokio::test(start_paused = true)]
     async fn slow_pages_give_up_their_slots_and_leave_half_of_them_to_quick_domains() {
         let domains = domains();
-        domains.begin(domain(100)).unwrap().end();
+        domains.begin(domain(100)).unwrap().is_answered();
         let slow = slow(&domains, 0..12).await;
         assert!(slow.iter().all(|page| !page.needs_slot()));
         let unknown: Vec<_> = (20..24).map(|number| domains.begin(domain(number)).unwrap()).collect();
@@ -267,7 +293,10 @@ mod tests {
         assert!(domains.begin(domain(8)).is_err());
         drop(pages);
         let _slow = slow(&domains, 0..2).await;
-        assert_eq!((10..20).map_while(|number| domains.begin(domain(number)).ok()).collect::<Vec<_>>().len(), 6);
+        assert_eq!(
+            (10..20).map_while(|number| domains.begin(domain(number)).ok()).collect::<Vec<_>>().len(),
+            6
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -288,24 +317,34 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_page_that_proves_slow_when_there_is_no_place_for_it_is_to_be_given_up() {
         let domains = domains();
-        domains.begin(domain(100)).unwrap().end();
+        domains.begin(domain(100)).unwrap().is_answered();
         let _slow = slow(&domains, 0..12).await;
         for number in [100, 101] {
-            let mut page = domains.begin(domain(number)).unwrap();
-            advance(SLOW).await;
-            assert_eq!(page.is_slow(), Err(AWAY));
+            assert_eq!(slow_page(&domains, number).await.err(), Some(AWAY));
         }
         assert_eq!(domains.begin(domain(102)).map(|page| page.needs_slot()).ok(), Some(true));
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_domain_that_has_not_answered_yet_has_few_places() {
+        let domains = domains();
+        let mut pages = Vec::new();
+        while let Ok(page) = slow_page(&domains, 0).await {
+            pages.push(page);
+        }
+        assert_eq!(pages.len(), UNANSWERED);
+        pages[0].is_answered();
+        assert!(domains.begin(domain(0)).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_slow_domain_is_quick_again_when_its_pages_have_been_quick_for_a_minute() {
         let domains = domains();
-        slow(&domains, 0..1).await.remove(0).end();
-        domains.begin(domain(0)).unwrap().end();
+        slow(&domains, 0..1).await.remove(0).is_answered();
+        domains.begin(domain(0)).unwrap().is_answered();
         assert!(matches!(domains.speed(&domain(0)), Some(Speed::Slow(_))));
         advance(REMEMBERED + SLOW).await;
-        domains.begin(domain(0)).unwrap().end();
+        domains.begin(domain(0)).unwrap().is_answered();
         assert_eq!(domains.speed(&domain(0)), Some(Speed::Quick));
     }
 

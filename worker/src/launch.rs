@@ -129,7 +129,10 @@ async fn work(
             (Err(away), Company::Many(_)) => Ok(put_off(job.clone(), UnixMs::now().plus(away))),
         },
     };
-    under_way.end();
+    if settlement.as_ref().is_ok_and(Settlement::is_answered) {
+        under_way.is_answered();
+    }
+    drop(under_way);
     let settlement = settlement.unwrap_or_else(|_| Settlement::of(job, panicked())).after(began.elapsed());
     match company {
         Company::Many(_) => (settlement, slot),

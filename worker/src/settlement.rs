@@ -80,6 +80,16 @@ impl Settlement {
         Self::Url(Box::new(Settled { attempts, yielded: Some(yielded), remark, ..settled }))
     }
 
+    /// Whether its host gave an answer, whatever that was.
+    pub(crate) fn is_answered(&self) -> bool {
+        let Self::Url(settled) = self else { return false };
+        match &settled.outcome {
+            Outcome::Done | Outcome::Skipped(_) => true,
+            Outcome::Retry(failure, _) | Outcome::Failed(failure, _) => failure.status.is_some(),
+            _ => false,
+        }
+    }
+
     /// The same, after so long a fetch.
     pub(crate) fn after(mut self, took: Duration) -> Self {
         if let Self::Url(settled) = &mut self {
