@@ -60,7 +60,7 @@ class Attack:
         try:
             while request := await reader.readuntil(b"\r\n\r\n"):
                 if request.startswith(b"GET /robots"):
-                    writer.write(self.robots)
+                    await self.rules(writer)
                 else:
                     await self.page(writer)
                 await writer.drain()
@@ -68,6 +68,9 @@ class Attack:
             pass
         finally:
             writer.close()
+
+    async def rules(self, writer):
+        writer.write(self.robots)
 
     async def page(self, writer):
         writer.write(answer(b"<title>a page</title>"))
@@ -85,17 +88,28 @@ class Drip(Attack):
     hosts, pages = 200, 10
 
     async def page(self, writer):
-        writer.write(head("200 OK", 1_000))
-        for _ in range(1_000):
-            await writer.drain()
-            await asyncio.sleep(1)
-            writer.write(b"x")
+        await drip(writer)
+
+
+class DripRules(Drip):
+    """200 hosts whose robots.txt comes a byte a second"""
+
+    async def rules(self, writer):
+        await drip(writer)
 
 
 class Unpaced(Drip):
-    """one such host, asked without a limit"""
+    """a host that answers a byte a second, asked without a limit"""
 
     hosts, pages, rate = 1, 2_000, "unlimited"
+
+
+async def drip(writer):
+    writer.write(head("200 OK", 1_000))
+    for _ in range(1_000):
+        await writer.drain()
+        await asyncio.sleep(1)
+        writer.write(b"x")
 
 
 class Unpacked(Attack):
@@ -150,7 +164,7 @@ class Interim(Attack):
 
 
 class UnpacedInterim(Interim):
-    """one such host, asked without a limit"""
+    """a host that floods interim answers, asked without a limit"""
 
     hosts, pages, rate = 1, 2_000, "unlimited"
 
@@ -200,7 +214,9 @@ class Victims(Attack):
 
 ATTACKS = {
     kind.__name__.lower(): kind
-    for kind in (Nobody, Drip, Unpaced, Unpacked, Rules, Interim, UnpacedInterim, Cacheable, Ports, Victims)
+    for kind in (
+        Nobody, Drip, DripRules, Unpaced, Unpacked, Rules, Interim, UnpacedInterim, Cacheable, Ports, Victims,
+    )
 }
 
 
