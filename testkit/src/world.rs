@@ -1,5 +1,6 @@
 //! A synthetic web: many hosts, each at a loopback address of its own, and one log of every request that arrives.
 
+use std::future::pending;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,6 +39,8 @@ pub enum Robots {
     Fails(u16, usize),
     /// With a redirect to the robots.txt of the host of this number.
     At(usize),
+    /// With nothing, and the connection stays open.
+    Never,
 }
 
 /// A request as it arrived.
@@ -179,7 +182,7 @@ async fn answer(State(host): State<Arc<Host>>, request: Request) -> Response {
         host.log.count.send_replace(arrivals.len());
     }
     if path == "/robots.txt" {
-        return host.robots();
+        return host.robots().await;
     }
     let number = |before: &str| path.strip_prefix(before).and_then(|number| number.parse::<usize>().ok());
     if let Some(page) = number("/to/") {
@@ -200,10 +203,11 @@ fn redirect(origin: &str, path: &str) -> Response {
 }
 
 impl Host {
-    fn robots(&self) -> Response {
+    async fn robots(&self) -> Response {
         let asked = self.robots_asked.fetch_add(1, Ordering::Relaxed);
         match &self.plan.robots {
             None => StatusCode::NOT_FOUND.into_response(),
+            Some(Robots::Never) => pending().await,
             Some(Robots::At(host)) => redirect(&self.origins[*host], "/robots.txt"),
             Some(Robots::Text(text)) => text.clone().into_response(),
             Some(Robots::Fails(status, times)) if asked < *times => {

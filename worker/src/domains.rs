@@ -21,7 +21,8 @@ pub(crate) const SLOW: Duration = Duration::from_secs(1);
 /// A domain counts as slow for so long after its last slow page.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
-/// So many pages of a domain may be slow at once that has answered none so far.
+/// So many pages of a domain may be slow at once that has answered none so far; and so many of them may begin while others are
+/// slow.
 const UNANSWERED: usize = 4;
 
 /// Of so many domains it is known how fast they are.
@@ -78,9 +79,9 @@ pub(crate) struct Domains {
 #[derive(Default)]
 struct State {
     /// How many pages are under way without a fetch slot, of each domain that has some.
-    slow: HashMap<HostKey, usize>,
+    slow: Pages,
     /// How many fetch slots are taken by pages that may prove slow.
-    unproven: usize,
+    unproven: Pages,
     /// When the last of the URLs of a domain comes back that were put off.
     put_off: HashMap<HostKey, Instant>,
 }
@@ -114,8 +115,10 @@ impl Domains {
             Some(Speed::Quick) => (Room::Slot, true),
             Some(Speed::Slow(_) | Speed::Silent(_)) => (Room::Slow, self.has_place(&state, &domain)),
             None => {
-                let slots = self.fetch_slots - state.slow().min(self.fetch_slots / 2);
-                (Room::Unproven, state.unproven < slots)
+                let slow = state.slow.all();
+                let slots = self.fetch_slots - slow.min(self.fetch_slots / 2);
+                let most = if slow == 0 { usize::MAX } else { UNANSWERED };
+                (Room::Unproven, state.unproven.all() < slots && state.unproven.of(&domain) < most)
             }
         };
         if !is_free {
@@ -134,14 +137,14 @@ impl Domains {
 
     /// How many slow pages are under way.
     pub(crate) fn slow(&self) -> usize {
-        self.state().slow()
+        self.state().slow.all()
     }
 
     /// Whether another page of a domain may be slow: it has as many of these places as it leaves to others, so there is
     /// always one for a domain that has none.
     fn has_place(&self, state: &State, domain: &HostKey) -> bool {
         let most = if let Some(Speed::Silent(_)) = self.speed(domain) { UNANSWERED } else { usize::MAX };
-        state.slow_of(domain) < most.min(self.slow_places - state.slow())
+        state.slow.of(domain) < most.min(self.slow_places - state.slow.all())
     }
 
     fn speed(&self, domain: &HostKey) -> Option<Speed> {
@@ -156,31 +159,45 @@ impl Domains {
     }
 }
 
+/// How many pages of each domain.
+#[derive(Default)]
+struct Pages(HashMap<HostKey, usize>);
+
+impl Pages {
+    fn all(&self) -> usize {
+        self.0.values().sum()
+    }
+
+    fn of(&self, domain: &HostKey) -> usize {
+        self.0.get(domain).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, domain: &HostKey) {
+        *self.0.entry(domain.clone()).or_default() += 1;
+    }
+
+    fn remove(&mut self, domain: &HostKey) {
+        match self.0.get_mut(domain) {
+            Some(pages) if *pages > 1 => *pages -= 1,
+            _ => drop(self.0.remove(domain)),
+        }
+    }
+}
+
 impl State {
-    fn slow(&self) -> usize {
-        self.slow.values().sum()
-    }
-
-    fn slow_of(&self, domain: &HostKey) -> usize {
-        self.slow.get(domain).copied().unwrap_or_default()
-    }
-
     fn take(&mut self, room: Room, domain: &HostKey) {
         match room {
             Room::Slot => {}
-            Room::Unproven => self.unproven += 1,
-            Room::Slow => *self.slow.entry(domain.clone()).or_default() += 1,
+            Room::Unproven => self.unproven.add(domain),
+            Room::Slow => self.slow.add(domain),
         }
     }
 
     fn leave(&mut self, room: Room, domain: &HostKey) {
         match room {
             Room::Slot => {}
-            Room::Unproven => self.unproven -= 1,
-            Room::Slow => match self.slow.get_mut(domain) {
-                Some(pages) if *pages > 1 => *pages -= 1,
-                _ => drop(self.slow.remove(domain)),
-            },
+            Room::Unproven => self.unproven.remove(domain),
+            Room::Slow => self.slow.remove(domain),
         }
     }
 
@@ -335,6 +352,18 @@ mod tests {
         assert_eq!(pages.len(), UNANSWERED);
         pages[0].is_answered();
         assert!(domains.begin(domain(0)).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn beside_slow_pages_a_domain_of_which_nothing_is_known_begins_with_few() {
+        let domains = domains();
+        let pages: Vec<_> = (0..8).map_while(|_| domains.begin(domain(0)).ok()).collect();
+        assert_eq!(pages.len(), 8);
+        drop(pages);
+        let _slow = slow(&domains, 1..2).await;
+        let pages: Vec<_> = (0..8).map_while(|_| domains.begin(domain(0)).ok()).collect();
+        assert_eq!(pages.len(), UNANSWERED);
+        assert!(domains.begin(domain(2)).is_ok());
     }
 
     #[tokio::test(start_paused = true)]

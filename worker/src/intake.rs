@@ -20,6 +20,7 @@ use trawl_common::waiting::{SOON, is_near, room};
 
 use crate::Shared;
 use crate::claim::Claimed;
+use crate::domains::SLOW;
 use crate::job::{Job, Ready};
 use crate::refusal;
 use crate::robots::{self, Learnt};
@@ -52,7 +53,8 @@ struct Unclear {
 impl Unclear {
     /// Whether another job may wait for it.
     fn has_room(&self) -> bool {
-        self.jobs.len() < UNCLEAR_OF_ONE || self.since.elapsed() < AT_ONCE
+        let waited = self.since.elapsed();
+        waited < AT_ONCE || waited < SLOW && self.jobs.len() < UNCLEAR_OF_ONE
     }
 }
 
@@ -105,7 +107,7 @@ impl Intake {
     async fn schedule(&mut self, stop: &CancellationToken) {
         let most = usize::from(self.shared.settings.worker.concurrency).max(16);
         loop {
-            let crowded = self.crowded_until();
+            let (crowded, slow) = (self.crowded_until(), self.some_slow_at());
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
@@ -123,6 +125,7 @@ impl Intake {
                 }
                 Some(Ok((key, learnt))) = self.learning.join_next() => self.go_on(&key, learnt).await,
                 () = sleep_until(crowded.unwrap_or_else(Instant::now)), if crowded.is_some() => {}
+                () = sleep_until(slow.unwrap_or_else(Instant::now)), if slow.is_some() => self.send_away().await,
                 jobs = self.claimed.up_to(most), if crowded.is_none() => match jobs {
                     Some(jobs) => self.queue_up(jobs).await,
                     // Claiming has broken down; its panic is the worker's.
@@ -194,12 +197,29 @@ impl Intake {
         Some(oldest + AT_ONCE).filter(|&until| !self.has_room() && until > Instant::now())
     }
 
-    /// Lets a job wait for a robots.txt, for each of these a few. Where there is no room it comes back after as long again as
-    /// the others have waited, so that a slow file costs it few ways round; and no more files are asked for at once than
-    /// jobs can wait.
+    /// When the next of the files that jobs wait for turns out to be slow.
+    fn some_slow_at(&self) -> Option<Instant> {
+        let awaited = self.unclear.values().filter(|unclear| !unclear.jobs.is_empty());
+        awaited.map(|unclear| unclear.since + SLOW).min()
+    }
+
+    /// Sends away what waits for files that are slow: it would keep out the jobs of other hosts.
+    async fn send_away(&mut self) {
+        let slow = self.unclear.values_mut().filter(|unclear| unclear.since.elapsed() >= SLOW);
+        let jobs: Vec<Job> = slow.flat_map(|unclear| unclear.jobs.drain(..)).collect();
+        self.unclear_jobs -= jobs.len();
+        for job in jobs {
+            self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(SLOW) }).await;
+        }
+    }
+
+    /// Lets a job wait for a robots.txt, for each of these a few. Where there is no room, or the file is slow, it comes back
+    /// after as long again as the others have waited, so that a slow file costs it few ways round; and no more files are asked
+    /// for at once than the broker sends URLs ahead.
     async fn find_out(&mut self, origin: Origin, job: Job) {
         // What was taken together with those that took the last room waits with them.
         let has_room = self.has_room() || self.crowded_until().is_some();
+        let may_ask = has_room && self.unclear.len() < self.shared.settings.worker.prefetch.into();
         let key = job.spider.politeness.robots_key(&origin);
         let waited = match self.unclear.get_mut(&key) {
             Some(unclear) if has_room && unclear.has_room() => {
@@ -207,7 +227,7 @@ impl Intake {
                 return unclear.jobs.push(job);
             }
             Some(unclear) => unclear.since.elapsed(),
-            None if has_room => {
+            None if may_ask => {
                 let (shared, spider) = (Arc::clone(&self.shared), Arc::clone(&job.spider));
                 self.unclear_jobs += 1;
                 self.unclear.insert(key.clone(), Unclear { since: Instant::now(), jobs: vec![job] });

@@ -50,6 +50,7 @@ on_both_engines! {
     a_host_that_many_robots_txt_redirect_to_is_asked_at_its_rate
     a_crawl_delay_slows_and_is_bounded
     hosts_that_never_answer_keep_no_other_waiting
+    hosts_whose_robots_txt_never_comes_keep_no_other_waiting
 }
 
 /// Crawls a list of URLs to its end; returns the books.
@@ -278,13 +279,24 @@ async fn a_crawl_delay_slows_and_is_bounded(engine: Engine) {
 }
 
 async fn hosts_that_never_answer_keep_no_other_waiting(engine: Engine) {
-    let quick = Plan { pages: 300, ..Plan::default() };
     let silent = Plan { pages: 20, latency: Duration::from_secs(3600), ..Plan::default() };
-    let world = World::serve(&[vec![quick], vec![silent; 60]].concat()).await.unwrap();
-    let pages = world.pages();
+    keep_no_other_waiting(engine, silent).await;
+}
+
+async fn hosts_whose_robots_txt_never_comes_keep_no_other_waiting(engine: Engine) {
+    let silent = Plan { pages: 20, robots: Some(Robots::Never), ..Plan::default() };
+    keep_no_other_waiting(engine, silent).await;
+}
+
+/// Crawls 200 such hosts, and after them in the list one that answers.
+async fn keep_no_other_waiting(engine: Engine, silent: Plan) {
+    let quick = Plan { pages: 300, ..Plan::default() };
+    let world = World::serve(&[vec![silent; 200], vec![quick]].concat()).await.unwrap();
+    let mut pages = world.pages();
+    pages.sort_by_key(|page| page.starts_with(&world.url(200, "/")));
     tokio::select! {
         books = crawl(engine, &pages, &[("TRAWL__FETCH__TIMEOUT", "1h")]) => panic!("{books}"),
-        asked = timeout(LIMIT, world.asked_of(0, 301)) => asked.unwrap(),
+        asked = timeout(LIMIT, world.asked_of(200, 301)) => asked.unwrap(),
     }
 }
 
