@@ -17,8 +17,8 @@ PATIENCE = 120
 
 def main():
     options = arguments()
-    print("| attack | engine | honest pages/s | longest gap | memory | Redis | RabbitMQ | noted |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| attack | engine | first honest page | honest pages/s | longest gap | memory | Redis | RabbitMQ | noted |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for name in options.only or ATTACKS:
         for engine in options.engine or ENGINES:
             measure(options, ATTACKS[name](), engine)
@@ -54,12 +54,13 @@ def measure(options, attack, engine):
                 run.end()
             asked = [when for when in site.times() if when <= until]
             noted = len(hostile.times()) / options.seconds
-    begin = asked[0] if asked else until - options.seconds
-    gap = max(after - before for before, after in zip([begin, *asked], [*asked, until]))
-    pace = len(asked) / max(until - begin, 1)
+    began = until - options.seconds
+    first = asked[0] if asked else until
+    gap = max(after - before for before, after in zip([first, *asked], [*asked, until]))
+    pace = len(asked) / max(until - first, 1)
     redis, rabbitmq = (f"{peak / 1e6:.1f} MB" for peak in (run.redis, run.rabbitmq))
     print(
-        f"| {attack.__doc__} | {engine} | {pace:.1f} | {gap:.2f} s | {watch.peak / 1e6:.0f} MB | {redis} | {rabbitmq} "
+        f"| {attack.__doc__} | {engine} | {first - began:.1f} s | {pace:.1f} | {gap:.2f} s | {watch.peak / 1e6:.0f} MB | {redis} | {rabbitmq} "
         f"| {f'{noted:.1f}/s' if noted else ''} |", flush=True,
     )
 

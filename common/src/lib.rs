@@ -5,6 +5,7 @@
 
 mod as_text;
 pub mod backoff;
+pub mod ceiling;
 pub mod cell;
 pub mod clock;
 pub mod crawl;

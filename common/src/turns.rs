@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tracing::info;
 
+use crate::ceiling::Ceiling;
 use crate::gcra::{Leave, Slot, Standing, Wish};
 use crate::health::Health;
 use crate::host::HostKey;
@@ -27,6 +28,8 @@ pub struct Turns {
     pub places: Arc<Places>,
     /// After how long a place is free that nobody leaves or keeps.
     pub lapse: Duration,
+    /// What all requests of this process keep to.
+    pub ceiling: Arc<Ceiling>,
 }
 
 /// What a host's schedule says to whoever asks once.
@@ -65,6 +68,7 @@ impl Turns {
             Some(Slot::Later { wait, turn }) => Turn::Later(wait, turn),
             Some(Slot::Blocked) => Turn::Blocked,
             Some(Slot::Now | Slot::TooLate) | None => {
+                self.ceiling.wait().await;
                 Turn::Now(Ticket::new(&self.places, key.clone(), &wish, 0))
             }
         }

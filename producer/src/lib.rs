@@ -45,6 +45,7 @@ pub use source::{InvalidSource, Source};
 pub use start::{NoStart, Start};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use trawl_common::ceiling::Ceiling;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{self, Hosts, NewUrl, Ports, Terms};
@@ -268,7 +269,8 @@ fn discover(
     let fetcher = Arc::new(Fetcher::of(&job.spider, &settings.fetch)?);
     // Nobody keeps a place for longer.
     let lapse = settings.fetch.timeout + PLACE_KEPT_FOR;
-    let turns = Turns { hosts, health: Arc::clone(health), places: Arc::default(), lapse };
+    let ceiling = Arc::new(Ceiling::of(settings.fetch.max_rate));
+    let turns = Turns { hosts, health: Arc::clone(health), places: Arc::default(), lapse, ceiling };
     let pages = ports.filter(|_| job.html == Html::IsThePage).map(|ports| {
         let (fetcher, spider) = (Arc::clone(&fetcher), Arc::clone(&job.spider));
         Arc::new(PageSources::new(ports.clone(), fetcher, turns.clone(), spider, Arc::clone(&settings)))

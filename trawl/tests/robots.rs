@@ -23,7 +23,8 @@ fn fetcher() -> Fetcher {
 
 fn turns(engine: &Embedded) -> Turns {
     let lapse = Duration::from_secs(60);
-    Turns { hosts: engine.hosts(), health: Default::default(), places: Default::default(), lapse }
+    let (health, places, ceiling) = Default::default();
+    Turns { hosts: engine.hosts(), health, places, lapse, ceiling }
 }
 
 /// The way to the robots.txt of each host.

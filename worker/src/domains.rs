@@ -21,8 +21,7 @@ pub(crate) const SLOW: Duration = Duration::from_secs(1);
 /// A domain counts as slow for so long after its last slow page.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
-/// So many pages of a domain may be slow at once that has answered none so far; and so many of them may begin while others are
-/// slow.
+/// So many pages of a domain may be slow at once that has answered none so far.
 const UNANSWERED: usize = 4;
 
 /// Of so many domains it is known how fast they are.
@@ -31,8 +30,8 @@ const KNOWN: u64 = 10_000;
 /// A URL that is put off comes back after this time at the earliest.
 const AWAY: Duration = Duration::from_secs(1);
 
-/// URLs that are put off come back with this time between them, those of different domains in turn: of thousands only some
-/// twenty a second ask again.
+/// URLs that are put off come back with this time between them, those of different slow domains in turn: of thousands only
+/// some twenty a second ask again.
 const APART: Duration = Duration::from_millis(50);
 
 /// None comes back later than this.
@@ -117,12 +116,13 @@ impl Domains {
             None => {
                 let slow = state.slow.all();
                 let slots = self.fetch_slots - slow.min(self.fetch_slots / 2);
-                let most = if slow == 0 { usize::MAX } else { UNANSWERED };
+                // Beside slow pages the first has to show how fast it is, and leaves slots to other domains meanwhile.
+                let most = if slow == 0 { usize::MAX } else { 1 };
                 (Room::Unproven, state.unproven.all() < slots && state.unproven.of(&domain) < most)
             }
         };
         if !is_free {
-            return Err(state.put_off(&domain));
+            return Err(state.put_off(&domain, room));
         }
         state.take(room, &domain);
         Ok(UnderWay { domain, began: Instant::now(), room, domains: Arc::clone(self) })
@@ -132,7 +132,7 @@ impl Domains {
     pub(crate) fn keeps_away(&self, domain: &HostKey) -> Option<Duration> {
         let Some(Speed::Slow(_) | Speed::Silent(_)) = self.speed(domain) else { return None };
         let mut state = self.state();
-        (!self.has_place(&state, domain)).then(|| state.put_off(domain))
+        (!self.has_place(&state, domain)).then(|| state.put_off(domain, Room::Slow))
     }
 
     /// How many slow pages are under way.
@@ -201,11 +201,12 @@ impl State {
         }
     }
 
-    /// How long a URL of `domain` is to stay away.
-    fn put_off(&mut self, domain: &HostKey) -> Duration {
+    /// How long a URL of `domain` is to stay away that finds no such room: fetch slots come free within a second, places for
+    /// slow pages may take long.
+    fn put_off(&mut self, domain: &HostKey, room: Room) -> Duration {
         let now = Instant::now();
         self.put_off.retain(|_, last| *last > now);
-        let others = self.put_off.len().min(KNOWN as usize) as u32;
+        let others = if room == Room::Slow { self.put_off.len().min(KNOWN as usize) as u32 } else { 1 };
         let last = self.put_off.entry(domain.clone()).or_insert(now);
         *last = (*last + APART * others.max(1)).clamp(now + AWAY, now + LONGEST);
         *last - now
@@ -232,7 +233,7 @@ impl UnderWay {
         let mut state = self.domains.state();
         if self.room != Room::Slow {
             if !self.domains.has_place(&state, &self.domain) {
-                return Err(state.put_off(&self.domain));
+                return Err(state.put_off(&self.domain, Room::Slow));
             }
             state.leave(self.room, &self.domain);
             state.take(Room::Slow, &self.domain);
@@ -355,14 +356,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn beside_slow_pages_a_domain_of_which_nothing_is_known_begins_with_few() {
+    async fn beside_slow_pages_a_domain_of_which_nothing_is_known_begins_with_one_page() {
         let domains = domains();
         let pages: Vec<_> = (0..8).map_while(|_| domains.begin(domain(0)).ok()).collect();
         assert_eq!(pages.len(), 8);
         drop(pages);
         let _slow = slow(&domains, 1..2).await;
         let pages: Vec<_> = (0..8).map_while(|_| domains.begin(domain(0)).ok()).collect();
-        assert_eq!(pages.len(), UNANSWERED);
+        assert_eq!(pages.len(), 1);
         assert!(domains.begin(domain(2)).is_ok());
     }
 

@@ -80,7 +80,8 @@ pub(crate) async fn run(
     let mut running = JoinSet::new();
     let mut jobs = Vec::with_capacity(most);
     // As many jobs as have slots start in one step.
-    while ready.recv_many(&mut jobs, free(&slots, company).await).await > 0 {
+    let ceiling = &shared.turns.ceiling;
+    while ready.recv_many(&mut jobs, free(&slots, company).await.min(ceiling.at_once())).await > 0 {
         while running.try_join_next().is_some() {}
         if stop.is_cancelled() {
             for Ready { job, .. } in jobs.drain(..) {
@@ -96,8 +97,9 @@ pub(crate) async fn run(
                 true => Arc::clone(&slots).acquire_owned().await.ok(),
                 false => None,
             };
-            let (shared, settle) = (Arc::clone(&shared), exits.settle.clone());
+            ceiling.wait().await;
             shared.url_log.begins(&begun.ready.job);
+            let (shared, settle) = (Arc::clone(&shared), exits.settle.clone());
             running.spawn(async move {
                 let (settlement, slot) = work(&shared, begun, slot, company).await;
                 let _ = settle.send(settlement).await;

@@ -59,6 +59,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
+use trawl_common::ceiling::Ceiling;
 use trawl_common::health::Health;
 use trawl_common::line::Line;
 use trawl_common::names::WorkerId;
@@ -129,6 +130,7 @@ pub async fn run(
             places: Arc::default(),
             // As soon as a URL that its worker holds.
             lapse: settings.recovery.patience / 4,
+            ceiling: Arc::new(Ceiling::of(settings.fetch.max_rate)),
         },
         domains: Arc::new(Domains::new(&settings.worker)),
         health,

@@ -189,7 +189,10 @@ async fn follow(shared: &Shared, job: &mut Job, next: CanonicalUrl) -> Result<Ti
     message.hop = Some(Hop { url: next, count });
     (message.slot, message.turn, message.until) = (None, None, None);
     match turns(shared, std::slice::from_ref(job)).await.pop() {
-        Some(Turn::Now(ticket)) => Ok(ticket),
+        Some(Turn::Now(ticket)) => {
+            shared.turns.ceiling.wait().await;
+            Ok(ticket)
+        }
         Some(Turn::At { wait, slot }) => {
             job.message.slot = Some(slot);
             Err(Outcome::Deferred { until: UnixMs::now().plus(wait) })

@@ -41,6 +41,7 @@ pub use urls::{NoParam, Param, Urls};
 
 use crate::lane::Lane;
 use crate::outcome::Class;
+use crate::rate::Rate;
 use crate::robots::RobotsName;
 use crate::route::{Rule, When};
 use crate::spider::Request;
@@ -186,6 +187,8 @@ pub struct Fetch {
     /// A proxy to ask through, `http://user:password@host:port` or `socks5://`. It may be anywhere; what it is asked for
     /// may not.
     pub proxy: Option<ServerUrl>,
+    /// What one process asks of all hosts together, at most.
+    pub max_rate: Rate,
     /// For the whole of one request, body included.
     #[serde(with = "duration")]
     pub timeout: Duration,
@@ -263,6 +266,7 @@ pub struct Worker {
     pub prefetch: u16,
     /// What pages in hand may take together: one half for bodies of more than 256 KiB, the other for the trees that are built
     /// of them.
+    #[serde(serialize_with = "exact_bytes")]
     pub page_memory: ByteSize,
     /// How long a worker that is asked to stop may take to finish what it has begun.
     #[serde(with = "duration")]
@@ -423,6 +427,7 @@ impl Default for Fetch {
             allow_networks: Vec::new(),
             ports: vec![Ports::range(80, 80), Ports::range(443, 443), Ports::range(1024, u16::MAX)],
             proxy: None,
+            max_rate: Rate::Unlimited,
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(10),
             max_body: ByteSize::mb(10),

@@ -44,6 +44,7 @@ on_both_engines! {
     a_redirect_is_asked_for_like_any_url
     a_redirect_to_what_was_seen_is_skipped
     no_more_requests_are_under_way_than_settings_allow
+    one_worker_asks_all_hosts_together_no_more_often_than_its_ceiling
     a_host_is_never_asked_more_often_than_its_rate
     a_rate_that_no_timer_is_fine_enough_for_is_kept_and_the_crawl_ends
     hosts_of_a_group_share_a_rate
@@ -278,25 +279,35 @@ async fn a_crawl_delay_slows_and_is_bounded(engine: Engine) {
     }
 }
 
+async fn one_worker_asks_all_hosts_together_no_more_often_than_its_ceiling(engine: Engine) {
+    let world = World::serve(&vec![Plan { pages: 5, ..Plan::default() }; 4]).await.unwrap();
+    let books = crawl(engine, &world.pages(), &[("TRAWL__FETCH__MAX_RATE", "20/s")]).await;
+    assert_eq!(&books["done"], 20, "{books}");
+    let times = times(&world.log());
+    let took = times[times.len() - 1] - times[0];
+    // Four files and twenty pages, and some milliseconds that the first may take longer on its way than the last.
+    assert!(times.len() == 24 && took >= Duration::from_millis(23 * 50 - 100), "{took:?}");
+}
+
 async fn hosts_that_never_answer_keep_no_other_waiting(engine: Engine) {
-    let silent = Plan { pages: 20, latency: Duration::from_secs(3600), ..Plan::default() };
+    let silent = Plan { pages: 10, latency: Duration::from_secs(3600), ..Plan::default() };
     keep_no_other_waiting(engine, silent).await;
 }
 
 async fn hosts_whose_robots_txt_never_comes_keep_no_other_waiting(engine: Engine) {
-    let silent = Plan { pages: 20, robots: Some(Robots::Never), ..Plan::default() };
+    let silent = Plan { pages: 10, robots: Some(Robots::Never), ..Plan::default() };
     keep_no_other_waiting(engine, silent).await;
 }
 
-/// Crawls 200 such hosts, and after them in the list one that answers.
+/// Crawls 120 such hosts, and after them in the list one that answers.
 async fn keep_no_other_waiting(engine: Engine, silent: Plan) {
     let quick = Plan { pages: 300, ..Plan::default() };
-    let world = World::serve(&[vec![silent; 200], vec![quick]].concat()).await.unwrap();
+    let world = World::serve(&[vec![silent; 120], vec![quick]].concat()).await.unwrap();
     let mut pages = world.pages();
-    pages.sort_by_key(|page| page.starts_with(&world.url(200, "/")));
+    pages.sort_by_key(|page| page.starts_with(&world.url(120, "/")));
     tokio::select! {
         books = crawl(engine, &pages, &[("TRAWL__FETCH__TIMEOUT", "1h")]) => panic!("{books}"),
-        asked = timeout(LIMIT, world.asked_of(200, 301)) => asked.unwrap(),
+        asked = timeout(2 * LIMIT, world.asked_of(120, 301)) => asked.unwrap(),
     }
 }
 
