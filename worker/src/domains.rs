@@ -1,8 +1,8 @@
 //! Which pages may begin, so that no slow site keeps the others waiting.
 //!
-//! No page holds a fetch slot for more than a second. One that takes longer is slow, and goes on in one of the places for slow
-//! pages: there are some hundred, which cost a connection each and little else. Where none is left for it, the page is given up,
-//! and asked for again when there is one. A registrable domain whose pages were slow of late begins in these places, and has no
+//! A page that takes longer than a second is slow. It gives its fetch slot to others and goes on without one: there are places
+//! for some hundred such pages, which cost a connection each and little else. Where none is left for it, it keeps its slot, unless
+//! a quarter of all are kept so and other domains are slow too: then it is given up, and asked for again when there is a place. A registrable domain whose pages were slow of late begins in these places, and has no
 //! more of them than it leaves to others; one that has not answered a page yet has only a few. Where nothing is known of a domain, its pages begin in fetch slots. All these
 //! together leave one slot free for each slow page, up to half of all: those are for domains that are known to be quick.
 
@@ -30,9 +30,12 @@ const KNOWN: u64 = 10_000;
 /// A URL that is put off comes back after this time at the earliest.
 const AWAY: Duration = Duration::from_secs(1);
 
-/// URLs that are put off come back with this time between them, those of different slow domains in turn: of thousands only
-/// some twenty a second ask again.
+/// URLs that wait for a place for slow pages come back with this time between them, those of different domains in turn: of
+/// thousands only some twenty a second ask again.
 const APART: Duration = Duration::from_millis(50);
+
+/// The same for URLs of one domain that wait for a fetch slot: its first page soon shows how fast it is.
+const CLOSE: Duration = Duration::from_millis(5);
 
 /// None comes back later than this.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -81,6 +84,8 @@ struct State {
     slow: Pages,
     /// How many fetch slots are taken by pages that may prove slow.
     unproven: Pages,
+    /// How many fetch slots are kept by slow pages.
+    stuck: Pages,
     /// When the last of the URLs of a domain comes back that were put off.
     put_off: HashMap<HostKey, Instant>,
 }
@@ -92,6 +97,8 @@ enum Room {
     Slot,
     /// A fetch slot, for another.
     Unproven,
+    /// A fetch slot, for a page that proved slow when there was no place.
+    Stuck,
     /// A place among the slow pages.
     Slow,
 }
@@ -112,13 +119,14 @@ impl Domains {
         let mut state = self.state();
         let (room, is_free) = match self.speed(&domain) {
             Some(Speed::Quick) => (Room::Slot, true),
-            Some(Speed::Slow(_) | Speed::Silent(_)) => (Room::Slow, self.has_place(&state, &domain)),
+            Some(Speed::Slow(_) | Speed::Silent(_)) => (Room::Slow, self.may_begin(&state, &domain)),
             None => {
                 let slow = state.slow.all();
                 let slots = self.fetch_slots - slow.min(self.fetch_slots / 2);
                 // Beside slow pages the first has to show how fast it is, and leaves slots to other domains meanwhile.
                 let most = if slow == 0 { usize::MAX } else { 1 };
-                (Room::Unproven, state.unproven.all() < slots && state.unproven.of(&domain) < most)
+                let taken = state.unproven.all() + state.stuck.all();
+                (Room::Unproven, taken < slots && state.unproven.of(&domain) < most)
             }
         };
         if !is_free {
@@ -132,7 +140,7 @@ impl Domains {
     pub(crate) fn keeps_away(&self, domain: &HostKey) -> Option<Duration> {
         let Some(Speed::Slow(_) | Speed::Silent(_)) = self.speed(domain) else { return None };
         let mut state = self.state();
-        (!self.has_place(&state, domain)).then(|| state.put_off(domain, Room::Slow))
+        (!self.may_begin(&state, domain)).then(|| state.put_off(domain, Room::Slow))
     }
 
     /// How many slow pages are under way.
@@ -143,8 +151,18 @@ impl Domains {
     /// Whether another page of a domain may be slow: it has as many of these places as it leaves to others, so there is
     /// always one for a domain that has none.
     fn has_place(&self, state: &State, domain: &HostKey) -> bool {
-        let most = if let Some(Speed::Silent(_)) = self.speed(domain) { UNANSWERED } else { usize::MAX };
-        state.slow.of(domain) < most.min(self.slow_places - state.slow.all())
+        state.slow.of(domain) < self.slow_places - state.slow.all()
+    }
+
+    /// Whether another page of a slow domain may begin in such a place.
+    fn may_begin(&self, state: &State, domain: &HostKey) -> bool {
+        let is_silent = matches!(self.speed(domain), Some(Speed::Silent(_)));
+        self.has_place(state, domain) && !(is_silent && state.slow.of(domain) >= UNANSWERED)
+    }
+
+    /// Whether a slow page for which there is no place keeps its fetch slot.
+    fn may_stay(&self, state: &State, domain: &HostKey) -> bool {
+        state.stuck.all() < self.fetch_slots / 4 || !state.slow.has_other_than(domain)
     }
 
     fn speed(&self, domain: &HostKey) -> Option<Speed> {
@@ -172,6 +190,10 @@ impl Pages {
         self.0.get(domain).copied().unwrap_or_default()
     }
 
+    fn has_other_than(&self, domain: &HostKey) -> bool {
+        self.0.keys().any(|other| other != domain)
+    }
+
     fn add(&mut self, domain: &HostKey) {
         *self.0.entry(domain.clone()).or_default() += 1;
     }
@@ -189,6 +211,7 @@ impl State {
         match room {
             Room::Slot => {}
             Room::Unproven => self.unproven.add(domain),
+            Room::Stuck => self.stuck.add(domain),
             Room::Slow => self.slow.add(domain),
         }
     }
@@ -197,6 +220,7 @@ impl State {
         match room {
             Room::Slot => {}
             Room::Unproven => self.unproven.remove(domain),
+            Room::Stuck => self.stuck.remove(domain),
             Room::Slow => self.slow.remove(domain),
         }
     }
@@ -206,9 +230,10 @@ impl State {
     fn put_off(&mut self, domain: &HostKey, room: Room) -> Duration {
         let now = Instant::now();
         self.put_off.retain(|_, last| *last > now);
-        let others = if room == Room::Slow { self.put_off.len().min(KNOWN as usize) as u32 } else { 1 };
+        let others = self.put_off.len().clamp(1, KNOWN as usize) as u32;
+        let apart = if room == Room::Slow { APART * others } else { CLOSE };
         let last = self.put_off.entry(domain.clone()).or_insert(now);
-        *last = (*last + APART * others.max(1)).clamp(now + AWAY, now + LONGEST);
+        *last = (*last + apart).clamp(now + AWAY, now + LONGEST);
         *last - now
     }
 }
@@ -227,18 +252,22 @@ impl UnderWay {
         self.room != Room::Slow
     }
 
-    /// Notes that the page is slow: it goes on without a fetch slot, or is to be given up, and to stay away for so long.
+    /// Notes that the page is slow: it goes on, if there is a place without a fetch slot, or is to be given up, and to stay away
+    /// for so long.
     pub(crate) fn is_slow(&mut self) -> Result<(), Duration> {
         self.domains.known.insert(self.domain.clone(), Speed::slowed(self.domains.speed(&self.domain)));
         let mut state = self.domains.state();
-        if self.room != Room::Slow {
-            if !self.domains.has_place(&state, &self.domain) {
-                return Err(state.put_off(&self.domain, Room::Slow));
-            }
-            state.leave(self.room, &self.domain);
-            state.take(Room::Slow, &self.domain);
-            self.room = Room::Slow;
+        if self.room == Room::Slow {
+            return Ok(());
         }
+        let room = match self.domains.has_place(&state, &self.domain) {
+            true => Room::Slow,
+            false if self.domains.may_stay(&state, &self.domain) => Room::Stuck,
+            false => return Err(state.put_off(&self.domain, Room::Slow)),
+        };
+        state.leave(self.room, &self.domain);
+        state.take(room, &self.domain);
+        self.room = room;
         Ok(())
     }
 
@@ -333,18 +362,31 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_page_that_proves_slow_when_there_is_no_place_for_it_is_to_be_given_up() {
+    async fn no_page_of_a_domain_is_given_up_that_is_alone() {
         let domains = domains();
-        domains.begin(domain(100)).unwrap().is_answered();
-        let _slow = slow(&domains, 0..12).await;
-        for number in [100, 101] {
-            assert_eq!(slow_page(&domains, number).await.err(), Some(AWAY));
-        }
-        assert_eq!(domains.begin(domain(102)).map(|page| page.needs_slot()).ok(), Some(true));
+        let mut pages: Vec<_> = (0..8).map(|_| domains.begin(domain(0)).unwrap()).collect();
+        advance(SLOW).await;
+        assert!(pages.iter_mut().all(|page| page.is_slow().is_ok()));
+        assert_eq!(pages.iter().filter(|page| page.needs_slot()).count(), 2, "six go on in places");
+        assert!(domains.begin(domain(1)).is_ok(), "there are slots for others");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_domain_that_has_not_answered_yet_has_few_places() {
+    async fn of_pages_that_prove_slow_without_a_place_a_quarter_of_the_slots_is_kept_and_the_others_are_given_up()
+     {
+        let domains = domains();
+        domains.begin(domain(100)).unwrap().is_answered();
+        let _slow = slow(&domains, 0..12).await;
+        let stuck = [slow_page(&domains, 102).await.unwrap(), slow_page(&domains, 103).await.unwrap()];
+        assert!(stuck.iter().all(UnderWay::needs_slot));
+        for number in [100, 101] {
+            assert_eq!(slow_page(&domains, number).await.err(), Some(AWAY));
+        }
+        assert_eq!(domains.begin(domain(104)).map(|page| page.needs_slot()).ok(), Some(true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_domain_that_has_not_answered_yet_has_few_places() {
         let domains = domains();
         let mut pages = Vec::new();
         while let Ok(page) = slow_page(&domains, 0).await {
@@ -391,5 +433,8 @@ mod tests {
         assert_eq!(domains.begin(domain(1)).err(), Some(AWAY + APART * 2));
         advance(LONGEST).await;
         assert_eq!(domains.begin(domain(0)).err(), Some(AWAY));
+        let _first = domains.begin(domain(50)).unwrap();
+        let unknown = [(); 2].map(|()| domains.begin(domain(50)).err());
+        assert_eq!(unknown, [Some(AWAY), Some(AWAY + CLOSE)], "it soon shows how fast it is");
     }
 }

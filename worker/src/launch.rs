@@ -124,7 +124,7 @@ async fn work(
         Err(_) => match (under_way.is_slow(), company) {
             (_, Company::None) => working.await,
             (Ok(()), Company::Many(_)) => {
-                slot = None;
+                slot = slot.filter(|_| under_way.needs_slot());
                 working.await
             }
             // Others could not begin while it goes on.
