@@ -290,24 +290,25 @@ async fn one_worker_asks_all_hosts_together_no_more_often_than_its_ceiling(engin
 }
 
 async fn hosts_that_never_answer_keep_no_other_waiting(engine: Engine) {
-    let silent = Plan { pages: 10, latency: Duration::from_secs(3600), ..Plan::default() };
-    keep_no_other_waiting(engine, silent).await;
+    let quick = Plan { pages: 300, ..Plan::default() };
+    let silent = Plan { pages: 20, latency: Duration::from_secs(3600), ..Plan::default() };
+    let world = World::serve(&[vec![quick], vec![silent; 60]].concat()).await.unwrap();
+    let pages = world.pages();
+    tokio::select! {
+        books = crawl(engine, &pages, &[("TRAWL__FETCH__TIMEOUT", "1h")]) => panic!("{books}"),
+        asked = timeout(LIMIT, world.asked_of(0, 301)) => asked.unwrap(),
+    }
 }
 
 async fn hosts_whose_robots_txt_never_comes_keep_no_other_waiting(engine: Engine) {
     let silent = Plan { pages: 10, robots: Some(Robots::Never), ..Plan::default() };
-    keep_no_other_waiting(engine, silent).await;
-}
-
-/// Crawls 120 such hosts, and after them in the list one that answers.
-async fn keep_no_other_waiting(engine: Engine, silent: Plan) {
     let quick = Plan { pages: 300, ..Plan::default() };
     let world = World::serve(&[vec![silent; 120], vec![quick]].concat()).await.unwrap();
     let mut pages = world.pages();
     pages.sort_by_key(|page| page.starts_with(&world.url(120, "/")));
     tokio::select! {
         books = crawl(engine, &pages, &[("TRAWL__FETCH__TIMEOUT", "1h")]) => panic!("{books}"),
-        asked = timeout(2 * LIMIT, world.asked_of(120, 301)) => asked.unwrap(),
+        asked = timeout(LIMIT, world.asked_of(120, 301)) => asked.unwrap(),
     }
 }
 
