@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use trawl_common::crawl::CrawlState;
-use trawl_common::host::HostKey;
+use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::Terms;
+use trawl_common::web::host::HostKey;
 
 /// One entry, as JSON in the stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -6,11 +6,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{info, warn};
 use trawl_common::names::WorkerId;
-use trawl_common::ports::{Error, ErrorKind, Ports, Result};
+use trawl_common::ports::{Engine, Error, ErrorKind, Ports, Result};
 use trawl_common::settings::{Cache, Redis, Settings, SinkSettings};
+use trawl_engine::Coordinator;
 
 use crate::rabbitmq::{ControlLog, RabbitMq};
-use crate::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts, RedisPages};
+use crate::redis::{self, Link, RedisCache, RedisHosts, RedisPages, RedisRecords};
 use crate::sinks::Sinks;
 
 /// How long a program waits for servers that start at the same time as it does.
@@ -32,29 +33,37 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     };
     redis::check_schema(&store).await?;
     redis::warn_of_eviction(&store).await;
-    let (frontier, hosts) = records(settings, store.clone())?;
-    frontier.check_clock().await?;
+    let (records, hosts) = records_of(settings, store.clone())?;
+    records.check_clock().await?;
     let Settings { queues, items, .. } = settings;
-    if broker.key.is_none() {
-        warn!(
-            "any client of this broker passes for trawl: set rabbitmq.key, the same for the whole fleet (docs/attacks.md)"
-        );
-    }
     let queue = patiently("rabbitmq", || RabbitMq::connect(&broker, queues, items)).await?;
     let queue = Arc::new(queue.open_to_strangers(&settings.adhoc.spiders));
-    frontier.seal_log().await;
+    records.seal_log().await;
     let sinks = match &settings.sinks[..] {
         [] => vec![SinkSettings::Stream],
         named => named.to_vec(),
     };
+    let pages = Arc::new(RedisPages::new(store));
+    let engine = Coordinator::new(records.clone(), queue.clone(), pages.clone());
     Ok(Ports {
-        queue: queue.clone(),
-        frontier,
+        engine: Arc::new(engine),
+        stats: records,
         hosts,
         cache: Arc::new(cache),
-        pages: Arc::new(RedisPages::new(store)),
+        pages,
         outlets: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue)),
     })
+}
+
+/// What carries URLs between these records and RabbitMQ, which is connected to once.
+pub async fn engine_of(
+    settings: &Settings,
+    records: Arc<RedisRecords>,
+    store: Link,
+) -> Result<Arc<dyn Engine>> {
+    let Settings { rabbitmq, queues, items, .. } = settings;
+    let broker = Arc::new(RabbitMq::connect(rabbitmq, queues, items).await?);
+    Ok(Arc::new(Coordinator::new(records, broker, Arc::new(RedisPages::new(store)))))
 }
 
 /// The response cache on this server, within its budget unless the server keeps one.
@@ -68,15 +77,15 @@ async fn cache_on(link: Link, settings: &Cache) -> RedisCache {
 }
 
 /// The records of URLs and the schedules of hosts, of which what people order is also written to the broker.
-pub fn records(settings: &Settings, store: Link) -> Result<(Arc<RedisFrontier>, Arc<RedisHosts>)> {
+pub fn records_of(settings: &Settings, store: Link) -> Result<(Arc<RedisRecords>, Arc<RedisHosts>)> {
     let log = Arc::new(ControlLog::new(&settings.rabbitmq, settings.queues.topology)?);
     let Redis { max_robots_bytes, dedup, .. } = settings.redis;
     let hosts = RedisHosts::new(store.clone(), max_robots_bytes.as_u64()).with_log(Arc::clone(&log));
     let hosts = Arc::new(hosts);
-    let frontier = RedisFrontier::new(store, settings.recovery.patience, dedup)
+    let records = RedisRecords::new(store, settings.recovery.patience, dedup)
         .again_after(settings.adhoc.again)
         .keeping(settings.keep.clone());
-    Ok((Arc::new(frontier.with_log(log, Arc::clone(&hosts))), hosts))
+    Ok((Arc::new(records.with_log(log, Arc::clone(&hosts))), hosts))
 }
 
 async fn patiently<T, F: Future<Output = Result<T>>>(server: &str, connect: impl Fn() -> F) -> Result<T> {

@@ -2,8 +2,8 @@
 //!
 //! | port | fleet | embedded |
 //! |---|---|---|
-//! | `Queue` | [`rabbitmq`] | [`embedded`] |
-//! | `Frontier` | [`redis`] | [`embedded`] |
+//! | `Engine` | [`fleet`]: a coordinator over `Records` on [`redis`] and a `Broker` on [`rabbitmq`] | [`embedded`]: the same over one SQLite file |
+//! | `Stats`, `Control` | [`redis`] | [`embedded`] |
 //! | `Hosts` | [`redis`] | [`embedded`] |
 //! | `Cache` | [`redis`] | [`embedded`] |
 //! | `Pages` | [`redis`] | [`embedded`] |

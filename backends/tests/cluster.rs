@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use trawl_backends::rabbitmq::RabbitMq;
-use trawl_backends::redis::{self, Link, RedisCache, RedisFrontier, RedisHosts, RedisPages};
-use trawl_common::ports::{Cache, Error, ErrorKind, Frontier, Pages};
+use trawl_backends::redis::{self, Link, RedisCache, RedisHosts, RedisPages, RedisRecords};
+use trawl_common::ports::{Cache, Error, ErrorKind, Pages};
 use trawl_common::settings::{self, Dedup, Encoding, Items, Queues, Redis, ServerUrl};
+use trawl_engine::Records;
 use trawl_testkit::cluster;
 use trawl_testkit::conformance::control::Helm;
 use trawl_testkit::conformance::hosts::{Doors, Frugal};
@@ -31,15 +32,15 @@ async fn link() -> Link {
 
 async fn helm_on(redis: &Redis, patience: Duration) -> Helm {
     let link = redis::connect(redis).await.unwrap();
-    let redis = Arc::new(RedisFrontier::new(link, patience, redis.dedup));
+    let redis = Arc::new(RedisRecords::new(link, patience, redis.dedup));
     Helm { frontier: redis.clone(), control: redis }
 }
 
-async fn frontier() -> (Shared, Arc<dyn Frontier>) {
+async fn frontier() -> (Shared, Arc<dyn Records>) {
     (STORE.read().await, helm_on(&cluster::redis(), LONG).await.frontier)
 }
 
-async fn brief_frontier() -> (Shared, Arc<dyn Frontier>) {
+async fn brief_frontier() -> (Shared, Arc<dyn Records>) {
     (STORE.read().await, helm_on(&cluster::redis(), BRIEF).await.frontier)
 }
 
@@ -88,11 +89,11 @@ mod packed {
         Redis { dedup: Dedup::Packed, ..cluster::redis() }
     }
 
-    async fn frontier() -> (Shared, Arc<dyn Frontier>) {
+    async fn frontier() -> (Shared, Arc<dyn Records>) {
         (STORE.read().await, helm_on(&redis(), LONG).await.frontier)
     }
 
-    async fn brief_frontier() -> (Shared, Arc<dyn Frontier>) {
+    async fn brief_frontier() -> (Shared, Arc<dyn Records>) {
         (STORE.read().await, helm_on(&redis(), BRIEF).await.frontier)
     }
 

@@ -13,18 +13,20 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use tokio::time::timeout;
 use trawl_backends::embedded::Embedded;
-use trawl_common::crawl::CrawlState;
-use trawl_common::gcra::{Leave, Pace, Slot, Standing, Wish};
-use trawl_common::host::HostKey;
-use trawl_common::lane::Lane;
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::outcome::{Class, Reason, Terminal};
+use trawl_common::frontier::{Heard, Start};
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::outcome::{Class, Reason, Terminal};
+use trawl_common::politeness::gcra::{BackoffTerms, Pace, Slot, SlotRequest, Standing};
 use trawl_common::ports::{
-    Ask, Cache, Claim, Content, Delivery, Discovery, ErrorKind, Finish, Frontier, Heard, NewUrl, Pages,
-    Parking, Refusal, Start, Terms, Walk,
+    BackoffRequest, Cache, Claim, ErrorKind, Finish, HostSlotRequest, NewUrl, Pages, Terms, Walk,
 };
 use trawl_common::time::UnixMs;
-use trawl_common::url::{CanonicalUrl, Fingerprint};
+use trawl_common::web::host::HostKey;
+use trawl_common::web::url::{CanonicalUrl, Fingerprint};
+use trawl_engine::{Content, Delivery, Lease, Parking, Records};
+use trawl_testkit::conformance::carrying::Carrier;
 use trawl_testkit::conformance::control::Helm;
 use trawl_testkit::conformance::hosts::{Doors, Frugal};
 use trawl_testkit::conformance::queue::Engine;
@@ -50,21 +52,21 @@ fn brief_state_file() -> (TempDir, Embedded) {
 }
 
 fn engine_of(engine: &Embedded) -> Engine {
-    Engine { queue: engine.queue(), frontier: engine.frontier(), control: engine.control() }
+    Engine { queue: engine.broker(), frontier: engine.records(), control: engine.control() }
 }
 
 fn helm_of(engine: &Embedded) -> Helm {
-    Helm { frontier: engine.frontier(), control: engine.control() }
+    Helm { frontier: engine.records(), control: engine.control() }
 }
 
-async fn frontier() -> (TempDir, Arc<dyn Frontier>) {
+async fn frontier() -> (TempDir, Arc<dyn Records>) {
     let (directory, engine) = state_file();
-    (directory, engine.frontier())
+    (directory, engine.records())
 }
 
-async fn brief_frontier() -> (TempDir, Arc<dyn Frontier>) {
+async fn brief_frontier() -> (TempDir, Arc<dyn Records>) {
     let (directory, engine) = brief_state_file();
-    (directory, engine.frontier())
+    (directory, engine.records())
 }
 
 async fn helm() -> (TempDir, Helm) {
@@ -106,6 +108,12 @@ async fn pages() -> (TempDir, Arc<dyn Pages>) {
     (directory, engine.pages())
 }
 
+async fn carrier() -> (TempDir, Carrier) {
+    let (directory, engine) = state_file();
+    (directory, Carrier { engine: engine.engine(), stats: engine.stats(), control: engine.control() })
+}
+
+trawl_testkit::carrying_conformance!(carrier);
 trawl_testkit::frontier_conformance!(frontier, brief_frontier);
 trawl_testkit::control_conformance!(helm, brief_helm);
 trawl_testkit::queue_conformance!(engine);
@@ -131,20 +139,20 @@ fn claim(number: usize) -> Claim {
     Claim { crawl: crawl(), url: page(number).url }
 }
 
-async fn admit(engine: &Embedded, numbers: std::ops::Range<usize>) -> Discovery {
-    let lease = engine.frontier().open(&crawl(), Terms::default(), "producer", LONG).await.unwrap();
+async fn admit(engine: &Embedded, numbers: std::ops::Range<usize>) -> Lease {
+    let lease = engine.records().open(&crawl(), Terms::default(), "producer", LONG).await.unwrap();
     let pages: Vec<NewUrl> = numbers.map(page).collect();
-    engine.frontier().admit(&lease, &pages).await.unwrap();
+    engine.records().admit(&lease, &pages).await.unwrap();
     lease
 }
 
 async fn hear(engine: &Embedded, number: usize) -> Heard {
-    engine.frontier().hear(&worker(), &[page(number).message(&crawl())]).await.unwrap()[0]
+    engine.records().hear(&worker(), &[page(number).message(&crawl())]).await.unwrap()[0]
 }
 
 /// The page numbers of what is available now, in order.
 async fn available(engine: &Embedded) -> Vec<usize> {
-    let mut consumer = engine.queue().consume(1000).await.unwrap();
+    let mut consumer = engine.broker().consume(1000).await.unwrap();
     let mut all = Vec::new();
     while let Ok(batch) = timeout(Duration::from_millis(50), consumer.next(1000)).await {
         all.extend(batch.unwrap().iter().map(number));
@@ -162,12 +170,12 @@ async fn parked_urls_come_first_then_priority_then_bulk_each_in_order() {
     let (_directory, engine) = state_file();
     let lease = admit(&engine, 0..4).await;
     let urgent: Vec<_> = (4..6).map(|number| NewUrl { lane: Lane::Priority, ..page(number) }).collect();
-    engine.frontier().admit(&lease, &urgent).await.unwrap();
+    engine.records().admit(&lease, &urgent).await.unwrap();
     for (number, ago) in [(1, 5_000), (3, 9_000)] {
         hear(&engine, number).await;
         let until = UnixMs(UnixMs::now().0 - ago);
         let parking = Parking { claim: claim(number), until, failed: false };
-        assert_eq!(engine.frontier().park(&worker(), &[parking]).await.unwrap(), [true]);
+        assert_eq!(engine.records().park(&worker(), &[parking]).await.unwrap(), [true]);
     }
     assert_eq!(available(&engine).await, [3, 1, 4, 5, 0, 2]);
 }
@@ -185,7 +193,7 @@ async fn what_is_given_back_before_its_lane_was_walked_comes_once() {
     let (_directory, engine) = state_file();
     admit(&engine, 0..3).await;
     hear(&engine, 1).await;
-    engine.frontier().release(&worker(), &[claim(1)]).await.unwrap();
+    engine.records().release(&worker(), &[claim(1)]).await.unwrap();
     let mut all = available(&engine).await;
     all.sort_unstable();
     assert_eq!(all, [0, 1, 2]);
@@ -198,12 +206,12 @@ async fn a_paused_crawl_is_handed_out_after_it_and_others_meanwhile() {
     hear(&engine, 1).await;
     let until = UnixMs(UnixMs::now().0 - 5);
     let parking = Parking { claim: claim(1), until, failed: false };
-    engine.frontier().park(&worker(), &[parking]).await.unwrap();
+    engine.records().park(&worker(), &[parking]).await.unwrap();
     engine.control().pause(&crawl()).await.unwrap();
     let other = CrawlRef { id: "c2".parse().unwrap(), spider: "s2".parse().unwrap() };
-    let other_lease = engine.frontier().open(&other, Terms::default(), "producer", LONG).await.unwrap();
-    engine.frontier().admit(&other_lease, &[page(7)]).await.unwrap();
-    engine.frontier().admit(&lease, &[page(4)]).await.unwrap();
+    let other_lease = engine.records().open(&other, Terms::default(), "producer", LONG).await.unwrap();
+    engine.records().admit(&other_lease, &[page(7)]).await.unwrap();
+    engine.records().admit(&lease, &[page(4)]).await.unwrap();
     assert_eq!(available(&engine).await, [7]);
     engine.control().resume(&crawl()).await.unwrap();
     assert_eq!(available(&engine).await, [1, 0, 2, 3, 7, 4]);
@@ -220,7 +228,7 @@ async fn a_pause_does_not_move_the_deadline_of_what_is_admitted_after_it() {
     }
     engine.control().resume(&crawl()).await.unwrap();
     let deadline = Some(UnixMs::now().plus(LONG));
-    engine.frontier().admit(&lease, &[NewUrl { deadline, ..page(1) }]).await.unwrap();
+    engine.records().admit(&lease, &[NewUrl { deadline, ..page(1) }]).await.unwrap();
     assert_eq!(hear(&engine, 1).await, Heard::Take { attempts: 0, starts: 0, deadline });
 }
 
@@ -232,14 +240,14 @@ async fn what_is_forgotten_is_forgotten_beyond_memory_and_the_rest_is_not() {
     let done: Vec<Finish> =
         (0..COUNT).step_by(2).map(|number| Finish::new(claim(number), Terminal::Done)).collect();
     let taken: Vec<_> = (0..COUNT).step_by(2).map(|number| page(number).message(&crawl())).collect();
-    engine.frontier().hear(&worker(), &taken).await.unwrap();
-    engine.frontier().finish(&worker(), &done).await.unwrap();
+    engine.records().hear(&worker(), &taken).await.unwrap();
+    engine.records().finish(&worker(), &done).await.unwrap();
     engine.control().cancel(&crawl()).await.unwrap();
     let next = CrawlRef { id: "c2".parse().unwrap(), ..crawl() };
-    let next_lease = engine.frontier().open(&next, Terms::default(), "another", LONG).await.unwrap();
+    let next_lease = engine.records().open(&next, Terms::default(), "another", LONG).await.unwrap();
     assert_ne!(next_lease.token, lease.token, "a cancelled crawl has no sources left to read");
     let pages: Vec<NewUrl> = (0..COUNT).map(page).collect();
-    let new = engine.frontier().admit(&next_lease, &pages).await.unwrap();
+    let new = engine.records().admit(&next_lease, &pages).await.unwrap();
     assert!(new.iter().enumerate().all(|(number, new)| *new == (number % 2 == 1)));
 }
 
@@ -264,7 +272,7 @@ async fn others_may_look_into_a_state_file_while_its_process_works_but_change_no
     let path = directory.path().join("crawl.db");
     admit(&engine, 0..2).await;
     let watching = Embedded::watch(&path, LONG).unwrap();
-    let admitted = async || watching.frontier().books(&crawl().id).await.unwrap().unwrap().counts.admitted;
+    let admitted = async || watching.records().books(&crawl().id).await.unwrap().unwrap().counts.admitted;
     assert_eq!(admitted().await, 2);
     assert!(watching.control().pause(&crawl()).await.is_err());
     admit(&engine, 2..3).await;
@@ -297,7 +305,7 @@ async fn the_time_in_which_no_process_had_the_file_is_no_time_of_the_crawl() {
     file.execute_batch("UPDATE crawls SET started = touched - 3660000, touched = touched - 3600000").unwrap();
     drop(file);
     let seconds =
-        async |engine: &Embedded| engine.frontier().books(&crawl().id).await.unwrap().unwrap().seconds;
+        async |engine: &Embedded| engine.records().books(&crawl().id).await.unwrap().unwrap().seconds;
     assert_eq!(seconds(&Embedded::watch(&path, LONG).unwrap()).await, 60.0);
     let engine = open(&path);
     let resumed = seconds(&engine).await;
@@ -336,9 +344,14 @@ async fn a_file_of_another_program_or_of_a_newer_one_is_refused_by_name() {
 async fn what_hosts_and_people_said_outlasts_the_process() {
     let (directory, engine) = state_file();
     let key = |name: &str| HostKey::from_text(name);
-    let refusal = Refusal {
+    let refusal = BackoffRequest {
         status: 503,
-        leave: Leave { asked: Some(Duration::from_secs(3_600)), base: LONG, jitter: 0.0, most: 10 * LONG },
+        terms: BackoffTerms {
+            asked: Some(Duration::from_secs(3_600)),
+            base: LONG,
+            jitter: 0.0,
+            most: 10 * LONG,
+        },
     };
     let until = engine.hosts().push_back(&key("slow.example"), &refusal).await.unwrap();
     engine.host_control().block(&key("blocked.example")).await.unwrap();
@@ -349,7 +362,7 @@ async fn what_hosts_and_people_said_outlasts_the_process() {
         host.backoff.map(|backoff| (backoff.until, backoff.status, backoff.strikes)),
         Some((until, 503, 0))
     );
-    let wish = Wish {
+    let request = SlotRequest {
         pace: Pace::UNLIMITED,
         held: None,
         standing: Standing::New,
@@ -357,7 +370,7 @@ async fn what_hosts_and_people_said_outlasts_the_process() {
         token: 0,
         lapse: LONG,
     };
-    let ask = |name: &str| Ask { key: key(name), wish };
+    let ask = |name: &str| HostSlotRequest { key: key(name), request };
     let slots = engine.hosts().reserve(&[ask("slow.example"), ask("blocked.example")]).await.unwrap();
     assert!(matches!(slots[..], [Slot::Later { .. }, Slot::Blocked]), "{slots:?}");
     assert!(engine.host_control().unblock(&key("blocked.example")).await.unwrap());
@@ -390,11 +403,11 @@ async fn a_file_of_version_1_is_brought_up_to_date() {
         assert_eq!(engine.pages().walk(&crawl().spider, 0).await.unwrap(), Walk::default());
     }
     let engine = open(&path);
-    let lease = engine.frontier().open(&crawl(), Terms::default(), "producer", LONG).await.unwrap();
+    let lease = engine.records().open(&crawl(), Terms::default(), "producer", LONG).await.unwrap();
     let pages: Vec<NewUrl> = (0..4).map(page).collect();
-    assert_eq!(engine.frontier().admit(&lease, &pages).await.unwrap(), [false, false, false, true]);
-    assert_eq!(engine.control().replay(&crawl(), &crawl(), &[page(1).url]).await.unwrap().len(), 1);
-    let books = engine.frontier().books(&crawl().id).await.unwrap().unwrap();
+    assert_eq!(engine.records().admit(&lease, &pages).await.unwrap(), [false, false, false, true]);
+    assert_eq!(engine.records().replay(&crawl(), &crawl(), &[page(1).url]).await.unwrap().len(), 1);
+    let books = engine.records().books(&crawl().id).await.unwrap().unwrap();
     assert_eq!((books.counts.admitted, books.counts.done, books.pending), (4, 1, 3));
 }
 
@@ -411,7 +424,7 @@ async fn what_was_seen_stays_seen_beyond_memory_and_restarts() {
     const COUNT: usize = 70_000;
     let pages: Vec<NewUrl> = (0..COUNT).map(page).collect();
     let lease = admit(&engine, 0..COUNT).await;
-    let known = engine.frontier().admit(&lease, &pages).await.unwrap();
+    let known = engine.records().admit(&lease, &pages).await.unwrap();
     assert!(known.iter().all(|new| !new));
     drop(engine);
 
@@ -423,10 +436,10 @@ async fn what_was_seen_stays_seen_beyond_memory_and_restarts() {
         hear(&engine, number).await;
     }
     for _ in 0..2 {
-        assert_eq!(engine.frontier().finish(&worker(), &first_and_last).await.unwrap(), [true, true]);
+        assert_eq!(engine.records().finish(&worker(), &first_and_last).await.unwrap(), [true, true]);
     }
-    engine.frontier().close(lease).await.unwrap();
-    let books = engine.frontier().books(&crawl().id).await.unwrap().unwrap();
+    engine.records().close(lease).await.unwrap();
+    let books = engine.records().books(&crawl().id).await.unwrap().unwrap();
     assert_eq!((books.counts.admitted, books.counts.done), (COUNT as u64, 2));
     drop(engine);
 
@@ -447,9 +460,9 @@ async fn a_process_to_kill() {
     for number in 0..3 {
         hear(&engine, number).await;
     }
-    engine.frontier().start(&worker(), &[claim(1)]).await.unwrap();
+    engine.records().start(&worker(), &[claim(1)]).await.unwrap();
     let finish = Finish::new(claim(2), Terminal::Done);
-    engine.frontier().finish(&worker(), &[finish]).await.unwrap();
+    engine.records().finish(&worker(), &[finish]).await.unwrap();
     eprintln!("ready to die");
     std::thread::sleep(LONG);
 }
@@ -472,17 +485,17 @@ async fn a_killed_process_loses_nothing() {
     child.wait().unwrap();
 
     let engine = open(&path);
-    let books = engine.frontier().books(&crawl().id).await.unwrap().unwrap();
+    let books = engine.records().books(&crawl().id).await.unwrap().unwrap();
     assert_eq!((books.counts.admitted, books.counts.done, books.pending), (100, 1, 99));
     let left: Vec<usize> = (0..100).filter(|number| *number != 2).collect();
     assert_eq!(available(&engine).await, left);
     for expected in [Start::Go, Start::Go, Start::Poison] {
         hear(&engine, 1).await;
-        assert_eq!(engine.frontier().start(&worker(), &[claim(1)]).await.unwrap(), [expected]);
+        assert_eq!(engine.records().start(&worker(), &[claim(1)]).await.unwrap(), [expected]);
     }
     let lease = admit(&engine, 0..101).await;
-    engine.frontier().close(lease).await.unwrap();
-    let books = engine.frontier().books(&crawl().id).await.unwrap().unwrap();
+    engine.records().close(lease).await.unwrap();
+    let books = engine.records().books(&crawl().id).await.unwrap().unwrap();
     assert_eq!((books.counts.admitted, books.status), (101, CrawlState::Running));
 }
 

@@ -12,13 +12,20 @@ mod topology;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 use trawl_backends::rabbitmq::RabbitMq;
-use trawl_backends::redis::{Link, RedisCache, RedisFrontier, RedisHosts, RedisPages};
+use trawl_backends::redis::{Link, RedisCache, RedisHosts, RedisPages, RedisRecords};
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Message;
+use trawl_common::names::CrawlRef;
+use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::ports::{Cache, Hosts, Pages, Response, RobotsEntry, RobotsFile};
-use trawl_common::robots::RobotsKey;
 use trawl_common::settings::{self, Dedup, Encoding, Items, QueueType, Queues};
 use trawl_common::time::UnixMs;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_engine::{Coordinator, Delivery};
+use trawl_testkit::conformance::carrying::Carrier;
 use trawl_testkit::conformance::control::Helm;
 use trawl_testkit::conformance::hosts::{Doors, Frugal};
 use trawl_testkit::conformance::queue::Engine;
@@ -55,6 +62,18 @@ async fn engine(kind: QueueType, patience: Duration) -> (VirtualHost, Engine) {
     (vhost, Engine { queue, frontier, control })
 }
 
+async fn carrier() -> (VirtualHost, Carrier) {
+    let vhost = VirtualHost::new().await;
+    let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
+    let broker = RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap();
+    let redis = link(servers::own_database().await).await;
+    let records = Arc::new(RedisRecords::new(redis.clone(), LONG, Dedup::Plain));
+    let pages = Arc::new(RedisPages::new(redis));
+    let engine = Coordinator::new(records.clone(), Arc::new(broker), pages);
+    (vhost, Carrier { engine: Arc::new(engine), stats: records.clone(), control: records })
+}
+
+trawl_testkit::carrying_conformance!(carrier);
 trawl_testkit::hosts_conformance!(hosts, frugal);
 trawl_testkit::cache_conformance!(cache);
 
@@ -134,6 +153,32 @@ async fn robots_files_that_lapse_soon_make_room_for_those_that_are_kept_for_long
     assert_eq!(kept, [0, 1, 2, 3, 4, 26, 27, 28, 29]);
 }
 
+/// Some are told of one by one and some together: what one task tells the broker of must not be told again by another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_tasks_may_acknowledge_at_once() {
+    const MESSAGES: usize = 3_000;
+    let (_vhost, Engine { queue, .. }) = engine(QueueType::Classic, LONG).await;
+    let crawl = CrawlRef::adhoc();
+    let message = |number| {
+        let url = CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap();
+        Message::seed(url, crawl.clone(), Lane::Bulk)
+    };
+    queue.publish(&(0..MESSAGES).map(message).collect::<Vec<_>>()).await.unwrap();
+    let mut consumer = queue.consume(32).await.unwrap();
+    let (mut received, mut acking) = (0, JoinSet::new());
+    while received < MESSAGES {
+        let batch = timeout(LONG, consumer.next(8)).await.unwrap().unwrap();
+        received += batch.len();
+        for Delivery { receipt, .. } in batch {
+            let queue = Arc::clone(&queue);
+            acking.spawn(async move { queue.ack(&[receipt]).await });
+        }
+    }
+    while let Some(acked) = acking.join_next().await {
+        acked.unwrap().unwrap();
+    }
+}
+
 mod quorum {
     use super::*;
 
@@ -166,19 +211,21 @@ mod classic {
 }
 
 mod requests {
-    use trawl_common::lane::Lane;
-    use trawl_common::message::Message;
+    use trawl_common::frontier::Heard;
+    use trawl_common::frontier::lane::Lane;
+    use trawl_common::frontier::message::Message;
+    use trawl_common::frontier::outcome::Terminal;
     use trawl_common::names::CrawlRef;
-    use trawl_common::outcome::Terminal;
-    use trawl_common::ports::{Claim, Finish, Frontier, Heard};
-    use trawl_common::url::CanonicalUrl;
+    use trawl_common::ports::{Claim, Finish};
+    use trawl_common::web::url::CanonicalUrl;
+    use trawl_engine::Records;
 
     use super::*;
 
     const ASKED: &str = "{crawled_urls}:seen:adhoc";
     const TAKE: Heard = Heard::Take { attempts: 0, starts: 0, deadline: None };
 
-    async fn ask(frontier: &RedisFrontier, number: usize) -> Heard {
+    async fn ask(frontier: &RedisRecords, number: usize) -> Heard {
         let url = CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap();
         let message = Message { is_ours: false, ..Message::seed(url, CrawlRef::adhoc(), Lane::Bulk) };
         let worker = "w".parse().unwrap();
@@ -207,20 +254,20 @@ mod requests {
     #[tokio::test]
     async fn a_url_is_taken_again_when_it_is_asked_for_again_after_a_while() {
         let link = link(servers::own_database().await).await;
-        let frontier = RedisFrontier::new(link.clone(), LONG, Dedup::Plain).again_after(LONG);
+        let frontier = RedisRecords::new(link.clone(), LONG, Dedup::Plain).again_after(LONG);
         assert_eq!(ask(&frontier, 0).await, TAKE);
         age(&link, LONG - Duration::from_secs(60)).await;
         assert_eq!(ask(&frontier, 0).await, Heard::Drop);
         age(&link, Duration::from_secs(60)).await;
         assert_eq!(ask(&frontier, 0).await, TAKE);
-        let now_and_always = RedisFrontier::new(link, LONG, Dedup::Plain).again_after(Duration::ZERO);
+        let now_and_always = RedisRecords::new(link, LONG, Dedup::Plain).again_after(Duration::ZERO);
         assert_eq!(ask(&now_and_always, 0).await, TAKE);
     }
 
     #[tokio::test]
     async fn what_was_asked_for_long_ago_takes_no_memory() {
         let link = link(servers::own_database().await).await;
-        let frontier = RedisFrontier::new(link.clone(), LONG, Dedup::Plain).again_after(LONG);
+        let frontier = RedisRecords::new(link.clone(), LONG, Dedup::Plain).again_after(LONG);
         for number in 0..40 {
             ask(&frontier, number).await;
         }
@@ -239,21 +286,23 @@ mod requests {
 }
 
 mod records {
-    use trawl_common::lane::Lane;
-    use trawl_common::message::Message;
+    use trawl_common::frontier::Heard;
+    use trawl_common::frontier::lane::Lane;
+    use trawl_common::frontier::message::Message;
     use trawl_common::names::{CrawlRef, SpiderName};
-    use trawl_common::ports::{Claim, Frontier, Heard, NewUrl, Parking, Terms};
+    use trawl_common::ports::{Claim, NewUrl, Terms};
     use trawl_common::time::UnixMs;
-    use trawl_common::url::CanonicalUrl;
+    use trawl_common::web::url::CanonicalUrl;
+    use trawl_engine::{Parking, Records};
 
     use super::*;
 
     const PENDING: &str = "{crawled_urls}:pending:c";
 
     /// A frontier on which a URL with a deadline was admitted, and its record.
-    async fn admitted() -> (Link, RedisFrontier, Message, String) {
+    async fn admitted() -> (Link, RedisRecords, Message, String) {
         let link = link(servers::own_database().await).await;
-        let frontier = RedisFrontier::new(link.clone(), LONG, Dedup::Plain);
+        let frontier = RedisRecords::new(link.clone(), LONG, Dedup::Plain);
         let crawl = CrawlRef { id: "c".parse().unwrap(), spider: SpiderName::default() };
         let lease = frontier.open(&crawl, Terms::default(), "producer", LONG).await.unwrap();
         let url = CanonicalUrl::parse("http://site.example/0").unwrap();

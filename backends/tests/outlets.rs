@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use trawl_common::item::{Item, item_id};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Page;
+use trawl_common::spider::item::{Item, item_id};
 
 /// A page with items of one kind.
 fn page(crawl: &CrawlRef, path: &str, kind: Option<&str>, fields: &[Value]) -> Page {
-    let url: trawl_common::url::CanonicalUrl = format!("https://example.com/{path}").parse().unwrap();
+    let url: trawl_common::web::url::CanonicalUrl = format!("https://example.com/{path}").parse().unwrap();
     let item = |(number, fields): (usize, &Value)| Item {
         id: item_id(&crawl.spider, &url, kind, number),
         url: url.to_string(),

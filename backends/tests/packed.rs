@@ -11,15 +11,16 @@ use std::time::Duration;
 
 use ::redis::{AsyncCommands, FromRedisValue};
 use proptest::prelude::*;
-use trawl_backends::redis::{Link, Packing, RedisFrontier};
-use trawl_common::lane::Lane;
-use trawl_common::message::Message;
+use trawl_backends::redis::{Link, Packing, RedisRecords};
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::{CrawlRef, SpiderName};
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Claim, Control, Discovery, Finish, Frontier, NewUrl, Terms};
+use trawl_common::ports::{Claim, Control, Finish, NewUrl, Terms};
 use trawl_common::settings::Dedup;
 use trawl_common::spider::Recrawl;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_engine::{Lease, Records};
 use trawl_testkit::servers;
 
 use crate::support::{LONG, link};
@@ -44,8 +45,8 @@ impl Store {
         Self { link: link(servers::own_database().await).await }
     }
 
-    fn frontier(&self, dedup: Dedup) -> RedisFrontier {
-        RedisFrontier::new(self.link.clone(), LONG, dedup)
+    fn frontier(&self, dedup: Dedup) -> RedisRecords {
+        RedisRecords::new(self.link.clone(), LONG, dedup)
     }
 
     async fn ask<T: FromRedisValue>(&self, command: &[&str]) -> T {
@@ -65,16 +66,16 @@ impl Store {
     }
 }
 
-async fn open(frontier: &RedisFrontier, id: &str) -> Discovery {
+async fn open(frontier: &RedisRecords, id: &str) -> Lease {
     frontier.open(&crawl(id), Terms::default(), "producer", LONG).await.unwrap()
 }
 
-async fn admit(frontier: &RedisFrontier, lease: &Discovery, pages: Range<usize>) -> Vec<bool> {
+async fn admit(frontier: &RedisRecords, lease: &Lease, pages: Range<usize>) -> Vec<bool> {
     let urls: Vec<NewUrl> = pages.map(|number| NewUrl::seed(page(number), Lane::Bulk)).collect();
     frontier.admit(lease, &urls).await.unwrap()
 }
 
-async fn finish(frontier: &RedisFrontier, crawl: &CrawlRef, pages: Range<usize>) -> Vec<bool> {
+async fn finish(frontier: &RedisRecords, crawl: &CrawlRef, pages: Range<usize>) -> Vec<bool> {
     let claim = |number| Claim { crawl: crawl.clone(), url: page(number) };
     let worker = "worker".parse().unwrap();
     let message = |number| Message::seed(page(number), crawl.clone(), Lane::Bulk);

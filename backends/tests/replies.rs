@@ -8,22 +8,21 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use trawl_backends::redis::{self, RedisFrontier};
-use trawl_common::crawl::{Books, Counts, CrawlState};
-use trawl_common::lane::Lane;
-use trawl_common::letter::{Cause, Note};
-use trawl_common::limit::{LeftOut, Limit};
-use trawl_common::line::Line;
-use trawl_common::message::Message;
+use trawl_backends::redis::{self, RedisRecords};
+use trawl_common::frontier::crawl::{Books, Counts, CrawlState};
+use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::limit::{LeftOut, Limit};
+use trawl_common::frontier::line::Line;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::{Class, Reason, Terminal};
+use trawl_common::frontier::{Heard, Start, Taken};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
-use trawl_common::outcome::{Class, Reason, Terminal};
-use trawl_common::ports::{
-    Claim, Control, Discovery, Finish, Frontier, Heard, Linking, NewUrl, Parking, Probe, Result, Start,
-    Taken, Terms,
-};
+use trawl_common::ports::{Claim, Control, Finish, NewUrl, Result, Stats, Terms};
 use trawl_common::settings::{Redis, ServerUrl};
 use trawl_common::time::UnixMs;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_engine::{Lease, Linking, Parking, Probe, Records};
 use trawl_testkit::faults::replies::ReplyLoser;
 use trawl_testkit::servers;
 
@@ -66,7 +65,7 @@ async fn again<T, F: Future<Output = Result<T>>>(call: impl Fn() -> F) -> T {
 
 /// A producer, a worker and a person in one, with a queue that loses nothing.
 struct Fleet {
-    redis: RedisFrontier,
+    redis: RedisRecords,
     worker: WorkerId,
     crawl: CrawlRef,
     queue: VecDeque<Message>,
@@ -78,7 +77,7 @@ struct Fleet {
 }
 
 impl Fleet {
-    fn new(redis: RedisFrontier) -> Self {
+    fn new(redis: RedisRecords) -> Self {
         let (queue, fetched, done) = Default::default();
         Self { redis, worker: "w".parse().unwrap(), crawl: crawl("c"), queue, fetched, done, swept: 0 }
     }
@@ -90,7 +89,7 @@ impl Fleet {
         again(|| self.redis.confirm(&self.crawl, &urls)).await;
     }
 
-    async fn discover(&mut self) -> Discovery {
+    async fn discover(&mut self) -> Lease {
         let terms = Terms { max_per_host: std::num::NonZeroU64::new(9), ..Terms::default() };
         let lease = again(|| self.redis.open(&self.crawl, terms, "producer", LONG)).await;
         let urls: Vec<NewUrl> = SEEDS.map(|number| NewUrl::seed(page(number), Lane::Bulk)).collect();
@@ -221,7 +220,7 @@ impl Fleet {
 }
 
 /// Takes a crawl from its beginning to its end, and cancels another. Returns how many URLs only the sweep sent on their way.
-async fn is_exact(redis: RedisFrontier) -> usize {
+async fn is_exact(redis: RedisRecords) -> usize {
     let mut fleet = Fleet::new(redis);
     let lease = fleet.discover().await;
     again(|| fleet.redis.pause(&fleet.crawl)).await;
@@ -260,13 +259,13 @@ async fn is_exact(redis: RedisFrontier) -> usize {
 }
 
 /// A frontier on an empty database of Redis, behind a proxy.
-async fn behind_a_proxy() -> (ReplyLoser, RedisFrontier) {
+async fn behind_a_proxy() -> (ReplyLoser, RedisRecords) {
     let url = servers::own_database().await;
     let (server, database) = url.reveal().strip_prefix("redis://").unwrap().split_once('/').unwrap();
     let proxy = ReplyLoser::start(server.parse::<SocketAddr>().unwrap()).await.unwrap();
     let url = ServerUrl::new(format!("redis://{}/{database}", proxy.address));
     let link = redis::connect(&Redis { url, ..Redis::default() }).await.unwrap();
-    (proxy, RedisFrontier::new(link, PATIENCE, Redis::default().dedup))
+    (proxy, RedisRecords::new(link, PATIENCE, Redis::default().dedup))
 }
 
 /// Takes a crawl through, with the answer of this number lost. Returns how many answers there were, and how many URLs only

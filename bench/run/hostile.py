@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import json
 import multiprocessing
 import random
 import socket
@@ -35,11 +36,17 @@ NOTHING = answer(b"", status="404 Not Found")
 
 
 class Attack:
-    """Hosts that behave in one way. `urls` are what the crawl is told to ask of them."""
+    """Hosts that behave in one way. `urls` are what the crawl is told to ask of them, and `neighbour` of whom beside them."""
 
     hosts, pages, rate, robots = 1, 40, "60/m", NOTHING
+    engines = ("embedded", "fleet")
+    # What its honest neighbour must have: pages a second, and no longer gap, in seconds.
+    least, longest_gap = 45, 2
     # More of the spider's file, such as what it extracts.
     spider = ""
+
+    def neighbour(self):
+        return Honest()
 
     def addresses(self):
         return [f"127.8.{number // 200}.{number % 200 + 1}" for number in range(self.hosts)]
@@ -98,6 +105,18 @@ class DripRules(Drip):
         await drip(writer)
 
 
+class Silent(Drip):
+    """300 hosts that never answer a page, beside one that takes 2 s for each"""
+
+    hosts, least, longest_gap = 300, 0.8, 5
+
+    def neighbour(self):
+        return Slow()
+
+    async def page(self, writer):
+        await asyncio.sleep(3_600)
+
+
 class Unpaced(Drip):
     """a host that answers a byte a second, asked without a limit"""
 
@@ -115,7 +134,7 @@ async def drip(writer):
 class Unpacked(Attack):
     """8 hosts with pages of 10 KB that are 10 MB unpacked"""
 
-    hosts = 8
+    hosts, least = 8, 40
     # A selector that needs the whole tree.
     spider = '[fields]\nlast = "div:last-child > p:last-of-type"\n'
 
@@ -136,7 +155,7 @@ class Rules(Attack):
 class Interim(Attack):
     """2 hosts that flood interim answers (1xx)"""
 
-    hosts, robots = 2, NOTHING
+    hosts = 2
 
     def listeners(self):
         return []
@@ -154,13 +173,23 @@ class Interim(Attack):
 
     def flood(self, connection):
         try:
-            if b"/robots.txt" in connection.recv(65_536):
-                connection.sendall(self.robots)
-                connection.recv(65_536)
+            while usual := self.usual(connection.recv(65_536)):
+                connection.sendall(usual)
             while True:
                 connection.sendall(INTERIM)
         except OSError:
             connection.close()
+
+    def usual(self, request):
+        """What is answered as anybody does."""
+        return self.robots if b"GET /robots" in request else b""
+
+
+class LateInterim(Interim):
+    """2 hosts that flood interim answers after the first page"""
+
+    def usual(self, request):
+        return answer(b"<title>a page</title>") if b"GET /0 " in request else super().usual(request)
 
 
 class UnpacedInterim(Interim):
@@ -212,10 +241,61 @@ class Victims(Attack):
         await super().serve(reader, writer)
 
 
+class Forged(Attack):
+    """forged messages of all kinds, as fast as the broker's HTTP API takes them"""
+
+    hosts, engines = 0, ("fleet",)
+    # Filled in by whoever starts it.
+    servers = vhost = None
+
+    def start(self):
+        for number in range(4):
+            threading.Thread(target=self.publish, args=(number,), daemon=True).start()
+
+    def publish(self, number):
+        count = 0
+        while True:
+            for queue, body, headers in self.messages(number, count):
+                message = {"routing_key": queue, "payload": body, "payload_encoding": "string",
+                           "properties": {"headers": headers}}
+                try:
+                    self.servers.manage("POST", f"exchanges/{self.vhost}/amq.default/publish", deep(message))
+                    self.note()
+                except OSError:
+                    # The virtual host is not there yet.
+                    time.sleep(0.1)
+            count += 1
+
+    def messages(self, number, count):
+        """Queue, body and headers of each kind, as in the section "Messages" of docs/attacks.md."""
+        url, lane = f"http://127.0.0.3:{PORT}/{number}/{count % 100}", "url_queue_ttl"
+        yield lane, url, NESTED
+        yield lane, "probe", {"probe": 9_000_000_000_000_000, "before": 0}
+        yield lane, url, {"slot": 1, "until": 1, "wake": 1}
+        yield lane, url, {"turn": 1, "looks": 9}
+        yield lane, url, {"crawl": "c1", "spider": "neighbours"}
+        yield lane, url, {"crawl": "c1", "hop": "http://127.0.0.4/", "hops": 1}
+        yield lane, url, {"spider": f"never-was-{number}-{count}"}
+        yield lane, url, {"x-death": "boo"}
+        yield lane, url, {"crawl": "c1", "sig": "0123456789abcdef0123456789abcdef"}
+        yield "priority_queue", f"no URL {number} {count}", {}
+        yield "due_queue", url, {"until": 9_000_000_000_000_000}
+
+
+# What stands for headers nested too deep for a writer of JSON.
+NESTED = {"a": "nested"}
+
+
+def deep(message):
+    """A message as JSON, with headers nested 900 deep where it says so."""
+    return json.dumps(message).replace('"nested"', '{"a":' * 899 + "1" + "}" * 899).encode()
+
+
 ATTACKS = {
     kind.__name__.lower(): kind
     for kind in (
-        Nobody, Drip, DripRules, Unpaced, Unpacked, Rules, Interim, UnpacedInterim, Cacheable, Ports, Victims,
+        Nobody, Drip, DripRules, Silent, Unpaced, Unpacked, Rules, Interim, LateInterim, UnpacedInterim, Cacheable,
+        Ports, Victims, Forged,
     )
 }
 
@@ -230,6 +310,16 @@ class Honest(Attack):
 
     async def page(self, writer):
         self.note()
+        await super().page(writer)
+
+
+class Slow(Honest):
+    """A host that takes 2 s for each page."""
+
+    rate = "1/s"
+
+    async def page(self, writer):
+        await asyncio.sleep(2)
         await super().page(writer)
 
 

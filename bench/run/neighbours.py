@@ -1,9 +1,10 @@
 """What a site that does harm costs its neighbours: the pace of an honest crawl beside it, memory, and bytes in the servers."""
 
 import json
+import sys
 import time
 
-from hostile import ATTACKS, Honest, Site, now
+from hostile import ATTACKS, Site, now
 from measure import Watch
 from servers import Servers
 from stage import parser, work_folder
@@ -11,17 +12,25 @@ from stage import parser, work_folder
 LOOK = 0.25
 # The honest site may be asked so often in a second.
 PACE = 50
+# Bytes that no attack may exceed: half as much again as `worker.page_memory`; the budgets of cache and robots.txt, and records; messages.
+MEMORY, REDIS, RABBITMQ = 768e6, 300e6, 50e6
 VHOST = "neighbours"
 PATIENCE = 120
+# What the fleet signs its messages with.
+KEY = "a key of the fleet that nobody else has"
 
 
 def main():
-    options = arguments()
+    options, missed = arguments(), []
     print("| attack | engine | first honest page | honest pages/s | longest gap | memory | Redis | RabbitMQ | noted |")
     print("|---|---|---|---|---|---|---|---|---|")
     for name in options.only or ATTACKS:
+        attack = ATTACKS[name]
         for engine in options.engine or ENGINES:
-            measure(options, ATTACKS[name](), engine)
+            if engine in attack.engines and not measure(options, attack(), engine):
+                missed.append(f"{name} ({engine})")
+    if missed:
+        sys.exit(f"neighbours: what must hold did not beside {', '.join(missed)}")
 
 
 def arguments():
@@ -33,9 +42,10 @@ def arguments():
 
 
 def measure(options, attack, engine):
-    """A line for one attack."""
+    """A line for one attack. Returns whether its neighbour, memory and the servers kept to what they must."""
     with work_folder() as folder, open(folder / "log", "wb") as log:
-        servers, honest = Servers(options.servers), Honest()
+        servers, honest = Servers(options.servers), attack.neighbour()
+        attack.servers, attack.vhost = servers, VHOST
         honest.pages = PACE * options.seconds
         (folder / "urls.txt").write_text("".join(f"{url}\n" for url in [*attack.urls(), *honest.urls()]))
         write_settings(folder, attack, honest)
@@ -63,6 +73,8 @@ def measure(options, attack, engine):
         f"| {attack.__doc__} | {engine} | {first - began:.1f} s | {pace:.1f} | {gap:.2f} s | {watch.peak / 1e6:.0f} MB | {redis} | {rabbitmq} "
         f"| {f'{noted:.1f}/s' if noted else ''} |", flush=True,
     )
+    is_served = pace >= attack.least and gap < attack.longest_gap
+    return is_served and watch.peak < MEMORY and run.redis < REDIS and run.rabbitmq < RABBITMQ
 
 
 class Embedded:
@@ -108,7 +120,7 @@ ENGINES = {"embedded": Embedded, "fleet": Fleet}
 def write_settings(folder, attack, honest):
     (folder / "trawl.toml").write_text(
         '[fetch]\nallow_private = true\ncontact = "bench@localhost"\n[log]\nlevel = "warn"\n'
-        f'[politeness]\nrate = "{attack.rate}"\n[[politeness.host]]\nhost = {json.dumps(honest.addresses())}\n'
+        f'[rabbitmq]\nkey = "{KEY}"\n[politeness]\nrate = "{attack.rate}"\n[[politeness.host]]\nhost = {json.dumps(honest.addresses())}\n'
         f'rate = "{honest.rate}"\n[[sinks]]\nkind = "jsonl"\npath = "{folder}/items-{{worker}}.jsonl"\n'
     )
     (folder / "spiders").mkdir()

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use trawl_common::crawl::Books;
+use trawl_common::frontier::crawl::Books;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlId;
-use trawl_common::ports::Frontier;
+use trawl_common::ports::Stats;
 
 use crate::{Fail, Progress, count};
 
@@ -18,11 +18,11 @@ const FORGOTTEN: Duration = Duration::from_secs(300);
 
 /// Waits until crawl `id`, which was there a moment ago, is over, and says on `line` how far it is. A store that
 /// is away is waited for.
-pub async fn await_end(frontier: &dyn Frontier, id: &CrawlId, line: &Progress) -> Result<Books, Fail> {
+pub async fn await_end(stats: &dyn Stats, id: &CrawlId, line: &Progress) -> Result<Books, Fail> {
     let health = Health::default();
     let mut seen = Instant::now();
     while seen.elapsed() < FORGOTTEN {
-        if let Some(books) = health.patiently("looking at the crawl", || frontier.books(id)).await? {
+        if let Some(books) = health.patiently("looking at the crawl", || stats.books(id)).await? {
             seen = Instant::now();
             if books.status.is_over() && books.pending == 0 {
                 line.clear();

@@ -30,11 +30,33 @@ impl Fail {
 }
 
 impl From<ports::Error> for Fail {
-    /// A server that is away or refuses is a matter of settings; all else is the run's failure.
+    /// A server that refuses is a matter of settings, one that is away or full may be back later; all else is the run's failure.
     fn from(error: ports::Error) -> Self {
         match error.kind {
-            ErrorKind::Unavailable | ErrorKind::Full | ErrorKind::Refused => Self::usage(error),
+            ErrorKind::Unavailable | ErrorKind::Full => {
+                Self { exit: Exit::Unavailable, message: error.to_string() }
+            }
+            ErrorKind::Refused => Self::usage(error),
             ErrorKind::Busy | ErrorKind::Stale | ErrorKind::Corrupt => Self::run(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_may_be_back_later_is_told_from_one_that_refuses_and_from_a_run_that_went_wrong() {
+        for (kind, exit) in [
+            (ErrorKind::Unavailable, Exit::Unavailable),
+            (ErrorKind::Full, Exit::Unavailable),
+            (ErrorKind::Refused, Exit::Usage),
+            (ErrorKind::Busy, Exit::Failed),
+            (ErrorKind::Stale, Exit::Failed),
+            (ErrorKind::Corrupt, Exit::Failed),
+        ] {
+            assert_eq!(Fail::from(ports::Error::new(kind, "redis")).exit, exit, "{kind:?}");
         }
     }
 }

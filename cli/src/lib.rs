@@ -1,15 +1,19 @@
 //! What trawl's three programs share: start-up, signals, errors for people, numbers and progress.
 
+mod crawl;
 mod ending;
 mod fail;
+mod json;
 pub mod mistakes;
 mod progress;
 mod signals;
 mod spider;
 mod start;
 
+pub use crawl::CrawlArg;
 pub use ending::await_end;
 pub use fail::{Fail, Outcome};
+pub use json::print_json;
 pub use progress::{Progress, count};
 pub use signals::Signals;
 pub use spider::{SpiderArg, unusable};

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
+use serde_json::{Value, json};
 use trawl_common::settings::Invalid;
 use trawl_common::spider::{Mistake, Place};
 use trawl_common::text::{printable, without_credentials};
@@ -30,6 +31,15 @@ pub fn of_settings(invalid: Invalid) -> Fail {
 pub fn tell(path: &Path, text: &str, mistakes: &[Mistake]) {
     let red = AnsiColor::Red.on_default().bold();
     mistakes.iter().for_each(|mistake| anstream::eprintln!("{}", shown(path, text, mistake, red)));
+}
+
+/// A mistake for programs.
+pub fn as_json(mistake: &Mistake) -> Value {
+    json!({
+        "line": mistake.place.map(|place| place.line),
+        "column": mistake.place.map(|place| place.column),
+        "what": mistake.what,
+    })
 }
 
 /// One mistake, as compilers show theirs: `spiders/shop.toml:12:9: ...`, then the line, with a caret under the place.

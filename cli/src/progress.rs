@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::start::has_colours;
+
 /// How far apart lines are where they stay: in a file or a pipe.
 const EVERY: Duration = Duration::from_secs(5);
 
@@ -28,7 +30,11 @@ impl Default for Progress {
             return Self(Shown::Lines(Arc::new(Mutex::new(Instant::now()))));
         }
         let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {elapsed:.dim} {wide_msg}") {
+        let template = match has_colours() {
+            true => "{spinner:.cyan} {elapsed:.dim} {wide_msg}",
+            false => "{spinner} {elapsed} {wide_msg}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(120));

@@ -1,11 +1,14 @@
 //! From `main` to the first line of a program's own code.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
-use clap::Args;
+use clap::{Args, ColorChoice};
 use tokio::runtime;
+use tracing::level_filters::LevelFilter;
 use trawl_common::settings::{Settings, Source};
 use trawl_common::telemetry;
 use trawl_common::text::is_harmful;
@@ -25,20 +28,27 @@ pub struct Global {
     /// Log more: -v debug, -vv trace
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub verbose: u8,
-    /// Log only warnings and errors, and say nothing of the progress
+    /// Be silent unless something is wrong: no progress, no summary, and of the log only warnings and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
+    /// Write in colours; auto: on a terminal, unless NO_COLOR is set
+    #[arg(long, value_name = "WHEN", global = true, default_value_t = ColorChoice::Auto)]
+    pub color: ColorChoice,
+}
+
+/// Whether what is written to standard error is in colours.
+pub(crate) fn has_colours() -> bool {
+    AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
 }
 
 impl Global {
     /// Where settings come from: the file, the environment and these flags.
     pub fn source(&self) -> Source {
         let mut source = Source::from_env(self.config.clone());
-        match (self.quiet, self.verbose) {
-            (true, _) => source.set("log.level", "warn"),
-            (false, 0) => {}
-            (false, 1) => source.set("log.level", "info,trawl=debug,trawl_worker=debug,trawl_producer=debug"),
-            (false, _) => source.set("log.level", "trace"),
+        match self.verbose {
+            0 => {}
+            1 => source.set("log.level", "info,trawl=debug,trawl_worker=debug,trawl_producer=debug"),
+            _ => source.set("log.level", "trace"),
         }
         source
     }
@@ -48,17 +58,31 @@ impl Global {
         if self.quiet { Progress::none() } else { Progress::default() }
     }
 
+    /// Says what was done, as long as nothing is wrong: on standard error, unless people want to hear no more than that.
+    pub fn say(&self, what: impl fmt::Display) {
+        if !self.quiet {
+            anstream::eprintln!("{what}");
+        }
+    }
+
     /// Reads the settings from `source` and starts logging by them.
-    pub fn load(source: &Source) -> Result<Settings, Fail> {
+    pub fn load(&self, source: &Source) -> Result<Settings, Fail> {
         let settings = source.load().map_err(mistakes::of_settings)?;
-        telemetry::start(&settings.log)
+        let least = if self.quiet { LevelFilter::WARN } else { LevelFilter::TRACE };
+        telemetry::start(&settings.log, has_colours(), least)
             .map_err(|error| Fail::usage(format!("settings: log.level: {error}")))?;
         Ok(settings)
     }
 }
 
 /// Runs a program: one TLS provider, one runtime, and at the end one line for an error and an exit code.
-pub fn main(name: &str, program: impl Future<Output = Outcome>) -> ExitCode {
+pub fn main(name: &str, color: ColorChoice, program: impl Future<Output = Outcome>) -> ExitCode {
+    let color = match color {
+        ColorChoice::Auto => anstream::ColorChoice::Auto,
+        ColorChoice::Always => anstream::ColorChoice::Always,
+        ColorChoice::Never => anstream::ColorChoice::Never,
+    };
+    color.write_global();
     // A second installation fails, and there is none.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let outcome = match runtime::Builder::new_multi_thread().enable_all().build() {

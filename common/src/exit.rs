@@ -9,12 +9,14 @@ pub enum Exit {
     Ok,
     /// The run itself failed, or part of its input could not be read.
     Failed,
-    /// Bad usage or settings, or a server that settings name could not be reached.
+    /// Bad usage or settings, or a server that refuses what settings say.
     Usage,
     /// Finished, with URLs that failed.
     FailedUrls,
     /// The crawl was cancelled.
     Cancelled,
+    /// A server that settings name is away or full: the same command may succeed later.
+    Unavailable,
     /// A wait timed out.
     TimedOut,
     /// Ended by a signal with this number.
@@ -30,6 +32,7 @@ impl Exit {
             Self::Usage => 2,
             Self::FailedUrls => 3,
             Self::Cancelled => 4,
+            Self::Unavailable => 5,
             Self::TimedOut => 124,
             Self::Signal(number) => 128 + number,
         }

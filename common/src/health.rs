@@ -86,6 +86,9 @@ impl Health {
                     return result;
                 }
             };
+            if self.stop.is_cancelled() {
+                return Err(error);
+            }
             self.fails(what, &error);
             if self.stop.run_until_cancelled(backoff.pause()).await.is_none() {
                 return Err(error);

@@ -97,6 +97,19 @@ impl CrawlId {
         let (day, time) = date.split_at(8);
         Self(format!("{day}-{time}-{}", random_suffix()).into())
     }
+
+    /// Whether this is an id of [`CrawlId::generate`] that begins so. A person's name for a crawl is none.
+    pub fn is_made_from(&self, start: &str) -> bool {
+        let parts: Vec<&str> = self.0.split('-').collect();
+        let is_made = match parts[..] {
+            [day, time, suffix] => {
+                let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+                day.len() == 8 && time.len() == 6 && suffix.len() == 6 && is_number(day) && is_number(time)
+            }
+            _ => false,
+        };
+        is_made && self.0.starts_with(start)
+    }
 }
 
 impl WorkerId {

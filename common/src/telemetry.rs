@@ -3,7 +3,7 @@
 //! Whatever an event holds, it is one line, and nothing in it acts on a terminal or hides from a reader.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use anstyle::Style;
 use tracing::error;
@@ -12,6 +12,8 @@ use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::{LevelFilter, ParseError};
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::debug_fn;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::settings::{Log, LogFormat};
 use crate::text::{escape_json, is_harmful};
@@ -25,17 +27,20 @@ const SILENT: &[&str] = &["html5ever", "lapin", "redis"];
 
 const DIM: Style = Style::new().dimmed();
 
-/// Starts logging as the settings say, panics included. Called once, by `main`.
-pub fn start(log: &Log) -> Result<(), ParseError> {
+/// Starts logging as the settings say, panics included, in `colours` or not, and nothing below the level `least`, whatever
+/// they say. Called once, by `main`.
+pub fn start(log: &Log, colours: bool, least: LevelFilter) -> Result<(), ParseError> {
     let filter = EnvFilter::builder().parse(directives(&log.level))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter);
     match log.format {
         LogFormat::Text => {
-            let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
             let builder = builder.with_writer(io::stderr).with_target(false).with_ansi(colours);
-            builder.fmt_fields(text_fields()).init();
+            builder.fmt_fields(text_fields()).finish().with(least).init();
         }
-        LogFormat::Json => builder.json().flatten_event(true).with_writer(|| Json(io::stderr())).init(),
+        LogFormat::Json => {
+            let builder = builder.json().flatten_event(true).with_writer(|| Json(io::stderr()));
+            builder.finish().with(least).init();
+        }
     }
     // What a parser panics with may quote the page.
     std::panic::set_hook(Box::new(|panic| {

@@ -6,12 +6,12 @@ use std::io::{BufRead, Write, stdin, stdout};
 use std::sync::atomic::AtomicBool;
 
 use serde_json::json;
-use trawl_common::headers::Headers;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::Response;
 use trawl_common::settings;
 use trawl_common::spider::{Field, From, ItemRule, Sited, Spider};
 use trawl_common::time::UnixMs;
+use trawl_common::web::headers::Headers;
 use trawl_extract::Extractor;
 
 fn main() -> Result<(), Box<dyn Error>> {

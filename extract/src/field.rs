@@ -3,36 +3,36 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
-use trawl_common::outcome::Failure;
+use trawl_common::frontier::outcome::Failure;
 use trawl_common::spider::Required;
 
-use super::Missing;
-use super::json::Path;
-use super::plan::{Each, Field, Format, Source, splits};
-use super::raw::Raw;
-use super::room::Room;
-use super::scene::{Scene, Within};
-use super::table;
+use crate::context::{Context, Within};
+use crate::document::found::Found;
+use crate::document::json::Path;
+use crate::extraction::Missing;
+use crate::plan::{Each, Field, Format, Source, splits};
+use crate::values::budget::Budget;
+use crate::values::table;
 
-type Raws<'a> = Box<dyn Iterator<Item = Raw<'a>> + 'a>;
+type FoundAll<'a> = Box<dyn Iterator<Item = Found<'a>> + 'a>;
 
 impl Field {
     /// The field's value: null where the response says nothing, or is of a format that the field is not looked for in.
     /// Required fields without a value go to `missing`.
     pub(crate) fn value<'a>(
         &'a self,
-        scene: &'a Scene<'a>,
+        context: &'a Context<'a>,
         within: Within<'a>,
-        room: &mut Room,
+        budget: &mut Budget,
         missing: &mut Vec<Missing>,
     ) -> Result<Value, Failure> {
         let is_json = self.source.format().map(|format| format == Format::Json);
-        if is_json.is_some_and(|is_json| is_json != scene.json.is_some()) {
+        if is_json.is_some_and(|is_json| is_json != context.json.is_some()) {
             return Ok(Value::Null);
         }
         let mut values = match &self.source {
-            Source::Each(each, fields) => self.objects(each, fields, scene, within, room, missing)?,
-            source => self.values(source, scene, within, room)?,
+            Source::Each(each, fields) => self.objects(each, fields, context, within, budget, missing)?,
+            source => self.values(source, context, within, budget)?,
         };
         if values.is_empty() {
             let is_required = self.required != Required::No && self.default.is_none();
@@ -48,15 +48,15 @@ impl Field {
     fn values<'a>(
         &'a self,
         source: &'a Source,
-        scene: &'a Scene<'a>,
+        context: &'a Context<'a>,
         within: Within<'a>,
-        room: &mut Room,
+        budget: &mut Budget,
     ) -> Result<Vec<Value>, Failure> {
         let mut values = Vec::new();
-        for raw in source.raws(scene, within, splits(self.convert.kind))? {
-            scene.goes_on()?;
-            values.extend(self.convert.value(&raw, scene.base, room));
-            if room.is_full() || !self.list && !values.is_empty() {
+        for raw in source.raws(context, within, splits(self.convert.kind))? {
+            context.goes_on()?;
+            values.extend(self.convert.value(&raw, context.base, budget));
+            if budget.is_full() || !self.list && !values.is_empty() {
                 break;
             }
         }
@@ -67,21 +67,21 @@ impl Field {
         &'a self,
         each: &'a Each,
         fields: &'a [Field],
-        scene: &'a Scene<'a>,
+        context: &'a Context<'a>,
         within: Within<'a>,
-        room: &mut Room,
+        budget: &mut Budget,
         missing: &mut Vec<Missing>,
     ) -> Result<Vec<Value>, Failure> {
         let mut objects = Vec::new();
-        for within in each.matches(scene, within) {
-            scene.goes_on()?;
+        for within in each.matches(context, within) {
+            context.goes_on()?;
             let mut object = Map::new();
             for field in fields {
-                object.insert(field.name.clone(), field.value(scene, within, room, missing)?);
-                room.take(field.name.len() + "\"\":null,".len());
+                object.insert(field.name.clone(), field.value(context, within, budget, missing)?);
+                budget.take(field.name.len() + "\"\":null,".len());
             }
             objects.push(Value::Object(object));
-            if room.is_full() || !self.list {
+            if budget.is_full() || !self.list {
                 break;
             }
         }
@@ -93,16 +93,16 @@ impl Each {
     /// What it matches, in order.
     pub(crate) fn matches<'a>(
         &'a self,
-        scene: &'a Scene<'a>,
+        context: &'a Context<'a>,
         within: Within<'a>,
     ) -> Box<dyn Iterator<Item = Within<'a>> + 'a> {
         match self {
             Self::Tree(query) => {
-                let elements = scene.element(within).into_iter().flat_map(|scope| query.elements(scope));
+                let elements = context.element(within).into_iter().flat_map(|scope| query.elements(scope));
                 Box::new(elements.map(Within::Element))
             }
             Self::Json(path) => {
-                let values = scene.value(within).into_iter().flat_map(|value| path.find(value));
+                let values = context.value(within).into_iter().flat_map(|value| path.find(value));
                 // The list that a path leads to is meant by its parts.
                 Box::new(values.flat_map(|value| parts(value, true)).map(Within::Json))
             }
@@ -114,30 +114,32 @@ impl Source {
     /// The values as they stand in the response, in its order; those of a list in JSON one by one if it `splits`.
     fn raws<'a>(
         &'a self,
-        scene: &'a Scene<'a>,
+        context: &'a Context<'a>,
         within: Within<'a>,
         splits: bool,
-    ) -> Result<Raws<'a>, Failure> {
-        let element = scene.element(within);
+    ) -> Result<FoundAll<'a>, Failure> {
+        let element = context.element(within);
         Ok(match self {
             Self::Tree(query) => Box::new(element.into_iter().flat_map(|scope| query.raws(scope))),
-            Self::Streamed(number) => Box::new(scene.page.found[*number].iter().map(|text| Raw::text(text))),
+            Self::Streamed(number) => {
+                Box::new(context.page.found[*number].iter().map(|text| Found::text(text)))
+            }
             Self::Json(path) => {
-                let found = scene.value(within).into_iter().flat_map(|value| path.find(value));
+                let found = context.value(within).into_iter().flat_map(|value| path.find(value));
                 Box::new(found.flat_map(move |value| parts(value, splits)).map(borrowed))
             }
-            Self::Header(name) => Box::new(scene.response.headers.all(name).map(Raw::text)),
+            Self::Header(name) => Box::new(context.response.headers.all(name).map(Found::text)),
             Self::Meta(number) => {
-                let metas = scene.page.meta.named.iter().filter(move |(other, _)| other == number);
-                Box::new(metas.map(|(_, content)| Raw::text(content)))
+                let metas = context.page.meta.named.iter().filter(move |(other, _)| other == number);
+                Box::new(metas.map(|(_, content)| Found::text(content)))
             }
             Self::JsonLd(number, path) => {
-                let objects = scene.json_ld.get(*number).into_iter().flatten();
+                let objects = context.json_ld.get(*number).into_iter().flatten();
                 Box::new(objects.flat_map(move |object| reached(object, path.as_ref(), splits)).map(borrowed))
             }
             Self::Microdata(name, path) => {
                 let items =
-                    element.map(|scope| scene.microdata.items(scope, name, scene.base)).transpose()?;
+                    element.map(|scope| context.microdata.items(scope, name, context.base)).transpose()?;
                 let values = items
                     .into_iter()
                     .flatten()
@@ -148,7 +150,7 @@ impl Source {
                 let tables = element.into_iter().flat_map(|scope| query.elements(scope));
                 Box::new(tables.flat_map(table::rows).map(owned))
             }
-            Self::Page(field) => Box::new(scene.own(*field).into_iter()),
+            Self::Page(field) => Box::new(context.own(*field).into_iter()),
             Self::Each(..) => Box::new(std::iter::empty()),
         })
     }
@@ -171,10 +173,10 @@ fn parts(value: &Value, splits: bool) -> &[Value] {
     }
 }
 
-fn borrowed(value: &Value) -> Raw<'_> {
-    Raw::Json(Cow::Borrowed(value))
+fn borrowed(value: &Value) -> Found<'_> {
+    Found::Json(Cow::Borrowed(value))
 }
 
-fn owned<'a>(value: Value) -> Raw<'a> {
-    Raw::Json(Cow::Owned(value))
+fn owned<'a>(value: Value) -> Found<'a> {
+    Found::Json(Cow::Owned(value))
 }

@@ -2,43 +2,20 @@
 
 use std::collections::HashSet;
 
-use scraper::{ElementRef, Html, Selector};
-use trawl_common::spider;
-use trawl_common::url::CanonicalUrl;
+use scraper::{ElementRef, Html};
+use trawl_common::web::url::CanonicalUrl;
 
-use super::base::Base;
-use super::json::Path;
-use super::query::Query;
-use super::raw::Raw;
-use super::scene::Scene;
-use super::stream::{self, is_nofollow};
-use super::{Link, MAX_LINKS};
+use crate::context::Context;
+use crate::document::base::Base;
+use crate::document::found::Found;
+use crate::document::stream::{self, is_nofollow};
+use crate::extraction::Link;
+use crate::limits::MAX_LINKS;
+use crate::plan::query::Query;
+use crate::plan::{Follow, Next};
 
 /// The most links of one page.
 const MOST: usize = 10_000;
-
-/// What `[follow]` says of pages.
-#[derive(Debug)]
-pub(crate) struct Follow {
-    pub(crate) area: Option<Query>,
-    pub(crate) next: Vec<Next>,
-    /// Elements with links: for an area.
-    pub(crate) link: Selector,
-    pub(crate) links: bool,
-    pub(crate) nofollow: bool,
-    pub(crate) noindex: bool,
-    pub(crate) canonical: bool,
-    pub(crate) refresh: bool,
-}
-
-/// What is followed besides the links of a page.
-#[derive(Debug)]
-pub(crate) enum Next {
-    Tree(Query),
-    /// The number of a query of the streaming pass.
-    Streamed(usize),
-    Json(Path),
-}
 
 /// What a page lets a crawler do, as far as the spider asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,24 +27,10 @@ pub(crate) struct Leave {
 }
 
 impl Follow {
-    /// A [`Follow`] without selectors yet.
-    pub(crate) fn new(follow: &spider::Follow) -> Self {
-        Self {
-            area: None,
-            next: Vec::new(),
-            link: Selector::parse("a[href], area[href]").expect("a constant selector"),
-            links: follow.links,
-            nofollow: follow.nofollow,
-            noindex: follow.noindex,
-            canonical: follow.canonical,
-            refresh: follow.refresh,
-        }
-    }
-
     /// What the page's `<meta name=robots>` and the header `X-Robots-Tag` allow.
-    pub(crate) fn leave(&self, scene: &Scene<'_>) -> Leave {
-        let headers = scene.response.headers.all("x-robots-tag").filter(|value| is_for_all(value));
-        let metas = scene.page.meta.robots.iter().map(String::as_str);
+    pub(crate) fn leave(&self, context: &Context<'_>) -> Leave {
+        let headers = context.response.headers.all("x-robots-tag").filter(|value| is_for_all(value));
+        let metas = context.page.meta.robots.iter().map(String::as_str);
         let words = headers.chain(metas).flat_map(|value| value.split(',')).map(str::trim);
         let mut leave = Leave { index: true, follow: true };
         for word in words {
@@ -79,26 +42,26 @@ impl Follow {
     }
 
     /// The URL that the page calls canonical, if it is another and the spider goes by it.
-    pub(crate) fn elsewhere(&self, scene: &Scene<'_>) -> Option<CanonicalUrl> {
-        let link = scene.page.canonical.as_ref().filter(|_| self.canonical)?;
-        scene.base.link(link).filter(|canonical| *canonical != scene.base.canonical(scene.url))
+    pub(crate) fn elsewhere(&self, context: &Context<'_>) -> Option<CanonicalUrl> {
+        let link = context.page.canonical.as_ref().filter(|_| self.canonical)?;
+        context.base.link(link).filter(|canonical| *canonical != context.base.canonical(context.url))
     }
 
     /// What is followed of a page, each once: where a refresh leads, `next`, then links. With it, how many more there are than that.
-    pub(crate) fn links(&self, scene: &Scene<'_>, leave: Leave) -> (Vec<Link>, u64) {
-        let mut found = Found::new(scene.base);
+    pub(crate) fn links(&self, context: &Context<'_>, leave: Leave) -> (Vec<Link>, u64) {
+        let mut found = FoundLinks::new(context.base);
         if let Some(link) =
-            scene.page.meta.refresh.as_deref().filter(|_| self.refresh).and_then(refresh_target)
+            context.page.meta.refresh.as_deref().filter(|_| self.refresh).and_then(refresh_target)
         {
             found.add(link, false);
         }
         if leave.follow {
-            self.next.iter().for_each(|next| self.add_next(next, scene, &mut found));
-            match (&self.area, scene.tree) {
+            self.next.iter().for_each(|next| self.add_next(next, context, &mut found));
+            match (&self.area, context.tree) {
                 _ if !self.links => {}
-                (Some(area), Some(tree)) => self.add_area(area, tree, scene, &mut found),
+                (Some(area), Some(tree)) => self.add_area(area, tree, context, &mut found),
                 _ => {
-                    let links = scene.page.links.iter();
+                    let links = context.page.links.iter();
                     let followed = links.filter(|link| !(self.nofollow && link.nofollow));
                     followed.for_each(|stream::Link { href, .. }| found.add(href, false));
                 }
@@ -107,31 +70,31 @@ impl Follow {
         (found.links, found.left_out)
     }
 
-    fn add_next(&self, next: &Next, scene: &Scene<'_>, found: &mut Found<'_>) {
+    fn add_next(&self, next: &Next, context: &Context<'_>, found: &mut FoundLinks<'_>) {
         match next {
             Next::Streamed(number) => {
                 // Nothing was streamed of JSON.
-                scene.page.found.get(*number).into_iter().flatten().for_each(|link| found.add(link, true));
+                context.page.found.get(*number).into_iter().flatten().for_each(|link| found.add(link, true));
             }
             Next::Tree(query) => {
-                for raw in scene.tree.into_iter().flat_map(|tree| query.raws(tree.root_element())) {
+                for raw in context.tree.into_iter().flat_map(|tree| query.raws(tree.root_element())) {
                     match raw {
-                        Raw::Text(link) if !scene.is_given_up() => found.add(&link, true),
+                        Found::Text(link) if !context.is_given_up() => found.add(&link, true),
                         _ => return,
                     }
                 }
             }
             Next::Json(path) => {
-                let values = scene.json.into_iter().flat_map(|json| path.find(json));
+                let values = context.json.into_iter().flat_map(|json| path.find(json));
                 values.filter_map(|value| value.as_str()).for_each(|link| found.add(link, true));
             }
         }
     }
 
-    fn add_area(&self, area: &Query, tree: &Html, scene: &Scene<'_>, found: &mut Found<'_>) {
+    fn add_area(&self, area: &Query, tree: &Html, context: &Context<'_>, found: &mut FoundLinks<'_>) {
         let mut covered = None;
         for area in area.elements(tree.root_element()) {
-            if scene.is_given_up() {
+            if context.is_given_up() {
                 return;
             }
             // One in another has had its turn.
@@ -150,21 +113,21 @@ impl Follow {
 }
 
 /// The links so far.
-struct Found<'a> {
+struct FoundLinks<'a> {
     base: &'a Base<'a>,
     links: Vec<Link>,
     seen: HashSet<CanonicalUrl>,
-    room: usize,
+    bytes_left: usize,
     left_out: u64,
 }
 
-impl<'a> Found<'a> {
+impl<'a> FoundLinks<'a> {
     fn new(base: &'a Base<'a>) -> Self {
-        Self { base, links: Vec::new(), seen: HashSet::new(), room: MAX_LINKS, left_out: 0 }
+        Self { base, links: Vec::new(), seen: HashSet::new(), bytes_left: MAX_LINKS, left_out: 0 }
     }
 
     fn is_full(&self) -> bool {
-        self.links.len() >= MOST || self.room == 0
+        self.links.len() >= MOST || self.bytes_left == 0
     }
 
     fn add(&mut self, link: &str, is_next: bool) {
@@ -177,13 +140,13 @@ impl<'a> Found<'a> {
         if self.seen.contains(&url) {
             return;
         }
-        match self.room.checked_sub(url.as_str().len()) {
+        match self.bytes_left.checked_sub(url.as_str().len()) {
             None => {
-                self.room = 0;
+                self.bytes_left = 0;
                 self.left_out += 1;
             }
-            Some(room) => {
-                self.room = room;
+            Some(bytes_left) => {
+                self.bytes_left = bytes_left;
                 self.push(url, is_next);
             }
         }

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use trawl_common::headers::Headers;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::Response;
 use trawl_common::settings;
 use trawl_common::spider::Spider;
 use trawl_common::time::UnixMs;
+use trawl_common::web::headers::Headers;
 use trawl_extract::Extractor;
 
 /// Where Debian keeps a site: package rust-doc.

@@ -7,13 +7,13 @@ use std::sync::atomic::AtomicBool;
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use trawl_common::headers::Headers;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::Response;
 use trawl_common::settings::Items;
 use trawl_common::spider::{Field, Follow, From, ItemRule, Kind, PageField, Required, Sited, Spider};
 use trawl_common::time::UnixMs;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::headers::Headers;
+use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extraction, Extractor};
 
 const URL: &str = "https://example.com/dir/page?x=1";

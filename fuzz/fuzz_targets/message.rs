@@ -11,12 +11,12 @@ use lapin::types::{AMQPValue, FieldArray, FieldTable, ShortString};
 use libfuzzer_sys::fuzz_target;
 use trawl_backends::rabbitmq::codec::{self, Trust};
 use trawl_backends::rabbitmq::seal::{Author, Purpose, Seal};
-use trawl_common::line::Line;
-use trawl_common::message::Message;
+use trawl_common::frontier::line::Line;
+use trawl_common::frontier::message::Message;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Content, Unproven};
 use trawl_common::settings::{FleetKey, RabbitMq};
-use trawl_common::url::MAX_URL_BYTES;
+use trawl_common::web::url::MAX_URL_BYTES;
+use trawl_engine::{Content, Unproven};
 
 fuzz_target!(|input: &[u8]| {
     let (head, body) = split_at_blank_line(input);

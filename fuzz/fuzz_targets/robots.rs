@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use trawl_common::robots::Robots;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::politeness::robots::Robots;
+use trawl_common::web::url::CanonicalUrl;
 
 fuzz_target!(|input: &[u8]| {
     let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use trawl_common::url::{CanonicalUrl, MAX_URL_BYTES};
+use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
 
 fuzz_target!(|text: &str| {
     let Ok(url) = CanonicalUrl::parse(text) else { return };

@@ -6,13 +6,17 @@ use std::time::Duration;
 
 use anstream::println;
 use clap::Parser;
+use serde::Serialize;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
-use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, await_end, count};
-use trawl_common::crawl::{Books, CrawlState};
+use trawl_cli::{
+    CrawlArg, Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, await_end, count, print_json,
+};
 use trawl_common::exit::Exit;
-use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
-use trawl_common::ports::{ErrorKind, Frontier, Ports};
+use trawl_common::frontier::crawl::{Books, CrawlState};
+use trawl_common::frontier::lane::Lane;
+use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
+use trawl_common::ports::{ErrorKind, Ports, Stats};
 use trawl_common::settings::{IfRunning, Settings};
 use trawl_common::spider::{Recrawl, Spider, Wishes};
 
@@ -40,9 +44,10 @@ pub struct Args {
     /// The spider of that name has no file: it extracts what the section `items` of the settings says
     #[arg(long, requires = "spider")]
     no_file: bool,
-    /// The crawl to open, or to continue [default: a new one, named by the time]
+    /// The crawl to open, or to continue, by its whole id; `latest` is the spider's newest [default: a new one, named by the
+    /// time]
     #[arg(long, value_name = "ID")]
-    crawl: Option<CrawlId>,
+    crawl: Option<CrawlArg>,
     /// Show what would be routed where, and touch nothing
     #[arg(long)]
     dry_run: bool,
@@ -59,6 +64,9 @@ pub struct Args {
     /// Wait until every URL of the crawl has been fetched or has failed
     #[arg(long, conflicts_with = "dry_run")]
     wait: bool,
+    /// Print what was done as one JSON object at the end; with --dry-run, one for each URL before it
+    #[arg(long)]
+    json: bool,
 }
 
 /// Read sitemaps and put every URL that is new into its queue
@@ -74,13 +82,13 @@ struct Program {
 /// The program `producer`, by its own name; `trawl producer` is the same.
 pub fn main() -> ExitCode {
     let Program { args, global } = Program::parse();
-    trawl_cli::main("producer", args.run(global))
+    trawl_cli::main("producer", global.color, args.run(global))
 }
 
 impl Args {
     /// Reads the settings, connects, and runs.
     pub async fn run(self, global: Global) -> Outcome {
-        let settings = Arc::new(Global::load(&global.source())?);
+        let settings = Arc::new(global.load(&global.source())?);
         let signals = Signals::listen().map_err(Fail::run)?;
         let spider = self.spider.clone().unwrap_or_default();
         let wishes = Wishes { recrawl: self.recrawl, ..Wishes::default() };
@@ -90,47 +98,55 @@ impl Args {
             Job { spider: Arc::new(spider), start, limit: self.limit, html: Html::IsAnError, is_new: false };
         if self.dry_run {
             let alone = Embedded::in_memory(settings.recovery.patience).map_err(Fail::run)?;
+            let show = if self.json { show_json } else { show };
+            let spider = Arc::clone(&job.spider);
             let report = preview(settings, alone.hosts(), job, signals.stop(), show).await.map_err(fail)?;
             let found = count(report.counters.found);
-            eprint_report(&format!("{found} URLs would be admitted, if new"), &report);
+            eprint_report(&global, &format!("{found} URLs would be admitted, if new"), &report);
+            if self.json {
+                print_json(&Told { crawl: None, spider: &spider.name, report: &report, books: None });
+            }
             return Ok(exit(&report, &signals));
-        }
-        if settings.fetch.contact.is_none() {
-            tracing::warn!("no fetch.contact is set: hosts cannot tell you that you trouble them");
         }
         let id = WorkerId::of_this_machine();
         let ports = tokio::select! {
             () = signals.stop().cancelled() => return Ok(signals.exit().unwrap_or(Exit::Failed)),
             connected = fleet::connect(&settings, &id) => connected?,
         };
-        match self.beginning(&*ports.frontier, &settings, &job.spider).await? {
+        match self.beginning(&*ports.stats, &settings, &job.spider).await? {
             Beginning::New(crawl) => {
                 let job = Job { is_new: true, ..job };
-                self.produce(&ports, &settings, job, &crawl, &signals, &global.progress()).await
+                self.produce(&ports, &settings, job, &crawl, &signals, &global).await
             }
-            Beginning::Known(crawl) => {
-                self.produce(&ports, &settings, job, &crawl, &signals, &global.progress()).await
-            }
-            Beginning::Not(running) => Ok(leave_alone(&running)),
+            Beginning::Known(crawl) => self.produce(&ports, &settings, job, &crawl, &signals, &global).await,
+            Beginning::Not(running) => Ok(self.leave_alone(&global, running)),
         }
     }
 
     /// The crawl that a person names; or else as the spider's running crawl allows.
     async fn beginning(
         &self,
-        frontier: &dyn Frontier,
+        stats: &dyn Stats,
         settings: &Settings,
         spider: &Spider,
     ) -> Result<Beginning, Fail> {
-        if let Some(id) = &self.crawl {
-            let crawl = CrawlRef { id: id.clone(), spider: spider.name.clone() };
-            if crawl.is_adhoc() {
-                let told = format!("{id} is for what others publish, and never ends: choose another crawl");
-                return Err(Fail::usage(told));
+        match &self.crawl {
+            None => Ok(running::beginning(stats, &spider.name, spider.recrawl, self.wish(settings)).await?),
+            Some(CrawlArg::Latest) => {
+                let latest = running::latest(stats, &spider.name).await?;
+                let none = || Fail::usage(format!("there is no crawl of spider {} yet", spider.name));
+                Ok(Beginning::Known(latest.ok_or_else(none)?.crawl_ref()))
             }
-            return Ok(Beginning::Known(crawl));
+            Some(CrawlArg::Named(id)) => {
+                let crawl = CrawlRef { id: id.clone(), spider: spider.name.clone() };
+                if crawl.is_adhoc() {
+                    let told =
+                        format!("{id} is for what others publish, and never ends: choose another crawl");
+                    return Err(Fail::usage(told));
+                }
+                Ok(Beginning::Known(crawl))
+            }
         }
-        Ok(running::beginning(frontier, &spider.name, spider.recrawl, self.wish(settings)).await?)
     }
 
     fn wish(&self, settings: &Settings) -> Option<IfRunning> {
@@ -149,9 +165,9 @@ impl Args {
         job: Job,
         crawl: &CrawlRef,
         signals: &Signals,
-        line: &Line,
+        global: &Global,
     ) -> Outcome {
-        let progress = Arc::new(Progress::default());
+        let (progress, line) = (Arc::new(Progress::default()), global.progress());
         let drawing = tokio::spawn(draw(line.clone(), Arc::clone(&progress)));
         let result = run(ports, Arc::clone(settings), job, crawl, progress, signals.stop()).await;
         drawing.abort();
@@ -159,27 +175,68 @@ impl Args {
         let report = match result {
             // Another run reads sources at this moment: that crawl had not begun when this one looked, or runs beside.
             Err(RunError::Port(error)) if error.kind == ErrorKind::Busy && self.may_do_nothing(settings) => {
-                let other = running::running(&*ports.frontier, &crawl.spider).await?;
-                return other.map(|books| leave_alone(&books)).ok_or_else(|| Fail::run(error));
+                let other = running::running(&*ports.stats, &crawl.spider).await?;
+                return other.map(|books| self.leave_alone(global, books)).ok_or_else(|| Fail::run(error));
             }
             result => result.map_err(fail)?,
         };
         let (new, seen) = (count(report.counters.new), count(report.counters.seen));
-        eprint_report(
-            &format!("{new} URLs new in crawl {}, {seen} seen before{}", crawl.id, spared(&report.counters)),
-            &report,
-        );
-        if self.wait && !report.stopped {
-            return wait(&*ports.frontier, crawl, &report, signals, line).await;
+        let head =
+            format!("{new} URLs new in crawl {}, {seen} seen before{}", crawl.id, spared(&report.counters));
+        eprint_report(global, &head, &report);
+        self.name(global, crawl);
+        let books = match self.wait && !report.stopped {
+            true => ended(&*ports.stats, crawl, signals, &line).await?,
+            false => None,
+        };
+        let exit =
+            books.as_ref().map_or_else(|| exit(&report, signals), |books| exit_of_crawl(books, &report));
+        if self.json {
+            print_json(&Told { crawl: Some(crawl), spider: &crawl.spider, report: &report, books });
         }
-        Ok(exit(&report, signals))
+        Ok(exit)
+    }
+
+    /// Says that nothing is done, which is in order.
+    fn leave_alone(&self, global: &Global, running: Books) -> Exit {
+        global.say(running::told(&running));
+        let crawl = running.crawl_ref();
+        self.name(global, &crawl);
+        if self.json {
+            let report = Report::default();
+            print_json(&Told {
+                crawl: Some(&crawl),
+                spider: &crawl.spider,
+                report: &report,
+                books: Some(running),
+            });
+        }
+        Exit::Ok
+    }
+
+    /// The id on standard output, for whoever waits for the crawl; with --json it is in the object.
+    fn name(&self, global: &Global, crawl: &CrawlRef) {
+        if !self.json && !global.quiet {
+            println!("{}", crawl.id);
+        }
     }
 }
 
-/// Says that nothing is done, which is in order.
-fn leave_alone(running: &Books) -> Exit {
-    anstream::eprintln!("{}", running::told(running));
-    Exit::Ok
+/// A run as programs read it.
+#[derive(Serialize)]
+struct Told<'a> {
+    /// Nothing of a dry run.
+    #[serde(serialize_with = "id_of")]
+    crawl: Option<&'a CrawlRef>,
+    spider: &'a SpiderName,
+    #[serde(flatten)]
+    report: &'a Report,
+    /// How the crawl ended, or how it stands that is left alone.
+    books: Option<Books>,
+}
+
+fn id_of<S: serde::Serializer>(crawl: &Option<&CrawlRef>, to: S) -> Result<S::Ok, S::Error> {
+    crawl.map(|crawl| &crawl.id).serialize(to)
 }
 
 /// How many pages are not asked for, if any.
@@ -198,6 +255,22 @@ fn show(finding: &Finding) {
         }
         Finding::Invalid { text, reason } => println!("{:<9} {:<7} {text}  ({reason})", "invalid", "-"),
     }
+}
+
+/// The same for programs.
+fn show_json(finding: &Finding) {
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    enum Shown<'a> {
+        Page { url: &'a str, lane: Lane, ttl_seconds: Option<u64> },
+        Invalid { invalid: &'a str, reason: &'a str },
+    }
+    print_json(&match finding {
+        Finding::Page(Candidate { page, ttl, .. }) => {
+            Shown::Page { url: page.url.as_str(), lane: page.lane, ttl_seconds: ttl.map(|ttl| ttl.as_secs()) }
+        }
+        Finding::Invalid { text, reason } => Shown::Invalid { invalid: text, reason },
+    });
 }
 
 async fn draw(line: Line, progress: Arc<Progress>) {
@@ -221,17 +294,16 @@ async fn draw(line: Line, progress: Arc<Progress>) {
     }
 }
 
-/// Waits for the crawl's end.
-async fn wait(
-    frontier: &dyn Frontier,
+/// The crawl's books when it has ended; `None` if a signal came before.
+async fn ended(
+    stats: &dyn Stats,
     crawl: &CrawlRef,
-    report: &Report,
     signals: &Signals,
     line: &Line,
-) -> Outcome {
+) -> Result<Option<Books>, Fail> {
     tokio::select! {
-        () = signals.stop().cancelled() => Ok(signals.exit().unwrap_or(Exit::Failed)),
-        ended = await_end(frontier, &crawl.id, line) => Ok(exit_of_crawl(&ended?, report)),
+        () = signals.stop().cancelled() => Ok(None),
+        ended = await_end(stats, &crawl.id, line) => ended.map(Some),
     }
 }
 
@@ -253,7 +325,7 @@ fn exit(report: &Report, signals: &Signals) -> Exit {
 }
 
 /// One line for each source that is not as it should be, and one that starts with `head` for the run.
-fn eprint_report(head: &str, report: &Report) {
+fn eprint_report(global: &Global, head: &str, report: &Report) {
     for problem in &report.problems {
         anstream::eprintln!("problem: {problem}");
     }
@@ -277,16 +349,17 @@ fn eprint_report(head: &str, report: &Report) {
         0 => String::new(),
         number => format!(", {number} of them with problems"),
     };
-    anstream::eprintln!(
+    global.say(format_args!(
         "{head}, {invalid} invalid{outside}, from {} source{plural}{problems}",
         count(sources)
-    );
+    ));
 }
 
 fn fail(error: RunError) -> Fail {
     match error {
         RunError::Fetch(error) => Fail::usage(error),
         RunError::Spider(_) => Fail::usage(error),
-        RunError::Port(error) => Fail::run(error),
+        RunError::Threads(_) => Fail::run(error),
+        RunError::Port(error) => error.into(),
     }
 }

@@ -4,14 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use trawl_common::host::HostKey;
-use trawl_common::outcome::Skip;
+use serde::Serialize;
+use trawl_common::frontier::outcome::Skip;
+use trawl_common::politeness::waiting::SOON;
 use trawl_common::settings::Politeness;
 use trawl_common::time::UnixMs;
-use trawl_common::url::CanonicalUrl;
-use trawl_common::waiting::SOON;
+use trawl_common::web::host::HostKey;
+use trawl_common::web::url::CanonicalUrl;
 
-use crate::workload::Workload;
+use crate::rate_warning::RateWarnings;
 
 /// Counters that a progress bar may read while the run goes on.
 #[derive(Debug, Default)]
@@ -27,7 +28,7 @@ pub struct Progress {
     backlog: AtomicU64,
     /// The hosts that sources wait for, and until when.
     hosts: Mutex<Vec<(UnixMs, HostKey)>>,
-    workload: Mutex<Workload>,
+    workload: Mutex<RateWarnings>,
 }
 
 impl Progress {
@@ -136,7 +137,7 @@ impl Drop for Waiting<'_> {
 }
 
 /// What a run has read and admitted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Sources read to their end.
     pub sources: u64,
@@ -157,9 +158,10 @@ pub struct Counters {
 }
 
 /// The end of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// What was read and admitted.
+    #[serde(flatten)]
     pub counters: Counters,
     /// Sources that could not be read, or not to their end, each with its reason. The others were read.
     pub problems: Vec<String>,

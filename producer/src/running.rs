@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use trawl_common::crawl::{Books, CrawlState};
+use trawl_common::frontier::crawl::{Books, CrawlState};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
-use trawl_common::ports::{Frontier, Result};
+use trawl_common::ports::{Result, Stats};
 use trawl_common::settings::IfRunning;
 use trawl_common::spider::Recrawl;
 use trawl_common::time::UnixMs;
 
-use crate::workload::whole;
+use crate::rate_warning::whole;
 
 /// What a run is to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,13 +25,13 @@ pub(crate) enum Beginning {
 /// How a run begins that nobody gave a crawl: with a new one, unless another of the `spider` is not over. Where nobody says
 /// what to do then, a run that fetches pages again leaves it alone; any other finds only what is new, so it may run beside it.
 pub(crate) async fn beginning(
-    frontier: &dyn Frontier,
+    stats: &dyn Stats,
     spider: &SpiderName,
     recrawl: Recrawl,
     wish: Option<IfRunning>,
 ) -> Result<Beginning> {
     let usual = if recrawl.is_never() { IfRunning::Start } else { IfRunning::Exit };
-    Ok(match (running(frontier, spider).await?, wish.unwrap_or(usual)) {
+    Ok(match (running(stats, spider).await?, wish.unwrap_or(usual)) {
         (Some(books), IfRunning::Exit) => Beginning::Not(books),
         (Some(books), IfRunning::Join) => Beginning::Known(books.crawl_ref()),
         (_, IfRunning::Start) | (None, _) => {
@@ -40,11 +40,20 @@ pub(crate) async fn beginning(
     })
 }
 
-/// The newest crawl of a spider that is not over. That of hand-published URLs never is.
-pub(crate) async fn running(frontier: &dyn Frontier, spider: &SpiderName) -> Result<Option<Books>> {
-    let is_running =
-        |books: &Books| books.spider == *spider && !books.status.is_over() && !books.crawl_ref().is_adhoc();
-    Ok(frontier.crawls().await?.into_iter().find(is_running))
+/// The newest crawl of a spider that is not over.
+pub(crate) async fn running(stats: &dyn Stats, spider: &SpiderName) -> Result<Option<Books>> {
+    Ok(crawls(stats, spider).await?.find(|books| !books.status.is_over()))
+}
+
+/// The newest crawl of a spider.
+pub(crate) async fn latest(stats: &dyn Stats, spider: &SpiderName) -> Result<Option<Books>> {
+    Ok(crawls(stats, spider).await?.next())
+}
+
+/// A spider's crawls, the newest first, but for that of hand-published URLs, which never ends.
+async fn crawls(stats: &dyn Stats, spider: &SpiderName) -> Result<impl Iterator<Item = Books>> {
+    let is_one = move |books: &Books| books.spider == *spider && !books.crawl_ref().is_adhoc();
+    Ok(stats.crawls().await?.into_iter().filter(is_one))
 }
 
 /// One line for a run that does nothing, as `books` are of a crawl that is not over.
@@ -62,8 +71,10 @@ pub(crate) fn told(books: &Books) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use trawl_backends::embedded::Embedded;
-    use trawl_common::ports::Terms;
+    use trawl_common::ports::{Opening, Terms};
 
     use super::*;
 
@@ -76,13 +87,14 @@ mod tests {
     #[tokio::test]
     async fn a_run_that_fetches_again_leaves_a_running_crawl_alone_unless_it_is_told_otherwise() {
         let engine = Embedded::in_memory(LONG).unwrap();
-        let (frontier, spider) = (engine.frontier(), named("first").spider);
-        let begin = |recrawl, wish| beginning(&*frontier, &spider, recrawl, wish);
+        let (stats, spider) = (engine.stats(), named("first").spider);
+        let begin = |recrawl, wish| beginning(&*stats, &spider, recrawl, wish);
         let is_new =
             |beginning: &Beginning| matches!(beginning, Beginning::New(crawl) if *crawl != named("first"));
         assert!(is_new(&begin(Recrawl::Always, None).await.unwrap()));
 
-        let lease = frontier.open(&named("first"), Terms::default(), "producer", LONG).await.unwrap();
+        let opening = Opening { crawl: named("first"), terms: Terms::default(), is_new: true, lease: LONG };
+        let session = engine.engine().open(opening, Arc::default()).await.unwrap();
         let Beginning::Not(books) = begin(Recrawl::Always, None).await.unwrap() else { panic!("it begins") };
         assert!(told(&books).contains("crawl first of spider shop is running"), "{}", told(&books));
         assert!(is_new(&begin(Recrawl::Never, None).await.unwrap()));
@@ -90,7 +102,7 @@ mod tests {
         assert!(matches!(begin(Recrawl::Never, Some(IfRunning::Exit)).await.unwrap(), Beginning::Not(_)));
         let joined = begin(Recrawl::Always, Some(IfRunning::Join)).await.unwrap();
         assert_eq!(joined, Beginning::Known(named("first")));
-        let other = beginning(&*frontier, &"news".parse().unwrap(), Recrawl::Always, None).await.unwrap();
+        let other = beginning(&*stats, &"news".parse().unwrap(), Recrawl::Always, None).await.unwrap();
         assert!(is_new(&other), "another spider's crawl is none of its business");
 
         engine.control().pause(&named("first")).await.unwrap();
@@ -102,6 +114,6 @@ mod tests {
         );
         engine.control().cancel(&named("first")).await.unwrap();
         assert!(is_new(&begin(Recrawl::Always, None).await.unwrap()));
-        drop(lease);
+        drop(session);
     }
 }

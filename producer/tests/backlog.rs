@@ -12,12 +12,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
-use trawl_common::crawl::{Books, CrawlState};
-use trawl_common::lane::Lane;
-use trawl_common::message::Message;
+use trawl_common::frontier::crawl::{Books, CrawlState};
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Claim, ErrorKind, Finish, Ports, Terms};
+use trawl_common::ports::{Claim, ErrorKind, Finish, Terms};
 use trawl_common::settings::{Producer, Settings};
 use trawl_common::spider::Spider;
 use trawl_common::time::UnixMs;
@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_millis(400);
 
 /// A run with [`URLS`] to read, and nobody who fetches them.
 struct Case {
-    ports: Ports,
+    store: Embedded,
     crawl: CrawlRef,
     progress: Arc<Progress>,
     stop: CancellationToken,
@@ -57,14 +57,7 @@ impl Case {
         let source = folder.path().join("list.txt");
         std::fs::write(&source, list).unwrap();
         let store = Embedded::open(&folder.path().join("crawl.db"), PATIENCE).unwrap();
-        let ports = Ports {
-            queue: store.queue(),
-            frontier: store.frontier(),
-            hosts: store.hosts(),
-            cache: store.cache(),
-            pages: store.pages(),
-            outlets: Arc::new(Sinks::none()),
-        };
+        let ports = store.ports(Arc::new(Sinks::none()));
         let crawl = CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: SpiderName::default() };
         let mut settings = Settings::default();
         limit(&mut settings.producer);
@@ -78,15 +71,15 @@ impl Case {
             is_new: true,
         };
         let running = tokio::spawn({
-            let (ports, crawl) = (ports.clone(), crawl.clone());
+            let crawl = crawl.clone();
             let (progress, stop) = (Arc::clone(&progress), stop.clone());
             async move { run(&ports, Arc::new(settings), job, &crawl, progress, &stop).await }
         });
-        Self { ports, crawl, progress, stop, running, _folder: folder }
+        Self { store, crawl, progress, stop, running, _folder: folder }
     }
 
     async fn books(&self) -> Books {
-        self.ports.frontier.books(&self.crawl.id).await.unwrap().unwrap()
+        self.store.stats().books(&self.crawl.id).await.unwrap().unwrap()
     }
 
     /// Returns once the run waits, or has ended.
@@ -104,8 +97,8 @@ impl Case {
         let message = |end: &Finish| Message::seed(end.claim.url.clone(), self.crawl.clone(), Lane::Bulk);
         let messages: Vec<Message> = finishes.iter().map(message).collect();
         let worker = "worker".parse().unwrap();
-        self.ports.frontier.hear(&worker, &messages).await.unwrap();
-        self.ports.frontier.finish(&worker, &finishes).await.unwrap();
+        self.store.records().hear(&worker, &messages).await.unwrap();
+        self.store.records().finish(&worker, &finishes).await.unwrap();
     }
 }
 
@@ -133,7 +126,7 @@ async fn a_crawl_with_a_small_backlog_takes_in_all_and_never_more_than_a_bundle_
 async fn a_run_waits_while_its_records_take_too_many_bytes() {
     let case = Case::with(|producer| producer.max_backlog_bytes = ByteSize::b(50_000));
     case.waits().await;
-    let backlog = case.ports.frontier.backlog(&case.crawl).await.unwrap();
+    let backlog = case.store.stats().backlog(&case.crawl).await.unwrap();
     // It looks every 5,000 URLs.
     assert!(backlog.urls < URLS && backlog.bytes >= 50_000, "{backlog:?}");
     case.finish(0..backlog.urls).await;
@@ -145,9 +138,9 @@ async fn a_run_waits_while_its_records_take_too_many_bytes() {
 async fn a_run_that_waits_keeps_its_lease_and_a_stop_ends_it() {
     let case = Case::start();
     case.waits().await;
-    let frontier = Arc::clone(&case.ports.frontier);
+    let records = case.store.records();
     let next = CrawlRef { id: "next".parse().unwrap(), ..case.crawl.clone() };
-    let another = || frontier.open(&next, Terms::default(), "another", PATIENCE);
+    let another = || records.open(&next, Terms::default(), "another", PATIENCE);
     tokio::time::sleep(3 * PATIENCE).await;
     assert_eq!(another().await.unwrap_err().kind, ErrorKind::Busy, "after three times its length");
     assert!(case.progress.backlog().is_some_and(|pending| pending >= MAX_BACKLOG));
@@ -156,6 +149,6 @@ async fn a_run_that_waits_keeps_its_lease_and_a_stop_ends_it() {
     let report = case.running.await.unwrap().unwrap();
     assert!(report.stopped);
     assert!(another().await.is_ok(), "the lease was given back");
-    let books = frontier.books(&case.crawl.id).await.unwrap().unwrap();
+    let books = records.books(&case.crawl.id).await.unwrap().unwrap();
     assert!(books.pending >= MAX_BACKLOG && !books.discovered);
 }

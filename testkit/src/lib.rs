@@ -2,15 +2,15 @@
 //! suite for each port, the fault suite, and the list of attacks.
 
 pub mod attacks;
-pub mod bazaar;
+pub mod changing_site;
 pub mod cluster;
 pub mod conformance;
 pub mod faults;
-pub mod living;
+pub mod many_hosts;
 pub mod own_redis;
 pub mod politeness;
 pub mod ports;
+pub mod sample_sites;
 pub mod servers;
 pub mod shard;
 pub mod site;
-pub mod world;

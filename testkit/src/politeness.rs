@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::world::Arrival;
+use crate::many_hosts::Arrival;
 
 /// How a crowd of hosts that share one pace was asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

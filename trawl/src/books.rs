@@ -5,24 +5,15 @@ use std::time::Duration;
 use anstream::println;
 use anstyle::{AnsiColor, Style};
 use bytesize::ByteSize;
-use serde::Serialize;
 use trawl_cli::count;
-use trawl_common::crawl::{Books, CrawlState, HostBooks};
 use trawl_common::exit::Exit;
+use trawl_common::frontier::crawl::{Books, CrawlState, HostBooks};
 use trawl_common::ports::WorkerState;
 
 const DIM: Style = Style::new().dimmed();
 
 /// What reasons begin with that name a limit.
 const LEFT_OUT: &str = "left_out";
-
-/// One JSON object on one line.
-pub(crate) fn print_json(object: &impl Serialize) {
-    // Plain numbers and names: they always serialise.
-    if let Ok(line) = serde_json::to_string(object) {
-        println!("{line}");
-    }
-}
 
 /// The header of a table of crawls.
 pub(crate) fn print_header() {

@@ -1,16 +1,18 @@
 //! `trawl pause`, `resume` and `cancel`.
 
-use trawl_cli::{Fail, Global, Outcome, count};
+use trawl_cli::{CrawlArg, Fail, Global, Outcome, count, print_json};
 use trawl_common::exit::Exit;
-use trawl_common::names::CrawlId;
 
-use crate::desk::{Desk, Where};
+use crate::backend::{Backend, Where};
 
 /// Which crawl.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The crawl
-    crawl: CrawlId,
+    /// The crawl: its id, the beginning of it, or `latest`
+    crawl: CrawlArg,
+    /// Print the crawl's books as JSON
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     place: Where,
 }
@@ -25,15 +27,15 @@ pub(crate) enum Verb {
 
 impl Args {
     pub(crate) async fn run(self, verb: Verb, global: Global) -> Outcome {
-        let desk = Desk::open(&global, &self.place).await?;
-        let crawl = desk.books(&self.crawl).await?.crawl_ref();
+        let backend = Backend::open(&global, &self.place).await?;
+        let crawl = backend.crawl(&self.crawl).await?.crawl_ref();
         let done = match verb {
             Verb::Pause => {
-                desk.control.pause(&crawl).await?;
+                backend.control.pause(&crawl).await?;
                 "is paused; `trawl resume` lets it go on"
             }
             Verb::Resume => {
-                desk.control.resume(&crawl).await?;
+                backend.control.resume(&crawl).await?;
                 "goes on"
             }
             Verb::Cancel if crawl.is_adhoc() => {
@@ -42,13 +44,16 @@ impl Args {
                 ));
             }
             Verb::Cancel => {
-                desk.control.cancel(&crawl).await?;
+                backend.control.cancel(&crawl).await?;
                 "is cancelled"
             }
         };
-        let books = desk.books(&self.crawl).await?;
+        let books = backend.books(&crawl.id).await?;
         let (pending, cancelled) = (count(books.pending), count(books.counts.cancelled));
-        anstream::eprintln!("crawl {} {done}: {pending} URLs pending, {cancelled} cancelled", crawl.id);
+        backend.say(format_args!("crawl {} {done}: {pending} URLs pending, {cancelled} cancelled", crawl.id));
+        if self.json {
+            print_json(&books);
+        }
         Ok(Exit::Ok)
     }
 }

@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
-use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, count};
-use trawl_common::crawl::{Books, Counts, HostBooks};
+use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, count, print_json};
 use trawl_common::exit::Exit;
+use trawl_common::frontier::crawl::{Books, Counts, HostBooks};
 use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::politeness::rate::Rate;
 use trawl_common::ports::{Outlets, Ports};
-use trawl_common::rate::Rate;
 use trawl_common::settings::{Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
 use trawl_common::spider::{Recrawl, Spider, Wishes};
@@ -27,6 +27,9 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Of so many hosts the summary says whether they are left alone, those with the most URLs.
 const HOSTS: usize = 1000;
+
+/// What a person watches says little; the log is for -v, or for settings that say so.
+pub(crate) const LOG_LEVEL: &str = "warn";
 
 /// Where items go if nobody says it.
 const DEFAULT_OUT: &str = "items.jsonl";
@@ -93,16 +96,13 @@ impl Args {
         if self.allow_private {
             source.set("fetch.allow_private", true);
         }
-        // What a person watches says little; the log is for -v.
-        if !global.quiet && global.verbose == 0 {
-            source.set("log.level", "warn");
-        }
-        let settings = Global::load(&source)?;
-        self.crawl(settings, global.progress()).await
+        source.usual.log.level = LOG_LEVEL.to_owned();
+        let settings = global.load(&source)?;
+        self.crawl(settings, &global).await
     }
 
     /// Crawls with these settings until all is done or a signal comes.
-    pub(crate) async fn crawl(self, settings: Settings, line: Line) -> Outcome {
+    pub(crate) async fn crawl(self, settings: Settings, global: &Global) -> Outcome {
         if let Some(out) = self.out.iter().find(|out| out.to_string_lossy().contains("://")) {
             let scheme = out.to_string_lossy().split("://").next().unwrap_or_default().to_owned();
             return Err(Fail::usage(format!(
@@ -130,35 +130,25 @@ impl Args {
         let sinks = Sinks::new(WorkerId::of_this_machine(), default);
         // What cannot be opened shows before anything is asked.
         drop(sinks.open(&job.spider).map_err(Fail::usage)?);
-        let ports = Ports {
-            queue: store.queue(),
-            frontier: store.frontier(),
-            hosts: store.hosts(),
-            cache: store.cache(),
-            pages: store.pages(),
-            outlets: Arc::new(sinks),
-        };
+        let ports = store.ports(Arc::new(sinks));
         let (crawl, left) = state::crawl_of(&store, &self.state, &job.spider.name, &self.sources).await?;
         if let Some(left) = left {
-            anstream::eprintln!(
-                "going on with crawl {} from {}: {} URLs left",
-                crawl.id,
-                self.state.display(),
-                count(left)
-            );
+            let (state, left) = (self.state.display(), count(left));
+            global.say(format_args!("going on with crawl {} from {state}: {left} URLs left", crawl.id));
         }
+        let line = global.progress();
         let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals, line };
         let politeness = run.settings.politeness.of(&job.spider.politeness);
         let (books, report) = run.to_the_end(job).await?;
-        self.tell(&books, &report, &told.join(", "), run.signals.exit());
+        self.tell(global, &books, &report, &told.join(", "), run.signals.exit());
         let states = store.host_control().hosts().await?;
-        let hosts = run.ports.frontier.hosts(&run.crawl, HOSTS).await?;
+        let hosts = run.ports.stats.hosts(&run.crawl, HOSTS).await?;
         let hosts: Vec<&HostBooks> = hosts.iter().collect();
         for left_alone in waits::of_hosts(&states, &hosts, &politeness, UnixMs::now()) {
-            anstream::eprintln!("{left_alone}");
+            global.say(left_alone);
         }
         if self.json {
-            books::print_json(&books);
+            print_json(&books);
         }
         Ok(exit(&books, &report, run.signals.exit()))
     }
@@ -194,7 +184,7 @@ impl Args {
         })
     }
 
-    fn tell(&self, books: &Books, report: &Report, out: &str, signal: Option<Exit>) {
+    fn tell(&self, global: &Global, books: &Books, report: &Report, out: &str, signal: Option<Exit>) {
         for problem in &report.problems {
             anstream::eprintln!("problem: {problem}");
         }
@@ -207,7 +197,7 @@ impl Args {
             0 => String::new(),
             number => format!(", {} outside allowed_domains", count(number)),
         };
-        anstream::eprintln!(
+        global.say(format_args!(
             "{} pages in {:.1} s ({:.0}/s), {} failed, {} skipped, {} expired, {} invalid{outside} -> {out}",
             count(counts.done),
             books.seconds,
@@ -216,10 +206,10 @@ impl Args {
             count(counts.skipped),
             count(counts.expired),
             count(invalid),
-        );
-        tell_what_was_left(counts.admitted, &report.counters);
+        ));
+        say_what_was_left(global, counts.admitted, &report.counters);
         if let Some(left_out) = books::left_out(books) {
-            anstream::eprintln!("links left out: {left_out} (docs/spiders.md, \"Where it goes\")");
+            global.say(format_args!("links left out: {left_out} (docs/spiders.md, \"Where it goes\")"));
         }
         if !self.is_passing {
             self.tell_what_failed(counts);
@@ -249,16 +239,18 @@ impl Args {
 }
 
 /// What the sources name and the crawl did not ask for.
-fn tell_what_was_left(admitted: u64, counters: &Counters) {
+fn say_what_was_left(global: &Global, admitted: u64, counters: &Counters) {
     let Counters { seen, unchanged, fresh, .. } = *counters;
     if unchanged + fresh > 0 {
         let (unchanged, fresh) = (count(unchanged), count(fresh));
-        anstream::eprintln!("not asked for: {unchanged} unchanged by their sitemaps, {fresh} fetched lately");
+        global.say(format_args!(
+            "not asked for: {unchanged} unchanged by their sitemaps, {fresh} fetched lately"
+        ));
     } else if admitted == 0 && seen > 0 {
         let seen = count(seen);
-        anstream::eprintln!(
+        global.say(format_args!(
             "nothing new: {seen} URLs were crawled before; to fetch them again, say so with --recrawl"
-        );
+        ));
     }
 }
 
@@ -292,7 +284,7 @@ impl Run {
             result
         };
         let (worked, watched) = tokio::join!(worker, watched);
-        worked.map_err(Fail::usage)?;
+        worked?;
         let report = watched?;
         Ok((self.books().await?, report))
     }
@@ -324,7 +316,7 @@ impl Run {
                     return Ok(());
                 }
                 // While the disk is full there are none: what writes to it says so.
-                match self.ports.frontier.books(&self.crawl.id).await {
+                match self.ports.stats.books(&self.crawl.id).await {
                     Ok(Some(books)) if books.status.is_over() => return Ok(()),
                     Ok(Some(books)) => self.line.say(progress_line(&books) + &self.waits().await),
                     Err(error) if error.is_temporary() => {}
@@ -353,13 +345,13 @@ impl Run {
 
     /// What the worker waits for, once no URL has ended for a while.
     async fn waits(&self) -> String {
-        let workers = self.ports.frontier.workers().await.unwrap_or_default();
+        let workers = self.ports.stats.workers().await.unwrap_or_default();
         let waiting = workers.iter().find(|worker| worker.health != "ok");
         waiting.map_or_else(String::new, |worker| format!("; waits: {}", worker.health))
     }
 
     async fn books(&self) -> Result<Books, Fail> {
-        let books = self.ports.frontier.books(&self.crawl.id).await?;
+        let books = self.ports.stats.books(&self.crawl.id).await?;
         books.ok_or_else(|| self.gone())
     }
 

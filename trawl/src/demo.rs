@@ -13,7 +13,7 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use trawl_cli::{Fail, Global, Outcome};
 use trawl_common::exit::Exit;
-use trawl_common::rate::Rate;
+use trawl_common::politeness::rate::Rate;
 use trawl_common::settings::Settings;
 use trawl_producer::Source;
 
@@ -27,22 +27,23 @@ pub(crate) struct Args {
     /// Append items to FILE, as JSON Lines
     #[arg(long, value_name = "FILE", default_value = "demo.jsonl")]
     out: std::path::PathBuf,
+    /// Print the crawl's books as JSON at the end
+    #[arg(long)]
+    json: bool,
 }
 
 impl Args {
     pub(crate) async fn run(self, global: Global) -> Outcome {
         let mut source = global.source();
-        if !global.quiet && global.verbose == 0 {
-            source.set("log.level", "warn");
-        }
-        let loaded = Global::load(&source)?;
+        source.usual.log.level = crawl::LOG_LEVEL.to_owned();
+        let loaded = global.load(&source)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(Fail::run)?;
         let site = format!("http://{}", listener.local_addr().map_err(Fail::run)?);
         tokio::spawn(axum::serve(listener, router(site.clone())).into_future());
-        anstream::eprintln!(
+        global.say(format_args!(
             "serving a site of {PAGES} pages at {site}: one of them is missing, one fails at first, and one entry of \
              its sitemap is no URL"
-        );
+        ));
         let folder = tempfile::tempdir().map_err(Fail::run)?;
         let sitemap = format!("{site}/sitemap.xml").parse::<Source>().map_err(Fail::run)?;
         let crawl = crawl::Args {
@@ -58,11 +59,11 @@ impl Args {
             max_pages: None,
             recrawl: None,
             allow_private: true,
-            json: false,
+            json: self.json,
             is_passing: true,
         };
-        let exit = crawl.crawl(settings(loaded), global.progress()).await?;
-        anstream::eprintln!("look at the items with: head -3 {}", self.out.display());
+        let exit = crawl.crawl(settings(loaded), &global).await?;
+        global.say(format_args!("look at the items with: head -3 {}", self.out.display()));
         // The missing page is part of the show.
         Ok(if exit == Exit::FailedUrls { Exit::Ok } else { exit })
     }

@@ -6,16 +6,16 @@ use anstream::println;
 use anstyle::{AnsiColor, Style};
 use clap::Subcommand;
 use serde_json::{Value, json};
-use trawl_cli::{Fail, Global, Outcome};
+use trawl_cli::{Fail, Global, Outcome, print_json};
 use trawl_common::exit::Exit;
-use trawl_common::host::HostKey;
 use trawl_common::ports::{HostBackoff, HostState};
 use trawl_common::settings::Politeness;
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::host::HostKey;
+use trawl_common::web::url::CanonicalUrl;
 
-use crate::desk::{Desk, Where};
+use crate::backend::{Backend, Where};
 
 /// What to do with hosts.
 #[derive(clap::Args)]
@@ -46,26 +46,32 @@ enum Command {
     Block {
         /// The host, any URL of it, or @NAME for a group
         host: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
     },
     /// Lift a block, or a back-off that a host asked for
     Unblock {
         /// The host, any URL of it, or @NAME for a group
         host: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
     },
 }
 
 impl Args {
     pub(crate) async fn run(self, global: Global) -> Outcome {
-        let desk = match &self.command {
-            Command::List { .. } | Command::Show { .. } => Desk::look(&global, &self.place).await?,
-            Command::Block { .. } | Command::Unblock { .. } => Desk::open(&global, &self.place).await?,
+        let backend = match &self.command {
+            Command::List { .. } | Command::Show { .. } => Backend::look(&global, &self.place).await?,
+            Command::Block { .. } | Command::Unblock { .. } => Backend::open(&global, &self.place).await?,
         };
-        let key = |host: &str| key(host, &desk.settings.politeness);
+        let key = |host: &str| key(host, &backend.settings.politeness);
         match &self.command {
-            Command::List { json } => list(&desk, *json).await,
-            Command::Show { host, json } => show(&desk, &key(host)?, *json).await,
-            Command::Block { host } => block(&desk, &key(host)?).await,
-            Command::Unblock { host } => unblock(&desk, &key(host)?).await,
+            Command::List { json } => list(&backend, *json).await,
+            Command::Show { host, json } => show(&backend, &key(host)?, *json).await,
+            Command::Block { host, json } => block(&backend, &key(host)?, *json).await,
+            Command::Unblock { host, json } => unblock(&backend, &key(host)?, *json).await,
         }
     }
 }
@@ -77,17 +83,17 @@ fn key(text: &str, politeness: &Politeness) -> Result<HostKey, Fail> {
     }
     let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}/") };
     match CanonicalUrl::parse(&url) {
-        Ok(url) => Ok(politeness.manners(&url.host()).key),
+        Ok(url) => Ok(politeness.host_policy(&url.host()).key),
         Err(reason) => Err(Fail::usage(format!("`{}` is no host: {reason}", printable(text, 200)))),
     }
 }
 
-async fn list(desk: &Desk, json: bool) -> Outcome {
-    let hosts = desk.hosts.hosts().await?;
+async fn list(backend: &Backend, json: bool) -> Outcome {
+    let hosts = backend.hosts.hosts().await?;
     if json {
-        hosts.iter().for_each(|host| println!("{}", as_json(host)));
+        hosts.iter().for_each(|host| print_json(&as_json(host)));
     } else if hosts.is_empty() {
-        anstream::eprintln!("no host was asked lately");
+        backend.say("no host was asked lately");
     } else {
         let dim = Style::new().dimmed();
         println!(
@@ -100,12 +106,12 @@ async fn list(desk: &Desk, json: bool) -> Outcome {
     Ok(Exit::Ok)
 }
 
-async fn show(desk: &Desk, key: &HostKey, json: bool) -> Outcome {
-    let Some(host) = desk.hosts.host(key).await? else {
+async fn show(backend: &Backend, key: &HostKey, json: bool) -> Outcome {
+    let Some(host) = backend.hosts.host(key).await? else {
         return Err(Fail::usage(format!("nothing is known of {key}: it was not asked lately")));
     };
     if json {
-        println!("{}", as_json(&host));
+        print_json(&as_json(&host));
         return Ok(Exit::Ok);
     }
     let now = UnixMs::now();
@@ -130,21 +136,28 @@ async fn show(desk: &Desk, key: &HostKey, json: bool) -> Outcome {
     Ok(Exit::Ok)
 }
 
-async fn block(desk: &Desk, key: &HostKey) -> Outcome {
-    desk.hosts.block(key).await?;
-    anstream::eprintln!(
+async fn block(backend: &Backend, key: &HostKey, json: bool) -> Outcome {
+    backend.hosts.block(key).await?;
+    backend.say(format_args!(
         "{key} is blocked: nobody asks it until `trawl hosts unblock {key}`; `trawl dlq list --reason blocked` lists \
          what is skipped for it"
-    );
+    ));
+    if json {
+        print_json(&json!({ "host": key.as_str(), "blocked": true }));
+    }
     Ok(Exit::Ok)
 }
 
-async fn unblock(desk: &Desk, key: &HostKey) -> Outcome {
-    match desk.hosts.unblock(key).await? {
-        true => anstream::eprintln!(
+async fn unblock(backend: &Backend, key: &HostKey, json: bool) -> Outcome {
+    let is_lifted = backend.hosts.unblock(key).await?;
+    match is_lifted {
+        true => backend.say(format_args!(
             "{key} may be asked again; what was skipped for it: `trawl dlq replay --reason blocked`"
-        ),
-        false => anstream::eprintln!("{key} was not blocked, and did not ask to be left alone"),
+        )),
+        false => backend.say(format_args!("{key} was not blocked, and did not ask to be left alone")),
+    }
+    if json {
+        print_json(&json!({ "host": key.as_str(), "blocked": false, "lifted": is_lifted }));
     }
     Ok(Exit::Ok)
 }
@@ -230,7 +243,7 @@ mod tests {
     #[test]
     fn a_rate_is_shown_as_it_is_set() {
         for text in ["5/s", "1/s", "30/m", "100/h", "unlimited", "7/s"] {
-            let set: trawl_common::rate::Rate = text.parse().unwrap();
+            let set: trawl_common::politeness::rate::Rate = text.parse().unwrap();
             assert_eq!(rate(set.interval().unwrap_or_default()), text);
         }
         assert_eq!(rate(Duration::from_secs(7 * 3600)), "1 each 7h");

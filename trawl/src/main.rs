@@ -1,16 +1,19 @@
 //! The program `trawl`, for people: crawls in one process, and a window on the fleet. Called `producer` or `worker`, as by
 //! a link, it is that program: an image needs one file for all three.
 
+mod backend;
 mod books;
 mod control;
 mod crawl;
 mod demo;
-mod desk;
 mod dlq;
 mod hosts;
 mod items;
 mod pack;
+#[cfg(test)]
+mod reference;
 mod settings;
+mod shell;
 mod spider;
 mod state;
 mod status;
@@ -19,7 +22,7 @@ mod waits;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use control::Verb;
 use trawl_cli::{Global, Outcome};
 
@@ -41,7 +44,7 @@ enum Command {
     Demo(demo::Args),
     /// Show the crawls, or one of them
     Status(status::Args),
-    /// Wait until a crawl of the fleet has ended
+    /// Wait until a crawl has ended
     Wait(status::WaitArgs),
     /// Hold a crawl: no fetch begins until it is resumed
     Pause(control::Args),
@@ -65,6 +68,10 @@ enum Command {
     Producer(trawl_producer::cli::Args),
     /// Work on the fleet's queues (the program `worker`)
     Worker(trawl_worker::cli::Args),
+    /// Print what a shell needs to complete these commands: for bash, to a file in ~/.local/share/bash-completion/completions
+    Completions(shell::Completions),
+    /// Print the manual page of trawl, or write those of all its commands to a folder
+    Man(shell::Man),
 }
 
 fn main() -> ExitCode {
@@ -74,7 +81,7 @@ fn main() -> ExitCode {
         Some("worker") => trawl_worker::cli::main(),
         _ => {
             let Program { command, global } = Program::parse();
-            trawl_cli::main("trawl", run(command, global))
+            trawl_cli::main("trawl", global.color, run(command, global))
         }
     }
 }
@@ -96,5 +103,51 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Config(args) => args.run(&global),
         Command::Producer(args) => args.run(global).await,
         Command::Worker(args) => args.run(global).await,
+        Command::Completions(args) => args.run(Program::command()),
+        Command::Man(args) => args.run(Program::command()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every command that has none below it, with the words that call it.
+    fn commands() -> Vec<(String, clap::Command)> {
+        let (mut left, mut found) = (vec![(String::new(), Program::command())], Vec::new());
+        while let Some((words, command)) = left.pop() {
+            let below = |one: &clap::Command| (format!("{words} {}", one.get_name()), one.clone());
+            left.extend(command.get_subcommands().map(below));
+            if command.get_subcommands().next().is_none() {
+                found.push((words.trim().to_owned(), command));
+            }
+        }
+        found
+    }
+
+    fn has(command: &clap::Command, name: &str) -> bool {
+        command.get_arguments().any(|argument| argument.get_id() == name)
+    }
+
+    #[test]
+    fn every_command_that_reports_does_so_as_json() {
+        for (words, command) in commands() {
+            // Items are JSON as they are; a worker reports in its log; the others write for shells and manuals.
+            let is_another = ["items", "worker", "completions", "man"].contains(&words.as_str());
+            assert_eq!(has(&command, "json"), !is_another, "{words}");
+        }
+    }
+
+    #[test]
+    fn wherever_a_crawl_is_named_it_may_be_one_of_a_state_file() {
+        let mut root = Program::command();
+        root.build();
+        for (words, _) in commands() {
+            let command =
+                words.split(' ').fold(&root, |command, word| command.find_subcommand(word).unwrap());
+            // Those that are about the fleet alone.
+            let is_another = ["items", "producer"].contains(&words.as_str());
+            assert!(!has(command, "crawl") || is_another || has(command, "state"), "{words}");
+        }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::json;
 use trawl_backends::redis::{self, Link, Packing};
-use trawl_cli::{Fail, Global, Outcome, Progress, count};
+use trawl_cli::{Fail, Global, Outcome, Progress, count, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::names::SpiderName;
 
@@ -12,12 +13,15 @@ use trawl_common::names::SpiderName;
 pub(crate) struct Args {
     /// The spider; all of them without it
     spider: Option<SpiderName>,
+    /// Print one JSON object a spider
+    #[arg(long)]
+    json: bool,
 }
 
 impl Args {
     /// Crawls may go on meanwhile. Stopped at any point, it goes on when it is run again.
     pub(crate) async fn run(self, global: Global) -> Outcome {
-        let settings = Global::load(&global.source())?;
+        let settings = global.load(&global.source())?;
         let redis = redis::connect(&settings.redis).await?;
         let spiders = match self.spider {
             Some(spider) => BTreeSet::from([spider]),
@@ -25,8 +29,9 @@ impl Args {
         };
         for spider in spiders {
             match pack(&redis, &spider, &global.progress()).await? {
-                0 => anstream::eprintln!("spider {spider}: nothing to pack"),
-                urls => anstream::eprintln!("spider {spider}: {} URLs packed", count(urls)),
+                urls if self.json => print_json(&json!({ "spider": spider, "urls": urls })),
+                0 => global.say(format_args!("spider {spider}: nothing to pack")),
+                urls => global.say(format_args!("spider {spider}: {} URLs packed", count(urls))),
             }
         }
         Ok(Exit::Ok)

@@ -1,8 +1,10 @@
 //! `trawl config`: what the settings are, once all sources are merged.
 
 use anstream::println;
-use trawl_cli::{Fail, Global, Outcome, mistakes};
+use serde_json::json;
+use trawl_cli::{Fail, Global, Outcome, mistakes, print_json};
 use trawl_common::exit::Exit;
+use trawl_common::settings::Settings;
 
 /// What is wrong with a user agent that tells no name.
 pub(crate) const NAMELESS: &str =
@@ -18,20 +20,42 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum Action {
     /// Print the settings in force, as TOML, without passwords
-    Show,
+    Show {
+        /// Print them as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Check the settings and say nothing if they are right
-    Check,
+    Check {
+        /// Print what is wrong as one JSON object
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 impl Args {
     pub(crate) fn run(self, global: &Global) -> Outcome {
-        let settings = global.source().load().map_err(mistakes::of_settings)?;
-        if settings.politeness.robots && settings.fetch.robots_name().is_none() {
-            anstream::eprintln!("warning: {NAMELESS}: set `fetch.robots_name`");
-        }
-        if let Action::Show = self.action {
-            println!("{}", toml::to_string(&settings).map_err(Fail::run)?);
+        match (global.source().load(), self.action) {
+            (Ok(settings), Action::Show { json: true }) => print_json(&settings),
+            (Ok(settings), Action::Show { json: false }) => {
+                warn(&settings);
+                println!("{}", toml::to_string(&settings).map_err(Fail::run)?);
+            }
+            (Ok(_), Action::Check { json: true }) => print_json(&json!({ "mistakes": [] })),
+            (Ok(settings), Action::Check { json: false }) => warn(&settings),
+            (Err(invalid), Action::Check { json: true }) => {
+                let mistakes: Vec<_> = invalid.mistakes.iter().map(mistakes::as_json).collect();
+                print_json(&json!({ "file": invalid.path, "mistakes": mistakes }));
+                return Ok(Exit::Usage);
+            }
+            (Err(invalid), _) => return Err(mistakes::of_settings(invalid)),
         }
         Ok(Exit::Ok)
+    }
+}
+
+fn warn(settings: &Settings) {
+    if settings.politeness.robots && settings.fetch.robots_name().is_none() {
+        anstream::eprintln!("warning: {NAMELESS}: set `fetch.robots_name`");
     }
 }

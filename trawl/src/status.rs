@@ -1,24 +1,24 @@
 //! `trawl status` and `trawl wait`: crawls and their books.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use trawl_cli::{Fail, Global, Outcome, Signals, await_end};
-use trawl_common::crawl::{Books, HostBooks};
+use trawl_cli::{CrawlArg, Fail, Global, Outcome, Signals, await_end, print_json};
 use trawl_common::exit::Exit;
+use trawl_common::frontier::crawl::{Books, HostBooks};
 use trawl_common::names::CrawlId;
 use trawl_common::settings::duration;
 
+use crate::backend::{Backend, Where};
 use crate::books;
-use crate::desk::{Desk, Where};
 use crate::waits;
 
 /// Which crawls to show.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only this crawl
-    crawl: Option<CrawlId>,
+    /// Only this crawl: its id, the beginning of it, or `latest`
+    crawl: Option<CrawlArg>,
     /// Show the N hosts of the crawl with the most URLs
     #[arg(long, value_name = "N", default_value_t = 10)]
     hosts: usize,
@@ -35,32 +35,39 @@ pub(crate) struct Args {
 /// Which crawl to wait for.
 #[derive(clap::Args)]
 pub(crate) struct WaitArgs {
-    /// The crawl
-    crawl: CrawlId,
+    /// The crawl: its id, the beginning of it, or `latest`
+    crawl: CrawlArg,
     /// Give up after this time, with exit code 124
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     timeout: Option<Duration>,
     /// Print the crawl's books as JSON when it has ended
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    place: Where,
 }
 
 impl Args {
     pub(crate) async fn run(self, global: Global) -> Outcome {
-        let desk = Desk::look(&global, &self.place).await?;
+        let backend = Backend::look(&global, &self.place).await?;
+        // Another that begins meanwhile is not meant.
+        let crawl = match &self.crawl {
+            Some(arg) => Some(backend.crawl(arg).await?.crawl),
+            None => None,
+        };
         let Some(period) = self.watch else {
-            self.show(&desk, None).await?;
+            self.show(&backend, crawl.as_ref(), None).await?;
             return Ok(Exit::Ok);
         };
         let signals = Signals::listen().map_err(Fail::run)?;
         let mut before = None;
         loop {
             if std::io::stdout().is_terminal() && !self.json {
-                // Home, and clear what is below.
-                anstream::print!("\x1b[H\x1b[2J");
+                // Home, and clear what is below: in black and white, too.
+                let _ = std::io::stdout().write_all(b"\x1b[H\x1b[2J");
             }
-            let shown = self.show(&desk, before.as_ref()).await?;
-            if self.crawl.is_some() && shown.iter().all(|books| books.status.is_over()) {
+            let shown = self.show(&backend, crawl.as_ref(), before.as_ref()).await?;
+            if crawl.is_some() && shown.iter().all(|books| books.status.is_over()) {
                 return Ok(Exit::Ok);
             }
             before = Some((shown, Instant::now()));
@@ -72,24 +79,29 @@ impl Args {
     }
 
     /// Shows one crawl in full, or each in a line. With what was shown a while ago, the pace is that since then.
-    async fn show(&self, desk: &Desk, before: Option<&(Vec<Books>, Instant)>) -> Result<Vec<Books>, Fail> {
-        match &self.crawl {
-            Some(id) => self.show_one(desk, id, before).await,
-            None => self.show_all(desk).await,
+    async fn show(
+        &self,
+        backend: &Backend,
+        crawl: Option<&CrawlId>,
+        before: Option<&(Vec<Books>, Instant)>,
+    ) -> Result<Vec<Books>, Fail> {
+        match crawl {
+            Some(id) => self.show_one(backend, id, before).await,
+            None => self.show_all(backend).await,
         }
     }
 
     async fn show_one(
         &self,
-        desk: &Desk,
+        backend: &Backend,
         id: &CrawlId,
         before: Option<&(Vec<Books>, Instant)>,
     ) -> Result<Vec<Books>, Fail> {
-        let books = desk.books(id).await?;
-        let hosts = desk.frontier.hosts(&books.crawl_ref(), self.hosts).await?;
-        let waits = waits::of(desk, &books, &hosts).await?;
+        let books = backend.books(id).await?;
+        let hosts = backend.stats.hosts(&books.crawl_ref(), self.hosts).await?;
+        let waits = waits::of(backend, &books, &hosts).await?;
         if self.json {
-            books::print_json(&InFull { books: &books, hosts: &hosts, waits: &waits });
+            print_json(&InFull { books: &books, hosts: &hosts, waits: &waits });
         } else {
             books::print_header();
             books::print_row(&books);
@@ -101,19 +113,19 @@ impl Args {
         Ok(vec![books])
     }
 
-    async fn show_all(&self, desk: &Desk) -> Result<Vec<Books>, Fail> {
-        let all = desk.frontier.crawls().await?;
+    async fn show_all(&self, backend: &Backend) -> Result<Vec<Books>, Fail> {
+        let all = backend.stats.crawls().await?;
         if self.json {
-            all.iter().for_each(books::print_json);
+            all.iter().for_each(print_json);
             return Ok(all);
         }
         if all.is_empty() {
-            anstream::eprintln!("no crawl yet: start one with `producer <SITEMAP>`");
+            backend.say("no crawl yet: start one with `producer <SITEMAP>`");
         } else {
             books::print_header();
             all.iter().for_each(books::print_row);
         }
-        let workers = desk.frontier.workers().await?;
+        let workers = backend.stats.workers().await?;
         if !workers.is_empty() {
             books::print_workers(&workers);
         }
@@ -143,10 +155,10 @@ fn pace(books: &Books, before: Option<&(Vec<Books>, Instant)>) -> f64 {
 
 impl WaitArgs {
     pub(crate) async fn run(self, global: Global) -> Outcome {
-        let desk = Desk::look(&global, &Where::default()).await?;
-        desk.books(&self.crawl).await?;
+        let backend = Backend::look(&global, &self.place).await?;
+        let crawl = backend.crawl(&self.crawl).await?.crawl;
         let line = global.progress();
-        let ended = await_end(&*desk.frontier, &self.crawl, &line);
+        let ended = await_end(&*backend.stats, &crawl, &line);
         let ended = match self.timeout {
             None => ended.await?,
             Some(timeout) => match tokio::time::timeout(timeout, ended).await {
@@ -155,7 +167,7 @@ impl WaitArgs {
             },
         };
         if self.json {
-            books::print_json(&ended);
+            print_json(&ended);
         }
         Ok(books::exit(&ended))
     }

@@ -2,35 +2,35 @@
 
 use std::collections::BTreeSet;
 
-use trawl_common::crawl::{Books, CrawlState, HostBooks};
-use trawl_common::host::HostKey;
+use trawl_common::frontier::crawl::{Books, CrawlState, HostBooks};
 use trawl_common::ports::{HostBackoff, HostState, WorkerState};
 use trawl_common::settings::Politeness;
 use trawl_common::time::UnixMs;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::host::HostKey;
+use trawl_common::web::url::CanonicalUrl;
 
-use crate::desk::Desk;
+use crate::backend::Backend;
 
 /// What keeps a crawl's URLs waiting, as far as it shows: a person, hosts, what workers say, or that there are none.
 pub(crate) async fn of(
-    desk: &Desk,
+    backend: &Backend,
     books: &Books,
     hosts: &[HostBooks],
 ) -> Result<Vec<String>, trawl_cli::Fail> {
     if books.status.is_over() || books.pending == 0 {
         return Ok(Vec::new());
     }
-    let states = desk.hosts.hosts().await?;
+    let states = backend.hosts.hosts().await?;
     let pending: Vec<&HostBooks> = hosts.iter().filter(|books| books.pending() > 0).collect();
-    let workers = desk.frontier.workers().await?;
+    let workers = backend.stats.workers().await?;
     let mut all = Vec::new();
     if books.status == CrawlState::Paused {
         all.push(format!("it is paused: `trawl resume {}`", books.crawl));
     }
-    if desk.is_fleet() && workers.is_empty() {
+    if backend.is_fleet() && workers.is_empty() {
         all.push("no worker lives: start one with `worker`".to_owned());
     }
-    all.extend(of_hosts(&states, &pending, &desk.settings.politeness, UnixMs::now()));
+    all.extend(of_hosts(&states, &pending, &backend.settings.politeness, UnixMs::now()));
     all.extend(of_workers(&workers));
     Ok(all)
 }
@@ -44,7 +44,7 @@ pub(crate) fn of_hosts(
 ) -> Vec<String> {
     let key = |books: &&HostBooks| {
         let url = CanonicalUrl::parse(&format!("http://{}/", books.host)).ok()?;
-        Some(politeness.manners(&url.host()).key)
+        Some(politeness.host_policy(&url.host()).key)
     };
     let keys: BTreeSet<HostKey> = hosts.iter().filter_map(key).collect();
     let waiting = states.iter().filter(|state| keys.contains(&state.key));
@@ -71,7 +71,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use trawl_common::crawl::Counts;
+    use trawl_common::frontier::crawl::Counts;
 
     #[test]
     fn it_names_the_hosts_of_the_crawl_that_are_left_alone_and_until_when() {

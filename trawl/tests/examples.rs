@@ -10,7 +10,7 @@ use std::process::{Output, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
-use trawl_testkit::bazaar::{ARTICLES, BOOKS, Bazaar, GUIDES, Kind, LISTS, PRODUCTS_EACH};
+use trawl_testkit::sample_sites::{ARTICLES, BOOKS, GUIDES, Kind, LISTS, PRODUCTS_EACH, SampleSites};
 
 const DOCS: &str = include_str!("../../spiders/docs.toml");
 const SHOP: &str = include_str!("../../spiders/shop.toml");
@@ -61,7 +61,7 @@ fn numbers(items: &[Value], of: &str) -> BTreeSet<usize> {
 
 #[tokio::test]
 async fn a_documentation_site_is_read_from_its_start_page() {
-    let site = Bazaar::serve(Kind::Docs).await;
+    let site = SampleSites::serve(Kind::Docs).await;
     let folder = folder("docs", &site.spider(DOCS));
     let output = crawl(folder.path(), "docs", &[]).await;
     let (books, items) = outcome(folder.path(), &output);
@@ -81,7 +81,7 @@ async fn a_documentation_site_is_read_from_its_start_page() {
 
 #[tokio::test]
 async fn a_shop_is_read_page_by_page_with_what_it_tells_search_engines() {
-    let site = Bazaar::serve(Kind::Shop).await;
+    let site = SampleSites::serve(Kind::Shop).await;
     let folder = folder("shop", &site.spider(SHOP));
     let output = crawl(folder.path(), "shop", &[]).await;
     let (books, items) = outcome(folder.path(), &output);
@@ -107,7 +107,7 @@ async fn a_shop_is_read_page_by_page_with_what_it_tells_search_engines() {
 
 #[tokio::test]
 async fn a_news_site_is_read_again_only_where_it_has_changed() {
-    let site = Bazaar::serve(Kind::News).await;
+    let site = SampleSites::serve(Kind::News).await;
     let folder = folder("news", &site.spider(NEWS));
     let first = crawl(folder.path(), "news", &[]).await;
     let (books, items) = outcome(folder.path(), &first);
@@ -142,7 +142,7 @@ async fn a_news_site_is_read_again_only_where_it_has_changed() {
 
 #[tokio::test]
 async fn an_api_is_read_from_page_to_page() {
-    let site = Bazaar::serve(Kind::Api).await;
+    let site = SampleSites::serve(Kind::Api).await;
     let folder = folder("api", &site.spider(API));
     let output = crawl(folder.path(), "api", &[]).await;
     let (books, items) = outcome(folder.path(), &output);
@@ -160,7 +160,7 @@ async fn an_api_is_read_from_page_to_page() {
 
 #[tokio::test]
 async fn a_crawl_ends_after_as_many_pages_as_it_may_do() {
-    let site = Bazaar::serve(Kind::Shop).await;
+    let site = SampleSites::serve(Kind::Shop).await;
     let folder = folder("shop", &site.spider(SHOP));
     let output = crawl(folder.path(), "shop", &["--max-pages", "7"]).await;
     let (books, items) = outcome(folder.path(), &output);

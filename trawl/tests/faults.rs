@@ -27,9 +27,10 @@ const CRAWLS: usize = 3;
 
 /// Runs a scenario through each of these kinds of fault once.
 async fn survives(scenario: Scenario, mut kinds: Vec<Kind>, pages_for_each: usize) {
+    // As many again for the kinds that are left: a short crawl ends before a fault can come to it.
+    let pages = pages_for_each * kinds.len();
     for _ in 0..CRAWLS {
         let folder = tempfile::tempdir().unwrap();
-        let pages = pages_for_each * kinds.len();
         let outcome = match run(&Options { scenario, pages, ..options(&folder, kinds, seed()) }).await {
             Ok(outcome) => outcome,
             Err(error) => panic!("the suite itself failed: {error}: see {}", folder.keep().display()),

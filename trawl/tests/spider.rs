@@ -10,6 +10,7 @@ use std::process::{Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
+use trawl_testkit::many_hosts::{ManyHosts, Plan};
 use trawl_testkit::site::Site;
 
 struct Desk(TempDir);
@@ -166,6 +167,25 @@ async fn try_shows_what_one_page_gives() {
     assert_eq!((&json["status"], &json["items"][0]["fields"]["heading"]), (&200.into(), &"Page 1".into()));
     let refused = desk.run(&["spider", "try", "shop.toml", &page]).await;
     assert!(refused.status.code() == Some(1) && told(&refused).contains("is not a public address"));
+}
+
+#[tokio::test]
+async fn try_follows_a_redirect_where_a_worker_does_and_nowhere_else() {
+    let world = ManyHosts::serve(&[Plan::default(), Plan { pages: 1, ..Plan::default() }]).await.unwrap();
+    let desk = Desk::new();
+    let (from, to) = (world.url(0, "/to/0"), world.url(1, "/page/0"));
+    let mut ended = Vec::new();
+    let rules = ["", "allowed_domains = ['127.0.0.0']", "[ban]\nredirect = ['/page/']"];
+    for rules in rules {
+        desk.write("mine.toml", &format!("{rules}\n[fields]\nheading = 'title::text'\n"));
+        let output = desk.run(&["spider", "try", "--allow-private", "mine.toml", &from]).await;
+        ended.push((output.status.code(), told(&output)));
+    }
+    assert_eq!(ended[0].0, Some(0), "{}", ended[0].1);
+    let elsewhere = format!("redirected to {to}, which is not within the spider's domains");
+    assert!(ended[1].0 == Some(1) && ended[1].1.contains(&elsewhere), "{}", ended[1].1);
+    assert!(ended[2].0 == Some(1) && ended[2].1.contains("banned"), "{}", ended[2].1);
+    assert_eq!(world.log().iter().filter(|arrival| arrival.host == 1).count(), 1);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use futures::TryStreamExt;
 use reqwest::Response;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 use tokio_util::io::StreamReader;
-use trawl_common::outcome::{Class, Failure};
+use trawl_common::frontier::outcome::{Class, Failure};
 
 use super::coding::{self, Reader, TooLarge};
 use super::failure;

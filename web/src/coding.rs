@@ -8,7 +8,7 @@ use async_compression::tokio::bufread;
 use async_compression::zstd::DParameter;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, BufReader, ReadBuf};
-use trawl_common::outcome::{Class, Failure};
+use trawl_common::frontier::outcome::{Class, Failure};
 
 /// The codings that are undone, as `Accept-Encoding` says.
 pub(super) const ACCEPTED: &str = "gzip, deflate, br, zstd";

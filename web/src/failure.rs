@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::Response;
 use reqwest::header::RETRY_AFTER;
-use trawl_common::outcome::{Class, Failure};
+use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::time::UnixMs;
 
 use super::guard::Refused;

@@ -8,13 +8,15 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use moka::sync::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use trawl_common::outcome::{Class, Failure};
+use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::settings;
-use trawl_common::url::literal_address;
+use trawl_common::web::url::literal_address;
 use url::Url;
 
 use super::address::is_public;
@@ -28,11 +30,21 @@ pub(super) fn system_lookup(name: String) -> BoxFuture<'static, io::Result<Vec<S
     async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) }.boxed()
 }
 
+/// So long the addresses of a name are remembered: whoever waits for their turn is to connect to these very ones.
+const KNOWN_FOR: Duration = Duration::from_secs(30);
+
+/// Of so many names.
+const KNOWN: u64 = 10_000;
+
+/// A name may have so many addresses; the others are left out.
+const MOST_ADDRESSES: usize = 16;
+
 /// Lets through what settings allow.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
     settings: Arc<settings::Fetch>,
     lookup: Lookup,
+    known: Cache<String, Arc<[SocketAddr]>>,
 }
 
 /// The ends of names that mean a machine's own network, or one that only its resolver knows (RFC 6761, 6762, 8375; the
@@ -65,8 +77,25 @@ impl From<Refused> for Failure {
 pub(super) struct NoAddress;
 
 impl Guard {
-    pub(super) fn new(settings: settings::Fetch, lookup: Lookup) -> Self {
-        Self { settings: Arc::new(settings), lookup }
+    pub(super) fn new(settings: Arc<settings::Fetch>, lookup: Lookup) -> Self {
+        let known = Cache::builder().max_capacity(KNOWN).time_to_live(KNOWN_FOR).build();
+        Self { settings, lookup, known }
+    }
+
+    /// The addresses of a name as of now, or as they were found lately.
+    pub(super) async fn find(&self, name: &str) -> io::Result<Arc<[SocketAddr]>> {
+        if let Some(known) = self.known.get(name) {
+            return Ok(known);
+        }
+        let found = (self.lookup)(name.to_owned()).await?;
+        let found: Arc<[SocketAddr]> = found.into_iter().take(MOST_ADDRESSES).collect();
+        self.known.insert(name.to_owned(), Arc::clone(&found));
+        Ok(found)
+    }
+
+    /// The addresses of a name, if they were found lately.
+    pub(super) fn found(&self, name: &str) -> Option<Arc<[SocketAddr]>> {
+        self.known.get(name)
     }
 
     /// Whether `url` may be asked, as far as it shows without asking a resolver.
@@ -93,7 +122,7 @@ impl Guard {
     /// Whether every address of `url`'s host may be asked: for a SOCKS proxy, which may be given any.
     pub(super) async fn check_name(&self, url: &Url) -> Result<(), Failure> {
         let Some(name) = url.domain() else { return Ok(()) };
-        let found = (self.lookup)(name.to_owned()).await.map_err(|error| failure::no_name(&error))?;
+        let found = self.find(name).await.map_err(|error| failure::no_name(&error))?;
         if found.is_empty() {
             return Err(failure::no_name(&NoAddress));
         }
@@ -110,7 +139,7 @@ impl Guard {
     /// The addresses among `found` that may be asked; an error when there are none.
     fn filter(
         &self,
-        found: Vec<SocketAddr>,
+        found: &[SocketAddr],
     ) -> Result<Vec<SocketAddr>, Box<dyn std::error::Error + Send + Sync>> {
         let allowed: Vec<_> =
             found.iter().copied().filter(|found| self.check_address(found.ip()).is_ok()).collect();
@@ -128,8 +157,8 @@ impl Resolve for Guard {
     fn resolve(&self, name: Name) -> Resolving {
         let guard = self.clone();
         Box::pin(async move {
-            let found = (guard.lookup)(name.as_str().to_owned()).await?;
-            Ok(Box::new(guard.filter(found)?.into_iter()) as Addrs)
+            let found = guard.find(name.as_str()).await?;
+            Ok(Box::new(guard.filter(&found)?.into_iter()) as Addrs)
         })
     }
 }
@@ -157,7 +186,7 @@ mod tests {
     use super::*;
 
     fn guard(settings: settings::Fetch) -> Guard {
-        Guard::new(settings, system_lookup)
+        Guard::new(settings.into(), system_lookup)
     }
 
     #[test]
@@ -178,9 +207,9 @@ mod tests {
         let guard = guard(settings::Fetch::default());
         let address = |text: &str| SocketAddr::new(text.parse().unwrap(), 0);
         let mixed = vec![address("10.0.0.1"), address("8.8.8.8")];
-        assert_eq!(guard.filter(mixed).unwrap(), [address("8.8.8.8")]);
-        let reason = guard.filter(vec![address("10.0.0.1")]).unwrap_err().to_string();
+        assert_eq!(guard.filter(&mixed).unwrap(), [address("8.8.8.8")]);
+        let reason = guard.filter(&[address("10.0.0.1")]).unwrap_err().to_string();
         assert!(reason.starts_with("10.0.0.1 is not a public address"), "{reason}");
-        assert!(guard.filter(vec![]).is_err());
+        assert!(guard.filter(&[]).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Which bodies are worth their download.
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use trawl_common::headers::Headers;
+use trawl_common::web::headers::Headers;
 
 /// The `Content-Type` of an answer, as sent.
 pub(super) fn content_type(headers: &HeaderMap) -> Option<String> {

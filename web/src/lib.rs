@@ -12,10 +12,13 @@ mod own;
 mod proxy;
 mod redirect;
 mod robots;
+mod rules;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod trust;
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,14 +30,16 @@ use reqwest::header::{
     IF_NONE_MATCH, USER_AGENT,
 };
 use rustls::ClientConfig;
-use trawl_common::headers::Headers;
-use trawl_common::outcome::{Class, Failure};
+use tokio::time::timeout;
+use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::ports::Response;
 use trawl_common::settings;
 use trawl_common::spider::Spider;
+use trawl_common::spider::page_history::Validators;
 use trawl_common::time::UnixMs;
-use trawl_common::url::CanonicalUrl;
-use trawl_common::visited::Validators;
+use trawl_common::web::headers::Headers;
+use trawl_common::web::url::{CanonicalUrl, Host};
+use url::Url;
 
 use self::body::Body;
 use self::guard::{BehindProxy, Guard, Lookup};
@@ -44,9 +49,11 @@ use self::proxy::Proxy;
 pub use self::redirect::Trail;
 use self::robots::Hop;
 pub use self::robots::{NoRobots, Robots, RobotsWay};
+pub use self::rules::{NoPage, ban};
+pub use self::threads::Threads;
 
 /// How many redirects in a row lead to a page; more lead nowhere.
-pub const MAX_REDIRECTS: usize = 10;
+pub const MAX_REDIRECTS: u8 = 10;
 
 /// How long an idle connection is kept. There is no limit over all hosts, so time must be one.
 const IDLE_TIME: Duration = Duration::from_secs(5);
@@ -112,15 +119,17 @@ struct Start {
 }
 
 /// Fetches pages, and keeps the connections that the next ones can use.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Fetcher {
     client: reqwest::Client,
+    /// Where its requests run; `None` where its caller does.
+    threads: Option<Threads>,
+    tls: ClientConfig,
     sent: Headers,
     guard: Guard,
     own: Option<Own>,
     proxy: Option<Proxy>,
-    timeout: Duration,
-    max_body: u64,
+    settings: Arc<settings::Fetch>,
     memory: MemoryBudget,
 }
 
@@ -136,41 +145,20 @@ impl Fetcher {
     }
 
     fn with(settings: &settings::Fetch, lookup: Lookup, tls: ClientConfig) -> Result<Self, Unusable> {
-        let guard = Guard::new(settings.clone(), lookup);
-        let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls)
-            .user_agent(settings.user_agent_line())
-            .default_headers(preferences())
-            .connect_timeout(settings.connect_timeout)
-            .pool_idle_timeout(IDLE_TIME)
-            .http1_max_headers(MAX_HEADERS)
-            .http2_max_header_list_size(MAX_HTTP2_HEADERS)
-            // A server that reads nothing more could hold its connection open. No request waits longer than this for an answer.
-            .http2_keep_alive_interval(IDLE_TIME)
-            .http2_keep_alive_timeout(settings.timeout)
-            .http2_keep_alive_while_idle(true)
-            .tcp_nodelay(true)
-            .no_proxy()
-            // A server that refuses a stream of HTTP/2 would get the next requests at once.
-            .retry(reqwest::retry::never())
-            .redirect(reqwest::redirect::Policy::none());
-        let proxy = Proxy::of(settings);
-        let client = match (&settings.proxy, &proxy) {
-            (Some(url), Some(proxy)) => client
-                .proxy(reqwest::Proxy::all(url.reveal())?)
-                .dns_resolver(Arc::new(BehindProxy { guard: guard.clone(), proxy: proxy.host.clone() })),
-            _ => client.dns_resolver(Arc::new(guard.clone())),
-        };
+        let settings = Arc::new(settings.clone());
+        let guard = Guard::new(Arc::clone(&settings), lookup);
+        let proxy = Proxy::of(&settings);
         let mut sent = preferences();
         sent.extend(HeaderValue::try_from(settings.user_agent_line()).map(|agent| (USER_AGENT, agent)));
         Ok(Self {
-            client: client.build()?,
+            client: client(&settings, &guard, proxy.as_ref(), tls.clone())?,
+            threads: None,
+            tls,
             sent: kind::headers(&sent),
             guard,
             own: None,
             proxy,
-            timeout: settings.timeout,
-            max_body: settings.max_body.as_u64(),
+            settings,
             memory: MemoryBudget::new(MEMORY),
         })
     }
@@ -181,9 +169,36 @@ impl Fetcher {
         Self { memory, ..self }
     }
 
+    /// The same, but all its requests run on `threads`, with connections of its own.
+    pub fn on(&self, threads: &Threads) -> Result<Self, Unusable> {
+        let client = client(&self.settings, &self.guard, self.proxy.as_ref(), self.tls.clone())?;
+        Ok(Self { client, threads: Some(threads.clone()), ..self.clone() })
+    }
+
     /// The proxy that it asks through, without a password.
     pub fn proxy(&self) -> Option<&str> {
         self.proxy.as_ref().map(|proxy| &*proxy.shown)
+    }
+
+    /// The addresses of a host, as far as it is known where its requests go: none behind a proxy that resolves names. The
+    /// next request goes to one of these; that there are none is for it to say.
+    pub async fn addresses(&self, host: &Host) -> Vec<IpAddr> {
+        if let Some(known) = self.known_addresses(host) {
+            return known;
+        }
+        let found = timeout(self.settings.timeout, self.guard.find(host.as_str())).await;
+        found.into_iter().flatten().flat_map(|found| ips(&found)).collect()
+    }
+
+    /// The same, if nobody has to be asked for them.
+    pub fn known_addresses(&self, host: &Host) -> Option<Vec<IpAddr>> {
+        if self.proxy.as_ref().is_some_and(|proxy| proxy.resolves_names) {
+            return Some(Vec::new());
+        }
+        match host.address() {
+            Some(address) => Some(vec![address]),
+            None => self.guard.found(host.as_str()).map(|found| ips(&found)),
+        }
     }
 
     /// The header fields that a request for `url` with `validators` carries, as far as they may be shown.
@@ -200,7 +215,7 @@ impl Fetcher {
     /// answer to validators is a [`Failure`], as is whatever settings do not allow. Who follows redirects counts them:
     /// [`MAX_REDIRECTS`].
     pub async fn ask(&self, url: &CanonicalUrl, validators: &Validators) -> Result<Answer, Failure> {
-        within(self.timeout, async {
+        within(self.settings.timeout, async {
             let response = self.request(url, condition(validators)).await?;
             if response.status() == StatusCode::NOT_MODIFIED && !validators.is_empty() {
                 return Ok(Answer::NotModified);
@@ -213,32 +228,6 @@ impl Fetcher {
         .await
     }
 
-    /// Asks for `url` and follows its redirects, all within `fetch.timeout`. Of what nobody reads, the body is empty.
-    pub async fn fetch(&self, url: &CanonicalUrl) -> Result<Response, Failure> {
-        within(self.timeout, async {
-            let mut trail = Trail::new(url.clone(), MAX_REDIRECTS);
-            let page = loop {
-                match self.ask(trail.last(), &Validators::default()).await? {
-                    Answer::NotModified => unreachable!("it was not asked whether it has changed"),
-                    Answer::Redirect(target) => trail.go(target)?,
-                    Answer::Page(page) => break page,
-                    Answer::Unread { status, content_type } => {
-                        break Response {
-                            status,
-                            headers: Headers::from_iter([("content-type", content_type)]),
-                            redirected_to: None,
-                            fetched_at: UnixMs::now(),
-                            address: None,
-                            body: Bytes::new(),
-                        };
-                    }
-                }
-            };
-            Ok(Response { redirected_to: trail.into_target(), ..page })
-        })
-        .await
-    }
-
     /// Asks for `url`: one request, of whose answer the body is handed on as it comes, of any kind and however large: for
     /// sitemaps, whose reader has limits of its own. The time limit holds for the answer, and anew for each part of the body.
     /// Who follows redirects counts them by a [`Trail`].
@@ -246,7 +235,7 @@ impl Fetcher {
         &self,
         url: &CanonicalUrl,
     ) -> Result<Opened<impl Stream<Item = Result<Bytes, Failure>> + Send + use<>>, Failure> {
-        let timeout = self.timeout;
+        let timeout = self.settings.timeout;
         within(timeout, async {
             let response = self.request(url, HeaderMap::new()).await?;
             if let Some(target) = redirect::target(&self.guard, url, &response)? {
@@ -269,7 +258,7 @@ impl Fetcher {
     /// `robots.txt` (RFC 9309 2.3.1), where every status means something. A redirect to what settings do not allow is a
     /// [`Failure`] of class `forbidden`.
     async fn start(&self, url: &CanonicalUrl, most: usize) -> Result<Hop, Failure> {
-        within(self.timeout, async {
+        within(self.settings.timeout, async {
             let response = self.request(url, HeaderMap::new()).await?;
             if let Some(target) = redirect::target(&self.guard, url, &response)? {
                 return Ok(Hop::Redirect(target));
@@ -292,18 +281,27 @@ impl Fetcher {
         let url = url.to_url();
         self.guard.check(&url)?;
         let Some(proxy) = &self.proxy else {
-            let answer = self.client.get(url).headers(fields).send().await;
-            return answer.map_err(|error| failure::no_answer(&error));
+            return self.send(url, fields).await;
         };
         if proxy.resolves_names {
             self.guard.check_public_name(&url, &proxy.host)?;
         } else {
             self.guard.check_name(&url).await?;
         }
-        match self.client.get(url).headers(fields).send().await {
+        match self.send(url, fields).await {
             Ok(response) => Ok(response),
-            Err(error) => Err(proxy.or_is_away(failure::no_answer(&error)).await),
+            Err(failure) => Err(proxy.or_is_away(failure).await),
         }
+    }
+
+    /// Where it runs, its connection is read to the end of the answer.
+    async fn send(&self, url: Url, fields: HeaderMap) -> Result<reqwest::Response, Failure> {
+        let answer = self.client.get(url).headers(fields).send();
+        let answer = match &self.threads {
+            Some(threads) => threads.run(answer).await,
+            None => answer.await,
+        };
+        answer.map_err(|error| failure::no_answer(&error))
     }
 
     async fn answer(&self, response: reqwest::Response) -> Result<Answer, Failure> {
@@ -317,7 +315,10 @@ impl Fetcher {
             }
             _ => {
                 let head = self.head(&response);
-                let body = Body::open(response, Some(self.max_body)).await?.read(&self.memory).await?;
+                let body = Body::open(response, Some(self.settings.max_body.as_u64()))
+                    .await?
+                    .read(&self.memory)
+                    .await?;
                 Ok(Answer::Page(Response { fetched_at: UnixMs::now(), body, ..head }))
             }
         }
@@ -336,11 +337,51 @@ impl Fetcher {
     }
 }
 
+fn ips(addresses: &[SocketAddr]) -> Vec<IpAddr> {
+    addresses.iter().map(SocketAddr::ip).collect()
+}
+
+/// A client that connects only where `guard` lets it.
+fn client(
+    settings: &settings::Fetch,
+    guard: &Guard,
+    proxy: Option<&Proxy>,
+    tls: ClientConfig,
+) -> reqwest::Result<reqwest::Client> {
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .user_agent(settings.user_agent_line())
+        .default_headers(preferences())
+        .connect_timeout(settings.connect_timeout)
+        .pool_idle_timeout(IDLE_TIME)
+        .http1_max_headers(MAX_HEADERS)
+        .http2_max_header_list_size(MAX_HTTP2_HEADERS)
+        // A server that reads nothing more could hold its connection open. No request waits longer than this for an answer.
+        .http2_keep_alive_interval(IDLE_TIME)
+        .http2_keep_alive_timeout(settings.timeout)
+        .http2_keep_alive_while_idle(true)
+        .tcp_nodelay(true)
+        .no_proxy()
+        // A server that refuses a stream of HTTP/2 would get the next requests at once.
+        .retry(reqwest::retry::never())
+        .redirect(reqwest::redirect::Policy::none());
+    let client = match (&settings.proxy, proxy) {
+        (Some(url), Some(proxy)) => client
+            .proxy(reqwest::Proxy::all(url.reveal())?)
+            .dns_resolver(Arc::new(BehindProxy { guard: guard.clone(), proxy: proxy.host.clone() })),
+        _ => client.dns_resolver(Arc::new(guard.clone())),
+    };
+    client.build()
+}
+
 /// The result of `call`, or a failure when it takes longer than `limit`.
-async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
+async fn within<T, E: From<Failure>>(
+    limit: Duration,
+    call: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    timeout(limit, call).await.unwrap_or_else(|_| {
         let detail = format_args!("no complete answer within {limit:?} (`fetch.timeout`)").to_string();
-        Err(Failure::new(Class::Timeout, detail))
+        Err(Failure::new(Class::Timeout, detail).into())
     })
 }
 

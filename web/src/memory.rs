@@ -1,6 +1,5 @@
 //! What pages in hand may take of a process's memory, all of them together.
 
-use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -36,6 +35,7 @@ fn units(bytes: u64) -> u32 {
 }
 
 /// Bytes of a [`MemoryBudget`], free again when this is dropped.
+#[derive(Debug)]
 pub struct MemoryShare(Option<OwnedSemaphorePermit>);
 
 impl MemoryShare {
@@ -47,13 +47,6 @@ impl MemoryShare {
             permit.split(permit.num_permits().saturating_sub(kept));
         }
         Bytes::from_owner(Held { bytes, _share: self })
-    }
-}
-
-impl fmt::Debug for MemoryShare {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = self.0.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        write!(f, "MemoryShare({} KiB)", units)
     }
 }
 

@@ -3,12 +3,12 @@
 
 use reqwest::header::{COOKIE, HeaderMap, HeaderName, HeaderValue};
 use trawl_common::spider::{Home, Spider};
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
 
 use super::Unusable;
 
 /// The header fields of a spider, and whose they are.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Own {
     home: Home,
     fields: HeaderMap,

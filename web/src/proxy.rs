@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use trawl_common::outcome::{Class, Failure};
+use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::settings;
 use url::Url;
 

@@ -2,49 +2,67 @@
 
 use reqwest::header::LOCATION;
 use reqwest::{Response, StatusCode};
-use trawl_common::outcome::{Class, Failure};
-use trawl_common::url::{CanonicalUrl, InvalidUrl, MAX_URL_BYTES};
+use trawl_common::frontier::message::Hop;
+use trawl_common::frontier::outcome::{Class, Failure};
+use trawl_common::web::url::{CanonicalUrl, InvalidUrl, MAX_URL_BYTES};
 
 use super::guard::Guard;
 
-/// The URLs asked so far, the latest last.
-#[derive(Clone, Debug)]
+/// How far redirects have led from a URL: as much as a message carries along, so that whoever asks for the next URL after a
+/// while goes on by the same rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trail {
-    urls: Vec<CanonicalUrl>,
-    most: usize,
+    start: CanonicalUrl,
+    /// The URL that the last redirect led to, and how many redirects that makes.
+    hop: Option<Hop>,
+    most: u8,
 }
 
 impl Trail {
     /// A trail that starts with `url` and goes on by at most `most` redirects.
-    pub fn new(url: CanonicalUrl, most: usize) -> Self {
-        Self { urls: vec![url], most }
+    pub fn new(url: CanonicalUrl, most: u8) -> Self {
+        Self::at(url, None, most)
+    }
+
+    /// A trail from `start` that has come to `hop`.
+    pub fn at(start: CanonicalUrl, hop: Option<Hop>, most: u8) -> Self {
+        Self { start, hop, most }
     }
 
     /// The URL to ask now.
     pub fn last(&self) -> &CanonicalUrl {
-        &self.urls[self.urls.len() - 1]
+        self.hop.as_ref().map_or(&self.start, |hop| &hop.url)
+    }
+
+    /// Where it has come to, unless it is still at its start.
+    pub fn into_hop(self) -> Option<Hop> {
+        self.hop
     }
 
     /// How much memory it takes, about.
     pub(super) fn bytes(&self) -> usize {
-        self.urls.iter().map(|url| url.as_str().len()).sum()
+        self.start.as_str().len() + self.last().as_str().len()
     }
 
     /// The URL that a redirect led to, if any did.
-    pub fn into_target(mut self) -> Option<CanonicalUrl> {
-        let last = self.urls.pop();
-        if self.urls.is_empty() { None } else { last }
+    pub fn into_target(self) -> Option<CanonicalUrl> {
+        self.hop.map(|hop| hop.url)
     }
 
-    /// Goes on to `target`. A circle and one redirect too many are a [`Failure`] of class `redirect`.
+    /// Goes on to `target`.
+    ///
+    /// # Errors
+    /// A redirect back to the start or to the URL that was asked, and one redirect too many, are a [`Failure`] of class
+    /// `redirect`. A circle that leaves the start out ends as one redirect too many.
     pub fn go(&mut self, target: CanonicalUrl) -> Result<(), Failure> {
-        if self.urls.contains(&target) {
+        if target == self.start || target == *self.last() {
             return Err(Failure::new(Class::Redirect, format_args!("redirected in a circle, to {target}")));
         }
-        if self.urls.len() > self.most {
+        let count = self.hop.as_ref().map_or(0, |hop| hop.count).saturating_add(1);
+        if count > self.most {
             return Err(Failure::new(Class::Redirect, format_args!("more than {} redirects", self.most)));
         }
-        self.urls.push(target);
+        self.hop = Some(Hop { url: target, count });
         Ok(())
     }
 }

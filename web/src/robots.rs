@@ -1,20 +1,20 @@
 //! Asking an origin for its robots.txt.
 
 use bytes::Bytes;
-use trawl_common::host::HostKey;
-use trawl_common::outcome::{Class, Failure, is_refusal};
-use trawl_common::ports::RobotsFile;
-use trawl_common::robots::MAX_BYTES;
+use trawl_common::frontier::outcome::{Class, Failure, is_refusal};
+use trawl_common::politeness::robots::MAX_BYTES;
+use trawl_common::politeness::schedules::{HostSchedules, InLine, NotNow};
+use trawl_common::ports::{Error, RobotsFile};
 use trawl_common::settings::Politeness;
 use trawl_common::time::UnixMs;
-use trawl_common::turns::{InLine, NotNow, Turns};
-use trawl_common::url::{CanonicalUrl, Origin};
+use trawl_common::web::host::HostKey;
+use trawl_common::web::url::{CanonicalUrl, Origin};
 
 use super::redirect::Trail;
 use super::{Fetcher, Start};
 
 /// How many redirects are followed (RFC 9309 2.3.1.2).
-const REDIRECTS: usize = 5;
+const REDIRECTS: u8 = 5;
 
 /// A robots.txt as an origin answered, and whether that says something for longer than a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub enum NoRobots {
     Refused(HostKey, Failure, UnixMs),
     /// The proxy is away.
     NoProxy(Failure),
+    /// Whoever keeps the schedules failed for good.
+    Failed(Error),
 }
 
 /// What one request came to.
@@ -71,23 +73,25 @@ impl Fetcher {
     /// something of what may be asked for, unless it wants to be left alone.
     pub async fn robots(
         &self,
-        turns: &Turns,
+        schedules: &HostSchedules,
         politeness: &Politeness,
         way: &mut RobotsWay,
     ) -> Result<Robots, NoRobots> {
         loop {
             let url = way.trail.last();
-            let manners = politeness.manners(&url.host());
-            let ticket = match turns.wait(&manners, way.turn.take()).await {
-                Ok(ticket) => ticket,
+            let policy = politeness.host_policy(&url.host());
+            let addresses = self.addresses(&url.host()).await;
+            let permit = match schedules.wait(&policy, &addresses, way.turn.take()).await {
+                Ok(permit) => permit,
                 Err(NotNow::Blocked) => return Err(NoRobots::Blocked),
                 Err(NotNow::Later(until, turn)) => {
-                    way.turn = Some(turn);
+                    way.turn = turn;
                     return Err(NoRobots::Later(until));
                 }
+                Err(NotNow::Failed(error)) => return Err(NoRobots::Failed(error)),
             };
             let answer = self.start(url, MAX_BYTES).await;
-            let _held = ticket.end(is_welcome(&answer));
+            let _held = permit.end(is_welcome(&answer));
             match answer {
                 Ok(Hop::Redirect(target)) => {
                     if way.trail.go(target).is_err() {
@@ -97,8 +101,10 @@ impl Fetcher {
                 Ok(Hop::Start(answer)) => match refusal(&answer) {
                     None => return Ok(robots(answer)),
                     Some(failure) => {
-                        let until = turns.push_back(&manners.key, politeness, &failure).await;
-                        return Err(NoRobots::Refused(manners.key, failure, until));
+                        return Err(match schedules.push_back(&policy.key, politeness, &failure).await {
+                            Ok(until) => NoRobots::Refused(policy.key, failure, until),
+                            Err(error) => NoRobots::Failed(error),
+                        });
                     }
                 },
                 // What the pages meet as well, each with its own failure.

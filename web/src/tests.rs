@@ -4,6 +4,7 @@ mod http2;
 mod memory;
 mod names;
 mod own;
+mod threads;
 
 use std::convert::Infallible;
 

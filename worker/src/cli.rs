@@ -3,13 +3,15 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use tracing::warn;
 use trawl_backends::fleet;
 use trawl_cli::{Fail, Global, Outcome, Signals};
 use trawl_common::exit::Exit;
 use trawl_common::names::WorkerId;
+use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 
-use crate::{StartError, run};
+use crate::{RunError, run};
 
 /// A worker's own flags.
 #[derive(clap::Args, Clone, Debug)]
@@ -32,7 +34,7 @@ struct Program {
 /// The program `worker`, by its own name; `trawl worker` is the same.
 pub fn main() -> ExitCode {
     let Program { args, global } = Program::parse();
-    trawl_cli::main("worker", args.run(global))
+    trawl_cli::main("worker", global.color, args.run(global))
 }
 
 impl Args {
@@ -42,10 +44,8 @@ impl Args {
         if let Some(concurrency) = self.concurrency {
             source.set("worker.concurrency", concurrency);
         }
-        let settings = Global::load(&source)?;
-        if settings.fetch.contact.is_none() {
-            tracing::warn!("no fetch.contact is set: hosts cannot tell you that you trouble them");
-        }
+        let settings = global.load(&source)?;
+        advise(&settings);
         let signals = Signals::listen().map_err(Fail::run)?;
         let id = WorkerId::of_this_machine();
         let ports = tokio::select! {
@@ -53,15 +53,29 @@ impl Args {
             connected = fleet::connect(&settings, &id) => connected?,
         };
         let folder = Folder::of(&settings);
-        run(ports, settings, folder, id, signals.stop().clone()).await.map_err(fail)?;
+        run(ports, settings, folder, id, signals.stop().clone()).await?;
         Ok(Exit::Ok)
     }
 }
 
-fn fail(error: StartError) -> Fail {
-    match error {
-        StartError::Port(error) => error.into(),
-        StartError::Spider(_) => Fail::usage(error),
-        StartError::Threads(_) => Fail::run(error),
+/// What settings should say. Producers leave it to workers: one that cron starts is silent unless something is wrong.
+fn advise(settings: &Settings) {
+    if settings.fetch.contact.is_none() {
+        warn!("no fetch.contact is set: hosts cannot tell you that you trouble them");
+    }
+    if settings.rabbitmq.key.is_none() {
+        warn!(
+            "any client of this broker passes for trawl: set rabbitmq.key, the same for the whole fleet (docs/attacks.md)"
+        );
+    }
+}
+
+impl From<RunError> for Fail {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Port(error) => error.into(),
+            RunError::Spider(_) => Self::usage(error),
+            RunError::Threads(_) => Self::run(error),
+        }
     }
 }

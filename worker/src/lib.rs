@@ -1,57 +1,52 @@
 //! trawl's worker: takes URLs from a queue, fetches them politely, extracts, stores, settles.
 //!
-//! A URL passes through these, in order, each a file of its own:
+//! A URL passes through these, in order:
 //!
-//! 1. `claim`: takes messages and hears which are this worker's;
-//! 2. `intake`: finds each one's `turn` with its host: what `robots` says, then a slot, which comes as a `ticket`;
-//! 3. `launch`: counts the start, acknowledges early where the lane says so, and runs in a free slot, if there is room beside
-//!    the other `domains`;
-//! 4. `process`: what it can `recall` of the page, response cache or fetch ([`trawl_web`]), then `parse` calls
-//!    [`trawl_extract`];
+//! 1. `claim`: takes what the engine hands out, and finds each one's spider;
+//! 2. `schedule`: waits for what each one needs to be fetched: its host's `robots.txt`, a fetch permit, a slot of its host, a turn
+//!    at the host's address, room beside pages of other domains;
+//! 3. `fetch::dispatcher`: counts the start, and runs the page;
+//! 4. `fetch::page`: the page's `history`, the response cache or a fetch ([`trawl_web`]), on threads `apart` where that may
+//!    keep them busy, then `parse` calls [`trawl_extract`];
 //! 5. `store`: puts what the page yielded into the sinks of its spider;
-//! 6. `settle`: admits the `links`, writes down `remarks`, ends or parks the record, and acknowledges.
+//! 6. `settle`: tells the engine what became of it, with what it links to; the engine makes that last.
 //!
-//! Beside them, `pulse` shows that the worker lives, keeps what it holds, and sends lost URLs on their way again,
-//! and `standstill` says what it waits for when no URL ends.
+//! Beside them, `pulse` shows that the worker lives, and `schedule::standstill` says what it waits for when no URL ends. An error of
+//! a port that no waiting mends stops all of it (`broken`).
 
-mod barren;
+mod broken;
 mod claim;
 #[cfg(feature = "cli")]
 pub mod cli;
-mod crawls;
-mod domains;
-mod gather;
-mod intake;
+mod empty_fields;
+mod fetch;
+mod history;
 mod job;
-mod launch;
 mod links;
-mod outage;
 mod parse;
-mod process;
 mod pulse;
-mod recall;
-mod refusal;
-mod remarks;
-mod robots;
+mod schedule;
 mod settle;
 mod settlement;
 mod spiders;
-mod standstill;
 mod store;
 mod tally;
-mod turn;
+#[cfg(test)]
+mod tests;
 mod url_log;
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domains::Domains;
-use intake::Intake;
-use job::Hands;
-use launch::Company;
+use broken::Broken;
+use claim::{Claims, SpiderRequests};
+use fetch::dispatcher;
+use fetch::domains::Domains;
 use parse::Parser;
-use robots::RobotsBook;
+use schedule::robots::RobotsBook;
+use schedule::standstill::{self, Standstill};
+use schedule::{Exits, Scheduler};
 use spiders::Spiders;
 pub use spiders::Unready;
 use tally::Tally;
@@ -59,33 +54,39 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use trawl_common::ceiling::Ceiling;
 use trawl_common::health::Health;
-use trawl_common::line::Line;
 use trawl_common::names::WorkerId;
-use trawl_common::ports::{self, Ports};
+use trawl_common::politeness::addresses::AddressRate;
+use trawl_common::politeness::ceiling::Ceiling;
+use trawl_common::politeness::schedules::HostSchedules;
+use trawl_common::ports::{self, Frontier, Joined, Joining, Ports};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
-use trawl_common::turns::Turns;
-use trawl_common::waiting::ready_room;
+use trawl_web::Threads;
 use url_log::UrlLog;
 
-/// Why a worker could not start.
+/// Why a worker could not start, or could not go on.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum RunError {
     /// The default spider cannot work.
     #[error(transparent)]
     Spider(#[from] Unready),
     /// The system gives no threads.
-    #[error("cannot start threads that parse: {0}")]
+    #[error("cannot start threads that fetch and parse: {0}")]
     Threads(#[source] std::io::Error),
-    /// A server answered the first call with an error.
+    /// A server answered the first call with an error, or a later one with an error that no waiting mends.
     #[error(transparent)]
     Port(#[from] ports::Error),
 }
 
+/// Batches of jobs that may wait for their starts to be counted. Each job has a fetch permit.
+const STARTS_AHEAD: usize = 4;
+
 /// Outcomes that may wait to be settled.
 const SETTLEMENTS_AHEAD: usize = 1024;
+
+/// So many threads are apart, for each answer may keep one of them busy.
+pub(crate) const FETCH_THREADS: usize = 32;
 
 /// How long a worker that is out of time may take to give back what it has.
 const LAST_WORD: Duration = Duration::from_secs(5);
@@ -94,19 +95,22 @@ const LAST_WORD: Duration = Duration::from_secs(5);
 pub(crate) struct Shared {
     pub(crate) id: WorkerId,
     pub(crate) ports: Ports,
+    /// Where it claims and settles URLs.
+    pub(crate) frontier: Arc<dyn Frontier>,
     pub(crate) settings: Settings,
-    pub(crate) spiders: Spiders,
+    pub(crate) spiders: Arc<Spiders>,
     pub(crate) parser: Parser,
-    pub(crate) hands: Hands,
     pub(crate) robots: RobotsBook,
-    pub(crate) turns: Turns,
+    pub(crate) schedules: HostSchedules,
     pub(crate) domains: Arc<Domains>,
+    /// Those on which is fetched what may keep them busy.
+    pub(crate) threads: Threads,
     pub(crate) health: Arc<Health>,
     pub(crate) tally: Tally,
     pub(crate) url_log: UrlLog,
-    pub(crate) standstill: standstill::Standstill,
+    pub(crate) standstill: Standstill,
+    pub(crate) broken: Broken,
     pub(crate) known: links::Known,
-    pub(crate) crawls: crawls::Crawls,
 }
 
 /// Works until `stop`, by what the files of spiders in `folder` say; then finishes what has begun within
@@ -117,28 +121,39 @@ pub async fn run(
     folder: Folder,
     id: WorkerId,
     stop: CancellationToken,
-) -> Result<(), StartError> {
+) -> Result<(), RunError> {
     let health = Arc::<Health>::default();
+    let threads = Threads::start(FETCH_THREADS).map_err(RunError::Threads)?;
+    let spiders = Arc::new(Spiders::new(&settings, folder, Arc::clone(&ports.outlets), threads.clone())?);
+    let Joined { frontier, maintenance } = ports.engine.join(Joining {
+        worker: id.clone(),
+        settings: settings.clone(),
+        health: Arc::clone(&health),
+        requests: Arc::new(SpiderRequests(Arc::clone(&spiders))),
+        stop: stop.clone(),
+    });
     let shared = Arc::new(Shared {
-        spiders: Spiders::new(&settings, folder, Arc::clone(&ports.outlets))?,
-        parser: Parser::start(settings.worker.page_memory.as_u64() / 2).map_err(StartError::Threads)?,
-        hands: Hands::default(),
+        spiders,
+        frontier,
+        parser: Parser::start(settings.worker.page_memory.as_u64() / 2).map_err(RunError::Threads)?,
         robots: RobotsBook::default(),
-        turns: Turns {
+        schedules: HostSchedules {
             hosts: Arc::clone(&ports.hosts),
             health: Arc::clone(&health),
-            places: Arc::default(),
+            in_flight: Arc::default(),
             // As soon as a URL that its worker holds.
             lapse: settings.recovery.patience / 4,
             ceiling: Arc::new(Ceiling::of(settings.fetch.max_rate)),
+            addresses: Arc::new(AddressRate::new(settings.politeness.address_rate)),
         },
         domains: Arc::new(Domains::new(&settings.worker)),
+        threads,
         health,
         tally: Tally::default(),
         url_log: UrlLog::new(&settings),
-        standstill: Default::default(),
+        standstill: Standstill::default(),
+        broken: Broken::default(),
         known: links::Known::default(),
-        crawls: crawls::Crawls::default(),
         id,
         ports,
         settings,
@@ -147,54 +162,47 @@ pub async fn run(
     // Ended with this function.
     let mut pulse = JoinSet::new();
     pulse.spawn(pulse::beats(Arc::clone(&shared)));
-    pulse.spawn(pulse::keeping(Arc::clone(&shared)));
-    pulse.spawn(pulse::sweeps(Arc::clone(&shared)));
+    pulse.spawn(pulse::places(Arc::clone(&shared)));
     pulse.spawn(pulse::looks(Arc::clone(&shared)));
     pulse.spawn(pulse::summaries(Arc::clone(&shared)));
     pulse.spawn(standstill::watch(Arc::clone(&shared)));
-    let turns = shared.turns.clone();
-    pulse.spawn(async move { match turns.places.freeing(&*turns.hosts).await {} });
+    let schedules = shared.schedules.clone();
+    pulse.spawn(async move { match schedules.in_flight.freeing(&*schedules.hosts).await {} });
 
-    let concurrency = usize::from(shared.settings.worker.concurrency);
-    // As many as can be in hand, so that suspects never hold up the others.
-    let in_hand = usize::from(shared.settings.worker.prefetch) * Line::ALL.len();
-    let (ready, to_launch) = mpsc::channel(ready_room(concurrency));
-    let (suspects, to_launch_alone) = mpsc::channel(in_hand);
+    let (ready, to_start) = mpsc::channel(STARTS_AHEAD);
     let (store, to_store) = mpsc::channel(SETTLEMENTS_AHEAD);
     let (settle, to_settle) = mpsc::channel(SETTLEMENTS_AHEAD);
-    let (missed, to_queue_up) = mpsc::unbounded_channel();
-    let (claiming, claimed) = claim::claiming(Arc::clone(&shared), store.clone());
-    let intake = Intake::new(
-        Arc::clone(&shared),
-        intake::Exits { ready, suspects, settle: store.clone() },
-        claimed,
-        to_queue_up,
-    );
-    let exits = launch::Exits { missed, settle: store };
+    let claims = Claims::new(Arc::clone(&shared), store.clone());
+    let exits = Exits { ready, settle: store.clone() };
+    let scheduler = Scheduler::new(Arc::clone(&shared), exits, claims, stop.clone());
     // Each ends when the one before it has ended and its channel is empty; all with this function.
     let mut pipeline = JoinSet::new();
-    pipeline.spawn(claiming.run(stop.clone()));
-    pipeline.spawn(intake.run(stop.clone()));
-    for (jobs, company) in [(to_launch, Company::Many(concurrency)), (to_launch_alone, Company::None)] {
-        pipeline.spawn(launch::run(Arc::clone(&shared), jobs, exits.clone(), stop.clone(), company));
-    }
-    drop(exits);
+    pipeline.spawn(scheduler.run());
+    pipeline.spawn(dispatcher::run(Arc::clone(&shared), to_start, store, stop.clone()));
     pipeline.spawn(store::run(Arc::clone(&shared), to_store, settle));
     pipeline.spawn(settle::run(Arc::clone(&shared), to_settle));
     let too_late = async {
         stop.cancelled().await;
         tokio::time::sleep(shared.settings.worker.shutdown_timeout).await;
     };
-    tokio::select! {
-        () = end(&mut pipeline) => shared.spiders.close().await,
-        () = too_late => {
-            pipeline.shutdown().await;
-            give_back(&shared).await;
+    let mut maintenance = JoinSet::from_iter([maintenance]);
+    let ended = tokio::select! {
+        biased;
+        error = shared.broken.error() => Err(error.into()),
+        () = end(&mut pipeline) => {
+            shared.spiders.close().await;
+            Ok(())
         }
-    }
-    let _ = tokio::time::timeout(LAST_WORD, shared.turns.places.free(&*shared.turns.hosts)).await;
+        // By a panic: it never ends by itself.
+        () = end(&mut maintenance) => Ok(()),
+        () = too_late => Ok(()),
+    };
+    pipeline.shutdown().await;
+    give_back(&shared).await;
+    let schedules = &shared.schedules;
+    let _ = tokio::time::timeout(LAST_WORD, schedules.in_flight.free(&*schedules.hosts)).await;
     info!(done = shared.tally.done(), failed = shared.tally.failed(), "stopped");
-    Ok(())
+    ended
 }
 
 /// Waits for the end of every part. A panic of one is the worker's.
@@ -210,7 +218,7 @@ async fn end(parts: &mut JoinSet<()>) {
 
 /// Gives back what is in hand, if the servers let it: else they notice themselves that this worker is gone.
 async fn give_back(shared: &Shared) {
-    if tokio::time::timeout(LAST_WORD, settle::release_all(shared)).await.is_err() {
+    if tokio::time::timeout(LAST_WORD, shared.frontier.release()).await.is_err() {
         warn!("could not give back what is in hand; others take it over when it counts as lost");
     }
 }

@@ -1,18 +1,18 @@
-//! What a page links to, on its way into the frontier.
+//! Which links of a page are followed.
 
 use moka::sync::Cache;
-use trawl_common::limit::{LeftOut, Limit};
-use trawl_common::message::Message;
+use trawl_common::frontier::limit::{LeftOut, Limit};
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::route::{self, Hints};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Claim, Linked, Linking, NewUrl, Ports, Taken};
-use trawl_common::route::{self, Hints};
+use trawl_common::ports::NewUrl;
 use trawl_common::spider::Verdict;
 use trawl_common::time::UnixMs;
-use trawl_common::url::{CanonicalUrl, Fingerprint};
+use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 use trawl_extract::Link;
 
 use crate::Shared;
-use crate::job::{Job, key};
+use crate::job::Job;
 
 /// So many links are remembered as known.
 const REMEMBERED: u64 = 200_000;
@@ -31,7 +31,7 @@ impl Known {
         self.0.contains_key(&key(crawl, url))
     }
 
-    fn add(&self, crawl: &CrawlRef, url: &CanonicalUrl) {
+    pub(crate) fn add(&self, crawl: &CrawlRef, url: &CanonicalUrl) {
         self.0.insert(key(crawl, url), ());
     }
 }
@@ -69,56 +69,7 @@ pub(crate) fn to_follow(
     (followed, left_out)
 }
 
-/// What the frontier has of a page's links.
-pub(crate) struct Admitted {
-    /// Those that it has, in order.
-    pub(crate) links: Vec<NewUrl>,
-    /// How many it left out.
-    pub(crate) left_out: LeftOut,
-}
-
-/// 1. Admits what pages link to.
-/// 2. Publishes what is new of it.
-/// 3. Confirms that.
-///
-/// Returns for each page, in order, what became of its links.
-pub(crate) async fn admit(shared: &Shared, pages: Vec<Linking>) -> Vec<Linked<Admitted>> {
-    let Shared { ports: Ports { frontier, queue, .. }, health, .. } = shared;
-    let admitting = || frontier.admit_links(&shared.id, &pages);
-    let admitted = health.until_done("admitting links", admitting).await;
-    let mut messages = Vec::new();
-    let mut all = Vec::with_capacity(pages.len());
-    for (Linking { page: Claim { crawl, .. }, links }, linked) in pages.into_iter().zip(admitted) {
-        let linked = linked.map(|each| {
-            let mut admitted =
-                Admitted { links: Vec::with_capacity(links.len()), left_out: LeftOut::default() };
-            for (link, what) in links.into_iter().zip(each) {
-                match what {
-                    Taken::New => messages.push(link.message(&crawl)),
-                    Taken::Seen => {}
-                    Taken::LeftOut => {
-                        admitted.left_out.add(Limit::MaxPerHost, 1);
-                        continue;
-                    }
-                }
-                admitted.links.push(link);
-            }
-            admitted
-        });
-        all.push((crawl, linked));
-    }
-    if !messages.is_empty() {
-        health.until_done("publishing links", || queue.publish(&messages)).await;
-        for (crawl, urls) in crate::settle::urls_by_crawl(messages.into_iter()) {
-            health.until_done("confirming links", || frontier.confirm(&crawl, &urls)).await;
-        }
-    }
-    // Not before they are confirmed: what is known is not admitted again.
-    let known = |(crawl, linked)| {
-        if let Linked::Taken(Admitted { links, .. }) = &linked {
-            links.iter().for_each(|link| shared.known.add(&crawl, &link.url));
-        }
-        linked
-    };
-    all.into_iter().map(known).collect()
+/// What stands for a URL of a crawl.
+fn key(crawl: &CrawlRef, url: &CanonicalUrl) -> Fingerprint {
+    Fingerprint::of(&format!("{} {} {url}", crawl.spider, crawl.id))
 }

@@ -1,17 +1,15 @@
-//! What a worker does on the side: it shows that it lives, keeps what it holds, and looks for what others lost.
+//! What a worker does on the side: it shows that it lives, keeps its places at hosts, and takes up what changes in files.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::{debug, info};
 use trawl_common::ports::{Heartbeat, Result};
 
 use crate::Shared;
-use crate::settle::{self, urls_by_crawl};
 
 const BEAT_EVERY: Duration = Duration::from_secs(5);
-const BEAT_TTL: Duration = Duration::from_secs(15);
 
 const SUMMARY_EVERY: Duration = Duration::from_secs(60);
 
@@ -45,11 +43,11 @@ pub(crate) async fn summaries(shared: Arc<Shared>) {
     let mut ticks = every(SUMMARY_EVERY);
     ticks.tick().await;
     let tally = &shared.tally;
-    let counts = || [tally.done(), tally.failed(), tally.other(), tally.unproven()];
+    let counts = || [tally.done(), tally.failed(), tally.other(), shared.frontier.activity().unproven];
     let (mut before, mut is_idle) = (counts(), true);
     loop {
         ticks.tick().await;
-        let (now, in_hand) = (counts(), shared.hands.len());
+        let (now, in_hand) = (counts(), shared.frontier.activity().in_flight);
         let [done, failed, other, unproven] = [0, 1, 2, 3].map(|at| now[at] - before[at]);
         let was_idle = std::mem::replace(&mut is_idle, now == before && in_hand == 0);
         before = now;
@@ -61,17 +59,15 @@ pub(crate) async fn summaries(shared: Arc<Shared>) {
     }
 }
 
-/// Keeps what has been in hand for a while, until the task is ended. Most pages are settled before.
-pub(crate) async fn keeping(shared: Arc<Shared>) {
-    let period = settle::lease_period(&shared);
+/// Keeps the places at hosts of requests that take long, until the task is ended.
+pub(crate) async fn places(shared: Arc<Shared>) {
+    let period = shared.schedules.lapse / 3;
     let mut ticks = every(period);
     loop {
         ticks.tick().await;
-        // What another has by now is noticed when it is settled.
-        settle::extend_leases(&shared, &shared.hands.older_than(period)).await;
-        let slow = shared.turns.places.older_than(period);
+        let slow = shared.schedules.in_flight.older_than(period);
         if !slow.is_empty()
-            && let Err(error) = shared.ports.hosts.stay(&slow, shared.turns.lapse).await
+            && let Err(error) = shared.ports.hosts.stay(&slow, shared.schedules.lapse).await
         {
             debug!(%error, "places not kept; they lapse");
         }
@@ -89,67 +85,15 @@ pub(crate) async fn looks(shared: Arc<Shared>) {
     }
 }
 
-/// Looks for lost records until the task is ended, and sends them on their way again.
-pub(crate) async fn sweeps(shared: Arc<Shared>) {
-    loop {
-        match sweep(&shared).await {
-            Ok(rest) => {
-                shared.health.works("sweeping");
-                sleep(rest).await;
-            }
-            Err(error) => {
-                shared.health.fails("sweeping", &error);
-                // After an outage, others first say what they hold.
-                sleep(shared.settings.recovery.patience / 4).await;
-            }
-        }
-    }
-}
-
-/// 1. Takes one step of the sweep.
-/// 2. Sends a probe, if it is time.
-/// 3. Sends the messages of lost records again.
-/// 4. Tells crawls that wait for it how long the longest parked message is under way.
-/// 5. Publishes dead letters of what could not be read.
-/// 6. Announces ends.
-async fn sweep(shared: &Shared) -> Result<Duration> {
-    let (queue, frontier) = (&shared.ports.queue, &shared.ports.frontier);
-    let found = frontier.sweep(&shared.id).await?;
-    if let Some(mark) = found.probe {
-        queue.probe(mark).await?;
-        frontier.probed(mark).await?;
-    }
-    if !found.lost.is_empty() {
-        info!(urls = found.lost.len(), "sending lost URLs on their way again");
-        queue.publish(&found.lost).await?;
-        for (crawl, urls) in urls_by_crawl(found.lost.into_iter()) {
-            frontier.confirm(&crawl, &urls).await?;
-        }
-    }
-    for crawl in &found.awaiting {
-        frontier.await_parked(crawl, queue.longest_parked().await?).await?;
-    }
-    if !found.corrupt.is_empty() {
-        queue.dead_letter(&found.corrupt).await?;
-        frontier.buried(&found.corrupt).await?;
-    }
-    for ended in &found.ended {
-        info!(crawl = %ended.crawl, status = %ended.status, "crawl has ended");
-        queue.announce(ended).await?;
-        frontier.announced(&ended.crawl_ref()).await?;
-    }
-    Ok(found.rest)
-}
-
 async fn beat(shared: &Shared, pages_per_second: f64) -> Result<()> {
     let beat = Heartbeat {
         worker: shared.id.clone(),
         version: env!("CARGO_PKG_VERSION"),
-        in_flight: shared.hands.len(),
+        in_flight: shared.frontier.activity().in_flight,
         pages_per_second,
         trouble: shared.health.trouble().or_else(|| shared.standstill.reason(shared.tally.ended())),
     };
-    shared.ports.frontier.beat(&beat, BEAT_TTL).await
+    shared.frontier.beat(&beat).await
 }
 
 fn every(period: Duration) -> tokio::time::Interval {

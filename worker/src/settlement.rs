@@ -4,35 +4,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
-use trawl_common::limit::LeftOut;
-use trawl_common::message::{Malformed, Message};
-use trawl_common::outcome::Outcome;
-use trawl_common::ports::{NewUrl, Page, Probe, Receipt};
-use trawl_common::url::CanonicalUrl;
+use trawl_common::frontier::limit::LeftOut;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::Outcome;
+use trawl_common::ports::{Memory, NewUrl, Page};
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
 
 use crate::job::Job;
-use crate::remarks::Remark;
 use crate::spiders::Loaded;
 
-/// Something to settle.
-pub(crate) enum Settlement {
-    /// A URL, with what its page yielded if it is done.
-    Url(Box<Settled>),
-    /// Messages that say nothing new: their URL has ended, or is parked and has a message of its own.
-    Dropped(Vec<Receipt>),
-    /// A mark of the fleet's own that came back.
-    Probe(Probe, Receipt),
-    /// Something that is no message; without a receipt if it is acknowledged already.
-    Malformed(Malformed, Vec<Receipt>),
-}
+/// A URL to settle.
+pub(crate) struct Settlement(Box<Handled>);
 
-/// What became of a URL.
-pub(crate) struct Settled {
+/// What became of a URL, with what its page yielded if it is done.
+pub(crate) struct Handled {
     pub(crate) message: Message,
     pub(crate) attempts: u32,
     pub(crate) outcome: Outcome,
     pub(crate) yielded: Option<Yield>,
-    pub(crate) remark: Option<Remark>,
+    pub(crate) memory: Option<Memory>,
     /// How long it was worked on, if its fetch began.
     pub(crate) took: Option<Duration>,
     /// The slot of a job that runs alone: free for the next one when this is settled, or has
@@ -62,28 +53,43 @@ pub(crate) struct Yield {
 
 impl Settlement {
     pub(crate) fn of(job: Job, outcome: Outcome) -> Self {
-        Self::remarked(job, outcome, None)
+        Self::remembered(job, outcome, None)
     }
 
-    pub(crate) fn remarked(job: Job, outcome: Outcome, remark: Option<Remark>) -> Self {
+    /// Of a job that comes back later, and asks for another slot then.
+    pub(crate) fn put_off(mut job: Job, until: UnixMs) -> Self {
+        job.message.slot = None;
+        Self::of(job, Outcome::Deferred { until })
+    }
+
+    /// Of a job whose page is to be remembered so.
+    pub(crate) fn remembered(job: Job, outcome: Outcome, memory: Option<Memory>) -> Self {
         let Job { message, attempts, .. } = job;
-        Self::Url(Box::new(Settled { attempts, remark, ..Settled::untouched(message, outcome) }))
+        let mut settlement = Self::untouched(message, outcome);
+        settlement.0.attempts = attempts;
+        settlement.0.memory = memory;
+        settlement
     }
 
     /// Of a page, which waits for its spider's sinks from now on if it has anything for them.
-    pub(crate) fn done(job: Job, yielded: Yield, remark: Option<Remark>) -> Self {
+    pub(crate) fn done(job: Job, yielded: Yield, memory: Option<Memory>) -> Self {
         if yielded.page.is_some() {
             yielded.spider.backlog.add();
         }
-        let Job { message, attempts, .. } = job;
-        let settled = Settled::untouched(message, Outcome::Done);
-        Self::Url(Box::new(Settled { attempts, yielded: Some(yielded), remark, ..settled }))
+        let mut settlement = Self::remembered(job, Outcome::Done, memory);
+        settlement.0.yielded = Some(yielded);
+        settlement
+    }
+
+    /// Of a URL about which nothing is known but what is to become of it.
+    pub(crate) fn untouched(message: Message, outcome: Outcome) -> Self {
+        let (yielded, memory, took, slot) = Default::default();
+        Self(Box::new(Handled { message, attempts: 0, outcome, yielded, memory, took, slot }))
     }
 
     /// Whether its host gave an answer, whatever that was.
     pub(crate) fn is_answered(&self) -> bool {
-        let Self::Url(settled) = self else { return false };
-        match &settled.outcome {
+        match &self.0.outcome {
             Outcome::Done | Outcome::Skipped(_) => true,
             Outcome::Retry(failure, _) | Outcome::Failed(failure, _) => failure.status.is_some(),
             _ => false,
@@ -92,34 +98,39 @@ impl Settlement {
 
     /// The same, after so long a fetch.
     pub(crate) fn after(mut self, took: Duration) -> Self {
-        if let Self::Url(settled) = &mut self {
-            settled.took = Some(took);
-        }
+        self.0.took = Some(took);
         self
     }
 
     /// The same, with the slot of a job that runs alone: its start has an end when it is settled, not before.
     pub(crate) fn with_slot(mut self, slot: Option<OwnedSemaphorePermit>) -> Self {
-        if let Self::Url(settled) = &mut self {
-            settled.slot = slot;
-        }
+        self.0.slot = slot;
         self
     }
 
-    /// For a message about which nothing is known but what is to become of it.
-    pub(crate) fn untouched(message: Message, outcome: Outcome) -> Self {
-        Self::Url(Box::new(Settled::untouched(message, outcome)))
+    /// Without its slot: the next job of its kind may begin.
+    pub(crate) fn give_slot_up(&mut self) {
+        self.0.slot = None;
     }
-}
 
-impl Settled {
+    /// The message of its URL.
+    pub(crate) fn message(&self) -> &Message {
+        &self.0.message
+    }
+
     /// What is to go to the sinks of a spider, if that is still to come.
     pub(crate) fn take_page(&mut self) -> Option<(Arc<Loaded>, Page)> {
-        let yielded = self.yielded.as_mut()?;
+        let yielded = self.0.yielded.as_mut()?;
         Some((Arc::clone(&yielded.spider), yielded.page.take()?))
     }
 
-    pub(crate) fn untouched(message: Message, outcome: Outcome) -> Self {
-        Self { message, attempts: 0, outcome, yielded: None, remark: None, took: None, slot: None }
+    /// The same URL, which turned out to be no longer this worker's.
+    pub(crate) fn lost(mut self) -> Self {
+        self.0.outcome = Outcome::SentAgain;
+        self
+    }
+
+    pub(crate) fn into_handled(self) -> Handled {
+        *self.0
     }
 }

@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tracing::{error, info, warn};
+use trawl_common::frontier::route::Rule;
 use trawl_common::names::SpiderName;
+use trawl_common::politeness::robots::RobotsName;
 use trawl_common::ports::{self, Outlets, Sink};
-use trawl_common::robots::RobotsName;
-use trawl_common::route::Rule;
 use trawl_common::settings::{Politeness, Settings};
 use trawl_common::spider::folder::{Folder, Unusable};
 use trawl_common::spider::{Bans, Mistake, Scope, Spider};
 use trawl_extract::Extractor;
-use trawl_web::{Fetcher, MemoryBudget};
+use trawl_web::{Fetcher, MemoryBudget, Threads};
 
-use crate::barren::Barren;
+use crate::empty_fields::EmptyFields;
 use crate::store::Backlog;
 
 /// A spider, ready to work.
@@ -30,8 +30,10 @@ pub(crate) struct Loaded {
     /// The name by which a robots.txt speaks to it.
     pub(crate) robots_name: RobotsName,
     pub(crate) fetcher: Fetcher,
+    /// Asks as that one does, on threads apart.
+    pub(crate) apart: Fetcher,
     pub(crate) extractor: Arc<Extractor>,
-    pub(crate) barren: Barren,
+    pub(crate) empty_fields: EmptyFields,
     pub(crate) sinks: Vec<Arc<dyn Sink>>,
     /// What waits for these.
     pub(crate) backlog: Backlog,
@@ -85,6 +87,7 @@ pub(crate) struct Spiders {
     outlets: Arc<dyn Outlets>,
     /// What the bodies of their pages may take together.
     memory: MemoryBudget,
+    threads: Threads,
     known: RwLock<HashMap<SpiderName, Known>>,
     /// Names in messages that had no file since the last look.
     missing: Mutex<HashSet<SpiderName>>,
@@ -100,12 +103,14 @@ impl Spiders {
         settings: &Settings,
         folder: Folder,
         outlets: Arc<dyn Outlets>,
+        threads: Threads,
     ) -> Result<Self, Unready> {
         let spiders = Self {
             settings: settings.clone(),
             folder,
             outlets,
             memory: MemoryBudget::new(settings.worker.page_memory.as_u64() / 2),
+            threads,
             known: RwLock::default(),
             missing: Mutex::default(),
             retired: Mutex::default(),
@@ -166,7 +171,7 @@ impl Spiders {
             self.known.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
         let mut sinks = std::mem::take(&mut *self.retired.lock().unwrap_or_else(PoisonError::into_inner));
         for loaded in all.into_iter().filter_map(|known| known.loaded) {
-            loaded.barren.tell(&loaded.spider);
+            loaded.empty_fields.tell(&loaded.spider);
             sinks.extend(loaded.sinks.iter().cloned());
         }
         for sink in sinks {
@@ -254,15 +259,17 @@ impl Spiders {
         };
         let extractor = Extractor::new(&spider).map_err(mistaken)?;
         let fetch = self.settings.fetch.of(&spider.request);
+        let fetcher = Fetcher::of(&spider, &self.settings.fetch)?.within(self.memory.clone());
         Ok(Loaded {
             scope: Scope::of(&spider).map_err(mistaken)?,
             bans: Bans::of(&spider).map_err(mistaken)?,
             route: spider.routes(&self.settings.route),
             politeness: self.settings.politeness.of(&spider.politeness),
             robots_name: fetch.robots_name().unwrap_or_default(),
-            fetcher: Fetcher::of(&spider, &self.settings.fetch)?.within(self.memory.clone()),
+            apart: fetcher.on(&self.threads)?,
+            fetcher,
             extractor: Arc::new(extractor),
-            barren: Barren::of(&spider),
+            empty_fields: EmptyFields::of(&spider),
             sinks: Vec::new(),
             backlog: Backlog::default(),
             spider,

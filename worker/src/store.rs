@@ -12,15 +12,13 @@ use futures::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
-use trawl_common::message::Message;
-use trawl_common::outcome::Outcome;
+use trawl_common::batching::gather;
+use trawl_common::frontier::message::Message;
 use trawl_common::ports::Page;
 use trawl_common::time::UnixMs;
 
 use crate::Shared;
-use crate::gather::gather;
-use crate::settle::{extend_leases, lease_period};
-use crate::settlement::{Settled, Settlement};
+use crate::settlement::Settlement;
 use crate::spiders::Loaded;
 
 /// How many pages of a spider are stored in one step at most.
@@ -107,7 +105,7 @@ pub(crate) async fn run(
 /// The pages of one spider that are not being stored yet.
 struct Line {
     spider: Arc<Loaded>,
-    pages: Vec<(Page, Box<Settled>)>,
+    pages: Vec<(Page, Settlement)>,
     is_busy: bool,
 }
 
@@ -119,17 +117,13 @@ struct Stores {
 }
 
 impl Stores {
-    async fn take(&mut self, settlement: Settlement) {
-        let mut settled = match settlement {
-            Settlement::Url(settled) => settled,
-            other => return pass_on(&self.to, other).await,
-        };
-        let Some((spider, page)) = settled.take_page() else {
-            return pass_on(&self.to, Settlement::Url(settled)).await;
+    async fn take(&mut self, mut settlement: Settlement) {
+        let Some((spider, page)) = settlement.take_page() else {
+            return pass_on(&self.to, settlement).await;
         };
         match self.lines.iter_mut().find(|line| Arc::ptr_eq(&line.spider, &spider)) {
-            Some(line) => line.pages.push((page, settled)),
-            None => self.lines.push(Line { spider, pages: vec![(page, settled)], is_busy: false }),
+            Some(line) => line.pages.push((page, settlement)),
+            None => self.lines.push(Line { spider, pages: vec![(page, settlement)], is_busy: false }),
         }
     }
 
@@ -161,19 +155,22 @@ impl Stores {
 async fn store(
     shared: &Shared,
     spider: &Loaded,
-    waiting: Vec<(Page, Box<Settled>)>,
+    waiting: Vec<(Page, Settlement)>,
     to: &mpsc::Sender<Settlement>,
 ) {
     let count = waiting.len();
-    let (mut pages, mut all): (Vec<Page>, Vec<Box<Settled>>) =
+    let (mut pages, mut all): (Vec<Page>, Vec<Settlement>) =
         (Vec::with_capacity(count), Vec::with_capacity(count));
-    let lost = lost(shared, &waiting).await;
-    for (page, mut settled) in waiting {
-        match lost.contains(&settled.message) {
-            true => settled.outcome = Outcome::SentAgain,
-            false => pages.push(page),
+    let messages: Vec<&Message> = waiting.iter().map(|(_, settlement)| settlement.message()).collect();
+    let held = shared.frontier.extend(&messages).await;
+    for ((page, settlement), is_held) in waiting.into_iter().zip(held) {
+        match is_held {
+            true => {
+                pages.push(page);
+                all.push(settlement);
+            }
+            false => all.push(settlement.lost()),
         }
-        all.push(settled);
     }
     // Each sink has its own patience: what one has stored it is not told again because another is away.
     let storing = spider.sinks.iter().filter(|_| !pages.is_empty()).map(async |sink| {
@@ -182,22 +179,13 @@ async fn store(
     });
     let mut storing = pin!(join_all(storing));
     if timeout(ALONE, &mut storing).await.is_err() {
-        all.iter_mut().for_each(|settled| settled.slot = None);
+        all.iter_mut().for_each(Settlement::give_slot_up);
         storing.await;
     }
     spider.backlog.take_off(count);
-    for settled in all {
-        pass_on(to, Settlement::Url(settled)).await;
+    for settlement in all {
+        pass_on(to, settlement).await;
     }
-}
-
-/// What is no longer this worker's, of pages that have been in hand for long.
-async fn lost(shared: &Shared, waiting: &[(Page, Box<Settled>)]) -> Vec<Message> {
-    let messages = waiting.iter().map(|(_, settled)| &settled.message);
-    let in_doubt: Vec<Message> =
-        messages.filter(|message| shared.hands.is_older(message, lease_period(shared))).cloned().collect();
-    let held = extend_leases(shared, &in_doubt).await;
-    in_doubt.into_iter().zip(held).filter(|(_, held)| !held).map(|(message, _)| message).collect()
 }
 
 async fn pass_on(to: &mpsc::Sender<Settlement>, settlement: Settlement) {

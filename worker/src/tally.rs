@@ -1,9 +1,8 @@
-//! What this worker has done, for its own log; a crawl's books are the frontier's.
+//! What this worker has done, for its own log; a crawl's stats are the engine's.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::Finish;
+use trawl_common::frontier::outcome::Terminal;
 
 /// Counters of one worker since its start.
 #[derive(Debug, Default)]
@@ -11,29 +10,17 @@ pub(crate) struct Tally {
     done: AtomicU64,
     failed: AtomicU64,
     other: AtomicU64,
-    unproven: AtomicU64,
 }
 
 impl Tally {
-    pub(crate) fn count(&self, finishes: &[Finish], ended: &[bool]) {
-        for (finish, _) in finishes.iter().zip(ended).filter(|(_, ended)| **ended) {
-            let counter = match finish.terminal {
-                Terminal::Done => &self.done,
-                Terminal::Failed => &self.failed,
-                Terminal::Skipped | Terminal::Expired | Terminal::Cancelled => &self.other,
-            };
-            counter.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Counts a message that says without proof that it is the fleet's. Returns how many there were before.
-    pub(crate) fn drops_unproven(&self) -> u64 {
-        self.unproven.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// Messages that were dropped, as they said without proof that they are the fleet's.
-    pub(crate) fn unproven(&self) -> u64 {
-        self.unproven.load(Ordering::Relaxed)
+    /// Counts a URL that ended.
+    pub(crate) fn count(&self, terminal: Terminal) {
+        let counter = match terminal {
+            Terminal::Done => &self.done,
+            Terminal::Failed => &self.failed,
+            Terminal::Skipped | Terminal::Expired | Terminal::Cancelled => &self.other,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Pages fetched and stored.

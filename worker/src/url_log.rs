@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use tracing::info;
-use trawl_common::message::Message;
-use trawl_common::outcome::Outcome;
+use trawl_common::frontier::outcome::Outcome;
 use trawl_common::settings::Settings;
 
 use crate::job::Job;
-use crate::settlement::Settled;
+use crate::settlement::Handled;
 
 /// Tells of URLs, or of none.
 pub(crate) struct UrlLog {
@@ -22,13 +21,6 @@ impl UrlLog {
         Self { urls: settings.log.urls, retries: settings.retry.max }
     }
 
-    /// A message says nothing new.
-    pub(crate) fn drops(&self, message: &Message) {
-        if self.urls {
-            info!(url = %message.url, "dropped: it has ended, waits, or was asked for a moment ago");
-        }
-    }
-
     /// A fetch begins.
     pub(crate) fn begins(&self, job: &Job) {
         if self.urls {
@@ -37,28 +29,27 @@ impl UrlLog {
     }
 
     /// What became of a URL, as far as that is an end or a failure: its turn may come later without either.
-    pub(crate) fn settles(&self, settled: &Settled) {
+    pub(crate) fn settles(&self, handled: &Handled) {
         if !self.urls {
             return;
         }
-        let (url, took) = (&settled.message.url, settled.took.unwrap_or_default());
+        let (url, took) = (&handled.message.url, handled.took.unwrap_or_default());
         let ms = milliseconds(took);
-        match &settled.outcome {
+        match &handled.outcome {
             Outcome::Done => {
                 let (status, bytes) =
-                    settled.yielded.as_ref().map_or((0, 0), |yielded| (yielded.status, yielded.bytes));
+                    handled.yielded.as_ref().map_or((0, 0), |yielded| (yielded.status, yielded.bytes));
                 info!(%url, status, ms, bytes, "finished");
             }
             Outcome::Skipped(skip) => info!(%url, why = skip.as_str(), ms, "skipped"),
             Outcome::Retry(failure, until) => {
-                let retry = format!("{}/{}", settled.attempts + 1, self.retries);
+                let retry = format!("{}/{}", handled.attempts + 1, self.retries);
                 info!(%url, retry, why = %failure, ms, %until, "retrying");
             }
             Outcome::Failed(..)
             | Outcome::Expired
             | Outcome::Deferred { .. }
             | Outcome::Unready { .. }
-            | Outcome::Waits { .. }
             | Outcome::SentAgain
             | Outcome::Released => {}
         }

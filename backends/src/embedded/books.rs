@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, params};
-use trawl_common::crawl::{Counts, HostBooks};
-use trawl_common::outcome::Terminal;
+use trawl_common::frontier::End;
+use trawl_common::frontier::crawl::{Counts, HostBooks};
+use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::Finish;
-use trawl_common::url::authority;
+use trawl_common::web::url::authority;
 
 use super::crawls;
 use super::error::Result;
@@ -22,14 +23,6 @@ struct Sum {
     left_out: u64,
     reasons: BTreeMap<String, u64>,
     hosts: BTreeMap<String, (Counts, u64)>,
-}
-
-/// How a URL ended.
-#[derive(Clone, Copy)]
-pub(super) struct End {
-    pub(super) terminal: Terminal,
-    pub(super) why: Option<&'static str>,
-    pub(super) bytes: u64,
 }
 
 impl Sums {
@@ -60,17 +53,17 @@ impl Sums {
         }
     }
 
-    /// A record has gone.
-    pub(super) fn ended(&mut self, crawl: i64, url: &str, end: End) {
+    /// A record has gone, whose body had so many bytes.
+    pub(super) fn ended(&mut self, crawl: i64, url: &str, end: End, body: u64) {
         let sum = self.0.entry(crawl).or_default();
         *sum.counts.of(end.terminal) += 1;
-        sum.bytes += end.bytes;
+        sum.bytes += body;
         if let Some(why) = end.why {
             *sum.reasons.entry(format!("{}:{why}", end.terminal.as_str())).or_default() += 1;
         }
         let (counts, bytes) = sum.host(url);
         *counts.of(end.terminal) += 1;
-        *bytes += end.bytes;
+        *bytes += body;
     }
 
     /// Writes all of it.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use moka::Expiry;
 use moka::sync::Cache as Moka;
 use trawl_common::ports::{Cache, Response, Result};
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
 
 /// The most that all responses together may weigh, in bytes.
 const CAPACITY: u64 = 16 * 1024 * 1024;

@@ -5,6 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use crate::sinks::lock;
 
@@ -16,9 +18,27 @@ pub(super) struct Claim {
     _file: File,
 }
 
+/// A process that was killed may take so long to be gone.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How often to look whether it is.
+const LOOK: Duration = Duration::from_millis(20);
+
 impl Claim {
-    /// `ResourceBusy` if another process has it.
-    pub(super) fn take(state: &Path) -> io::Result<Self> {
+    /// `ResourceBusy` if another process has it, and does not end at once.
+    pub(super) fn wait(state: &Path) -> io::Result<Self> {
+        let begun = Instant::now();
+        loop {
+            match Self::take(state) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy && begun.elapsed() < PATIENCE => {
+                    sleep(LOOK);
+                }
+                taken => return taken,
+            }
+        }
+    }
+
+    fn take(state: &Path) -> io::Result<Self> {
         let mut path = OsString::from(state);
         path.push("-lock");
         let path = PathBuf::from(path);

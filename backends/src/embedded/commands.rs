@@ -1,17 +1,17 @@
 //! What people do to crawls and to the URLs that failed in them, as it runs inside the store.
 
 use rusqlite::Connection;
-use trawl_common::crawl::CrawlState;
-use trawl_common::message::Message;
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::{Class, Skip, Terminal};
 use trawl_common::names::CrawlRef;
-use trawl_common::outcome::{Class, Skip, Terminal};
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
 
-use super::books::{self, End, Sums};
+use super::books::{self, Sums};
 use super::error::Result;
 use super::records::{self, Address};
 use super::store::Memory;
-use super::{crawls, failures, seen, transitions};
+use super::{crawls, failures, transitions};
 
 /// A crawl is held: its records are passed over until it goes on.
 pub(super) fn pause(db: &Connection, crawl: &CrawlRef) -> Result<()> {
@@ -22,30 +22,27 @@ pub(super) fn pause(db: &Connection, crawl: &CrawlRef) -> Result<()> {
     Ok(())
 }
 
-/// A crawl goes on, or ends if all was done meanwhile.
+/// A crawl goes on, or ends if all was done meanwhile, or as much as it may do.
 pub(super) fn resume(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> Result<()> {
     let row = crawls::going(db, crawl)?;
     if row.status == CrawlState::Paused {
         crawls::resume(db, row.key)?;
         memory.lines.walk_again();
+        transitions::end_the_rest(db, memory, crawl)?;
         transitions::end_if_complete(db, memory, row.key)?;
     }
     Ok(())
 }
 
-/// A crawl ends before its time. What is in workers' hands is no record any more, and lapses by itself.
+/// A crawl ends before its time.
 pub(super) fn cancel(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> Result<()> {
     let row = match crawls::find(db, crawl)? {
         Some(row) if row.status == CrawlState::Cancelled => return Ok(()),
         Some(row) if !row.status.is_over() => row,
         Some(_) | None => return Err(crawls::over(crawl).into()),
     };
-    seen::leave_all(db, row.key)?;
-    let mut sums = Sums::default();
-    let cancelled = End { terminal: Terminal::Cancelled, why: None, bytes: 0 };
-    records::delete_all(db, row.key, |_, url| sums.ended(row.key, url, cancelled))?;
-    sums.write(db)?;
     crawls::cancel(db, row.key)?;
+    transitions::end_the_rest(db, memory, crawl)?;
     memory.seen.forget(db, row.key)?;
     memory.leases.end(crawl);
     Ok(())

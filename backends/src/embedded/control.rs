@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use trawl_common::letter::Note;
-use trawl_common::message::Message;
+use trawl_common::frontier::dead_letter::Note;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Control, FailedPage, Result};
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
 
 use super::store::Store;
 use super::{commands, crawls, failures};
@@ -83,12 +82,6 @@ impl Control for EmbeddedControl {
                 Ok(purged)
             })
             .await
-    }
-
-    /// The records are the messages: what this returns is available already.
-    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<Vec<Message>> {
-        let (from, into, urls) = (from.clone(), into.clone(), urls.to_vec());
-        self.store.call(move |db, memory| commands::replay(db, memory, &from, &into, &urls)).await
     }
 
     async fn purge(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64> {

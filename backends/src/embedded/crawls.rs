@@ -4,9 +4,9 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use trawl_common::crawl::{Books, Counts, CrawlState};
+use trawl_common::frontier::crawl::{Books, Counts, CrawlState};
+use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::{CrawlId, CrawlRef};
-use trawl_common::outcome::Terminal;
 use trawl_common::ports::{Backlog, Error, ErrorKind, Terms};
 use trawl_common::time::UnixMs;
 
@@ -27,6 +27,7 @@ pub(super) enum Clock {
 }
 
 /// A crawl's row, as far as transitions need it.
+#[derive(Clone)]
 pub(super) struct Crawl {
     /// Its row.
     pub(super) key: i64,
@@ -110,6 +111,20 @@ pub(super) fn find(db: &Connection, crawl: &CrawlRef) -> Result<Option<Crawl>> {
     };
     let done = row.get::<_, i64>(7)? as u64;
     Ok(Some(Crawl { key: row.get(0)?, status, discovered: row.get(2)?, terms, done, idle: row.get(3)? }))
+}
+
+/// The row that was read last, for calls about many URLs of one crawl. Good as long as nobody changes rows.
+#[derive(Default)]
+pub(super) struct LastRow(Option<(CrawlRef, Crawl)>);
+
+impl LastRow {
+    /// The same as [`find`].
+    pub(super) fn find(&mut self, db: &Connection, crawl: &CrawlRef) -> Result<Option<Crawl>> {
+        if self.0.as_ref().is_none_or(|(last, _)| last != crawl) {
+            self.0 = find(db, crawl)?.map(|row| (crawl.clone(), row));
+        }
+        Ok(self.0.as_ref().map(|(_, row)| row.clone()))
+    }
 }
 
 /// The crawl's row; `Stale` if there is none, or if it is over.

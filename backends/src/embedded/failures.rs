@@ -3,10 +3,10 @@
 //! Beside them, as if they had ended as `invalid`, the texts of sources that were no URLs.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use trawl_common::letter::Note;
-use trawl_common::outcome::Terminal;
+use trawl_common::frontier::dead_letter::Note;
+use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{FailedPage, Finish, MAX_INVALID};
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
 
 use super::error::{Fault, Result};
 

@@ -4,29 +4,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use trawl_common::crawl::{Books, HostBooks};
-use trawl_common::letter::DeadLetter;
-use trawl_common::message::Message;
-use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
-use trawl_common::ports::{
-    Backlog, Claim, Discovery, Finish, Frontier, Heard, Heartbeat, Linked, Linking, Mark, NewUrl, Parking,
-    Probe, Result, Start, Sweep, Terms, WorkerState,
-};
-use trawl_common::url::CanonicalUrl;
+use trawl_common::frontier::dead_letter::DeadLetter;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::{Heard, Start};
+use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::ports::{Claim, Finish, Heartbeat, NewUrl, Result, Terms, WorkerState};
+use trawl_common::web::url::CanonicalUrl;
+use trawl_engine::{Lease, Linked, Linking, Mark, Parking, Probe, Records, Sweep};
 
+use super::crawls::LastRow;
 use super::records::{Address, Addressed};
 use super::store::Store;
-use super::{books, crawls, failures, transitions};
+use super::{books, commands, crawls, failures, transitions};
 
 /// The records and books of one state file.
-pub(super) struct EmbeddedFrontier {
-    store: Arc<Store>,
+pub(super) struct EmbeddedRecords {
+    pub(super) store: Arc<Store>,
     patience: Duration,
     /// What the worker of this process said last, and until when that holds.
-    worker: Mutex<Option<(WorkerState, Instant)>>,
+    pub(super) worker: Mutex<Option<(WorkerState, Instant)>>,
 }
 
-impl EmbeddedFrontier {
+impl EmbeddedRecords {
     /// The frontier in `store`, swept several times within `patience`.
     pub(super) fn new(store: Arc<Store>, patience: Duration) -> Self {
         Self { store, patience, worker: Mutex::default() }
@@ -47,35 +46,28 @@ fn addresses(claims: &[Claim]) -> Vec<Address> {
 }
 
 #[async_trait]
-impl Frontier for EmbeddedFrontier {
-    async fn open(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Discovery> {
+impl Records for EmbeddedRecords {
+    async fn open(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Lease> {
         let (crawl, holder) = (crawl.clone(), holder.to_owned());
         self.store.call(move |db, memory| transitions::open(db, memory, &crawl, &terms, holder, ttl)).await
     }
 
     /// The same as to open: a file forgets nothing.
-    async fn begin(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Discovery> {
+    async fn begin(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Lease> {
         self.open(crawl, terms, holder, ttl).await
     }
 
-    async fn terms(&self, crawl: &CrawlRef) -> Result<Terms> {
-        let crawl = crawl.clone();
-        self.store
-            .call(move |db, _| Ok(crawls::find(db, &crawl)?.map(|crawl| crawl.terms).unwrap_or_default()))
-            .await
-    }
-
     /// The same as to open: a file forgets nothing, so there is nothing under way to wait for.
-    async fn reopen(&self, lost: &Discovery, holder: &str, ttl: Duration) -> Result<Discovery> {
+    async fn reopen(&self, lost: &Lease, holder: &str, ttl: Duration) -> Result<Lease> {
         self.open(&lost.crawl, lost.terms, holder, ttl).await
     }
 
-    async fn renew(&self, lease: &Discovery, ttl: Duration) -> Result<()> {
+    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<()> {
         let lease = lease.clone();
         self.store.call(move |_, memory| Ok(memory.leases.renew(&lease, ttl)?)).await
     }
 
-    async fn admit(&self, lease: &Discovery, urls: &[NewUrl]) -> Result<Vec<bool>> {
+    async fn admit(&self, lease: &Lease, urls: &[NewUrl]) -> Result<Vec<bool>> {
         let lease = lease.clone();
         let addressed = |new: &NewUrl| (Address::new(&lease.crawl, &new.url), new.message(&lease.crawl));
         let urls: Vec<_> = urls.iter().map(addressed).collect();
@@ -91,17 +83,18 @@ impl Frontier for EmbeddedFrontier {
         let pages: Vec<_> = pages.iter().map(addressed).collect();
         self.store
             .call(move |db, memory| {
-                pages.iter().map(|page| transitions::admit_links(db, memory, &worker, page)).collect()
+                let last = &mut LastRow::default();
+                pages.iter().map(|page| transitions::admit_links(db, memory, last, &worker, page)).collect()
             })
             .await
     }
 
-    /// Nothing to do: the record is the message, and [`Frontier::admit`] has stored it.
+    /// Nothing to do: the record is the message, and [`Records::admit`] has stored it.
     async fn confirm(&self, _crawl: &CrawlRef, _urls: &[CanonicalUrl]) -> Result<()> {
         Ok(())
     }
 
-    async fn close(&self, lease: Discovery) -> Result<()> {
+    async fn close(&self, lease: Lease) -> Result<()> {
         self.store.call(move |db, memory| transitions::close(db, memory, &lease)).await
     }
 
@@ -109,7 +102,8 @@ impl Frontier for EmbeddedFrontier {
         let (worker, heard) = (worker.clone(), addressed(messages));
         self.store
             .call(move |db, memory| {
-                heard.iter().map(|message| transitions::hear(db, memory, &worker, message)).collect()
+                let last = &mut LastRow::default();
+                heard.iter().map(|message| transitions::hear(db, memory, last, &worker, message)).collect()
             })
             .await
     }
@@ -127,7 +121,8 @@ impl Frontier for EmbeddedFrontier {
         let (worker, claims) = (worker.clone(), addresses(claims));
         self.store
             .call(move |db, memory| {
-                claims.iter().map(|address| transitions::start(db, memory, &worker, address)).collect()
+                let last = &mut LastRow::default();
+                claims.iter().map(|address| transitions::start(db, memory, last, &worker, address)).collect()
             })
             .await
     }
@@ -138,7 +133,8 @@ impl Frontier for EmbeddedFrontier {
         let parkings: Vec<_> = parkings.iter().map(addressed).collect();
         self.store
             .call(move |db, memory| {
-                parkings.iter().map(|parking| transitions::park(db, memory, &worker, parking)).collect()
+                let last = &mut LastRow::default();
+                parkings.iter().map(|parking| transitions::park(db, memory, last, &worker, parking)).collect()
             })
             .await
     }
@@ -147,7 +143,8 @@ impl Frontier for EmbeddedFrontier {
         let (worker, claims) = (worker.clone(), addresses(claims));
         self.store
             .call(move |db, memory| {
-                claims.iter().try_for_each(|address| transitions::release(db, memory, &worker, address))
+                let last = &mut LastRow::default();
+                claims.iter().try_for_each(|address| transitions::release(db, memory, last, &worker, address))
             })
             .await
     }
@@ -228,34 +225,9 @@ impl Frontier for EmbeddedFrontier {
         Ok(())
     }
 
-    /// The worker of this process.
-    async fn workers(&self) -> Result<Vec<WorkerState>> {
-        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
-        let living = worker.iter().filter(|(_, until)| *until > Instant::now());
-        Ok(living.map(|(state, _)| state.clone()).collect())
-    }
-
-    async fn books(&self, crawl: &CrawlId) -> Result<Option<Books>> {
-        let crawl = crawl.clone();
-        self.store.call(move |db, memory| crawls::books_of(db, memory.clock, &crawl)).await
-    }
-
-    async fn backlog(&self, crawl: &CrawlRef) -> Result<Backlog> {
-        let crawl = crawl.id.clone();
-        self.store.call(move |db, memory| crawls::backlog_of(db, memory.clock, &crawl)).await
-    }
-
-    async fn crawls(&self) -> Result<Vec<Books>> {
-        self.store.call(|db, memory| crawls::all_books(db, memory.clock)).await
-    }
-
-    async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostBooks>> {
-        let crawl = crawl.clone();
-        self.store
-            .call(move |db, _| match crawls::find(db, &crawl)? {
-                Some(known) => books::hosts(db, known.key, most),
-                None => Ok(Vec::new()),
-            })
-            .await
+    /// The records are the messages: what this returns is available already.
+    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<Vec<Message>> {
+        let (from, into, urls) = (from.clone(), into.clone(), urls.to_vec());
+        self.store.call(move |db, memory| commands::replay(db, memory, &from, &into, &urls)).await
     }
 }

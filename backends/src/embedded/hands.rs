@@ -3,58 +3,46 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use trawl_common::lane::Lane;
+use trawl_common::frontier::State;
+use trawl_common::frontier::lane::Lane;
 use trawl_common::names::WorkerId;
+use trawl_common::time::UnixMs;
 
-/// The records in workers' hands, each until its holder has neither heard nor kept it for a while.
+/// The records in workers' hands, and those that take a place of their crawl's `max_pages`. A new process knows of none.
+///
+/// Leases run by monotonic time: whoever sets the clock takes nothing out of anyone's hands.
+#[derive(Default)]
 pub(super) struct Hands {
     held: HashMap<i64, Held>,
-    possession: Duration,
+    /// The crawl of each record that has begun.
+    begun: HashMap<i64, i64>,
 }
 
 struct Held {
     by: WorkerId,
     lane: Lane,
-    until: Instant,
-    /// The crawl in which its start has been counted, if it has.
-    started: Option<i64>,
+    since: Instant,
+    has_started: bool,
+}
+
+impl Held {
+    fn state(&self, now: UnixMs) -> State {
+        let since = UnixMs(now.0.saturating_sub(self.since.elapsed().as_millis() as u64));
+        State::Held { by: self.by.clone(), since, has_started: self.has_started }
+    }
 }
 
 impl Hands {
-    /// Empty hands, which keep a record for `possession`.
-    pub(super) fn new(possession: Duration) -> Self {
-        Self { held: HashMap::new(), possession }
+    /// The state of record `id`, if anyone holds it, or did and has not been swept up since.
+    pub(super) fn state(&self, id: i64, now: UnixMs) -> Option<State> {
+        Some(self.held.get(&id)?.state(now))
     }
 
-    /// Gives record `id` to `worker`.
-    pub(super) fn hold(&mut self, id: i64, lane: Lane, worker: &WorkerId) {
-        let until = Instant::now() + self.possession;
-        self.held.insert(id, Held { by: worker.clone(), lane, until, started: None });
-    }
-
-    /// Prolongs the possession of record `id`.
-    pub(super) fn keep(&mut self, id: i64) {
-        let until = Instant::now() + self.possession;
-        if let Some(held) = self.held.get_mut(&id) {
-            held.until = until;
-        }
-    }
-
-    /// Notes that the start of record `id` of the crawl in row `crawl` has been counted.
-    pub(super) fn start(&mut self, id: i64, crawl: i64) {
-        if let Some(held) = self.held.get_mut(&id) {
-            held.started = Some(crawl);
-        }
-    }
-
-    /// How many records of a crawl have started and are still in hand.
-    pub(super) fn started_of(&self, crawl: i64) -> usize {
-        self.held.values().filter(|held| held.started == Some(crawl)).count()
-    }
-
-    /// Whether the start of record `id` has been counted since it was taken.
-    pub(super) fn has_started(&self, id: i64) -> bool {
-        self.held.get(&id).is_some_and(|held| held.started.is_some())
+    /// Gives record `id` to a worker, who extended its lease so long ago.
+    pub(super) fn hold(&mut self, id: i64, lane: Lane, by: &WorkerId, has_started: bool, ago: Duration) {
+        let now = Instant::now();
+        let since = now.checked_sub(ago).unwrap_or(now);
+        self.held.insert(id, Held { by: by.clone(), lane, since, has_started });
     }
 
     /// Takes record `id` out of whosever hands.
@@ -62,9 +50,29 @@ impl Hands {
         self.held.remove(&id);
     }
 
-    /// Takes every record out of every hand.
-    pub(super) fn drop_all(&mut self) {
-        self.held.clear();
+    /// Notes whether record `id` of the crawl in row `crawl` has begun.
+    pub(super) fn set_begun(&mut self, id: i64, crawl: i64, has_begun: bool) {
+        if has_begun {
+            self.begun.insert(id, crawl);
+        } else {
+            self.begun.remove(&id);
+        }
+    }
+
+    /// Whether record `id` has begun.
+    pub(super) fn has_begun(&self, id: i64) -> bool {
+        self.begun.contains_key(&id)
+    }
+
+    /// How many records of a crawl have begun.
+    pub(super) fn begun_of(&self, crawl: i64) -> u64 {
+        self.begun.values().filter(|of| **of == crawl).count() as u64
+    }
+
+    /// Notes that there is no record `id` any more.
+    pub(super) fn forget(&mut self, id: i64) {
+        self.let_go(id);
+        self.begun.remove(&id);
     }
 
     /// Whether anyone holds record `id`, or did and has not been swept up since.
@@ -72,20 +80,8 @@ impl Hands {
         self.held.contains_key(&id)
     }
 
-    /// Whether `worker` holds record `id`: also beyond its time, as long as nobody has taken it.
-    pub(super) fn is_held_by(&self, id: i64, worker: &WorkerId) -> bool {
-        self.held.get(&id).is_some_and(|held| held.by == *worker)
-    }
-
-    /// Whether a worker other than `worker` holds record `id` and keeps it.
-    pub(super) fn is_held_against(&self, id: i64, worker: &WorkerId) -> bool {
-        self.held.get(&id).is_some_and(|held| held.by != *worker && held.until > Instant::now())
-    }
-
-    /// The records that their holders no longer keep.
-    pub(super) fn lapsed(&self) -> Vec<(i64, Lane)> {
-        let now = Instant::now();
-        let lapsed = self.held.iter().filter(|(_, held)| held.until <= now);
-        lapsed.map(|(id, held)| (*id, held.lane)).collect()
+    /// The records in hand.
+    pub(super) fn all(&self, now: UnixMs) -> impl Iterator<Item = (i64, Lane, State)> {
+        self.held.iter().map(move |(id, held)| (*id, held.lane, held.state(now)))
     }
 }

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use moka::sync::Cache as Memory;
 use rusqlite::{Connection, params};
-use trawl_common::gcra::{Backoff, Schedule, Slot};
-use trawl_common::host::HostKey;
+use trawl_common::politeness::gcra::{Backoff, Schedule, Slot};
+use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::ports::{
-    Ask, Ended, HostBackoff, HostControl, HostState, Hosts, Refusal, Result, RobotsEntry, RobotsFile, Visit,
+    BackoffRequest, Ended, HostBackoff, HostControl, HostSlotRequest, HostState, Hosts, InFlightRequest,
+    Result, RobotsEntry, RobotsFile,
 };
-use trawl_common::robots::RobotsKey;
 use trawl_common::time::UnixMs;
+use trawl_common::web::host::HostKey;
 
 use super::error;
 use super::records::{sql_ms, unix_ms};
@@ -83,30 +84,30 @@ impl MemoryHosts {
 }
 
 impl Schedules {
-    fn reserve(&mut self, ask: &Ask, now: u64) -> Slot {
+    fn reserve(&mut self, ask: &HostSlotRequest, now: u64) -> Slot {
         if self.by_key.len() >= self.full && !self.by_key.contains_key(&ask.key) {
             // A schedule that lies in the past means the same as none.
             self.by_key.retain(|_, host| !host.schedule.is_past(now));
             self.full = FEW.max(2 * self.by_key.len());
         }
         let host = self.by_key.entry(ask.key.clone()).or_default();
-        host.interval = Some(ask.wish.pace.interval);
-        host.schedule.reserve(&ask.wish, now)
+        host.interval = Some(ask.request.pace.interval);
+        host.schedule.reserve(&ask.request, now)
     }
 }
 
 #[async_trait]
 impl Hosts for MemoryHosts {
-    async fn reserve(&self, asks: &[Ask]) -> Result<Vec<Slot>> {
+    async fn reserve(&self, asks: &[HostSlotRequest]) -> Result<Vec<Slot>> {
         let now = now();
         let mut schedules = self.schedules();
         Ok(asks.iter().map(|ask| schedules.reserve(ask, now)).collect())
     }
 
-    async fn stay(&self, visits: &[Visit], lapse: Duration) -> Result<()> {
+    async fn stay(&self, visits: &[InFlightRequest], lapse: Duration) -> Result<()> {
         let now = now();
         let mut schedules = self.schedules();
-        for Visit { key, token } in visits {
+        for InFlightRequest { key, token } in visits {
             if let Some(host) = schedules.by_key.get_mut(key) {
                 host.schedule.stay(*token, lapse, now);
             }
@@ -117,7 +118,7 @@ impl Hosts for MemoryHosts {
     async fn leave(&self, ended: &[Ended]) -> Result<()> {
         let now = now();
         let mut schedules = self.schedules();
-        for Ended { visit: Visit { key, token }, is_welcome } in ended {
+        for Ended { visit: InFlightRequest { key, token }, is_welcome } in ended {
             if let Some(host) = schedules.by_key.get_mut(key) {
                 host.schedule.leave(*token, *is_welcome, now);
             }
@@ -125,10 +126,10 @@ impl Hosts for MemoryHosts {
         Ok(())
     }
 
-    async fn push_back(&self, key: &HostKey, refusal: &Refusal) -> Result<UnixMs> {
+    async fn push_back(&self, key: &HostKey, refusal: &BackoffRequest) -> Result<UnixMs> {
         let push = |host: &mut Host| {
             host.status = refusal.status;
-            host.schedule.push_back(&refusal.leave, now())
+            host.schedule.push_back(&refusal.terms, now())
         };
         Ok(ms(self.change(key, push).await?))
     }
@@ -188,14 +189,14 @@ impl HostControl for MemoryHosts {
 }
 
 fn state(key: &HostKey, host: &Host) -> HostState {
-    let Schedule { next, line, latency, backoff, places, .. } = &host.schedule;
+    let Schedule { next, line, latency, backoff, in_flight, .. } = &host.schedule;
     let now = now();
     HostState {
         key: key.clone(),
         interval: host.interval,
         next: ms(*next),
         line: ms(*line),
-        under_way: places.iter().filter(|place| place.until > now).count() as u64,
+        under_way: in_flight.iter().filter(|sent| sent.until > now).count() as u64,
         latency: (*latency > 0).then(|| Duration::from_micros(*latency)),
         backoff: (backoff.until > 0).then(|| HostBackoff {
             since: ms(backoff.since),
@@ -258,7 +259,7 @@ fn write(db: &Connection, key: &HostKey, host: &Host) -> error::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use trawl_common::gcra::{Pace, Standing, Wish};
+    use trawl_common::politeness::gcra::{Pace, SlotRequest, Standing};
 
     use super::*;
 
@@ -266,9 +267,9 @@ mod tests {
     fn schedules_of_the_past_are_forgotten_and_others_kept() {
         let mut schedules = Schedules { by_key: HashMap::new(), full: FEW };
         let pace = Pace { interval: Duration::from_secs(1), ..Pace::UNLIMITED };
-        let ask = |name: u64| Ask {
+        let ask = |name: u64| HostSlotRequest {
             key: HostKey::from_text(&format!("h{name}.example")),
-            wish: Wish {
+            request: SlotRequest {
                 pace,
                 held: None,
                 standing: Standing::New,

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use trawl_common::names::{CrawlRef, SpiderName};
-use trawl_common::ports::{Discovery, Error, ErrorKind, Result};
+use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_engine::Lease;
 
 /// The leases of all spiders. A lease ends with its process: the file's lock proves that it is gone.
 #[derive(Default)]
-pub(super) struct Leases(HashMap<SpiderName, Vec<Lease>>);
+pub(super) struct Leases(HashMap<SpiderName, Vec<Held>>);
 
-struct Lease {
+struct Held {
     crawl: CrawlRef,
     holder: String,
     token: u64,
@@ -28,12 +29,12 @@ impl Leases {
         }
         leases.retain(|lease| lease.crawl != *crawl || lease.holder != holder);
         let token = rand::random();
-        leases.push(Lease { crawl: crawl.clone(), holder, token, until: now + ttl });
+        leases.push(Held { crawl: crawl.clone(), holder, token, until: now + ttl });
         Ok(token)
     }
 
     /// Prolongs a lease that is held. For no time at all it is given back, and nobody's to end by a sweep.
-    pub(super) fn renew(&mut self, lease: &Discovery, ttl: Duration) -> Result<()> {
+    pub(super) fn renew(&mut self, lease: &Lease, ttl: Duration) -> Result<()> {
         if ttl.is_zero() {
             self.give_back(lease);
             return Ok(());
@@ -46,14 +47,14 @@ impl Leases {
     }
 
     /// `Stale` unless the lease is held now.
-    pub(super) fn check(&mut self, lease: &Discovery) -> Result<()> {
+    pub(super) fn check(&mut self, lease: &Lease) -> Result<()> {
         let now = Instant::now();
         let is_held = self.of(lease).any(|known| known.token == lease.token && known.until > now);
         if is_held { Ok(()) } else { Err(stale(&lease.crawl)) }
     }
 
     /// Ends one lease.
-    pub(super) fn give_back(&mut self, lease: &Discovery) {
+    pub(super) fn give_back(&mut self, lease: &Lease) {
         if let Some(leases) = self.0.get_mut(&lease.crawl.spider) {
             leases.retain(|known| known.token != lease.token);
         }
@@ -70,7 +71,7 @@ impl Leases {
     /// are forgotten.
     pub(super) fn lapsed(&mut self) -> Vec<CrawlRef> {
         let now = Instant::now();
-        let lapsed: Vec<Lease> = self
+        let lapsed: Vec<Held> = self
             .0
             .values_mut()
             .flat_map(|leases| leases.extract_if(.., |lease| lease.until <= now))
@@ -85,12 +86,12 @@ impl Leases {
         }
     }
 
-    fn of(&mut self, lease: &Discovery) -> impl Iterator<Item = &mut Lease> {
+    fn of(&mut self, lease: &Lease) -> impl Iterator<Item = &mut Held> {
         self.0.get_mut(&lease.crawl.spider).into_iter().flatten()
     }
 }
 
-impl Lease {
+impl Held {
     fn busy(&self, now: Instant) -> Error {
         let Self { holder, crawl, .. } = self;
         let seconds = self.until.duration_since(now).as_secs_f64();

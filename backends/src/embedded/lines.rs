@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::Connection;
-use trawl_common::lane::Lane;
-use trawl_common::line::Line;
-use trawl_common::ports::Receipt;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::line::Line;
 use trawl_common::time::UnixMs;
+use trawl_engine::Receipt;
 
 use super::error::Result;
 use super::hands::Hands;

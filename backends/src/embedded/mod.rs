@@ -32,6 +32,7 @@ mod records;
 mod requests;
 mod schema;
 mod seen;
+mod stats;
 mod store;
 mod transitions;
 
@@ -40,22 +41,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Cache, Control, Frontier, HostControl, Hosts, Pages, Queue, Result};
+use trawl_common::ports::{Cache, Control, Engine, HostControl, Hosts, Outlets, Pages, Ports, Result, Stats};
+use trawl_engine::{Broker, Coordinator, Records};
 
 use self::cache::MemoryCache;
 use self::control::EmbeddedControl;
 use self::crawls::Clock;
-use self::frontier::EmbeddedFrontier;
+use self::frontier::EmbeddedRecords;
 use self::hosts::MemoryHosts;
 use self::pages::EmbeddedPages;
-use self::queue::EmbeddedQueue;
+use self::queue::EmbeddedBroker;
 use self::schema::State;
 use self::store::Store;
 
 /// The adapters of one embedded engine. The file is closed when the last of them is dropped.
 pub struct Embedded {
     store: Arc<Store>,
-    patience: Duration,
+    records: Arc<EmbeddedRecords>,
     hosts: Arc<MemoryHosts>,
     cache: Arc<MemoryCache>,
 }
@@ -85,9 +87,10 @@ impl Embedded {
 
     fn over(state: State, clock: Clock, patience: Duration) -> Result<Self> {
         let known = hosts::known(&state.db)?;
-        let store = Arc::new(Store::start(state, clock, patience / 4)?);
+        let store = Arc::new(Store::start(state, clock, patience)?);
         let hosts = Arc::new(MemoryHosts::new(store.clone(), known));
-        Ok(Self { store, patience, hosts, cache: Arc::default() })
+        let records = Arc::new(EmbeddedRecords::new(store.clone(), patience));
+        Ok(Self { store, records, hosts, cache: Arc::default() })
     }
 
     /// What a crawl was begun with, as [`Embedded::note_sources`] had it.
@@ -102,14 +105,36 @@ impl Embedded {
         self.store.call(move |db, _| crawls::note_sources(db, &crawl, &sources)).await
     }
 
-    /// The queue.
-    pub fn queue(&self) -> Arc<dyn Queue> {
-        Arc::new(EmbeddedQueue::new(self.store.clone()))
+    /// All that producer and worker need, with these sinks.
+    pub fn ports(&self, outlets: Arc<dyn Outlets>) -> Ports {
+        Ports {
+            engine: self.engine(),
+            stats: self.stats(),
+            hosts: self.hosts(),
+            cache: self.cache(),
+            pages: self.pages(),
+            outlets,
+        }
     }
 
-    /// The frontier.
-    pub fn frontier(&self) -> Arc<dyn Frontier> {
-        Arc::new(EmbeddedFrontier::new(self.store.clone(), self.patience))
+    /// What carries its URLs.
+    pub fn engine(&self) -> Arc<dyn Engine> {
+        Arc::new(Coordinator::new(self.records(), self.broker(), self.pages()))
+    }
+
+    /// What people see of crawls.
+    pub fn stats(&self) -> Arc<dyn Stats> {
+        self.records.clone()
+    }
+
+    /// The way of a record to a worker.
+    pub fn broker(&self) -> Arc<dyn Broker> {
+        Arc::new(EmbeddedBroker::new(self.store.clone()))
+    }
+
+    /// The records.
+    pub fn records(&self) -> Arc<dyn Records> {
+        self.records.clone()
     }
 
     /// Control of the crawls.

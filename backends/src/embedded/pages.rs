@@ -5,11 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
-use trawl_common::item::Change;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Pages, Result, Walk};
-use trawl_common::url::{CanonicalUrl, Fingerprint};
-use trawl_common::visited::{Validators, Visited};
+use trawl_common::spider::item::Change;
+use trawl_common::spider::page_history::{Validators, Visited};
+use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 use super::error::{self, Fault};
 use super::records::{sql_ms, unix_ms};

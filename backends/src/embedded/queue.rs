@@ -7,23 +7,25 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use trawl_common::crawl::Books;
-use trawl_common::letter::DeadLetter;
-use trawl_common::message::Message;
-use trawl_common::ports::{Consumer, Content, Delivery, Mark, Parked, Queue, Receipt, Result, Wake};
+use trawl_common::frontier::crawl::Books;
+use trawl_common::frontier::dead_letter::DeadLetter;
+use trawl_common::frontier::ladder::Wake;
+use trawl_common::frontier::message::Message;
+use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
+use trawl_engine::{Broker, Consumer, Content, Delivery, Mark, Parked, Receipt};
 
 use super::lines::{Pull, Want};
-use super::records::{self, Address, Addressed, Sight, Stored};
+use super::records::{self, Address, Addressed, Stored};
 use super::store::{Store, answered};
 use super::transitions;
 
 /// Hands out the records of one state file. A receipt's tag is the record's row.
-pub(super) struct EmbeddedQueue {
+pub(super) struct EmbeddedBroker {
     store: Arc<Store>,
 }
 
-impl EmbeddedQueue {
+impl EmbeddedBroker {
     /// The queue in `store`.
     pub(super) fn new(store: Arc<Store>) -> Self {
         Self { store }
@@ -31,7 +33,7 @@ impl EmbeddedQueue {
 }
 
 #[async_trait]
-impl Queue for EmbeddedQueue {
+impl Broker for EmbeddedBroker {
     /// An admitted URL is available already; one that someone publishes by hand gets its record here.
     async fn publish(&self, messages: &[Message]) -> Result<()> {
         let by_hand = messages.iter().filter(|message| message.crawl.is_adhoc());
@@ -42,9 +44,7 @@ impl Queue for EmbeddedQueue {
         }
         self.store
             .call(move |db, memory| {
-                by_hand
-                    .iter()
-                    .try_for_each(|message| transitions::admit_on_the_spot(db, memory, message).map(|_| ()))
+                by_hand.iter().try_for_each(|message| transitions::admit_on_the_spot(db, memory, message))
             })
             .await
     }
@@ -59,8 +59,8 @@ impl Queue for EmbeddedQueue {
         self.store
             .call(move |db, memory| {
                 for (address, message) in parked {
-                    if let Sight::Pending(record) = records::sight(db, &mut memory.seen, &address)? {
-                        records::set_luggage(db, record.id, &message)?;
+                    if let Some(id) = records::row_of(db, &mut memory.seen, &address)? {
+                        records::set_luggage(db, id, &message)?;
                     }
                 }
                 memory.lines.stir();

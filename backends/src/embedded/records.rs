@@ -1,16 +1,17 @@
 //! The table `records`: every URL without a terminal state.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use trawl_common::lane::Lane;
-use trawl_common::message::{Hop, Message};
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::{Hop, Message};
+use trawl_common::frontier::{Record, State, UrlState};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::Parking;
 use trawl_common::time::UnixMs;
-use trawl_common::url::{CanonicalUrl, Fingerprint};
+use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 use super::crawls::Crawl;
 use super::error::{Fault, Result};
 use super::seen::Seen;
+use super::store::Memory;
 
 /// Where the record of one URL is found. Built by the caller, so that the writer need not hash.
 pub(super) struct Address {
@@ -29,75 +30,68 @@ impl Address {
 }
 
 /// What is known of a URL.
-pub(super) enum Sight {
-    /// Its spider never saw it.
-    Unseen,
-    /// It has its terminal state, or belongs to another crawl.
-    Ended,
-    /// It has a record in this crawl.
-    Pending(Record),
+pub(super) struct Sight {
+    /// The row of its record, in this crawl or another, if it has one.
+    pub(super) id: Option<i64>,
+    /// What the rules go by.
+    pub(super) url: UrlState,
 }
 
-/// A record, as far as transitions need it.
-pub(super) struct Record {
-    /// Its row, never used twice.
-    pub(super) id: i64,
-    /// The row of its crawl.
-    pub(super) crawl: i64,
-    /// Its lane.
-    pub(super) lane: Lane,
-    /// Until when it is parked, if it is.
-    pub(super) due: Option<UnixMs>,
-    /// Failed attempts so far.
-    pub(super) attempts: u32,
-    /// Starts without an end so far.
-    pub(super) starts: u32,
-    /// When it is no longer worth fetching.
-    pub(super) deadline: Option<UnixMs>,
-    /// How many more pages its crawl may have done; `None` for any number.
-    pub(super) room: Option<u64>,
-    /// Whether a person holds its crawl.
-    pub(super) is_paused: bool,
+/// Looks a URL up that `crawl` may know.
+pub(super) fn sight(
+    db: &Connection,
+    memory: &mut Memory,
+    crawl: &Crawl,
+    address: &Address,
+    now: UnixMs,
+) -> Result<Sight> {
+    let Some(id) = memory.seen.find(db, address)? else {
+        return Ok(Sight { id: None, url: UrlState::Unseen });
+    };
+    let mut find =
+        db.prepare_cached("SELECT crawl, lane, due, attempts, starts, deadline FROM records WHERE id = ?1")?;
+    let mut rows = find.query([id])?;
+    let Some(row) = rows.next()? else { return Ok(Sight { id: None, url: UrlState::Ended }) };
+    if row.get::<_, i64>(0)? != crawl.key {
+        return Ok(Sight { id: Some(id), url: UrlState::Ended });
+    }
+    // A record and its message are one, so there is nothing to confirm; and what waits in a lane is found by its row.
+    let waits = match row.get::<_, Option<i64>>(2)?.map(unix_ms) {
+        Some(until) => State::Parked { until, unconfirmed: Some(until) },
+        None => State::Queued { since: UnixMs(0) },
+    };
+    let record = Record {
+        state: memory.hands.state(id, now).unwrap_or(waits),
+        lane: lane(row, 1)?,
+        deadline: deadline(row.get(5)?, crawl.idle),
+        attempts: row.get(3)?,
+        starts: row.get(4)?,
+        has_begun: memory.hands.has_begun(id),
+    };
+    Ok(Sight { id: Some(id), url: UrlState::Pending(record) })
 }
 
-/// Looks a URL up.
-pub(super) fn sight(db: &Connection, seen: &mut Seen, address: &Address) -> Result<Sight> {
-    let Some(id) = seen.find(db, address)? else { return Ok(Sight::Unseen) };
+/// The row of a URL's record in its crawl, if it has one.
+pub(super) fn row_of(db: &Connection, seen: &mut Seen, address: &Address) -> Result<Option<i64>> {
+    let Some(id) = seen.find(db, address)? else { return Ok(None) };
+    let CrawlRef { id: crawl, spider } = &address.crawl;
     let mut find = db.prepare_cached(
-        "SELECT r.crawl, r.lane, r.due, r.attempts, r.deadline, c.idle, c.paused IS NOT NULL, r.starts,
-                max(c.max_pages - c.done, 0)
-         FROM records r JOIN crawls c ON c.key = r.crawl
+        "SELECT 1 FROM records r JOIN crawls c ON c.key = r.crawl
          WHERE r.id = ?1 AND c.id = ?2 AND c.spider = ?3",
     )?;
-    let CrawlRef { id: crawl, spider } = &address.crawl;
-    let mut rows = find.query(params![id, crawl.as_str(), spider.as_str()])?;
-    let Some(row) = rows.next()? else { return Ok(Sight::Ended) };
-    Ok(Sight::Pending(Record {
-        id,
-        crawl: row.get(0)?,
-        lane: lane(row, 1)?,
-        due: row.get::<_, Option<i64>>(2)?.map(unix_ms),
-        attempts: row.get(3)?,
-        deadline: deadline(row.get(4)?, row.get(5)?),
-        is_paused: row.get(6)?,
-        starts: row.get(7)?,
-        room: row.get::<_, Option<i64>>(8)?.map(|room| room as u64),
-    }))
+    Ok(find.exists(params![id, crawl.as_str(), spider.as_str()])?.then_some(id))
 }
 
-/// Marks a URL seen and writes its record, unless its spider saw it before. Returns the new record's row.
+/// Marks a URL seen that was not, and writes its record. Returns the record's row.
 pub(super) fn insert(
     db: &Connection,
     seen: &mut Seen,
     crawl: &Crawl,
     (address, message): &Addressed<Message>,
-) -> Result<Option<i64>> {
-    if seen.find(db, address)?.is_some() {
-        return Ok(None);
-    }
+) -> Result<i64> {
     let id = write(db, crawl, message)?;
     seen.add(db, address, crawl.key, id)?;
-    Ok(Some(id))
+    Ok(id)
 }
 
 /// Writes the record of a URL that has ended, whatever was seen. Returns its row, if it had none by now.
@@ -149,17 +143,19 @@ fn write(db: &Connection, crawl: &Crawl, message: &Message) -> Result<i64> {
     Ok(db.last_insert_rowid())
 }
 
-/// Counts a start. What the record was parked for is over.
-pub(super) fn start(db: &Connection, id: i64) -> Result<()> {
-    db.prepare_cached("UPDATE records SET starts = starts + 1, due = NULL, slot = NULL WHERE id = ?1")?
-        .execute([id])?;
-    Ok(())
-}
-
-/// Puts a record aside.
-pub(super) fn park(db: &Connection, id: i64, parking: &Parking) -> Result<()> {
-    db.prepare_cached("UPDATE records SET due = ?2, slot = NULL, attempts = attempts + ?3 WHERE id = ?1")?
-        .execute(params![id, sql_ms(parking.until), parking.failed])?;
+/// Writes what a transition has made of a record. What was parked and is in hand keeps its place until it starts. The slot is
+/// used up, or another's, once the record has started or is parked.
+pub(super) fn update(db: &Connection, id: i64, record: &Record) -> Result<()> {
+    let (due, keeps_slot) = match record.state {
+        State::New { .. } | State::Queued { .. } => (None, true),
+        State::Parked { until, .. } => (Some(sql_ms(until)), false),
+        State::Held { has_started: true, .. } => (None, false),
+        State::Held { has_started: false, .. } => return Ok(()),
+    };
+    db.prepare_cached(
+        "UPDATE records SET due = ?2, starts = ?3, attempts = ?4, slot = iif(?5, slot, NULL) WHERE id = ?1",
+    )?
+    .execute(params![id, due, record.starts, record.attempts, keeps_slot])?;
     Ok(())
 }
 
@@ -177,12 +173,6 @@ pub(super) fn set_luggage(db: &Connection, id: i64, message: &Message) -> Result
         message.turn.map(|(turn, _)| sql_ms(turn)),
         message.turn.map_or(0, |(_, looks)| looks),
     ])?;
-    Ok(())
-}
-
-/// Undoes the starts of a record whose last one has ended: it is no suspect.
-pub(super) fn reset_starts(db: &Connection, id: i64) -> Result<()> {
-    db.prepare_cached("UPDATE records SET starts = 0 WHERE id = ?1 AND starts > 0")?.execute([id])?;
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use moka::sync::Cache;
 use trawl_common::settings::Adhoc;
-use trawl_common::url::Fingerprint;
+use trawl_common::web::url::Fingerprint;
 
 use super::records::Address;
 

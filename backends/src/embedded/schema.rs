@@ -192,7 +192,7 @@ pub(super) fn open(path: &Path) -> Result<State> {
     };
     // What SQLite puts beside it has the same mode.
     OpenOptions::new().create(true).append(true).mode(0o600).open(path).map_err(told)?;
-    let claim = Claim::take(path).map_err(|error| match error.kind() {
+    let claim = Claim::wait(path).map_err(|error| match error.kind() {
         io::ErrorKind::ResourceBusy => in_use(path),
         _ => told(error),
     })?;

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use trawl_common::names::CrawlRef;
-use trawl_common::url::Fingerprint;
+use trawl_common::web::url::Fingerprint;
 
 use super::error::Result;
 use super::records::Address;

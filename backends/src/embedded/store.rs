@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::{Connection, Transaction};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, oneshot};
-use trawl_common::lane::Lane;
+use trawl_common::frontier::lane::Lane;
 use trawl_common::ports::{Error, ErrorKind, Result};
 
 use super::crawls::Clock;
@@ -37,15 +37,18 @@ pub(super) struct Memory {
     pub(super) lines: Lines,
     /// What time it is for crawls that are not over.
     pub(super) clock: Clock,
+    /// After how long without a sign something counts as lost.
+    pub(super) patience: Duration,
 }
 
 impl Memory {
-    fn new(clock: Clock, possession: Duration) -> Self {
+    fn new(clock: Clock, patience: Duration) -> Self {
         Self {
             clock,
+            patience,
             seen: Seen::default(),
             requests: Requests::default(),
-            hands: Hands::new(possession),
+            hands: Hands::default(),
             leases: Leases::default(),
             lines: Lines::default(),
         }
@@ -62,7 +65,7 @@ impl Memory {
     fn doubt(&mut self) {
         self.seen = Seen::default();
         self.requests = Requests::default();
-        self.hands.drop_all();
+        self.hands = Hands::default();
         self.lines.restart();
     }
 }
@@ -81,15 +84,14 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Starts the writer on an open state file. A worker that goes on holding a record says so within
-    /// `possession`.
-    pub(super) fn start(state: State, clock: Clock, possession: Duration) -> Result<Self> {
+    /// Starts the writer on an open state file. After `patience` without a sign something counts as lost.
+    pub(super) fn start(state: State, clock: Clock, patience: Duration) -> Result<Self> {
         let (jobs, waiting) = mpsc::channel();
         let stirred = Arc::new(Notify::new());
         let notify = stirred.clone();
         let writer = thread::Builder::new()
             .name("state".into())
-            .spawn(move || write(state, Memory::new(clock, possession), &waiting, &notify))
+            .spawn(move || write(state, Memory::new(clock, patience), &waiting, &notify))
             .map_err(|error| Error::new(ErrorKind::Unavailable, format_args!("no thread: {error}")))?;
         Ok(Self { jobs: Some(jobs), writer: Some(writer), stirred })
     }

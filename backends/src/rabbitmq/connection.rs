@@ -22,14 +22,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const HEARTBEAT: u16 = 10;
 
 /// Where the broker's nodes are, and whom to trust.
-pub(super) struct Broker {
+pub(super) struct Endpoint {
     nodes: Vec<ServerUrl>,
     authority: Option<Authority>,
     /// The node that is tried first.
     current: AtomicUsize,
 }
 
-impl Broker {
+impl Endpoint {
     /// Reads the authority's file; connects to nothing yet.
     pub(super) fn new(settings: &settings::RabbitMq) -> Result<Self> {
         let settings::RabbitMq { url, nodes, ca, .. } = settings;

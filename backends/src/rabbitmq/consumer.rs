@@ -10,11 +10,12 @@ use futures::Stream;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions};
 use lapin::types::FieldTable;
 use lapin::{Channel, Connection};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
-use trawl_common::line::Line;
-use trawl_common::ports::{Consumer, Delivery, Error, ErrorKind, Receipt, Result};
+use trawl_common::frontier::line::Line;
+use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_engine::{Consumer, Delivery, Receipt};
 
 use super::acks::{Ack, Acks};
 use super::codec::Trust;
@@ -32,7 +33,9 @@ pub(super) struct Session {
     /// Closes when dropped.
     connection: Connection,
     channel: Channel,
-    acks: Mutex<Acks>,
+    /// Held until what it says to send is sent: an acknowledgement of many that another task sends first would cover one that
+    /// is sent after it, and the broker closes a channel that acknowledges twice.
+    acks: AsyncMutex<Acks>,
 }
 
 impl Session {
@@ -47,7 +50,7 @@ impl Session {
         // Not global: each consumer that follows gets a window of its own.
         channel.basic_qos(prefetch, BasicQosOptions::default()).await.map_err(failed)?;
         // A quarter of the window may wait for a straggler before acks are sent singly.
-        let acks = Mutex::new(Acks::new(usize::from(prefetch) / 4));
+        let acks = AsyncMutex::new(Acks::new(usize::from(prefetch) / 4));
         let session = Arc::new(Self { id, connection, channel, acks });
         let mut streams = Vec::new();
         for line in Line::ALL {
@@ -66,18 +69,20 @@ impl Session {
     }
 
     pub(super) async fn ack(&self, tags: impl IntoIterator<Item = u64>) -> Result<()> {
-        let acks = self.tracker().settle(tags);
-        self.send(acks).await
+        let mut acks = self.acks.lock().await;
+        let send = acks.settle(tags);
+        self.send(send).await
     }
 
     pub(super) async fn release(&self, tags: impl IntoIterator<Item = u64>) -> Result<()> {
+        let mut acks = self.acks.lock().await;
         for tag in tags {
             let options = BasicNackOptions { requeue: true, multiple: false };
             self.channel.basic_nack(tag, options).await.map_err(failed)?;
-            let ack = self.tracker().returned(tag);
-            self.send(ack).await?;
+            let send = acks.returned(tag);
+            self.send(send).await?;
         }
-        let held_back = self.tracker().flush();
+        let held_back = acks.flush();
         self.send(held_back).await
     }
 
@@ -86,10 +91,6 @@ impl Session {
             self.channel.basic_ack(tag, BasicAckOptions { multiple }).await.map_err(failed)?;
         }
         Ok(())
-    }
-
-    fn tracker(&self) -> std::sync::MutexGuard<'_, Acks> {
-        self.acks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,7 +9,7 @@ use trawl_common::ports::Result;
 use trawl_common::settings;
 use trawl_common::text::printable;
 
-use super::connection::Broker;
+use super::connection::Endpoint;
 use super::names;
 use super::publisher::{Outgoing, Publisher};
 use super::seal::{Author, Purpose, Seal};
@@ -22,7 +22,7 @@ const PREFETCH: u16 = 1_000;
 
 /// The stream, written and read on connections of its own, which are opened when they are needed.
 pub struct ControlLog {
-    broker: Arc<Broker>,
+    broker: Arc<Endpoint>,
     seal: Seal,
     publisher: Publisher,
     topology: Topology,
@@ -32,7 +32,7 @@ impl ControlLog {
     /// Connects to nothing yet.
     pub fn new(broker: &settings::RabbitMq, topology: settings::Topology) -> Result<Self> {
         let seal = Seal::new(broker);
-        let broker = Arc::new(Broker::new(broker)?);
+        let broker = Arc::new(Endpoint::new(broker)?);
         let topology = Topology::Stream(Stream::control(topology));
         let publisher = Publisher::new(Arc::clone(&broker), topology.clone());
         Ok(Self { broker, seal, publisher, topology })

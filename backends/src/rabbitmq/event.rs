@@ -2,7 +2,7 @@
 
 use lapin::BasicProperties;
 use serde::Serialize;
-use trawl_common::crawl::Books;
+use trawl_common::frontier::crawl::Books;
 
 use super::names;
 use super::publisher::Outgoing;
@@ -33,7 +33,7 @@ pub(super) fn ended(books: &Books) -> Outgoing {
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
-    use trawl_common::crawl::{Counts, CrawlState};
+    use trawl_common::frontier::crawl::{Counts, CrawlState};
     use trawl_common::time::UnixMs;
 
     use super::*;

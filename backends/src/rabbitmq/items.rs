@@ -1,10 +1,10 @@
 //! The stream of items: what is published to it, and the way to its reader.
 
-use trawl_common::item::Item;
 use trawl_common::ports::Result;
 use trawl_common::settings::{self, Items};
+use trawl_common::spider::item::Item;
 
-use super::connection::Broker;
+use super::connection::Endpoint;
 use super::publisher::Outgoing;
 use super::stream::{self, From, StreamReader};
 use super::topology::{Stream, Topology};
@@ -27,7 +27,7 @@ pub(super) fn outgoing(item: &Item) -> Outgoing {
 
 /// The way to the stream.
 pub struct ItemStream {
-    broker: Broker,
+    broker: Endpoint,
     topology: Topology,
 }
 
@@ -35,7 +35,7 @@ impl ItemStream {
     /// Connects to nothing yet.
     pub fn new(broker: &settings::RabbitMq, items: &Items, topology: settings::Topology) -> Result<Self> {
         let topology = Topology::Stream(Stream::items(items, topology));
-        Ok(Self { broker: Broker::new(broker)?, topology })
+        Ok(Self { broker: Endpoint::new(broker)?, topology })
     }
 
     /// Connects, declares the stream, and begins to read.

@@ -31,21 +31,23 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use codec::Trust;
-use connection::Broker;
+use connection::Endpoint;
 use consumer::{Current, Session};
 use publisher::{Outgoing, Publisher};
 use seal::Seal;
 use topology::{Layout, Stream, Topology};
-use trawl_common::crawl::Books;
-use trawl_common::item::Item;
-use trawl_common::ladder::{rung_for, rung_until};
-use trawl_common::letter::DeadLetter;
-use trawl_common::line::Line;
-use trawl_common::message::Message;
+use trawl_common::frontier::crawl::Books;
+use trawl_common::frontier::dead_letter::DeadLetter;
+use trawl_common::frontier::ladder::Wake;
+use trawl_common::frontier::ladder::{rung_for, rung_until};
+use trawl_common::frontier::line::Line;
+use trawl_common::frontier::message::Message;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{Consumer, Mark, Page, Parked, Probe, Queue, Receipt, Result, Wake};
+use trawl_common::ports::{Page, Result};
 use trawl_common::settings::{self, Items, Queues};
+use trawl_common::spider::item::Item;
 use trawl_common::time::UnixMs;
+use trawl_engine::{Broker, Consumer, Mark, Parked, Probe, Receipt};
 
 pub use self::control_log::ControlLog;
 pub use self::items::ItemStream;
@@ -53,7 +55,7 @@ pub use self::stream::{Entry, From, StreamReader};
 
 /// The queue on RabbitMQ.
 pub struct RabbitMq {
-    broker: Arc<Broker>,
+    broker: Arc<Endpoint>,
     layout: Arc<Layout>,
     trust: Trust,
     publisher: Publisher,
@@ -67,7 +69,7 @@ impl RabbitMq {
     /// Connects once and declares the topology, or looks whether what is published to is there.
     pub async fn connect(broker: &settings::RabbitMq, queues: &Queues, items: &Items) -> Result<Self> {
         let trust = Trust { seal: Seal::new(broker), spiders: Vec::new() };
-        let broker = Arc::new(Broker::new(broker)?);
+        let broker = Arc::new(Endpoint::new(broker)?);
         let layout = Arc::new(Layout::new(queues)?);
         let publisher = Publisher::new(Arc::clone(&broker), Topology::Publishing(Arc::clone(&layout)));
         let stream = Topology::Stream(Stream::items(items, queues.topology));
@@ -117,7 +119,7 @@ impl RabbitMq {
 }
 
 #[async_trait]
-impl Queue for RabbitMq {
+impl Broker for RabbitMq {
     async fn publish(&self, messages: &[Message]) -> Result<()> {
         let now = UnixMs::now();
         let outgoing = |message: &Message| {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use trawl_common::ladder::RUNGS;
-use trawl_common::line::Line;
+use trawl_common::frontier::ladder::RUNGS;
+use trawl_common::frontier::line::Line;
 
 /// Parked URLs whose time has come; consumed first.
 pub(super) const DUE: &str = "due_queue";

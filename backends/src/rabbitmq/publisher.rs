@@ -10,7 +10,7 @@ use lapin::{BasicProperties, Channel, Confirmation, Connection};
 use tokio::sync::Mutex;
 use trawl_common::ports::{Error, ErrorKind, Result};
 
-use super::connection::{Broker, failed};
+use super::connection::{Endpoint, failed};
 use super::topology::{self, Topology};
 
 /// Unconfirmed messages of one call at most. A producer has four calls on their way, and above some 1,000 messages a broker
@@ -34,7 +34,7 @@ pub(super) struct Outgoing {
 
 /// Publishes on a connection of its own, which is opened when it is needed and again when it broke.
 pub(super) struct Publisher {
-    broker: Arc<Broker>,
+    broker: Arc<Endpoint>,
     topology: Topology,
     link: Mutex<Option<Link>>,
 }
@@ -46,7 +46,7 @@ struct Link {
 }
 
 impl Publisher {
-    pub(super) fn new(broker: Arc<Broker>, topology: Topology) -> Self {
+    pub(super) fn new(broker: Arc<Endpoint>, topology: Topology) -> Self {
         Self { broker, topology, link: Mutex::default() }
     }
 

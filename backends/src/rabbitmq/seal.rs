@@ -6,7 +6,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use lapin::types::{AMQPValue, FieldTable, LongString, ShortString};
 use sha2::Sha256;
-use trawl_common::line::Line;
+use trawl_common::frontier::line::Line;
 use trawl_common::settings;
 
 /// The header of the signature.

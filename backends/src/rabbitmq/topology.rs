@@ -9,9 +9,9 @@ use lapin::protocol::{AMQPErrorKind, AMQPSoftError};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, Connection, ExchangeKind};
 use tracing::warn;
-use trawl_common::ladder::RUNGS;
-use trawl_common::lane::Lane;
-use trawl_common::line::Line;
+use trawl_common::frontier::ladder::RUNGS;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::line::Line;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::{self, Items, QueueType, Queues};
 

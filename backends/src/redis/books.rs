@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use trawl_common::crawl::{Books, Counts, HostBooks};
+use trawl_common::frontier::crawl::{Books, Counts, HostBooks};
+use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::CrawlRef;
-use trawl_common::outcome::Terminal;
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
 use trawl_common::time::UnixMs;
 
-use super::RedisFrontier;
+use super::RedisRecords;
 use super::keys::{self, CrawlKeys};
 
-impl RedisFrontier {
+impl RedisRecords {
     /// Enters the crawl into the list of all crawls; an id belongs to the spider that had it first.
     pub(super) async fn index(&self, crawl: &CrawlRef) -> Result<()> {
         self.write(&entering(crawl)).await

@@ -6,10 +6,10 @@ use trawl_common::clock::{self, Reading};
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::time::UnixMs;
 
-use super::frontier::RedisFrontier;
+use super::frontier::RedisRecords;
 use super::keys;
 
-impl RedisFrontier {
+impl RedisRecords {
     /// Measures Redis' clock; this process goes by it from now on.
     pub async fn follow_clock(&self) -> Result<()> {
         let asked = Instant::now();

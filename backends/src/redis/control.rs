@@ -3,15 +3,15 @@
 use async_trait::async_trait;
 use redis::AsyncCommands;
 use tracing::warn;
-use trawl_common::crawl::CrawlState;
-use trawl_common::lane::Lane;
-use trawl_common::letter::Note;
-use trawl_common::message::Message;
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::dead_letter::Note;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Message;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Control, FailedPage, Result};
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
 
-use super::RedisFrontier;
+use super::RedisRecords;
 use super::frontier::{BATCH, corrupt as wrong_answer, over};
 use super::keys::CrawlKeys;
 use super::seen::entry;
@@ -27,9 +27,9 @@ pub(super) fn encode(note: &Note) -> String {
     serde_json::to_string(note).unwrap_or_default()
 }
 
-impl RedisFrontier {
+impl RedisRecords {
     /// Carries out `verb`, and returns the crawl's status before; `None` if there is no such crawl.
-    async fn command(&self, crawl: &CrawlRef, verb: &str) -> Result<Option<String>> {
+    pub(super) async fn command(&self, crawl: &CrawlRef, verb: &str) -> Result<Option<String>> {
         let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.command.prepare_invoke();
         call.key(&keys.crawl).key(&keys.pending).key(&keys.leases).arg(verb).arg(crawl.id.as_str());
@@ -37,8 +37,40 @@ impl RedisFrontier {
     }
 }
 
+impl RedisRecords {
+    /// Takes failed URLs back in; returns their messages.
+    pub(super) async fn replay_all(
+        &self,
+        from: &CrawlRef,
+        into: &CrawlRef,
+        urls: &[CanonicalUrl],
+    ) -> Result<Vec<Message>> {
+        let (old, new) = (CrawlKeys::new(from), CrawlKeys::new(into));
+        let mut messages = Vec::with_capacity(urls.len());
+        for batch in urls.chunks(BATCH) {
+            let mut call = self.scripts.replay.prepare_invoke();
+            call.key(&old.crawl).key(&new.crawl).key(&old.failed).key(&new.pending);
+            call.key(&new.outbox).key(&new.seen.plain).key(&new.seen.packed).key(&old.gone).key(&new.hosts);
+            call.arg(into.id.as_str()).arg(u8::from(from == into));
+            for url in batch {
+                entry(&mut call, url.as_str());
+            }
+            let answer: Vec<String> = self.run(&call).await?;
+            match answer.split_first() {
+                Some((taken, records)) if taken == "1" => {
+                    let replayed = records.chunks_exact(4).map(|record| replayed(into, record));
+                    messages
+                        .extend(replayed.collect::<Option<Vec<_>>>().ok_or_else(|| wrong_answer("replay"))?);
+                }
+                _ => return Err(over(into, "over, or was never opened")),
+            }
+        }
+        Ok(messages)
+    }
+}
+
 #[async_trait]
-impl Control for RedisFrontier {
+impl Control for RedisRecords {
     async fn pause(&self, crawl: &CrawlRef) -> Result<()> {
         going(crawl, self.command(crawl, "pause").await?)?;
         self.log(|| Record::status(crawl, CrawlState::Paused)).await
@@ -96,30 +128,6 @@ impl Control for RedisFrontier {
             purged += self.query::<u64>(&delete).await?;
         }
         Ok(purged)
-    }
-
-    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<Vec<Message>> {
-        let (old, new) = (CrawlKeys::new(from), CrawlKeys::new(into));
-        let mut messages = Vec::with_capacity(urls.len());
-        for batch in urls.chunks(BATCH) {
-            let mut call = self.scripts.replay.prepare_invoke();
-            call.key(&old.crawl).key(&new.crawl).key(&old.failed).key(&new.pending);
-            call.key(&new.outbox).key(&new.seen.plain).key(&new.seen.packed).key(&old.gone).key(&new.hosts);
-            call.arg(into.id.as_str()).arg(u8::from(from == into));
-            for url in batch {
-                entry(&mut call, url.as_str());
-            }
-            let answer: Vec<String> = self.run(&call).await?;
-            match answer.split_first() {
-                Some((taken, records)) if taken == "1" => {
-                    let replayed = records.chunks_exact(4).map(|record| replayed(into, record));
-                    messages
-                        .extend(replayed.collect::<Option<Vec<_>>>().ok_or_else(|| wrong_answer("replay"))?);
-                }
-                _ => return Err(over(into, "over, or was never opened")),
-            }
-        }
-        Ok(messages)
     }
 
     async fn purge(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64> {

@@ -1,22 +1,22 @@
 //! What is stored and cannot be read: it is taken out of the way and named, and everything else goes on.
 
 use tracing::error;
-use trawl_common::lane::Lane;
-use trawl_common::letter::{Cause, DeadLetter, Note};
+use trawl_common::frontier::dead_letter::{Cause, DeadLetter, Note};
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::outcome::Reason;
 use trawl_common::names::CrawlRef;
-use trawl_common::outcome::Reason;
 use trawl_common::ports::Result;
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
 
-use super::RedisFrontier;
+use super::RedisRecords;
 use super::keys::CrawlKeys;
 
 /// How many records are told of at a time.
 const NAMED: usize = 100;
 
-impl RedisFrontier {
+impl RedisRecords {
     /// Takes records out of the way of which no message can be made.
     pub(super) async fn quarantine(&self, crawl: &CrawlRef, urls: &[Vec<u8>]) -> Result<()> {
         if urls.is_empty() {
@@ -29,7 +29,7 @@ impl RedisFrontier {
         self.run(&call).await
     }
 
-    /// The dead letters of a crawl's records that could not be read, until [`RedisFrontier::is_told`]. What is no URL has none.
+    /// The dead letters of a crawl's records that could not be read, until [`RedisRecords::is_told`]. What is no URL has none.
     pub(super) async fn untold(&self, crawl: &CrawlRef) -> Result<Vec<DeadLetter>> {
         let keys = CrawlKeys::new(crawl);
         let untold: Vec<Vec<u8>> = self.query(redis::cmd("SRANDMEMBER").arg(&keys.untold).arg(NAMED)).await?;

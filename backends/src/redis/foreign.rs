@@ -7,7 +7,7 @@ use tracing::error;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{ErrorKind, Result};
 
-use super::RedisFrontier;
+use super::RedisRecords;
 use super::keys::CrawlKeys;
 
 /// For so long a message of such a crawl waits until it is heard again.
@@ -25,7 +25,7 @@ pub(super) fn none_named() -> Named {
     Memory::builder().max_capacity(NAMED).time_to_live(NAMED_FOR).build()
 }
 
-impl RedisFrontier {
+impl RedisRecords {
     /// What a call about one crawl came to; `None` if one of its keys holds what trawl did not write. That is named in the log,
     /// once.
     pub(super) async fn unless_foreign<T>(&self, crawl: &CrawlRef, told: Result<T>) -> Result<Option<T>> {

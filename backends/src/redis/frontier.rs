@@ -8,17 +8,16 @@ use async_trait::async_trait;
 use moka::sync::Cache as Memory;
 use redis::{FromRedisValue, ScriptInvocation};
 use tokio::sync::Mutex;
-use trawl_common::crawl::{Books, CrawlState, HostBooks};
-use trawl_common::letter::DeadLetter;
-use trawl_common::message::Message;
-use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{
-    Backlog, Claim, Discovery, Error, ErrorKind, Finish, Frontier, Heard, Heartbeat, Linked, Linking,
-    MAX_INVALID, MAX_STARTS, Mark, NewUrl, Parking, Probe, Result, Start, Sweep, Taken, Terms, WorkerState,
-};
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::dead_letter::DeadLetter;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::frontier::{Heard, MAX_STARTS, Start, Taken};
+use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::ports::{Claim, Error, ErrorKind, Finish, Heartbeat, MAX_INVALID, NewUrl, Result, Terms};
 use trawl_common::settings::{Adhoc, Dedup, Keep};
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_engine::{Lease, Linked, Linking, Mark, Parking, Probe, Records, Sweep};
 
 use super::foreign::{self, Named};
 use super::full;
@@ -36,13 +35,11 @@ use crate::rabbitmq::ControlLog;
 pub(super) const BATCH: usize = 500;
 /// Of so many crawls a process remembers that the index knows them.
 const INDEXED: u64 = 10_000;
-/// By so many records it is told how much memory all of them take.
-const MEASURED: u32 = 1000;
 /// How long `failures:<url>` outlives the last failure.
 const FAILURES_TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// A frontier on Redis.
-pub struct RedisFrontier {
+pub struct RedisRecords {
     pub(super) redis: Link,
     pub(super) scripts: Scripts,
     pub(super) patience: Duration,
@@ -57,7 +54,7 @@ pub struct RedisFrontier {
     pub(super) named: Named,
 }
 
-impl RedisFrontier {
+impl RedisRecords {
     /// On this connection. After `patience` without a sign something counts as lost.
     ///
     /// Whether what a spider has seen is a set of URLs or packed is told by Redis; of one that has seen nothing yet it will be
@@ -167,24 +164,20 @@ fn more_of(finish: &Finish) -> String {
 }
 
 #[async_trait]
-impl Frontier for RedisFrontier {
-    async fn begin(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Discovery> {
+impl Records for RedisRecords {
+    async fn begin(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Lease> {
         self.take_lease(crawl, terms, holder, ttl, Past::None).await
     }
 
-    async fn open(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Discovery> {
+    async fn open(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Lease> {
         self.take_lease(crawl, terms, holder, ttl, Past::Possible).await
     }
 
-    async fn terms(&self, crawl: &CrawlRef) -> Result<Terms> {
-        self.read_terms(crawl).await
-    }
-
-    async fn reopen(&self, lost: &Discovery, holder: &str, ttl: Duration) -> Result<Discovery> {
+    async fn reopen(&self, lost: &Lease, holder: &str, ttl: Duration) -> Result<Lease> {
         self.take_lease(&lost.crawl, lost.terms, holder, ttl, Past::Certain).await
     }
 
-    async fn renew(&self, lease: &Discovery, ttl: Duration) -> Result<()> {
+    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<()> {
         let keys = CrawlKeys::new(&lease.crawl);
         let mut call = self.scripts.renew.prepare_invoke();
         call.key(&keys.leases).arg(lease.token).arg(ttl.as_millis() as u64);
@@ -192,7 +185,7 @@ impl Frontier for RedisFrontier {
         if self.run(&call).await? { Ok(()) } else { Err(stale(lease)) }
     }
 
-    async fn admit(&self, lease: &Discovery, urls: &[NewUrl]) -> Result<Vec<bool>> {
+    async fn admit(&self, lease: &Lease, urls: &[NewUrl]) -> Result<Vec<bool>> {
         let keys = CrawlKeys::new(&lease.crawl);
         let mut new = Vec::with_capacity(urls.len());
         for batch in urls.chunks(BATCH) {
@@ -237,7 +230,7 @@ impl Frontier for RedisFrontier {
         Ok(())
     }
 
-    async fn close(&self, lease: Discovery) -> Result<()> {
+    async fn close(&self, lease: Lease) -> Result<()> {
         let keys = CrawlKeys::new(&lease.crawl);
         let mut call = self.scripts.close.prepare_invoke();
         call.key(&keys.leases).key(&keys.crawl).key(&keys.pending).arg(lease.token);
@@ -415,40 +408,12 @@ impl Frontier for RedisFrontier {
         self.write(redis::cmd("HSET").arg(CrawlKeys::new(crawl).crawl).arg("announced").arg(1)).await
     }
 
+    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<Vec<Message>> {
+        self.replay_all(from, into, urls).await
+    }
+
     async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()> {
         self.write_beat(beat, ttl).await
-    }
-
-    async fn workers(&self) -> Result<Vec<WorkerState>> {
-        self.read_workers().await
-    }
-
-    async fn books(&self, crawl: &CrawlId) -> Result<Option<Books>> {
-        let spider: Option<String> =
-            self.query(redis::cmd("HGET").arg(keys::CRAWLS).arg(crawl.as_str())).await?;
-        let Some(spider) = spider.and_then(|spider| spider.parse().ok()) else { return Ok(None) };
-        self.read_books(&CrawlRef { id: crawl.clone(), spider }).await
-    }
-
-    async fn backlog(&self, crawl: &CrawlRef) -> Result<Backlog> {
-        let mut call = self.scripts.backlog.key(CrawlKeys::new(crawl).pending);
-        let told = self.run(call.arg(MEASURED)).await;
-        let (urls, bytes) = self.unless_foreign(crawl, told).await?.unwrap_or_default();
-        Ok(Backlog { urls, bytes })
-    }
-
-    async fn crawls(&self) -> Result<Vec<Books>> {
-        let mut all = Vec::new();
-        for crawl in self.all_crawls().await? {
-            let books = self.read_books(&crawl).await;
-            all.extend(self.unless_foreign(&crawl, books).await?.flatten());
-        }
-        all.sort_by_key(|books| std::cmp::Reverse(books.started));
-        Ok(all)
-    }
-
-    async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostBooks>> {
-        self.read_hosts(crawl, most).await
     }
 }
 
@@ -487,7 +452,7 @@ pub(super) fn over(crawl: &CrawlRef, status: &str) -> Error {
     Error::new(ErrorKind::Stale, format!("crawl {} is {status}", crawl.id))
 }
 
-fn stale(lease: &Discovery) -> Error {
+fn stale(lease: &Lease) -> Error {
     let crawl = &lease.crawl.id;
     Error::new(ErrorKind::Stale, format!("crawl {crawl} is over, or its lease has lapsed"))
 }

@@ -1,12 +1,13 @@
 //! Hearing: which of the messages that a worker has received are its to handle.
 
 use redis::Script;
-use trawl_common::message::Message;
+use trawl_common::frontier::Heard;
+use trawl_common::frontier::message::Message;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{ErrorKind, Heard, Result};
+use trawl_common::ports::{ErrorKind, Result};
 use trawl_common::time::UnixMs;
 
-use super::RedisFrontier;
+use super::RedisRecords;
 use super::foreign;
 use super::frontier::{BATCH, by_crawl, corrupt, optional};
 use super::keys::CrawlKeys;
@@ -30,7 +31,7 @@ pub(super) enum Ear {
     Keeping,
 }
 
-impl RedisFrontier {
+impl RedisRecords {
     pub(super) async fn hear_all(
         &self,
         worker: &WorkerId,

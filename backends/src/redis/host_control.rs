@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::try_join_all;
-use trawl_common::host::HostKey;
 use trawl_common::ports::{HostBackoff, HostControl, HostState, Result};
 use trawl_common::time::UnixMs;
+use trawl_common::web::host::HostKey;
 
 use super::hosts::RedisHosts;
 use super::keys;

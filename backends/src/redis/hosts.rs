@@ -8,11 +8,15 @@ use async_trait::async_trait;
 use futures::future::try_join_all;
 use moka::sync::Cache as Memory;
 use redis::{FromRedisValue, ScriptInvocation};
-use trawl_common::gcra::{FORGIVEN_AFTER, Leave, Slot, Standing};
-use trawl_common::host::HostKey;
-use trawl_common::ports::{Ask, Ended, ErrorKind, Hosts, Refusal, Result, RobotsEntry, RobotsFile, Visit};
-use trawl_common::robots::RobotsKey;
+use tracing::error;
+use trawl_common::politeness::gcra::{BackoffTerms, FORGIVEN_AFTER, Slot, Standing};
+use trawl_common::politeness::robots::RobotsKey;
+use trawl_common::ports::{
+    BackoffRequest, Ended, Error, ErrorKind, HostSlotRequest, Hosts, InFlightRequest, Result, RobotsEntry,
+    RobotsFile,
+};
 use trawl_common::time::UnixMs;
+use trawl_common::web::host::HostKey;
 
 use super::budget::Budget;
 use super::frontier::corrupt;
@@ -26,6 +30,9 @@ const BATCH: usize = 500;
 /// A host is listed for so long after it was asked.
 const LISTED_FOR: Duration = Duration::from_secs(3_600);
 
+/// For so long a URL waits whose host's key holds something else.
+const LEFT_ALONE: Duration = Duration::from_secs(60);
+
 /// How often the index is told of the same host.
 const NOTED_FOR: Duration = Duration::from_secs(60);
 
@@ -37,6 +44,8 @@ pub struct RedisHosts {
     pub(super) redis: Link,
     pub(super) scripts: HostScripts,
     noted: Memory<HostKey, ()>,
+    /// Hosts whose key holds something else, and was named lately.
+    named: Memory<HostKey, ()>,
     robots: Budget,
     /// Where blocks are written down as well.
     pub(super) log: Option<Arc<ControlLog>>,
@@ -51,7 +60,8 @@ impl RedisHosts {
     pub(super) fn with_clock(redis: Link, max_robots_bytes: u64, clock: Clock) -> Self {
         let noted = Memory::builder().max_capacity(NOTED).time_to_live(NOTED_FOR).build();
         let robots = Budget::of_robots(max_robots_bytes);
-        Self { redis, scripts: HostScripts::new(clock), noted, robots, log: None }
+        let named = Memory::builder().max_capacity(NOTED).time_to_live(LISTED_FOR).build();
+        Self { redis, scripts: HostScripts::new(clock), noted, named, robots, log: None }
     }
 
     /// The same, where blocks are also written to `log`.
@@ -65,18 +75,18 @@ impl RedisHosts {
     }
 
     /// All that is asked of one host, in one call.
-    async fn reserve_of(&self, key: &HostKey, asks: &[&Ask]) -> Result<Vec<Slot>> {
+    async fn reserve_of(&self, key: &HostKey, asks: &[&HostSlotRequest]) -> Result<Vec<Slot>> {
         let mut call = self.scripts.reserve.key(keys::rate_limit(key));
         let ms = |instant: Option<UnixMs>| instant.map_or(-1, |instant| instant.0 as i64);
-        for Ask { wish, .. } in asks {
-            call.arg(wish.pace.interval.as_micros() as u64)
-                .arg(wish.pace.burst.max(1))
-                .arg(wish.pace.concurrency)
-                .arg(ms(wish.held))
-                .arg(ms(wish.deadline))
-                .arg(standing(wish.standing))
-                .arg(token(wish.token))
-                .arg(wish.lapse.as_micros() as u64);
+        for HostSlotRequest { request, .. } in asks {
+            call.arg(request.pace.interval.as_micros() as u64)
+                .arg(request.pace.burst.max(1))
+                .arg(request.pace.concurrency)
+                .arg(ms(request.held))
+                .arg(ms(request.deadline))
+                .arg(standing(request.standing))
+                .arg(token(request.token))
+                .arg(request.lapse.as_micros() as u64);
         }
         let answer: Vec<u64> = self.run(&call).await?;
         let slots = answer
@@ -84,6 +94,16 @@ impl RedisHosts {
             .map(|parts| slot(parts[0], parts[1], parts[2]))
             .collect::<Option<Vec<_>>>();
         slots.filter(|slots| slots.len() == asks.len()).ok_or_else(|| corrupt("reserve"))
+    }
+
+    /// The answers for a host under whose key others have put something else: it is not asked, which the log says once, and
+    /// all other hosts are.
+    fn left_alone(&self, key: &HostKey, asks: usize, error: &Error) -> Vec<Slot> {
+        if self.named.entry(key.clone()).or_insert(()).is_fresh() {
+            let held = keys::rate_limit(key);
+            error!(host = %key, key = held, %error, "the key of a host holds something else: the host is not asked");
+        }
+        vec![Slot::Later { wait: LEFT_ALONE, turn: UnixMs::now().plus(LEFT_ALONE) }; asks]
     }
 
     /// Lists a host until then, at least.
@@ -114,24 +134,29 @@ impl RedisHosts {
 #[async_trait]
 impl Hosts for RedisHosts {
     /// Each host may live in another slot of a cluster, so each is a call of its own; the connection pipelines them.
-    async fn reserve(&self, asks: &[Ask]) -> Result<Vec<Slot>> {
+    async fn reserve(&self, asks: &[HostSlotRequest]) -> Result<Vec<Slot>> {
         let calls = by_host(asks, |ask| &ask.key).into_iter().flat_map(|(key, places)| {
             let batches: Vec<Vec<usize>> = places.chunks(BATCH).map(<[usize]>::to_vec).collect();
             batches.into_iter().map(move |places| async move {
-                let of_host: Vec<&Ask> = places.iter().map(|&at| &asks[at]).collect();
+                let of_host: Vec<&HostSlotRequest> = places.iter().map(|&at| &asks[at]).collect();
                 self.note(key).await?;
-                let slots = self.reserve_of(key, &of_host).await?;
+                let slots = match self.reserve_of(key, &of_host).await {
+                    Err(error) if error.kind == ErrorKind::Corrupt => {
+                        self.left_alone(key, of_host.len(), &error)
+                    }
+                    slots => slots?,
+                };
                 Result::Ok(places.into_iter().zip(slots).collect::<Vec<_>>())
             })
         });
-        let mut slots = vec![Slot::Now; asks.len()];
+        let mut slots = vec![None; asks.len()];
         for (at, slot) in try_join_all(calls).await?.into_iter().flatten() {
-            slots[at] = slot;
+            slots[at] = Some(slot);
         }
-        Ok(slots)
+        slots.into_iter().collect::<Option<_>>().ok_or_else(|| corrupt("reserve"))
     }
 
-    async fn stay(&self, visits: &[Visit], lapse: Duration) -> Result<()> {
+    async fn stay(&self, visits: &[InFlightRequest], lapse: Duration) -> Result<()> {
         let calls = by_host(visits, |visit| &visit.key).into_iter().map(|(key, places)| {
             let mut call = self.scripts.stay.key(keys::rate_limit(key));
             call.arg(lapse.as_micros() as u64);
@@ -154,9 +179,9 @@ impl Hosts for RedisHosts {
         try_join_all(calls).await.map(drop)
     }
 
-    async fn push_back(&self, key: &HostKey, refusal: &Refusal) -> Result<UnixMs> {
+    async fn push_back(&self, key: &HostKey, refusal: &BackoffRequest) -> Result<UnixMs> {
         let mut call = self.scripts.push.key(keys::rate_limit(key));
-        let Leave { asked, base, jitter, most } = refusal.leave;
+        let BackoffTerms { asked, base, jitter, most } = refusal.terms;
         call.arg(asked.map_or(0, |asked| asked.as_micros() as u64))
             .arg(base.as_micros() as u64)
             .arg(jitter)

@@ -1,9 +1,9 @@
 //! The names of keys. The hash tag keeps what one script touches in one slot of a Redis Cluster.
 
-use trawl_common::host::HostKey;
 use trawl_common::names::{CrawlId, CrawlRef, ReaderName, SpiderName, WorkerId};
-use trawl_common::robots::RobotsKey;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::politeness::robots::RobotsKey;
+use trawl_common::web::host::HostKey;
+use trawl_common::web::url::CanonicalUrl;
 
 /// The version of all that is kept here.
 pub(super) const SCHEMA: &str = "trawl:schema";

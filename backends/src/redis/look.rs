@@ -4,15 +4,16 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use tracing::info;
-use trawl_common::crawl::CrawlState;
-use trawl_common::line::Line;
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::line::Line;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{ErrorKind, Mark, Result, Sweep};
+use trawl_common::ports::{ErrorKind, Result};
 use trawl_common::time::UnixMs;
+use trawl_engine::{Mark, Sweep};
 
 use super::keys::{self, CrawlKeys};
 use super::sweep::Round;
-use super::{RedisFrontier, failed};
+use super::{RedisRecords, failed};
 
 /// So many hundred records of a crawl that has done all that it may are skipped at a time: a producer may still be
 /// adding to them.
@@ -67,7 +68,7 @@ impl Standing {
     }
 }
 
-impl RedisFrontier {
+impl RedisRecords {
     /// How often the sweeper looks.
     pub(super) fn look_every(&self) -> Duration {
         self.patience / 12

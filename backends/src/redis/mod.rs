@@ -28,12 +28,13 @@ mod robots;
 mod schema;
 mod scripts;
 mod seen;
+mod stats;
 mod sweep;
 mod workers;
 
 pub use cache::RedisCache;
 pub use connect::{connect, evicts, warn_of_eviction};
-pub use frontier::RedisFrontier;
+pub use frontier::RedisRecords;
 pub use hosts::RedisHosts;
 pub use link::Link;
 pub use packing::{Packing, spiders};

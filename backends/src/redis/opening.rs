@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use redis::{FromRedisValue, ScriptInvocation, Value};
 use trawl_common::names::{CrawlRef, SpiderName};
-use trawl_common::ports::{Discovery, Error, ErrorKind, Result, Terms};
+use trawl_common::ports::{Error, ErrorKind, Result, Terms};
+use trawl_engine::Lease;
 
-use super::RedisFrontier;
+use super::RedisRecords;
 use super::frontier::{corrupt, optional, over};
 use super::keys::CrawlKeys;
 use super::restore::{Past, forgotten};
 use crate::control_log::Record;
 
-impl RedisFrontier {
+impl RedisRecords {
     /// Takes the lease of a crawl, which is made if it is not known.
     pub(super) async fn take_lease(
         &self,
@@ -21,7 +22,7 @@ impl RedisFrontier {
         holder: &str,
         ttl: Duration,
         past: Past,
-    ) -> Result<Discovery> {
+    ) -> Result<Lease> {
         self.claim_id(crawl).await?;
         let token = rand::random();
         if let Some(opened) = self.try_open(crawl, token, terms, holder, ttl).await? {
@@ -42,7 +43,7 @@ impl RedisFrontier {
         terms: Terms,
         holder: &str,
         ttl: Duration,
-    ) -> Result<Option<Discovery>> {
+    ) -> Result<Option<Lease>> {
         let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.open.prepare_invoke();
         call.key(&keys.leases).key(&keys.crawl);
@@ -54,7 +55,7 @@ impl RedisFrontier {
         match text(0).as_str() {
             "ok" => {
                 let recrawl = text(1).parse().map_err(|_| corrupt("open"))?;
-                Ok(Some(Discovery { crawl: crawl.clone(), token, terms: Terms { recrawl, ..terms } }))
+                Ok(Some(Lease { crawl: crawl.clone(), token, terms: Terms { recrawl, ..terms } }))
             }
             "unknown" => Ok(None),
             "over" => Err(over(crawl, &text(1))),

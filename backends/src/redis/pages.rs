@@ -5,12 +5,12 @@
 use async_trait::async_trait;
 use redis::AsyncCommands;
 use serde_json::json;
-use trawl_common::item::Change;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Pages, Result, Walk};
+use trawl_common::spider::item::Change;
+use trawl_common::spider::page_history::{Validators, Visited};
 use trawl_common::time::UnixMs;
-use trawl_common::url::CanonicalUrl;
-use trawl_common::visited::{Validators, Visited};
+use trawl_common::web::url::CanonicalUrl;
 
 use super::frontier::BATCH;
 use super::{Link, failed, keys};

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::{info, warn};
-use trawl_common::crawl::CrawlState;
+use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
 
 use super::keys::{self, CrawlKeys};
 use super::opening::limits;
-use super::{RedisFrontier, RedisHosts};
+use super::{RedisHosts, RedisRecords};
 use crate::control_log::{Logged, LoggedCrawl, Record};
 use crate::rabbitmq::ControlLog;
 
@@ -50,7 +50,7 @@ impl SecondHome {
     }
 }
 
-impl RedisFrontier {
+impl RedisRecords {
     /// Writes down what was ordered.
     pub(super) async fn log(&self, record: impl FnOnce() -> Record) -> Result<()> {
         match &self.second_home {

@@ -2,8 +2,8 @@
 //! many bytes it has after the status, then the file compressed.
 
 use bytes::Bytes;
+use trawl_common::politeness::robots::MAX_BYTES;
 use trawl_common::ports::{Error, ErrorKind, Result, RobotsEntry, RobotsFile};
-use trawl_common::robots::MAX_BYTES;
 
 /// What stands in place of a file while someone fetches it.
 pub(super) const AWAITED: &str = "awaited";

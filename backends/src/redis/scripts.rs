@@ -158,7 +158,7 @@ impl HostScripts {
 
 /// The constants that both engines share; times are in microseconds.
 fn host_constants() -> String {
-    use trawl_common::gcra::{
+    use trawl_common::politeness::gcra::{
         EARLY, FORGIVEN_AFTER, HONOURED, HORIZON, LEAD, MIN_STEP, QUANTUM, REACH, TOLERANCE,
     };
     let constants = [

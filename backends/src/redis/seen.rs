@@ -3,9 +3,9 @@
 use redis::ScriptInvocation;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
-use trawl_common::url::{CanonicalUrl, Fingerprint};
+use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
-use super::RedisFrontier;
+use super::RedisRecords;
 use super::frontier::BATCH;
 use super::keys::CrawlKeys;
 
@@ -21,7 +21,7 @@ pub(super) fn entry(call: &mut ScriptInvocation<'_>, url: &str) {
     call.arg(url).arg(Fingerprint::of(url).short());
 }
 
-impl RedisFrontier {
+impl RedisRecords {
     pub(super) async fn knows(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool> {
         let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.has_seen.prepare_invoke();

@@ -8,15 +8,16 @@ use std::collections::VecDeque;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use trawl_common::lane::Lane;
-use trawl_common::line::Line;
-use trawl_common::message::Message;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::line::Line;
+use trawl_common::frontier::message::Message;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Result, Sweep};
+use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_engine::Sweep;
 
-use super::RedisFrontier;
+use super::RedisRecords;
 use super::frontier::corrupt;
 use super::keys::CrawlKeys;
 use super::look::Tides;
@@ -55,7 +56,7 @@ impl Round {
     }
 }
 
-impl RedisFrontier {
+impl RedisRecords {
     /// Goes on with the round, or begins one, until there has been something to look through.
     pub(super) async fn sweep_step(&self, worker: &WorkerId) -> Result<Sweep> {
         let mut turn = self.round.lock().await;
@@ -103,7 +104,7 @@ impl RedisFrontier {
     }
 
     /// Searches some records of a crawl for those that were lost. Returns the place of the next.
-    async fn search(&self, crawl: &CrawlRef, round: &Round, sweep: &mut Sweep) -> Result<String> {
+    pub(super) async fn search(&self, crawl: &CrawlRef, round: &Round, sweep: &mut Sweep) -> Result<String> {
         let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.sweep.prepare_invoke();
         call.key(&keys.pending).key(&keys.outbox).arg(crawl.id.as_str()).arg(&round.cursor).arg(STEP);

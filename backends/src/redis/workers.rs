@@ -7,12 +7,12 @@ use trawl_common::ports::{Heartbeat, Result, WorkerState};
 use trawl_common::time::UnixMs;
 
 use super::schema::VERSION;
-use super::{RedisFrontier, keys};
+use super::{RedisRecords, keys};
 
 /// Who has said nothing for so long is not listed.
 const GONE_AFTER: Duration = Duration::from_secs(60);
 
-impl RedisFrontier {
+impl RedisRecords {
     pub(super) async fn write_beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()> {
         let key = keys::worker(&beat.worker);
         let now = UnixMs::now();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use serde_json::Value;
-use trawl_common::item::Item;
+use trawl_common::spider::item::Item;
 use trawl_common::spider::{Field, From, Kind, PageField, Spider};
 
 /// The columns, in order: first what every item has, then the fields of the spider's items.

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read};
 
 use csv::{ByteRecord, ReaderBuilder, Terminator, Writer, WriterBuilder};
 use trawl_common::cell::cell;
-use trawl_common::item::Item;
+use trawl_common::spider::item::Item;
 
 use super::columns::Columns;
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use trawl_common::item::Item;
 use trawl_common::ports::{Page, Result, Sink};
 use trawl_common::settings::{Compress, Lines};
+use trawl_common::spider::item::Item;
 
 use super::columns::Columns;
 use super::growing::{Form, Growing};

@@ -6,12 +6,12 @@ use lapin::options::BasicPublishOptions;
 use lapin::{BasicProperties, Connection, ConnectionProperties};
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use trawl_common::lane::Lane;
-use trawl_common::message::{Hop, Message};
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::{Hop, Message};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Consumer, Content, Queue, Unproven};
 use trawl_common::settings::FleetKey;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_engine::{Broker, Consumer, Content, Unproven};
 use trawl_testkit::attacks::Section;
 
 use super::*;

@@ -5,12 +5,13 @@ use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use serde_json::json;
 use tokio::time::timeout;
-use trawl_common::lane::Lane;
-use trawl_common::message::Message;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Message;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Consumer, Content, Delivery, ErrorKind, Queue};
+use trawl_common::ports::ErrorKind;
 use trawl_common::settings::{Failed, Topology};
 use trawl_common::time::UnixMs;
+use trawl_engine::{Broker, Consumer, Content, Delivery};
 
 use super::*;
 

@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use bytesize::ByteSize;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
-use trawl_common::item::Item;
 use trawl_common::ports::{ErrorKind, Page};
 use trawl_common::settings::{self, Lines};
 use trawl_common::spider::Kind;
+use trawl_common::spider::item::Item;
 use trawl_testkit::conformance::sink::Shelf;
 use trawl_testkit::faults::disk::Disk;
 
@@ -214,7 +214,7 @@ async fn a_full_disk_is_an_error_that_names_the_file_leaves_nothing_half_and_end
 /// A page whose item does not compress well.
 fn noise(number: usize) -> Vec<Page> {
     let text: String = (0..200u64)
-        .map(|n| trawl_common::url::Fingerprint::of(&format!("{number}/{n}")).to_string())
+        .map(|n| trawl_common::web::url::Fingerprint::of(&format!("{number}/{n}")).to_string())
         .collect();
     vec![super::page(number, serde_json::json!({ "text": text }))]
 }

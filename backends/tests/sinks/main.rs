@@ -13,13 +13,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use trawl_backends::sinks::Sinks;
-use trawl_common::item::Item;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Outlets, Page, Result, Sink};
 use trawl_common::settings::{Compress, SinkSettings};
 use trawl_common::spider::Spider;
+use trawl_common::spider::item::Item;
 use trawl_common::time::UnixMs;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
 use trawl_testkit::conformance::sink::{item, spider};
 
 fn worker() -> WorkerId {

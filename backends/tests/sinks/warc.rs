@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use bytesize::ByteSize;
 use flate2::bufread::GzDecoder;
 use tempfile::TempDir;
-use trawl_common::headers::Headers;
 use trawl_common::ports::{Page, Response};
 use trawl_common::settings::Folder;
+use trawl_common::web::headers::Headers;
 use trawl_testkit::faults::disk::Disk;
 
 use super::*;
@@ -284,7 +284,7 @@ async fn a_full_disk_is_an_error_that_names_the_folder_and_nothing_is_half_there
     let sink = open(&settings(&folder));
     let mut large = captured(0);
     // What does not compress well.
-    let noise = (0..2000).map(|n| trawl_common::url::Fingerprint::of(&n.to_string()).to_string());
+    let noise = (0..2000).map(|n| trawl_common::web::url::Fingerprint::of(&n.to_string()).to_string());
     large.exchange.as_mut().unwrap().1.body = noise.collect::<String>().into();
     let mut stored = 0;
     let error = loop {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use trawl_backends::redis::{self, Link, RedisFrontier};
+use trawl_backends::redis::{self, Link, RedisRecords};
 use trawl_common::settings::{Dedup, Redis, ServerUrl};
 use trawl_testkit::conformance::control::Helm;
 
@@ -15,7 +15,7 @@ pub(crate) async fn link(url: ServerUrl) -> Link {
 }
 
 pub(crate) async fn helm_on(redis: ServerUrl, dedup: Dedup, patience: Duration) -> Helm {
-    let redis = Arc::new(RedisFrontier::new(link(redis).await, patience, dedup));
+    let redis = Arc::new(RedisRecords::new(link(redis).await, patience, dedup));
     Helm { frontier: redis.clone(), control: redis }
 }
 
@@ -26,18 +26,18 @@ macro_rules! keeps_promises {
             use std::sync::Arc;
 
             use proptest::prelude::*;
-            use trawl_common::ports::Frontier;
+            use trawl_engine::Records;
             use trawl_testkit::conformance::control::Helm;
             use trawl_testkit::conformance::random::{AfterCrash, obeys_the_model, steps};
             use trawl_testkit::servers;
 
             use $crate::support::{BRIEF, LONG, helm_on};
 
-            async fn frontier() -> ((), Arc<dyn Frontier>) {
+            async fn frontier() -> ((), Arc<dyn Records>) {
                 ((), helm_on(servers::redis(), $dedup, LONG).await.frontier)
             }
 
-            async fn brief_frontier() -> ((), Arc<dyn Frontier>) {
+            async fn brief_frontier() -> ((), Arc<dyn Records>) {
                 ((), helm_on(servers::redis(), $dedup, BRIEF).await.frontier)
             }
 

@@ -16,14 +16,15 @@ use clap::Parser;
 use clap::value_parser;
 use redis::{FromRedisValue, InfoDict};
 use serde::Serialize;
-use trawl_backends::redis::{Link, RedisFrontier, connect};
-use trawl_common::lane::Lane;
+use trawl_backends::redis::{Link, RedisRecords, connect};
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Claim, Error, ErrorKind, Finish, Frontier, Linking, NewUrl, Result, Terms};
+use trawl_common::ports::{Claim, Error, ErrorKind, Finish, NewUrl, Result, Terms};
 use trawl_common::settings::{Dedup, Redis, ServerUrl};
 use trawl_common::time::UnixMs;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_engine::{Linking, Records};
 
 /// URLs in one call: as many as the adapter sends at once.
 const BATCH: usize = 500;
@@ -109,12 +110,12 @@ fn print(report: &Report) {
 
 /// Takes so many URLs of a spider of their own from their admission to their end.
 async fn measure(link: &Link, urls: usize, links: bool, dedup: Dedup) -> Result<Figures> {
-    let frontier = RedisFrontier::new(link.clone(), LONG, dedup);
+    let records = RedisRecords::new(link.clone(), LONG, dedup);
     let spider = match dedup {
         Dedup::Plain => "plain",
         Dedup::Packed => "packed",
     };
-    let mut run = Run { link, frontier, crawl: crawl(spider), figures: Figures::default() };
+    let mut run = Run { link, records, crawl: crawl(spider), figures: Figures::default() };
     let empty = run.memory().await?;
     run.admit(urls, links).await?;
     let admitted = run.memory().await?;
@@ -134,37 +135,37 @@ async fn measure(link: &Link, urls: usize, links: bool, dedup: Dedup) -> Result<
 /// One crawl.
 struct Run<'a> {
     link: &'a Link,
-    frontier: RedisFrontier,
+    records: RedisRecords,
     crawl: CrawlRef,
     figures: Figures,
 }
 
 impl Run<'_> {
     async fn admit(&mut self, urls: usize, links: bool) -> Result<()> {
-        let lease = self.frontier.open(&self.crawl, Terms::default(), "bench", LONG).await?;
+        let lease = self.records.open(&self.crawl, Terms::default(), "bench", LONG).await?;
         let parent = seed(urls);
-        self.frontier.admit(&lease, slice::from_ref(&parent)).await?;
-        self.frontier.hear(&worker(), &[parent.message(&self.crawl)]).await?;
+        self.records.admit(&lease, slice::from_ref(&parent)).await?;
+        self.records.hear(&worker(), &[parent.message(&self.crawl)]).await?;
         let page = self.claim(urls);
         let admit = async |run: &Self, batch: Range<usize>| {
             let seeds = batch.map(seed);
             if links {
                 let links = seeds.map(|seed| NewUrl { depth: 1, ..seed }).collect();
-                run.frontier.admit_links(&worker(), &[Linking { page: page.clone(), links }]).await.map(drop)
+                run.records.admit_links(&worker(), &[Linking { page: page.clone(), links }]).await.map(drop)
             } else {
-                run.frontier.admit(&lease, &seeds.collect::<Vec<_>>()).await.map(drop)
+                run.records.admit(&lease, &seeds.collect::<Vec<_>>()).await.map(drop)
             }
         };
         self.time("admit, the first", 0..WINDOW, &admit).await?;
         self.pass(WINDOW..urls - WINDOW, &admit).await?;
         self.time("admit, the last", urls - WINDOW..urls, &admit).await?;
         self.time("admit again", urls - WINDOW..urls, &admit).await?;
-        self.frontier.finish(&worker(), &[Finish::new(page, Terminal::Done)]).await.map(drop)
+        self.records.finish(&worker(), &[Finish::new(page, Terminal::Done)]).await.map(drop)
     }
 
     async fn confirm(&mut self, urls: usize) -> Result<()> {
         let confirm = async |run: &Self, batch: Range<usize>| {
-            run.frontier.confirm(&run.crawl, &batch.map(url).collect::<Vec<_>>()).await
+            run.records.confirm(&run.crawl, &batch.map(url).collect::<Vec<_>>()).await
         };
         self.time("confirm", 0..WINDOW, &confirm).await?;
         self.pass(WINDOW..urls, &confirm).await
@@ -174,11 +175,11 @@ impl Run<'_> {
     async fn handle(&mut self, urls: usize) -> Result<()> {
         let hear = async |run: &Self, batch: Range<usize>| {
             let messages: Vec<_> = batch.map(|at| seed(at).message(&run.crawl)).collect();
-            run.frontier.hear(&worker(), &messages).await.map(drop)
+            run.records.hear(&worker(), &messages).await.map(drop)
         };
         let start = async |run: &Self, batch: Range<usize>| {
             let claims: Vec<Claim> = batch.map(|at| run.claim(at)).collect();
-            run.frontier.start(&worker(), &claims).await.map(drop)
+            run.records.start(&worker(), &claims).await.map(drop)
         };
         self.time("hear", urls - WINDOW..urls, &hear).await?;
         self.time("start", urls - WINDOW..urls, &start).await
@@ -187,11 +188,11 @@ impl Run<'_> {
     async fn finish(&mut self, urls: usize) -> Result<()> {
         let finish = async |run: &Self, batch: Range<usize>| {
             let ends: Vec<_> = batch.map(|at| Finish::new(run.claim(at), Terminal::Done)).collect();
-            run.frontier.finish(&worker(), &ends).await.map(drop)
+            run.records.finish(&worker(), &ends).await.map(drop)
         };
         let take_and_finish = async |run: &Self, batch: Range<usize>| {
             let messages: Vec<_> = batch.clone().map(|at| seed(at).message(&run.crawl)).collect();
-            run.frontier.hear(&worker(), &messages).await?;
+            run.records.hear(&worker(), &messages).await?;
             finish(run, batch).await
         };
         self.time("finish", urls - WINDOW..urls, &finish).await?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Parser;
 use trawl_bench::simulation::{Order, Report, Scenario, Seen, run};
 use trawl_cli::{Progress, count};
-use trawl_common::rate::Rate;
+use trawl_common::politeness::rate::Rate;
 
 /// Simulate fleets on a large web, in virtual time
 #[derive(Parser)]
@@ -14,7 +14,7 @@ struct Args {
     /// Simulate so many workers; several numbers are several scenarios
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,10,100,1000")]
     workers: Vec<u32>,
-    /// Fetch slots of each worker (worker.concurrency)
+    /// Fetch permits of each worker (worker.concurrency)
     #[arg(long, value_name = "N", default_value_t = Scenario::default().concurrency)]
     concurrency: u16,
     /// Messages of each queue that a worker is sent ahead of need (worker.prefetch)
@@ -131,11 +131,11 @@ fn rows(reports: &[Report]) -> Vec<Row> {
         row("URLs/s, the first half", &|r| pages(r, 0.5, 0.0, r.half)),
         row("URLs/s, from 50 to 90 %", &|r| pages(r, 0.4, r.half, r.most)),
         row("URLs/s, from 90 to 99 %", &|r| pages(r, 0.09, r.most, r.almost)),
-        row("the fetch slots could do, pages/s", &|r| count(r.scenario.capacity() as u64)),
+        row("the fetch permits could do, pages/s", &|r| count(r.scenario.capacity() as u64)),
         row("only the largest hosts left after", &|r| time(r.tail.from)),
         row("their hosts", &|r| count(r.tail.hosts)),
         row("their URLs", &|r| count(r.tail.urls)),
-        row("idle fetch slots until then", &|r| percent(r.idle)),
+        row("idle fetch permits until then", &|r| percent(r.idle)),
         row("on the ladder at once, URLs at most", &|r| count(r.parked_peak)),
         row("share of open URLs on it until then, at most", &|r| percent(r.parked_peak_share)),
         row("share of open URLs on it, mean of all time", &|r| percent(r.parked_share)),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use trawl_common::ladder::RUNGS;
+use trawl_common::frontier::ladder::RUNGS;
 
 /// A message, by the place of its URL among those that have not ended.
 pub(super) type Message = u32;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use trawl_common::gcra::{Pace, Schedule, Slot, Standing, Wish};
-use trawl_common::ladder::{RUNGS, rung_for};
+use trawl_common::frontier::ladder::{RUNGS, rung_for};
+use trawl_common::politeness::gcra::{Pace, Schedule, Slot, SlotRequest, Standing};
+use trawl_common::politeness::waiting::{in_line, is_near, not_before, room};
 use trawl_common::time::UnixMs;
-use trawl_common::waiting::{in_line, is_near, not_before, ready_room, room};
 
 use super::broker::{Broker, Line, Message};
 use super::report::{Books, Report};
@@ -27,7 +27,7 @@ enum Event {
     Read,
     /// What is first on a rung has been there for long enough.
     Expires(usize),
-    /// A worker's intake knows what to do with its batch.
+    /// A worker's scheduler knows what to do with its batch.
     Handled(u32),
     /// The slot of what waits aside has come.
     Up(u32, Message),
@@ -45,7 +45,6 @@ struct Url {
     until: Option<UnixMs>,
     slot: Option<UnixMs>,
     turn: Option<(UnixMs, u8)>,
-    misses: u8,
     hops: u16,
 }
 
@@ -63,7 +62,7 @@ struct Fleet<'a> {
     /// How many URLs of each host have not ended, and how many hosts have such.
     left: Vec<u32>,
     hosts_left: u64,
-    /// So many hosts keep all fetch slots busy.
+    /// So many hosts keep all fetch permits busy.
     hosts_needed: u64,
     urls: Vec<Url>,
     /// Places in `urls` of those that have ended.
@@ -150,8 +149,7 @@ impl<'a> Fleet<'a> {
                 self.books.idle += 1;
                 self.books.done(self.urls[message as usize].hops);
                 self.end(worker, message);
-                self.launch(worker);
-                self.hand_on(worker);
+                self.take(worker);
             }
         }
     }
@@ -172,7 +170,6 @@ impl<'a> Fleet<'a> {
                 until: None,
                 slot: None,
                 turn: None,
-                misses: 0,
                 hops: 0,
             };
             self.admitted += 1;
@@ -198,16 +195,15 @@ impl<'a> Fleet<'a> {
             self.books.delivered += 1;
             self.books.messages(1);
             let url = &mut self.urls[message as usize];
-            (url.line, url.misses) = (line, 0);
+            url.line = line;
             self.workers[worker as usize].inbox[line as usize].push_back(message);
             self.take(worker);
         }
     }
 
-    /// Has an intake go on with what there is, if it is not busy.
+    /// Has a scheduler go on with what there is permits for, if it is not busy.
     fn take(&mut self, worker: u32) {
-        let most = usize::from(self.scenario.concurrency).max(16);
-        let taken = self.workers[worker as usize].take(most);
+        let taken = self.workers[worker as usize].take();
         if taken > 0 {
             let busy = self.scenario.handling * taken as u32;
             self.schedule(self.now + micros(busy), Event::Handled(worker));
@@ -239,7 +235,7 @@ impl<'a> Fleet<'a> {
                 None => Turn::Later { until, turn: url.turn },
             };
         }
-        let wish = Wish {
+        let request = SlotRequest {
             pace: self.pace,
             held: url.slot,
             standing: Standing::of(url.turn.map(|(turn, _)| turn)),
@@ -250,14 +246,11 @@ impl<'a> Fleet<'a> {
         };
         let schedule = &mut self.schedules[url.host as usize];
         let before = schedule.next;
-        let slot = schedule.reserve(&wish, self.now);
+        let slot = schedule.reserve(&request, self.now);
         self.books.asked += 1;
         self.books.granted += u64::from(schedule.next != before);
         match slot {
-            Slot::Now => {
-                let grace = self.pace.grace(url.misses.into());
-                Turn::Now { void_after: self.now.saturating_add(micros(grace)) }
-            }
+            Slot::Now => Turn::Now,
             Slot::Reserved { wait, at } => Turn::At { wait: micros(wait), slot: at },
             Slot::Later { wait, turn } => {
                 let (away, turn) = in_line(wait, turn, url.turn, self.chance.random());
@@ -267,20 +260,15 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// Sends each job on its way, as long as those whose turn it is find room; then takes more.
+    /// Sends each job on its way; then takes more.
     fn hand_on(&mut self, worker: u32) {
-        let most = ready_room(self.scenario.concurrency.into());
-        while let Some(&(message, turn)) = self.workers[worker as usize].turns.front() {
-            let memory = &mut self.workers[worker as usize];
+        while let Some((message, turn)) = self.workers[worker as usize].turns.pop_front() {
             match turn {
-                Turn::Now { .. } if memory.ready.len() >= most => return,
-                Turn::Now { void_after } => {
-                    memory.ready.push_back((message, void_after));
-                    self.launch(worker);
-                }
+                Turn::Now => self.start(worker, message),
                 Turn::At { wait, slot } => {
                     let url = &mut self.urls[message as usize];
                     (url.slot, url.turn) = (Some(slot), None);
+                    let memory = &mut self.workers[worker as usize];
                     let has_room = memory.aside < room(self.scenario.prefetch);
                     if is_near(Duration::from_micros(wait), has_room) {
                         memory.aside += 1;
@@ -304,31 +292,18 @@ impl<'a> Fleet<'a> {
                     self.end(worker, message);
                 }
             }
-            self.workers[worker as usize].turns.pop_front();
         }
         self.take(worker);
     }
 
-    /// Starts jobs while fetch slots are free. Those whose slot has passed need another.
-    fn launch(&mut self, worker: u32) {
-        let memory = &mut self.workers[worker as usize];
-        while memory.free > 0
-            && let Some((message, void_after)) = memory.ready.pop_front()
-        {
-            let url = &mut self.urls[message as usize];
-            if void_after < self.now {
-                url.misses = url.misses.saturating_add(1);
-                url.slot = None;
-                memory.missed.push_back(message);
-                continue;
-            }
-            memory.free -= 1;
-            self.books.idle -= 1;
-            self.books.started += 1;
-            (self.see)(Seen::Asked { host: url.host, at: self.now });
-            let took = web::response(self.scenario, &mut self.chance);
-            self.events.push(Reverse((self.now + micros(took), Event::Fetched(worker, message))));
-        }
+    /// Starts a job. Its worker has taken it with a permit.
+    fn start(&mut self, worker: u32, message: Message) {
+        self.workers[worker as usize].free -= 1;
+        self.books.idle -= 1;
+        self.books.started += 1;
+        (self.see)(Seen::Asked { host: self.urls[message as usize].host, at: self.now });
+        let took = web::response(self.scenario, &mut self.chance);
+        self.schedule(self.now + micros(took), Event::Fetched(worker, message));
     }
 
     /// Puts a URL aside on the ladder, until then or to be parked again.

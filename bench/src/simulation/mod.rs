@@ -1,13 +1,13 @@
 //! A fleet on a large web, in virtual time: where URLs wait, how often they travel, and when a crawl ends.
 //!
-//! What decides is trawl's own: the schedule of each host ([`trawl_common::gcra`]), where a URL waits
-//! ([`trawl_common::waiting`]) and the ladder ([`trawl_common::ladder`]). What is built here after `trawl-worker` and
+//! What decides is trawl's own: the schedule of each host ([`trawl_common::politeness::gcra`]), where a URL waits
+//! ([`trawl_common::politeness::waiting`]) and the ladder ([`trawl_common::frontier::ladder`]). What is built here after `trawl-worker` and
 //! RabbitMQ is the way between them:
 //!
 //! 1. the producer admits URLs as long as the backlog has room; each goes into the bulk queue (`broker`);
 //! 2. the broker hands messages to workers in turn, each as many of a queue as its prefetch allows;
 //! 3. a worker's intake takes them in batches, those that were parked first, and asks each one's host (`worker`);
-//! 4. whose turn it is waits for a fetch slot, whose turn is near waits aside, all others go to a rung of the ladder and
+//! 4. whose turn it is waits for a fetch permit, whose turn is near waits aside, all others go to a rung of the ladder and
 //!    come back through the due queue;
 //! 5. a fetch takes as long as the host takes to answer (`web`), and then the URL has ended.
 //!
@@ -26,8 +26,8 @@ mod tests;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
-use trawl_common::gcra::Pace;
-use trawl_common::rate::Rate;
+use trawl_common::politeness::gcra::Pace;
+use trawl_common::politeness::rate::Rate;
 use trawl_common::settings::{Politeness, Settings};
 
 pub use self::fleet::run;
@@ -39,7 +39,7 @@ pub use self::web::Order;
 pub struct Scenario {
     /// How many workers.
     pub workers: u32,
-    /// `worker.concurrency`: the fetch slots of each.
+    /// `worker.concurrency`: the fetch permits of each.
     pub concurrency: u16,
     /// `worker.prefetch`: the messages of each queue that the broker sends each ahead of need.
     pub prefetch: u16,
@@ -104,12 +104,12 @@ impl Scenario {
     /// How each host is asked: as settings with this rate say.
     pub fn pace(&self) -> Pace {
         let politeness = Politeness { rate: self.rate, ..Politeness::default() };
-        let url: trawl_common::url::CanonicalUrl =
+        let url: trawl_common::web::url::CanonicalUrl =
             "http://host.example/".parse().expect("a URL that is written here");
-        politeness.manners(&url.host()).pace
+        politeness.host_policy(&url.host()).pace
     }
 
-    /// How many pages a second all fetch slots give, if none is ever idle.
+    /// How many pages a second all fetch permits give, if none is ever idle.
     pub fn capacity(&self) -> f64 {
         let slots = f64::from(self.workers) * f64::from(self.concurrency);
         slots / web::mean_response(self).as_secs_f64()

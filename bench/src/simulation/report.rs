@@ -45,14 +45,14 @@ pub struct Report {
     pub messages_peak: u64,
     /// Which share of the reserved slots nobody used.
     pub wasted: f64,
-    /// Which share of the fetch slots was idle, on average until the tail.
+    /// Which share of the fetch permits was idle, on average until the tail.
     pub idle: f64,
     /// Pages fetched in each minute.
     pub pages_by_minute: Vec<u32>,
 }
 
 /// The instant from which the hosts that have URLs left, asked as often as their rate allows, give less than the fetch
-/// slots could take.
+/// permits could take.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Tail {
     /// When it was.
@@ -99,7 +99,7 @@ pub(super) struct Books {
 }
 
 impl Books {
-    /// Of a crawl of so many URLs with so many fetch slots.
+    /// Of a crawl of so many URLs with so many fetch permits.
     pub(super) fn new(all: u64, slots: u64) -> Self {
         Self {
             all,

@@ -1,4 +1,4 @@
-//! One worker's memory: what it was sent, what waits in it, what runs. `trawl-worker`'s `intake` and `launch`.
+//! One worker's memory: what it was sent, what waits in it, what runs. `trawl-worker`'s scheduler.
 
 use std::collections::VecDeque;
 
@@ -8,29 +8,25 @@ use super::broker::{Line, Message};
 
 /// Messages and jobs in one worker.
 pub(super) struct Worker {
-    /// Deliveries that its intake has not taken.
+    /// Deliveries that its scheduler has not taken.
     pub(super) inbox: [VecDeque<Message>; 2],
     /// How many wait for a slot that is near.
     pub(super) aside: usize,
     /// Those of them whose slot has come.
     pub(super) up: VecDeque<Message>,
-    /// Jobs whose slot had passed before they could start.
-    pub(super) missed: VecDeque<Message>,
-    /// What the intake is busy with.
+    /// What the scheduler is busy with.
     pub(super) batch: Vec<Message>,
     /// What has become of that, as far as it is not handed on.
     pub(super) turns: VecDeque<(Message, Turn)>,
-    /// Jobs whose turn it is, and until when their slot is good.
-    pub(super) ready: VecDeque<(Message, u64)>,
-    /// Fetch slots that are free.
+    /// Fetch permits that are free.
     pub(super) free: usize,
 }
 
 /// When a job's turn is.
 #[derive(Clone, Copy)]
 pub(super) enum Turn {
-    /// Now, and the slot is good until then.
-    Now { void_after: u64 },
+    /// Now.
+    Now,
     /// At a reserved instant, so many microseconds from when that was said.
     At { wait: u64, slot: UnixMs },
     /// To be asked for again then.
@@ -46,25 +42,23 @@ impl Worker {
             inbox: Default::default(),
             aside: 0,
             up: VecDeque::new(),
-            missed: VecDeque::new(),
             batch: Vec::new(),
             turns: VecDeque::new(),
-            ready: VecDeque::new(),
             free: concurrency,
         }
     }
 
-    /// Takes the next batch, unless the intake is busy: those whose slot has come, else those that missed theirs, else
-    /// deliveries, at most `most`. Returns how many it takes.
-    pub(super) fn take(&mut self, most: usize) -> usize {
+    /// Takes the next batch, unless the scheduler is busy: those whose slot has come, else deliveries, at most as many as fetch
+    /// permits are free. Returns how many it takes.
+    pub(super) fn take(&mut self) -> usize {
+        let most = self.free;
         if !self.batch.is_empty() || !self.turns.is_empty() {
             return 0;
         }
         if !self.up.is_empty() {
-            self.aside -= self.up.len();
-            self.batch.extend(self.up.drain(..));
-        } else if !self.missed.is_empty() {
-            self.batch.extend(self.missed.drain(..));
+            let count = self.up.len().min(most);
+            self.aside -= count;
+            self.batch.extend(self.up.drain(..count));
         } else {
             for line in [Line::Due, Line::Bulk] {
                 let inbox = &mut self.inbox[line as usize];

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::Result;
-use crate::headers::Headers;
 use crate::time::UnixMs;
-use crate::url::CanonicalUrl;
+use crate::web::headers::Headers;
+use crate::web::url::CanonicalUrl;
 
 /// Keeps successful responses for a short time. Best effort: a caller treats an error as a miss.
 #[async_trait]

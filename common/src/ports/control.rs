@@ -3,10 +3,9 @@
 use async_trait::async_trait;
 
 use super::Result;
-use crate::letter::Note;
-use crate::message::Message;
+use crate::frontier::dead_letter::Note;
 use crate::names::CrawlRef;
-use crate::url::CanonicalUrl;
+use crate::web::url::CanonicalUrl;
 
 /// Commands to a crawl, for the whole fleet. Each is idempotent, and lasts beyond every process.
 #[async_trait]
@@ -33,11 +32,6 @@ pub trait Control: Send + Sync {
 
     /// Takes such texts out of the list for good. Returns how many were in it.
     async fn purge_invalid(&self, crawl: &CrawlRef, texts: &[String]) -> Result<u64>;
-
-    /// Takes URLs out of the list of `from` and admits them anew, with no failure counted, into the same crawl
-    /// or into another of the same spider. Returns their messages, which are in the outbox: publish and
-    /// confirm them. `Stale` if `into` is over or was never opened.
-    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<Vec<Message>>;
 
     /// Takes URLs out of the list for good; the crawl's counters stay. Returns how many were in it.
     async fn purge(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64>;

@@ -48,3 +48,13 @@ impl Error {
         matches!(self.kind, ErrorKind::Unavailable | ErrorKind::Full)
     }
 }
+
+/// The answers to a call for `asked` things, one for each; an error if any is missing.
+pub fn one_each<T>(answers: Vec<T>, asked: usize, what: &str) -> Result<Vec<T>> {
+    match answers.len() {
+        answered if answered == asked => Ok(answers),
+        answered => {
+            Err(Error::new(ErrorKind::Corrupt, format_args!("{answered} answers for {asked} {what}")))
+        }
+    }
+}

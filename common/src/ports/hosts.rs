@@ -6,26 +6,26 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::Result;
-use crate::gcra::{Leave, Slot, Wish};
-use crate::host::HostKey;
-use crate::robots::RobotsKey;
+use crate::politeness::gcra::{BackoffTerms, Slot, SlotRequest};
+use crate::politeness::robots::RobotsKey;
 use crate::time::UnixMs;
+use crate::web::host::HostKey;
 
 /// Keeps every host's schedule and robots.txt, for all workers together. The arithmetic is that of
-/// [`crate::gcra::Schedule`], on the clock of whoever keeps the schedules.
+/// [`crate::politeness::gcra::Schedule`], on the clock of whoever keeps the schedules.
 #[async_trait]
 pub trait Hosts: Send + Sync {
     /// Reserves, atomically and in order, the next slot of each host for one URL, or uses the one that it holds.
-    async fn reserve(&self, asks: &[Ask]) -> Result<Vec<Slot>>;
+    async fn reserve(&self, asks: &[HostSlotRequest]) -> Result<Vec<Slot>>;
 
-    /// Prolongs the places of requests that take long to `lapse` from now.
-    async fn stay(&self, visits: &[Visit], lapse: Duration) -> Result<()>;
+    /// Has requests that take long count as in flight until `lapse` from now.
+    async fn stay(&self, visits: &[InFlightRequest], lapse: Duration) -> Result<()>;
 
-    /// Notes that requests are over, and their places free.
+    /// Notes that requests are over: they no longer count as in flight.
     async fn leave(&self, ended: &[Ended]) -> Result<()>;
 
     /// Notes that a host wants to be left alone. Returns when it may be asked again, by this machine's clock.
-    async fn push_back(&self, key: &HostKey, refusal: &Refusal) -> Result<UnixMs>;
+    async fn push_back(&self, key: &HostKey, refusal: &BackoffRequest) -> Result<UnixMs>;
 
     /// What is known of the robots.txt of this name. Of those who ask when nothing is known, one is told to fetch it.
     /// If it dies, another is told after `lease`.
@@ -54,21 +54,21 @@ pub trait HostControl: Send + Sync {
     async fn unblock(&self, key: &HostKey) -> Result<bool>;
 }
 
-/// A request for a slot.
+/// A request for a slot, and the host that it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct HostSlotRequest {
     /// Whose schedule.
     pub key: HostKey,
-    /// What is asked of it.
-    pub wish: Wish,
+    /// What is asked of that.
+    pub request: SlotRequest,
 }
 
-/// A request that was let go.
+/// A request in flight.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Visit {
+pub struct InFlightRequest {
     /// In whose schedule.
     pub key: HostKey,
-    /// The name of its place.
+    /// Its name in that.
     pub token: u64,
 }
 
@@ -76,18 +76,18 @@ pub struct Visit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// Which.
-    pub visit: Visit,
+    pub visit: InFlightRequest,
     /// Whether the host answered it, and did not want to be left alone: then a streak of refusals is over.
     pub is_welcome: bool,
 }
 
-/// An answer of a host that wants to be left alone.
+/// What a host answered that wants to be left alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Refusal {
+pub struct BackoffRequest {
     /// The status of the answer.
     pub status: u16,
     /// For how long; what it asked for is its `Retry-After` (RFC 9110 10.2.3).
-    pub leave: Leave,
+    pub terms: BackoffTerms,
 }
 
 /// What is known of a robots.txt.

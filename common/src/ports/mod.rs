@@ -1,38 +1,52 @@
-//! The ports: what the producer and the worker ask of the world. Each is small and has two real
-//! adapters, one on servers and one embedded, that pass one conformance suite.
+//! The ports, by who calls them. Each is small and has two real adapters, one on servers and one embedded, that pass one
+//! conformance suite.
+//!
+//! | port | for |
+//! |---|---|
+//! | [`Engine`] | whoever joins as a worker, opens a crawl, or sends dead letters again |
+//! | [`Frontier`] | a worker: claim, start, settle, release |
+//! | [`Session`] | the producer: admit |
+//! | [`Control`], [`HostControl`] | people's commands |
+//! | [`Stats`] | what people see |
+//! | [`Hosts`] | politeness: each host's schedule, its back-off, its robots.txt |
+//! | [`Cache`], [`Pages`], [`Sink`] | responses, what is remembered of pages, items |
 
 mod cache;
 mod control;
+mod engine;
 mod error;
 mod frontier;
 mod hosts;
 mod pages;
-mod queue;
 mod sink;
+mod stats;
+mod urls;
 
 use std::sync::Arc;
 
 pub use cache::{Cache, Response};
 pub use control::{Control, FailedPage};
-pub use error::{Error, ErrorKind, Result};
+pub use engine::{Engine, Joined, Joining, Opening, Requests, Session};
+pub use error::{Error, ErrorKind, Result, one_each};
 pub use frontier::{
-    Backlog, Claim, Discovery, Finish, Frontier, Heard, Heartbeat, Linked, Linking, MAX_INVALID, MAX_STARTS,
-    Mark, NewUrl, Parking, Probe, Start, Sweep, Taken, Terms, WorkerState,
+    Activity, Claimed, Ending, Finish, Frontier, Heartbeat, Memory, OpenCrawl, Settled, Settlement, Verdict,
 };
 pub use hosts::{
-    Ask, Ended, HostBackoff, HostControl, HostState, Hosts, Refusal, RobotsEntry, RobotsFile, Visit,
+    BackoffRequest, Ended, HostBackoff, HostControl, HostSlotRequest, HostState, Hosts, InFlightRequest,
+    RobotsEntry, RobotsFile,
 };
 pub use pages::{Pages, Walk};
-pub use queue::{Consumer, Content, Delivery, Parked, Queue, Receipt, Unproven, Wake};
 pub use sink::{Outlets, Page, Sink};
+pub use stats::{Backlog, Stats, WorkerState};
+pub use urls::{Claim, MAX_INVALID, NewUrl, Terms};
 
 /// One set of adapters: all that `producer::run` and `worker::run` are given.
 #[derive(Clone)]
 pub struct Ports {
-    /// Messages.
-    pub queue: Arc<dyn Queue>,
-    /// Records and books.
-    pub frontier: Arc<dyn Frontier>,
+    /// URLs, and who works on them.
+    pub engine: Arc<dyn Engine>,
+    /// What people see of them.
+    pub stats: Arc<dyn Stats>,
     /// Politeness.
     pub hosts: Arc<dyn Hosts>,
     /// Responses.

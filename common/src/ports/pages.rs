@@ -4,8 +4,8 @@ use async_trait::async_trait;
 
 use super::Result;
 use crate::names::SpiderName;
-use crate::url::CanonicalUrl;
-use crate::visited::Visited;
+use crate::spider::page_history::Visited;
+use crate::web::url::CanonicalUrl;
 
 /// Remembers each spider's pages, beyond the end of every crawl. Each call is idempotent, and lasts when it returns.
 #[async_trait]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Response, Result};
-use crate::headers::Headers;
-use crate::item::Item;
 use crate::names::CrawlRef;
 use crate::spider::Spider;
-use crate::url::CanonicalUrl;
+use crate::spider::item::Item;
+use crate::web::headers::Headers;
+use crate::web::url::CanonicalUrl;
 
 /// What one page gave.
 #[derive(Clone, Debug, PartialEq)]

@@ -23,6 +23,8 @@ const MOST: usize = 100;
 /// Where settings come from.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
+    /// What holds where nothing else says it: a program may have defaults of its own.
+    pub usual: Settings,
     /// The file to read, which must exist then. Without one, `trawl.toml` here, if there is one.
     pub file: Option<PathBuf>,
     /// The environment; tests give their own.
@@ -65,7 +67,7 @@ impl Source {
         let env = std::env::vars_os()
             .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
             .collect();
-        Self { file, env, flags: Vec::new() }
+        Self { file, env, ..Self::default() }
     }
 
     /// Sets a key, as a flag does.
@@ -88,7 +90,7 @@ impl Source {
     }
 
     fn merge(&self, text: &str) -> Result<Settings, Vec<Mistake>> {
-        let usual = toml::to_string(&Settings::default()).map_err(|error| vec![nowhere(error)])?;
+        let usual = toml::to_string(&self.usual).map_err(|error| vec![nowhere(error)])?;
         let given = self.given();
         let mut layers = Layers::new(&usual)?;
         layers.file(text);
@@ -97,7 +99,7 @@ impl Source {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let mut settings = layered(texts).map_err(|error| vec![nowhere(error)])?;
+        let mut settings = layered(&self.usual, texts).map_err(|error| vec![nowhere(error)])?;
         let short_names = self.short_names(&mut settings)?;
         let places = Places::of(text);
         let mistakes = check(&settings).into_iter().map(|(key, why)| {
@@ -157,9 +159,8 @@ impl Source {
 }
 
 /// The defaults, with what each of these texts says over the one before.
-fn layered<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Settings, ConfigError> {
-    let usual = Config::try_from(&Settings::default())?;
-    let mut layers = Config::builder().add_source(usual);
+fn layered<'t>(usual: &Settings, texts: impl IntoIterator<Item = &'t str>) -> Result<Settings, ConfigError> {
+    let mut layers = Config::builder().add_source(Config::try_from(usual)?);
     for text in texts {
         layers = layers.add_source(File::from_str(text, FileFormat::Toml));
     }
@@ -281,14 +282,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::rate::Rate;
+    use crate::politeness::rate::Rate;
     use crate::settings::SinkSettings;
 
     fn from(toml: &str, env: &[(&str, &str)]) -> Result<Settings, Invalid> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), toml).unwrap();
         let env = env.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-        Source { file: Some(file.path().to_owned()), env, flags: Vec::new() }.load()
+        Source { file: Some(file.path().to_owned()), env, ..Source::default() }.load()
     }
 
     /// Each mistake with its place, if it has one.
@@ -325,9 +326,22 @@ mod tests {
         assert_eq!(settings.politeness.burst, 2);
 
         let env = vec![("TRAWL__POLITENESS__RATE".to_owned(), "2/s".to_owned())];
-        let mut source = Source { file: None, env, flags: Vec::new() };
+        let mut source = Source { env, ..Source::default() };
         source.set("politeness.rate", Rate::Unlimited);
         assert_eq!(source.load().unwrap().politeness.rate, Rate::Unlimited);
+    }
+
+    #[test]
+    fn what_a_program_has_for_a_default_is_below_every_source() {
+        let level = |toml: &str, env: &[(&str, &str)]| {
+            let env = env.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+            let mut source = Source { env, ..Source::default() };
+            source.usual.log.level = "warn".to_owned();
+            source.merge(toml).unwrap().log.level
+        };
+        assert_eq!(level("", &[]), "warn");
+        assert_eq!(level("[log]\nlevel = \"debug\"", &[]), "debug");
+        assert_eq!(level("[log]\nlevel = \"debug\"", &[("TRAWL__LOG__LEVEL", "error")]), "error");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 mod adhoc;
 mod check;
 mod dedup;
+#[cfg(test)]
+mod documented;
 mod heartbeat;
 mod key;
 mod load;
@@ -30,7 +32,7 @@ pub use key::{FleetKey, NoKey};
 pub use load::{Invalid, Source};
 pub use network::{Network, NoNetwork};
 pub use node::{NoNode, Node};
-pub use politeness::{HostRule, Manners, Politeness, RobotsFor, Share};
+pub use politeness::{HostPolicy, HostRule, Politeness, RobotsFor, Share};
 pub use ports::{NoPorts, Ports};
 pub use producer::{IfRunning, Producer};
 pub use queues::{Acks, Failed, LaneSettings, QueueName, QueueType, Queues, Topology};
@@ -39,11 +41,11 @@ use serde::{Deserialize, Serialize};
 pub use sinks::{Compress, Folder, Lines, SinkSettings};
 pub use urls::{NoParam, Param, Urls};
 
-use crate::lane::Lane;
-use crate::outcome::Class;
-use crate::rate::Rate;
-use crate::robots::RobotsName;
-use crate::route::{Rule, When};
+use crate::frontier::lane::Lane;
+use crate::frontier::outcome::Class;
+use crate::frontier::route::{Rule, When};
+use crate::politeness::rate::Rate;
+use crate::politeness::robots::RobotsName;
 use crate::spider::Request;
 
 /// All settings of all programs. `trawl.toml` in the repository documents every key.

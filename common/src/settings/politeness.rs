@@ -5,16 +5,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::duration;
-use crate::gcra::Pace;
-use crate::host::HostKey;
-use crate::rate::{Rate, Unit};
-use crate::robots::RobotsKey;
-use crate::spider::Manner;
-use crate::url::{Host, Origin};
+use crate::politeness::gcra::Pace;
+use crate::politeness::rate::{Rate, Unit};
+use crate::politeness::robots::RobotsKey;
+use crate::spider::PolitenessOverrides;
+use crate::web::host::HostKey;
+use crate::web::url::{Host, Origin};
 
 /// How many requests are under way to a host with a rate, unless settings say otherwise: so many, or as many as its rate
 /// starts in a second, so that a host that answers within one is asked as often as that says.
-const PLACES: u32 = 8;
+const IN_FLIGHT: u32 = 8;
 
 /// `[politeness]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +22,8 @@ const PLACES: u32 = 8;
 pub struct Politeness {
     /// How often one host is asked, by all workers together.
     pub rate: Rate,
+    /// How often one address is asked at which more than 50 hosts were asked lately, by all workers together.
+    pub address_rate: Rate,
     /// How many requests may follow each other without a gap after a quiet time.
     pub burst: u32,
     /// How many requests to one host may be under way at once, from all workers together; 0 for any number. Unless it
@@ -93,7 +95,7 @@ pub struct HostRule {
 
 /// How one host is to be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Manners {
+pub struct HostPolicy {
     /// What it shares a schedule with.
     pub key: HostKey,
     /// How often, and how many at once.
@@ -104,14 +106,14 @@ pub struct Manners {
 
 impl Politeness {
     /// How a spider asks hosts: as its file says, and as these settings where that says nothing.
-    pub fn of(&self, manner: &Manner) -> Self {
+    pub fn of(&self, overrides: &PolitenessOverrides) -> Self {
         Self {
-            rate: manner.rate.unwrap_or(self.rate),
-            burst: manner.burst.unwrap_or(self.burst),
-            concurrency: manner.concurrency.or(self.concurrency),
-            robots: manner.robots.unwrap_or(self.robots),
-            robots_for: manner.robots_for.unwrap_or(self.robots_for),
-            host: manner.host.iter().chain(&self.host).cloned().collect(),
+            rate: overrides.rate.unwrap_or(self.rate),
+            burst: overrides.burst.unwrap_or(self.burst),
+            concurrency: overrides.concurrency.or(self.concurrency),
+            robots: overrides.robots.unwrap_or(self.robots),
+            robots_for: overrides.robots_for.unwrap_or(self.robots_for),
+            host: overrides.host.iter().chain(&self.host).cloned().collect(),
             ..self.clone()
         }
     }
@@ -125,19 +127,19 @@ impl Politeness {
     }
 
     /// How `host` is to be asked.
-    pub fn manners(&self, host: &Host) -> Manners {
+    pub fn host_policy(&self, host: &Host) -> HostPolicy {
         let fits = |rule: &&HostRule| rule.host.iter().any(|domain| host.is_within(domain));
         let rule = self.host.iter().find(fits);
         let rate = rule.and_then(|rule| rule.rate).unwrap_or(self.rate);
         let burst = rule.and_then(|rule| rule.burst).unwrap_or(self.burst);
         let concurrency = rule.and_then(|rule| rule.concurrency).or(self.concurrency);
-        let concurrency = concurrency.unwrap_or_else(|| places(rate));
+        let concurrency = concurrency.unwrap_or_else(|| most_in_flight(rate));
         let key = match (rule.and_then(|rule| rule.group.as_deref()), self.share) {
             (Some(group), _) => HostKey::group(group),
             (None, Share::Host) => HostKey::host(host),
             (None, Share::Domain) => HostKey::domain(host),
         };
-        Manners {
+        HostPolicy {
             key,
             pace: Pace { interval: rate.interval().unwrap_or_default(), burst: burst.max(1), concurrency },
             robots: rule.and_then(|rule| rule.robots).unwrap_or(self.robots),
@@ -145,16 +147,17 @@ impl Politeness {
     }
 }
 
-/// How many requests are under way at once by a rate alone.
-fn places(rate: Rate) -> u32 {
+/// How many requests may be in flight at once by a rate alone.
+fn most_in_flight(rate: Rate) -> u32 {
     let in_a_second = |interval: Duration| (1.0 / interval.as_secs_f64()).ceil() as u32;
-    rate.interval().map_or(0, |interval| in_a_second(interval).max(PLACES))
+    rate.interval().map_or(0, |interval| in_a_second(interval).max(IN_FLIGHT))
 }
 
 impl Default for Politeness {
     fn default() -> Self {
         Self {
             rate: Rate::Limited { count: 60, per: Unit::Minute },
+            address_rate: Rate::Limited { count: 50, per: Unit::Second },
             burst: 1,
             concurrency: None,
             robots: true,
@@ -171,10 +174,10 @@ impl Default for Politeness {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::url::CanonicalUrl;
+    use crate::web::url::CanonicalUrl;
 
-    fn manners(politeness: &Politeness, host: &str) -> Manners {
-        politeness.manners(&CanonicalUrl::parse(&format!("http://{host}/")).unwrap().host())
+    fn policy(politeness: &Politeness, host: &str) -> HostPolicy {
+        politeness.host_policy(&CanonicalUrl::parse(&format!("http://{host}/")).unwrap().host())
     }
 
     #[test]
@@ -186,21 +189,21 @@ mod tests {
         };
         let rules = vec![rule("slow.example.com", 2), rule("example.com", 3)];
         let politeness = Politeness { host: rules, ..Politeness::default() };
-        let burst = |host| manners(&politeness, host).pace.burst;
+        let burst = |host| policy(&politeness, host).pace.burst;
         assert_eq!(["a.slow.example.com", "www.example.com", "example.org"].map(burst), [2, 3, 1]);
-        assert_eq!(manners(&politeness, "slow.example.com").pace.interval, Duration::from_secs(1));
+        assert_eq!(policy(&politeness, "slow.example.com").pace.interval, Duration::from_secs(1));
     }
 
     #[test]
-    fn a_host_without_a_rate_has_any_number_of_places_unless_settings_say_otherwise() {
-        let places = |politeness: &Politeness| manners(politeness, "example.com").pace.concurrency;
+    fn a_host_without_a_rate_has_any_number_of_requests_in_flight_unless_settings_say_otherwise() {
+        let in_flight = |politeness: &Politeness| policy(politeness, "example.com").pace.concurrency;
         let unlimited = Politeness { rate: Rate::Unlimited, ..Politeness::default() };
         let few = Politeness { concurrency: Some(3), ..unlimited.clone() };
         let quick =
             Politeness { rate: Rate::Limited { count: 500, per: Unit::Second }, ..Politeness::default() };
         assert_eq!(
-            [Politeness::default(), quick, unlimited, few].map(|politeness| places(&politeness)),
-            [PLACES, 500, 0, 3]
+            [Politeness::default(), quick, unlimited, few].map(|politeness| in_flight(&politeness)),
+            [IN_FLIGHT, 500, 0, 3]
         );
     }
 
@@ -212,11 +215,11 @@ mod tests {
             ..HostRule::default()
         };
         let politeness = Politeness { share: Share::Domain, host: vec![rule], ..Politeness::default() };
-        let key = |host| manners(&politeness, host).key.to_string();
+        let key = |host| policy(&politeness, host).key.to_string();
         let hosts =
             ["www.bbc.co.uk", "news.bbc.co.uk", "10.1.2.3", "[::1]", "x.a.example", "b.example", "localhost"];
         let keys = ["bbc.co.uk", "bbc.co.uk", "10.1.2.3", "[::1]", "@cdn", "@cdn", "localhost"];
         assert_eq!(hosts.map(key), keys);
-        assert_eq!(manners(&Politeness::default(), "www.bbc.co.uk").key.to_string(), "www.bbc.co.uk");
+        assert_eq!(policy(&Politeness::default(), "www.bbc.co.uk").key.to_string(), "www.bbc.co.uk");
     }
 }

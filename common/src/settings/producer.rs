@@ -1,6 +1,5 @@
 //! `[producer]`: how much a source, and all sources together, may ask for.
 
-use std::fmt;
 use std::num::NonZeroU64;
 use std::str::FromStr;
 use std::time::Duration;
@@ -36,6 +35,8 @@ pub struct Producer {
 /// `producer.if_running` and `--if-running`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum IfRunning {
     /// Does nothing, with exit code 0.
     Exit,
@@ -50,17 +51,7 @@ impl IfRunning {
 
     /// The name in settings and flags.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Exit => "exit",
-            Self::Join => "join",
-            Self::Start => "start",
-        }
-    }
-}
-
-impl fmt::Display for IfRunning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        self.into()
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{duration, minutes};
 use crate::as_text::as_text;
-use crate::lane::Lane;
+use crate::frontier::lane::Lane;
 
 /// `[queues]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +56,8 @@ impl Default for Queues {
 /// `queues.type`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum QueueType {
     /// Replicated and durable.
     Quorum,
@@ -66,10 +68,7 @@ pub enum QueueType {
 impl QueueType {
     /// The value of the argument `x-queue-type`.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Quorum => "quorum",
-            Self::Classic => "classic",
-        }
+        self.into()
     }
 }
 

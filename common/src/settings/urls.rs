@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::url::CanonicalUrl;
+use crate::web::url::CanonicalUrl;
 #[cfg(doc)]
-use crate::url::MAX_URL_BYTES;
+use crate::web::url::MAX_URL_BYTES;
 
 /// The query parameters that campaigns and ad networks append, and that choose no content; `utm_` begins many more.
 const TRACKING: &[&str] = &[

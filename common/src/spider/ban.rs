@@ -4,9 +4,9 @@ use regex::RegexSet;
 
 use super::place::{Mistake, Sited};
 use super::{Spider, pattern};
-use crate::outcome::{Class, Failure};
+use crate::frontier::outcome::{Class, Failure};
 use crate::ports::Response;
-use crate::url::CanonicalUrl;
+use crate::web::url::CanonicalUrl;
 
 /// `[ban]`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,10 +85,10 @@ fn banned(status: Option<u16>, what: impl std::fmt::Display) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::headers::Headers;
     use crate::names::SpiderName;
     use crate::settings::Items;
     use crate::time::UnixMs;
+    use crate::web::headers::Headers;
 
     fn bans(ban: Ban) -> Bans {
         let spider = Spider { ban, ..Spider::without_file(SpiderName::default(), &Items::default()) };

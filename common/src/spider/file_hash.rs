@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::as_text::as_text;
-use crate::url::Fingerprint;
+use crate::web::url::Fingerprint;
 
 /// The first 64 bits of the SHA-256 of what a spider's file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

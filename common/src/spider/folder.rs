@@ -181,7 +181,7 @@ mod tests {
     use std::num::NonZeroU64;
 
     use super::*;
-    use crate::rate::Rate;
+    use crate::politeness::rate::Rate;
 
     fn folder(path: &Path) -> Folder {
         Folder::of(&Settings { spiders_dir: path.to_owned(), ..Settings::default() })

@@ -131,7 +131,8 @@ pub enum Kind {
 }
 
 /// What a page says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum PageField {
     /// Its title.
     Title,
@@ -178,15 +179,6 @@ impl PageField {
 
     /// The name in spider files.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Title => "title",
-            Self::Description => "description",
-            Self::Canonical => "canonical",
-            Self::Language => "language",
-            Self::LinkCount => "link_count",
-            Self::Links => "links",
-            Self::Text => "text",
-            Self::Url => "url",
-        }
+        self.into()
     }
 }

@@ -6,7 +6,9 @@ pub mod file;
 mod file_hash;
 pub mod folder;
 mod follow;
+pub mod item;
 mod items;
+pub mod page_history;
 pub mod pattern;
 mod place;
 mod recrawl;
@@ -25,12 +27,12 @@ pub use recrawl::{Recrawl, UnknownRecrawl};
 pub use scope::{Scope, Verdict};
 pub use wishes::Wishes;
 
+use crate::frontier::route::Rule;
 use crate::names::SpiderName;
-use crate::rate::Rate;
-use crate::robots::RobotsName;
-use crate::route::Rule;
+use crate::politeness::rate::Rate;
+use crate::politeness::robots::RobotsName;
 use crate::settings::{self, HostRule, RobotsFor, ServerUrl, Settings, SinkSettings, Urls};
-use crate::url::{CanonicalUrl, Host};
+use crate::web::url::{CanonicalUrl, Host};
 
 /// One spider, as its file says. What the file leaves out is as the settings say.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +57,7 @@ pub struct Spider {
     /// Rules that route URLs to lanes, before those of the settings.
     pub route: Vec<Rule>,
     /// How hosts are asked.
-    pub politeness: Manner,
+    pub politeness: PolitenessOverrides,
     /// What is sent with each request.
     pub request: Request,
     /// Which answers are no pages.
@@ -80,7 +82,7 @@ impl Spider {
             max_pages: None,
             recrawl: Recrawl::default(),
             route: Vec::new(),
-            politeness: Manner::default(),
+            politeness: PolitenessOverrides::default(),
             request: Request::default(),
             ban: Ban::default(),
             items: vec![ItemRule::of_every_page(items)],
@@ -180,7 +182,7 @@ pub struct Start {
 
 /// `[politeness]` of a spider: in place of what the settings say, where it says anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Manner {
+pub struct PolitenessOverrides {
     /// How often one host is asked.
     pub rate: Option<Rate>,
     /// How many requests may follow each other without a gap.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::as_text::as_text;
-use crate::outcome::Skip;
+use crate::frontier::outcome::Skip;
 use crate::time::UnixMs;
 
 /// What a sitemap's clock and a crawler's may differ by, with the time that a page takes to arrive.
@@ -42,7 +42,7 @@ impl Recrawl {
 
     /// Why a page need not be asked for that was fetched at `last`, if it need not. `modified` is the latest instant at
     /// which it may have changed, by its sitemap: what says nothing, or might be younger than the fetch, is asked for.
-    pub fn spares(self, last: Option<UnixMs>, modified: Option<UnixMs>, now: UnixMs) -> Option<Skip> {
+    pub fn reason_to_skip(self, last: Option<UnixMs>, modified: Option<UnixMs>, now: UnixMs) -> Option<Skip> {
         let last = last?;
         match self {
             Self::Never | Self::Always => None,
@@ -52,7 +52,7 @@ impl Recrawl {
     }
 
     /// Whether a kept answer of `fetched_at` may stand for one of now, in a crawl that started at `start`.
-    pub fn takes_kept(self, fetched_at: UnixMs, start: UnixMs, now: UnixMs) -> bool {
+    pub fn may_use_cached(self, fetched_at: UnixMs, start: UnixMs, now: UnixMs) -> bool {
         match self {
             Self::Never => true,
             Self::Changed | Self::Always => fetched_at >= start,
@@ -113,18 +113,18 @@ mod tests {
     #[test]
     fn a_page_is_spared_only_if_its_sitemap_is_surely_older_than_the_fetch() {
         let (last, now) = (UnixMs(1_000_000_000), UnixMs(2_000_000_000));
-        let spared = |modified: u64| Recrawl::Changed.spares(Some(last), Some(UnixMs(modified)), now);
+        let spared = |modified: u64| Recrawl::Changed.reason_to_skip(Some(last), Some(UnixMs(modified)), now);
         assert_eq!(spared(last.0 - 300_000), Some(Skip::Unchanged));
         assert_eq!(spared(last.0 - 299_999), None, "clocks may differ");
         assert_eq!(spared(last.0), None);
         assert_eq!(spared(u64::MAX), None);
-        assert_eq!(Recrawl::Changed.spares(Some(last), None, now), None, "nothing is said");
+        assert_eq!(Recrawl::Changed.reason_to_skip(Some(last), None, now), None, "nothing is said");
     }
 
     #[test]
     fn a_page_is_spared_until_it_has_the_age() {
         let last = UnixMs(1_000);
-        let at = |now: UnixMs| Recrawl::Age(DAY).spares(Some(last), None, now);
+        let at = |now: UnixMs| Recrawl::Age(DAY).reason_to_skip(Some(last), None, now);
         assert_eq!(at(last), Some(Skip::Fresh));
         assert_eq!(at(UnixMs(last.plus(DAY).0 - 1)), Some(Skip::Fresh));
         assert_eq!(at(last.plus(DAY)), None);
@@ -134,25 +134,25 @@ mod tests {
     fn a_kept_answer_hides_no_change() {
         let (start, now) = (UnixMs(1_000_000), UnixMs(1_500_000));
         for recrawl in [Recrawl::Changed, Recrawl::Always] {
-            assert!(!recrawl.takes_kept(UnixMs(start.0 - 1), start, now));
-            assert!(recrawl.takes_kept(start, start, now));
+            assert!(!recrawl.may_use_cached(UnixMs(start.0 - 1), start, now));
+            assert!(recrawl.may_use_cached(start, start, now));
         }
-        assert!(Recrawl::Never.takes_kept(UnixMs(0), start, now));
+        assert!(Recrawl::Never.may_use_cached(UnixMs(0), start, now));
         let age = Recrawl::Age(Duration::from_secs(600));
-        assert!(age.takes_kept(UnixMs(start.0 - 1), start, now));
-        assert!(!age.takes_kept(UnixMs(now.0 - 600_000), start, now));
+        assert!(age.may_use_cached(UnixMs(start.0 - 1), start, now));
+        assert!(!age.may_use_cached(UnixMs(now.0 - 600_000), start, now));
     }
 
     proptest! {
         #[test]
         fn what_was_never_fetched_is_due(recrawl in any_recrawl(), modified in proptest::option::of(any_instant()), now in any_instant()) {
-            prop_assert_eq!(recrawl.spares(None, modified, now), None);
+            prop_assert_eq!(recrawl.reason_to_skip(None, modified, now), None);
         }
 
         #[test]
         fn always_and_never_spare_nothing(last in any_instant(), modified in any_instant(), now in any_instant()) {
             for recrawl in [Recrawl::Always, Recrawl::Never] {
-                prop_assert_eq!(recrawl.spares(Some(last), Some(modified), now), None);
+                prop_assert_eq!(recrawl.reason_to_skip(Some(last), Some(modified), now), None);
             }
         }
 
@@ -162,9 +162,9 @@ mod tests {
             recrawl in any_recrawl(), last in any_instant(), modified in any_instant(), now in any_instant(), later in any::<u32>()
         ) {
             let later = Duration::from_millis(later.into());
-            if recrawl.spares(Some(last), Some(modified), now).is_none() {
-                prop_assert_eq!(recrawl.spares(Some(last), Some(modified), now.plus(later)), None);
-                prop_assert_eq!(recrawl.spares(Some(last), Some(modified.plus(later)), now), None);
+            if recrawl.reason_to_skip(Some(last), Some(modified), now).is_none() {
+                prop_assert_eq!(recrawl.reason_to_skip(Some(last), Some(modified), now.plus(later)), None);
+                prop_assert_eq!(recrawl.reason_to_skip(Some(last), Some(modified.plus(later)), now), None);
             }
         }
 

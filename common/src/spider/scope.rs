@@ -4,8 +4,8 @@ use regex::RegexSet;
 
 use super::place::Mistake;
 use super::{Follow, Spider, is_allowed, pattern};
-use crate::limit::Limit;
-use crate::url::CanonicalUrl;
+use crate::frontier::limit::Limit;
+use crate::web::url::CanonicalUrl;
 
 /// The bounds of a spider, ready to be asked.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use super::{Follow, Recrawl, Spider};
-use crate::rate::Rate;
+use crate::politeness::rate::Rate;
 use crate::settings::SinkSettings;
 
 /// Flags that win over what a spider's file says.

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use scraper::{ElementRef, Selector};
+use scraper::{ElementRef, Html, Selector};
 
 use super::*;
-use crate::planner::Planner;
-use crate::stream::{Link, Metas, Wanted, is_nofollow};
+use crate::document::stream::{Link, Metas, Page, Wanted, is_nofollow};
+use crate::document::{charset, tree};
+use crate::plan::planner::Planner;
 
 /// Where Debian keeps the sites: packages rust-doc, python3.11-doc, postgresql-doc-15.
 const SITES: &[&str] = &[

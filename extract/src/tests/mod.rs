@@ -6,17 +6,21 @@ mod json;
 mod links;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
-use serde_json::json;
-use trawl_common::headers::Headers;
+use serde_json::{Map, Value, json};
+use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::names::SpiderName;
-use trawl_common::outcome::Class;
+use trawl_common::ports::Response;
 use trawl_common::settings;
-use trawl_common::spider::{Field, Follow, From, ItemRule, Kind, PageField, Sited};
+use trawl_common::spider::{Field, Follow, From, ItemRule, Kind, PageField, Required, Sited, Spider};
 use trawl_common::time::UnixMs;
+use trawl_common::web::headers::Headers;
+use trawl_common::web::sniff::is_html;
 
 use super::*;
+use crate::limits::MAX_LINKS;
 
 fn extractor(fields: &[(&str, &str)]) -> Extractor {
     let fields: BTreeMap<_, _> =

@@ -12,14 +12,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
-use trawl_common::headers::Headers;
+use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::names::SpiderName;
-use trawl_common::outcome::{Class, Failure};
 use trawl_common::ports::Response;
 use trawl_common::settings;
 use trawl_common::spider::Spider;
 use trawl_common::time::UnixMs;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::headers::Headers;
+use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extractor, MAX_TEXT};
 use trawl_testkit::attacks::Section;
 

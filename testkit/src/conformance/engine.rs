@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
-use trawl_common::message::Message;
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{
-    Claim, Consumer, Content, Control, Delivery, Discovery, Finish, Frontier, Heard, NewUrl, Queue, Receipt,
-    Result,
-};
-use trawl_common::url::CanonicalUrl;
+use trawl_common::frontier::Heard;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::ports::{Claim, Control, Finish, NewUrl, Result};
+use trawl_common::web::url::CanonicalUrl;
+use trawl_engine::{Broker, Consumer, Content, Delivery, Lease, Receipt, Records};
 
 use super::eventually;
 use super::scene::Scene;
@@ -19,9 +18,9 @@ use super::scene::Scene;
 /// The ports that carry a URL through a fleet.
 pub struct Engine {
     /// The messages.
-    pub queue: Arc<dyn Queue>,
+    pub queue: Arc<dyn Broker>,
     /// Their records.
-    pub frontier: Arc<dyn Frontier>,
+    pub frontier: Arc<dyn Records>,
     /// Commands to their crawls.
     pub control: Arc<dyn Control>,
 }
@@ -40,7 +39,7 @@ impl Engine {
     pub(super) async fn send(
         &self,
         scene: &Scene<'_>,
-        lease: &Discovery,
+        lease: &Lease,
         urls: &[NewUrl],
     ) -> Result<Vec<Message>> {
         self.frontier.admit(lease, urls).await?;
@@ -58,7 +57,7 @@ impl Engine {
     }
 
     /// A running crawl whose first `count` bulk pages are on their way.
-    pub(super) async fn begin(&self, count: usize) -> Result<(Scene<'_>, Discovery)> {
+    pub(super) async fn begin(&self, count: usize) -> Result<(Scene<'_>, Lease)> {
         let scene = Scene::new(&self.frontier);
         let lease = scene.begin(0).await?;
         let urls: Vec<NewUrl> = (0..count).map(|number| scene.new_url(number)).collect();

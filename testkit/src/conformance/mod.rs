@@ -2,7 +2,7 @@
 //! an adapter's test file makes a test of each.
 //!
 //! ```ignore
-//! async fn fixture() -> (TempDir, Arc<dyn Frontier>) { /* ... */ }
+//! async fn fixture() -> (TempDir, Arc<dyn Records>) { /* ... */ }
 //! trawl_testkit::frontier_conformance!(fixture, brief);
 //! ```
 //!
@@ -11,6 +11,7 @@
 //! be a store that is swept, for a sweep looks at all crawls there are.
 
 pub mod cache;
+pub mod carrying;
 pub mod control;
 mod engine;
 pub mod frontier;
@@ -29,7 +30,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use trawl_common::time::UnixMs;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
 
 pub use trawl_common::ports::Result;
 

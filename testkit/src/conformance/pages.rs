@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use trawl_common::item::Change;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Pages, Result};
+use trawl_common::spider::item::Change;
+use trawl_common::spider::page_history::{Tally, Validators, Visited};
 use trawl_common::time::UnixMs;
-use trawl_common::url::{CanonicalUrl, Fingerprint};
-use trawl_common::visited::{Tally, Validators, Visited};
+use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 use super::{page, unique};
 

@@ -4,14 +4,16 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
-use trawl_common::ladder::RUNGS;
-use trawl_common::lane::Lane;
-use trawl_common::letter::{Cause, DeadLetter};
-use trawl_common::message::{Hop, Message};
+use trawl_common::frontier::Heard;
+use trawl_common::frontier::dead_letter::{Cause, DeadLetter};
+use trawl_common::frontier::ladder::RUNGS;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::{Hop, Message};
+use trawl_common::frontier::outcome::{Class, Reason, Terminal};
 use trawl_common::names::CrawlRef;
-use trawl_common::outcome::{Class, Reason, Terminal};
-use trawl_common::ports::{Heard, NewUrl, Parked, Receipt, Result};
+use trawl_common::ports::{NewUrl, Result};
 use trawl_common::time::UnixMs;
+use trawl_engine::{Parked, Receipt};
 
 pub use super::engine::Engine;
 use super::engine::{GLANCE, LIMIT, SLACK, collect, handle, next, read, urls};

@@ -4,10 +4,12 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
-use trawl_common::crawl::CrawlState;
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Discovery, Heard, Result, Terms};
+use trawl_common::frontier::Heard;
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::ports::{Result, Terms};
 use trawl_common::time::UnixMs;
+use trawl_engine::Lease;
 
 use super::engine::{Engine, GLANCE, LIMIT, tend};
 use super::eventually;
@@ -107,7 +109,7 @@ pub async fn a_crawl_whose_producer_died_ends_without_it(engine: &Engine) -> Res
 /// Its producer has said all that it knows; a message that is still under way says more.
 pub async fn a_forgotten_crawl_ends_only_after_what_may_be_under_way(engine: &Engine) -> Result<()> {
     let scene = Scene::new(&engine.frontier);
-    let forgotten = Discovery { crawl: scene.crawl.clone(), token: 7, terms: Terms::default() };
+    let forgotten = Lease { crawl: scene.crawl.clone(), token: 7, terms: Terms::default() };
     let lease = engine.frontier.reopen(&forgotten, "producer", LONG).await?;
     engine.queue.publish(&[scene.message(0)]).await?;
     engine.frontier.close(lease).await?;

@@ -4,15 +4,17 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trawl_common::crawl::{Books, CrawlState};
-use trawl_common::lane::Lane;
-use trawl_common::letter::{Cause, Note};
-use trawl_common::message::Message;
+use trawl_common::frontier::crawl::{Books, CrawlState};
+use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::{Class, Reason, Terminal};
+use trawl_common::frontier::{Heard, Start};
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::outcome::{Class, Reason, Terminal};
-use trawl_common::ports::{Claim, Discovery, Finish, Frontier, Heard, NewUrl, Parking, Result, Start, Terms};
+use trawl_common::ports::{Claim, Finish, NewUrl, Result, Terms};
 use trawl_common::time::UnixMs;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_engine::{Lease, Parking, Records};
 
 use super::{page, unique};
 
@@ -45,57 +47,6 @@ impl Cast {
     pub(super) fn new() -> Self {
         let worker = || unique("worker").parse().expect("a unique name is a name");
         Self { crawl: new_crawl(), worker: worker(), other: worker(), site: unique("site") }
-    }
-}
-
-fn new_crawl() -> CrawlRef {
-    CrawlRef {
-        id: unique("crawl").parse().expect("a unique name is a name"),
-        spider: unique("spider").parse().expect("a unique name is a name"),
-    }
-}
-
-/// A cast, on a frontier.
-pub(super) struct Scene<'a> {
-    pub(super) frontier: &'a Arc<dyn Frontier>,
-    cast: Cast,
-}
-
-impl Deref for Scene<'_> {
-    type Target = Cast;
-    fn deref(&self) -> &Cast {
-        &self.cast
-    }
-}
-
-impl<'a> Scene<'a> {
-    /// A cast of its own. Nothing is opened yet.
-    pub(super) fn new(frontier: &'a Arc<dyn Frontier>) -> Self {
-        Self::with(frontier, Cast::new())
-    }
-
-    pub(super) fn with(frontier: &'a Arc<dyn Frontier>, cast: Cast) -> Self {
-        Self { frontier, cast }
-    }
-
-    /// The same site and workers in `crawl`.
-    pub(super) fn of(&self, crawl: CrawlRef) -> Self {
-        Self::with(self.frontier, Cast { crawl, ..self.cast.clone() })
-    }
-
-    /// The same site and workers in the crawl of what others publish for the spider.
-    pub(super) fn of_requests(&self) -> Self {
-        self.of(CrawlRef::adhoc_of(self.crawl.spider.clone()))
-    }
-
-    /// The same site and workers in a new crawl of the same spider.
-    pub(super) fn next_crawl(&self) -> Self {
-        self.of(CrawlRef { spider: self.crawl.spider.clone(), ..new_crawl() })
-    }
-
-    /// The same site and workers in a crawl of another spider.
-    pub(super) fn other_spider(&self) -> Self {
-        self.of(new_crawl())
     }
 
     pub(super) fn url(&self, number: usize) -> CanonicalUrl {
@@ -140,15 +91,66 @@ impl<'a> Scene<'a> {
         let lane = if full { Lane::Priority } else { Lane::Bulk };
         Note { cause, lane, depth: number as u16, referrer: full.then(|| self.url(number + 1)) }
     }
+}
 
-    pub(super) async fn open(&self) -> Result<Discovery> {
+fn new_crawl() -> CrawlRef {
+    CrawlRef {
+        id: unique("crawl").parse().expect("a unique name is a name"),
+        spider: unique("spider").parse().expect("a unique name is a name"),
+    }
+}
+
+/// A cast, on a frontier.
+pub(super) struct Scene<'a> {
+    pub(super) frontier: &'a Arc<dyn Records>,
+    cast: Cast,
+}
+
+impl Deref for Scene<'_> {
+    type Target = Cast;
+    fn deref(&self) -> &Cast {
+        &self.cast
+    }
+}
+
+impl<'a> Scene<'a> {
+    /// A cast of its own. Nothing is opened yet.
+    pub(super) fn new(frontier: &'a Arc<dyn Records>) -> Self {
+        Self::with(frontier, Cast::new())
+    }
+
+    pub(super) fn with(frontier: &'a Arc<dyn Records>, cast: Cast) -> Self {
+        Self { frontier, cast }
+    }
+
+    /// The same site and workers in `crawl`.
+    pub(super) fn of(&self, crawl: CrawlRef) -> Self {
+        Self::with(self.frontier, Cast { crawl, ..self.cast.clone() })
+    }
+
+    /// The same site and workers in the crawl of what others publish for the spider.
+    pub(super) fn of_requests(&self) -> Self {
+        self.of(CrawlRef::adhoc_of(self.crawl.spider.clone()))
+    }
+
+    /// The same site and workers in a new crawl of the same spider.
+    pub(super) fn next_crawl(&self) -> Self {
+        self.of(CrawlRef { spider: self.crawl.spider.clone(), ..new_crawl() })
+    }
+
+    /// The same site and workers in a crawl of another spider.
+    pub(super) fn other_spider(&self) -> Self {
+        self.of(new_crawl())
+    }
+
+    pub(super) async fn open(&self) -> Result<Lease> {
         self.frontier.open(&self.crawl, Terms::default(), "producer", LONG).await
     }
 
     /// Admits and confirms pages; returns which were new.
     pub(super) async fn admit(
         &self,
-        lease: &Discovery,
+        lease: &Lease,
         numbers: impl IntoIterator<Item = usize>,
     ) -> Result<Vec<bool>> {
         let urls: Vec<NewUrl> = numbers.into_iter().map(|number| self.new_url(number)).collect();
@@ -159,7 +161,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Opens the crawl and admits pages `0..count`.
-    pub(super) async fn begin(&self, count: usize) -> Result<Discovery> {
+    pub(super) async fn begin(&self, count: usize) -> Result<Lease> {
         let lease = self.open().await?;
         self.admit(&lease, 0..count).await?;
         Ok(lease)

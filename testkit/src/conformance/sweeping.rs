@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use trawl_common::ports::{Heard, Receipt, Result, Start};
+use trawl_common::frontier::{Heard, Start};
+use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
+use trawl_engine::Receipt;
 
 use super::engine::{Engine, collect, tend, tend_until_heard};
 use super::scene::{TAKE, started, took};

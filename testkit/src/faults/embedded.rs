@@ -20,8 +20,10 @@ use super::stored;
 use super::story::Story;
 use super::web::Web;
 
-/// Pages fetched at once, and as many that wait for their settlement to be written.
-const IN_HAND: usize = 16;
+/// URLs of each lane that a process has in hand.
+const PREFETCH: usize = 8;
+/// New ones, and those that come back.
+const IN_HAND: usize = 2 * PREFETCH;
 /// A crawl that takes longer has lost its way.
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -44,6 +46,7 @@ impl Crawl {
             .env_clear()
             .env("TRAWL__RETRY__BACKOFF", "100ms")
             .env("TRAWL__CACHE__TTL", "0s")
+            .env("TRAWL__WORKER__PREFETCH", PREFETCH.to_string())
             .env("TRAWL__FETCH__USER_AGENT", format!("worker-{run}"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -3,15 +3,16 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use trawl_cli::Fail;
-use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
-use trawl_common::outcome::Reason;
+use trawl_cli::{CrawlArg, Fail};
+use trawl_common::frontier::crawl::Books;
+use trawl_common::frontier::outcome::Reason;
+use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::settings::duration;
 use trawl_common::time::UnixMs;
-use trawl_common::url::{CanonicalUrl, Fingerprint};
+use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 use super::Failed;
-use crate::desk::Desk;
+use crate::backend::Backend;
 
 /// Every letter that fits all of these.
 #[derive(clap::Args, Clone, Debug)]
@@ -28,9 +29,9 @@ pub(crate) struct Filter {
     /// Only those of this spider
     #[arg(long, value_name = "NAME")]
     spider: Option<SpiderName>,
-    /// Only those of this crawl
+    /// Only those of this crawl: its id, the beginning of it, or `latest`
     #[arg(long, value_name = "ID")]
-    crawl: Option<CrawlId>,
+    crawl: Option<CrawlArg>,
     /// Only those that failed longer ago than AGE: 30m, 2h, 1d
     #[arg(long, value_name = "AGE", value_parser = duration::parse)]
     older_than: Option<Duration>,
@@ -52,9 +53,14 @@ impl Filter {
             && limit.is_none()
     }
 
-    fn takes_crawl(&self, crawl: &CrawlRef) -> bool {
-        self.crawl.as_ref().is_none_or(|id| *id == crawl.id)
-            && self.spider.as_ref().is_none_or(|spider| *spider == crawl.spider)
+    /// The crawls whose letters are meant.
+    async fn crawls(&self, backend: &Backend) -> Result<Vec<CrawlRef>, Fail> {
+        let mut crawls = match &self.crawl {
+            Some(arg) => vec![backend.crawl(arg).await?],
+            None => backend.stats.crawls().await?,
+        };
+        crawls.retain(|books| self.spider.as_ref().is_none_or(|spider| *spider == books.spider));
+        Ok(crawls.iter().map(Books::crawl_ref).collect())
     }
 
     fn takes(&self, failed: &Failed, now: UnixMs) -> bool {
@@ -73,7 +79,7 @@ pub(super) fn is_named(wanted: &str, url: &str) -> bool {
 
 /// What fits a filter, a page at a time, crawl by crawl.
 pub(crate) struct Walk<'a> {
-    desk: &'a Desk,
+    backend: &'a Backend,
     filter: &'a Filter,
     crawls: Vec<CrawlRef>,
     cursor: u64,
@@ -83,23 +89,21 @@ pub(crate) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(crate) async fn new(desk: &'a Desk, filter: &'a Filter) -> Result<Self, Fail> {
-        let mut crawls: Vec<CrawlRef> =
-            desk.frontier.crawls().await?.iter().map(|books| books.crawl_ref()).collect();
-        crawls.retain(|crawl| filter.takes_crawl(crawl));
+    pub(crate) async fn new(backend: &'a Backend, filter: &'a Filter) -> Result<Self, Fail> {
+        let crawls = filter.crawls(backend).await?;
         let left = filter.limit.unwrap_or(u64::MAX);
-        Ok(Self { desk, filter, crawls, cursor: 0, left, known: HashSet::new() })
+        Ok(Self { backend, filter, crawls, cursor: 0, left, known: HashSet::new() })
     }
 
     /// The next page, all of one crawl, which may be empty; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<(CrawlRef, Vec<Failed>)>, Fail> {
         let Some(crawl) = self.crawls.last().filter(|_| self.left > 0).cloned() else { return Ok(None) };
-        let page = self.desk.control.failed(&crawl, self.cursor).await?;
+        let page = self.backend.control.failed(&crawl, self.cursor).await?;
         let now = UnixMs::now();
         let mut found = Vec::new();
         let mut entries: Vec<_> = page.urls.into_iter().map(|(url, note)| (url.to_string(), note)).collect();
         if page.next.is_none() {
-            entries.extend(self.desk.control.invalid(&crawl).await?);
+            entries.extend(self.backend.control.invalid(&crawl).await?);
         }
         for (url, note) in entries {
             let fingerprint = Fingerprint::of(&format!("{} {url}", note.cause.reason));

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use anstream::println;
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
-use trawl_cli::{Outcome, count};
+use trawl_cli::{Outcome, count, print_json};
 use trawl_common::exit::Exit;
-use trawl_common::outcome::Reason;
+use trawl_common::frontier::outcome::Reason;
 use trawl_common::text::{escape_json, printable};
-use trawl_common::url::MAX_URL_BYTES;
+use trawl_common::web::url::MAX_URL_BYTES;
 
 use super::filter::{Filter, Walk};
 use super::{Failed, letters};
-use crate::desk::Desk;
+use crate::backend::Backend;
 
 /// Which to list, and how.
 #[derive(clap::Args)]
@@ -29,12 +29,12 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(super) async fn run(self, desk: &Desk) -> Outcome {
-        if self.group { self.count(desk).await } else { self.list(desk).await }
+    pub(super) async fn run(self, backend: &Backend) -> Outcome {
+        if self.group { self.count(backend).await } else { self.list(backend).await }
     }
 
-    async fn list(&self, desk: &Desk) -> Outcome {
-        let mut walk = Walk::new(desk, &self.filter).await?;
+    async fn list(&self, backend: &Backend) -> Outcome {
+        let mut walk = Walk::new(backend, &self.filter).await?;
         let mut listed = 0u64;
         while let Some((_, page)) = walk.next().await? {
             for failed in &page {
@@ -46,14 +46,14 @@ impl Args {
             listed += page.len() as u64;
         }
         if !self.json {
-            anstream::eprintln!("{}", letters(listed));
+            backend.say(letters(listed));
         }
         Ok(Exit::Ok)
     }
 
-    async fn count(&self, desk: &Desk) -> Outcome {
+    async fn count(&self, backend: &Backend) -> Outcome {
         let mut groups: BTreeMap<(Reason, String), u64> = BTreeMap::new();
-        let mut walk = Walk::new(desk, &self.filter).await?;
+        let mut walk = Walk::new(backend, &self.filter).await?;
         while let Some((_, page)) = walk.next().await? {
             for failed in page {
                 *groups.entry((failed.note.cause.reason, failed.host())).or_default() += 1;
@@ -63,7 +63,7 @@ impl Args {
         groups.sort_by_key(|(_, letters)| std::cmp::Reverse(*letters));
         for ((reason, host), letters) in groups {
             match self.json {
-                true => println!("{}", json!({"reason": reason, "host": host, "letters": letters})),
+                true => print_json(&json!({"reason": reason, "host": host, "letters": letters})),
                 false => println!("{:>10}  {:<8}  {host}", count(letters), reason.as_str()),
             }
         }

@@ -10,12 +10,12 @@ use std::io::{BufRead, IsTerminal};
 use clap::Subcommand;
 use filter::Filter;
 use trawl_cli::{Fail, Global, Outcome, count};
-use trawl_common::letter::Note;
+use trawl_common::frontier::dead_letter::Note;
+use trawl_common::frontier::outcome::Reason;
 use trawl_common::names::CrawlRef;
-use trawl_common::outcome::Reason;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
 
-use crate::desk::{Desk, Where};
+use crate::backend::{Backend, Where};
 
 /// What to do with dead letters.
 #[derive(clap::Args)]
@@ -61,10 +61,10 @@ impl Failed {
 impl Args {
     pub(crate) async fn run(self, global: Global) -> Outcome {
         match self.command {
-            Command::List(args) => args.run(&Desk::look(&global, &self.place).await?).await,
-            Command::Show(args) => args.run(&Desk::look(&global, &self.place).await?).await,
-            Command::Replay(args) => args.replay(&Desk::open(&global, &self.place).await?).await,
-            Command::Purge(args) => args.purge(&Desk::open(&global, &self.place).await?).await,
+            Command::List(args) => args.run(&Backend::look(&global, &self.place).await?).await,
+            Command::Show(args) => args.run(&Backend::look(&global, &self.place).await?).await,
+            Command::Replay(args) => args.replay(&Backend::open(&global, &self.place).await?).await,
+            Command::Purge(args) => args.purge(&Backend::open(&global, &self.place).await?).await,
         }
     }
 }

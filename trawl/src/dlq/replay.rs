@@ -1,17 +1,22 @@
 //! `trawl dlq replay` and `trawl dlq purge`.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use trawl_cli::{Fail, Outcome};
-use trawl_common::crawl::Books;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use trawl_cli::{Fail, Outcome, print_json};
 use trawl_common::exit::Exit;
-use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
-use trawl_common::ports::{Discovery, Queue, Terms};
-use trawl_common::url::CanonicalUrl;
+use trawl_common::frontier::crawl::Books;
+use trawl_common::health::Health;
+use trawl_common::names::{CrawlId, CrawlRef};
+use trawl_common::ports::{Engine, Opening, Session, Terms};
+use trawl_common::web::url::CanonicalUrl;
 
 use super::filter::{Filter, Walk};
 use super::{Failed, confirm, letters};
-use crate::desk::Desk;
+use crate::backend::Backend;
 
 /// Which, and whether to ask.
 #[derive(clap::Args)]
@@ -21,6 +26,9 @@ pub(crate) struct Args {
     /// Don't ask before every dead letter there is
     #[arg(short, long)]
     yes: bool,
+    /// Print how many there were as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// How long a replay that dies keeps its crawl open.
@@ -28,48 +36,56 @@ const LEASE: Duration = Duration::from_secs(60);
 
 impl Args {
     /// Each page of URLs leaves the list and becomes pending in one step, so that it can be stopped at any point.
-    pub(super) async fn replay(self, desk: &Desk) -> Outcome {
+    pub(super) async fn replay(self, backend: &Backend) -> Outcome {
         confirm("send again", &self.filter, self.yes)?;
-        let queue = desk.queue().await?;
-        let mut walk = Walk::new(desk, &self.filter).await?;
+        let engine = backend.engine().await?;
+        let mut walk = Walk::new(backend, &self.filter).await?;
         let mut target: Option<Target> = None;
-        let mut sent = 0;
+        let (mut sent, mut crawls) = (0, BTreeSet::new());
         while let Some((crawl, page)) = walk.next().await? {
             if target.as_ref().is_none_or(|target| target.from != crawl) {
-                close(desk, target.take()).await?;
+                close(target.take()).await?;
             }
             if page.is_empty() {
                 continue;
             }
             let into = match target.take() {
-                Some(target) => target.renewed(desk).await?,
-                None => Target::of(desk, crawl).await?,
+                Some(target) => target,
+                None => Target::of(backend, &*engine, crawl).await?,
             };
-            sent += send(desk, &*queue, &into, &page).await?;
+            let urls: Vec<CanonicalUrl> = page.iter().filter_map(Failed::canonical).collect();
+            sent += engine.replay(&into.from, &into.into, &urls).await?;
+            crawls.insert(into.into.id.clone());
             target = Some(into);
         }
-        close(desk, target).await?;
-        let then = if desk.is_fleet() { "" } else { "; `trawl crawl` with this state file fetches them" };
-        anstream::eprintln!("{} sent again{then}", letters(sent));
+        close(target).await?;
+        let then = if backend.is_fleet() { "" } else { "; `trawl crawl` with this state file fetches them" };
+        backend.say(format_args!("{} sent again{then}", letters(sent)));
+        if self.json {
+            print_json(&json!({ "sent": sent, "crawls": crawls }));
+        }
         Ok(Exit::Ok)
     }
 
-    pub(super) async fn purge(self, desk: &Desk) -> Outcome {
+    pub(super) async fn purge(self, backend: &Backend) -> Outcome {
         confirm("take out of the list", &self.filter, self.yes)?;
-        let mut walk = Walk::new(desk, &self.filter).await?;
+        let mut walk = Walk::new(backend, &self.filter).await?;
         let mut purged = 0;
         while let Some((crawl, page)) = walk.next().await? {
             let urls: Vec<CanonicalUrl> = page.iter().filter_map(Failed::canonical).collect();
             let invalid = page.into_iter().filter(|failed| failed.canonical().is_none());
             let texts: Vec<String> = invalid.map(|failed| failed.url).collect();
             if !urls.is_empty() {
-                purged += desk.control.purge(&crawl, &urls).await?;
+                purged += backend.control.purge(&crawl, &urls).await?;
             }
             if !texts.is_empty() {
-                purged += desk.control.purge_invalid(&crawl, &texts).await?;
+                purged += backend.control.purge_invalid(&crawl, &texts).await?;
             }
         }
-        anstream::eprintln!("{} purged", letters(purged));
+        backend.say(format_args!("{} purged", letters(purged)));
+        if self.json {
+            print_json(&json!({ "purged": purged }));
+        }
         Ok(Exit::Ok)
     }
 }
@@ -78,55 +94,47 @@ impl Args {
 struct Target {
     from: CrawlRef,
     into: CrawlRef,
-    lease: Option<Discovery>,
+    session: Option<Box<dyn Session>>,
 }
 
 impl Target {
-    async fn of(desk: &Desk, from: CrawlRef) -> Result<Self, Fail> {
-        let books = desk.books(&from.id).await?;
+    async fn of(backend: &Backend, engine: &dyn Engine, from: CrawlRef) -> Result<Self, Fail> {
+        let books = backend.books(&from.id).await?;
         if !books.status.is_over() {
-            return Ok(Self { into: from.clone(), from, lease: None });
+            return Ok(Self { into: from.clone(), from, session: None });
         }
-        let into = successor(desk, &books).await?;
-        anstream::eprintln!("crawl {} is {}: its URLs go into crawl {}", from.id, books.status, into.id);
-        let holder = WorkerId::of_this_machine();
-        let Terms { file, .. } = desk.frontier.terms(&from).await?;
+        let into = successor(backend, &books).await?;
+        backend
+            .say(format_args!("crawl {} is {}: its URLs go into crawl {}", from.id, books.status, into.id));
+        let Terms { file, .. } = backend.stats.terms(&from).await?;
         let terms = Terms { file, ..Terms::default() };
-        let lease = desk.frontier.open(&into, terms, holder.as_str(), LEASE).await?;
-        Ok(Self { from, into, lease: Some(lease) })
-    }
-
-    async fn renewed(self, desk: &Desk) -> Result<Self, Fail> {
-        if let Some(lease) = &self.lease {
-            desk.frontier.renew(lease, LEASE).await?;
-        }
-        Ok(self)
+        let opening = Opening { crawl: into.clone(), terms, is_new: false, lease: LEASE };
+        let session = engine.open(opening, impatient()).await?;
+        Ok(Self { from, into, session: Some(session) })
     }
 }
 
+/// Of a command that says at once what fails.
+fn impatient() -> Arc<Health> {
+    let stop = CancellationToken::new();
+    stop.cancel();
+    Arc::new(Health::until(stop))
+}
+
 /// The first of `<crawl>.r1`, `.r2` and on that is not over.
-async fn successor(desk: &Desk, books: &Books) -> Result<CrawlRef, Fail> {
+async fn successor(backend: &Backend, books: &Books) -> Result<CrawlRef, Fail> {
     for number in 1.. {
         let id: CrawlId = format!("{}.r{number}", books.crawl).parse().map_err(Fail::usage)?;
-        if desk.frontier.books(&id).await?.is_none_or(|books| !books.status.is_over()) {
+        if backend.stats.books(&id).await?.is_none_or(|books| !books.status.is_over()) {
             return Ok(CrawlRef { id, spider: books.spider.clone() });
         }
     }
     unreachable!("numbers do not end")
 }
 
-async fn send(desk: &Desk, queue: &dyn Queue, target: &Target, page: &[Failed]) -> Result<u64, Fail> {
-    let urls: Vec<CanonicalUrl> = page.iter().filter_map(Failed::canonical).collect();
-    let messages = desk.control.replay(&target.from, &target.into, &urls).await?;
-    queue.publish(&messages).await?;
-    let sent: Vec<CanonicalUrl> = messages.into_iter().map(|message| message.url).collect();
-    desk.frontier.confirm(&target.into, &sent).await?;
-    Ok(sent.len() as u64)
-}
-
-async fn close(desk: &Desk, target: Option<Target>) -> Result<(), Fail> {
-    if let Some(lease) = target.and_then(|target| target.lease) {
-        desk.frontier.close(lease).await?;
+async fn close(target: Option<Target>) -> Result<(), Fail> {
+    if let Some(session) = target.and_then(|target| target.session) {
+        session.close().await?;
     }
     Ok(())
 }

@@ -4,12 +4,12 @@ use anstream::println;
 use trawl_cli::{Fail, Outcome};
 use trawl_common::exit::Exit;
 use trawl_common::text::printable;
-use trawl_common::url::MAX_URL_BYTES;
+use trawl_common::web::url::MAX_URL_BYTES;
 
 use super::Failed;
 use super::filter::is_named;
 use super::list::as_json;
-use crate::desk::Desk;
+use crate::backend::Backend;
 
 /// Which to show.
 #[derive(clap::Args)]
@@ -22,15 +22,15 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(super) async fn run(self, desk: &Desk) -> Outcome {
+    pub(super) async fn run(self, backend: &Backend) -> Outcome {
         let mut found = false;
-        for books in desk.frontier.crawls().await? {
+        for books in backend.stats.crawls().await? {
             let crawl = books.crawl_ref();
             let mut notes = Vec::new();
             if let Ok(url) = self.url.parse() {
-                notes.extend(desk.control.failure(&crawl, &url).await?);
+                notes.extend(backend.control.failure(&crawl, &url).await?);
             }
-            let invalid = desk.control.invalid(&crawl).await?.into_iter();
+            let invalid = backend.control.invalid(&crawl).await?.into_iter();
             notes.extend(invalid.filter(|(text, _)| is_named(&self.url, text)).map(|(_, note)| note));
             for note in notes {
                 found = true;
@@ -74,10 +74,10 @@ fn lines(Failed { crawl, url, note }: &Failed) -> [(&'static str, String); 13] {
 
 #[cfg(test)]
 mod tests {
-    use trawl_common::lane::Lane;
-    use trawl_common::letter::{Cause, Note};
+    use trawl_common::frontier::dead_letter::{Cause, Note};
+    use trawl_common::frontier::lane::Lane;
+    use trawl_common::frontier::outcome::Reason;
     use trawl_common::names::CrawlRef;
-    use trawl_common::outcome::Reason;
     use trawl_common::text::is_harmful;
     use trawl_common::time::UnixMs;
 

@@ -13,11 +13,13 @@ use reading::Reading;
 use rows::{Csv, JsonLines, Rows};
 use trawl_backends::rabbitmq::ItemStream;
 use trawl_backends::redis::{self, Readers};
-use trawl_cli::{Fail, Global, Outcome, Signals};
+use trawl_cli::{CrawlArg, Fail, Global, Outcome, Signals};
 use trawl_common::exit::Exit;
-use trawl_common::item::Item;
 use trawl_common::names::{CrawlId, ReaderName, SpiderName};
 use trawl_common::settings::Settings;
+use trawl_common::spider::item::Item;
+
+use crate::backend::Backend;
 
 /// Which items to print, and how.
 ///
@@ -28,9 +30,9 @@ pub(crate) struct Args {
     /// How to print them
     #[arg(long, value_enum, default_value_t = Format::Jsonl)]
     format: Format,
-    /// Only of this crawl
+    /// Only of this crawl: its id, the beginning of it, or `latest`
     #[arg(long, value_name = "ID")]
-    crawl: Option<CrawlId>,
+    crawl: Option<CrawlArg>,
     /// Only of this spider
     #[arg(long, value_name = "NAME")]
     spider: Option<SpiderName>,
@@ -62,19 +64,24 @@ enum Format {
 
 impl Args {
     pub(crate) async fn run(self, global: Global) -> Outcome {
-        let settings = Global::load(&global.source())?;
+        let settings = global.load(&global.source())?;
         if self.format != Format::Csv && !self.fields.is_empty() {
             return Err(Fail::usage("--fields names the columns of CSV: say --format csv"));
         }
         let signals = Signals::listen().map_err(Fail::run)?;
         let ended = tokio::select! {
-            ended = self.read(&settings) => ended,
+            ended = self.read(&settings, &global) => ended,
             () = signals.stop().cancelled() => Ok(Exit::Ok),
         };
         ended.map(|exit| signals.exit().unwrap_or(exit))
     }
 
-    async fn read(&self, settings: &Settings) -> Outcome {
+    async fn read(&self, settings: &Settings, global: &Global) -> Outcome {
+        let crawl = match &self.crawl {
+            Some(arg) => Some(crawl(arg, settings, global).await?),
+            None => None,
+        };
+        let wanted = Wanted { crawl, spider: self.spider.clone() };
         let stream = ItemStream::new(&settings.rabbitmq, &settings.items, settings.queues.topology)?;
         let bookmark = match &self.reader {
             Some(name) => {
@@ -83,7 +90,7 @@ impl Args {
             }
             None => None,
         };
-        Reading::new(self, stream, bookmark, self.rows()).run().await
+        Reading::new(self, wanted, stream, bookmark, self.rows()).run().await
     }
 
     fn rows(&self) -> Box<dyn Rows> {
@@ -93,8 +100,25 @@ impl Args {
             Format::Csv => Box::new(Csv::new(out, &self.fields)),
         }
     }
+}
 
-    fn wants(&self, item: &Item) -> bool {
+/// The crawl that is meant. One that the fleet has forgotten may have items, by whose whole id it is named.
+async fn crawl(arg: &CrawlArg, settings: &Settings, global: &Global) -> Result<CrawlId, Fail> {
+    let backend = Backend::of_fleet(settings.clone(), global).await?;
+    match (arg.books(&*backend.stats).await?, arg) {
+        (None, CrawlArg::Named(id)) => Ok(id.clone()),
+        _ => Ok(backend.crawl(arg).await?.crawl),
+    }
+}
+
+/// Which items are asked for.
+struct Wanted {
+    crawl: Option<CrawlId>,
+    spider: Option<SpiderName>,
+}
+
+impl Wanted {
+    fn takes(&self, item: &Item) -> bool {
         self.crawl.as_ref().is_none_or(|crawl| *crawl == item.crawl)
             && self.spider.as_ref().is_none_or(|spider| *spider == item.spider)
     }

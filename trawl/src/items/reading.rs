@@ -9,13 +9,13 @@ use trawl_cli::{Fail, Outcome, count};
 use trawl_common::backoff::Backoff;
 use trawl_common::exit::Exit;
 use trawl_common::health::Health;
-use trawl_common::item::Item;
 use trawl_common::ports;
+use trawl_common::spider::item::Item;
 
-use super::Args;
 use super::place::Bookmark;
 use super::recent::Recent;
 use super::rows::Rows;
+use super::{Args, Wanted};
 
 /// Messages after which lines are handed on and the broker is told, at the latest; it sends fewer than twice as many ahead.
 const BATCH: usize = 64;
@@ -23,6 +23,7 @@ const BATCH: usize = 64;
 /// One run of the command.
 pub(super) struct Reading<'a> {
     args: &'a Args,
+    wanted: Wanted,
     stream: ItemStream,
     bookmark: Option<Bookmark>,
     rows: Box<dyn Rows>,
@@ -62,12 +63,14 @@ impl std::convert::From<io::Error> for Stop {
 impl<'a> Reading<'a> {
     pub(super) fn new(
         args: &'a Args,
+        wanted: Wanted,
         stream: ItemStream,
         bookmark: Option<Bookmark>,
         rows: Box<dyn Rows>,
     ) -> Self {
         Self {
             args,
+            wanted,
             stream,
             next: bookmark.as_ref().and_then(|bookmark| bookmark.at),
             bookmark,
@@ -194,7 +197,7 @@ impl<'a> Reading<'a> {
             self.strange += 1;
             return Ok(());
         };
-        if self.args.wants(&item) && self.recent.is_new(&format!("{} {}", item.crawl, item.id)) {
+        if self.wanted.takes(&item) && self.recent.is_new(&format!("{} {}", item.crawl, item.id)) {
             self.rows.write(&item, body)?;
             self.written += 1;
         }

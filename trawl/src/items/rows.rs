@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 use trawl_common::cell::cell;
-use trawl_common::item::Item;
 use trawl_common::nearest::nearest;
+use trawl_common::spider::item::Item;
 use trawl_common::text::escape_json;
 
 /// The columns of every item.

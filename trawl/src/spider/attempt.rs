@@ -10,9 +10,9 @@ use trawl_cli::{Fail, Outcome, SpiderArg};
 use trawl_common::exit::Exit;
 use trawl_common::ports::Response;
 use trawl_common::settings::Settings;
-use trawl_common::spider::Spider;
+use trawl_common::spider::{Bans, Scope, Spider};
 use trawl_common::time::UnixMs;
-use trawl_common::url::{CanonicalUrl, InvalidUrl};
+use trawl_common::web::url::{CanonicalUrl, InvalidUrl};
 use trawl_extract::{Extraction, Extractor, Link};
 use trawl_web::Fetcher;
 
@@ -77,7 +77,7 @@ impl Args {
         let (spider, Ready { extractor, scope, bans }) =
             load(&self.spider, &self.spider.folder(&settings), &settings, false)?;
         let begun = Instant::now();
-        let (url, response) = self.response(&spider, &settings).await?;
+        let (url, response) = self.response(&spider, &scope, &bans, &settings).await?;
         let took = begun.elapsed();
         if let Some(ban) = bans.by_page(&response) {
             return Err(Fail::run(format!("{url}: {ban}")));
@@ -103,7 +103,13 @@ impl Args {
     }
 
     /// The page's URL, and what it is answered with.
-    async fn response(&self, spider: &Spider, settings: &Settings) -> Result<(CanonicalUrl, Response), Fail> {
+    async fn response(
+        &self,
+        spider: &Spider,
+        scope: &Scope,
+        bans: &Bans,
+        settings: &Settings,
+    ) -> Result<(CanonicalUrl, Response), Fail> {
         match (&self.page, &self.url) {
             (Place::Web(_), Some(_)) => Err(Fail::usage("--url is for a page that was saved to a file")),
             (Place::File(file), url) => {
@@ -113,8 +119,8 @@ impl Args {
             (Place::Web(url), None) => {
                 let fetcher = Fetcher::of(spider, &settings.fetch)
                     .map_err(|error| Fail::usage(format!("[fetch]: {error}")))?;
-                let fetched = fetcher.fetch(url).await;
-                Ok((url.clone(), fetched.map_err(|failure| Fail::run(format!("{url}: {failure}")))?))
+                let fetched = fetcher.fetch_for(url, scope, bans).await;
+                Ok((url.clone(), fetched.map_err(|reason| Fail::run(format!("{url}: {reason}")))?))
             }
         }
     }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use anstream::println;
 use anstyle::AnsiColor;
 use serde_json::{Value, json};
-use trawl_cli::{Outcome, SpiderArg, mistakes};
+use trawl_cli::{Outcome, SpiderArg, mistakes, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::settings::Settings;
 use trawl_common::spider::Mistake;
+use trawl_common::spider::folder::Unusable;
 
 use super::examine::{Examined, Robots, examine};
 use super::summary;
@@ -19,25 +19,13 @@ pub(super) fn run(spiders: &[SpiderArg], json: bool, settings: &Settings) -> Out
     let mut exit = Exit::Ok;
     for spider in spiders {
         let file = &spider.file(settings)?;
-        let is_right = match examine(file, settings) {
-            Ok(examined) if json => {
-                println!("{}", as_json(&examined));
-                examined.ready.is_some()
-            }
-            Ok(examined) => {
-                tell(&examined);
-                examined.ready.is_some()
-            }
-            Err(error) if json => {
-                println!("{}", json!({ "file": shown(file), "error": error.to_string() }));
-                false
-            }
-            Err(error) => {
-                anstream::eprintln!("{error}");
-                false
-            }
-        };
-        if !is_right {
+        let examined = examine(file, settings);
+        match &examined {
+            examined if json => print_json(&as_json(file, examined.as_ref())),
+            Ok(examined) => tell(examined),
+            Err(error) => anstream::eprintln!("{error}"),
+        }
+        if !examined.is_ok_and(|examined| examined.ready.is_some()) {
             exit = Exit::Usage;
         }
     }
@@ -63,26 +51,19 @@ fn tell(examined: &Examined) {
     }
 }
 
-fn as_json(examined: &Examined) -> Value {
-    let list = |mistakes: &[Mistake]| mistakes.iter().map(one).collect::<Vec<_>>();
+/// What was found in a file, or why it cannot be read.
+pub(super) fn as_json(file: &Path, examined: Result<&Examined, &Unusable>) -> Value {
+    let examined = match examined {
+        Ok(examined) => examined,
+        Err(error) => return json!({ "file": file, "error": error.to_string() }),
+    };
+    let list = |mistakes: &[Mistake]| mistakes.iter().map(mistakes::as_json).collect::<Vec<_>>();
     json!({
-        "file": shown(&examined.path),
+        "file": examined.path,
         "spider": examined.reading.spider.name.as_str(),
         "mistakes": list(&examined.reading.mistakes),
         "unset": list(&examined.reading.unset),
         "robots_name": examined.robots.name(),
         "needs_tree": examined.ready.as_ref().map(|ready| ready.extractor.needs_tree()),
     })
-}
-
-fn one(mistake: &Mistake) -> Value {
-    json!({
-        "line": mistake.place.map(|place| place.line),
-        "column": mistake.place.map(|place| place.column),
-        "what": mistake.what,
-    })
-}
-
-fn shown(file: &Path) -> String {
-    file.display().to_string()
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use trawl_cli::{Fail, SpiderArg, unusable};
-use trawl_common::robots::RobotsName;
+use trawl_common::politeness::robots::RobotsName;
 use trawl_common::settings::Settings;
 use trawl_common::spider::file::{self, Reading};
 use trawl_common::spider::folder::{self, Folder, Unusable};

@@ -10,7 +10,7 @@ mod summary;
 use anstream::println;
 use clap::Subcommand;
 pub(crate) use examine::load;
-use trawl_cli::{Fail, Global, Outcome, SpiderArg};
+use trawl_cli::{Fail, Global, Outcome, SpiderArg, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::names::SpiderName;
 use trawl_common::settings::Settings;
@@ -40,36 +40,46 @@ enum Command {
     New {
         /// The spider's name
         name: SpiderName,
+        /// Print where it is as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// List the spiders in the folder of spiders
-    List,
+    List {
+        /// Print one JSON object a spider, as `check` does
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 impl Args {
     pub(crate) async fn run(self, global: Global) -> Outcome {
-        let settings = Global::load(&global.source())?;
+        let settings = global.load(&global.source())?;
         match self.command {
             Command::Check { spiders, json } => check::run(&spiders, json, &settings),
             Command::Try(args) => args.run(settings).await,
-            Command::New { name } => new::run(&name, &settings),
-            Command::List => list(&settings),
+            Command::New { name, json } => new::run(&name, json, &settings, &global),
+            Command::List { json } => list(json, &settings, &global),
         }
     }
 }
 
-fn list(settings: &Settings) -> Outcome {
+fn list(json: bool, settings: &Settings, global: &Global) -> Outcome {
     let folder = Folder::of(settings);
     let shown = settings.spiders_dir.display();
     let names = folder.names().map_err(|error| Fail::run(format!("{shown}: {error}")))?;
     if names.is_empty() {
-        anstream::eprintln!("no spiders in {shown}: `trawl spider new NAME` writes one");
+        global.say(format_args!("no spiders in {shown}: `trawl spider new NAME` writes one"));
     }
     for name in names {
-        let state = match examine::examine(&folder.file(&name), settings) {
-            Ok(examined) => summary::line(&examined),
-            Err(error) => error.to_string(),
-        };
-        println!("{:<24} {state}", name.as_str());
+        let file = folder.file(&name);
+        let examined = examine::examine(&file, settings);
+        if json {
+            print_json(&check::as_json(&file, examined.as_ref()));
+        } else {
+            let state = examined.map_or_else(|error| error.to_string(), |examined| summary::line(&examined));
+            println!("{:<24} {state}", name.as_str());
+        }
     }
     Ok(Exit::Ok)
 }

@@ -3,7 +3,8 @@
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 
-use trawl_cli::{Fail, Outcome};
+use serde_json::json;
+use trawl_cli::{Fail, Global, Outcome, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::names::SpiderName;
 use trawl_common::settings::Settings;
@@ -11,7 +12,7 @@ use trawl_common::settings::Settings;
 const EXAMPLE: &str = include_str!("new.toml");
 
 /// Writes the example; a file that is there stays as it is.
-pub(super) fn run(name: &SpiderName, settings: &Settings) -> Outcome {
+pub(super) fn run(name: &SpiderName, json: bool, settings: &Settings, global: &Global) -> Outcome {
     let folder = &settings.spiders_dir;
     let path = folder.join(format!("{name}.toml"));
     let shown = path.display();
@@ -22,7 +23,10 @@ pub(super) fn run(name: &SpiderName, settings: &Settings) -> Outcome {
         ErrorKind::AlreadyExists => Fail::usage(format!("{shown} is there already")),
         _ => Fail::run(format!("{shown}: {error}")),
     })?;
-    anstream::eprintln!("{shown} is an example: change it, then `trawl spider check {shown}`");
+    global.say(format_args!("{shown} is an example: change it, then `trawl spider check {shown}`"));
+    if json {
+        print_json(&json!({ "file": path }));
+    }
     Ok(Exit::Ok)
 }
 

@@ -5,7 +5,7 @@ use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 use trawl_cli::count;
 use trawl_common::spider::Required;
-use trawl_common::text::{escape_json, printable};
+use trawl_common::text::printable;
 use trawl_extract::Extracted;
 
 use super::attempt::Tried;
@@ -87,7 +87,7 @@ pub(super) fn print_json(tried: &Tried) {
     let Tried { url, response, extraction, links, .. } = tried;
     let item = |Extracted { rule, number, fields }: &Extracted| json!({ "item": rule, "number": number, "fields": fields });
     let link = |(url, is_followed): &(_, bool)| {
-        let url: &trawl_common::url::CanonicalUrl = url;
+        let url: &trawl_common::web::url::CanonicalUrl = url;
         json!({ "url": url.as_str(), "followed": is_followed })
     };
     let shown = json!({
@@ -100,5 +100,5 @@ pub(super) fn print_json(tried: &Tried) {
         "missing": extraction.missing.iter().map(|missing| &missing.field).collect::<Vec<_>>(),
         "links": links.iter().map(link).collect::<Vec<_>>(),
     });
-    println!("{}", escape_json(&shown.to_string()));
+    trawl_cli::print_json(&shown);
 }

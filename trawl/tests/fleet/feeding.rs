@@ -83,3 +83,45 @@ async fn several_producers_feed_one_crawl_line_by_line_and_it_ends_after_the_las
     assert_eq!((ended.status.code(), &books["done"]), (Some(0), &3.into()));
     ends_well(worker).await;
 }
+
+#[tokio::test]
+async fn a_run_tells_the_id_of_its_crawl_on_standard_output_and_as_json_what_it_did() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(3).await);
+    let (sitemap, spider) = (format!("{}/sitemap.xml", site.origin), format!("--spider={}", fleet.name));
+    let run = async |more: &[&str]| {
+        let words = [&["producer", &sitemap, &spider], more].concat();
+        let output = timeout(LIMIT, fleet.command(&words).output()).await.unwrap().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let object = |told: &str| -> Value { serde_json::from_str(told).unwrap() };
+    let (id, _) = run(&[]).await;
+    let newest = fleet.command(&["status", "latest", "--json"]).output().await.unwrap();
+    assert_eq!(object(&String::from_utf8(newest.stdout).unwrap())["crawl"], id.trim());
+    let (told, _) = run(&["--crawl", "latest", "--json", "-q"]).await;
+    let run_again = object(&told);
+    assert_eq!(
+        (&run_again["new"], &run_again["seen"], &run_again["found"]),
+        (&0.into(), &3.into(), &3.into())
+    );
+    let (told, _) = run(&["--crawl", id.trim(), "--json", "-q"]).await;
+    assert_eq!((&object(&told)["crawl"], &object(&told)["books"]), (&id.trim().into(), &Value::Null));
+
+    let (told, _) = run(&["--dry-run", "--json"]).await;
+    let lines: Vec<Value> = told.lines().map(object).collect();
+    assert_eq!(
+        (lines.len(), &lines[0]["lane"], &lines[3]["found"]),
+        (4, &"bulk".into(), &3.into()),
+        "{told}"
+    );
+    assert_eq!(run(&["-q"]).await, (String::new(), String::new()), "cron mails nothing");
+    let worker = fleet.worker(&[]);
+    let (told, _) = run(&["--crawl", id.trim(), "--wait", "--json", "-q"]).await;
+    assert_eq!(object(&told)["books"]["done"], 3, "{told}");
+    let none = fleet.command(&["producer", &sitemap, "--crawl", "latest"]).output().await.unwrap();
+    let told = String::from_utf8(none.stderr).unwrap();
+    assert!(none.status.code() == Some(2) && told.contains("no crawl of spider default yet"), "{told}");
+    let items = fleet.command(&["items", "--crawl", &id.trim()[..20], "-q"]).output().await.unwrap();
+    assert_eq!(String::from_utf8(items.stdout).unwrap().lines().count(), 3);
+    ends_well(worker).await;
+}

@@ -6,7 +6,7 @@ use futures::StreamExt;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions};
 use lapin::types::{AMQPValue, FieldTable};
 use tokio::time::timeout;
-use trawl_common::url::Fingerprint;
+use trawl_common::web::url::Fingerprint;
 use trawl_testkit::site::Site;
 
 use crate::support::{Fleet, LIMIT, ends_well};

@@ -107,11 +107,8 @@ async fn two_workers_fetch_every_page_once_and_a_missing_page_is_a_dead_letter()
         (&books["status"], &books["done"], &books["failed"]),
         (&"finished".into(), &120.into(), &1.into())
     );
-    let again = fleet
-        .command(&["producer", "list.txt", "-q", &format!("--spider={}", fleet.name)])
-        .output()
-        .await
-        .unwrap();
+    let again =
+        fleet.command(&["producer", "list.txt", &format!("--spider={}", fleet.name)]).output().await.unwrap();
     let told = String::from_utf8_lossy(&again.stderr).into_owned();
     assert!(told.contains("0 URLs new") && told.contains("121 seen before"), "{told}");
     for worker in workers {

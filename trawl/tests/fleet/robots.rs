@@ -40,7 +40,12 @@ async fn large_robots_files_of_one_host_with_many_ports_keep_to_their_budget() {
     let worker = fleet.worker(&[("TRAWL__REDIS__MAX_ROBOTS_BYTES", "1 MB")]);
     let books = crawl(&fleet, &host).await;
     assert_eq!((&books["done"], &books["skipped"]), (&PORTS.into(), &PORTS.into()), "{books}");
-    assert_eq!(host.robots_asked(), PORTS, "the worker remembers what Redis does not keep");
+    // Without memory each would be asked for twice or more. A worker whose threads come late gives some up, and asks again.
+    let asked = host.robots_asked();
+    assert!(
+        (PORTS..PORTS + PORTS / 4).contains(&asked),
+        "the worker remembers what Redis does not keep: {asked}"
+    );
     let kept = bytes_kept(&fleet).await;
     assert!((500_000..=1_000_000).contains(&kept), "{kept}");
     ends_well(worker).await;

@@ -12,15 +12,16 @@ use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
+use trawl_common::politeness::rate::Rate;
 use trawl_common::ports::{Outlets, Page, Pages, Ports, Result, Sink, Walk};
-use trawl_common::rate::Rate;
 use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
+use trawl_common::spider::page_history::Visited;
 use trawl_common::spider::{Recrawl, Spider};
-use trawl_common::url::CanonicalUrl;
-use trawl_common::visited::Visited;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_engine::Coordinator;
 use trawl_producer::{Html, Job, Progress, Source};
-use trawl_testkit::living::{Living, LivingSite};
+use trawl_testkit::changing_site::{ChangingPage, ChangingSite};
 
 use crate::support::LIMIT;
 use crate::{asked, item, items, unchanged, whole};
@@ -94,7 +95,7 @@ impl Outlets for DeadlySink {
 /// A crawl of one page, by processes of which some die.
 struct Case {
     folder: tempfile::TempDir,
-    site: LivingSite,
+    site: ChangingSite,
     settings: Settings,
 }
 
@@ -102,8 +103,8 @@ impl Case {
     async fn new() -> Self {
         // Every test of the process installs it; the first succeeds.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let site = LivingSite::serve().await;
-        site.put("/p/a", Living::tagged("a"));
+        let site = ChangingSite::serve().await;
+        site.put("/p/a", ChangingPage::tagged("a"));
         let mut settings = Settings::default();
         settings.fetch.allow_private = true;
         settings.politeness.rate = Rate::Unlimited;
@@ -118,14 +119,7 @@ impl Case {
 
     fn ports(&self, store: &Embedded) -> Ports {
         let out = Lines { path: self.out(), rotate: None, compress: Compress::None, sync: false };
-        Ports {
-            queue: store.queue(),
-            frontier: store.frontier(),
-            hosts: store.hosts(),
-            cache: store.cache(),
-            pages: store.pages(),
-            outlets: Arc::new(Sinks::new(WorkerId::of_this_machine(), vec![SinkSettings::Jsonl(out)])),
-        }
+        store.ports(Arc::new(Sinks::new(WorkerId::of_this_machine(), vec![SinkSettings::Jsonl(out)])))
     }
 
     /// The state file, once the process before has let it go.
@@ -178,7 +172,8 @@ impl Case {
             Death::BeforeTheSink => Ports { outlets: Arc::new(DeadlySink(Arc::clone(&reached))), ..ports },
             Death::BeforeTheMemory | Death::AfterTheMemory => {
                 let pages = DeadlyPages { pages: store.pages(), death, reached: Arc::clone(&reached) };
-                Ports { pages: Arc::new(pages), ..ports }
+                let engine = Coordinator::new(store.records(), store.broker(), Arc::new(pages));
+                Ports { engine: Arc::new(engine), ..ports }
             }
         };
         let dying = async {
@@ -193,9 +188,9 @@ impl Case {
     /// Works until a crawl is over.
     async fn finish(&self, store: &Embedded, crawl: &str) {
         let id = crawl.parse().unwrap();
-        let frontier = store.frontier();
+        let stats = store.stats();
         let over = async {
-            while !frontier.books(&id).await.unwrap().unwrap().status.is_over() {
+            while !stats.books(&id).await.unwrap().unwrap().status.is_over() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };

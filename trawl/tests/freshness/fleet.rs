@@ -2,7 +2,7 @@
 
 use tokio::process::Command;
 use tokio::time::timeout;
-use trawl_testkit::living::{Living, LivingSite};
+use trawl_testkit::changing_site::{ChangingPage, ChangingSite};
 
 use crate::support::{Fleet, LIMIT, ends_well};
 use crate::{asked, changed, unchanged, whole};
@@ -10,7 +10,7 @@ use crate::{asked, changed, unchanged, whole};
 const PAGES: usize = 40;
 
 /// A crawl of a spider that fetches pages again.
-async fn recrawl(fleet: &Fleet, site: &LivingSite, id: &str, mode: &str) {
+async fn recrawl(fleet: &Fleet, site: &ChangingSite, id: &str, mode: &str) {
     let source = format!("{}/sitemap.xml", site.origin);
     let words = [
         "producer",
@@ -39,13 +39,13 @@ async fn changes(fleet: &Fleet, of: &str) -> usize {
 
 #[tokio::test]
 async fn two_workers_ask_once_for_each_page_and_mark_what_has_changed() {
-    let (fleet, site) = (Fleet::new().await, LivingSite::serve().await);
+    let (fleet, site) = (Fleet::new().await, ChangingSite::serve().await);
     let path = |number: usize| format!("/p/{number:02}");
-    (0..PAGES).for_each(|number| site.put(&path(number), Living::tagged("first")));
+    (0..PAGES).for_each(|number| site.put(&path(number), ChangingPage::tagged("first")));
     let workers = [fleet.worker(&[]), fleet.worker(&[])];
     recrawl(&fleet, &site, "first", "changed").await;
     assert_eq!(asked(&site), (0..PAGES).map(|number| whole(&path(number))).collect::<Vec<_>>());
-    site.put(&path(7), Living::tagged("second"));
+    site.put(&path(7), ChangingPage::tagged("second"));
     recrawl(&fleet, &site, "second", "changed").await;
     let expected = |number| if number == 7 { changed(&path(number)) } else { unchanged(&path(number)) };
     assert_eq!(asked(&site), (0..PAGES).map(expected).collect::<Vec<_>>());
@@ -60,12 +60,13 @@ async fn two_workers_ask_once_for_each_page_and_mark_what_has_changed() {
 
 #[tokio::test]
 async fn a_response_is_kept_as_long_as_its_origin_says_and_hides_no_change() {
-    let (fleet, site) = (Fleet::new().await, LivingSite::serve().await);
-    let lasting = |title| Living { cache_control: Some("max-age=600".into()), ..Living::titled(title) };
+    let (fleet, site) = (Fleet::new().await, ChangingSite::serve().await);
+    let lasting =
+        |title| ChangingPage { cache_control: Some("max-age=600".into()), ..ChangingPage::titled(title) };
     site.put("/p/lasting", lasting("first"));
     site.put(
         "/p/private",
-        Living { cache_control: Some("private, max-age=600".into()), ..Living::titled("x") },
+        ChangingPage { cache_control: Some("private, max-age=600".into()), ..ChangingPage::titled("x") },
     );
     let worker = fleet.worker(&[("TRAWL__CACHE__TTL", "1ms")]);
     recrawl(&fleet, &site, "first", "always").await;

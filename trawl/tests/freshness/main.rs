@@ -16,12 +16,12 @@ use support::LIMIT;
 use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::time::timeout;
-use trawl_testkit::living::{Living, LivingSite};
+use trawl_testkit::changing_site::{ChangingPage, ChangingSite};
 
 /// A folder to crawl a site from.
 struct Desk {
     folder: TempDir,
-    site: LivingSite,
+    site: ChangingSite,
 }
 
 /// What a crawl came to.
@@ -36,7 +36,7 @@ struct Crawled {
 
 impl Desk {
     async fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), site: LivingSite::serve().await }
+        Self { folder: tempfile::tempdir().unwrap(), site: ChangingSite::serve().await }
     }
 
     async fn crawl(&self, source: &str, flags: &[&str]) -> Crawled {
@@ -54,7 +54,7 @@ impl Desk {
     }
 }
 
-fn asked(site: &LivingSite) -> Vec<(String, u16, bool)> {
+fn asked(site: &ChangingSite) -> Vec<(String, u16, bool)> {
     site.take_log().into_iter().map(|asked| (asked.path, asked.status, asked.with_condition)).collect()
 }
 
@@ -92,10 +92,10 @@ const CHANGED: &[&str] = &["--recrawl", "changed"];
 #[tokio::test]
 async fn a_recrawl_asks_once_for_each_page_and_takes_no_item_of_what_has_not_changed() {
     let desk = Desk::new().await;
-    desk.site.put("/p/tag", Living::tagged("a"));
-    desk.site.put("/p/weak", Living { etag: Some("W/\"w\"".into()), ..Living::titled("b") });
+    desk.site.put("/p/tag", ChangingPage::tagged("a"));
+    desk.site.put("/p/weak", ChangingPage { etag: Some("W/\"w\"".into()), ..ChangingPage::titled("b") });
     let modified = Some("Sat, 21 Nov 2026 15:45:29 GMT".into());
-    desk.site.put("/p/time", Living { modified, ..Living::titled("c") });
+    desk.site.put("/p/time", ChangingPage { modified, ..ChangingPage::titled("c") });
     let first = desk.crawl("/sitemap.xml", CHANGED).await;
     let new =
         [("/p/tag", "a"), ("/p/time", "c"), ("/p/weak", "b")].map(|(path, title)| item(path, title, "new"));
@@ -115,13 +115,13 @@ async fn a_recrawl_asks_once_for_each_page_and_takes_no_item_of_what_has_not_cha
 #[tokio::test]
 async fn what_has_changed_is_marked_whether_or_not_its_server_can_tell() {
     let desk = Desk::new().await;
-    desk.site.put("/p/mute", Living::titled("mute"));
-    desk.site.put("/p/mute/changing", Living::titled("old"));
-    desk.site.put("/p/tag", Living::tagged("old"));
+    desk.site.put("/p/mute", ChangingPage::titled("mute"));
+    desk.site.put("/p/mute/changing", ChangingPage::titled("old"));
+    desk.site.put("/p/tag", ChangingPage::tagged("old"));
     desk.crawl("/sitemap.xml", CHANGED).await;
-    desk.site.put("/p/mute/changing", Living::titled("new"));
-    desk.site.put("/p/tag", Living::tagged("new"));
-    desk.site.put("/p/young", Living::tagged("young"));
+    desk.site.put("/p/mute/changing", ChangingPage::titled("new"));
+    desk.site.put("/p/tag", ChangingPage::tagged("new"));
+    desk.site.put("/p/young", ChangingPage::tagged("young"));
     let again = desk.crawl("/sitemap.xml", CHANGED).await;
     let expected = [
         item("/p/mute", "mute", "unchanged"),
@@ -138,7 +138,7 @@ async fn what_has_changed_is_marked_whether_or_not_its_server_can_tell() {
 #[tokio::test]
 async fn always_fetches_whole_pages_and_never_remembers_nothing() {
     let desk = Desk::new().await;
-    desk.site.put("/p/a", Living::tagged("a"));
+    desk.site.put("/p/a", ChangingPage::tagged("a"));
     let never = desk.crawl("/sitemap.xml", &[]).await;
     assert_eq!(never.items, [item("/p/a", "a", "-")]);
     let again = desk.crawl("/sitemap.xml", &[]).await;
@@ -152,7 +152,7 @@ async fn always_fetches_whole_pages_and_never_remembers_nothing() {
 #[tokio::test]
 async fn what_was_fetched_lately_is_not_asked_for() {
     let desk = Desk::new().await;
-    desk.site.put("/p/a", Living::tagged("a"));
+    desk.site.put("/p/a", ChangingPage::tagged("a"));
     desk.crawl("/sitemap.xml", &["--recrawl", "1h"]).await;
     let fresh = desk.crawl("/sitemap.xml", &["--recrawl", "1h"]).await;
     assert_eq!((fresh.asked, &fresh.books["admitted"]), (vec![], &0.into()));
@@ -164,7 +164,7 @@ async fn what_was_fetched_lately_is_not_asked_for() {
 #[tokio::test]
 async fn what_a_sitemap_says_is_old_is_not_asked_for() {
     let desk = Desk::new().await;
-    let dated = |date: &str| Living { lastmod: Some(date.into()), ..Living::tagged(date) };
+    let dated = |date: &str| ChangingPage { lastmod: Some(date.into()), ..ChangingPage::tagged(date) };
     desk.site.put("/p/old", dated("2020-01-02"));
     desk.site.put("/p/recent", dated("2999-01-01"));
     desk.site.put("/p/strange", dated("last week"));
@@ -177,12 +177,12 @@ async fn what_a_sitemap_says_is_old_is_not_asked_for() {
 #[tokio::test]
 async fn a_page_that_is_gone_is_forgotten() {
     let desk = Desk::new().await;
-    desk.site.put("/p/a", Living::tagged("a"));
+    desk.site.put("/p/a", ChangingPage::tagged("a"));
     desk.crawl("/sitemap.xml", CHANGED).await;
     // Between the sitemap and the page.
-    desk.site.put("/p/a", Living { location: Some("/gone".into()), ..Living::default() });
+    desk.site.put("/p/a", ChangingPage { location: Some("/gone".into()), ..ChangingPage::default() });
     desk.crawl("/sitemap.xml", CHANGED).await;
-    desk.site.put("/p/a", Living::tagged("a"));
+    desk.site.put("/p/a", ChangingPage::tagged("a"));
     let again = desk.crawl("/sitemap.xml", CHANGED).await;
     assert_eq!(again.items, [item("/p/a", "a", "new")]);
 }
@@ -190,10 +190,10 @@ async fn a_page_that_is_gone_is_forgotten() {
 #[tokio::test]
 async fn where_a_redirect_leads_is_asked_for_without_the_validators_of_another() {
     let desk = Desk::new().await;
-    desk.site.put("/p/a", Living::tagged("a"));
+    desk.site.put("/p/a", ChangingPage::tagged("a"));
     desk.crawl("/sitemap.xml", CHANGED).await;
-    desk.site.put("/p/a", Living { location: Some("/moved".into()), ..Living::default() });
-    desk.site.put("/moved", Living { etag: Some("\"a\"".into()), ..Living::titled("moved") });
+    desk.site.put("/p/a", ChangingPage { location: Some("/moved".into()), ..ChangingPage::default() });
+    desk.site.put("/moved", ChangingPage { etag: Some("\"a\"".into()), ..ChangingPage::titled("moved") });
     let moved = desk.crawl("/sitemap.xml", CHANGED).await;
     assert_eq!(moved.asked, [whole("/moved"), ("/p/a".to_owned(), 302, true)]);
     assert_eq!(moved.items, [item("/p/a", "moved", "changed")]);
@@ -207,14 +207,14 @@ async fn a_recrawl_that_follows_links_visits_each_known_page_once_and_ends() {
     let desk = Desk::new().await;
     let linking = |title: &str, links: &[&str]| {
         let links: String = links.iter().map(|link| format!("<a href=\"{link}\">x</a>")).collect();
-        let page = Living::tagged(title);
-        Living { body: format!("{}{links}", page.body), ..page }
+        let page = ChangingPage::tagged(title);
+        ChangingPage { body: format!("{}{links}", page.body), ..page }
     };
     desk.site.put("/", linking("start", &["/a", "/b"]));
     desk.site.put("/a", linking("a", &["/", "/b", "/c"]));
     desk.site.put("/b", linking("b", &["/gone", "/closed"]));
     desk.site.put("/c", linking("c", &["/a"]));
-    desk.site.put("/closed", Living { status: Some(403), ..Living::default() });
+    desk.site.put("/closed", ChangingPage { status: Some(403), ..ChangingPage::default() });
     let follow = ["--follow", "--recrawl", "changed"];
     let first = desk.crawl("/", &follow).await;
     assert_eq!((first.items.len(), &first.books["failed"]), (4, &2.into()), "{}", first.told);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::timeout;
-use trawl_testkit::world::{Arrival, Plan, World};
+use trawl_testkit::many_hosts::{Arrival, ManyHosts, Plan};
 
 use crate::support::{Fleet, LIMIT, ends_well};
 use crate::{Engine, on_both_engines, paths, times};
@@ -51,7 +51,7 @@ fn said(output: &Output) -> String {
 }
 
 async fn sitemaps_and_pages_of_a_host_share_its_rate(engine: Engine) {
-    let world = World::serve(&[Plan { pages: 10, ..Plan::default() }]).await.unwrap();
+    let world = ManyHosts::serve(&[Plan { pages: 10, ..Plan::default() }]).await.unwrap();
     let rate = [("TRAWL__POLITENESS__RATE", "5/s")];
     let (books, said) = crawl(engine, &[world.url(0, "/index/10.xml")], &rate).await;
     assert_eq!(&books["done"], 10, "{books} {said}");
@@ -63,7 +63,7 @@ async fn sitemaps_and_pages_of_a_host_share_its_rate(engine: Engine) {
 }
 
 async fn a_host_that_many_sitemaps_redirect_to_is_asked_at_its_rate(engine: Engine) {
-    let world = World::serve(&vec![Plan { pages: 1, ..Plan::default() }; 21]).await.unwrap();
+    let world = ManyHosts::serve(&vec![Plan { pages: 1, ..Plan::default() }; 21]).await.unwrap();
     let sources: Vec<String> = (1..=20).map(|host| world.url(host, "/away/0/0.xml")).collect();
     let (books, said) = crawl(engine, &sources, &[("TRAWL__POLITENESS__RATE", "5/s")]).await;
     assert_eq!(&books["done"], 1, "{books} {said}");
@@ -74,7 +74,8 @@ async fn a_host_that_many_sitemaps_redirect_to_is_asked_at_its_rate(engine: Engi
 }
 
 async fn a_host_that_refuses_its_sitemap_is_left_alone_and_asked_again(engine: Engine) {
-    let world = World::serve(&[Plan { pages: 3, refuses: Some((1, 2)), ..Plan::default() }]).await.unwrap();
+    let world =
+        ManyHosts::serve(&[Plan { pages: 3, refuses: Some((1, 2)), ..Plan::default() }]).await.unwrap();
     let (books, said) = crawl(engine, &[world.url(0, "/index/3.xml")], &[]).await;
     assert_eq!((&books["done"], said.contains("problem")), (&3.into(), false), "{books} {said}");
     let log = world.log();
@@ -86,7 +87,7 @@ async fn a_host_that_refuses_its_sitemap_is_left_alone_and_asked_again(engine: E
 #[tokio::test]
 async fn a_sitemap_of_a_blocked_host_is_not_asked_for_and_the_producer_says_so() {
     let fleet = Fleet::new().await;
-    let world = World::serve(&vec![Plan { pages: 2, ..Plan::default() }; 3]).await.unwrap();
+    let world = ManyHosts::serve(&vec![Plan { pages: 2, ..Plan::default() }; 3]).await.unwrap();
     let blocked = world.host(0);
     assert!(fleet.command(&["hosts", "block", &blocked]).status().await.unwrap().success());
     let sources = [world.url(0, "/part/0.xml"), world.url(1, "/away/0/1.xml"), world.url(2, "/part/0.xml")];

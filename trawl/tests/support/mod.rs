@@ -68,7 +68,7 @@ impl Fleet {
     pub(crate) fn producer(&self, source: &str) -> Command {
         let spider = format!("--spider={}", self.name);
         let crawl = format!("--crawl={}", self.name);
-        self.command(&["producer", source, &spider, &crawl, "--wait", "-q"])
+        self.command(&["producer", source, &spider, &crawl, "--wait"])
     }
 }
 

@@ -1,7 +1,7 @@
 //! URLs that lead where nobody may be asked. Nothing listens: a request would fail in another way.
 
 use trawl_common::settings::Fetch;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
 use trawl_testkit::attacks::Section;
 
 use crate::{fetcher, shown};

@@ -13,7 +13,7 @@ mod time;
 use std::time::{Duration, Instant};
 
 use bytesize::ByteSize;
-use trawl_common::outcome::Failure;
+use trawl_common::frontier::outcome::Failure;
 use trawl_common::ports::Response;
 use trawl_common::settings::Fetch;
 use trawl_testkit::attacks::Section;

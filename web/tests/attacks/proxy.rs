@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use trawl_common::outcome::Class;
+use trawl_common::frontier::outcome::Class;
 use trawl_common::settings::{Fetch, ServerUrl};
 use trawl_testkit::attacks::Section;
 use trawl_web::Fetcher;

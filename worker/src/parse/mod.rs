@@ -13,10 +13,10 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use moka::sync::Cache;
-use trawl_common::host::HostKey;
-use trawl_common::outcome::{Class, Failure};
+use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::ports::Response;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::host::HostKey;
+use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extraction, Extractor};
 use trawl_web::MemoryBudget;
 
@@ -108,11 +108,11 @@ fn lost(reason: Lost) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use trawl_common::headers::Headers;
     use trawl_common::names::SpiderName;
     use trawl_common::settings;
     use trawl_common::spider::Spider;
     use trawl_common::time::UnixMs;
+    use trawl_common::web::headers::Headers;
 
     use super::*;
 

@@ -37,7 +37,8 @@ impl Scene {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let settings = Settings { spiders_dir: folder.path().to_owned(), ..Settings::default() };
-        let spiders = Spiders::new(&settings, Folder::of(&settings), Arc::new(Nowhere)).unwrap();
+        let threads = Threads::start(1).unwrap();
+        let spiders = Spiders::new(&settings, Folder::of(&settings), Arc::new(Nowhere), threads).unwrap();
         Self { folder, spiders, name: "shop".parse().unwrap() }
     }
 

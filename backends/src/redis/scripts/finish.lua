@@ -36,8 +36,10 @@ for i = 3, #ARGV, 9 do
     redis.call('SREM', KEYS[10], url)
   end
   if ended == 1 then
+    -- What was not even asked for a later crawl may find again.
+    local untouched = kind == 'expired' or kind == 'cancelled' or why == 'limit' or why == 'blocked'
     if kind == 'done' and room then
-      -- More than begin cannot be done, unless the server forgot who began.
+      -- More than begin cannot be done, unless the server forgot who began. What was fetched stays seen.
       if room == 0 then
         kind, why = 'skipped', 'limit'
       else
@@ -59,8 +61,6 @@ for i = 3, #ARGV, 9 do
     if note ~= '' and (kind == 'failed' or kind == 'expired' or why == 'blocked') then
       redis.call('HSET', KEYS[3], url, note)
     end
-    -- What was not even asked for a later crawl may find again.
-    local untouched = kind == 'expired' or why == 'limit' or why == 'blocked'
     asked[#asked + 1] = url
     if recrawl and not untouched then
       seen[#seen + 1] = {url = url, short = short}

@@ -2,7 +2,7 @@
 --   next taken line interval latency; since until strikes (and the status) of the latest back-off; blocked (since when, ms);
 --   minute and requests (slots given in it); p:<token> = since until, for each request under way; at (when it was last
 --   written).
--- The arithmetic is that of common/src/gcra.rs, and so are the names in capitals, which come before this text.
+-- The arithmetic is that of common/src/politeness/gcra.rs, and so are the names in capitals, which come before this text.
 local function int(number)
   return string.format('%.0f', number)
 end

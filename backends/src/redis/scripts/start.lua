@@ -5,15 +5,28 @@ local room = room_in(KEYS[2])
 local answer, changed = {}, {}
 
 -- Those under way in a crawl that may do only so many are a set, so that none counts twice.
-local function begin(url)
+local function has_place(url)
   if not room or redis.call('SISMEMBER', KEYS[3], url) == 1 then
+    return true
+  elseif redis.call('SCARD', KEYS[3]) >= room then
+    return false
+  end
+  redis.call('SADD', KEYS[3], url)
+  return true
+end
+
+local function start(record, url)
+  if record.state == 'f' then
+    -- Asked again: the first answer was lost on its way.
     return 1
   elseif room == 0 then
     return 3
-  elseif redis.call('SCARD', KEYS[3]) >= room then
+  elseif record.starts >= tonumber(ARGV[2]) then
+    return 2
+  elseif not has_place(url) then
     return 4
   end
-  redis.call('SADD', KEYS[3], url)
+  record.state, record.starts = 'f', record.starts + 1
   return 1
 end
 
@@ -25,16 +38,8 @@ for i = 3, #ARGV do
   if record and is_held_by(record, ARGV[1]) then
     if status == 'paused' then
       record.state, record.since, record.holder = 'q', 0, '-'
-    elseif record.state == 'f' then
-      -- Asked again: the first answer was lost on its way.
-      told = 1
-    elseif record.starts >= tonumber(ARGV[2]) then
-      told = 2
     elseif status == 'running' then
-      told = begin(ARGV[i])
-      if told == 1 then
-        record.state, record.starts = 'f', record.starts + 1
-      end
+      told = start(record, ARGV[i])
     end
     changed[#changed + 1] = ARGV[i]
     changed[#changed + 1] = format(record)

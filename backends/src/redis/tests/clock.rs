@@ -1,12 +1,13 @@
 //! Redis' clock is set back: stamps from a future that has not come are not believed.
 
-use trawl_common::crawl::CrawlState;
-use trawl_common::gcra::{Leave, Pace, Standing, Wish};
-use trawl_common::host::HostKey;
-use trawl_common::line::Line;
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Control, Finish, Mark, Parking, Probe, Refusal};
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::line::Line;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::politeness::gcra::{BackoffTerms, Pace, SlotRequest, Standing};
+use trawl_common::ports::{BackoffRequest, Control, Finish, Stats};
 use trawl_common::time::UnixMs;
+use trawl_common::web::host::HostKey;
+use trawl_engine::{Mark, Parking, Probe};
 
 use super::*;
 
@@ -22,10 +23,11 @@ impl Stage {
 }
 
 /// One request in ten seconds.
-fn one(deadline: Option<UnixMs>) -> Ask {
+fn one(deadline: Option<UnixMs>) -> HostSlotRequest {
     let pace = Pace { interval: Duration::from_secs(10), ..Pace::UNLIMITED };
-    let wish = Wish { pace, held: None, standing: Standing::New, deadline, token: 0, lapse: PATIENCE };
-    Ask { key: HostKey::from_text("site.example"), wish }
+    let request =
+        SlotRequest { pace, held: None, standing: Standing::New, deadline, token: 0, lapse: PATIENCE };
+    HostSlotRequest { key: HostKey::from_text("site.example"), request }
 }
 
 fn wait(slot: Slot) -> Duration {
@@ -182,8 +184,8 @@ async fn a_back_off_goes_back_with_the_clock() {
     let stage = Stage::new().await;
     let key = HostKey::from_text("site.example");
     let asked = Some(Duration::from_secs(20));
-    let leave = Leave { asked, base: PATIENCE, jitter: 0.0, most: HOUR };
-    let refusal = Refusal { status: 503, leave };
+    let terms = BackoffTerms { asked, base: PATIENCE, jitter: 0.0, most: HOUR };
+    let refusal = BackoffRequest { status: 503, terms };
     stage.hosts.push_back(&key, &refusal).await.unwrap();
     stage.set_clock(DAY - HOUR).await;
     let left = wait(stage.slot(&one(None)).await);

@@ -1,9 +1,11 @@
 //! What is stored and cannot be read stops nothing else, is named, and keeps no crawl from its end.
 
-use trawl_common::crawl::{Books, CrawlState};
-use trawl_common::letter::DeadLetter;
-use trawl_common::outcome::{Reason, Terminal};
-use trawl_common::ports::{Control, Finish, Linked, Linking, Parking, Start};
+use trawl_common::frontier::Start;
+use trawl_common::frontier::crawl::{Books, CrawlState};
+use trawl_common::frontier::dead_letter::DeadLetter;
+use trawl_common::frontier::outcome::{Reason, Terminal};
+use trawl_common::ports::{Control, Finish, Stats};
+use trawl_engine::{Linked, Linking, Parking};
 
 use super::*;
 
@@ -53,7 +55,7 @@ impl Stage {
 }
 
 /// A crawl of three pages, of which the worker has the first and the last, and the one in between cannot be read.
-async fn spoiled() -> (Stage, Discovery) {
+async fn spoiled() -> (Stage, Lease) {
     let stage = Stage::new().await;
     let lease = stage.open().await;
     stage.send(&lease, 0..3).await;

@@ -1,7 +1,11 @@
-//! A key of one crawl that somebody has written over stops that crawl, and no other.
+//! A key of one crawl or host that somebody has written over stops that one, and no other.
 
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Control, Finish, Parking, Start};
+use trawl_common::frontier::Start;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::politeness::gcra::{Pace, SlotRequest, Standing};
+use trawl_common::ports::{Control, Finish, Stats};
+use trawl_common::web::host::HostKey;
+use trawl_engine::Parking;
 
 use super::*;
 
@@ -67,4 +71,17 @@ async fn the_messages_of_a_crawl_that_somebody_has_written_over_wait() {
     assert!(matches!(stage.hear(&stage.worker, 0).await, Heard::Wait { .. }));
     let named = stage.frontier.foreign_keys(&stage.crawl).await.unwrap();
     assert_eq!(named, ["{crawled_urls}:pending:c (a string, not a hash)"]);
+}
+
+#[tokio::test]
+async fn a_host_whose_key_somebody_has_written_over_is_left_alone_and_others_are_asked() {
+    let stage = Stage::new().await;
+    let pace = Pace { interval: Duration::from_secs(1), burst: 1, concurrency: 0 };
+    let request =
+        SlotRequest { pace, held: None, standing: Standing::New, deadline: None, token: 0, lapse: PATIENCE };
+    let ask = |host| HostSlotRequest { key: HostKey::from_text(host), request };
+    let () = stage.ask(redis::cmd("SET").arg("ratelimit:taken.example").arg("1")).await;
+    let slots = stage.hosts.reserve(&[ask("taken.example"), ask("sound.example")]).await.unwrap();
+    assert!(matches!(slots[0], Slot::Later { wait, .. } if wait >= Duration::from_secs(60)), "{slots:?}");
+    assert_eq!(slots[1], Slot::Now);
 }

@@ -5,21 +5,24 @@ mod corrupt;
 mod foreign;
 mod schema;
 mod sweep;
+mod transitions;
 
 use std::time::Duration;
 
 use redis::FromRedisValue;
-use trawl_common::gcra::Slot;
-use trawl_common::lane::Lane;
-use trawl_common::message::Message;
+use trawl_common::frontier::Heard;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Message;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
-use trawl_common::ports::{Ask, Claim, Discovery, Frontier, Heard, Hosts, NewUrl, Sweep, Terms};
+use trawl_common::politeness::gcra::Slot;
+use trawl_common::ports::{Claim, HostSlotRequest, Hosts, NewUrl, Terms};
 use trawl_common::settings::{Dedup, Redis};
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_engine::{Lease, Records, Sweep};
 use trawl_testkit::servers;
 
 use super::scripts::Clock;
-use super::{Link, RedisFrontier, RedisHosts, connect};
+use super::{Link, RedisHosts, RedisRecords, connect};
 
 /// The server's clock, and so much later as the key `later` says, in us.
 const LATER: Clock = Clock(
@@ -35,7 +38,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// A frontier and host schedules on a database of their own, and a crawl.
 struct Stage {
     link: Link,
-    frontier: RedisFrontier,
+    frontier: RedisRecords,
     hosts: RedisHosts,
     crawl: CrawlRef,
     worker: WorkerId,
@@ -47,7 +50,7 @@ impl Stage {
         let settings = Redis { url: servers::own_database().await, ..Redis::default() };
         let link = connect(&settings).await.unwrap();
         let stage = Self {
-            frontier: RedisFrontier::with_clock(link.clone(), LATER, PATIENCE, Dedup::Plain),
+            frontier: RedisRecords::with_clock(link.clone(), LATER, PATIENCE, Dedup::Plain),
             hosts: RedisHosts::with_clock(link.clone(), 1_000_000, LATER),
             link,
             crawl: CrawlRef { id: "c".parse().unwrap(), spider: SpiderName::default() },
@@ -68,7 +71,7 @@ impl Stage {
         command.query_async(&mut self.link.clone()).await.unwrap()
     }
 
-    async fn open(&self) -> Discovery {
+    async fn open(&self) -> Lease {
         self.frontier.open(&self.crawl, Terms::default(), "producer", 100 * HOUR).await.unwrap()
     }
 
@@ -85,7 +88,7 @@ impl Stage {
     }
 
     /// Admits and confirms pages.
-    async fn send(&self, lease: &Discovery, numbers: std::ops::Range<usize>) {
+    async fn send(&self, lease: &Lease, numbers: std::ops::Range<usize>) {
         let urls: Vec<CanonicalUrl> = numbers.map(Self::url).collect();
         let new: Vec<NewUrl> = urls.iter().map(|url| NewUrl::seed(url.clone(), Lane::Bulk)).collect();
         self.frontier.admit(lease, &new).await.unwrap();
@@ -98,7 +101,7 @@ impl Stage {
 
     /// A whole round of the sweep, by a process that has done none before.
     async fn round(&self) -> Sweep {
-        let frontier = RedisFrontier::with_clock(self.link.clone(), LATER, PATIENCE, Dedup::Plain);
+        let frontier = RedisRecords::with_clock(self.link.clone(), LATER, PATIENCE, Dedup::Plain);
         let mut round = frontier.sweep(&self.worker).await.unwrap();
         while round.rest < PATIENCE / 12 {
             let step = frontier.sweep(&self.worker).await.unwrap();
@@ -111,7 +114,7 @@ impl Stage {
         round
     }
 
-    async fn slot(&self, ask: &Ask) -> Slot {
+    async fn slot(&self, ask: &HostSlotRequest) -> Slot {
         self.hosts.reserve(std::slice::from_ref(ask)).await.unwrap().remove(0)
     }
 }

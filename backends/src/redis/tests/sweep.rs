@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use trawl_common::letter::{Cause, Note};
-use trawl_common::outcome::{Reason, Terminal};
-use trawl_common::ports::Finish;
+use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::outcome::{Reason, Terminal};
+use trawl_common::ports::{Finish, Stats};
 use trawl_common::settings::Keep;
 use trawl_common::time::UnixMs;
 
@@ -22,12 +22,12 @@ impl Stage {
         stage
     }
 
-    fn sweeper(&self) -> RedisFrontier {
-        RedisFrontier::with_clock(self.link.clone(), LATER, SHORT, Dedup::Plain)
+    fn sweeper(&self) -> RedisRecords {
+        RedisRecords::with_clock(self.link.clone(), LATER, SHORT, Dedup::Plain)
     }
 
     /// How many steps it takes to the end of the round, at most `most`.
-    async fn steps(&self, sweeper: &RedisFrontier, most: usize) -> usize {
+    async fn steps(&self, sweeper: &RedisRecords, most: usize) -> usize {
         for step in 1..=most {
             sweeper.sweep(&self.worker).await.unwrap();
             if sweeper.round.lock().await.is_none() {
@@ -125,7 +125,7 @@ async fn crawls_that_are_long_over_are_forgotten_but_for_the_last() {
         stage.set_clock((25 + number as u32) * HOUR).await;
     }
     let keep = Keep { crawls: 1, ..Keep::default() };
-    let sweeper = RedisFrontier::with_clock(stage.link.clone(), LATER, PATIENCE, Dedup::Plain).keeping(keep);
+    let sweeper = RedisRecords::with_clock(stage.link.clone(), LATER, PATIENCE, Dedup::Plain).keeping(keep);
     sweeper.sweep(&stage.worker).await.unwrap();
     assert_eq!(stage.crawls().await, ["c3", "c2", "c1"], "each ended within a day");
     stage.set_clock(24 * 4 * HOUR).await;

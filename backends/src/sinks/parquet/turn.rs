@@ -12,8 +12,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use serde_json::{Map, Value};
 use tracing::{info, warn};
-use trawl_common::item::Item;
 use trawl_common::names::SpiderName;
+use trawl_common::spider::item::Item;
 
 use super::super::columns::{Column, Columns, Shape};
 use super::super::growing::mend;

@@ -12,10 +12,10 @@ use link::Link;
 use serde_json::{Map, Value};
 use table::Table;
 use tokio::sync::Mutex;
-use trawl_common::item::Item;
 use trawl_common::ports::{Error, ErrorKind, Page, Result, Sink};
 use trawl_common::settings::ServerUrl;
 use trawl_common::spider::Spider;
+use trawl_common::spider::item::Item;
 
 /// Rows in one statement at most.
 const ROWS: usize = 500;

@@ -1,8 +1,8 @@
 //! Tables and their columns, as a spider wants them.
 
 use serde_json::{Map, Value};
-use trawl_common::item::Item;
 use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::spider::item::Item;
 use trawl_common::spider::{Field, Kind, Spider};
 
 use super::cell::Type;

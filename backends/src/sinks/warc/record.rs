@@ -5,11 +5,11 @@ use std::io;
 
 use data_encoding::BASE32;
 use sha1::{Digest, Sha1};
-use trawl_common::headers::Headers;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Page, Response};
 use trawl_common::time::UnixMs;
-use trawl_common::url::{CanonicalUrl, Fingerprint};
+use trawl_common::web::headers::Headers;
+use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 use super::super::whole::gzip;
 

@@ -3,7 +3,7 @@
 //! Those who look a URL up make the same key of it (the Internet Archive's SURT): without `www.`, in lower case, with
 //! as little percent-encoded as can be, and with the query's parameters in order. Session ids are kept here.
 
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
 
 /// The key of a URL: `com,example)/path?a=1&b=2`.
 pub(super) fn key(url: &CanonicalUrl) -> String {

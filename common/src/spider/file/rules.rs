@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::given::Given;
 use super::section::Section;
 use super::start::domain;
-use crate::lane::Lane;
-use crate::route::{Rule, When};
+use crate::frontier::lane::Lane;
+use crate::frontier::route::{Rule, When};
 use crate::settings::{HostRule, RobotsFor, duration};
-use crate::spider::Manner;
+use crate::spider::PolitenessOverrides;
 
 pub(super) fn route(mut section: Section<'_>) -> Option<Rule> {
     let when = section.within("when", when);
@@ -34,8 +34,8 @@ fn time(given: &Given<'_>) -> Option<Duration> {
     duration::parse(&given.text()?.value).map_or_else(|error| given.wrong(error), Some)
 }
 
-pub(super) fn politeness(mut section: Section<'_>) -> Manner {
-    let manner = Manner {
+pub(super) fn politeness(mut section: Section<'_>) -> PolitenessOverrides {
+    let overrides = PolitenessOverrides {
         rate: section.read("rate", Given::parsed),
         burst: section.read("burst", burst),
         concurrency: section.read("concurrency", concurrency),
@@ -44,7 +44,7 @@ pub(super) fn politeness(mut section: Section<'_>) -> Manner {
         host: section.all("host", |given| given.section().and_then(host)),
     };
     section.end();
-    manner
+    overrides
 }
 
 fn host(mut section: Section<'_>) -> Option<HostRule> {

@@ -4,7 +4,7 @@ use super::given::Given;
 use super::section::Section;
 use crate::spider::{Start, is_allowed};
 use crate::text::printable;
-use crate::url::CanonicalUrl;
+use crate::web::url::CanonicalUrl;
 
 /// A domain of `allowed_domains`, or `*` for any.
 pub(super) fn allowed(given: &Given<'_>) -> Option<String> {

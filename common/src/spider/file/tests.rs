@@ -3,11 +3,11 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::lane::Lane;
-use crate::rate::Rate;
+use crate::frontier::lane::Lane;
+use crate::politeness::rate::Rate;
 use crate::settings::{Compress, Items, SinkSettings, Urls};
 use crate::spider::{Ban, Field, From, Kind, PageField, Recrawl, Required, Then};
-use crate::url::CanonicalUrl;
+use crate::web::url::CanonicalUrl;
 
 /// A file that says everything that can be said.
 const WHOLE: &str = include_str!("whole.toml");

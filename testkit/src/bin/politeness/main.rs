@@ -11,13 +11,13 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep, timeout};
-use trawl_common::rate::Rate;
+use trawl_common::politeness::rate::Rate;
 use trawl_testkit::faults::fleet::{CRAWL, Fleet, Programs};
 use trawl_testkit::faults::signal::Signal;
 use trawl_testkit::faults::story::Story;
+use trawl_testkit::many_hosts::{ManyHosts, Plan};
 use trawl_testkit::politeness::pacing;
 use trawl_testkit::servers::{self, VirtualHost};
-use trawl_testkit::world::{Plan, World};
 
 /// Crawl a synthetic web of many hosts with real workers, and judge by the hosts' log how they were asked
 #[derive(Parser)]
@@ -124,7 +124,7 @@ async fn pace(
     kill: Option<u64>,
 ) -> io::Result<bool> {
     let world =
-        World::serve(&vec![Plan { pages, latency: Duration::from_millis(20), ..Plan::default() }; hosts])
+        ManyHosts::serve(&vec![Plan { pages, latency: Duration::from_millis(20), ..Plan::default() }; hosts])
             .await?;
     let settings = [("TRAWL__POLITENESS__RATE", "5/s"), ("TRAWL__RECOVERY__PATIENCE", "4s")];
     let mut rig = Rig::start(trawl, workers, &settings).await?;
@@ -165,7 +165,7 @@ async fn quick(trawl: &Path, urls: usize, slow: usize, watch: Duration) -> io::R
     let quick = 20;
     let mut plans = vec![Plan { pages: urls / quick, latency, ..Plan::default() }; quick];
     plans.push(Plan { pages: slow, latency, ..Plan::default() });
-    let world = Arc::new(World::serve(&plans).await?);
+    let world = Arc::new(ManyHosts::serve(&plans).await?);
     let rule = format!(
         "[politeness]\nrate = \"unlimited\"\nconcurrency = 0\n[[politeness.host]]\nhost = [\"{}\"]\nrate = \"1/s\"\n",
         world.host(quick)
@@ -179,7 +179,8 @@ async fn quick(trawl: &Path, urls: usize, slow: usize, watch: Duration) -> io::R
     }
     let programs = rig.fleet.programs().clone();
     let workers = Fleet::start(programs, 1, Story::new(Instant::now(), false))?;
-    let of_quick = |log: &[_]| log.iter().filter(|a: &&trawl_testkit::world::Arrival| a.host < quick).count();
+    let of_quick =
+        |log: &[_]| log.iter().filter(|a: &&trawl_testkit::many_hosts::Arrival| a.host < quick).count();
     let done = async {
         loop {
             let log = world.log();

@@ -8,9 +8,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::time::timeout;
-use trawl_common::rate::Rate;
+use trawl_common::politeness::rate::Rate;
+use trawl_testkit::many_hosts::{ManyHosts, Plan};
 use trawl_testkit::politeness::{Flow, flow};
-use trawl_testkit::world::{Plan, World};
 
 use crate::{LIMIT, Rig};
 
@@ -37,7 +37,7 @@ pub(crate) async fn all(trawl: &Path, rates: &[Rate], workers: usize, seconds: u
         let per_second = rate.interval().map_or(UNLIMITED, |interval| 1.0 / interval.as_secs_f64());
         let pages = (per_second * f64::from(seconds)).ceil() as usize + 1;
         for fleet in [false, true] {
-            let world = World::serve(&[Plan { pages, latency: LATENCY, ..Plan::default() }]).await?;
+            let world = ManyHosts::serve(&[Plan { pages, latency: LATENCY, ..Plan::default() }]).await?;
             let (engine, crawled) = if fleet {
                 (format!("{workers} workers"), by_fleet(trawl, &world, *rate, workers).await)
             } else {
@@ -62,13 +62,13 @@ pub(crate) async fn all(trawl: &Path, rates: &[Rate], workers: usize, seconds: u
 }
 
 /// How the pages were asked for, by the host's log.
-fn told(world: &World, rate: Rate) -> Flow {
+fn told(world: &ManyHosts, rate: Rate) -> Flow {
     let log = world.log();
     let pages = log.iter().filter(|arrival| arrival.path != "/robots.txt");
     flow(&pages.map(|arrival| arrival.at).collect::<Vec<_>>(), rate.interval())
 }
 
-async fn embedded(trawl: &Path, world: &World, rate: Rate) -> io::Result<()> {
+async fn embedded(trawl: &Path, world: &ManyHosts, rate: Rate) -> io::Result<()> {
     let folder = TempDir::with_prefix("trawl-politeness-")?;
     std::fs::write(folder.path().join("list.txt"), world.pages().join("\n"))?;
     let mut command = Command::new(trawl.canonicalize()?);
@@ -79,7 +79,7 @@ async fn embedded(trawl: &Path, world: &World, rate: Rate) -> io::Result<()> {
     output.status.success().then_some(()).ok_or_else(said)
 }
 
-async fn by_fleet(trawl: &Path, world: &World, rate: Rate, workers: usize) -> io::Result<()> {
+async fn by_fleet(trawl: &Path, world: &ManyHosts, rate: Rate, workers: usize) -> io::Result<()> {
     let rate = rate.to_string();
     let mut rig = Rig::start(trawl, workers, &[("TRAWL__POLITENESS__RATE", &rate)]).await?;
     let pages = world.pages();

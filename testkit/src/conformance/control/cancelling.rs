@@ -1,10 +1,13 @@
 //! To end a crawl before its time, and what a later crawl finds again.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
-use trawl_common::crawl::{Counts, CrawlState};
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Discovery, ErrorKind, Heard, Result, Start};
+use trawl_common::frontier::crawl::{Counts, CrawlState};
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::frontier::{Heard, Start};
+use trawl_common::ports::{ErrorKind, Result, Terms};
+use trawl_engine::Lease;
 
 use super::{Helm, kind};
 use crate::conformance::eventually;
@@ -80,7 +83,7 @@ pub async fn who_reads_sources_for_a_cancelled_crawl_may_open_another(helm: &Hel
 }
 
 /// Admits page `number` as often as it takes to be new; sweeps may have to tidy up first.
-pub(super) async fn finds_again(scene: &Scene<'_>, lease: &Discovery, number: usize) -> Result<()> {
+pub(super) async fn finds_again(scene: &Scene<'_>, lease: &Lease, number: usize) -> Result<()> {
     eventually(LIMIT, async || {
         let found = scene.admit(lease, [number]).await? == [true];
         if !found {
@@ -125,5 +128,27 @@ pub async fn a_later_crawl_finds_what_expired_once_its_crawl_is_over(helm: &Helm
     assert_eq!(second.admit(&lease, 0..2).await?, [false, false]);
     assert_eq!(first.hear(&first.worker, 0).await?, Heard::Drop, "a copy from the first crawl");
     assert_eq!(second.hear(&second.worker, 0).await?, TAKE);
+    Ok(())
+}
+
+/// It was fetched and its items are stored, so no later crawl fetches it again. What the limit left unfetched may be found again.
+pub async fn what_was_fetched_beyond_the_limit_stays_seen(helm: &Helm) -> Result<()> {
+    let first = Scene::new(&helm.frontier);
+    let terms = Terms { max_pages: NonZeroU64::new(1), ..Terms::default() };
+    let lease = helm.frontier.open(&first.crawl, terms, "producer", LONG).await?;
+    first.admit(&lease, 0..3).await?;
+    first.finish_all(&[first.ending(0, Terminal::Done), first.ending(1, Terminal::Done)]).await?;
+    helm.frontier.close(lease).await?;
+    eventually(LIMIT, async || {
+        helm.frontier.sweep(&first.other).await?;
+        Ok(first.status().await? == CrawlState::Finished)
+    })
+    .await?;
+    let counts = Counts { admitted: 3, done: 1, skipped: 2, ..Counts::default() };
+    assert_eq!(first.books().await?.counts, counts);
+    let second = first.next_crawl();
+    let lease = second.open().await?;
+    finds_again(&second, &lease, 2).await?;
+    assert_eq!(second.admit(&lease, [0, 1]).await?, [false, false]);
     Ok(())
 }

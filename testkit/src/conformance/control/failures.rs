@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use trawl_common::crawl::CrawlState;
-use trawl_common::letter::Note;
-use trawl_common::outcome::Terminal;
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::dead_letter::Note;
+use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::Result;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
 
 use super::Helm;
 use crate::conformance::scene::Scene;
@@ -79,7 +79,7 @@ pub async fn what_is_purged_is_gone_and_stays_counted(helm: &Helm) -> Result<()>
     assert_eq!(helm.control.purge(&scene.crawl, &urls).await?, 0);
     assert_eq!(list(helm, &scene).await?.0.into_keys().collect::<Vec<_>>(), [scene.url(2)]);
     assert_eq!(helm.control.failure(&scene.crawl, &scene.url(0)).await?, None);
-    assert!(helm.control.replay(&scene.crawl, &scene.crawl, &urls).await?.is_empty());
+    assert!(helm.frontier.replay(&scene.crawl, &scene.crawl, &urls).await?.is_empty());
     assert_eq!(scene.admit(&lease, 0..2).await?, [false, false], "seen is seen");
     assert_eq!(scene.books().await?.counts, before.counts);
     Ok(())

@@ -7,7 +7,8 @@ mod replaying;
 
 use std::sync::Arc;
 
-use trawl_common::ports::{Control, ErrorKind, Frontier, Result};
+use trawl_common::ports::{Control, ErrorKind, Result};
+use trawl_engine::Records;
 
 pub use cancelling::*;
 pub use failures::*;
@@ -17,7 +18,7 @@ pub use replaying::*;
 /// A frontier, and the commands to its crawls.
 pub struct Helm {
     /// The records.
-    pub frontier: Arc<dyn Frontier>,
+    pub frontier: Arc<dyn Records>,
     /// The commands.
     pub control: Arc<dyn Control>,
 }
@@ -30,6 +31,8 @@ macro_rules! control_conformance {
         $crate::promises! { $brief, control:
             a_later_crawl_finds_what_was_cancelled_and_nothing_else
             a_later_crawl_finds_what_expired_once_its_crawl_is_over
+            what_was_fetched_beyond_the_limit_stays_seen
+            a_limit_that_is_reached_in_a_pause_skips_nothing_before_its_end
             what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl
         }
         $crate::promises! { $fixture, control:

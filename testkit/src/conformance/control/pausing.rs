@@ -1,15 +1,18 @@
 //! To hold a crawl, and to let it go on.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
-use trawl_common::crawl::CrawlState;
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{ErrorKind, Heard, Linking, MAX_STARTS, NewUrl, Result, Start};
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::frontier::{Heard, MAX_STARTS, Start};
+use trawl_common::ports::{ErrorKind, NewUrl, Result, Terms};
 use trawl_common::time::UnixMs;
+use trawl_engine::Linking;
 
 use super::{Helm, kind};
 use crate::conformance::eventually;
-use crate::conformance::scene::{Scene, TAKE, long_ago, much_later, took};
+use crate::conformance::scene::{LONG, Scene, TAKE, long_ago, much_later, took};
 
 /// What is received is dropped, and what was received before is let go.
 pub async fn no_fetch_begins_while_a_crawl_is_paused(helm: &Helm) -> Result<()> {
@@ -153,6 +156,28 @@ pub async fn a_paused_crawl_does_not_end_before_it_goes_on(helm: &Helm) -> Resul
     assert_eq!((books.status, books.discovered, books.pending), (CrawlState::Paused, true, 0));
     helm.control.resume(&scene.crawl).await?;
     assert_eq!(scene.status().await?, CrawlState::Finished);
+    Ok(())
+}
+
+/// Who holds it may be about to raise the limit.
+pub async fn a_limit_that_is_reached_in_a_pause_skips_nothing_before_its_end(helm: &Helm) -> Result<()> {
+    let scene = Scene::new(&helm.frontier);
+    let terms = Terms { max_pages: NonZeroU64::new(1), ..Terms::default() };
+    let lease = helm.frontier.open(&scene.crawl, terms, "producer", LONG).await?;
+    scene.admit(&lease, 0..3).await?;
+    helm.frontier.close(lease).await?;
+    scene.hear(&scene.worker, 0).await?;
+    helm.control.pause(&scene.crawl).await?;
+    assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
+    helm.frontier.sweep(&scene.worker).await?;
+    assert_eq!(scene.books().await?.pending, 2);
+    helm.control.resume(&scene.crawl).await?;
+    eventually(Duration::from_secs(30), async || {
+        helm.frontier.sweep(&scene.worker).await?;
+        Ok(scene.status().await? == CrawlState::Finished)
+    })
+    .await?;
+    assert_eq!(scene.books().await?.counts.skipped, 2);
     Ok(())
 }
 

@@ -1,12 +1,13 @@
 //! To give what failed another chance.
 
-use trawl_common::crawl::{Counts, CrawlState};
-use trawl_common::lane::Lane;
-use trawl_common::letter::{Cause, Note};
-use trawl_common::message::Message;
-use trawl_common::outcome::{Reason, Skip, Terminal};
-use trawl_common::ports::{Claim, ErrorKind, Finish, Heard, MAX_STARTS, NewUrl, Result, Start};
-use trawl_common::url::CanonicalUrl;
+use trawl_common::frontier::crawl::{Counts, CrawlState};
+use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::{Reason, Skip, Terminal};
+use trawl_common::frontier::{Heard, MAX_STARTS, Start};
+use trawl_common::ports::{Claim, ErrorKind, Finish, NewUrl, Result};
+use trawl_common::web::url::CanonicalUrl;
 
 use super::cancelling::finds_again;
 use super::{Helm, kind};
@@ -32,7 +33,7 @@ pub async fn a_replayed_url_begins_anew_in_its_crawl(helm: &Helm) -> Result<()> 
     scene.finish(0, Terminal::Failed).await?;
     scene.finish(1, Terminal::Failed).await?;
     let urls = [scene.url(0), scene.url(1)];
-    let messages = helm.control.replay(&scene.crawl, &scene.crawl, &urls).await?;
+    let messages = helm.frontier.replay(&scene.crawl, &scene.crawl, &urls).await?;
     assert_eq!(messages, [0, 1].map(|number| message(&scene, &scene, number, Terminal::Failed)));
     helm.frontier.confirm(&scene.crawl, &urls).await?;
     let books = scene.books().await?;
@@ -56,7 +57,7 @@ pub async fn a_replayed_url_can_fail_and_be_replayed_again(helm: &Helm) -> Resul
         scene.finish(0, Terminal::Failed).await?;
         assert_eq!(scene.books().await?.counts.failed, 1);
         assert!(helm.control.failure(&scene.crawl, &scene.url(0)).await?.is_some());
-        assert_eq!(helm.control.replay(&scene.crawl, &scene.crawl, &[scene.url(0)]).await?.len(), 1);
+        assert_eq!(helm.frontier.replay(&scene.crawl, &scene.crawl, &[scene.url(0)]).await?.len(), 1);
         assert_eq!(scene.books().await?.counts.failed, 0);
     }
     helm.frontier.close(lease).await?;
@@ -87,7 +88,7 @@ pub async fn a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_a
     assert_eq!(scene.finish_all(&[ending(Terminal::Failed)]).await?, [true]);
     let listed = helm.control.failed(&scene.crawl, 0).await?.urls;
     assert_eq!(listed.into_iter().map(|(url, _)| url).collect::<Vec<_>>(), std::slice::from_ref(&old));
-    let messages = helm.control.replay(&scene.crawl, &scene.crawl, std::slice::from_ref(&old)).await?;
+    let messages = helm.frontier.replay(&scene.crawl, &scene.crawl, std::slice::from_ref(&old)).await?;
     assert_eq!(
         messages.into_iter().map(|message| message.url).collect::<Vec<_>>(),
         std::slice::from_ref(&old)
@@ -103,7 +104,7 @@ pub async fn a_replayed_url_that_expired_has_no_deadline(helm: &Helm) -> Result<
     let lease = scene.begin(0).await?;
     helm.frontier.admit(&lease, &[NewUrl { deadline: Some(long_ago()), ..scene.new_url(0) }]).await?;
     scene.finish(0, Terminal::Expired).await?;
-    let messages = helm.control.replay(&scene.crawl, &scene.crawl, &[scene.url(0)]).await?;
+    let messages = helm.frontier.replay(&scene.crawl, &scene.crawl, &[scene.url(0)]).await?;
     assert_eq!(messages, [message(&scene, &scene, 0, Terminal::Expired)]);
     assert_eq!(scene.books().await?.counts, Counts { admitted: 1, ..Counts::default() });
     assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
@@ -128,7 +129,7 @@ pub async fn what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl(
     let books = scene.books().await?;
     assert_eq!((books.counts.skipped, books.reasons["skipped:blocked"]), (2, 2));
     assert_eq!(helm.control.failure(&scene.crawl, &scene.url(0)).await?, blocked(0).note);
-    assert_eq!(helm.control.replay(&scene.crawl, &scene.crawl, &[scene.url(0)]).await?.len(), 1);
+    assert_eq!(helm.frontier.replay(&scene.crawl, &scene.crawl, &[scene.url(0)]).await?.len(), 1);
     let books = scene.books().await?;
     assert_eq!((books.counts.skipped, books.reasons["skipped:blocked"], books.pending), (1, 1, 2));
     scene.finish(0, Terminal::Done).await?;
@@ -150,10 +151,10 @@ pub async fn what_is_not_in_the_list_is_not_replayed(helm: &Helm) -> Result<()> 
     scene.finish(0, Terminal::Done).await?;
     scene.finish(1, Terminal::Failed).await?;
     let urls = [0, 1, 2, 9, 1].map(|number| scene.url(number));
-    assert!(helm.control.replay(&unknown.crawl, &scene.crawl, &urls).await?.is_empty());
-    let messages = helm.control.replay(&scene.crawl, &scene.crawl, &urls).await?;
+    assert!(helm.frontier.replay(&unknown.crawl, &scene.crawl, &urls).await?.is_empty());
+    let messages = helm.frontier.replay(&scene.crawl, &scene.crawl, &urls).await?;
     assert_eq!(messages, [message(&scene, &scene, 1, Terminal::Failed)]);
-    assert!(helm.control.replay(&scene.crawl, &scene.crawl, &urls).await?.is_empty());
+    assert!(helm.frontier.replay(&scene.crawl, &scene.crawl, &urls).await?.is_empty());
     let books = scene.books().await?;
     assert_eq!((books.counts, books.pending), (Counts { admitted: 3, done: 1, ..Counts::default() }, 2));
     Ok(())
@@ -169,7 +170,7 @@ pub async fn a_finished_crawl_is_replayed_into_a_successor(helm: &Helm) -> Resul
     let before = first.books().await?;
     let second = first.next_crawl();
     let lease = second.open().await?;
-    let messages = helm.control.replay(&first.crawl, &second.crawl, &[first.url(0), first.url(1)]).await?;
+    let messages = helm.frontier.replay(&first.crawl, &second.crawl, &[first.url(0), first.url(1)]).await?;
     assert_eq!(messages, [message(&first, &second, 1, Terminal::Failed)]);
     helm.frontier.confirm(&second.crawl, &[second.url(1)]).await?;
     helm.frontier.close(lease).await?;
@@ -193,7 +194,7 @@ pub async fn what_expired_is_replayed_into_a_successor(helm: &Helm) -> Result<()
     helm.frontier.close(lease).await?;
     let second = first.next_crawl();
     let lease = second.open().await?;
-    let messages = helm.control.replay(&first.crawl, &second.crawl, &[first.url(0)]).await?;
+    let messages = helm.frontier.replay(&first.crawl, &second.crawl, &[first.url(0)]).await?;
     assert_eq!(messages, [message(&first, &second, 0, Terminal::Expired)]);
     assert_eq!(second.admit(&lease, [0]).await?, [false]);
     assert_eq!(second.hear(&second.worker, 0).await?, TAKE);
@@ -210,7 +211,7 @@ pub async fn nothing_is_replayed_into_a_crawl_that_is_over_or_unknown(helm: &Hel
     helm.frontier.close(lease).await?;
     let before = scene.books().await?;
     for into in [&scene, &scene.next_crawl()] {
-        let refused = helm.control.replay(&scene.crawl, &into.crawl, &[scene.url(0)]).await;
+        let refused = helm.frontier.replay(&scene.crawl, &into.crawl, &[scene.url(0)]).await;
         assert_eq!(kind(refused), Some(ErrorKind::Stale));
     }
     assert!(helm.control.failure(&scene.crawl, &scene.url(0)).await?.is_some());
@@ -224,7 +225,7 @@ pub async fn what_is_replayed_into_a_paused_crawl_waits(helm: &Helm) -> Result<(
     scene.begin(1).await?;
     scene.finish(0, Terminal::Failed).await?;
     helm.control.pause(&scene.crawl).await?;
-    assert_eq!(helm.control.replay(&scene.crawl, &scene.crawl, &[scene.url(0)]).await?.len(), 1);
+    assert_eq!(helm.frontier.replay(&scene.crawl, &scene.crawl, &[scene.url(0)]).await?.len(), 1);
     assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
     helm.control.resume(&scene.crawl).await?;
     assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use trawl_common::crawl::CrawlState;
-use trawl_common::lane::Lane;
-use trawl_common::message::Message;
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Claim, Finish, Frontier, Heard, Linked, Linking, NewUrl, Result, Taken};
-use trawl_common::url::CanonicalUrl;
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::frontier::{Heard, Taken};
+use trawl_common::ports::{Claim, Finish, NewUrl, Result};
+use trawl_common::web::url::CanonicalUrl;
+use trawl_engine::{Linked, Linking, Records};
 
 use crate::conformance::scene::{Scene, TAKE};
 
 /// Once per spider, within a batch and across batches.
-pub async fn a_url_is_admitted_once_however_often_it_is_named(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_url_is_admitted_once_however_often_it_is_named(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.open().await?;
     assert_eq!(scene.admit(&lease, [0, 1, 0]).await?, [true, true, false]);
@@ -24,7 +26,7 @@ pub async fn a_url_is_admitted_once_however_often_it_is_named(frontier: &Arc<dyn
 }
 
 /// Seen is seen for the spider, whether the URL has ended or not.
-pub async fn a_later_crawl_of_the_spider_admits_only_what_is_new(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_later_crawl_of_the_spider_admits_only_what_is_new(frontier: &Arc<dyn Records>) -> Result<()> {
     let first = Scene::new(frontier);
     let lease = first.begin(2).await?;
     first.hear(&first.worker, 0).await?;
@@ -39,7 +41,7 @@ pub async fn a_later_crawl_of_the_spider_admits_only_what_is_new(frontier: &Arc<
 }
 
 /// Long URLs take more than short ones.
-pub async fn a_backlog_is_told_in_urls_and_in_bytes(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_backlog_is_told_in_urls_and_in_bytes(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     assert_eq!(frontier.backlog(&scene.crawl).await?.urls, 0);
     let lease = scene.begin(10).await?;
@@ -59,7 +61,7 @@ pub async fn a_backlog_is_told_in_urls_and_in_bytes(frontier: &Arc<dyn Frontier>
 }
 
 /// Each spider has a set of its own.
-pub async fn what_one_spider_has_seen_is_new_to_another(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn what_one_spider_has_seen_is_new_to_another(frontier: &Arc<dyn Records>) -> Result<()> {
     let one = Scene::new(frontier);
     one.begin(2).await?;
     let two = one.other_spider();
@@ -73,7 +75,7 @@ pub async fn what_one_spider_has_seen_is_new_to_another(frontier: &Arc<dyn Front
 }
 
 /// An adapter may split a batch, and must put its answers together again.
-pub async fn a_batch_of_any_size_is_answered_in_order(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_batch_of_any_size_is_answered_in_order(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(0).await?;
     scene.admit(&lease, (0..1200).step_by(3)).await?;
@@ -89,7 +91,7 @@ pub async fn a_batch_of_any_size_is_answered_in_order(frontier: &Arc<dyn Frontie
 }
 
 /// A confirmation may come twice, for a URL that ended meanwhile, or for one that never was.
-pub async fn confirming_again_or_too_much_changes_nothing(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn confirming_again_or_too_much_changes_nothing(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(3).await?;
     scene.finish(0, Terminal::Done).await?;
@@ -105,7 +107,7 @@ pub async fn confirming_again_or_too_much_changes_nothing(frontier: &Arc<dyn Fro
 }
 
 /// A bare URL from any program belongs to `adhoc`, which never ends.
-pub async fn a_url_published_by_hand_is_taken_once(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_url_published_by_hand_is_taken_once(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier).of_requests();
     assert_eq!(scene.hear_stranger(0).await?, TAKE);
     assert_eq!(scene.hear(&scene.other, 0).await?, Heard::Drop);
@@ -117,7 +119,7 @@ pub async fn a_url_published_by_hand_is_taken_once(frontier: &Arc<dyn Frontier>)
 
 /// Whoever publishes a URL may have added it to what the spider has seen, or wants to see it again.
 pub async fn a_url_published_by_hand_is_taken_though_its_spider_has_seen_it(
-    frontier: &Arc<dyn Frontier>,
+    frontier: &Arc<dyn Records>,
 ) -> Result<()> {
     let requests = Scene::new(frontier).of_requests();
     let crawl = requests.next_crawl();
@@ -134,7 +136,7 @@ pub async fn a_url_published_by_hand_is_taken_though_its_spider_has_seen_it(
 
 /// And nothing is dropped without being counted; copies that trawl's own programs sent are no requests.
 pub async fn a_url_asked_for_twice_at_once_is_a_repeat_that_is_counted(
-    frontier: &Arc<dyn Frontier>,
+    frontier: &Arc<dyn Records>,
 ) -> Result<()> {
     let scene = Scene::new(frontier).of_requests();
     assert_eq!(scene.hear_stranger(0).await?, TAKE);
@@ -150,7 +152,7 @@ pub async fn a_url_asked_for_twice_at_once_is_a_repeat_that_is_counted(
 
 /// A page that is followed leads to each page once, however often the first is asked for: two that link to each other would
 /// else be fetched for ever.
-pub async fn what_a_requested_page_links_to_is_admitted_once(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn what_a_requested_page_links_to_is_admitted_once(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier).of_requests();
     let crawl = scene.next_crawl();
     crawl.begin(2).await?;
@@ -164,7 +166,7 @@ pub async fn what_a_requested_page_links_to_is_admitted_once(frontier: &Arc<dyn 
 }
 
 /// A store that was emptied learns of its crawls from their messages, which may have to go round once more.
-pub async fn a_message_of_an_unknown_crawl_begins_its_books(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_message_of_an_unknown_crawl_begins_its_books(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let mut heard = scene.hear(&scene.worker, 0).await?;
     if heard == Heard::SendAgain {
@@ -180,7 +182,7 @@ pub async fn a_message_of_an_unknown_crawl_begins_its_books(frontier: &Arc<dyn F
 }
 
 /// A name that nobody gave is a mistake, and leaves no crawl behind that never ends.
-pub async fn a_strangers_message_of_an_unknown_crawl_is_refused(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_strangers_message_of_an_unknown_crawl_is_refused(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let stranger = |number| Message { is_ours: false, ..scene.message(number) };
     assert_eq!(frontier.hear(&scene.worker, &[stranger(0), stranger(1)]).await?, [Heard::Unknown; 2]);
@@ -191,7 +193,7 @@ pub async fn a_strangers_message_of_an_unknown_crawl_is_refused(frontier: &Arc<d
 }
 
 /// What comes late does not revive a crawl.
-pub async fn a_message_for_a_crawl_that_is_over_is_dropped(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_message_for_a_crawl_that_is_over_is_dropped(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(0).await?;
     frontier.close(lease).await?;
@@ -201,7 +203,7 @@ pub async fn a_message_for_a_crawl_that_is_over_is_dropped(frontier: &Arc<dyn Fr
 }
 
 /// The record belongs to the crawl that admitted it.
-pub async fn a_message_of_another_crawl_of_the_spider_is_dropped(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_message_of_another_crawl_of_the_spider_is_dropped(frontier: &Arc<dyn Records>) -> Result<()> {
     let first = Scene::new(frontier);
     let lease = first.begin(1).await?;
     frontier.close(lease).await?;

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use trawl_common::crawl::{Counts, CrawlState};
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Frontier, Result};
+use trawl_common::frontier::crawl::{Counts, CrawlState};
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
+use trawl_engine::Records;
 
 use crate::conformance::scene::{Scene, much_later};
 use crate::conformance::{eventually, unique};
 
 /// The first call ends it; no other counts, in the same batch or later, with whatever state.
-pub async fn a_url_ends_once(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_url_ends_once(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(2).await?;
     scene.hear(&scene.worker, 0).await?;
@@ -29,7 +30,7 @@ pub async fn a_url_ends_once(frontier: &Arc<dyn Frontier>) -> Result<()> {
 }
 
 /// And no state counts for another.
-pub async fn every_terminal_state_has_its_counter(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn every_terminal_state_has_its_counter(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(Terminal::ALL.len()).await?;
     let mut expected = Counts { admitted: Terminal::ALL.len() as u64, ..Counts::default() };
@@ -43,7 +44,7 @@ pub async fn every_terminal_state_has_its_counter(frontier: &Arc<dyn Frontier>) 
 }
 
 /// Else a worker that was stopped for long would decide about what another has in hand, or is yet to take.
-pub async fn only_the_holder_ends_a_url(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn only_the_holder_ends_a_url(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(3).await?;
     for number in [1, 2] {
@@ -59,7 +60,7 @@ pub async fn only_the_holder_ends_a_url(frontier: &Arc<dyn Frontier>) -> Result<
 }
 
 /// Nothing is counted that was not admitted, in a crawl that is known or not.
-pub async fn what_was_never_admitted_does_not_end(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn what_was_never_admitted_does_not_end(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     assert!(!scene.end(&scene.worker, 0, Terminal::Done).await?);
     scene.begin(1).await?;
@@ -69,7 +70,7 @@ pub async fn what_was_never_admitted_does_not_end(frontier: &Arc<dyn Frontier>) 
 }
 
 /// Each crawl gets its own count, and its own end.
-pub async fn urls_of_several_crawls_end_in_one_call(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn urls_of_several_crawls_end_in_one_call(frontier: &Arc<dyn Records>) -> Result<()> {
     let one = Scene::new(frontier);
     let two = one.other_spider();
     let leases = [one.begin(1).await?, two.begin(2).await?];
@@ -89,7 +90,7 @@ pub async fn urls_of_several_crawls_end_in_one_call(frontier: &Arc<dyn Frontier>
 
 /// Not with its last URL so far, and not with any but the last.
 pub async fn a_crawl_ends_with_its_last_url_once_discovery_has_ended(
-    frontier: &Arc<dyn Frontier>,
+    frontier: &Arc<dyn Records>,
 ) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(1).await?;
@@ -105,7 +106,7 @@ pub async fn a_crawl_ends_with_its_last_url_once_discovery_has_ended(
 }
 
 /// The last URL may end before the last source does.
-pub async fn a_crawl_with_no_url_left_ends_with_discovery(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_crawl_with_no_url_left_ends_with_discovery(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(1).await?;
     scene.finish(0, Terminal::Done).await?;
@@ -116,7 +117,7 @@ pub async fn a_crawl_with_no_url_left_ends_with_discovery(frontier: &Arc<dyn Fro
 }
 
 /// Sources may name nothing at all.
-pub async fn an_empty_crawl_ends_with_discovery(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn an_empty_crawl_ends_with_discovery(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.open().await?;
     assert_eq!(scene.status().await?, CrawlState::Running);
@@ -127,7 +128,7 @@ pub async fn an_empty_crawl_ends_with_discovery(frontier: &Arc<dyn Frontier>) ->
 }
 
 /// `seconds` runs while the crawl does.
-pub async fn the_clock_of_a_crawl_stops_at_its_end(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn the_clock_of_a_crawl_stops_at_its_end(frontier: &Arc<dyn Records>) -> Result<()> {
     let (running, finished) = (Scene::new(frontier), Scene::new(frontier));
     running.open().await?;
     frontier.close(finished.open().await?).await?;
@@ -138,14 +139,14 @@ pub async fn the_clock_of_a_crawl_stops_at_its_end(frontier: &Arc<dyn Frontier>)
 }
 
 /// `None`, not an empty page.
-pub async fn an_unknown_crawl_has_no_books(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn an_unknown_crawl_has_no_books(frontier: &Arc<dyn Records>) -> Result<()> {
     let unknown = unique("crawl").parse().expect("a unique name is a name");
     assert_eq!(frontier.books(&unknown).await?, None);
     Ok(())
 }
 
 /// Running or over, with the books that each has alone.
-pub async fn crawls_are_listed_the_newest_first(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn crawls_are_listed_the_newest_first(frontier: &Arc<dyn Records>) -> Result<()> {
     let (older, newer) = (Scene::new(frontier), Scene::new(frontier));
     older.begin(2).await?;
     let started = older.books().await?.started;

@@ -4,20 +4,20 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trawl_common::crawl::{Books, CrawlState};
-use trawl_common::limit::{LeftOut, Limit};
+use trawl_common::frontier::crawl::{Books, CrawlState};
+use trawl_common::frontier::limit::{LeftOut, Limit};
+use trawl_common::frontier::outcome::{Skip, Terminal};
+use trawl_common::frontier::{Heard, MAX_STARTS, Start, Taken};
 use trawl_common::names::WorkerId;
-use trawl_common::outcome::{Skip, Terminal};
-use trawl_common::ports::{
-    Discovery, Finish, Frontier, Heard, Linked, Linking, NewUrl, Result, Start, Taken, Terms,
-};
+use trawl_common::ports::{Finish, NewUrl, Result, Terms};
 use trawl_common::spider::Recrawl;
+use trawl_engine::{Lease, Linked, Linking, Records};
 
 use crate::conformance::eventually;
 use crate::conformance::scene::{LONG, Scene, TAKE};
 
 impl Scene<'_> {
-    async fn open_with(&self, terms: Terms) -> Result<Discovery> {
+    async fn open_with(&self, terms: Terms) -> Result<Lease> {
         self.frontier.open(&self.crawl, terms, "producer", LONG).await
     }
 
@@ -48,7 +48,7 @@ fn limit(number: u64) -> Option<NonZeroU64> {
 }
 
 /// Each once, whoever links to it, also when sources have named it; and a crawl does not end between a page and its links.
-pub async fn what_pages_link_to_is_admitted_once(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn what_pages_link_to_is_admitted_once(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(2).await?;
     frontier.close(lease).await?;
@@ -70,7 +70,7 @@ pub async fn what_pages_link_to_is_admitted_once(frontier: &Arc<dyn Frontier>) -
 }
 
 /// Else a worker that was stopped for long would add to what another has read anew, or to a crawl that is over.
-pub async fn only_the_holder_of_a_page_admits_its_links(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn only_the_holder_of_a_page_admits_its_links(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(2).await?;
     scene.hear(&scene.worker, 0).await?;
@@ -84,7 +84,7 @@ pub async fn only_the_holder_of_a_page_admits_its_links(frontier: &Arc<dyn Front
 }
 
 /// All links of one page, and those of several pages in one call.
-pub async fn any_number_of_links_is_answered_in_order(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn any_number_of_links_is_answered_in_order(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(1).await?;
     scene.hear(&scene.worker, 0).await?;
@@ -99,7 +99,7 @@ pub async fn any_number_of_links_is_answered_in_order(frontier: &Arc<dyn Frontie
 }
 
 /// A trap is a host with ever more pages.
-pub async fn links_to_one_host_are_taken_up_to_a_limit(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn links_to_one_host_are_taken_up_to_a_limit(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.open_with(Terms { max_per_host: limit(4), ..Terms::default() }).await?;
     scene.admit(&lease, [0, 1]).await?;
@@ -121,7 +121,7 @@ pub async fn links_to_one_host_are_taken_up_to_a_limit(frontier: &Arc<dyn Fronti
 }
 
 /// Exactly so many, however many are under way at once: a page begins only if it can be one of them.
-pub async fn no_more_pages_begin_than_the_crawl_may_do(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn no_more_pages_begin_than_the_crawl_may_do(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.open_with(Terms { max_pages: limit(2), ..Terms::default() }).await?;
     scene.admit(&lease, 0..6).await?;
@@ -142,9 +142,7 @@ pub async fn no_more_pages_begin_than_the_crawl_may_do(frontier: &Arc<dyn Fronti
 }
 
 /// The rest is skipped, each once, and the crawl ends.
-pub async fn a_crawl_that_has_done_all_that_it_may_skips_the_rest(
-    frontier: &Arc<dyn Frontier>,
-) -> Result<()> {
+pub async fn a_crawl_that_has_done_all_that_it_may_skips_the_rest(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.open_with(Terms { max_pages: limit(2), ..Terms::default() }).await?;
     scene.admit(&lease, 0..800).await?;
@@ -179,7 +177,7 @@ pub async fn a_crawl_that_has_done_all_that_it_may_skips_the_rest(
 }
 
 /// A limit holds even where more were fetched than may be done.
-pub async fn more_than_it_may_do_is_never_counted_as_done(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn more_than_it_may_do_is_never_counted_as_done(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.open_with(Terms { max_pages: limit(1), ..Terms::default() }).await?;
     scene.admit(&lease, 0..3).await?;
@@ -188,8 +186,42 @@ pub async fn more_than_it_may_do_is_never_counted_as_done(frontier: &Arc<dyn Fro
     Ok(())
 }
 
+/// A crawl that may do one of its two pages, the first of which was started as often as may be, and never ended.
+async fn with_a_suspect(frontier: &Arc<dyn Records>) -> Result<Scene<'_>> {
+    let scene = Scene::new(frontier);
+    let lease = scene.open_with(Terms { max_pages: limit(1), ..Terms::default() }).await?;
+    scene.admit(&lease, 0..2).await?;
+    for _ in 0..MAX_STARTS {
+        assert_eq!(scene.try_start(0).await?, Start::Go);
+    }
+    Ok(scene)
+}
+
+/// As all that the limit leaves: a later crawl finds out whether it is poison.
+pub async fn at_the_limit_a_suspect_is_no_poison(frontier: &Arc<dyn Records>) -> Result<()> {
+    let scene = with_a_suspect(frontier).await?;
+    scene.hear(&scene.worker, 0).await?;
+    scene.hear(&scene.other, 1).await?;
+    assert!(scene.end(&scene.other, 1, Terminal::Done).await?);
+    // It may have been skipped already.
+    let told = scene.start(&scene.worker, 0).await?;
+    assert!(matches!(told, Start::Full | Start::Lost), "{told:?}");
+    Ok(())
+}
+
+/// Nor does it wait for one: it takes none.
+pub async fn poison_is_told_although_no_place_is_free(frontier: &Arc<dyn Records>) -> Result<()> {
+    let scene = with_a_suspect(frontier).await?;
+    // Given back before it starts again, it leaves its place to the other.
+    scene.hear(&scene.worker, 0).await?;
+    scene.release(&scene.worker, 0).await?;
+    assert_eq!(scene.try_start(1).await?, Start::Go);
+    assert_eq!(scene.try_start(0).await?, Start::Poison);
+    Ok(())
+}
+
 /// Each URL once in that crawl, though its spider has seen them all.
-pub async fn a_recrawl_takes_each_url_once_though_all_were_seen(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_recrawl_takes_each_url_once_though_all_were_seen(frontier: &Arc<dyn Records>) -> Result<()> {
     let first = Scene::new(frontier);
     let lease = first.begin(3).await?;
     for number in 0..3 {
@@ -221,7 +253,7 @@ pub async fn a_recrawl_takes_each_url_once_though_all_were_seen(frontier: &Arc<d
 }
 
 /// What it did not fetch is as new to the spider as it was before.
-pub async fn what_a_recrawl_did_not_fetch_stays_as_it_was(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn what_a_recrawl_did_not_fetch_stays_as_it_was(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(1).await?;
     scene.finish(0, Terminal::Done).await?;
@@ -240,7 +272,7 @@ pub async fn what_a_recrawl_did_not_fetch_stays_as_it_was(frontier: &Arc<dyn Fro
 }
 
 /// Whoever joins a crawl later is bound by the same.
-pub async fn the_terms_of_a_crawl_are_known(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn the_terms_of_a_crawl_are_known(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     assert_eq!(frontier.terms(&scene.crawl).await?, Terms::default());
     let terms = Terms {
@@ -260,7 +292,7 @@ pub async fn the_terms_of_a_crawl_are_known(frontier: &Arc<dyn Frontier>) -> Res
 }
 
 /// Exact, as the counters are.
-pub async fn the_books_tell_why_where_and_how_much(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn the_books_tell_why_where_and_how_much(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(6).await?;
     let done = |number| Finish {
@@ -283,14 +315,14 @@ pub async fn the_books_tell_why_where_and_how_much(frontier: &Arc<dyn Frontier>)
     let hosts = frontier.hosts(&scene.crawl, 10).await?;
     assert_eq!(hosts.len(), 1);
     assert_eq!((hosts[0].counts, hosts[0].bytes, hosts[0].pending()), (books.counts, 2000, 1));
-    assert_eq!(hosts[0].host, trawl_common::url::authority(scene.url(0).as_str()));
+    assert_eq!(hosts[0].host, trawl_common::web::url::authority(scene.url(0).as_str()));
     assert!(frontier.hosts(&scene.crawl, 0).await?.is_empty());
     frontier.close(lease).await?;
     Ok(())
 }
 
 /// Each limit by its name, and once, however often the end of a page is told.
-pub async fn the_books_tell_what_limits_left_out(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn the_books_tell_what_limits_left_out(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(3).await?;
     let done = |number, depth| {
@@ -310,7 +342,7 @@ pub async fn the_books_tell_what_limits_left_out(frontier: &Arc<dyn Frontier>) -
 }
 
 /// A page may lack more fields than one call of a server takes values.
-pub async fn the_books_tell_of_any_number_of_missing_fields(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn the_books_tell_of_any_number_of_missing_fields(frontier: &Arc<dyn Records>) -> Result<()> {
     const FIELDS: usize = 5000;
     let scene = Scene::new(frontier);
     let lease = scene.begin(1).await?;

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use trawl_common::message::Message;
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Finish, Frontier, Heard, MAX_STARTS, NewUrl, Result, Start};
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::frontier::{Heard, MAX_STARTS, Start};
+use trawl_common::ports::{Finish, NewUrl, Result};
+use trawl_engine::Records;
 
 use crate::conformance::scene::{Scene, TAKE, long_ago, much_later, took};
 
 /// Whoever hears first holds it; to hear it again is to hold it still.
-pub async fn a_url_is_taken_by_one_worker(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_url_is_taken_by_one_worker(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(1).await?;
     assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
@@ -20,7 +22,7 @@ pub async fn a_url_is_taken_by_one_worker(frontier: &Arc<dyn Frontier>) -> Resul
 }
 
 /// The record's own, whatever its message says.
-pub async fn a_deadline_is_told_with_the_url(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_deadline_is_told_with_the_url(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(1).await?;
     let deadline = Some(much_later());
@@ -37,7 +39,7 @@ pub async fn a_deadline_is_told_with_the_url(frontier: &Arc<dyn Frontier>) -> Re
 }
 
 /// A message too many is harmless.
-pub async fn a_url_that_ended_is_heard_and_dropped(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_url_that_ended_is_heard_and_dropped(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(2).await?;
     scene.hear(&scene.worker, 0).await?;
@@ -49,7 +51,7 @@ pub async fn a_url_that_ended_is_heard_and_dropped(frontier: &Arc<dyn Frontier>)
 
 /// By its own spider.
 pub async fn a_url_is_seen_while_it_is_pending_and_when_it_has_ended(
-    frontier: &Arc<dyn Frontier>,
+    frontier: &Arc<dyn Records>,
 ) -> Result<()> {
     let scene = Scene::new(frontier);
     let other = scene.other_spider();
@@ -65,7 +67,7 @@ pub async fn a_url_is_seen_while_it_is_pending_and_when_it_has_ended(
 }
 
 /// From the moment its page is stored, and without being counted.
-pub async fn where_redirects_led_counts_as_seen(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn where_redirects_led_counts_as_seen(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(1).await?;
     scene.hear(&scene.worker, 0).await?;
@@ -80,7 +82,7 @@ pub async fn where_redirects_led_counts_as_seen(frontier: &Arc<dyn Frontier>) ->
 }
 
 /// A worker hears whatever its queues bring together.
-pub async fn messages_of_several_crawls_are_answered_in_order(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn messages_of_several_crawls_are_answered_in_order(frontier: &Arc<dyn Records>) -> Result<()> {
     let one = Scene::new(frontier);
     let two = one.other_spider();
     one.begin(2).await?;
@@ -97,7 +99,7 @@ pub async fn messages_of_several_crawls_are_answered_in_order(frontier: &Arc<dyn
 }
 
 /// Whatever kills its worker is stopped before it kills them all.
-pub async fn the_fourth_start_without_an_end_is_poison(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn the_fourth_start_without_an_end_is_poison(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(1).await?;
     for _ in 0..MAX_STARTS {
@@ -112,7 +114,7 @@ pub async fn the_fourth_start_without_an_end_is_poison(frontier: &Arc<dyn Fronti
 }
 
 /// The answer may have been lost on its way: that is no reason to suspect the page.
-pub async fn a_start_that_is_asked_for_again_counts_once(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_start_that_is_asked_for_again_counts_once(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(1).await?;
     scene.hear(&scene.worker, 0).await?;
@@ -124,7 +126,7 @@ pub async fn a_start_that_is_asked_for_again_counts_once(frontier: &Arc<dyn Fron
 }
 
 /// A fetch that failed has ended: retries may be more than the starts that poison takes.
-pub async fn a_retry_is_an_end_and_no_step_towards_poison(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_retry_is_an_end_and_no_step_towards_poison(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(1).await?;
     for attempts in 0..=MAX_STARTS + 1 {
@@ -136,7 +138,7 @@ pub async fn a_retry_is_an_end_and_no_step_towards_poison(frontier: &Arc<dyn Fro
 }
 
 /// The answer may have been lost on its way: taken for lost itself, the URL would be sent to where it is dropped.
-pub async fn to_park_again_is_to_have_parked(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn to_park_again_is_to_have_parked(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(1).await?;
     scene.hear(&scene.worker, 0).await?;
@@ -150,7 +152,7 @@ pub async fn to_park_again_is_to_have_parked(frontier: &Arc<dyn Frontier>) -> Re
 }
 
 /// A page that has killed workers may wait for its host, or be given back, before it starts again: that is no end.
-pub async fn what_is_put_aside_before_it_starts_stays_a_suspect(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn what_is_put_aside_before_it_starts_stays_a_suspect(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(1).await?;
     for _ in 0..MAX_STARTS {
@@ -167,7 +169,7 @@ pub async fn what_is_put_aside_before_it_starts_stays_a_suspect(frontier: &Arc<d
 }
 
 /// Nobody fetches what is not theirs.
-pub async fn only_the_holder_starts(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn only_the_holder_starts(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(2).await?;
     assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost, "not heard yet");
@@ -181,7 +183,7 @@ pub async fn only_the_holder_starts(frontier: &Arc<dyn Frontier>) -> Result<()> 
 
 /// Its instant is in the record, whatever its message does.
 pub async fn a_parked_url_is_dropped_before_its_time_and_taken_after(
-    frontier: &Arc<dyn Frontier>,
+    frontier: &Arc<dyn Records>,
 ) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(2).await?;
@@ -198,7 +200,7 @@ pub async fn a_parked_url_is_dropped_before_its_time_and_taken_after(
 }
 
 /// To wait for a slot is no failure.
-pub async fn only_a_failure_counts_as_an_attempt(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn only_a_failure_counts_as_an_attempt(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(1).await?;
     for (failed, attempts) in [(false, 0), (true, 1), (false, 1), (true, 2)] {
@@ -212,7 +214,7 @@ pub async fn only_a_failure_counts_as_an_attempt(frontier: &Arc<dyn Frontier>) -
 }
 
 /// Parking takes the URL out of the hands that park it, so it works once.
-pub async fn only_the_holder_parks(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn only_the_holder_parks(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(1).await?;
     assert!(!scene.park(&scene.worker, 0, much_later(), true).await?, "not heard yet");
@@ -225,7 +227,7 @@ pub async fn only_the_holder_parks(frontier: &Arc<dyn Frontier>) -> Result<()> {
 }
 
 /// At once, with nothing counted.
-pub async fn a_released_url_is_anyones_again(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_released_url_is_anyones_again(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(1).await?;
     scene.hear(&scene.worker, 0).await?;
@@ -238,7 +240,7 @@ pub async fn a_released_url_is_anyones_again(frontier: &Arc<dyn Frontier>) -> Re
 }
 
 /// Nobody gives away what is not theirs.
-pub async fn only_the_holder_releases(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn only_the_holder_releases(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(1).await?;
     scene.hear(&scene.worker, 0).await?;

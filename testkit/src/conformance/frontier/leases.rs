@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use trawl_common::crawl::CrawlState;
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Discovery, ErrorKind, Frontier, Result, Terms};
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::ports::{ErrorKind, Result, Terms};
+use trawl_engine::{Lease, Records};
 
 use crate::conformance::eventually;
 use crate::conformance::scene::{LONG, Scene};
@@ -18,12 +19,12 @@ fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
 }
 
 /// Admits nothing new, to see whether the lease still gives the right to.
-async fn right(scene: &Scene<'_>, lease: &Discovery) -> Option<ErrorKind> {
+async fn right(scene: &Scene<'_>, lease: &Lease) -> Option<ErrorKind> {
     kind(scene.frontier.admit(lease, &[scene.new_url(0)]).await)
 }
 
 /// Takes a lease for the spider's next crawl, once that of this one has lapsed.
-async fn take_lapsed(scene: &Scene<'_>) -> Result<Discovery> {
+async fn take_lapsed(scene: &Scene<'_>) -> Result<Lease> {
     let (mut taken, next) = (None, scene.next_crawl());
     eventually(LIMIT, async || {
         match scene.frontier.open(&next.crawl, Terms::default(), "successor", LONG).await {
@@ -39,7 +40,7 @@ async fn take_lapsed(scene: &Scene<'_>) -> Result<Discovery> {
 
 /// `Busy` names the holder and the crawl, for the person who waits.
 pub async fn who_opens_another_crawl_is_told_who_reads_the_sources(
-    frontier: &Arc<dyn Frontier>,
+    frontier: &Arc<dyn Records>,
 ) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.frontier.open(&scene.crawl, Terms::default(), "first-producer", LONG).await?;
@@ -57,7 +58,7 @@ pub async fn who_opens_another_crawl_is_told_who_reads_the_sources(
 
 /// A crawl of many sources may be fed from many places.
 pub async fn several_producers_feed_one_crawl_and_discovery_ends_with_the_last(
-    frontier: &Arc<dyn Frontier>,
+    frontier: &Arc<dyn Records>,
 ) -> Result<()> {
     let scene = Scene::new(frontier);
     let open = |holder| frontier.open(&scene.crawl, Terms::default(), holder, LONG);
@@ -79,7 +80,7 @@ pub async fn several_producers_feed_one_crawl_and_discovery_ends_with_the_last(
 }
 
 /// Of those who read sources one may die.
-pub async fn a_producer_that_died_does_not_hold_up_the_others(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_producer_that_died_does_not_hold_up_the_others(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let dead = frontier.open(&scene.crawl, Terms::default(), "dead", BRIEF).await?;
     let alive = frontier.open(&scene.crawl, Terms::default(), "alive", LONG).await?;
@@ -91,7 +92,7 @@ pub async fn a_producer_that_died_does_not_hold_up_the_others(frontier: &Arc<dyn
 }
 
 /// To open is idempotent: the answer of the first call may have been lost.
-pub async fn the_holder_of_a_lease_may_open_again(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn the_holder_of_a_lease_may_open_again(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.open().await?;
     let lease = scene.open().await?;
@@ -100,7 +101,7 @@ pub async fn the_holder_of_a_lease_may_open_again(frontier: &Arc<dyn Frontier>) 
 }
 
 /// A lease is a spider's.
-pub async fn two_spiders_are_discovered_side_by_side(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn two_spiders_are_discovered_side_by_side(frontier: &Arc<dyn Records>) -> Result<()> {
     let one = Scene::new(frontier);
     let two = one.other_spider();
     let (first, second) = (one.open().await?, two.open().await?);
@@ -110,7 +111,7 @@ pub async fn two_spiders_are_discovered_side_by_side(frontier: &Arc<dyn Frontier
 
 /// A producer that was thought dead must stop.
 pub async fn a_lapsed_lease_is_for_the_next_and_stale_for_the_last(
-    frontier: &Arc<dyn Frontier>,
+    frontier: &Arc<dyn Records>,
 ) -> Result<()> {
     let scene = Scene::new(frontier);
     let lapsed = frontier.open(&scene.crawl, Terms::default(), "producer", BRIEF).await?;
@@ -125,7 +126,7 @@ pub async fn a_lapsed_lease_is_for_the_next_and_stale_for_the_last(
 }
 
 /// Told by another lease of the same term, taken later: when that one has lapsed, this one has not.
-pub async fn a_renewed_lease_outlives_its_first_term(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_renewed_lease_outlives_its_first_term(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let hourglass = scene.other_spider();
     let lease = frontier.open(&scene.crawl, Terms::default(), "producer", BRIEF * 4).await?;
@@ -142,7 +143,7 @@ pub async fn a_renewed_lease_outlives_its_first_term(frontier: &Arc<dyn Frontier
 }
 
 /// Even if nobody has taken it: by then it may have been taken for dead.
-pub async fn a_lapsed_lease_cannot_be_renewed(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_lapsed_lease_cannot_be_renewed(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = frontier.open(&scene.crawl, Terms::default(), "producer", BRIEF).await?;
     eventually(LIMIT, async || Ok(right(&scene, &lease).await == Some(ErrorKind::Stale))).await?;
@@ -152,7 +153,7 @@ pub async fn a_lapsed_lease_cannot_be_renewed(frontier: &Arc<dyn Frontier>) -> R
 }
 
 /// With its URLs, its counters and, again, the right to admit.
-pub async fn a_lapsed_lease_is_taken_again_by_its_holder(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_lapsed_lease_is_taken_again_by_its_holder(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = frontier.open(&scene.crawl, Terms::default(), "producer", BRIEF).await?;
     frontier.admit(&lease, &[scene.new_url(0)]).await?;
@@ -166,7 +167,7 @@ pub async fn a_lapsed_lease_is_taken_again_by_its_holder(frontier: &Arc<dyn Fron
 
 /// To lose a lease may be to lose it to the spider's next crawl, or with its own.
 pub async fn a_lease_is_not_taken_again_from_another_crawl_nor_for_one_that_is_over(
-    frontier: &Arc<dyn Frontier>,
+    frontier: &Arc<dyn Records>,
 ) -> Result<()> {
     let scene = Scene::new(frontier);
     let lost = frontier.open(&scene.crawl, Terms::default(), "producer", BRIEF).await?;
@@ -180,9 +181,9 @@ pub async fn a_lease_is_not_taken_again_from_another_crawl_nor_for_one_that_is_o
 }
 
 /// A store that was emptied does not stop a producer.
-pub async fn a_crawl_that_is_not_known_any_more_is_opened_anew(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_crawl_that_is_not_known_any_more_is_opened_anew(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
-    let forgotten = Discovery { crawl: scene.crawl.clone(), token: 7, terms: Terms::default() };
+    let forgotten = Lease { crawl: scene.crawl.clone(), token: 7, terms: Terms::default() };
     let lease = frontier.reopen(&forgotten, "producer", LONG).await?;
     assert_eq!(scene.admit(&lease, 0..2).await?, [true, true]);
     let books = scene.books().await?;
@@ -191,7 +192,7 @@ pub async fn a_crawl_that_is_not_known_any_more_is_opened_anew(frontier: &Arc<dy
 }
 
 /// A producer that is stopped leaves the sources to another run.
-pub async fn a_lease_renewed_for_no_time_is_given_back(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_lease_renewed_for_no_time_is_given_back(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(1).await?;
     for _ in 0..2 {
@@ -206,7 +207,7 @@ pub async fn a_lease_renewed_for_no_time_is_given_back(frontier: &Arc<dyn Fronti
 }
 
 /// Closing ends the right to admit, and lets the next producer in.
-pub async fn a_lease_given_back_is_stale(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_lease_given_back_is_stale(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(1).await?;
     frontier.close(lease.clone()).await?;
@@ -218,7 +219,7 @@ pub async fn a_lease_given_back_is_stale(frontier: &Arc<dyn Frontier>) -> Result
 }
 
 /// A finished crawl stays finished.
-pub async fn a_crawl_that_is_over_is_stale_to_open(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_crawl_that_is_over_is_stale_to_open(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.open().await?;
     frontier.close(lease).await?;
@@ -227,7 +228,7 @@ pub async fn a_crawl_that_is_over_is_stale_to_open(frontier: &Arc<dyn Frontier>)
 }
 
 /// Counters go on, and the crawl does not end before discovery has ended again.
-pub async fn a_crawl_is_continued_where_it_was(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_crawl_is_continued_where_it_was(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(2).await?;
     frontier.close(lease).await?;

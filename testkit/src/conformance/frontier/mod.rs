@@ -14,7 +14,7 @@ pub use handling::*;
 pub use leases::*;
 pub use possession::*;
 
-/// Makes a test of each promise of a frontier; a fixture returns a guard and an `Arc<dyn Frontier>`. The second
+/// Makes a test of each promise of a frontier; a fixture returns a guard and an `Arc<dyn Records>`. The second
 /// makes frontiers of little patience, some 200 ms, for promises that are about time.
 #[macro_export]
 macro_rules! frontier_conformance {
@@ -91,6 +91,8 @@ macro_rules! frontier_conformance {
             links_to_one_host_are_taken_up_to_a_limit
             no_more_pages_begin_than_the_crawl_may_do
             more_than_it_may_do_is_never_counted_as_done
+            at_the_limit_a_suspect_is_no_poison
+            poison_is_told_although_no_place_is_free
             a_recrawl_takes_each_url_once_though_all_were_seen
             what_a_recrawl_did_not_fetch_stays_as_it_was
             the_terms_of_a_crawl_are_known

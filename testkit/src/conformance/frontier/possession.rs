@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use trawl_common::crawl::Counts;
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Frontier, Heard, Result, Start};
+use trawl_common::frontier::crawl::Counts;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::frontier::{Heard, Start};
+use trawl_common::ports::Result;
+use trawl_engine::Records;
 
 use crate::conformance::eventually;
 use crate::conformance::scene::{Scene, TAKE, much_later};
@@ -13,7 +15,7 @@ use crate::conformance::scene::{Scene, TAKE, much_later};
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// And its former holder has lost it, even if it is only slow.
-pub async fn a_url_that_nobody_keeps_is_taken_over(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_url_that_nobody_keeps_is_taken_over(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(1).await?;
     assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
@@ -44,7 +46,7 @@ async fn outlives(scene: &Scene<'_>, again: impl AsyncFn() -> Result<()>) -> Res
 }
 
 /// For as long as its holder says so in time; on a busy machine this takes more than one try.
-pub async fn a_url_that_is_kept_is_not_taken_over(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_url_that_is_kept_is_not_taken_over(frontier: &Arc<dyn Records>) -> Result<()> {
     eventually(LIMIT, async || {
         let scene = Scene::new(frontier);
         scene.begin(2).await?;
@@ -54,7 +56,7 @@ pub async fn a_url_that_is_kept_is_not_taken_over(frontier: &Arc<dyn Frontier>) 
 }
 
 /// A message that comes twice to the same worker says as much.
-pub async fn a_url_that_is_heard_again_is_kept(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_url_that_is_heard_again_is_kept(frontier: &Arc<dyn Records>) -> Result<()> {
     eventually(LIMIT, async || {
         let scene = Scene::new(frontier);
         scene.begin(2).await?;
@@ -64,7 +66,7 @@ pub async fn a_url_that_is_heard_again_is_kept(frontier: &Arc<dyn Frontier>) -> 
 }
 
 /// Nor does it disturb who holds it.
-pub async fn keeping_what_another_holds_takes_nothing(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn keeping_what_another_holds_takes_nothing(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(1).await?;
     scene.hear(&scene.worker, 0).await?;
@@ -76,7 +78,7 @@ pub async fn keeping_what_another_holds_takes_nothing(frontier: &Arc<dyn Frontie
 }
 
 /// Queued, parked or ended: whoever thinks to have it is mistaken.
-pub async fn keeping_what_is_not_in_hand_takes_nothing(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn keeping_what_is_not_in_hand_takes_nothing(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     scene.begin(3).await?;
     scene.hear(&scene.worker, 1).await?;
@@ -97,7 +99,7 @@ pub async fn keeping_what_is_not_in_hand_takes_nothing(frontier: &Arc<dyn Fronti
 
 /// The store has forgotten it, and its crawl perhaps; the worker has not.
 pub async fn a_kept_url_that_was_never_seen_is_admitted_in_its_holders_hands(
-    frontier: &Arc<dyn Frontier>,
+    frontier: &Arc<dyn Records>,
 ) -> Result<()> {
     let scene = Scene::new(frontier);
     assert!(scene.keep(&scene.worker, 0).await?);
@@ -110,7 +112,7 @@ pub async fn a_kept_url_that_was_never_seen_is_admitted_in_its_holders_hands(
 }
 
 /// What is over is over, whatever is in whose hands.
-pub async fn a_kept_url_does_not_revive_a_crawl_that_is_over(frontier: &Arc<dyn Frontier>) -> Result<()> {
+pub async fn a_kept_url_does_not_revive_a_crawl_that_is_over(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(0).await?;
     frontier.close(lease).await?;

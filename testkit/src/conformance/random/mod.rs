@@ -4,9 +4,10 @@
 mod model;
 mod step;
 
-use trawl_common::crawl::CrawlState;
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Discovery, ErrorKind, NewUrl, Result};
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::ports::{ErrorKind, NewUrl, Result};
+use trawl_engine::Lease;
 
 use self::model::Model;
 use self::step::URLS;
@@ -87,7 +88,7 @@ async fn take(
     step: Step,
     helm: &Helm,
     scene: &Scene<'_>,
-    lease: &mut Option<Discovery>,
+    lease: &mut Option<Lease>,
     model: &mut Model,
 ) -> Result<()> {
     let worker = |who| if who == Who::One { &scene.worker } else { &scene.other };
@@ -119,10 +120,7 @@ async fn take(
         }
         Step::Confirm(url) => scene.frontier.confirm(&scene.crawl, &[scene.url(url)]).await?,
         Step::Hear(who, url) => {
-            // Whether a holder that is told to drop its message lets go of the URL is up to the engine.
-            if !(model.is_paused() && model.held(who, url).is_some()) {
-                assert_eq!(scene.hear(worker(who), url).await?, model.hear(who, url));
-            }
+            assert_eq!(scene.hear(worker(who), url).await?, model.hear(who, url));
         }
         Step::Keep(who, url) => {
             let expected = model.keep(who, url);
@@ -149,7 +147,7 @@ async fn take(
         Step::Resume => drop(goes(helm.control.resume(&scene.crawl).await, model.resume())),
         Step::Cancel => drop(goes(helm.control.cancel(&scene.crawl).await, model.cancel())),
         Step::Replay(url) => {
-            let replayed = helm.control.replay(&scene.crawl, &scene.crawl, &[scene.url(url)]).await;
+            let replayed = helm.frontier.replay(&scene.crawl, &scene.crawl, &[scene.url(url)]).await;
             if let Some(messages) = goes(replayed, is_going) {
                 assert_eq!(messages.len(), usize::from(model.replay(url)));
             }

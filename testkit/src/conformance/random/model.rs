@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use trawl_common::crawl::{Counts, CrawlState};
-use trawl_common::outcome::Terminal;
-use trawl_common::ports::{Heard, MAX_STARTS, Start};
+use trawl_common::frontier::crawl::{Counts, CrawlState};
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::frontier::{Heard, MAX_STARTS, Start};
 
 use super::step::Who;
 use crate::conformance::scene::started;
@@ -81,7 +81,12 @@ impl Model {
         }
         let is_paused = self.is_paused();
         let Some(page) = self.pending(url) else { return Heard::Drop };
-        if is_paused || page.is_far || page.holder.is_some_and(|holder| holder != who) {
+        if page.is_far || page.holder.is_some_and(|holder| holder != who) {
+            return Heard::Drop;
+        }
+        if is_paused {
+            // Who hears it does not have it in hand.
+            page.holder = None;
             return Heard::Drop;
         }
         (page.holder, page.has_started) = (Some(who), false);

@@ -1,7 +1,7 @@
 //! What may be done, and how to draw it.
 
 use proptest::prelude::*;
-use trawl_common::outcome::Terminal;
+use trawl_common::frontier::outcome::Terminal;
 
 /// How many URLs the steps are about.
 pub(super) const URLS: usize = 4;

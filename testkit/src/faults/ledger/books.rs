@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
-use trawl_common::outcome::Terminal;
+use trawl_common::frontier::outcome::Terminal;
 
 use super::{Account, Facts, Verdict};
 use crate::faults::scenario::Limit;

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
-use trawl_common::url::CanonicalUrl;
+use trawl_common::web::url::CanonicalUrl;
 
 use super::frames::{ACK, HEAD, HEADERS, SETTINGS, frame};
 

@@ -1,0 +1,131 @@
+//! Crawls as people name them at a shell.
+
+use std::fmt;
+use std::str::FromStr;
+
+use trawl_common::frontier::crawl::Books;
+use trawl_common::names::{CrawlId, InvalidName};
+use trawl_common::nearest::listed;
+use trawl_common::ports::Stats;
+
+use crate::Fail;
+
+/// The word for the newest crawl.
+const LATEST: &str = "latest";
+
+/// A crawl by its id, by how that begins, or the newest one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CrawlArg {
+    /// `latest`: that of hand-published URLs, which never ends, is not meant.
+    Latest,
+    /// `20260101-120000-a1b2c3`, or as much of an id that trawl has made as no other begins with. A crawl that a person has named
+    /// is called by its whole name: `nightly` is not `nightly-2`, also where there is no `nightly` yet.
+    Named(CrawlId),
+}
+
+impl FromStr for CrawlArg {
+    type Err = InvalidName;
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        if text == LATEST { Ok(Self::Latest) } else { text.parse().map(Self::Named) }
+    }
+}
+
+impl fmt::Display for CrawlArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Latest => f.write_str(LATEST),
+            Self::Named(id) => id.fmt(f),
+        }
+    }
+}
+
+impl CrawlArg {
+    /// The books of the crawl that is meant, if there is one.
+    ///
+    /// # Errors
+    /// When several begin so, or the store fails.
+    pub async fn books(&self, stats: &dyn Stats) -> Result<Option<Books>, Fail> {
+        if let Self::Named(id) = self
+            && let Some(books) = stats.books(id).await?
+        {
+            return Ok(Some(books));
+        }
+        self.choose(stats.crawls().await?)
+    }
+
+    /// The one of `crawls`, the newest of which is the first, that is meant where none has the very id.
+    fn choose(&self, crawls: Vec<Books>) -> Result<Option<Books>, Fail> {
+        let Self::Named(id) = self else {
+            return Ok(crawls.into_iter().find(|books| !books.crawl_ref().is_adhoc()));
+        };
+        let mut begin: Vec<Books> =
+            crawls.into_iter().filter(|books| books.crawl.is_made_from(id.as_str())).collect();
+        match begin.len() {
+            0 | 1 => Ok(begin.pop()),
+            _ => {
+                let ids = listed(begin.iter().map(|books| books.crawl.as_str()));
+                Err(Fail::usage(format!("several crawls begin with `{id}`: {ids}")))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use trawl_common::frontier::crawl::{Counts, CrawlState};
+    use trawl_common::time::UnixMs;
+
+    use super::*;
+
+    /// What is chosen of these crawls, the newest first.
+    fn chosen(arg: &str, crawls: &[&str]) -> Result<Option<String>, String> {
+        let books = |id: &&str| Books {
+            crawl: id.parse().unwrap(),
+            spider: "default".parse().unwrap(),
+            status: CrawlState::Running,
+            counts: Counts::default(),
+            pending: 0,
+            bytes: 0,
+            reasons: BTreeMap::new(),
+            left_out: 0,
+            seconds: 0.0,
+            discovered: false,
+            started: UnixMs(0),
+        };
+        let arg: CrawlArg = arg.parse().unwrap();
+        let chosen = arg.choose(crawls.iter().map(books).collect()).map_err(|fail| fail.message)?;
+        Ok(chosen.map(|books| books.crawl.to_string()))
+    }
+
+    #[test]
+    fn the_latest_crawl_is_the_newest_but_for_that_of_hand_published_urls() {
+        assert_eq!(chosen("latest", &["adhoc", "b", "a"]), Ok(Some("b".to_owned())));
+        assert_eq!(chosen("latest", &["adhoc"]), Ok(None));
+    }
+
+    #[test]
+    fn a_crawl_is_named_by_as_much_of_its_id_as_no_other_begins_with() {
+        let crawls = ["20260102-120000-aaaaaa", "20260101-130000-bbbbbb", "20260101-120000-cccccc"];
+        assert_eq!(chosen("20260102", &crawls), Ok(Some(crawls[0].to_owned())));
+        assert_eq!(chosen("2027", &crawls), Ok(None));
+        let told = chosen("20260101", &crawls).unwrap_err();
+        assert_eq!(
+            told,
+            format!("several crawls begin with `20260101`: `{}` and `{}`", crawls[1], crawls[2])
+        );
+    }
+
+    #[test]
+    fn a_crawl_that_a_person_has_named_is_called_by_its_whole_name() {
+        assert_eq!(chosen("nightly", &["nightly-2"]), Ok(None));
+        assert_eq!(chosen("2026", &["2026-all"]), Ok(None));
+    }
+
+    #[test]
+    fn what_is_no_id_is_no_crawl() {
+        assert!("No Crawl".parse::<CrawlArg>().is_err());
+        assert_eq!("latest".parse::<CrawlArg>().unwrap().to_string(), "latest");
+    }
+}

@@ -1,0 +1,65 @@
+//! What the transitions answer.
+
+use crate::time::UnixMs;
+
+/// What a worker is to do with a message it received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// Handle it: the record is held by this worker now.
+    Take {
+        /// Failed attempts so far.
+        attempts: u32,
+        /// How often a fetch of it has begun that never ended.
+        starts: u32,
+        /// When it is no longer worth fetching: the record's deadline, moved by the pauses of its crawl.
+        deadline: Option<UnixMs>,
+    },
+    /// Publish it once more, then settle it: the store had forgotten the crawl and has only now learnt of this URL.
+    /// So it knows all that is queued as soon as the queue has gone round, long before all is fetched.
+    SendAgain,
+    /// Put it aside until then, and hear it again: another worker holds the URL, a person holds the crawl, or it is parked
+    /// and this is its message, come before its time. Not to be dropped, for it may be all that is left of the URL when the
+    /// store loses its data.
+    Wait {
+        /// When to hear it again.
+        until: UnixMs,
+    },
+    /// Put it aside for a while, and hear it again: the store has no record of the URL, and no room for one.
+    NoRoom,
+    /// Skip it: its crawl has done as many pages as it may. The record is held by this worker.
+    Full,
+    /// Settle it and forget it: the URL is finished, or parked and has a message of its own.
+    Drop,
+    /// Refuse it: it names a crawl that the store does not know, and nothing shows that there ever was one.
+    Unknown,
+}
+
+/// Whether a fetch may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Go ahead.
+    Go,
+    /// It was started too often without an end: it kills its worker.
+    Poison,
+    /// Its crawl has done as many pages as it may.
+    Full,
+    /// Its crawl has as many pages under way as it may still do. If one of them fails, it is this one's turn.
+    Awaited,
+    /// No longer this worker's, its crawl is paused, or the store has forgotten it: its message goes round again.
+    Lost,
+}
+
+/// What becomes of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is new, and has a record now.
+    New,
+    /// It was seen before.
+    Seen,
+    /// The crawl has enough URLs of its host.
+    LeftOut,
+}
+
+/// How often a URL may be started without an end before it counts as poison. A worker gives the last start to one URL at a
+/// time: else what is in flight beside poison again and again would pass for poison too.
+pub const MAX_STARTS: u32 = 3;

@@ -1,0 +1,131 @@
+//! A crawl's books.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::frontier::outcome::Terminal;
+use crate::names::{CrawlId, CrawlRef, SpiderName};
+use crate::time::UnixMs;
+
+/// Where a crawl stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
+pub enum CrawlState {
+    /// Scheduled, not yet started.
+    Pending,
+    /// URLs are admitted or fetched.
+    Running,
+    /// Held by a person.
+    Paused,
+    /// Discovery has ended and every URL has its terminal state.
+    Finished,
+    /// Stopped by a person.
+    Cancelled,
+}
+
+impl CrawlState {
+    /// The name in books and output.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// Whether nothing will happen to the crawl any more.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Finished | Self::Cancelled)
+    }
+}
+
+/// How many URLs of a crawl ended how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// URLs that were new and taken in.
+    pub admitted: u64,
+    /// Fetched and stored.
+    pub done: u64,
+    /// Failed for good.
+    pub failed: u64,
+    /// Left out on purpose.
+    pub skipped: u64,
+    /// Outlived their deadline.
+    pub expired: u64,
+    /// Dropped with their crawl.
+    pub cancelled: u64,
+}
+
+impl Counts {
+    /// URLs that have reached their terminal state.
+    pub fn ended(&self) -> u64 {
+        self.done + self.failed + self.skipped + self.expired + self.cancelled
+    }
+
+    /// The counter of one terminal state.
+    pub fn of(&mut self, terminal: Terminal) -> &mut u64 {
+        match terminal {
+            Terminal::Done => &mut self.done,
+            Terminal::Skipped => &mut self.skipped,
+            Terminal::Failed => &mut self.failed,
+            Terminal::Expired => &mut self.expired,
+            Terminal::Cancelled => &mut self.cancelled,
+        }
+    }
+}
+
+/// A crawl's books at one moment, as `status`, `wait` and `crawl` print them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Books {
+    /// The crawl.
+    pub crawl: CrawlId,
+    /// Its spider.
+    pub spider: SpiderName,
+    /// Where it stands.
+    pub status: CrawlState,
+    /// Its counters.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// URLs without a terminal state.
+    pub pending: u64,
+    /// How many bytes the bodies had that were done.
+    pub bytes: u64,
+    /// How many URLs ended why: `failed:http`, `skipped:robots`; how many pages lack a required field: `missing:price`; and
+    /// how many links each limit left out: `left_out:depth`.
+    pub reasons: BTreeMap<String, u64>,
+    /// How many links limits left out. A link counts for each page that has it.
+    pub left_out: u64,
+    /// From its start to its end, or to now; in one process, as far as that was running.
+    pub seconds: f64,
+    /// Whether every source has been read to its end.
+    #[serde(skip)]
+    pub discovered: bool,
+    /// When it started.
+    #[serde(skip)]
+    pub started: UnixMs,
+}
+
+/// A crawl's books of one host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HostBooks {
+    /// The host, with its port if that is not the usual one.
+    pub host: String,
+    /// Its counters.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// How many bytes the bodies had that were done.
+    pub bytes: u64,
+}
+
+impl HostBooks {
+    /// URLs without a terminal state.
+    pub fn pending(&self) -> u64 {
+        self.counts.admitted.saturating_sub(self.counts.ended())
+    }
+}
+
+impl Books {
+    /// The crawl's address.
+    pub fn crawl_ref(&self) -> CrawlRef {
+        CrawlRef { id: self.crawl.clone(), spider: self.spider.clone() }
+    }
+}

@@ -1,0 +1,100 @@
+//! The delay ladder: a few queues, each with one time to live, on which a message waits for as long as it likes.
+
+use std::time::Duration;
+
+use crate::time::UnixMs;
+
+/// The rungs, each about three times the one before: a URL hops at most three times on each.
+pub const RUNGS: [Duration; 8] = [
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+    Duration::from_secs(10),
+    Duration::from_secs(30),
+    Duration::from_secs(100),
+    Duration::from_secs(300),
+    Duration::from_secs(1000),
+    Duration::from_secs(3600),
+];
+
+/// When a message comes back that is put aside: decided once, for its record and for what is published later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wake {
+    /// The instant.
+    pub at: UnixMs,
+    /// How far away it was: nothing is stored for longer.
+    pub wait: Duration,
+}
+
+impl Wake {
+    /// So long after `now`.
+    pub fn after(now: UnixMs, wait: Duration) -> Self {
+        Self { at: now.plus(wait), wait }
+    }
+}
+
+/// The highest rung that does not overshoot `wait`; the lowest for shorter waits.
+pub fn rung_for(wait: Duration) -> Duration {
+    RUNGS.into_iter().rev().find(|&rung| rung <= wait).unwrap_or(RUNGS[0])
+}
+
+/// The rung for a message that is published at `now`: the lowest that doesn't bring it before its wake, and none above the one
+/// that was chosen then, should the clock have been set back since.
+pub fn rung_until(wake: Wake, now: UnixMs) -> Duration {
+    let left = wake.at.wait_from(now).min(wake.wait);
+    RUNGS.into_iter().find(|&rung| rung >= left).unwrap_or(RUNGS[RUNGS.len() - 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: UnixMs = UnixMs(1_700_000_000_000);
+
+    /// A span in ms, and what is next to each rung.
+    fn span() -> impl Strategy<Value = u64> {
+        let rung = proptest::sample::select(&RUNGS).prop_map(|rung| rung.as_millis() as u64);
+        prop_oneof![0..7_200_000_u64, (rung, 0..3_u64).prop_map(|(rung, more)| rung + more - 1), 0..300_u64]
+    }
+
+    proptest! {
+        #[test]
+        fn a_message_comes_when_its_record_says_or_as_much_later_as_it_was_published_later(
+            wait in span(),
+            delay in span(),
+        ) {
+            let chosen = rung_for(Duration::from_millis(wait));
+            let wake = Wake::after(NOW, chosen);
+            let published = NOW.plus(Duration::from_millis(delay));
+            let rung = rung_until(wake, published);
+            prop_assert!(RUNGS.contains(&rung) && rung <= chosen, "{rung:?} for {chosen:?}");
+            let comes = published.plus(rung);
+            prop_assert!(comes >= wake.at, "{:?} too early", wake.at.since(comes));
+            prop_assert!(comes.since(wake.at) <= Duration::from_millis(delay));
+            if let Some(lower) = RUNGS.into_iter().rev().find(|&lower| lower < rung) {
+                prop_assert!(published.plus(lower) < wake.at, "a lower rung would do");
+            }
+        }
+
+        #[test]
+        fn a_clock_that_was_set_back_keeps_no_message_longer(wait in span(), back in span()) {
+            let chosen = rung_for(Duration::from_millis(wait));
+            prop_assert_eq!(rung_until(Wake::after(NOW, chosen), UnixMs(NOW.0 - back)), chosen);
+        }
+    }
+
+    #[test]
+    fn a_wait_climbs_down_the_ladder_in_few_hops() {
+        let rung = |ms| rung_for(Duration::from_millis(ms)).as_secs();
+        assert_eq!([rung(0), rung(29_999), rung(30_000), rung(86_400_000)], [1, 10, 30, 3600]);
+        for wait in [1_000, 4_700, 61_000, 3_599_000] {
+            let (mut left, mut hops) = (wait, 0);
+            while left >= 1_000 {
+                left -= rung(left) * 1_000;
+                hops += 1;
+            }
+            assert!(hops <= 3 * RUNGS.len(), "{wait}: {hops}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What travels through a queue: a wake-up for one URL.
+
+use crate::frontier::lane::Lane;
+use crate::names::CrawlRef;
+use crate::time::UnixMs;
+use crate::web::url::CanonicalUrl;
+
+/// A URL on its way to a worker. The record in the frontier is the truth; this only says "look".
+///
+/// On RabbitMQ the body is the URL and nothing else, and the rest are headers, so that a publisher
+/// in any language can send a bare URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The URL to fetch.
+    pub url: CanonicalUrl,
+    /// The crawl that admitted it.
+    pub crawl: CrawlRef,
+    /// The lane that it was routed to; kept while it is parked.
+    pub lane: Lane,
+    /// How many links it is away from where the crawl started.
+    pub depth: u16,
+    /// When it is no longer worth fetching.
+    pub deadline: Option<UnixMs>,
+    /// When its turn is, if it was put aside: a queue may bring it back before that, never much later.
+    pub until: Option<UnixMs>,
+    /// When its record is due, if it was put aside: that tells it from a copy when it comes before.
+    pub wake: Option<UnixMs>,
+    /// The instant that is reserved with its host, if one is.
+    pub slot: Option<UnixMs>,
+    /// Its turn in its host's line, if it waits in that, and how often it has come back to look.
+    pub turn: Option<(UnixMs, u8)>,
+    /// The page that linked to it.
+    pub referrer: Option<CanonicalUrl>,
+    /// Where a redirect led, if that is to be asked next.
+    pub hop: Option<Hop>,
+    /// How often its host answered that it wants to be left alone.
+    pub refusals: u16,
+    /// Whether a program of trawl's sent it: then its crawl is or was one, known or forgotten.
+    pub is_ours: bool,
+}
+
+/// A redirect on the way from a URL to its page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// Where it led.
+    pub url: CanonicalUrl,
+    /// How many redirects that makes.
+    pub count: u8,
+}
+
+impl Message {
+    /// A URL at the start of a crawl, with nothing else known of it.
+    pub fn seed(url: CanonicalUrl, crawl: CrawlRef, lane: Lane) -> Self {
+        Self {
+            url,
+            crawl,
+            lane,
+            depth: 0,
+            deadline: None,
+            until: None,
+            wake: None,
+            slot: None,
+            turn: None,
+            referrer: None,
+            hop: None,
+            refusals: 0,
+            is_ours: true,
+        }
+    }
+
+    /// Whether somebody asks for the URL by hand, as opposed to a page of a crawl that links to it: then it is fetched however
+    /// often it was seen, unless it was asked for just now.
+    pub fn is_request(&self) -> bool {
+        self.crawl.is_adhoc() && (!self.is_ours || self.depth == 0)
+    }
+
+    /// The URL to ask next: its own, or where the last redirect led.
+    pub fn target(&self) -> &CanonicalUrl {
+        self.hop.as_ref().map_or(&self.url, |hop| &hop.url)
+    }
+
+    /// Whether the URL is no longer worth fetching at `now`.
+    pub fn is_expired(&self, now: UnixMs) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+}
+
+/// A message that is not one: what arrived, made safe to show, and what is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// The start of the body, printable.
+    pub text: String,
+    /// What is wrong with it.
+    pub reason: String,
+}

@@ -1,0 +1,28 @@
+//! What becomes of a URL in a crawl: each transition of `docs/states.md`, written once.
+//!
+//! Nothing here has a clock or a store. The embedded engine reads a state, calls a transition and writes what has changed.
+//! The Redis engine does the same in Lua, where a call is one round trip; a test gives its scripts and these functions the same
+//! calls, and compares the records after each.
+
+mod answer;
+mod context;
+pub mod crawl;
+pub mod dead_letter;
+mod end;
+pub mod ladder;
+pub mod lane;
+pub mod limit;
+pub mod line;
+pub mod message;
+pub mod outcome;
+mod record;
+pub mod retry;
+pub mod route;
+#[cfg(test)]
+mod tests;
+mod transitions;
+
+pub use answer::{Heard, MAX_STARTS, Start, Taken};
+pub use context::{Context, Passed, Room};
+pub use end::{End, Finished};
+pub use record::{Record, State, UrlState};

@@ -1,0 +1,281 @@
+//! What became of a fetch, and what becomes of a URL.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::UnixMs;
+
+/// The kinds of failure that people and the retry policy tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+pub enum Class {
+    /// Nothing came within the time allowed.
+    Timeout,
+    /// The host name has no address.
+    Dns,
+    /// No connection, or it broke.
+    Connect,
+    /// The certificate or the handshake was refused.
+    Tls,
+    /// The server answered with a status that is not a success.
+    Http,
+    /// The body broke off, or could not be decoded.
+    Body,
+    /// The body is larger than settings allow.
+    Size,
+    /// The page could not be parsed.
+    Parse,
+    /// The page lacks a field without which it counts as none.
+    Missing,
+    /// The answer is what its spider takes for a ban.
+    Banned,
+    /// An address that settings do not allow.
+    Forbidden,
+    /// Too many redirects, or one to nowhere.
+    Redirect,
+    /// The host's robots.txt could not be read, so nothing may be asked of it (RFC 9309 2.3.1.4). A host that cannot be
+    /// reached fails as `dns`, `connect`, `tls` or `timeout`, whether its robots.txt or a page meets that first.
+    Robots,
+    /// The proxy cannot be reached that requests go through. No host is to blame.
+    Proxy,
+}
+
+impl Class {
+    /// Every class.
+    pub const ALL: [Self; 14] = [
+        Self::Timeout,
+        Self::Dns,
+        Self::Connect,
+        Self::Tls,
+        Self::Http,
+        Self::Body,
+        Self::Size,
+        Self::Parse,
+        Self::Missing,
+        Self::Forbidden,
+        Self::Redirect,
+        Self::Robots,
+        Self::Banned,
+        Self::Proxy,
+    ];
+
+    /// The name in headers, logs and settings.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// One failed attempt: what kind, what exactly, and what the server asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{class}: {detail}")]
+pub struct Failure {
+    /// What kind of failure.
+    pub class: Class,
+    /// The HTTP status, where there was an answer.
+    pub status: Option<u16>,
+    /// What happened, for people, printable and at most 1 KB.
+    pub detail: String,
+    /// The wait that the server asked for (`Retry-After`, RFC 9110 10.2.3).
+    pub retry_after: Option<Duration>,
+}
+
+/// Whether the status of an answer says that its host wants to be left alone (RFC 6585 4, RFC 9110 15.6.4).
+pub fn is_refusal(status: u16) -> bool {
+    matches!(status, 429 | 503)
+}
+
+impl Failure {
+    /// Whether it is the answer of a host that wants to be left alone.
+    pub fn is_refusal(&self) -> bool {
+        self.class == Class::Http && self.status.is_some_and(is_refusal)
+    }
+
+    /// A failure of `class` described by `detail`, made printable.
+    pub fn new(class: Class, detail: impl fmt::Display) -> Self {
+        let detail = crate::text::printable(&detail.to_string(), 1024);
+        Self { class, status: None, detail, retry_after: None }
+    }
+
+    /// A failure as [`Display`](fmt::Display) wrote it: its class and its detail. `None` if it is none.
+    pub fn from_text(text: &str) -> Option<Self> {
+        let (name, detail) = text.split_once(": ")?;
+        let class = Class::ALL.into_iter().find(|class| class.as_str() == name)?;
+        Some(Self::new(class, detail))
+    }
+}
+
+/// Why a URL was left out on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Skip {
+    /// The content is of a kind that no spider reads.
+    ContentType,
+    /// The host's robots.txt forbids it.
+    Robots,
+    /// A person forbade to ask its host.
+    Blocked,
+    /// It redirects to a URL that its spider has seen.
+    Duplicate,
+    /// It redirects to where its spider does not go.
+    Scope,
+    /// Its crawl has done as many pages as it may.
+    Limit,
+    /// It is as it was when its spider saw it last.
+    Unchanged,
+    /// It was fetched lately.
+    Fresh,
+}
+
+impl Skip {
+    /// The name in logs and books.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// What became of one delivery of a URL. `settle` matches on it, and nothing else acts on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Fetched, extracted, and its item stands in every sink.
+    Done,
+    /// Left out on purpose.
+    Skipped(Skip),
+    /// Failed, and worth another try at this instant.
+    Retry(Failure, UnixMs),
+    /// Failed for good.
+    Failed(Failure, Reason),
+    /// Not yet: its turn comes later.
+    Deferred {
+        /// When.
+        until: UnixMs,
+    },
+    /// Not by this worker, which lacks the spider as its crawl needs it: it comes back about then, for any to take at once.
+    Unready {
+        /// When.
+        until: UnixMs,
+    },
+    /// Its deadline passed before its turn came.
+    Expired,
+    /// Not to be settled by this worker, whose it is no longer: it goes round the queue once more.
+    SentAgain,
+    /// Given back untouched, for any worker to take again.
+    Released,
+}
+
+/// Why a URL became a dead letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+pub enum Reason {
+    /// Its retries are used up.
+    Retries,
+    /// It failed in a way that another try cannot mend.
+    Final,
+    /// It was started several times and never finished: it kills its worker.
+    Poison,
+    /// It outlived its deadline.
+    Expired,
+    /// It is not a URL, or not a message.
+    Invalid,
+    /// What was stored of it cannot be read.
+    Corrupt,
+    /// A person forbade to ask its host: it is skipped, and can be replayed when the host may be asked again.
+    Blocked,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 7] = [
+        Self::Retries,
+        Self::Final,
+        Self::Poison,
+        Self::Expired,
+        Self::Invalid,
+        Self::Corrupt,
+        Self::Blocked,
+    ];
+
+    /// The name in headers and commands.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+impl FromStr for Reason {
+    type Err = UnknownReason;
+    fn from_str(text: &str) -> Result<Self, UnknownReason> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == text).ok_or(UnknownReason)
+    }
+}
+
+/// A text that names no [`Reason`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a reason is `retries`, `final`, `poison`, `expired`, `invalid`, `corrupt` or `blocked`")]
+pub struct UnknownReason;
+
+/// The one final state of a URL in a crawl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum Terminal {
+    /// Fetched and stored.
+    Done,
+    /// Left out on purpose.
+    Skipped,
+    /// Failed for good.
+    Failed,
+    /// Outlived its deadline.
+    Expired,
+    /// Its crawl was cancelled.
+    Cancelled,
+}
+
+impl Terminal {
+    /// Every terminal state.
+    pub const ALL: [Self; 5] = [Self::Done, Self::Skipped, Self::Failed, Self::Expired, Self::Cancelled];
+
+    /// The name of its counter in a crawl's books.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frontier::limit::Limit;
+    use crate::frontier::line::Line;
+
+    #[test]
+    fn names_that_are_stored_and_sent_are_not_changed_with_the_code() {
+        let (skips, limits) = ([Skip::ContentType, Skip::Robots], Limit::ALL.map(Limit::as_str));
+        assert_eq!(
+            Class::ALL.map(Class::as_str).join(" "),
+            "timeout dns connect tls http body size parse missing forbidden redirect robots banned proxy"
+        );
+        assert_eq!(
+            Reason::ALL.map(Reason::as_str).join(" "),
+            "retries final poison expired invalid corrupt blocked"
+        );
+        assert_eq!(Terminal::ALL.map(Terminal::as_str).join(" "), "done skipped failed expired cancelled");
+        assert_eq!(skips.map(Skip::as_str), ["content-type", "robots"]);
+        assert_eq!(limits.join(" "), "depth max_repeats max_per_host page_links url_length");
+        assert_eq!(Line::ALL.map(Line::as_str).join(" "), "due priority expired bulk");
+    }
+
+    #[test]
+    fn a_failure_is_read_as_it_was_written_whatever_its_class() {
+        // The last of them, so that one that `ALL` lacks is noticed.
+        let last = Class::Proxy as usize;
+        assert_eq!(Class::ALL.len(), last + 1);
+        for class in Class::ALL {
+            let failure = Failure::new(class, "a: b");
+            assert_eq!(Failure::from_text(&failure.to_string()), Some(failure));
+        }
+    }
+}

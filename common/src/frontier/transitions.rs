@@ -1,0 +1,245 @@
+//! The transitions, in the order of the table in `docs/states.md`.
+//!
+//! Each is total: it says what comes of a call in any state, and changes nothing where the call has no right to. An unseen URL
+//! that becomes pending is admitted, and a pending one that becomes ended adds to the counter of its end; nothing else moves a
+//! counter.
+
+use super::answer::{Heard, MAX_STARTS, Start, Taken};
+use super::context::{Context, Passed};
+use super::end::{End, Finished};
+use super::record::{EARLY, Record, State, UrlState};
+use crate::frontier::crawl::CrawlState;
+use crate::frontier::lane::Lane;
+use crate::frontier::line::Line;
+use crate::frontier::message::Message;
+use crate::frontier::outcome::Terminal;
+use crate::names::WorkerId;
+use crate::time::UnixMs;
+
+/// Since the beginning of time without a message: the first sweep after a pause finds it.
+const LET_GO: State = State::Queued { since: UnixMs(0) };
+
+impl UrlState {
+    /// **Admit:** a source names the URL, or a page links to it. `has_room`: whether its host may have more URLs in the crawl.
+    /// What was seen is never left out.
+    pub fn admit(
+        &mut self,
+        lane: Lane,
+        deadline: Option<UnixMs>,
+        has_room: bool,
+        context: &Context,
+    ) -> Taken {
+        match self {
+            Self::Pending(_) | Self::Ended => Taken::Seen,
+            Self::Unseen if !has_room => Taken::LeftOut,
+            Self::Unseen => {
+                *self = Self::Pending(Record::new(State::New { since: context.now }, lane, deadline));
+                Taken::New
+            }
+        }
+    }
+
+    /// **Admit links:** whether a page's links are taken in, which are `worker`'s to name as long as it holds the page.
+    pub fn takes_links(&self, worker: &WorkerId, context: &Context) -> bool {
+        let is_held = matches!(self, Self::Pending(record) if record.is_held_by(worker));
+        is_held && !context.status.is_over()
+    }
+
+    /// **Confirm:** the queue has stored the URL's message.
+    pub fn confirm(&mut self) {
+        let Self::Pending(record) = self else { return };
+        match &mut record.state {
+            State::New { since } => record.state = State::Queued { since: *since },
+            State::Parked { unconfirmed, .. } => *unconfirmed = None,
+            State::Queued { .. } | State::Held { .. } => {}
+        }
+    }
+
+    /// **Hear:** a worker that does not have the URL in hand receives a message for it.
+    ///
+    /// An unseen URL is admitted. If the store had forgotten the crawl the message goes round once more, so that the store knows
+    /// all that is queued before all of it is fetched.
+    pub fn hear(&mut self, worker: &WorkerId, message: &Message, context: &Context) -> Heard {
+        if context.status.is_over() {
+            return Heard::Drop;
+        }
+        match self {
+            Self::Ended => Heard::Drop,
+            Self::Pending(record) => record.hear(worker, message.wake, context),
+            Self::Unseen => {
+                let queued = State::Queued { since: context.now };
+                let mut record = Record::new(queued, message.lane, message.deadline);
+                let heard = match context.is_recovering {
+                    true => Heard::SendAgain,
+                    false => record.hear(worker, message.wake, context),
+                };
+                *self = Self::Pending(record);
+                heard
+            }
+        }
+    }
+
+    /// **Keep:** a worker goes on holding the URL. One that the store has forgotten is admitted again, in the worker's hands.
+    /// Returns whether the worker holds it.
+    pub fn keep(&mut self, worker: &WorkerId, message: &Message, context: &Context) -> bool {
+        if context.status.is_over() {
+            return false;
+        }
+        match self {
+            Self::Ended => false,
+            Self::Unseen => {
+                let held = State::Held { by: worker.clone(), since: context.now, has_started: false };
+                *self = Self::Pending(Record::new(held, message.lane, message.deadline));
+                true
+            }
+            Self::Pending(record) => match &mut record.state {
+                State::Held { by, since, .. } if by == worker => {
+                    *since = context.now;
+                    true
+                }
+                _ => false,
+            },
+        }
+    }
+
+    /// **Start:** a worker is about to fetch the URL. In a pause it lets the URL go.
+    pub fn start(&mut self, worker: &WorkerId, context: &Context) -> Start {
+        let Some(record) = self.held_by(worker) else { return Start::Lost };
+        match context.status {
+            CrawlState::Running => record.start(context),
+            CrawlState::Paused => {
+                record.state = LET_GO;
+                Start::Lost
+            }
+            CrawlState::Pending | CrawlState::Finished | CrawlState::Cancelled => Start::Lost,
+        }
+    }
+
+    /// **Park:** a worker puts the URL aside until an instant, perhaps because it `failed`. Returns whether it held the URL, or
+    /// has put it aside by the same call before, whose answer was lost.
+    pub fn park(&mut self, worker: &WorkerId, until: UnixMs, failed: bool, context: &Context) -> bool {
+        let Some(record) = self.held_by(worker) else {
+            let Self::Pending(record) = self else { return false };
+            return matches!(record.state, State::Parked { until: told, unconfirmed: Some(_) } if told == until);
+        };
+        record.end_start();
+        record.state = State::Parked { until, unconfirmed: Some(context.now) };
+        record.attempts += u32::from(failed);
+        true
+    }
+
+    /// **Release:** a worker gives the URL back.
+    pub fn release(&mut self, worker: &WorkerId, context: &Context) {
+        if let Some(record) = self.held_by(worker) {
+            record.end_start();
+            record.state = State::Queued { since: context.now };
+        }
+    }
+
+    /// **Finish:** a worker gives the URL its terminal state. More pages than the crawl may do are never counted as done,
+    /// whoever forgot how many had begun.
+    pub fn finish(
+        &mut self,
+        worker: &WorkerId,
+        terminal: Terminal,
+        why: Option<&'static str>,
+        context: &Context,
+    ) -> Finished {
+        if self.held_by(worker).is_some() {
+            *self = Self::Ended;
+            return Finished::Now(match terminal {
+                Terminal::Done if context.is_full() => End::beyond_limit(),
+                _ => End::of(terminal, why),
+            });
+        }
+        match self {
+            Self::Ended => Finished::Before,
+            Self::Unseen if context.status.is_over() => Finished::Before,
+            Self::Unseen | Self::Pending(_) => Finished::NotHeld,
+        }
+    }
+
+    /// **Sweep:** what was lost from sight becomes new. `passed` says what probes tell of each line. Returns whether it was lost,
+    /// so that its message is to be sent again.
+    pub fn sweep(&mut self, passed: impl Fn(Line) -> Passed, context: &Context) -> bool {
+        let Self::Pending(record) = self else { return false };
+        let is_lost = record.is_lost(passed, context);
+        if is_lost {
+            record.state = State::New { since: context.now };
+        }
+        is_lost
+    }
+
+    /// The record, if `worker` holds it.
+    fn held_by(&mut self, worker: &WorkerId) -> Option<&mut Record> {
+        match self {
+            Self::Pending(record) if record.is_held_by(worker) => Some(record),
+            Self::Unseen | Self::Pending(_) | Self::Ended => None,
+        }
+    }
+}
+
+impl Record {
+    fn hear(&mut self, worker: &WorkerId, wake: Option<UnixMs>, context: &Context) -> Heard {
+        match &self.state {
+            State::Held { by, since, .. }
+                if by != worker && !self.state.has_lapsed(context.now, context.possession()) =>
+            {
+                return Heard::Wait { until: UnixMs(since.plus(context.possession()).0 + 1) };
+            }
+            State::Parked { until, .. } if *until > context.now.plus(EARLY) => {
+                // The message that it waits for is kept; a copy of another is not.
+                return if wake == Some(*until) { Heard::Wait { until: *until } } else { Heard::Drop };
+            }
+            _ => {}
+        }
+        if context.status == CrawlState::Paused {
+            self.state = LET_GO;
+            return Heard::Wait { until: context.now.plus(context.pause_wait) };
+        }
+        self.state = State::Held { by: worker.clone(), since: context.now, has_started: false };
+        if context.is_full() {
+            return Heard::Full;
+        }
+        Heard::Take { attempts: self.attempts, starts: self.starts, deadline: self.deadline }
+    }
+
+    /// The limit decides before the starts do: of a crawl that has done all that it may everything left is skipped, and a suspect
+    /// too may be found by a later one. Poison needs no place, so it does not wait for one.
+    fn start(&mut self, context: &Context) -> Start {
+        let State::Held { has_started, .. } = &mut self.state else { return Start::Lost };
+        if *has_started {
+            return Start::Go;
+        }
+        if context.is_full() {
+            return Start::Full;
+        }
+        if self.starts >= MAX_STARTS {
+            return Start::Poison;
+        }
+        if !self.has_begun && context.room.is_some_and(|room| room.begun >= room.left) {
+            return Start::Awaited;
+        }
+        *has_started = true;
+        self.has_begun = true;
+        self.starts += 1;
+        Start::Go
+    }
+
+    fn is_lost(&self, passed: impl Fn(Line) -> Passed, context: &Context) -> bool {
+        let is_stale = |since: UnixMs| since.plus(context.patience) <= context.now;
+        let is_missing = |since: UnixMs, line| {
+            let Passed { probe, gap } = passed(line);
+            // Without a gap, what a later probe has overtaken may still be on its way through a worker.
+            since.plus(context.patience) < probe || since < gap
+        };
+        match &self.state {
+            State::New { since } => is_stale(*since),
+            State::Queued { since } => is_missing(*since, self.lane.into()),
+            State::Parked { until, unconfirmed } => {
+                unconfirmed.is_some_and(is_stale) || is_missing(*until, Line::Due)
+            }
+            State::Held { .. } => self.state.has_lapsed(context.now, context.possession()),
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! The arithmetic that spaces requests to one host: the generic cell rate algorithm as a virtual schedule, with
+//! a limit of what is in flight, a back-off that the host asks for, and a line for those who come too early.
+//!
+//! The Redis scripts over `host.lua` do the same; one conformance suite holds both to it.
+
+use std::time::Duration;
+
+use crate::time::UnixMs;
+
+/// How a host is to be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pace {
+    /// The time between two requests; zero for as fast as it answers.
+    pub interval: Duration,
+    /// How many requests may follow each other without a gap after a quiet time; at least 1.
+    pub burst: u32,
+    /// How many requests may be in flight at once; zero for any number.
+    pub concurrency: u32,
+}
+
+impl Pace {
+    /// No limit at all.
+    pub const UNLIMITED: Self = Self { interval: Duration::ZERO, burst: 1, concurrency: 0 };
+
+    /// This pace, with at least `delay` from one request to the next.
+    #[must_use]
+    pub fn slowed(self, delay: Duration) -> Self {
+        if delay > self.interval { Self { interval: delay, burst: 1, ..self } } else { self }
+    }
+
+    /// How long a slot is good after it was granted. Without a rate it is good for a while only, too: the host may have been
+    /// blocked, or have asked to be left alone.
+    pub fn grace(self) -> Duration {
+        if self.interval.is_zero() {
+            return UNPACED_GRACE;
+        }
+        let least = if self.interval < QUANTUM { QUANTUM } else { GRACE };
+        (self.interval / (2 * TOLERANCE as u32)).max(least)
+    }
+}
+
+/// Slots further ahead than this are not reserved, so that a backlog that vanishes blocks nobody.
+pub const HORIZON: Duration = Duration::from_secs(30);
+
+/// Whoever waits in line comes back this long before its turn, so that the host never waits for it.
+pub const LEAD: Duration = Duration::from_secs(15);
+
+/// While those who wait in line come back as they should, slots are reserved at least this far ahead. A shorter
+/// reach says that the line is no more: its URLs were cancelled, or finished elsewhere.
+pub const REACH: Duration = Duration::from_millis(7_500);
+
+/// Timers are as fine as this: who comes so little before its slot is on time.
+pub const EARLY: Duration = Duration::from_millis(2);
+
+/// How soon to ask again, at the least, where as many requests are in flight as may be.
+pub const MIN_STEP: Duration = Duration::from_millis(5);
+
+/// Requests may be closer than the interval by this part of it, an eighth, so that after one that was late the others catch
+/// up. A slot is used within half as much once it was granted, or a few milliseconds where that is less. So two requests
+/// are hardly ever closer than 85 % of the interval.
+pub const TOLERANCE: u64 = 8;
+
+/// Timers, schedulers and round trips are no finer than this. So a rate whose interval is shorter is kept over this time
+/// and not from each request to the next: what is late by less catches up.
+pub const QUANTUM: Duration = Duration::from_millis(50);
+
+/// A slot is honoured for this part of the interval, a half, or for [`QUANTUM`] where that is longer than the interval.
+pub const HONOURED: u64 = 2;
+
+/// A slot is good for so long after it was granted, however short the interval.
+const GRACE: Duration = Duration::from_millis(15);
+
+/// Without a rate a slot is good for so long.
+const UNPACED_GRACE: Duration = Duration::from_secs(1);
+
+/// A host that stayed calm for so long after a back-off starts afresh; after a longer back-off, for as long as that.
+pub const FORGIVEN_AFTER: Duration = Duration::from_secs(300);
+
+/// A request for a slot of a host's schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotRequest {
+    /// How the host is to be asked.
+    pub pace: Pace,
+    /// The slot that was reserved for this URL earlier, if one was.
+    pub held: Option<UnixMs>,
+    /// What becomes of it when that is too far ahead to be reserved.
+    pub standing: Standing,
+    /// When it is no longer worth fetching.
+    pub deadline: Option<UnixMs>,
+    /// Names it among the requests in flight.
+    pub token: u64,
+    /// After this time it no longer counts as in flight, unless it is prolonged: its worker is gone.
+    pub lapse: Duration,
+}
+
+/// How a URL stands to the line of those whose slots are too far ahead to be reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It joins the end of the line.
+    New,
+    /// It has joined, and this is its turn.
+    InLine(UnixMs),
+    /// It stays out of the line, and comes back when its slot may be reserved.
+    Aside,
+}
+
+impl Standing {
+    /// Of one that has this turn, or none yet.
+    pub fn of(turn: Option<UnixMs>) -> Self {
+        turn.map_or(Self::New, Self::InLine)
+    }
+
+    fn turn(self) -> Option<u64> {
+        if let Self::InLine(turn) = self { Some(from_ms(turn)) } else { None }
+    }
+}
+
+/// An answer to a request for a slot. Instants are on the clock of whoever keeps the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// Ask the host now: the slot is used up by this answer, and the request is in flight until [`Schedule::leave`].
+    Now,
+    /// Reserved: come back with it after this wait, at this instant.
+    Reserved {
+        /// How long from now.
+        wait: Duration,
+        /// The instant itself, to carry along.
+        at: UnixMs,
+    },
+    /// Too far ahead to reserve: come back after this wait, or earlier to see whether the line is still there.
+    Later {
+        /// How long from now.
+        wait: Duration,
+        /// Its turn in the line, to carry along; of one that stays out of that, its slot as of now.
+        turn: UnixMs,
+    },
+    /// Its turn would come after its deadline. Nothing is reserved.
+    TooLate,
+    /// The host must not be asked at all.
+    Blocked,
+}
+
+/// One host's schedule, in microseconds so that fast rates do not round.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// The theoretical arrival time of the next request, by the slots that were reserved.
+    pub next: u64,
+    /// The earliest arrival time of the next request, by those that were let go, which may have come late to their slots.
+    pub taken: u64,
+    /// The end of the line of those who wait without a reservation.
+    pub line: u64,
+    /// How long a request took lately, from slot to answer; zero while nothing is known.
+    pub latency: u64,
+    /// The requests in flight, where their number is limited.
+    pub in_flight: Vec<SentRequest>,
+    /// The latest back-off.
+    pub backoff: Backoff,
+    /// Whether a person forbade to ask this host.
+    pub is_blocked: bool,
+    /// When it last changed.
+    pub at: u64,
+}
+
+/// A request in flight, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentRequest {
+    /// Whose it is.
+    pub token: u64,
+    /// When it was let go.
+    pub since: u64,
+    /// When it no longer counts, ended or not.
+    pub until: u64,
+}
+
+/// The back-off that a host asked for, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backoff {
+    /// When it was expressed.
+    pub since: u64,
+    /// When it ends; zero if the host never asked for it.
+    pub until: u64,
+    /// How many came in a row, with nothing else between them, without saying for how long.
+    pub strikes: u32,
+}
+
+/// For how long a host is left alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BackoffTerms {
+    /// As it says, if it does.
+    pub asked: Option<Duration>,
+    /// If it does not: for so long the first time, and twice as long each time in a row,
+    pub base: Duration,
+    /// stretched by up to half, as this says, from 0 to 1.
+    pub jitter: f64,
+    /// No longer than this at a time, whatever it says.
+    pub most: Duration,
+}
+
+impl Backoff {
+    /// When it is forgotten: after as long a calm as it lasted, or [`FORGIVEN_AFTER`].
+    fn forgiven(&self) -> u64 {
+        self.until + (self.until - self.since).max(micros(FORGIVEN_AFTER))
+    }
+}
+
+impl Schedule {
+    /// Reserves a slot at `now` for one URL, or uses the one that it holds.
+    ///
+    /// A held slot is honoured until half of the interval has passed ([`HONOURED`]), unless the host backed off from it;
+    /// after that it is void, and the URL asks like any other. Whoever is late holds up those after it, so that the host
+    /// is asked no faster for it.
+    pub fn reserve(&mut self, request: &SlotRequest, now: u64) -> Slot {
+        if self.is_blocked {
+            return Slot::Blocked;
+        }
+        self.go_back(now);
+        self.in_flight.retain(|sent| sent.until > now && sent.token != request.token);
+        let interval = self.interval(request.pace);
+        let earliest = self.earliest(request.pace, interval);
+        if let Some(held) = request.held.map(from_ms).filter(|&held| self.honours(held, interval, now)) {
+            let slot = held.max(earliest);
+            return if slot > now + micros(EARLY) { reserved(slot, now) } else { self.enter(request, now) };
+        }
+        let slot = self.first_free(request.pace, interval, now).max(earliest);
+        if slot < now + micros(REACH) {
+            self.line = 0;
+        }
+        if request.deadline.is_some_and(|deadline| from_ms(deadline) < slot) {
+            return Slot::TooLate;
+        }
+        if slot > now + micros(HORIZON) && request.standing == Standing::Aside {
+            let wait = Duration::from_micros(slot - now) - HORIZON;
+            return Slot::Later { wait, turn: UnixMs(slot / 1_000) };
+        }
+        let turn = request.standing.turn().filter(|&turn| turn > slot && turn <= self.line);
+        if slot > now + micros(HORIZON) || turn.is_some_and(|turn| turn > now + micros(LEAD + REACH)) {
+            return self.wait_in_line(request, turn, slot, interval, now);
+        }
+        let answer = if slot > now { reserved(slot, now) } else { self.enter(request, now) };
+        if slot > now || answer == Slot::Now {
+            self.next = self.next.max(now).max(self.backoff.until).max(earliest) + interval;
+            self.at = now;
+        }
+        answer
+    }
+
+    /// Has the request `token` count as in flight for `lapse` from `now`.
+    pub fn stay(&mut self, token: u64, lapse: Duration, now: u64) {
+        self.go_back(now);
+        for sent in self.in_flight.iter_mut().filter(|sent| sent.token == token) {
+            sent.until = now + micros(lapse);
+            self.at = now;
+        }
+    }
+
+    /// Notes that the request of `token` is over. If the host answered it, and did not want to be left alone, no more
+    /// refusals are in a row with those before.
+    pub fn leave(&mut self, token: u64, is_welcome: bool, now: u64) {
+        self.go_back(now);
+        if is_welcome && now >= self.backoff.until {
+            self.backoff.strikes = 0;
+        }
+        if let Some(at) = self.in_flight.iter().position(|sent| sent.token == token) {
+            let sent = self.in_flight.swap_remove(at);
+            let took = now.saturating_sub(sent.since);
+            self.latency = if self.latency == 0 { took } else { (self.latency * 7 + took) / 8 };
+        }
+    }
+
+    /// Notes that the host wants to be left alone. What it says while it is left alone already can only prolong that.
+    /// Returns when it may be asked again.
+    pub fn push_back(&mut self, terms: &BackoffTerms, now: u64) -> u64 {
+        self.go_back(now);
+        let BackoffTerms { base, jitter, most, .. } = *terms;
+        let asked = terms.asked.filter(|wait| !wait.is_zero()).map(|wait| micros(wait.min(most)));
+        let Backoff { until, strikes, .. } = self.backoff;
+        if now < until {
+            self.backoff.until = until.max(now + asked.unwrap_or_default());
+        } else {
+            let strikes = if now > self.backoff.forgiven() { 0 } else { strikes };
+            self.backoff = if let Some(asked) = asked {
+                Backoff { since: now, until: now + asked, strikes }
+            } else {
+                let doubled = base.min(most) * (1 << strikes.min(16));
+                let wait = doubled.mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 2.0).min(most);
+                Backoff { since: now, until: now + micros(wait), strikes: strikes.saturating_add(1) }
+            };
+        }
+        self.next = self.next.max(self.backoff.until);
+        self.at = now;
+        self.backoff.until
+    }
+
+    /// Lifts a block and a back-off.
+    pub fn unblock(&mut self) {
+        if self.next <= self.backoff.until {
+            self.next = 0;
+        }
+        self.backoff = Backoff::default();
+        self.is_blocked = false;
+    }
+
+    /// Whether nothing of this schedule matters any more at `now`.
+    pub fn is_past(&self, now: u64) -> bool {
+        let forgiven = if self.backoff.until == 0 { 0 } else { self.backoff.forgiven() };
+        !self.is_blocked
+            && self.next.max(self.taken).max(self.line).max(forgiven) <= now
+            && self.in_flight.iter().all(|sent| sent.until <= now)
+    }
+
+    /// If `now` is earlier than the last change, the clock was set back, and every instant goes back with it: else the host
+    /// would wait for a time that has been.
+    fn go_back(&mut self, now: u64) {
+        let by = self.at.saturating_sub(now);
+        if by > 0 {
+            let Backoff { since, until, .. } = &mut self.backoff;
+            let in_flight = self.in_flight.iter_mut().flat_map(|sent| [&mut sent.since, &mut sent.until]);
+            for instant in
+                [&mut self.next, &mut self.taken, &mut self.line, since, until].into_iter().chain(in_flight)
+            {
+                *instant = instant.saturating_sub(by);
+            }
+            self.at = now;
+        }
+    }
+
+    /// The first instant that is free for another request. Without a rate, any is.
+    fn first_free(&self, pace: Pace, interval: u64, now: u64) -> u64 {
+        let burst = interval * u64::from(pace.burst.max(1) - 1);
+        let next = if pace.interval.is_zero() { 0 } else { self.next.saturating_sub(burst) };
+        now.max(next).max(self.backoff.until)
+    }
+
+    /// The first instant at which another request is not too early after those that were let go. Without a rate, any is.
+    fn earliest(&self, pace: Pace, interval: u64) -> u64 {
+        let burst = step(interval) * u64::from(pace.burst.max(1) - 1);
+        let quantum = if interval < micros(QUANTUM) { micros(QUANTUM) } else { 0 };
+        if pace.interval.is_zero() { 0 } else { self.taken.saturating_sub(burst + quantum) }
+    }
+
+    fn honours(&self, held: u64, interval: u64, now: u64) -> bool {
+        let honoured = if interval < micros(QUANTUM) { micros(QUANTUM) } else { interval / HONOURED };
+        now <= held.saturating_add(honoured)
+            && held >= self.backoff.until
+            && held <= now + 2 * micros(HORIZON)
+    }
+
+    /// Lets a request go; where as many are in flight as may be, reserves a slot for when one of them should have ended.
+    fn enter(&mut self, request: &SlotRequest, now: u64) -> Slot {
+        let concurrency = request.pace.concurrency as usize;
+        if concurrency > 0 && self.in_flight.len() >= concurrency {
+            let interval = self.interval(request.pace);
+            // Where nothing has ended for a while, as long may pass again: those who wait are not to look all the time.
+            let youngest = self.in_flight.iter().map(|sent| sent.since).max().unwrap_or(now);
+            let wait = now.saturating_sub(youngest).max(micros(MIN_STEP));
+            let slot = self.next.max(now + interval.max(wait)).min(now + micros(HORIZON));
+            self.next = self.next.max(slot + interval.max(wait / u64::from(request.pace.concurrency)));
+            self.at = now;
+            return reserved(slot, now);
+        }
+        self.taken = self.taken.max(now) + step(self.interval(request.pace));
+        self.at = now;
+        if concurrency > 0 {
+            self.in_flight.push(SentRequest {
+                token: request.token,
+                since: now,
+                until: now + micros(request.lapse),
+            });
+        }
+        Slot::Now
+    }
+
+    /// Stays in the line at its `turn`, or joins the end. A turn after the deadline is only believed of a line that was
+    /// still there when the URL came back.
+    fn wait_in_line(
+        &mut self,
+        request: &SlotRequest,
+        turn: Option<u64>,
+        slot: u64,
+        interval: u64,
+        now: u64,
+    ) -> Slot {
+        let known = turn.is_some();
+        let turn = turn.unwrap_or(self.line.max(slot));
+        match request.deadline.is_some_and(|deadline| from_ms(deadline) < turn) {
+            true if known => return Slot::TooLate,
+            false if !known => (self.line, self.at) = (turn + interval, now),
+            _ => {}
+        }
+        let wait = Duration::from_micros(turn - now).saturating_sub(LEAD);
+        Slot::Later { wait, turn: UnixMs(turn / 1_000) }
+    }
+
+    /// From one request to the next: as the pace says, and no less than keeps as many in flight as may be (Little's law).
+    fn interval(&self, pace: Pace) -> u64 {
+        let busy = if pace.concurrency > 0 { self.latency / u64::from(pace.concurrency) } else { 0 };
+        micros(pace.interval).max(busy)
+    }
+}
+
+/// From one request to the next while those who came late to their slots catch up.
+fn step(interval: u64) -> u64 {
+    interval - interval / TOLERANCE
+}
+
+fn reserved(slot: u64, now: u64) -> Slot {
+    Slot::Reserved { wait: Duration::from_micros(slot - now), at: UnixMs(slot.div_ceil(1_000)) }
+}
+
+fn micros(duration: Duration) -> u64 {
+    duration.as_micros() as u64
+}
+
+fn from_ms(instant: UnixMs) -> u64 {
+    instant.0.saturating_mul(1_000)
+}
+
+#[cfg(test)]
+mod tests;

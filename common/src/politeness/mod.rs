@@ -1,0 +1,10 @@
+//! When a host may be asked: its schedule, the rates of addresses and of a process, and where a URL waits meanwhile.
+
+pub mod addresses;
+pub mod ceiling;
+pub mod gcra;
+pub mod permit;
+pub mod rate;
+pub mod robots;
+pub mod schedules;
+pub mod waiting;

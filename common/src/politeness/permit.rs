@@ -1,0 +1,128 @@
+//! Leave to send one request to a host, which counts as under way until it is given back.
+
+use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tracing::debug;
+
+use crate::politeness::gcra::SlotRequest;
+use crate::ports::{Ended, Hosts, InFlightRequest};
+use crate::web::host::HostKey;
+
+/// Leave to send one request to a host now. The request counts as under way until this is dropped.
+#[derive(Debug)]
+pub struct HostPermit {
+    /// The slot has passed after this.
+    void_after: Instant,
+    visit: InFlightRequest,
+    is_counted: bool,
+    is_welcome: bool,
+    in_flight: Arc<InFlight>,
+}
+
+impl HostPermit {
+    /// For a request that was granted at this moment.
+    pub fn new(in_flight: &Arc<InFlight>, key: HostKey, request: &SlotRequest) -> Self {
+        let SlotRequest { pace, token, .. } = *request;
+        let visit = InFlightRequest { key, token };
+        let is_counted = pace.concurrency > 0;
+        if is_counted {
+            in_flight.enter(visit.clone());
+        }
+        let void_after = Instant::now() + pace.grace();
+        Self { void_after, visit, is_counted, is_welcome: false, in_flight: Arc::clone(in_flight) }
+    }
+
+    /// Whose schedule gave it.
+    pub fn host(&self) -> &HostKey {
+        &self.visit.key
+    }
+
+    /// Whether its slot has passed unused: then the host is to be asked for another.
+    pub(crate) fn is_void(&self) -> bool {
+        Instant::now() > self.void_after
+    }
+
+    /// The request is over. It no longer counts as under way if the host answered as it should. Of one that did not, the permit
+    /// comes back, and counts until everyone knows whether the host wants to be left alone.
+    pub fn end(mut self, is_welcome: bool) -> Option<Self> {
+        self.is_welcome = is_welcome;
+        (!is_welcome).then_some(self)
+    }
+}
+
+impl Drop for HostPermit {
+    fn drop(&mut self) {
+        self.in_flight.leave(&self.visit, self.is_counted, self.is_welcome);
+    }
+}
+
+/// The requests of a process under way, and those that are over and that whoever keeps the schedules still counts.
+#[derive(Debug, Default)]
+pub struct InFlight {
+    lists: Mutex<Lists>,
+    some_over: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Lists {
+    under_way: HashMap<u64, (InFlightRequest, Instant)>,
+    over: Vec<Ended>,
+    /// The hosts that wanted to be left alone, and have not been seen to answer since.
+    refusing: HashSet<HostKey>,
+}
+
+impl InFlight {
+    fn enter(&self, visit: InFlightRequest) {
+        self.lists().under_way.insert(visit.token, (visit, Instant::now()));
+    }
+
+    fn leave(&self, visit: &InFlightRequest, is_counted: bool, is_welcome: bool) {
+        let mut lists = self.lists();
+        lists.under_way.remove(&visit.token);
+        // What is not counted has nothing to free, but a streak of refusals may be over.
+        let ends_streak = is_welcome && lists.refusing.remove(&visit.key);
+        if is_counted || ends_streak {
+            lists.over.push(Ended { visit: visit.clone(), is_welcome });
+            self.some_over.notify_one();
+        }
+    }
+
+    /// Notes that a host wants to be left alone.
+    pub fn refused(&self, key: &HostKey) {
+        self.lists().refusing.insert(key.clone());
+    }
+
+    /// What has been under way for at least `age`.
+    pub fn older_than(&self, age: Duration) -> Vec<InFlightRequest> {
+        let lists = self.lists();
+        let old = lists.under_way.values().filter(|(_, since)| since.elapsed() >= age);
+        old.map(|(visit, _)| visit.clone()).collect()
+    }
+
+    /// Tells `hosts` of the requests that are over, many at a time, until the task is ended.
+    pub async fn freeing(&self, hosts: &dyn Hosts) -> Infallible {
+        loop {
+            self.some_over.notified().await;
+            self.free(hosts).await;
+        }
+    }
+
+    /// Tells `hosts` of what is over by now. What cannot be told lapses.
+    pub async fn free(&self, hosts: &dyn Hosts) {
+        let over = std::mem::take(&mut self.lists().over);
+        if !over.is_empty()
+            && let Err(error) = hosts.leave(&over).await
+        {
+            debug!(%error, "requests are over and still counted; they lapse");
+        }
+    }
+
+    fn lists(&self) -> MutexGuard<'_, Lists> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

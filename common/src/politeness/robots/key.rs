@@ -1,0 +1,54 @@
+//! Under which name a robots.txt is kept.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::web::url::Origin;
+
+/// The name of all that one robots.txt speaks for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RobotsKey(Arc<str>);
+
+impl RobotsKey {
+    /// One origin, as RFC 9309 (2.3) has it: `https://example.com:8443`.
+    pub fn origin(origin: &Origin) -> Self {
+        Self(origin.as_str().into())
+    }
+
+    /// The usual ports of a host: `example.com`; or all its others: `example.com:*`. What runs there on a port of its own has no say
+    /// about the site itself.
+    pub fn host(origin: &Origin) -> Self {
+        let host = origin.host();
+        Self(if origin.has_usual_port() { host.as_str().into() } else { format!("{host}:*").into() })
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RobotsKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::url::CanonicalUrl;
+
+    #[test]
+    fn all_ports_of_a_host_but_the_usual_ones_have_one_key_and_these_another() {
+        let key = |url: &str| RobotsKey::host(&CanonicalUrl::parse(url).unwrap().origin()).to_string();
+        for site in ["http://a.example/x", "https://a.example/", "https://a.example:443/"] {
+            assert_eq!(key(site), "a.example");
+        }
+        for beside in ["http://a.example:81/x", "https://a.example:80/", "http://a.example:443/"] {
+            assert_eq!(key(beside), "a.example:*");
+        }
+        assert_eq!([key("http://[::1]/"), key("http://[::1]:8080/")], ["[::1]", "[::1]:*"]);
+        assert_eq!(key("http://www.a.example/"), "www.a.example");
+    }
+}

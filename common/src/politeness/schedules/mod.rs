@@ -1,0 +1,317 @@
+//! BackoffTerms to send one request to a host. Workers and producer ask for it here, for pages, redirects, `robots.txt` and sources
+//! alike; nothing else reads a [`Slot`].
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+use tracing::info;
+
+use crate::frontier::outcome::Failure;
+use crate::health::Health;
+use crate::politeness::addresses::AddressRate;
+use crate::politeness::ceiling::Ceiling;
+use crate::politeness::gcra::{BackoffTerms, Pace, Slot, SlotRequest, Standing};
+use crate::politeness::permit::{HostPermit, InFlight};
+use crate::politeness::waiting::{NEAR, in_line};
+use crate::ports::{BackoffRequest, Error, HostSlotRequest, Hosts, Result, one_each};
+use crate::settings::{HostPolicy, Politeness};
+use crate::time::UnixMs;
+use crate::web::host::HostKey;
+
+/// What a process needs to ask the schedules of hosts.
+#[derive(Clone)]
+pub struct HostSchedules {
+    /// Who keeps them.
+    pub hosts: Arc<dyn Hosts>,
+    /// What becomes known of servers that fail.
+    pub health: Arc<Health>,
+    /// The requests of this process under way.
+    pub in_flight: Arc<InFlight>,
+    /// After how long a request no longer counts as under way that nobody ends or prolongs.
+    pub lapse: Duration,
+    /// The rate of all requests of this process together.
+    pub ceiling: Arc<Ceiling>,
+    /// The rates of addresses that many hosts share.
+    pub addresses: Arc<AddressRate>,
+}
+
+/// A request that waits for leave to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostRequest {
+    /// Whose schedule it is in.
+    pub key: HostKey,
+    /// How that host is asked.
+    pub pace: Pace,
+    /// The slot that an earlier [`Decision::At`] reserved.
+    pub slot: Option<UnixMs>,
+    /// Whether it waits in line where its slot is too far ahead to be reserved.
+    pub standing: Standing,
+    /// When it is no longer worth sending.
+    pub deadline: Option<UnixMs>,
+    /// Whether it waits for its host only: it has waited at the host's addresses, until its slot had passed.
+    pub waits_for_host_only: bool,
+}
+
+impl HostRequest {
+    /// A request to a host that is asked in this manner. It joins the end of the line where it has to.
+    pub fn new(policy: &HostPolicy) -> Self {
+        let HostPolicy { key, pace, .. } = policy;
+        Self {
+            key: key.clone(),
+            pace: *pace,
+            slot: None,
+            standing: Standing::New,
+            deadline: None,
+            waits_for_host_only: false,
+        }
+    }
+}
+
+/// What becomes of a [`HostRequest`].
+#[derive(Debug)]
+pub enum Decision {
+    /// It may be sent now.
+    Go(HostPermit),
+    /// A slot is reserved for it.
+    At {
+        /// How long to wait for the slot.
+        wait: Duration,
+        /// The slot, to ask with.
+        slot: UnixMs,
+    },
+    /// Its slot is too far ahead to be reserved.
+    Later {
+        /// How long to wait before it asks again.
+        wait: Duration,
+        /// Its turn in the host's line.
+        turn: UnixMs,
+    },
+    /// Its host lets it go, but too many requests wait at the host's address.
+    Crowded {
+        /// How long to wait before it asks again.
+        wait: Duration,
+    },
+    /// Its slot would come after its deadline.
+    TooLate,
+    /// A person forbade to ask the host.
+    Blocked,
+}
+
+/// A turn in the line of a host, and how often whoever has it came back for it.
+pub type InLine = (UnixMs, u8);
+
+/// Why a request cannot be sent soon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotNow {
+    /// Its slot is too far ahead: to be asked for again then, with this turn if it waits in line.
+    Later(UnixMs, Option<InLine>),
+    /// A person forbade to ask the host.
+    Blocked,
+    /// Whoever keeps the schedules failed for good.
+    Failed(Error),
+}
+
+impl HostSchedules {
+    /// Asks the schedules of hosts for many requests in one call. Decides on each, in order.
+    ///
+    /// # Errors
+    /// Waits where the servers are away. Fails with what waiting does not mend, and where any answer is missing.
+    pub async fn ask_hosts(&self, requests: &[HostRequest]) -> Result<Vec<Decision>> {
+        if requests.is_empty() {
+            return Ok(Vec::new());
+        }
+        let asks: Vec<HostSlotRequest> = requests.iter().map(|request| self.question(request)).collect();
+        let slots = self.reserve(&asks).await?;
+        Ok(asks.into_iter().zip(slots).map(|(ask, slot)| self.decide(ask, slot)).collect())
+    }
+
+    /// Asks for one request: its host, then the host's `addresses`, waiting there for `most` at each, then the ceiling of this
+    /// process. What is reserved for it is noted in `request`, which is to be asked with again.
+    ///
+    /// # Errors
+    /// As [`HostSchedules::ask_hosts`].
+    pub async fn ask(
+        &self,
+        request: &mut HostRequest,
+        addresses: &[IpAddr],
+        most: Duration,
+    ) -> Result<Decision> {
+        let decision = self.ask_host(request).await?;
+        let Decision::Go(permit) = decision else { return Ok(decision) };
+        let host = permit.host().clone();
+        let elsewhere = async {
+            let away = self.at_addresses(&host, addresses, most).await?;
+            if away.is_none() {
+                self.ceiling.wait().await;
+            }
+            Ok(away)
+        };
+        self.wait_elsewhere(request, permit, elsewhere).await
+    }
+
+    /// Has a request that its host lets go wait for something else: `elsewhere` says `None` when that is over, or after how long
+    /// to come back. If the slot has passed by then, the host is asked for another, and then for nothing else.
+    ///
+    /// # Errors
+    /// As [`HostSchedules::ask_hosts`], and those of `elsewhere`.
+    pub async fn wait_elsewhere(
+        &self,
+        request: &mut HostRequest,
+        permit: HostPermit,
+        elsewhere: impl Future<Output = Result<Option<Duration>>>,
+    ) -> Result<Decision> {
+        if std::mem::take(&mut request.waits_for_host_only) {
+            return Ok(Decision::Go(permit));
+        }
+        if let Some(wait) = elsewhere.await? {
+            return Ok(Decision::Crowded { wait });
+        }
+        if !permit.is_void() {
+            return Ok(Decision::Go(permit));
+        }
+        drop(permit);
+        request.slot = Some(UnixMs::now());
+        let decision = self.ask_host(request).await?;
+        request.waits_for_host_only = !matches!(decision, Decision::Go(_));
+        Ok(decision)
+    }
+
+    /// Waits until a request to a host at these `addresses` may be sent, unless that is further ahead than slots are reserved.
+    /// `turn` is what an earlier [`NotNow::Later`] said.
+    ///
+    /// # Errors
+    /// Why it is not sent.
+    pub async fn wait(
+        &self,
+        policy: &HostPolicy,
+        addresses: &[IpAddr],
+        turn: Option<InLine>,
+    ) -> std::result::Result<HostPermit, NotNow> {
+        let standing = Standing::of(turn.map(|(turn, _)| turn));
+        let mut request = HostRequest { standing, ..HostRequest::new(policy) };
+        loop {
+            match self.ask(&mut request, addresses, NEAR).await.map_err(NotNow::Failed)? {
+                Decision::Go(permit) => return Ok(permit),
+                Decision::At { wait, .. } => sleep(wait).await,
+                Decision::Later { wait, turn: new } => {
+                    let (away, turn) = in_line(wait, new, turn, rand::random());
+                    return Err(NotNow::Later(UnixMs::now().plus(away), Some(turn)));
+                }
+                Decision::Crowded { wait } => return Err(NotNow::Later(UnixMs::now().plus(wait), None)),
+                Decision::Blocked => return Err(NotNow::Blocked),
+                Decision::TooLate => unreachable!("it has no deadline"),
+            }
+        }
+    }
+
+    /// Waits until a host may be asked at those of its `addresses` that many hosts share, for `most` at each. If that is not
+    /// enough, says after how long to come back.
+    ///
+    /// # Errors
+    /// As [`HostSchedules::ask_hosts`].
+    pub async fn at_addresses(
+        &self,
+        host: &HostKey,
+        addresses: &[IpAddr],
+        most: Duration,
+    ) -> Result<Option<Duration>> {
+        for address in self.addresses.shared(host, addresses) {
+            if let Some(away) = self.at_address(address, most).await? {
+                return Ok(Some(away));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn at_address(&self, address: IpAddr, most: Duration) -> Result<Option<Duration>> {
+        let mut request = HostRequest {
+            key: HostKey::address(address),
+            pace: self.addresses.pace(),
+            slot: None,
+            standing: Standing::Aside,
+            deadline: Some(UnixMs::now().plus(most)),
+            waits_for_host_only: true,
+        };
+        loop {
+            match self.ask_host(&mut request).await? {
+                Decision::Go(_) => return Ok(None),
+                Decision::At { wait, .. } => sleep(wait).await,
+                Decision::Later { .. } | Decision::Crowded { .. } | Decision::TooLate | Decision::Blocked => {
+                    return Ok(Some(self.addresses.come_back(address)));
+                }
+            }
+        }
+    }
+
+    async fn ask_host(&self, request: &mut HostRequest) -> Result<Decision> {
+        let ask = self.question(request);
+        let slots = self.reserve(std::slice::from_ref(&ask)).await?;
+        let Ok([slot]) = <[Slot; 1]>::try_from(slots) else { unreachable!("each question has its answer") };
+        let decision = self.decide(ask, slot);
+        request.slot = if let Decision::At { slot, .. } = decision { Some(slot) } else { None };
+        Ok(decision)
+    }
+
+    fn question(&self, request: &HostRequest) -> HostSlotRequest {
+        let HostRequest { key, pace, slot, standing, deadline, .. } = request;
+        let (pace, held, standing, deadline) = (*pace, *slot, *standing, *deadline);
+        let slot_request =
+            SlotRequest { pace, held, standing, deadline, token: rand::random(), lapse: self.lapse };
+        HostSlotRequest { key: key.clone(), request: slot_request }
+    }
+
+    async fn reserve(&self, asks: &[HostSlotRequest]) -> Result<Vec<Slot>> {
+        let reserving = async || one_each(self.hosts.reserve(asks).await?, asks.len(), "slots");
+        self.health.patiently("reserving slots", reserving).await
+    }
+
+    fn decide(&self, HostSlotRequest { key, request }: HostSlotRequest, slot: Slot) -> Decision {
+        match slot {
+            Slot::Now => Decision::Go(HostPermit::new(&self.in_flight, key, &request)),
+            Slot::Reserved { wait, at } => Decision::At { wait, slot: at },
+            Slot::Later { wait, turn } => Decision::Later { wait, turn },
+            Slot::TooLate => Decision::TooLate,
+            Slot::Blocked => Decision::Blocked,
+        }
+    }
+
+    /// Does `work`, and meanwhile tells of the requests that are over.
+    pub async fn freeing<T>(&self, work: impl Future<Output = T>) -> T {
+        let done = tokio::select! {
+            done = work => done,
+            never = self.in_flight.freeing(&*self.hosts) => match never {},
+        };
+        self.in_flight.free(&*self.hosts).await;
+        done
+    }
+
+    /// Has everyone leave a host alone that answered with `failure`, for as long as it says, or else as `politeness` does.
+    /// Returns until when.
+    ///
+    /// # Errors
+    /// As [`HostSchedules::ask_hosts`].
+    pub async fn push_back(
+        &self,
+        key: &HostKey,
+        politeness: &Politeness,
+        failure: &Failure,
+    ) -> Result<UnixMs> {
+        let terms = BackoffTerms {
+            asked: failure.retry_after,
+            base: politeness.backoff,
+            jitter: rand::random(),
+            most: politeness.max_backoff,
+        };
+        let refusal = BackoffRequest { status: failure.status.unwrap_or_default(), terms };
+        self.in_flight.refused(key);
+        let pushing = || self.hosts.push_back(key, &refusal);
+        let until = self.health.patiently("pushing a host back", pushing).await?;
+        info!(host = %key, status = refusal.status, %until, "the host wants to be left alone");
+        Ok(until)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Where a URL waits for its turn: in its worker while that is near, else on the queue's [ladder](crate::frontier::ladder).
+
+use std::time::Duration;
+
+use crate::politeness::gcra::HORIZON;
+use crate::time::UnixMs;
+
+/// A slot nearer than this waits in the worker; a farther one goes back to the queue's ladder.
+pub const NEAR: Duration = Duration::from_secs(5);
+
+/// How soon a job comes back for which there was no room. The ladder is no finer.
+pub const SOON: Duration = Duration::from_secs(1);
+
+/// Whoever waits in line comes back to look after this time, then after twice that, and so on: the line may be no more.
+pub const FIRST_LOOK: Duration = Duration::from_secs(60);
+
+/// How many jobs may wait in a worker: half of what the broker sends ahead.
+pub fn room(prefetch: u16) -> usize {
+    usize::from(prefetch / 2).max(1)
+}
+
+/// Whether a job with a slot waits in the worker.
+pub fn is_near(wait: Duration, has_room: bool) -> bool {
+    wait <= NEAR && (has_room || wait < SOON)
+}
+
+/// Until when a URL that has come back is put aside again, without a question. One in line always asks: a rung has brought it
+/// early, and its line may be shorter than it was, or no more.
+pub fn not_before(
+    until: Option<UnixMs>,
+    slot: Option<UnixMs>,
+    turn: Option<(UnixMs, u8)>,
+    now: UnixMs,
+) -> Option<UnixMs> {
+    let is_in_line = turn.is_some() && slot.is_none();
+    // No slot is reserved so far ahead: the clock was set back since.
+    let is_void = slot.is_some_and(|slot| slot > now.plus(2 * HORIZON));
+    until.filter(|&until| until > now && !is_in_line && !is_void)
+}
+
+/// How long a URL stays away that is to come back for its `turn` in line after `wait`, or earlier to look whether the
+/// line is still there; `jitter` (0 to 1) stretches that by up to half. Returns also what it carries along: its turn,
+/// and how often it has come back for that, which was so `before`.
+pub fn in_line(
+    wait: Duration,
+    turn: UnixMs,
+    before: Option<(UnixMs, u8)>,
+    jitter: f64,
+) -> (Duration, (UnixMs, u8)) {
+    let looks = before.filter(|(before, _)| *before == turn).map_or(0, |(_, looks)| looks);
+    let look = FIRST_LOOK.mul_f64(f64::from(1u32 << looks.min(16)) * (1.0 + jitter / 2.0));
+    (wait.min(look), (turn, looks.saturating_add(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_in_line_comes_back_to_look_ever_less_often_until_its_turn_is_another() {
+        let day = Duration::from_secs(86_400);
+        let (first, carried) = in_line(day, UnixMs(7), None, 0.0);
+        assert_eq!((first, carried), (FIRST_LOOK, (UnixMs(7), 1)));
+        let (second, carried) = in_line(day, UnixMs(7), Some(carried), 1.0);
+        assert_eq!((second, carried), (3 * FIRST_LOOK, (UnixMs(7), 2)));
+        assert_eq!(in_line(NEAR, UnixMs(7), Some(carried), 0.5), (NEAR, (UnixMs(7), 3)));
+        assert_eq!(in_line(day, UnixMs(8), Some(carried), 0.0), (FIRST_LOOK, (UnixMs(8), 1)));
+    }
+
+    #[test]
+    fn a_url_in_line_asks_whenever_it_comes_back_and_any_other_when_it_was_told_to() {
+        let (now, then) = (UnixMs(7), UnixMs(9));
+        let in_line = Some((UnixMs(50), 2));
+        assert_eq!(not_before(Some(then), None, in_line, now), None);
+        assert_eq!(not_before(Some(then), Some(then), in_line, now), Some(then));
+        assert_eq!(not_before(Some(then), None, None, now), Some(then));
+        assert_eq!(not_before(Some(now), None, None, now), None);
+    }
+
+    #[test]
+    fn a_slot_further_ahead_than_any_is_reserved_is_not_waited_for() {
+        let (now, hour) = (UnixMs(7), UnixMs(3_600_000));
+        assert_eq!(not_before(Some(hour), Some(hour), None, now), None);
+        assert_eq!(not_before(Some(hour), None, None, now), Some(hour));
+    }
+
+    #[test]
+    fn what_is_nearer_than_the_ladder_is_fine_always_waits_in_the_worker() {
+        assert!(is_near(NEAR, true) && !is_near(NEAR, false));
+        assert!(is_near(SOON / 2, false) && !is_near(NEAR + SOON, true));
+    }
+}

@@ -1,0 +1,82 @@
+//! What all ports say of URLs and crawls.
+
+use std::num::NonZeroU64;
+
+use serde::{Deserialize, Serialize};
+
+use crate::frontier::lane::Lane;
+use crate::frontier::message::Message;
+use crate::names::CrawlRef;
+use crate::spider::{FileHash, Recrawl, Spider};
+use crate::time::UnixMs;
+use crate::web::url::CanonicalUrl;
+
+/// So many texts that are no URLs a crawl keeps for people to look at: anyone can publish any number.
+pub const MAX_INVALID: usize = 1000;
+
+/// Names the record of one URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The crawl.
+    pub crawl: CrawlRef,
+    /// The URL.
+    pub url: CanonicalUrl,
+}
+
+/// A URL that a source names, on its way into the frontier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewUrl {
+    /// The URL.
+    pub url: CanonicalUrl,
+    /// Its lane.
+    pub lane: Lane,
+    /// When it is no longer worth fetching.
+    pub deadline: Option<UnixMs>,
+    /// How many links it is away from where the crawl started.
+    pub depth: u16,
+    /// The page that linked to it.
+    pub referrer: Option<CanonicalUrl>,
+}
+
+impl NewUrl {
+    /// A URL at the start of a crawl.
+    pub fn seed(url: CanonicalUrl, lane: Lane) -> Self {
+        Self { url, lane, deadline: None, depth: 0, referrer: None }
+    }
+
+    /// The message that wakes a worker for this URL.
+    pub fn message(&self, crawl: &CrawlRef) -> Message {
+        let seed = Message::seed(self.url.clone(), crawl.clone(), self.lane);
+        Message { deadline: self.deadline, depth: self.depth, referrer: self.referrer.clone(), ..seed }
+    }
+}
+
+/// What a crawl is bound to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Terms {
+    /// Whether it fetches again what was crawled before: then a URL counts as seen only if this crawl has seen it.
+    pub recrawl: Recrawl,
+    /// How many pages it has done at most; it skips the rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_pages: Option<NonZeroU64>,
+    /// How many URLs of one host it takes at most, of those that pages link to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_per_host: Option<NonZeroU64>,
+    /// What its spider's file says, if it has one: a worker without that file must not take its URLs. Where who opens a crawl
+    /// is who works on it, it need not be kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileHash>,
+}
+
+impl Terms {
+    /// The terms of a spider's crawls.
+    pub fn of(spider: &Spider) -> Self {
+        Self {
+            recrawl: spider.recrawl,
+            max_pages: spider.max_pages,
+            max_per_host: spider.follow.as_ref().and_then(|follow| follow.max_per_host),
+            file: spider.file,
+        }
+    }
+}

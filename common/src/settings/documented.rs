@@ -1,0 +1,94 @@
+//! `docs/configuration.md` has every key with its default, and no other.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use serde_json::Value;
+
+use super::{Compress, Folder, HostRule, Lines, ServerUrl, Settings, SinkSettings, Source};
+use crate::frontier::lane::Lane;
+use crate::frontier::route::{Rule, When};
+use crate::politeness::rate::Rate;
+
+const DOCUMENT: &str = include_str!("../../../docs/configuration.md");
+
+/// The rows of its tables: a key, and what stands in the column of defaults.
+fn rows() -> BTreeMap<&'static str, &'static str> {
+    let row = |line: &'static str| {
+        let mut cells = line.strip_prefix("| `")?.split(" | ");
+        Some((cells.next()?.strip_suffix('`')?, cells.next()?))
+    };
+    DOCUMENT.lines().filter_map(row).collect()
+}
+
+/// The defaults, with one of everything of which there may be many.
+fn one_of_each() -> Settings {
+    let path = PathBuf::from("x");
+    let host = HostRule {
+        host: vec!["a.example".to_owned()],
+        rate: Some(Rate::Unlimited),
+        burst: Some(1),
+        concurrency: Some(1),
+        robots: Some(true),
+        group: Some("a".to_owned()),
+    };
+    let when = When {
+        host: vec!["a.example".to_owned()],
+        url: vec!["a".to_owned()],
+        changefreq: vec!["daily".to_owned()],
+        news: true,
+    };
+    let sinks = vec![
+        SinkSettings::Csv(Lines { path: path.clone(), rotate: None, compress: Compress::None, sync: true }),
+        SinkSettings::Warc(Folder { path, rotate: ByteSize::gb(1), sync: true }),
+        SinkSettings::Postgres { url: ServerUrl::new("postgres://db/x"), table: None },
+    ];
+    let mut settings = Settings { sinks, ..Settings::default() };
+    settings.politeness.host = vec![host];
+    settings.route = vec![Rule { when: Some(when), lane: Lane::Bulk, ttl: Some(Duration::from_secs(1)) }];
+    settings
+}
+
+/// Every key below `value`, with its value; that of what stands in a list says nothing.
+fn keys(path: &str, value: &Value, found: &mut BTreeMap<String, Value>) {
+    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match value {
+        Value::Object(table) if !table.is_empty() => {
+            table.iter().for_each(|(key, value)| keys(&below(key), value, found));
+        }
+        Value::Array(values) if values.iter().any(Value::is_object) => {
+            values.iter().for_each(|value| keys(path, value, found));
+        }
+        value => drop(found.insert(path.to_owned(), value.clone())),
+    }
+}
+
+#[test]
+fn the_document_has_every_key_and_no_other() {
+    let mut found = BTreeMap::new();
+    keys("", &serde_json::to_value(one_of_each()).unwrap(), &mut found);
+    let known: Vec<&str> = found.keys().map(String::as_str).collect();
+    assert_eq!(rows().into_keys().collect::<Vec<_>>(), known);
+}
+
+#[test]
+fn the_document_says_what_the_defaults_are() {
+    let (mut text, mut defaults) = (String::new(), BTreeMap::new());
+    keys("", &serde_json::to_value(Settings::default()).unwrap(), &mut defaults);
+    for (key, cell) in rows() {
+        let default = cell.strip_prefix('`').and_then(|cell| cell.strip_suffix('`'));
+        match (default, defaults.get(key)) {
+            (Some(default), _) => text += &format!("{key} = {default}\n"),
+            (None, Some(Value::Null)) => assert_eq!(cell, "none", "{key}"),
+            (None, is_set) => assert!(is_set.is_none() || key.starts_with("route."), "{key} has a default"),
+        }
+    }
+    let route = DOCUMENT.find("\n[[route]]").unwrap();
+    text += DOCUMENT[route..].split("```").next().unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let source = Source { file: Some(file.path().to_owned()), ..Source::default() };
+    assert_eq!(source.load().unwrap(), Settings::default());
+}

@@ -1,0 +1,240 @@
+//! What is remembered of a page between crawls.
+
+use serde::{Deserialize, Serialize};
+
+use crate::names::SpiderName;
+use crate::spider::item::{Change, Item, item_id};
+use crate::time::UnixMs;
+use crate::web::headers::Headers;
+use crate::web::url::{CanonicalUrl, Fingerprint};
+
+/// A page as it was when it was asked for last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visited {
+    /// When it arrived, or when its server said that it had not changed.
+    pub fetched_at: UnixMs,
+    /// What to ask its server with; nothing, if a redirect led to the page: they belong to another URL.
+    pub validators: Validators,
+    /// The fingerprint of what was extracted: [`fingerprint`].
+    pub content: Fingerprint,
+    /// What had become of it then.
+    pub change: Change,
+    /// How many links it is away from where the crawl started.
+    pub depth: u16,
+    /// How many items it had; not known of one that an older version remembered.
+    pub items: Option<Tally>,
+}
+
+impl Visited {
+    /// Whether a crawl that started at `start` has been here itself. It comes again if its worker died between
+    /// remembering the page and finishing its URL.
+    pub fn is_since(&self, start: UnixMs) -> bool {
+        self.fetched_at >= start
+    }
+}
+
+/// What has become of a page whose content is `content` now, in a crawl that started at `start`. A crawl that comes again
+/// says the same again.
+pub fn change(last: Option<&Visited>, content: Fingerprint, start: UnixMs) -> Change {
+    let Some(last) = last else { return Change::New };
+    let again = last.is_since(start);
+    match last.change {
+        Change::New if again => Change::New,
+        _ if last.content != content => Change::Changed,
+        before if again => before,
+        _ => Change::Unchanged,
+    }
+}
+
+/// The fingerprint of what items hold: their kinds and fields, in order. The same on every machine, whatever the order of
+/// the fields; two pages that differ elsewhere only share it.
+pub fn fingerprint(items: &[Item]) -> Fingerprint {
+    let contents = items.iter().map(|item| serde_json::json!([item.item, item.fields]));
+    let mut contents: serde_json::Value = contents.collect();
+    // Maps are sorted already, unless some dependency has them keep their order.
+    contents.sort_all_objects();
+    Fingerprint::of(&contents.to_string())
+}
+
+/// How many items of each kind a page had, by the names of the kinds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Tally(Vec<(Option<String>, u16)>);
+
+impl Tally {
+    /// Of those that are under the page's own URL: others stand for a page that this one named as canonical.
+    pub fn of(url: &CanonicalUrl, items: &[Item]) -> Self {
+        let mut kinds: Vec<(Option<String>, u16)> = Vec::new();
+        for item in items.iter().filter(|item| item.url == url.as_str()) {
+            match kinds.iter_mut().find(|(kind, _)| *kind == item.item) {
+                Some((_, count)) => *count = count.saturating_add(1),
+                None => kinds.push((item.item.clone(), 1)),
+            }
+        }
+        Self(kinds)
+    }
+
+    /// One item of each of these kinds.
+    pub fn one_each(kinds: impl Iterator<Item = Option<String>>) -> Self {
+        Self(kinds.map(|kind| (kind, 1)).collect())
+    }
+
+    /// The kind and the id of each item that a spider found on this page.
+    pub fn ids(
+        &self,
+        spider: &SpiderName,
+        url: &CanonicalUrl,
+    ) -> impl Iterator<Item = (Option<&str>, String)> {
+        let all =
+            self.0.iter().flat_map(|(kind, count)| (0..*count).map(move |number| (kind.as_deref(), number)));
+        all.map(move |(kind, number)| (kind, item_id(spider, url, kind, number.into())))
+    }
+}
+
+/// What a server gave to ask with whether a page has changed (RFC 9110 8.8), as it gave it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Validators {
+    etag: Option<Box<str>>,
+    last_modified: Option<Box<str>>,
+}
+
+impl Validators {
+    /// The longest that is kept, in bytes.
+    const MAX: usize = 1024;
+
+    /// These, without what is empty, too long, or has control characters: that cannot be sent back.
+    pub fn new(etag: Option<&str>, last_modified: Option<&str>) -> Self {
+        let usable = |text: &&str| {
+            (1..=Self::MAX).contains(&text.len()) && !text.chars().any(|character| character.is_control())
+        };
+        let kept = |text: Option<&str>| text.filter(usable).map(Box::from);
+        Self { etag: kept(etag), last_modified: kept(last_modified) }
+    }
+
+    /// Those of a response.
+    pub fn of(headers: &Headers) -> Self {
+        Self::new(headers.get("etag"), headers.get("last-modified"))
+    }
+
+    /// The entity tag, strong or weak, with its quotes.
+    pub fn etag(&self) -> Option<&str> {
+        self.etag.as_deref()
+    }
+
+    /// The date of the last change, as the server wrote it.
+    pub fn last_modified(&self) -> Option<&str> {
+        self.last_modified.as_deref()
+    }
+
+    /// Whether there is nothing to ask with.
+    pub fn is_empty(&self) -> bool {
+        self.etag.is_none() && self.last_modified.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    fn item(kind: Option<&str>, fields: Value) -> Item {
+        let Value::Object(fields) = fields else { panic!("fields are an object") };
+        Item {
+            id: "1".to_owned(),
+            url: "http://a.example/".to_owned(),
+            crawl: "c1".parse().unwrap(),
+            spider: "s1".parse().unwrap(),
+            fetched_at: UnixMs::now().to_string(),
+            status: 200,
+            depth: 0,
+            item: kind.map(str::to_owned),
+            change: None,
+            final_url: None,
+            fields,
+        }
+    }
+
+    fn visited(content: &str, change: Change, fetched_at: u64) -> Visited {
+        let content = Fingerprint::of(content);
+        Visited {
+            fetched_at: UnixMs(fetched_at),
+            validators: Validators::default(),
+            content,
+            change,
+            depth: 0,
+            items: None,
+        }
+    }
+
+    #[test]
+    fn a_fingerprint_is_the_same_on_every_machine_and_of_every_release() {
+        let items = [
+            item(Some("book"), json!({ "title": "\u{fc}", "price": 1.5, "tags": [1, null] })),
+            item(None, json!({})),
+        ];
+        let written = r#"[["book",{"price":1.5,"tags":[1,null],"title":"ü"}],[null,{}]]"#;
+        assert_eq!(fingerprint(&items), Fingerprint::of(written));
+    }
+
+    #[test]
+    fn a_fingerprint_tells_kinds_fields_and_their_order_on_the_page_apart() {
+        let (a, b) = (item(None, json!({ "x": 1 })), item(None, json!({ "x": "1" })));
+        let kind = item(Some("k"), json!({ "x": 1 }));
+        let all =
+            [vec![], vec![a.clone()], vec![b.clone()], vec![kind], vec![a.clone(), b.clone()], vec![b, a]];
+        let distinct: std::collections::HashSet<_> = all.iter().map(|items| fingerprint(items)).collect();
+        assert_eq!(distinct.len(), all.len());
+    }
+
+    #[test]
+    fn a_page_is_new_then_unchanged_or_changed() {
+        let last = visited("a", Change::New, 10);
+        let (same, other, start) = (Fingerprint::of("a"), Fingerprint::of("b"), UnixMs(11));
+        assert_eq!(change(None, same, start), Change::New);
+        assert_eq!(change(Some(&last), same, start), Change::Unchanged);
+        assert_eq!(change(Some(&last), other, start), Change::Changed);
+    }
+
+    #[test]
+    fn what_a_crawl_has_said_of_a_page_it_says_again() {
+        let start = UnixMs(10);
+        for before in [Change::New, Change::Changed, Change::Unchanged] {
+            let last = visited("a", before, 10);
+            assert_eq!(change(Some(&last), Fingerprint::of("a"), start), before);
+        }
+        let new = visited("a", Change::New, 10);
+        assert_eq!(change(Some(&new), Fingerprint::of("b"), start), Change::New);
+        let unchanged = visited("a", Change::Unchanged, 10);
+        assert_eq!(change(Some(&unchanged), Fingerprint::of("b"), start), Change::Changed);
+    }
+
+    #[test]
+    fn validators_are_kept_as_they_came_and_absurd_ones_are_not() {
+        let long = format!("\"{}\"", "x".repeat(1022));
+        for kept in ["\"a\"", "W/\"b\"", "unquoted", "\"\u{fc} b\"", &long] {
+            assert_eq!(Validators::new(Some(kept), None).etag(), Some(kept));
+        }
+        let too_long = "x".repeat(1025);
+        for absurd in ["", "\"a\r\nHost: evil\"", "\"\u{0}\"", "\"\u{85}\"", &too_long] {
+            assert!(Validators::new(Some(absurd), Some(absurd)).is_empty(), "{absurd:?}");
+        }
+        let headers = Headers::from_iter([("etag", "\"a\""), ("last-modified", "yesterday")]);
+        assert_eq!(Validators::of(&headers), Validators::new(Some("\"a\""), Some("yesterday")));
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_fields_does_not_matter(mut fields in prop::collection::vec(("[a-z]{1,4}", any::<i32>()), 0..8)) {
+            fields.sort();
+            fields.dedup_by(|a, b| a.0 == b.0);
+            let object = |fields: &[(String, i32)]| {
+                Value::Object(fields.iter().map(|(name, value)| (name.clone(), json!(value))).collect::<Map<_, _>>())
+            };
+            let there = fingerprint(&[item(None, object(&fields))]);
+            fields.reverse();
+            prop_assert_eq!(there, fingerprint(&[item(None, object(&fields))]));
+        }
+    }
+}

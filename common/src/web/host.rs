@@ -1,0 +1,76 @@
+//! What is polite to one server: the name that its schedule is kept under.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+use crate::web::url::Host;
+
+/// The name of a schedule: a host, a domain whose hosts share one, `@name` for a group that settings
+/// name, or a network for the hosts at one address.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HostKey(Arc<str>);
+
+impl HostKey {
+    /// A schedule of one host.
+    pub fn host(host: &Host) -> Self {
+        Self(host.as_str().into())
+    }
+
+    /// The schedule of a host's registrable domain, by the Public Suffix List; of the host itself where it has none, as
+    /// an address or a single label.
+    pub fn domain(host: &Host) -> Self {
+        let text = host.as_str();
+        let domain = if host.address().is_some() { None } else { psl::domain_str(text) };
+        Self(domain.unwrap_or(text).into())
+    }
+
+    /// The schedule of all hosts that settings put into the group `name`.
+    pub fn group(name: &str) -> Self {
+        Self(format!("@{name}").into())
+    }
+
+    /// The schedule of all hosts at one address. By IPv6 that is a /64, the least that one customer has (RFC 6177).
+    pub fn address(address: IpAddr) -> Self {
+        let network = network(address);
+        let prefix = if network.is_ipv4() { 32 } else { 64 };
+        Self(format!("{network}/{prefix}").into())
+    }
+
+    /// A key as it was written by [`fmt::Display`].
+    pub fn from_text(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// The key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The first address of the network that counts as one address.
+pub(crate) fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+impl fmt::Display for HostKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schedule_of_an_address_is_that_of_what_one_customer_has() {
+        let key = |address: &str| HostKey::address(address.parse().unwrap()).to_string();
+        let addresses = ["192.0.2.7", "::ffff:192.0.2.7", "2001:db8:1:2::1", "2001:db8:1:2:3:4:5:6"];
+        let keys = ["192.0.2.7/32", "192.0.2.7/32", "2001:db8:1:2::/64", "2001:db8:1:2::/64"];
+        assert_eq!(addresses.map(key), keys);
+    }
+}

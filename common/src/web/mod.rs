@@ -1,0 +1,7 @@
+//! What the web is made of: URLs, hosts, header fields, how long a response is fresh, what a body is.
+
+pub mod freshness;
+pub mod headers;
+pub mod host;
+pub mod sniff;
+pub mod url;

@@ -1,0 +1,230 @@
+//! From the broker to a worker: which messages are this worker's to handle.
+//!
+//! A URL is claimed as soon as its message is delivered, however busy the worker is: recovery takes it that what was delivered
+//! a while ago is known to the records. What waits for its turn waits after this, claimed, with its lease extended.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use tracing::{debug, info, warn};
+use trawl_common::backoff::Backoff;
+use trawl_common::frontier::Heard;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::line::Line;
+use trawl_common::frontier::message::{Malformed, Message};
+use trawl_common::ports::{Claimed, Error, one_each};
+use trawl_common::settings::Acks;
+use trawl_common::time::UnixMs;
+
+use crate::broker::{Consumer, Content, Delivery, Receipt, Unproven};
+use crate::in_flight::claim;
+use crate::member::Member;
+use crate::own::Own;
+
+/// What fails while the broker is away.
+const TAKING: &str = "taking messages";
+
+/// How soon a worker that holds enough looks whether it still does.
+const CROWDED: Duration = Duration::from_millis(20);
+
+/// How long about a message waits for whose URL there is no room, at least and at most, in seconds. The ladder makes 3 s or 10 s of
+/// that, as often the one as the other: a queue serves its consumers in turn, and what comes back at a regular interval can meet
+/// the same worker every time.
+const NO_ROOM: [f64; 2] = [4.0, 16.0];
+
+/// What fails while the store is full.
+const TAKING_IN: &str = "taking in URLs of messages";
+/// That it did is over when a message that was put aside could have said so again.
+const FULL_FOR: Duration = Duration::from_secs(20);
+
+/// Takes messages and claims their URLs.
+pub(crate) struct Claiming<'a> {
+    pub(crate) member: &'a Member,
+    pub(crate) claimed: mpsc::UnboundedSender<Claimed>,
+}
+
+impl Claiming<'_> {
+    /// Consumes until the member is to stop. A broken consumer is replaced.
+    pub(crate) async fn run(self) {
+        let mut backoff = Backoff::default();
+        let Member { health, stop, .. } = self.member;
+        while !stop.is_cancelled() {
+            let prefetch = self.member.settings.worker.prefetch;
+            let Some(opened) = stop.run_until_cancelled(self.member.broker.consume(prefetch)).await else {
+                break;
+            };
+            match opened {
+                Ok(consumer) => {
+                    health.works(TAKING);
+                    info!("waiting for messages");
+                    backoff = Backoff::default();
+                    self.consume(consumer).await;
+                }
+                Err(error) => {
+                    health.fails(TAKING, &error);
+                    stop.run_until_cancelled(backoff.pause()).await;
+                }
+            }
+        }
+    }
+
+    /// Consumes until the member is to stop, or the consumer breaks.
+    async fn consume(&self, mut consumer: Box<dyn Consumer>) {
+        let most = usize::from(self.member.settings.worker.concurrency).max(16);
+        loop {
+            let is_crowded = self.is_crowded();
+            let taken = tokio::select! {
+                biased;
+                () = self.member.stop.cancelled() => return,
+                () = sleep(CROWDED), if is_crowded => continue,
+                taken = consumer.next(most), if !is_crowded => taken,
+            };
+            match taken {
+                Ok(deliveries) => self.receive(deliveries).await,
+                Err(error) => return self.member.health.fails(TAKING, &error),
+            }
+        }
+    }
+
+    /// Whether enough is held. A broker holds back what is not acknowledged, and only that.
+    fn is_crowded(&self) -> bool {
+        let settings = &self.member.settings;
+        let is_none = |lane| settings.queues.lane(lane).acks == Acks::None;
+        let most = usize::from(settings.worker.prefetch) * Line::ALL.len();
+        Lane::ALL.into_iter().any(is_none) && self.member.in_flight.len() >= most
+    }
+
+    /// 1. Acknowledges what comes through a lane that says so.
+    /// 2. Passes on what is no message.
+    /// 3. Joins what is held already.
+    /// 4. Asks the records which of the rest are this worker's.
+    /// 5. Hands these out.
+    async fn receive(&self, deliveries: Vec<Delivery>) {
+        self.acknowledge(&deliveries).await;
+        let mut messages = Vec::with_capacity(deliveries.len());
+        for Delivery { content, receipt } in deliveries {
+            match content {
+                Content::Message(message) => {
+                    // What its lane acknowledged as it arrived has no receipt any more.
+                    let receipt = (self.member.acks(&message) != Acks::None).then_some(receipt);
+                    self.take(message, receipt, &mut messages).await;
+                }
+                Content::Probe(probe) => self.settle(Own::Probe(probe, receipt)).await,
+                Content::Malformed(malformed) => {
+                    self.settle(Own::Malformed(malformed, vec![receipt])).await;
+                }
+                Content::Unproven(unproven) => match self.request_in(unproven).await {
+                    Some(request) => self.take(request, Some(receipt), &mut messages).await,
+                    None => self.drop_unproven(receipt).await,
+                },
+            }
+        }
+        if messages.is_empty() {
+            return;
+        }
+        let Member { records, worker, health, .. } = self.member;
+        let hearing = async || one_each(records.hear(worker, &messages).await?, messages.len(), "messages");
+        let heard = health.until_done("hearing messages", hearing).await;
+        for (message, heard) in messages.into_iter().zip(heard) {
+            self.decide(message, heard).await;
+        }
+    }
+
+    async fn take(&self, message: Message, receipt: Option<Receipt>, taken: &mut Vec<Message>) {
+        let checked = if message.is_ours { Ok(message) } else { self.member.requests.check(message) };
+        match checked {
+            Ok(message) => {
+                if self.member.in_flight.take(&message, receipt) {
+                    taken.push(message);
+                }
+            }
+            Err(malformed) => self.settle(Own::Malformed(malformed, receipt.into_iter().collect())).await,
+        }
+    }
+
+    async fn decide(&self, message: Message, heard: Heard) {
+        match heard {
+            // The record decides; what a copy of its message says of it may be old.
+            Heard::Take { attempts, starts, deadline } => {
+                self.hand_out(Message { deadline, ..message }, attempts, starts, false).await;
+            }
+            Heard::Full => self.hand_out(message, 0, 0, true).await,
+            Heard::SendAgain => self.settle(Own::SentAgain(message)).await,
+            Heard::Wait { until } => self.settle(Own::Waits { message, until }).await,
+            Heard::NoRoom => {
+                self.member.health.fails_lately(TAKING_IN, &Error::full(), FULL_FOR);
+                let [least, most] = NO_ROOM;
+                let wait = Duration::from_secs_f64(rand::random_range(least..most));
+                self.settle(Own::Waits { message, until: UnixMs::now().plus(wait) }).await;
+            }
+            // Forgotten at once: its own message may come at any time, and is not to join it.
+            Heard::Drop => {
+                if self.member.settings.log.urls {
+                    info!(url = %message.url, "dropped: it has ended, waits, or was asked for a moment ago");
+                }
+                let receipts = self.member.in_flight.forget(&claim(&message));
+                self.settle(Own::Dropped(receipts)).await;
+            }
+            // Has no record to settle.
+            Heard::Unknown => {
+                let receipts = self.member.in_flight.forget(&claim(&message));
+                let reason = format!("there is no crawl {}", message.crawl.id);
+                let malformed = Malformed { text: message.url.to_string(), reason };
+                self.settle(Own::Malformed(malformed, receipts)).await;
+            }
+        }
+    }
+
+    async fn hand_out(&self, message: Message, attempts: u32, starts: u32, is_beyond_limit: bool) {
+        let crawl = self.member.crawl(&message.crawl).await;
+        let claimed = Claimed { message, attempts, starts, is_beyond_limit, crawl };
+        // Closed only when the worker ends: what it holds is given back.
+        let _ = self.claimed.send(claimed);
+    }
+
+    /// What is to be done with what says without proof that it is the fleet's: nothing if the store knows its crawl, whose
+    /// record sends the URL again, signed; else it is a stranger's request, so that nothing is lost with the store.
+    async fn request_in(&self, unproven: Unproven) -> Option<Message> {
+        let Member { records, health, .. } = self.member;
+        match unproven {
+            Unproven::Probe => None,
+            Unproven::Message { request, crawl } => {
+                let stats = health.until_done("looking up a crawl", || records.books(&crawl.id)).await;
+                let is_known = stats.is_some_and(|stats| stats.crawl_ref() == crawl);
+                (!is_known).then_some(*request)
+            }
+        }
+    }
+
+    async fn drop_unproven(&self, receipt: Receipt) {
+        if self.member.unproven.fetch_add(1, Ordering::Relaxed) == 0 {
+            warn!(
+                "messages say that they are this fleet's, and are not signed by its key: they are dropped. They are from \
+                 before it was set, or forged"
+            );
+        }
+        self.settle(Own::Dropped(vec![receipt])).await;
+    }
+
+    /// What has no record yet is lost if this worker dies now; that is what such a lane is for.
+    async fn acknowledge(&self, deliveries: &[Delivery]) {
+        let is_for_it = |delivery: &&Delivery| match &delivery.content {
+            Content::Message(message) => self.member.acks(message) == Acks::None,
+            Content::Probe(_) | Content::Malformed(_) | Content::Unproven(_) => false,
+        };
+        let receipts: Vec<Receipt> =
+            deliveries.iter().filter(is_for_it).map(|delivery| delivery.receipt).collect();
+        if !receipts.is_empty()
+            && let Err(error) = self.member.broker.ack(&receipts).await
+        {
+            debug!(%error, "not acknowledged as it arrived; the messages come again");
+        }
+    }
+
+    async fn settle(&self, own: Own) {
+        // Closed only when the worker ends.
+        let _ = self.member.own.send(own).await;
+    }
+}

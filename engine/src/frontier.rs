@@ -1,0 +1,98 @@
+//! What a worker asks: claim, start, extend, settle, release.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+use tracing::{debug, info};
+use trawl_common::frontier::Start;
+use trawl_common::frontier::message::Message;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{
+    Activity, Claim, Claimed, Frontier, Heartbeat, Result, Settled, Settlement, Verdict, one_each,
+};
+use trawl_common::settings::Acks;
+use trawl_common::web::url::CanonicalUrl;
+
+use crate::member::Member;
+use crate::own::Own;
+use crate::settle::Plan;
+
+/// For so long a worker is taken to live after it has said so.
+const BEAT_TTL: Duration = Duration::from_secs(15);
+
+#[async_trait]
+impl Frontier for Member {
+    async fn claim(&self, max: usize) -> Vec<Claimed> {
+        self.claimed.lock().await.next(max).await
+    }
+
+    /// Acknowledges the messages of what begins where its lane says so.
+    async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>> {
+        let Self { records, health, worker, .. } = self;
+        let counting = async || one_each(records.start(worker, urls).await?, urls.len(), "starts");
+        let starts = health.patiently("counting starts", counting).await?;
+        let begun = urls.iter().zip(&starts).filter(|(_, start)| **start == Start::Go);
+        let early = begun.flat_map(|(claim, _)| {
+            self.in_flight.early_receipts(claim, |lane| self.settings.queues.lane(lane).acks == Acks::Early)
+        });
+        let early: Vec<_> = early.collect();
+        if !early.is_empty()
+            && let Err(error) = self.broker.ack(&early).await
+        {
+            // The message comes again and joins the URL that is held.
+            debug!(%error, "early ack failed");
+        }
+        Ok(starts)
+    }
+
+    async fn extend(&self, urls: &[&Message]) -> Vec<bool> {
+        // Asked once: a lease may come to be in doubt while others are extended.
+        let is_in_doubt: Vec<bool> =
+            urls.iter().map(|url| self.in_flight.is_older(url, self.lease_period())).collect();
+        let in_doubt = urls.iter().zip(&is_in_doubt).filter(|(_, is_in_doubt)| **is_in_doubt);
+        let in_doubt: Vec<Message> = in_doubt.map(|(url, _)| (*url).clone()).collect();
+        let mut held = self.keep(&in_doubt).await.into_iter();
+        is_in_doubt.into_iter().map(|is_in_doubt| !is_in_doubt || held.next() == Some(true)).collect()
+    }
+
+    async fn settle(&self, batch: Vec<Settlement>) -> Settled {
+        let mut plan = Plan::default();
+        batch.into_iter().for_each(|settlement| plan.add(self, settlement));
+        plan.carry_out(self).await
+    }
+
+    /// 1. Ends the taking of URLs: what is taken later would be given back by nobody.
+    /// 2. Waits until what the engine settles by itself is settled.
+    /// 3. Gives back the rest.
+    async fn release(&self) {
+        self.stop.cancel();
+        self.has_stopped.cancelled().await;
+        let (done, flushed) = oneshot::channel();
+        // Without anybody who receives it, there is nothing to wait for.
+        if self.own.send(Own::Flush(done)).await.is_ok() {
+            let _ = flushed.await;
+        }
+        let held = self.in_flight.older_than(Duration::ZERO);
+        if held.is_empty() {
+            return;
+        }
+        info!(urls = held.len(), "giving back what did not finish in time");
+        let released = |message| Settlement { message, verdict: Verdict::Released };
+        self.settle(held.into_iter().map(released).collect()).await;
+    }
+
+    async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {
+        let Self { records, health, .. } = self;
+        health.until_done("looking for a URL", || records.has_seen(crawl, url)).await
+    }
+
+    async fn beat(&self, beat: &Heartbeat) -> Result<()> {
+        self.records.beat(beat, BEAT_TTL).await
+    }
+
+    fn activity(&self) -> Activity {
+        Activity { in_flight: self.in_flight.len(), unproven: self.unproven.load(Ordering::Relaxed) }
+    }
+}

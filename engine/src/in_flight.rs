@@ -1,0 +1,109 @@
+//! The URLs that a worker holds, each with the receipts of its messages.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Message;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::Claim;
+use trawl_common::web::url::{CanonicalUrl, Fingerprint};
+
+use crate::broker::Receipt;
+
+/// The URLs between receipt and settlement.
+///
+/// After a reconnect the broker delivers again what this worker still works on: the second message joins
+/// the first here, and one settlement serves both.
+#[derive(Default)]
+pub(crate) struct InFlight(Mutex<HashMap<Fingerprint, Held>>);
+
+struct Held {
+    message: Message,
+    receipts: Vec<Receipt>,
+    since: Instant,
+}
+
+/// The record of a message's URL.
+pub(crate) fn claim(message: &Message) -> Claim {
+    Claim { crawl: message.crawl.clone(), url: message.url.clone() }
+}
+
+impl InFlight {
+    /// Takes a message, without a receipt if it is acknowledged already; `false` means that its URL was held already.
+    pub(crate) fn take(&self, message: &Message, receipt: Option<Receipt>) -> bool {
+        let mut held = self.held();
+        let entry = held.entry(key(&message.crawl, &message.url));
+        let is_new = matches!(entry, Entry::Vacant(_));
+        let new = || Held { message: message.clone(), receipts: Vec::new(), since: Instant::now() };
+        entry.or_insert_with(new).receipts.extend(receipt);
+        is_new
+    }
+
+    /// The receipts of a URL that stays held: to acknowledge it early.
+    pub(crate) fn receipts(&self, claim: &Claim) -> Vec<Receipt> {
+        let mut held = self.held();
+        let held = held.get_mut(&key(&claim.crawl, &claim.url));
+        held.map(|held| std::mem::take(&mut held.receipts)).unwrap_or_default()
+    }
+
+    /// The same, if `is_early` says so of its lane; else they stay with it.
+    pub(crate) fn early_receipts(&self, claim: &Claim, is_early: impl Fn(Lane) -> bool) -> Vec<Receipt> {
+        let mut held = self.held();
+        let held = held.get_mut(&key(&claim.crawl, &claim.url)).filter(|held| is_early(held.message.lane));
+        held.map(|held| std::mem::take(&mut held.receipts)).unwrap_or_default()
+    }
+
+    /// Forgets a URL; returns its receipts.
+    pub(crate) fn forget(&self, claim: &Claim) -> Vec<Receipt> {
+        self.held().remove(&key(&claim.crawl, &claim.url)).map(|held| held.receipts).unwrap_or_default()
+    }
+
+    /// Whether a URL has been held for at least `age`, or is not held at all.
+    pub(crate) fn is_older(&self, message: &Message, age: Duration) -> bool {
+        self.held().get(&key(&message.crawl, &message.url)).is_none_or(|held| held.since.elapsed() >= age)
+    }
+
+    /// The messages that have been held for at least `age`.
+    pub(crate) fn older_than(&self, age: Duration) -> Vec<Message> {
+        let now = Instant::now();
+        let held = self.held();
+        let old = held.values().filter(|held| now.duration_since(held.since) >= age);
+        old.map(|held| held.message.clone()).collect()
+    }
+
+    /// How many URLs are held.
+    pub(crate) fn len(&self) -> usize {
+        self.held().len()
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<Fingerprint, Held>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What stands for a URL of a crawl in memory.
+fn key(crawl: &CrawlRef, url: &CanonicalUrl) -> Fingerprint {
+    Fingerprint::of(&format!("{} {} {url}", crawl.spider, crawl.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_delivered_twice_is_worked_on_once_and_both_messages_are_settled() {
+        let in_flight = InFlight::default();
+        let message = Message::seed("https://example.com/".parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
+        let receipt = |session| Receipt { session, tag: 1 };
+        let take = |session| in_flight.take(&message, Some(receipt(session)));
+        assert!(take(1));
+        assert!(!take(2));
+        assert_eq!(in_flight.forget(&claim(&message)), [receipt(1), receipt(2)]);
+        assert_eq!(in_flight.len(), 0);
+        assert!(take(3), "what was forgotten can be taken again");
+    }
+}

@@ -1,0 +1,87 @@
+//! A worker's part in an engine.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use moka::sync::Cache;
+use tokio::sync::{Mutex, mpsc};
+use tokio_util::sync::CancellationToken;
+use trawl_common::frontier::message::Message;
+use trawl_common::health::Health;
+use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::ports::{OpenCrawl, Pages, Requests, one_each};
+use trawl_common::settings::{Acks, Settings};
+use trawl_common::time::UnixMs;
+
+use crate::broker::Broker;
+use crate::by_urgency::ByUrgency;
+use crate::in_flight::InFlight;
+use crate::own::Own;
+use crate::records::Records;
+
+/// So many crawls are known at a time.
+const CRAWLS: u64 = 1_000;
+
+/// What every part of a worker's membership looks at.
+pub(crate) struct Member {
+    pub(crate) worker: WorkerId,
+    pub(crate) settings: Settings,
+    pub(crate) health: Arc<Health>,
+    pub(crate) requests: Arc<dyn Requests>,
+    pub(crate) records: Arc<dyn Records>,
+    pub(crate) broker: Arc<dyn Broker>,
+    pub(crate) pages: Arc<dyn Pages>,
+    pub(crate) in_flight: InFlight,
+    /// The crawls, each looked up when its first URL comes.
+    pub(crate) crawls: Cache<CrawlRef, OpenCrawl>,
+    /// Messages that were dropped, as they said without proof that they are the fleet's.
+    pub(crate) unproven: AtomicU64,
+    /// What was claimed and not handed out.
+    pub(crate) claimed: Mutex<ByUrgency>,
+    pub(crate) own: mpsc::Sender<Own>,
+    /// Ends the taking of URLs.
+    pub(crate) stop: CancellationToken,
+    /// That it has ended.
+    pub(crate) has_stopped: CancellationToken,
+}
+
+impl Member {
+    /// So many crawls, none of which is known yet.
+    pub(crate) fn no_crawls() -> Cache<CrawlRef, OpenCrawl> {
+        Cache::new(CRAWLS)
+    }
+
+    /// What is settled of a crawl, looked up once.
+    pub(crate) async fn crawl(&self, crawl: &CrawlRef) -> OpenCrawl {
+        if let Some(known) = self.crawls.get(crawl) {
+            return known;
+        }
+        let Self { records, health, .. } = self;
+        let terms = health.until_done("looking up a crawl", || records.terms(crawl)).await;
+        let stats = health.until_done("looking up a crawl", || records.books(&crawl.id)).await;
+        let known = OpenCrawl { terms, started: stats.map_or_else(UnixMs::now, |stats| stats.started) };
+        self.crawls.insert(crawl.clone(), known);
+        known
+    }
+
+    /// When messages of a lane are acknowledged.
+    pub(crate) fn acks(&self, message: &Message) -> Acks {
+        self.settings.queues.lane(message.lane).acks
+    }
+
+    /// What has been held for longer is kept by saying so; most pages are settled before.
+    pub(crate) fn lease_period(&self) -> Duration {
+        self.settings.recovery.patience / 12
+    }
+
+    /// Goes on holding these; returns, in order, which are still this worker's.
+    pub(crate) async fn keep(&self, messages: &[Message]) -> Vec<bool> {
+        let Self { records, health, worker, .. } = self;
+        if messages.is_empty() {
+            return Vec::new();
+        }
+        let keeping = async || one_each(records.keep(worker, messages).await?, messages.len(), "messages");
+        health.until_done("keeping what is held", keeping).await
+    }
+}

@@ -1,0 +1,91 @@
+//! From records to messages: publish, then confirm. A URL that is admitted and not confirmed is in the outbox, from which
+//! the sweep sends it again.
+
+use std::collections::BTreeMap;
+
+use trawl_common::frontier::message::Message;
+use trawl_common::health::Health;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::Result;
+use trawl_common::web::url::CanonicalUrl;
+
+use crate::broker::{Broker, Parked};
+use crate::records::Records;
+
+/// How often a step is tried.
+#[derive(Clone, Copy)]
+pub(crate) enum Tries<'a> {
+    /// Once.
+    One,
+    /// As long as another try may succeed and the process is not to stop.
+    WhileItMayPass(&'a Health),
+    /// Until it is done.
+    UntilDone(&'a Health),
+}
+
+impl Tries<'_> {
+    /// Makes a call that is idempotent.
+    pub(crate) async fn call<T, F: Future<Output = Result<T>>>(
+        self,
+        what: &str,
+        call: impl Fn() -> F,
+    ) -> Result<T> {
+        match self {
+            Self::One => call().await,
+            Self::WhileItMayPass(health) => health.patiently(what, call).await,
+            Self::UntilDone(health) => Ok(health.until_done(what, call).await),
+        }
+    }
+}
+
+/// Publishes the messages of URLs that were just admitted, and confirms them.
+pub(crate) async fn send(
+    records: &dyn Records,
+    broker: &dyn Broker,
+    messages: Vec<Message>,
+    tries: Tries<'_>,
+) -> Result<()> {
+    if messages.is_empty() {
+        return Ok(());
+    }
+    tries.call("publishing", || broker.publish(&messages)).await?;
+    confirm(records, messages, tries).await
+}
+
+/// The same, until it is done.
+pub(crate) async fn send_until_done(
+    records: &dyn Records,
+    broker: &dyn Broker,
+    messages: Vec<Message>,
+    health: &Health,
+) {
+    // Each step is tried until it is done: none fails.
+    let _ = send(records, broker, messages, Tries::UntilDone(health)).await;
+}
+
+/// Stores the messages of URLs that were just put aside, and confirms them; tries until it is done.
+pub(crate) async fn park_until_done(
+    records: &dyn Records,
+    broker: &dyn Broker,
+    parked: Vec<Parked>,
+    health: &Health,
+) {
+    if parked.is_empty() {
+        return;
+    }
+    health.until_done("parking", || broker.park(&parked)).await;
+    let messages = parked.into_iter().map(|parked| parked.message).collect();
+    // As above.
+    let _ = confirm(records, messages, Tries::UntilDone(health)).await;
+}
+
+async fn confirm(records: &dyn Records, messages: Vec<Message>, tries: Tries<'_>) -> Result<()> {
+    let mut urls: BTreeMap<CrawlRef, Vec<CanonicalUrl>> = BTreeMap::new();
+    for message in messages {
+        urls.entry(message.crawl).or_default().push(message.url);
+    }
+    for (crawl, urls) in &urls {
+        tries.call("confirming", || records.confirm(crawl, urls)).await?;
+    }
+    Ok(())
+}

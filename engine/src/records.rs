@@ -1,0 +1,224 @@
+//! The records: one for each URL that has no terminal state yet, and each crawl's stats.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use trawl_common::frontier::crawl::Books;
+use trawl_common::frontier::dead_letter::DeadLetter;
+use trawl_common::frontier::line::Line;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::{Heard, Start, Taken};
+use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::ports::{Claim, Finish, Heartbeat, NewUrl, Result, Stats, Terms};
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
+
+/// Keeps one record for each URL that a crawl has admitted and not finished.
+///
+/// The record is the truth; a message is only a wake-up. Each call is atomic for each URL, and
+/// idempotent: a counter changes only where a membership changes, so no order, repetition or
+/// concurrency counts twice. Every invariant holds at all times:
+/// admitted = records + done + failed + skipped + expired + cancelled.
+#[async_trait]
+pub trait Records: Stats {
+    /// Opens a crawl whose id was made just now, so that nobody can have opened it before; else as [`Records::open`].
+    async fn begin(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Lease>;
+
+    /// Opens `crawl` (or continues it) and takes a discovery lease for `ttl`, beside those of others who read sources for the
+    /// same crawl. Whether it fetches again what was crawled before is settled when it is opened first, its limits each time.
+    /// A `holder` who opens again has one lease, the last. A crawl that was opened before and that the store does not know
+    /// any more does not end before all that may still be under way to a worker has arrived.
+    ///
+    /// Fails with `Busy` while someone has a lease for another crawl of the spider, with `Stale` if the crawl is over.
+    async fn open(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Lease>;
+
+    /// Opens a crawl again whose lease this holder had and lost, because it lapsed or because the store forgot
+    /// it; else as [`Records::open`].
+    async fn reopen(&self, lost: &Lease, holder: &str, ttl: Duration) -> Result<Lease>;
+
+    /// Prolongs the lease to `ttl` from now; `Stale` if it has lapsed. A `ttl` of zero gives it back, if it is
+    /// still held, and leaves discovery open, for another run to continue.
+    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<()>;
+
+    /// Takes in the URLs that the spider has not seen: marks them seen and writes their records.
+    /// Returns, in order, which were new. They are in the outbox until [`Records::confirm`].
+    ///
+    /// Fails with `Stale` when the lease is no longer held or the crawl is over.
+    async fn admit(&self, lease: &Lease, urls: &[NewUrl]) -> Result<Vec<bool>>;
+
+    /// Takes in what pages link to that this worker holds, as [`Records::admit`] does, up to the crawl's limit for one host.
+    /// Returns for each page, in order, what became of its links. That there is no room for those of some pages fails nothing.
+    async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>>;
+
+    /// Notes that the messages of these URLs are stored in the queue.
+    async fn confirm(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<()>;
+
+    /// Gives the lease back. With the last one discovery ends; with no record left then, the crawl is finished.
+    async fn close(&self, lease: Lease) -> Result<()>;
+
+    /// Asks, on receipt of messages, which of them are this worker's to handle: those become held by it, until
+    /// it has neither kept nor settled them for a quarter of the patience that the frontier was made with.
+    ///
+    /// A message without a record whose URL was never seen is admitted on the spot: a person or another
+    /// program published it, or the store has forgotten it. What names a crawl that the store does not know begins that
+    /// anew, if a program of trawl's sent it.
+    async fn hear(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<Heard>>;
+
+    /// Goes on holding what is in this worker's hands. What another took over meanwhile stays theirs; what the
+    /// store forgot is admitted again, held by this worker. Returns, in order, which it still holds.
+    async fn keep(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<bool>>;
+
+    /// Counts a start of each URL, just before it is fetched; asked again while the worker holds it, it counts once.
+    /// A URL of a crawl that a person paused is let go.
+    async fn start(&self, worker: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>>;
+
+    /// Puts URLs that this worker holds aside until an instant. They are in the outbox until confirmed. A start that led
+    /// here has ended; what had not begun keeps the starts that it had.
+    /// Returns, in order, whether the worker still held them; asked again before they are confirmed, it is as before.
+    async fn park(&self, worker: &WorkerId, parkings: &[Parking]) -> Result<Vec<bool>>;
+
+    /// Gives back URLs that this worker holds and will not handle, as if they had just been queued.
+    async fn release(&self, worker: &WorkerId, claims: &[Claim]) -> Result<()>;
+
+    /// Gives URLs that this worker holds their terminal state. Finishing the last URL after discovery has ended
+    /// finishes the crawl.
+    ///
+    /// Returns, in order, which have ended, by this call or before it. The others are no longer this worker's, or the
+    /// store has forgotten them: their messages go round once more.
+    async fn finish(&self, worker: &WorkerId, finishes: &[Finish]) -> Result<Vec<bool>>;
+
+    /// Notes what was no URL, or no message, for people to look at ([`trawl_common::ports::Control::invalid`]), and counts it in its crawl's
+    /// stats. A crawl that is not known is begun only for hand-published URLs.
+    async fn note_invalid(&self, letters: &[DeadLetter]) -> Result<()>;
+
+    /// Whether the spider of `crawl` has seen a URL: it is pending, or has ended.
+    async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool>;
+
+    /// One step of a round through all records, in search of those that were lost from sight: unconfirmed for
+    /// longer than the frontier's patience, held by a worker that no longer keeps them, or not arrived although
+    /// a probe that was sent later has. They become new. Ends what can end. One process at a time does it; in
+    /// any other a step finds nothing.
+    async fn sweep(&self, worker: &WorkerId) -> Result<Sweep>;
+
+    /// Notes that a probe of this mark was sent through every line: the next one tells whether it came back.
+    async fn probed(&self, mark: Mark) -> Result<()>;
+
+    /// Notes that a probe came back.
+    async fn passed(&self, probes: &[Probe]) -> Result<()>;
+
+    /// Lets a crawl wait for what is parked ([`Sweep::awaiting`]) for this long, and then for one more probe.
+    async fn await_parked(&self, crawl: &CrawlRef, longest: Duration) -> Result<()>;
+
+    /// Notes that the dead letters of records that could not be read ([`Sweep::corrupt`]) are published.
+    async fn buried(&self, letters: &[DeadLetter]) -> Result<()>;
+
+    /// Notes that the end of a crawl has been announced.
+    async fn announced(&self, crawl: &CrawlRef) -> Result<()>;
+
+    /// Shows people that this worker lives, for `ttl`. Nothing depends on it.
+    ///
+    /// Fails with `Refused`, having done so, when this machine's clock is far from the frontier's.
+    async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()>;
+
+    /// Takes URLs out of the list of failed ones of `from` and admits them anew, with no failure counted, into the same crawl
+    /// or into another of the same spider. Returns their messages, which are in the outbox: publish and
+    /// confirm them. `Stale` if `into` is over or was never opened.
+    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<Vec<Message>>;
+}
+
+/// The right to admit URLs to a crawl, until its lease lapses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The crawl.
+    pub crawl: CrawlRef,
+    /// What proves the lease.
+    pub token: u64,
+    /// What the crawl was opened with.
+    pub terms: Terms,
+}
+
+/// A page that links, and what to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Linking {
+    /// The page.
+    pub page: Claim,
+    /// Where its links lead, each with the page as its referrer.
+    pub links: Vec<NewUrl>,
+}
+
+/// What becomes of the links of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Linked<T = Vec<Taken>> {
+    /// They are taken in: what became of each, in order.
+    Taken(T),
+    /// None is: the worker no longer holds the page.
+    NotHeld,
+    /// Not all are: the store is full. The page is to be asked for again.
+    NoRoom,
+}
+
+impl<T> Linked<T> {
+    /// The same, with something else of what was taken in.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Linked<U> {
+        match self {
+            Self::Taken(taken) => Linked::Taken(f(taken)),
+            Self::NotHeld => Linked::NotHeld,
+            Self::NoRoom => Linked::NoRoom,
+        }
+    }
+
+    /// What became of each link, if the worker held the page and there was room.
+    pub fn taken(self) -> Option<T> {
+        match self {
+            Self::Taken(taken) => Some(taken),
+            Self::NotHeld | Self::NoRoom => None,
+        }
+    }
+}
+
+/// A URL to put aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parking {
+    /// Which URL.
+    pub claim: Claim,
+    /// When its message comes back ([`super::Broker::wake`]).
+    pub until: UnixMs,
+    /// Whether it is put aside because it failed: then its attempts go up by one.
+    pub failed: bool,
+}
+
+/// What one step of a sweep found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sweep {
+    /// Messages of records that were lost from sight, some thousand at most: publish and confirm them.
+    pub lost: Vec<Message>,
+    /// Send a probe of this mark through every line, and say so ([`Records::probed`]).
+    pub probe: Option<Mark>,
+    /// Crawls that wait for all that may be under way: tell each what is parked ([`Records::await_parked`]).
+    pub awaiting: Vec<CrawlRef>,
+    /// Dead letters of records that could not be read: publish them, and say so ([`Records::buried`]).
+    pub corrupt: Vec<DeadLetter>,
+    /// Crawls whose end nobody has announced: do so, and say so ([`Records::announced`]).
+    pub ended: Vec<Books>,
+    /// When to take the next step.
+    pub rest: Duration,
+}
+
+/// What goes through a line as messages do. When it comes back, all that was sent before it has arrived. When the one
+/// before it has not, the queue has lost what it held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// The line that it went through.
+    pub line: Line,
+    /// What it says.
+    pub mark: Mark,
+}
+
+/// What a probe says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// When it was sent, by the frontier's clock.
+    pub sent: UnixMs,
+    /// When the one before it was sent; zero for the first.
+    pub before: UnixMs,
+}

@@ -1,0 +1,153 @@
+//! A producer's right to admit URLs: the lease that keeps runs of one spider from feeding two of its crawls at once, and what
+//! is done under it.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::task::JoinHandle;
+use trawl_common::frontier::dead_letter::DeadLetter;
+use trawl_common::frontier::message::Message;
+use trawl_common::health::Health;
+use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::ports::{Error, ErrorKind, NewUrl, Opening, Result, Session, Terms, one_each};
+
+use crate::broker::Broker;
+use crate::outbox::{self, Tries};
+use crate::records::{Lease, Records};
+
+/// A discovery lease, renewed until it is closed or dropped. Lost, it is taken again if that is possible: the store may
+/// have forgotten it, or this process may have been stopped for longer than it lasts.
+pub(crate) struct LeasedSession {
+    held: Arc<Held>,
+    renewal: JoinHandle<()>,
+}
+
+struct Held {
+    records: Arc<dyn Records>,
+    broker: Arc<dyn Broker>,
+    health: Arc<Health>,
+    holder: WorkerId,
+    crawl: CrawlRef,
+    ttl: Duration,
+    lease: RwLock<Lease>,
+    retaking: tokio::sync::Mutex<()>,
+}
+
+impl LeasedSession {
+    /// Takes the lease.
+    pub(crate) async fn open(
+        records: Arc<dyn Records>,
+        broker: Arc<dyn Broker>,
+        Opening { crawl, terms, is_new, lease: ttl }: Opening,
+        health: Arc<Health>,
+    ) -> Result<Self> {
+        let holder = WorkerId::of_this_machine();
+        let opening = || async {
+            match is_new {
+                true => records.begin(&crawl, terms, holder.as_str(), ttl).await,
+                false => records.open(&crawl, terms, holder.as_str(), ttl).await,
+            }
+        };
+        let lease = RwLock::new(health.patiently("opening the crawl", opening).await?);
+        let retaking = tokio::sync::Mutex::default();
+        let held = Arc::new(Held { records, broker, health, holder, crawl, ttl, lease, retaking });
+        let renewal = tokio::spawn(renew(Arc::clone(&held)));
+        Ok(Self { held, renewal })
+    }
+}
+
+#[async_trait]
+impl Session for LeasedSession {
+    fn crawl(&self) -> &CrawlRef {
+        &self.held.crawl
+    }
+
+    fn terms(&self) -> Terms {
+        self.held.current().terms
+    }
+
+    /// 1. Admits the URLs: from here on nothing can lose them.
+    /// 2. Publishes the new ones, and confirms them.
+    ///
+    /// A crash after the first step leaves them in the outbox, which the workers sweep.
+    async fn admit(&self, urls: &[NewUrl]) -> Result<Vec<bool>> {
+        let Held { records, broker, health, crawl, .. } = &*self.held;
+        let admitting =
+            |lease| async move { one_each(records.admit(&lease, urls).await?, urls.len(), "URLs") };
+        let new = self.held.under_lease("admitting", admitting).await?;
+        let messages: Vec<Message> =
+            urls.iter().zip(&new).filter(|(_, new)| **new).map(|(url, _)| url.message(crawl)).collect();
+        outbox::send(&**records, &**broker, messages, Tries::WhileItMayPass(health)).await?;
+        Ok(new)
+    }
+
+    async fn refuse(&self, letters: &[DeadLetter]) -> Result<()> {
+        let Held { records, broker, health, .. } = &*self.held;
+        health.patiently("storing dead letters", || broker.dead_letter(letters)).await?;
+        health.patiently("noting what is no URL", || records.note_invalid(letters)).await
+    }
+
+    async fn close(self: Box<Self>) -> Result<()> {
+        self.renewal.abort();
+        let Held { records, .. } = &*self.held;
+        let closing = |lease| async move { records.close(lease).await };
+        self.held.under_lease("ending discovery", closing).await
+    }
+
+    async fn abandon(self: Box<Self>) -> Result<()> {
+        self.renewal.abort();
+        let lease = self.held.current();
+        self.held.records.renew(&lease, Duration::ZERO).await
+    }
+}
+
+impl Drop for LeasedSession {
+    fn drop(&mut self) {
+        self.renewal.abort();
+    }
+}
+
+impl Held {
+    fn current(&self) -> Lease {
+        self.lease.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes a call that needs the lease, and takes it again where it was lost.
+    async fn under_lease<T, F: Future<Output = Result<T>>>(
+        &self,
+        what: &'static str,
+        call: impl Fn(Lease) -> F,
+    ) -> Result<T> {
+        loop {
+            let lease = self.current();
+            match self.health.patiently(what, || call(lease.clone())).await {
+                Err(error) if error.kind == ErrorKind::Stale => self.retake(&lease, &error).await?,
+                result => return result,
+            }
+        }
+    }
+
+    async fn retake(&self, lost: &Lease, error: &Error) -> Result<()> {
+        let _guard = self.retaking.lock().await;
+        if self.current() == *lost {
+            tracing::warn!(%error, "lost the lease; taking it again");
+            let opening = || self.records.reopen(lost, self.holder.as_str(), self.ttl);
+            let taken = self.health.patiently("opening the crawl again", opening).await?;
+            *self.lease.write().unwrap_or_else(PoisonError::into_inner) = taken;
+        }
+        Ok(())
+    }
+}
+
+/// Renews until the task is ended, or the lease is lost for good: then the next call that needs it says so.
+async fn renew(held: Arc<Held>) {
+    loop {
+        tokio::time::sleep(held.ttl / 4).await;
+        let (records, ttl) = (&held.records, held.ttl);
+        let renewing = |lease| async move { records.renew(&lease, ttl).await };
+        if held.under_lease("renewing the lease", renewing).await.is_err() {
+            return;
+        }
+    }
+}

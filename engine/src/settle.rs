@@ -1,0 +1,300 @@
+//! Settlement: the only place that acknowledges, puts aside, retries or dead-letters.
+//!
+//! The order is the promise. What is to last is made durable first, then the record changes, and the
+//! message goes last: a crash between two steps repeats a step, and repeating is harmless.
+
+use tracing::debug;
+use trawl_common::frontier::dead_letter::DeadLetter;
+use trawl_common::frontier::message::{Malformed, Message};
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{Claim, Ending, Finish, Settled, Settlement, Verdict, one_each};
+use trawl_common::time::UnixMs;
+
+use crate::broker::{Parked, Receipt};
+use crate::in_flight::claim;
+use crate::links::{self, Admitted};
+use crate::member::Member;
+use crate::memory::Memories;
+use crate::outbox;
+use crate::own::Own;
+use crate::records::{Linked, Linking, Parking, Probe};
+
+/// How many outcomes are settled in one step at most.
+pub(crate) const BATCH: usize = 256;
+
+/// A URL that ends here, unless it turns out to be no longer this worker's.
+struct Ends {
+    message: Message,
+    ending: Ending,
+}
+
+/// A URL that waits on the delay ladder.
+struct PutAside {
+    message: Message,
+    until: UnixMs,
+    failed: bool,
+}
+
+/// What a batch of outcomes comes to.
+#[derive(Default)]
+pub(crate) struct Plan {
+    letters: Vec<DeadLetter>,
+    ends: Vec<Ends>,
+    put_aside: Vec<PutAside>,
+    waiting: Vec<(Message, UnixMs)>,
+    goes_round: Vec<Message>,
+    releases: Vec<Claim>,
+    probes: Vec<Probe>,
+    receipts: Vec<Receipt>,
+    receipts_to_release: Vec<Receipt>,
+    settled: Settled,
+}
+
+impl Plan {
+    /// Adds what a worker settles. A URL stays held, and its lease is extended, until it has ended or its next message is about to
+    /// be sent: a copy of its message joins it, the next one is not to.
+    pub(crate) fn add(&mut self, member: &Member, Settlement { message, verdict }: Settlement) {
+        match verdict {
+            Verdict::Ends(ending) => self.ends.push(Ends { message, ending: *ending }),
+            Verdict::PutAside { until, failed } => self.put_aside(message, until, failed),
+            // Its message does not say until when: another worker would wait for that.
+            Verdict::LeftToOthers { until } => {
+                self.put_aside.push(PutAside { message, until, failed: false });
+            }
+            Verdict::GoesRound => self.goes_round.push(message),
+            Verdict::Released => self.release(member, message),
+        }
+    }
+
+    /// Adds what an engine settles by itself.
+    pub(crate) fn add_own(&mut self, member: &Member, own: Own) {
+        match own {
+            Own::Dropped(receipts) => self.receipts.extend(receipts),
+            Own::Probe(probe, receipt) => {
+                self.probes.push(probe);
+                self.receipts.push(receipt);
+            }
+            Own::Malformed(Malformed { text, reason }, receipts) => {
+                let worker = Some(member.worker.clone());
+                self.letters.push(DeadLetter::invalid(text, CrawlRef::adhoc(), reason, worker));
+                self.receipts.extend(receipts);
+            }
+            Own::Waits { message, until } => {
+                // A slot that is still to come then is good: whoever holds the URL now, and keeps it no more, has not
+                // used it.
+                let slot = message.slot.filter(|&slot| slot > until);
+                // Its turn may be later than when it is heard again.
+                let message = Message { until: message.until.max(Some(until)), slot, ..message };
+                self.waiting.push((message, until));
+            }
+            Own::SentAgain(message) => self.goes_round.push(message),
+            Own::Flush(_) => {}
+        }
+    }
+
+    fn put_aside(&mut self, message: Message, until: UnixMs, failed: bool) {
+        let mut message = Message { until: Some(until), ..message };
+        if failed {
+            // It starts afresh, while a deferred one keeps its slot and how far redirects have led it.
+            (message.slot, message.turn, message.hop) = (None, None, None);
+        }
+        self.put_aside.push(PutAside { message, until, failed });
+    }
+
+    fn release(&mut self, member: &Member, message: Message) {
+        let claim = claim(&message);
+        let receipts = member.in_flight.receipts(&claim);
+        if receipts.is_empty() {
+            // Its message was acknowledged when it began: it needs a new one.
+            self.put_aside(message, UnixMs::now(), false);
+        } else {
+            self.releases.push(claim);
+            self.receipts_to_release.extend(receipts);
+        }
+    }
+
+    /// For a URL whose next message is about to be sent.
+    fn forget(&mut self, member: &Member, message: &Message) {
+        self.receipts.extend(member.in_flight.forget(&claim(message)));
+    }
+
+    /// Items are stored by now.
+    ///
+    /// 1. Extends the leases of what is to end, and leaves out what is no longer this worker's.
+    /// 2. Stores dead letters.
+    /// 3. Admits what pages link to.
+    /// 4. Puts URLs aside: record, message, confirm.
+    /// 5. Remembers pages: not before, or the next crawl would take for known what is stored nowhere.
+    /// 6. Writes terminal states.
+    /// 7. Sends again what is to go round once more.
+    /// 8. Gives records back.
+    /// 9. Notes which probes came back.
+    /// 10. Acknowledges.
+    pub(crate) async fn carry_out(mut self, member: &Member) -> Settled {
+        self.extend_leases(member).await;
+        self.send_letters(member).await;
+        self.admit_links(member).await;
+        self.park(member).await;
+        self.remember(member).await;
+        self.finish(member).await;
+        self.send_round(member).await;
+        self.give_back(member).await;
+        self.note_probes(member).await;
+        self.acknowledge(member).await;
+        self.settled
+    }
+
+    /// What has been held for long may be another's by now, and nobody takes a dead letter back.
+    async fn extend_leases(&mut self, member: &Member) {
+        let is_in_doubt = |ends: &mut Ends| {
+            ends.ending.dead_letter.is_some()
+                || member.in_flight.is_older(&ends.message, member.lease_period())
+        };
+        let in_doubt: Vec<Ends> = self.ends.extract_if(.., is_in_doubt).collect();
+        let messages: Vec<Message> = in_doubt.iter().map(|ends| ends.message.clone()).collect();
+        for (ends, is_held) in in_doubt.into_iter().zip(member.keep(&messages).await) {
+            match is_held {
+                true => self.ends.push(ends),
+                false => self.goes_round.push(ends.message),
+            }
+        }
+    }
+
+    async fn send_letters(&mut self, Member { records, broker, health, .. }: &Member) {
+        if !self.letters.is_empty() {
+            health.until_done("noting what is no URL", || records.note_invalid(&self.letters)).await;
+        }
+        self.letters.extend(self.ends.iter().filter_map(Ends::letter));
+        if !self.letters.is_empty() {
+            health.until_done("storing dead letters", || broker.dead_letter(&self.letters)).await;
+        }
+    }
+
+    /// A page that this worker no longer holds goes round once more: another has it, or the store has forgotten it.
+    async fn admit_links(&mut self, member: &Member) {
+        let linking: Vec<Ends> = self.ends.extract_if(.., |ends| !ends.ending.links.is_empty()).collect();
+        if linking.is_empty() {
+            return;
+        }
+        let linking_of = |Ends { ending, .. }: &Ends| Linking {
+            page: ending.finish.claim.clone(),
+            links: ending.links.clone(),
+        };
+        let admitted = links::admit(member, linking.iter().map(linking_of).collect()).await;
+        for (mut ends, taken) in linking.into_iter().zip(admitted) {
+            match taken {
+                Linked::Taken(Admitted { links, left_out }) => {
+                    let Ending { finish, links: of_page, .. } = &mut ends.ending;
+                    left_out.iter().for_each(|(limit, links)| finish.left_out.add(limit, links));
+                    *of_page = links;
+                    self.ends.push(ends);
+                }
+                Linked::NotHeld => self.goes_round.push(ends.message),
+                Linked::NoRoom => self.settled.no_room.push(ends.into()),
+            }
+        }
+    }
+
+    /// The record and the message are told the same instant. What this worker no longer holds goes round once more.
+    async fn park(&mut self, member: &Member) {
+        let Member { records, broker, health, worker, .. } = member;
+        if !self.put_aside.is_empty() {
+            let mut parkings = Vec::with_capacity(self.put_aside.len());
+            let mut parked = Vec::with_capacity(self.put_aside.len());
+            for PutAside { message, until, failed } in self.put_aside.drain(..) {
+                let wake = broker.wake(until);
+                parkings.push(Parking { claim: claim(&message), until: wake.at, failed });
+                parked.push(Parked { message: Message { wake: Some(wake.at), ..message }, wake });
+            }
+            let parking = async || one_each(records.park(worker, &parkings).await?, parkings.len(), "URLs");
+            let mut held = health.until_done("putting aside", parking).await.into_iter();
+            let (parked, lost): (Vec<Parked>, Vec<Parked>) =
+                parked.into_iter().partition(|_| held.next() == Some(true));
+            parked.iter().for_each(|parked| self.forget(member, &parked.message));
+            self.goes_round.extend(lost.into_iter().map(|parked| parked.message));
+            outbox::park_until_done(&**records, &**broker, parked, health).await;
+        }
+        if !self.waiting.is_empty() {
+            let mut parked = Vec::with_capacity(self.waiting.len());
+            for (message, until) in std::mem::take(&mut self.waiting) {
+                self.forget(member, &message);
+                parked.push(Parked { message, wake: broker.wake(until) });
+            }
+            health.until_done("parking", || broker.park(&parked)).await;
+        }
+    }
+
+    async fn remember(&mut self, member: &Member) {
+        let memories = Memories::of(self.ends.iter().map(|ends| &ends.ending));
+        if memories.write(member).await.is_err() {
+            let remembers = |ends: &mut Ends| ends.ending.memory.is_some();
+            self.settled.no_room.extend(self.ends.extract_if(.., remembers).map(Settlement::from));
+        }
+    }
+
+    /// What turns out to be no longer this worker's goes round once more.
+    async fn finish(&mut self, member: &Member) {
+        let Member { records, health, worker, .. } = member;
+        if self.ends.is_empty() {
+            return;
+        }
+        let finishes: Vec<Finish> = self.ends.iter().map(|ends| ends.ending.finish.clone()).collect();
+        let finishing = async || one_each(records.finish(worker, &finishes).await?, finishes.len(), "ends");
+        let ended = health.until_done("finishing", finishing).await;
+        for (Ends { message, ending }, ended) in std::mem::take(&mut self.ends).into_iter().zip(ended) {
+            match ended {
+                true => {
+                    self.forget(member, &message);
+                    self.settled.ended.push(ending);
+                }
+                false => self.goes_round.push(message),
+            }
+        }
+    }
+
+    async fn send_round(&mut self, member: &Member) {
+        let messages = std::mem::take(&mut self.goes_round);
+        if !messages.is_empty() {
+            messages.iter().for_each(|message| self.forget(member, message));
+            member.health.until_done("sending again", || member.broker.publish(&messages)).await;
+        }
+    }
+
+    async fn give_back(&mut self, member: &Member) {
+        let Member { records, health, worker, in_flight, .. } = member;
+        if !self.releases.is_empty() {
+            health.until_done("giving back", || records.release(worker, &self.releases)).await;
+            let late = self.releases.iter().flat_map(|claim| in_flight.forget(claim));
+            self.receipts_to_release.extend(late);
+        }
+    }
+
+    async fn note_probes(&self, Member { records, health, .. }: &Member) {
+        if !self.probes.is_empty() {
+            health.until_done("noting probes", || records.passed(&self.probes)).await;
+        }
+    }
+
+    /// A lost connection has put these messages back: they will be heard, and dropped or taken.
+    async fn acknowledge(&self, Member { broker, .. }: &Member) {
+        let acked = broker.ack(&self.receipts).await;
+        let released = broker.release(&self.receipts_to_release).await;
+        if let Err(error) = acked.and(released) {
+            debug!(%error, "not acknowledged; the messages come again");
+        }
+    }
+}
+
+impl Ends {
+    /// What other programs are told of it.
+    fn letter(&self) -> Option<DeadLetter> {
+        let cause = self.ending.dead_letter.clone()?;
+        Some(DeadLetter { url: self.message.url.to_string(), crawl: self.message.crawl.clone(), cause })
+    }
+}
+
+impl From<Ends> for Settlement {
+    fn from(Ends { message, ending }: Ends) -> Self {
+        Self { message, verdict: Verdict::Ends(Box::new(ending)) }
+    }
+}

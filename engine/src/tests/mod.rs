@@ -1,0 +1,306 @@
+//! A member of a fleet on servers in memory: what is written in which order.
+
+mod servers;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use trawl_common::frontier::dead_letter::Cause;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::{Malformed, Message};
+use trawl_common::frontier::outcome::{Reason, Terminal};
+use trawl_common::frontier::{Heard, Start};
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{
+    Claim, Claimed, Ending, Engine, Finish, Frontier, Joined, Joining, NewUrl, Requests, Result, Settled,
+    Settlement, Verdict,
+};
+use trawl_common::settings::{Acks, Settings};
+use trawl_common::time::UnixMs;
+
+use self::servers::{Fault, Servers};
+use crate::coordinator::Coordinator;
+
+/// So long no test waits, in its own time.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+struct AllRequests;
+
+impl Requests for AllRequests {
+    fn check(&self, request: Message) -> std::result::Result<Message, Malformed> {
+        Ok(request)
+    }
+}
+
+/// A worker that has joined.
+struct Member {
+    frontier: Arc<dyn Frontier>,
+    _maintenance: JoinSet<()>,
+}
+
+impl Member {
+    fn join(servers: &Servers, set: impl FnOnce(&mut Settings)) -> Self {
+        let all = Arc::new(servers.clone());
+        let engine = Coordinator::new(all.clone(), all.clone(), all);
+        let mut settings = Settings::default();
+        set(&mut settings);
+        let Joined { frontier, maintenance } = engine.join(Joining {
+            worker: "worker".parse().unwrap(),
+            settings,
+            health: Arc::default(),
+            requests: Arc::new(AllRequests),
+            stop: CancellationToken::new(),
+        });
+        Self { frontier, _maintenance: JoinSet::from_iter([maintenance]) }
+    }
+
+    async fn claim(&self) -> Claimed {
+        timeout(PATIENCE, self.frontier.claim(1)).await.unwrap().remove(0)
+    }
+
+    async fn settle(&self, message: Message, verdict: Verdict) -> Settled {
+        timeout(PATIENCE, self.frontier.settle(vec![Settlement { message, verdict }])).await.unwrap()
+    }
+}
+
+fn claim(message: &Message) -> Claim {
+    Claim { crawl: message.crawl.clone(), url: message.url.clone() }
+}
+
+fn ends(message: &Message, terminal: Terminal) -> Ending {
+    let finish = Finish::new(claim(message), terminal);
+    Ending { finish, dead_letter: None, links: Vec::new(), memory: None }
+}
+
+const A: &str = "http://site.example/a";
+const B: &str = "http://site.example/b";
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_letter_is_stored_before_its_record_ends_and_its_message_is_acknowledged_last() {
+    let servers = Servers::default();
+    servers.deliver(A);
+    let member = Member::join(&servers, |_| {});
+    let claimed = member.claim().await;
+    let cause = Cause {
+        reason: Reason::Final,
+        class: None,
+        status: None,
+        error: String::new(),
+        attempts: 1,
+        worker: None,
+        failed_at: UnixMs(0),
+    };
+    let ending = Ending { dead_letter: Some(cause), ..ends(&claimed.message, Terminal::Failed) };
+    member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await;
+    let expected = [
+        format!("hear {A}"),
+        format!("keep {A}"),
+        format!("dead letter {A}"),
+        format!("finish {A}"),
+        "ack 1".into(),
+    ];
+    assert_eq!(servers.calls(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_page_links_to_is_on_its_way_before_the_page_ends() {
+    let servers = Servers::default();
+    servers.deliver(A);
+    let member = Member::join(&servers, |_| {});
+    let claimed = member.claim().await;
+    let links = vec![NewUrl::seed(B.parse().unwrap(), Lane::Bulk)];
+    let ending = Ending { links, ..ends(&claimed.message, Terminal::Done) };
+    let settled = member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await;
+    assert_eq!(settled.ended[0].links.len(), 1);
+    let expected = [
+        format!("hear {A}"),
+        format!("admit links of {A}"),
+        format!("publish {B}"),
+        format!("confirm {B}"),
+        format!("finish {A}"),
+        "ack 1".into(),
+    ];
+    assert_eq!(servers.calls(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_put_aside_goes_record_first_then_message_and_is_acknowledged_last() {
+    let servers = Servers::default();
+    servers.deliver(A);
+    let member = Member::join(&servers, |_| {});
+    let claimed = member.claim().await;
+    let until = UnixMs::now().plus(Duration::from_secs(60));
+    member.settle(claimed.message, Verdict::PutAside { until, failed: false }).await;
+    let calls = ["hear", "park record of", "park message of", "confirm"].map(|call| format!("{call} {A}"));
+    assert_eq!(servers.calls(), [&calls[..], &["ack 1".to_owned()]].concat());
+    assert_eq!(member.frontier.activity().in_flight, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_longer_held_goes_round_and_ends_nothing() {
+    let servers = Servers::default();
+    servers.deliver(A);
+    let member = Member::join(&servers, |_| {});
+    let claimed = member.claim().await;
+    servers.fault(Fault::NotHeld);
+    let ending = ends(&claimed.message, Terminal::Done);
+    let settled = member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await;
+    assert_eq!(settled, Settled::default());
+    assert_eq!(
+        servers.calls(),
+        [format!("hear {A}"), format!("finish {A}"), format!("publish {A}"), "ack 1".into()]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_given_back_is_free_before_its_message_is() {
+    let servers = Servers::default();
+    servers.deliver(A);
+    let member = Member::join(&servers, |_| {});
+    member.claim().await;
+    timeout(PATIENCE, member.frontier.release()).await.unwrap();
+    assert_eq!(servers.calls(), [format!("hear {A}"), format!("release record of {A}"), "release 1".into()]);
+    assert_eq!(member.frontier.activity(), Default::default());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_taken_any_more_once_a_worker_gives_back_what_it_has() {
+    let servers = Servers::default();
+    servers.deliver(A);
+    let member = Member::join(&servers, |_| {});
+    member.claim().await;
+    timeout(PATIENCE, member.frontier.release()).await.unwrap();
+    servers.deliver(B);
+    sleep(Duration::from_secs(1)).await;
+    assert!(!servers.calls().contains(&format!("hear {B}")), "{:#?}", servers.calls());
+}
+
+/// Most leases need no extension, and one may come to need it while others are extended.
+#[tokio::test(start_paused = true)]
+async fn what_is_held_is_not_taken_for_lost_because_leases_take_long_to_extend() {
+    let servers = Servers::default();
+    let member = Member::join(&servers, |_| {});
+    servers.deliver(A);
+    let first = member.claim().await.message;
+    sleep(Duration::from_secs(1)).await;
+    servers.deliver(B);
+    let second = member.claim().await.message;
+    // A lease is extended after five seconds.
+    sleep(Duration::from_millis(4_500)).await;
+    servers.fault(Fault::SlowLeases);
+    assert_eq!(member.frontier.extend(&[&first, &second]).await, [true, true]);
+}
+
+/// Nobody acknowledges it any more: whoever gives it back publishes another.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_was_acknowledged_when_its_url_began_gets_a_successor_when_it_is_given_back() {
+    let servers = Servers::default();
+    servers.deliver(A);
+    let early = |settings: &mut Settings| settings.queues.bulk.acks = Acks::Early;
+    let member = Member::join(&servers, early);
+    let claimed = member.claim().await;
+    assert_eq!(member.frontier.start(&[claim(&claimed.message)]).await.unwrap(), [Start::Go]);
+    timeout(PATIENCE, member.frontier.release()).await.unwrap();
+    let calls = servers.calls();
+    assert_eq!(calls[..3], [format!("hear {A}"), format!("start {A}"), "ack 1".to_owned()]);
+    assert_eq!(
+        calls[3..],
+        ["park record of", "park message of", "confirm"].map(|call| format!("{call} {A}"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_comes_twice_is_claimed_once_and_both_are_acknowledged() {
+    let servers = Servers::default();
+    servers.deliver(A);
+    let member = Member::join(&servers, |_| {});
+    let claimed = member.claim().await;
+    servers.deliver(A);
+    timeout(PATIENCE, servers.until_taken()).await.unwrap();
+    let ending = ends(&claimed.message, Terminal::Done);
+    member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await;
+    assert_eq!(servers.calls(), [format!("hear {A}"), format!("finish {A}"), "ack 1".into(), "ack 2".into()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_that_are_nothing_to_a_worker_never_reach_it() {
+    let servers = Servers::default();
+    servers.hears(A, Heard::Drop);
+    servers.hears(B, Heard::Wait { until: UnixMs::now().plus(Duration::from_secs(60)) });
+    servers.deliver(A);
+    servers.deliver(B);
+    let member = Member::join(&servers, |_| {});
+    timeout(PATIENCE, servers.until("ack", 2)).await.unwrap();
+    assert!(timeout(Duration::from_secs(1), member.frontier.claim(1)).await.is_err());
+    let calls = servers.calls();
+    assert!(calls.contains(&format!("park message of {B}")), "{calls:#?}");
+    assert!(!calls.iter().any(|call| call.contains("record")), "{calls:#?}");
+    assert_eq!(member.frontier.activity().in_flight, 0);
+}
+
+/// A call that leaves out an answer is made again, and counts as trouble meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_missing_answer_loses_no_url() {
+    let servers = Servers::default();
+    servers.fault(Fault::ShortAnswer);
+    servers.deliver(A);
+    servers.deliver(B);
+    let member = Member::join(&servers, |_| {});
+    timeout(PATIENCE, servers.until("hear", 4)).await.unwrap();
+    assert_eq!(member.frontier.activity().in_flight, 2);
+    servers.fault(Fault::None);
+    member.claim().await;
+    member.claim().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_start_is_an_error_and_an_outage_is_waited_for() {
+    let servers = Servers::default();
+    servers.deliver(A);
+    let member = Member::join(&servers, |_| {});
+    let claimed = member.claim().await;
+    let claims = [claim(&claimed.message)];
+    servers.fault(Fault::Refused);
+    assert!(member.frontier.start(&claims).await.is_err());
+    servers.fault(Fault::Away);
+    let back = async {
+        sleep(Duration::from_secs(30)).await;
+        servers.fault(Fault::None);
+    };
+    let (started, ()) = tokio::join!(member.frontier.start(&claims), back);
+    assert_eq!(started.unwrap(), [Start::Go]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_full_store_has_no_room_for_is_handed_back_and_keeps_no_other_from_its_end() {
+    let servers = Servers::default();
+    servers.deliver(A);
+    servers.deliver(B);
+    let member = Member::join(&servers, |_| {});
+    let (a, b) = (member.claim().await.message, member.claim().await.message);
+    servers.fault(Fault::NoRoomForLinks);
+    let links = vec![NewUrl::seed("http://site.example/c".parse().unwrap(), Lane::Bulk)];
+    let linking = Ending { links, ..ends(&a, Terminal::Done) };
+    let held_back = Settlement { message: a, verdict: Verdict::Ends(Box::new(linking)) };
+    let plain = Verdict::Ends(Box::new(ends(&b, Terminal::Done)));
+    let settled =
+        member.frontier.settle(vec![held_back.clone(), Settlement { message: b, verdict: plain }]).await;
+    assert_eq!((settled.ended.len(), settled.no_room), (1, vec![held_back.clone()]));
+    servers.fault(Fault::None);
+    assert_eq!(member.frontier.settle(vec![held_back]).await.ended.len(), 1);
+}
+
+/// From the sweep.
+#[tokio::test(start_paused = true)]
+async fn what_others_lost_is_published_and_confirmed() -> Result<()> {
+    let servers = Servers::default();
+    let lost = Message::seed(A.parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
+    servers.lose(lost);
+    let _member = Member::join(&servers, |_| {});
+    timeout(PATIENCE, servers.until("confirm", 1)).await.unwrap();
+    assert_eq!(servers.calls(), [format!("publish {A}"), format!("confirm {A}")]);
+    Ok(())
+}

@@ -1,0 +1,369 @@
+//! Records, a broker and a memory of pages that write down what they are asked. Time is the test's.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt::Display;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::Notify;
+use tokio::time::sleep;
+use trawl_common::frontier::crawl::{Books, HostBooks};
+use trawl_common::frontier::dead_letter::DeadLetter;
+use trawl_common::frontier::ladder::Wake;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::{Heard, Start, Taken};
+use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
+use trawl_common::ports::{
+    Backlog, Claim, Error, ErrorKind, Finish, Heartbeat, NewUrl, Pages, Result, Stats, Terms, Walk,
+    WorkerState,
+};
+use trawl_common::spider::page_history::Visited;
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
+
+use crate::broker::{Broker, Consumer, Content, Delivery, Parked, Receipt};
+use crate::records::{Lease, Linked, Linking, Mark, Parking, Probe, Records, Sweep};
+
+/// What is wrong with them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Fault {
+    #[default]
+    None,
+    /// Nothing is held by the worker any more.
+    NotHeld,
+    /// The last answer is left out.
+    ShortAnswer,
+    /// Starts are refused.
+    Refused,
+    /// Starts cannot be counted now.
+    Away,
+    /// There is no room for links.
+    NoRoomForLinks,
+    /// Leases take a second to extend.
+    SlowLeases,
+}
+
+/// All servers of one worker.
+#[derive(Clone, Default)]
+pub(super) struct Servers {
+    state: Arc<Mutex<State>>,
+    some_queued: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct State {
+    calls: Vec<String>,
+    queue: VecDeque<Delivery>,
+    tag: u64,
+    heard: HashMap<String, Heard>,
+    lost: Vec<Message>,
+    fault: Fault,
+}
+
+impl Servers {
+    /// Queues a message for a URL.
+    pub(super) fn deliver(&self, url: &str) {
+        let mut state = self.state();
+        state.tag += 1;
+        let receipt = Receipt { session: 1, tag: state.tag };
+        let message = Message::seed(url.parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
+        state.queue.push_back(Delivery { content: Content::Message(message), receipt });
+        self.some_queued.notify_one();
+    }
+
+    /// What the records say when they hear of a URL.
+    pub(super) fn hears(&self, url: &str, heard: Heard) {
+        self.state().heard.insert(url.to_owned(), heard);
+    }
+
+    /// The next step of the sweep finds this.
+    pub(super) fn lose(&self, message: Message) {
+        self.state().lost.push(message);
+    }
+
+    pub(super) fn fault(&self, fault: Fault) {
+        self.state().fault = fault;
+    }
+
+    /// The calls so far, each with what it was for, in order.
+    pub(super) fn calls(&self) -> Vec<String> {
+        self.state().calls.clone()
+    }
+
+    /// Waits until so many calls of this name were made.
+    pub(super) async fn until(&self, name: &str, count: usize) {
+        while self.calls().iter().filter(|call| call.starts_with(name)).count() < count {
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Waits until nothing is queued.
+    pub(super) async fn until_taken(&self) {
+        while !self.state().queue.is_empty() {
+            sleep(Duration::from_millis(1)).await;
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+
+    fn called(&self, name: &str, of: impl Display) {
+        self.state().calls.push(format!("{name} {of}"));
+    }
+
+    /// The answers to a call that asks for these, one for each unless one is left out.
+    fn answers<T>(&self, name: &str, urls: &[&CanonicalUrl], answer: impl Fn(&State, &str) -> T) -> Vec<T> {
+        urls.iter().for_each(|url| self.called(name, url));
+        let state = self.state();
+        let count = urls.len() - usize::from(state.fault == Fault::ShortAnswer);
+        urls[..count].iter().map(|url| answer(&state, url.as_str())).collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+/// A stream of what is queued, two at a time.
+struct Stream(Servers);
+
+#[async_trait]
+impl Consumer for Stream {
+    async fn next(&mut self, _max: usize) -> Result<Vec<Delivery>> {
+        loop {
+            let deliveries: Vec<Delivery> = {
+                let queue = &mut self.0.state().queue;
+                let count = queue.len().min(2);
+                queue.drain(..count).collect()
+            };
+            if !deliveries.is_empty() {
+                return Ok(deliveries);
+            }
+            self.0.some_queued.notified().await;
+        }
+    }
+}
+
+#[async_trait]
+impl Broker for Servers {
+    async fn publish(&self, messages: &[Message]) -> Result<()> {
+        messages.iter().for_each(|message| self.called("publish", &message.url));
+        Ok(())
+    }
+
+    async fn park(&self, parked: &[Parked]) -> Result<()> {
+        parked.iter().for_each(|parked| self.called("park message of", &parked.message.url));
+        Ok(())
+    }
+
+    fn wake(&self, until: UnixMs) -> Wake {
+        let now = UnixMs::now();
+        Wake::after(now, until.wait_from(now))
+    }
+
+    async fn dead_letter(&self, letters: &[DeadLetter]) -> Result<()> {
+        letters.iter().for_each(|letter| self.called("dead letter", &letter.url));
+        Ok(())
+    }
+
+    async fn probe(&self, _: Mark) -> Result<()> {
+        unreachable!("no sweep asks for a probe")
+    }
+
+    async fn longest_parked(&self) -> Result<Duration> {
+        unreachable!("no crawl waits for what is parked")
+    }
+
+    async fn announce(&self, _: &Books) -> Result<()> {
+        unreachable!("no crawl ends")
+    }
+
+    async fn consume(&self, _: u16) -> Result<Box<dyn Consumer>> {
+        Ok(Box::new(Stream(self.clone())))
+    }
+
+    async fn ack(&self, receipts: &[Receipt]) -> Result<()> {
+        receipts.iter().for_each(|receipt| self.called("ack", receipt.tag));
+        Ok(())
+    }
+
+    async fn release(&self, receipts: &[Receipt]) -> Result<()> {
+        receipts.iter().for_each(|receipt| self.called("release", receipt.tag));
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Records for Servers {
+    async fn begin(&self, _: &CrawlRef, _: Terms, _: &str, _: Duration) -> Result<Lease> {
+        unreachable!("a worker opens no crawl")
+    }
+
+    async fn open(&self, _: &CrawlRef, _: Terms, _: &str, _: Duration) -> Result<Lease> {
+        unreachable!("a worker opens no crawl")
+    }
+
+    async fn reopen(&self, _: &Lease, _: &str, _: Duration) -> Result<Lease> {
+        unreachable!("a worker opens no crawl")
+    }
+
+    async fn renew(&self, _: &Lease, _: Duration) -> Result<()> {
+        unreachable!("a worker has no lease of a crawl")
+    }
+
+    async fn admit(&self, _: &Lease, _: &[NewUrl]) -> Result<Vec<bool>> {
+        unreachable!("a worker admits links")
+    }
+
+    async fn admit_links(&self, _: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>> {
+        pages.iter().for_each(|linking| self.called("admit links of", &linking.page.url));
+        let has_room = self.state().fault != Fault::NoRoomForLinks;
+        let taken = |linking: &Linking| match has_room {
+            true => Linked::Taken(vec![Taken::New; linking.links.len()]),
+            false => Linked::NoRoom,
+        };
+        Ok(pages.iter().map(taken).collect())
+    }
+
+    async fn confirm(&self, _: &CrawlRef, urls: &[CanonicalUrl]) -> Result<()> {
+        urls.iter().for_each(|url| self.called("confirm", url));
+        Ok(())
+    }
+
+    async fn close(&self, _: Lease) -> Result<()> {
+        unreachable!("a worker has no lease of a crawl")
+    }
+
+    async fn hear(&self, _: &WorkerId, messages: &[Message]) -> Result<Vec<Heard>> {
+        let take = Heard::Take { attempts: 0, starts: 0, deadline: None };
+        let urls: Vec<_> = messages.iter().map(|message| &message.url).collect();
+        Ok(self.answers("hear", &urls, |state, url| state.heard.get(url).copied().unwrap_or(take)))
+    }
+
+    async fn keep(&self, _: &WorkerId, messages: &[Message]) -> Result<Vec<bool>> {
+        let fault = self.state().fault;
+        if fault == Fault::SlowLeases {
+            sleep(Duration::from_secs(1)).await;
+        }
+        let urls: Vec<_> = messages.iter().map(|message| &message.url).collect();
+        Ok(self.answers("keep", &urls, |state, _| state.fault != Fault::NotHeld))
+    }
+
+    async fn start(&self, _: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>> {
+        let fault = self.state().fault;
+        match fault {
+            Fault::Refused => Err(Error::new(ErrorKind::Refused, "no permission")),
+            Fault::Away => Err(Error::new(ErrorKind::Unavailable, "away")),
+            _ => {
+                let urls: Vec<_> = claims.iter().map(|claim| &claim.url).collect();
+                Ok(self.answers("start", &urls, |_, _| Start::Go))
+            }
+        }
+    }
+
+    async fn park(&self, _: &WorkerId, parkings: &[Parking]) -> Result<Vec<bool>> {
+        let urls: Vec<_> = parkings.iter().map(|parking| &parking.claim.url).collect();
+        Ok(self.answers("park record of", &urls, |state, _| state.fault != Fault::NotHeld))
+    }
+
+    async fn release(&self, _: &WorkerId, claims: &[Claim]) -> Result<()> {
+        claims.iter().for_each(|claim| self.called("release record of", &claim.url));
+        Ok(())
+    }
+
+    async fn finish(&self, _: &WorkerId, finishes: &[Finish]) -> Result<Vec<bool>> {
+        let urls: Vec<_> = finishes.iter().map(|finish| &finish.claim.url).collect();
+        Ok(self.answers("finish", &urls, |state, _| state.fault != Fault::NotHeld))
+    }
+
+    async fn note_invalid(&self, _: &[DeadLetter]) -> Result<()> {
+        unreachable!("all is a URL")
+    }
+
+    async fn has_seen(&self, _: &CrawlRef, _: &CanonicalUrl) -> Result<bool> {
+        Ok(false)
+    }
+
+    async fn sweep(&self, _: &WorkerId) -> Result<Sweep> {
+        let lost = std::mem::take(&mut self.state().lost);
+        Ok(Sweep { lost, rest: Duration::from_secs(3_600), ..Sweep::default() })
+    }
+
+    async fn probed(&self, _: Mark) -> Result<()> {
+        unreachable!("no sweep asks for a probe")
+    }
+
+    async fn passed(&self, _: &[Probe]) -> Result<()> {
+        unreachable!("no probe is sent")
+    }
+
+    async fn await_parked(&self, _: &CrawlRef, _: Duration) -> Result<()> {
+        unreachable!("no crawl waits for what is parked")
+    }
+
+    async fn buried(&self, _: &[DeadLetter]) -> Result<()> {
+        unreachable!("all can be read")
+    }
+
+    async fn announced(&self, _: &CrawlRef) -> Result<()> {
+        unreachable!("no crawl ends")
+    }
+
+    async fn beat(&self, _: &Heartbeat, _: Duration) -> Result<()> {
+        Ok(())
+    }
+
+    async fn replay(&self, _: &CrawlRef, _: &CrawlRef, _: &[CanonicalUrl]) -> Result<Vec<Message>> {
+        unreachable!("nothing has failed")
+    }
+}
+
+#[async_trait]
+impl Stats for Servers {
+    async fn books(&self, _: &CrawlId) -> Result<Option<Books>> {
+        Ok(None)
+    }
+
+    async fn crawls(&self) -> Result<Vec<Books>> {
+        Ok(Vec::new())
+    }
+
+    async fn hosts(&self, _: &CrawlRef, _: usize) -> Result<Vec<HostBooks>> {
+        Ok(Vec::new())
+    }
+
+    async fn backlog(&self, _: &CrawlRef) -> Result<Backlog> {
+        Ok(Backlog::default())
+    }
+
+    async fn terms(&self, _: &CrawlRef) -> Result<Terms> {
+        Ok(Terms::default())
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerState>> {
+        Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl Pages for Servers {
+    async fn look(&self, _: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Option<Visited>>> {
+        Ok(vec![None; urls.len()])
+    }
+
+    async fn know(&self, _: &SpiderName, _: &[(CanonicalUrl, u16)]) -> Result<()> {
+        Ok(())
+    }
+
+    async fn note(&self, _: &SpiderName, _: &[(CanonicalUrl, Visited)]) -> Result<()> {
+        Ok(())
+    }
+
+    async fn forget(&self, _: &SpiderName, _: &[CanonicalUrl]) -> Result<()> {
+        Ok(())
+    }
+
+    async fn walk(&self, _: &SpiderName, _: u64) -> Result<Walk> {
+        Ok(Walk::default())
+    }
+}

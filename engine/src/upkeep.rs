@@ -1,0 +1,93 @@
+//! What an engine does on the side for a worker: it settles what is nothing to it, keeps what it holds, and looks for what others lost.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tracing::info;
+use trawl_common::batching::gather;
+use trawl_common::ports::Result;
+
+use crate::member::Member;
+use crate::outbox::{self, Tries};
+use crate::own::Own;
+use crate::settle::{BATCH, Plan};
+
+/// Settles what is nothing to a worker, in batches, until every sender is gone.
+pub(crate) async fn settles_own(member: &Member, mut from: mpsc::Receiver<Own>) {
+    let mut batch = Vec::with_capacity(BATCH);
+    while gather(&mut from, &mut batch, BATCH).await > 0 {
+        let (mut plan, mut flushed) = (Plan::default(), Vec::new());
+        for own in batch.drain(..) {
+            match own {
+                Own::Flush(done) => flushed.push(done),
+                own => plan.add_own(member, own),
+            }
+        }
+        plan.carry_out(member).await;
+        for done in flushed {
+            // Whoever asked may have given up.
+            let _ = done.send(());
+        }
+    }
+}
+
+/// Keeps what has been held for a while, until the task is ended. Most pages are settled before.
+pub(crate) async fn extends_leases(member: &Member) {
+    let period = member.lease_period();
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        // What another has by now is noticed when it is settled.
+        member.keep(&member.in_flight.older_than(period)).await;
+    }
+}
+
+/// Looks for lost records until the task is ended, and sends them on their way again.
+pub(crate) async fn sweeps(member: &Member) {
+    loop {
+        match sweep(member).await {
+            Ok(rest) => {
+                member.health.works("sweeping");
+                sleep(rest).await;
+            }
+            Err(error) => {
+                member.health.fails("sweeping", &error);
+                // After an outage, others first say what they hold.
+                sleep(member.settings.recovery.patience / 4).await;
+            }
+        }
+    }
+}
+
+/// 1. Takes one step of the sweep.
+/// 2. Sends a probe, if it is time.
+/// 3. Sends the messages of lost records again.
+/// 4. Tells crawls that wait for it how long the longest parked message is under way.
+/// 5. Publishes dead letters of what could not be read.
+/// 6. Announces ends.
+async fn sweep(Member { records, broker, worker, .. }: &Member) -> Result<Duration> {
+    let found = records.sweep(worker).await?;
+    if let Some(mark) = found.probe {
+        broker.probe(mark).await?;
+        records.probed(mark).await?;
+    }
+    if !found.lost.is_empty() {
+        info!(urls = found.lost.len(), "sending lost URLs on their way again");
+        outbox::send(&**records, &**broker, found.lost, Tries::One).await?;
+    }
+    for crawl in &found.awaiting {
+        records.await_parked(crawl, broker.longest_parked().await?).await?;
+    }
+    if !found.corrupt.is_empty() {
+        broker.dead_letter(&found.corrupt).await?;
+        records.buried(&found.corrupt).await?;
+    }
+    for ended in &found.ended {
+        info!(crawl = %ended.crawl, status = %ended.status, "crawl has ended");
+        broker.announce(ended).await?;
+        records.announced(&ended.crawl_ref()).await?;
+    }
+    Ok(found.rest)
+}

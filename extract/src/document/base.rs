@@ -1,0 +1,128 @@
+//! URLs in a page, absolute.
+
+use std::borrow::Cow;
+
+use encoding_rs::{EncoderResult, Encoding, UTF_8};
+use trawl_common::settings::Urls;
+use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
+use url::{ParseError, Url};
+
+/// What a page's links are relative to, the encoding that their queries are sent in, for servers expect that of the page, and
+/// which of them are one.
+pub(crate) struct Base<'a> {
+    url: Url,
+    urls: &'a Urls,
+    encoding: &'static Encoding,
+}
+
+impl<'a> Base<'a> {
+    /// That of a page at `url` in this encoding: its `<base>`, unless nothing can be relative to that.
+    pub(crate) fn of(
+        base: Option<&str>,
+        url: &CanonicalUrl,
+        urls: &'a Urls,
+        encoding: &'static Encoding,
+    ) -> Self {
+        let page = Self { url: url.to_url(), urls, encoding: encoding.output_encoding() };
+        let base = base.and_then(|base| page.join(base)).filter(|base| !base.cannot_be_a_base());
+        Self { url: base.unwrap_or(page.url), ..page }
+    }
+
+    /// Where a link points, if that can be crawled.
+    pub(crate) fn link(&self, link: &str) -> Option<CanonicalUrl> {
+        CanonicalUrl::from_url(self.join(link)?).ok().map(|url| self.urls.canonical(url))
+    }
+
+    /// Where a link points: canonical, if that can be crawled, and also of another scheme.
+    pub(crate) fn resolve(&self, link: &str) -> Option<String> {
+        if link.trim().is_empty() {
+            return None;
+        }
+        let url = self.join(link)?;
+        if matches!(url.scheme(), "http" | "https") {
+            let url = CanonicalUrl::from_url(url).ok()?;
+            return Some(self.urls.canonical(url).into());
+        }
+        Some(url.into()).filter(|url: &String| url.len() <= MAX_URL_BYTES)
+    }
+
+    /// The URL that stands for `url`.
+    pub(crate) fn canonical(&self, url: &CanonicalUrl) -> CanonicalUrl {
+        self.urls.canonical(url.clone())
+    }
+
+    /// A long link is none: each is copied, and so is the base with each.
+    fn join(&self, link: &str) -> Option<Url> {
+        if link.len() > MAX_URL_BYTES { None } else { self.parse(link).ok() }
+    }
+
+    fn parse(&self, link: &str) -> Result<Url, ParseError> {
+        if self.encoding == UTF_8 || link.is_ascii() {
+            return self.url.join(link);
+        }
+        let encode: &dyn Fn(&str) -> Cow<'_, [u8]> = &|text| Cow::Owned(encoded(text, self.encoding));
+        Url::options().base_url(Some(&self.url)).encoding_override(Some(encode)).parse(link)
+    }
+}
+
+/// A part of a query in an encoding. What that has no bytes for becomes a character reference, percent-encoded, as the WHATWG
+/// URL standard has it.
+fn encoded(text: &str, encoding: &'static Encoding) -> Vec<u8> {
+    let mut encoder = encoding.new_encoder();
+    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text);
+    loop {
+        // So much is enough for any text that has only characters which the encoding knows.
+        bytes.reserve(encoder.max_buffer_length_from_utf8_without_replacement(rest.len()).unwrap_or(0));
+        let (result, read) = encoder.encode_from_utf8_to_vec_without_replacement(rest, &mut bytes, true);
+        rest = &rest[read..];
+        match result {
+            EncoderResult::Unmappable(character) => {
+                bytes.extend(format!("%26%23{}%3B", u32::from(character)).into_bytes());
+            }
+            EncoderResult::InputEmpty | EncoderResult::OutputFull => return bytes,
+        }
+    }
+}
+
+/// A link without its fragment, which changes nothing of what is asked for.
+pub(crate) fn without_fragment(link: &str) -> &str {
+    link.split('#').next().unwrap_or(link)
+}
+
+#[cfg(test)]
+mod tests {
+    use encoding_rs::{EUC_KR, ISO_2022_JP, SHIFT_JIS, UTF_16LE, WINDOWS_1251, WINDOWS_1252};
+
+    use super::*;
+
+    fn link(link: &str, encoding: &'static Encoding) -> String {
+        let page = "http://a.example/dir/page".parse().unwrap();
+        Base::of(None, &page, &Urls::default(), encoding).link(link).unwrap().to_string()
+    }
+
+    #[test]
+    fn a_query_is_sent_in_the_encoding_of_its_page_and_a_path_in_utf_8() {
+        for (encoding, query) in [
+            (UTF_8, "%C3%A9"),
+            (UTF_16LE, "%C3%A9"),
+            (WINDOWS_1252, "%E9"),
+            (WINDOWS_1251, "%26%23233%3B"),
+            (ISO_2022_JP, "%26%23233%3B"),
+        ] {
+            assert_eq!(link("/é?é=a&b", encoding), format!("http://a.example/%C3%A9?{query}=a&b"));
+        }
+        assert_eq!(link("?q=日本", SHIFT_JIS), "http://a.example/dir/page?q=%93%FA%96{");
+        assert_eq!(link("?q=한#é", EUC_KR), "http://a.example/dir/page?q=%C7%D1");
+        assert_eq!(link("?q=あ", ISO_2022_JP), "http://a.example/dir/page?q=%1B$B$%22%1B(B");
+        assert_eq!(link("?q=%C3%A9+a", WINDOWS_1252), "http://a.example/dir/page?q=%C3%A9+a");
+    }
+
+    #[test]
+    fn the_base_of_a_page_is_itself_in_the_encoding_of_the_page() {
+        let page = "http://a.example/dir/page".parse().unwrap();
+        let urls = Urls::default();
+        let base = Base::of(Some("/b?é"), &page, &urls, WINDOWS_1252);
+        assert_eq!(base.link("").unwrap().as_str(), "http://a.example/b?%E9");
+        assert_eq!(base.link("x?é").unwrap().as_str(), "http://a.example/x?%E9");
+    }
+}

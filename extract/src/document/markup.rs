@@ -1,0 +1,166 @@
+//! The tags of an HTML text, as the HTML standard delimits them (section 13.2.5), in linear time and
+//! without any idea of a tree.
+
+/// One start or end tag.
+#[derive(Debug)]
+pub(crate) struct Tag<'a> {
+    /// The name as written.
+    pub(crate) name: &'a [u8],
+    /// Whether it is an end tag.
+    pub(crate) is_end: bool,
+    /// Whether its end is there.
+    pub(crate) is_whole: bool,
+    /// Everything after the name, up to `>`.
+    pub(crate) attributes: Attributes<'a>,
+}
+
+/// Whether `name` is among `names`, in any mixture of cases.
+pub(crate) fn is_one_of(name: &[u8], names: &[&str]) -> bool {
+    names.iter().any(|one| name.eq_ignore_ascii_case(one.as_bytes()))
+}
+
+/// Reads the tags of a text one after the other, leaving out comments.
+pub(crate) struct Tags<'a>(&'a [u8]);
+
+impl<'a> Tags<'a> {
+    /// The tags of `text`.
+    pub(crate) fn new(text: &'a [u8]) -> Self {
+        Self(text)
+    }
+}
+
+impl<'a> Iterator for Tags<'a> {
+    type Item = Tag<'a>;
+
+    fn next(&mut self) -> Option<Tag<'a>> {
+        loop {
+            self.0 = from_first(self.0, b'<').get(1..)?;
+            if let Some(comment) = self.0.strip_prefix(b"!--") {
+                self.0 = after_comment(comment);
+                continue;
+            }
+            let is_end = self.0.starts_with(b"/");
+            let tag = &self.0[usize::from(is_end)..];
+            if !tag.first().is_some_and(u8::is_ascii_alphabetic) {
+                continue;
+            }
+            let (name, rest) = split_where(tag, |c| is_space(c) || matches!(c, b'/' | b'>'));
+            let mut end = Attributes(rest);
+            end.by_ref().for_each(drop);
+            self.0 = end.0;
+            let is_whole = !end.0.is_empty();
+            return Some(Tag {
+                name,
+                is_end,
+                is_whole,
+                attributes: Attributes(&rest[..rest.len() - end.0.len()]),
+            });
+        }
+    }
+}
+
+/// The attributes of a tag: name and value as written, in their order, duplicates included.
+#[derive(Clone, Debug)]
+pub(crate) struct Attributes<'a>(&'a [u8]);
+
+impl<'a> Iterator for Attributes<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (_, text) = split_where(self.0, |c| !is_space(c) && c != b'/');
+        self.0 = text;
+        if text.first().is_none_or(|&c| c == b'>') {
+            return None;
+        }
+        // An equals sign that comes first belongs to the name.
+        let (rest_of_name, _) = split_where(&text[1..], |c| is_space(c) || matches!(c, b'/' | b'>' | b'='));
+        let (name, rest) = text.split_at(1 + rest_of_name.len());
+        let Some(value) = trim_start(rest).strip_prefix(b"=").map(trim_start) else {
+            self.0 = rest;
+            return Some((name, &[]));
+        };
+        let (value, rest) = match value {
+            [quote @ (b'"' | b'\''), value @ ..] => {
+                let (value, rest) = split_where(value, |c| c == *quote);
+                (value, rest.get(1..).unwrap_or(rest))
+            }
+            _ => split_where(value, |c| is_space(c) || c == b'>'),
+        };
+        self.0 = rest;
+        Some((name, value))
+    }
+}
+
+/// A comment ends at `-->` or `--!>`, and one that begins with `>` or `->` is empty.
+fn after_comment(text: &[u8]) -> &[u8] {
+    if let Some(rest) = text.strip_prefix(b">").or_else(|| text.strip_prefix(b"->")) {
+        return rest;
+    }
+    let mut rest = text;
+    while !rest.is_empty() {
+        rest = from_first(rest, b'-');
+        if let Some(rest) = rest.strip_prefix(b"-->").or_else(|| rest.strip_prefix(b"--!>")) {
+            return rest;
+        }
+        rest = rest.get(1..).unwrap_or(rest);
+    }
+    rest
+}
+
+fn is_space(c: u8) -> bool {
+    matches!(c, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')
+}
+
+fn trim_start(text: &[u8]) -> &[u8] {
+    split_where(text, |c| !is_space(c)).1
+}
+
+fn from_first(text: &[u8], byte: u8) -> &[u8] {
+    split_where(text, |c| c == byte).1
+}
+
+/// `text` before and from the first byte that is an `end`.
+fn split_where(text: &[u8], end: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
+    text.split_at(text.iter().position(|&c| end(c)).unwrap_or(text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tags(text: &str) -> Vec<String> {
+        let text_of = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let describe = |tag: Tag<'_>| {
+            let pairs = tag.attributes.map(|(name, value)| format!(" {}={}", text_of(name), text_of(value)));
+            format!("{}{}{}", if tag.is_end { "/" } else { "" }, text_of(tag.name), pairs.collect::<String>())
+        };
+        Tags::new(text.as_bytes()).map(describe).collect()
+    }
+
+    #[test]
+    fn tags_are_found_among_text_and_comments() {
+        assert_eq!(
+            tags("<!doctype html>a < b <P>x</p ><!-- <i> --><b/><br / ><!--><u><?x <q>"),
+            ["P", "/p", "b", "br", "u", "q"]
+        );
+        assert_eq!(tags("<!-- <i> --!><b><!-- never closed <u>"), ["b"]);
+    }
+
+    #[test]
+    fn attributes_are_quoted_or_bare_or_without_value() {
+        assert_eq!(
+            tags("<a b='x>y' c = \"1 2\" d=e/f g/h = i =j><k>"),
+            ["a b=x>y c=1 2 d=e/f g= h=i =j=", "k"]
+        );
+    }
+
+    #[test]
+    fn what_is_cut_off_is_still_a_tag() {
+        assert!(Tags::new(b"<a b><c d").map(|tag| tag.is_whole).eq([true, false]));
+        assert_eq!(tags("<a"), ["a"]);
+        assert_eq!(tags("<a b='c"), ["a b=c"]);
+        assert_eq!(tags("<a b="), ["a b="]);
+        assert_eq!(tags("<"), [""; 0]);
+        assert_eq!(tags("</"), [""; 0]);
+    }
+}

@@ -1,0 +1,12 @@
+//! What a response is read into: text, JSON, the findings of one streaming pass, a tree.
+
+pub(crate) mod base;
+pub(crate) mod charset;
+pub(crate) mod found;
+pub(crate) mod json;
+pub(crate) mod json_ld;
+mod markup;
+pub(crate) mod microdata;
+pub(crate) mod stream;
+pub(crate) mod tree;
+mod unfinished_tag;

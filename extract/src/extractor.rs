@@ -1,0 +1,130 @@
+//! Reading a response as one spider asks for.
+
+use std::sync::atomic::AtomicBool;
+
+use encoding_rs::UTF_8;
+use scraper::Html;
+use serde_json::Value;
+use trawl_common::frontier::outcome::{Class, Failure};
+use trawl_common::ports::Response;
+use trawl_common::settings::Urls;
+use trawl_common::spider::{Mistake, Spider};
+use trawl_common::web::sniff::{self, is_html};
+use trawl_common::web::url::CanonicalUrl;
+
+use crate::context::Context;
+use crate::document::base::Base;
+use crate::document::stream::{Page, Reader};
+use crate::document::{charset, json, json_ld, tree};
+use crate::extraction::Extraction;
+use crate::items;
+use crate::plan::planner::Planner;
+use crate::plan::{Format, Plan};
+
+/// Reads items and links from responses, as one spider asks for. One serves all threads.
+#[derive(Debug)]
+pub struct Extractor {
+    plan: Plan,
+    reader: Reader,
+    urls: Urls,
+}
+
+impl Extractor {
+    /// The extractor of a spider. The mistakes are all that are in its selectors, patterns and paths.
+    ///
+    /// Which fields the streaming pass answers and which need a tree is decided here.
+    pub fn new(spider: &Spider) -> Result<Self, Vec<Mistake>> {
+        Ok(Self { urls: spider.urls.clone(), ..Self::of(Planner::of(spider, true))? })
+    }
+
+    pub(crate) fn of(Planner { plan, wanted, mistakes, .. }: Planner) -> Result<Self, Vec<Mistake>> {
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        Ok(Self { plan, reader: Reader::new(wanted), urls: Urls::default() })
+    }
+
+    /// Whether a tree is built of every page, which takes several times as long as the streaming pass alone.
+    pub fn needs_tree(&self) -> bool {
+        self.plan.needs_tree
+    }
+
+    /// Whether a response is of a kind that this spider reads: HTML, and JSON if it looks for something in it.
+    pub fn reads(&self, response: &Response) -> bool {
+        self.format(response).is_some()
+    }
+
+    /// What the page that `url` answered with gives. A field that the page says nothing about is null, or an empty list.
+    ///
+    /// Text is free of control characters and at most [`MAX_TEXT`](crate::MAX_TEXT) long; an item is less than 8 MB of JSON.
+    ///
+    /// No I/O, and time in proportion to the page. One whose tree would take longer is a failure of class `parse`, and
+    /// so is one that is not ready some time after `given_up` is set.
+    pub fn extract(
+        &self,
+        url: &CanonicalUrl,
+        response: &Response,
+        given_up: &AtomicBool,
+    ) -> Result<Extraction, Failure> {
+        let mut page = Page::default();
+        let mut tree = None;
+        let mut json = None;
+        match self.format(response) {
+            Some(Format::Json) => {
+                let read = json::parse(&response.body);
+                json = Some(read.map_err(|reason| Failure::new(Class::Parse, reason))?);
+            }
+            _ => {
+                let (html, encoding) = charset::decode(&response.body, response.content_type());
+                page = Page { encoding: Some(encoding), ..self.reader.read(&html)? };
+                tree = self.plan.needs_tree.then(|| tree::build(&html, given_up)).transpose()?;
+            }
+        }
+        self.look(url, response, &page, tree.as_ref(), json.as_ref(), given_up)
+    }
+
+    fn format(&self, response: &Response) -> Option<Format> {
+        let is_json = |essence| self.plan.reads_json && json::is_json(essence);
+        if response.content_type().map(sniff::essence).is_some_and(is_json) {
+            return Some(Format::Json);
+        }
+        is_html(response.content_type(), &response.body).then_some(Format::Html)
+    }
+
+    /// Looks for items and links in what was read.
+    pub(crate) fn look(
+        &self,
+        url: &CanonicalUrl,
+        response: &Response,
+        page: &Page,
+        tree: Option<&Html>,
+        json: Option<&Value>,
+        given_up: &AtomicBool,
+    ) -> Result<Extraction, Failure> {
+        let url = response.redirected_to.as_ref().unwrap_or(url);
+        let context = Context {
+            response,
+            url,
+            base: &Base::of(page.base.as_deref(), url, &self.urls, page.encoding.unwrap_or(UTF_8)),
+            page,
+            json_ld: &json_ld::objects(&page.json_ld, &self.reader.wanted.json_ld),
+            tree,
+            json,
+            given_up,
+            microdata: Default::default(),
+            text: Default::default(),
+        };
+        let mut extraction = Extraction::default();
+        let mut is_item = true;
+        if let Some(follow) = &self.plan.follow {
+            let leave = follow.leave(&context);
+            is_item = leave.index;
+            extraction.canonical = follow.elsewhere(&context);
+            (extraction.links, extraction.left_out) = follow.links(&context, leave);
+        }
+        if is_item {
+            items::add_items(&self.plan.rules, &context, &mut extraction)?;
+        }
+        Ok(extraction)
+    }
+}

@@ -1,0 +1,98 @@
+//! The items of a page, each within its bounds.
+
+use serde_json::Map;
+use trawl_common::frontier::outcome::{Class, Failure};
+use trawl_common::spider::PageField;
+
+use crate::context::{Context, Within};
+use crate::extraction::Extracted;
+use crate::extraction::Extraction;
+use crate::limits::MAX_LINKS;
+use crate::limits::MAX_TEXT;
+use crate::plan::{Field, Format, Rule, Source};
+use crate::values::budget::Budget;
+
+/// The most bytes of all fields of an item together, but for what the page says of itself: half of it is shared out to all
+/// alike, the rest goes to those that come first.
+const MAX_OWN: usize = 5 << 20;
+/// The most bytes of what the page says of itself. With the others and a list of links an item stays below 8 MB.
+const MAX_TOLD: usize = 12 * MAX_TEXT;
+/// The most items of a page.
+const MAX_ITEMS: usize = 10_000;
+/// The most bytes of all items of a page together.
+const MAX_PAGE: usize = 32 << 20;
+
+/// Adds the items of each kind, and the names of required fields that they lack.
+pub(crate) fn add_items<'a>(
+    rules: &'a [Rule],
+    context: &'a Context<'a>,
+    extraction: &mut Extraction,
+) -> Result<(), Failure> {
+    let format = if context.json.is_some() { Format::Json } else { Format::Html };
+    let mut page = Budget::of(MAX_PAGE);
+    for rule in rules.iter().filter(|rule| rule.is_for(format)) {
+        let shares = Shares::of(&rule.fields);
+        let matches: Box<dyn Iterator<Item = Within<'a>> + 'a> = match &rule.each {
+            None => Box::new(std::iter::once(Within::All)),
+            Some(each) => each.matches(context, Within::All),
+        };
+        for (number, within) in matches.enumerate() {
+            context.goes_on()?;
+            if extraction.items.len() >= MAX_ITEMS {
+                return Err(Failure::new(Class::Parse, format_args!("more than {MAX_ITEMS} items")));
+            }
+            let mut fields = Map::new();
+            let mut pool = MAX_OWN / 2;
+            for field in &rule.fields {
+                let reserved = shares.share(field);
+                let share = if is_own(&field.source) { reserved + pool } else { reserved };
+                let mut budget = Budget::of(share);
+                let value = field.value(context, within, &mut budget, &mut extraction.missing)?;
+                fields.insert(field.name.clone(), value);
+                let used = share - budget.left();
+                pool -= used.saturating_sub(reserved);
+                if !page.take(used) {
+                    let complaint = format_args!("items of more than {MAX_PAGE} bytes together");
+                    return Err(Failure::new(Class::Parse, complaint));
+                }
+            }
+            extraction.items.push(Extracted { rule: rule.name.clone(), number, fields });
+        }
+    }
+    Ok(())
+}
+
+/// How much is kept for each field of an item.
+struct Shares {
+    own: usize,
+    told: usize,
+    links: usize,
+}
+
+impl Shares {
+    fn of(fields: &[Field]) -> Self {
+        let count =
+            |wanted: fn(&Source) -> bool| fields.iter().filter(|field| wanted(&field.source)).count().max(1);
+        Self {
+            own: MAX_OWN / 2 / count(is_own),
+            told: MAX_TOLD / count(|source| !is_own(source) && !is_links(source)),
+            links: MAX_LINKS / count(is_links),
+        }
+    }
+
+    fn share(&self, field: &Field) -> usize {
+        match &field.source {
+            Source::Page(PageField::Links) => self.links,
+            Source::Page(_) => self.told,
+            _ => self.own,
+        }
+    }
+}
+
+fn is_links(source: &Source) -> bool {
+    matches!(source, Source::Page(PageField::Links))
+}
+
+fn is_own(source: &Source) -> bool {
+    !matches!(source, Source::Page(_))
+}

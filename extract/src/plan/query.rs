@@ -1,0 +1,120 @@
+//! CSS fields on a tree.
+
+use std::cell::Cell;
+
+use scraper::{ElementRef, Selector};
+
+use crate::document::found::Found;
+use crate::plan::selector_syntax::{self, Part, Take};
+
+/// The selectors of a list, parsed.
+#[derive(Debug)]
+pub(crate) struct Query {
+    /// What any of them matches.
+    any: Selector,
+    /// Those that take the same, together.
+    groups: Vec<(Selector, Take)>,
+}
+
+impl Query {
+    /// Reads a list of selectors. What matches lies inside the scope with all that the selector names, if it is for one.
+    pub(crate) fn new(parts: &[Part], is_scoped: bool) -> Result<Self, String> {
+        let css = |part: &Part| if is_scoped { selector_syntax::scoped(&part.css) } else { part.css.clone() };
+        let joined = |parts: &mut dyn Iterator<Item = &Part>| {
+            selector_syntax::selector(&parts.map(css).collect::<Vec<_>>().join(", "))
+        };
+        // Alone first, so that what is wrong is not hidden by what is around it.
+        parts.iter().try_for_each(|part| selector_syntax::selector(&part.css).map(drop))?;
+        let mut groups: Vec<(Selector, Take)> = Vec::new();
+        for Part { take, .. } in parts {
+            if groups.iter().all(|(_, other)| other != take) {
+                groups.push((joined(&mut parts.iter().filter(|part| part.take == *take))?, take.clone()));
+            }
+        }
+        Ok(Self { any: joined(&mut parts.iter())?, groups })
+    }
+
+    /// The elements that match, in document order; `scope` may be one of them.
+    pub(crate) fn elements<'a>(&'a self, scope: ElementRef<'a>) -> impl Iterator<Item = ElementRef<'a>> + 'a {
+        let own = self.any.matches_with_scope(&scope, Some(scope)).then_some(scope);
+        own.into_iter().chain(scope.select(&self.any))
+    }
+
+    /// What is taken of them.
+    pub(crate) fn raws<'a>(&'a self, scope: ElementRef<'a>) -> impl Iterator<Item = Found<'a>> + 'a {
+        // The last element of which all texts were taken: those in it have had their turn.
+        let covered = Cell::new(None);
+        self.elements(scope).flat_map(move |element| {
+            let mut raws: Vec<Found<'a>> = Vec::new();
+            for (selector, take) in &self.groups {
+                if self.groups.len() > 1 && !selector.matches_with_scope(&element, Some(scope)) {
+                    continue;
+                }
+                match take {
+                    Take::Element => raws.push(Found::Element(element)),
+                    Take::Attribute(name) => raws.extend(element.attr(name).map(Found::text)),
+                    Take::Text => {
+                        let texts = element.children().filter_map(|node| node.value().as_text());
+                        raws.extend(texts.map(|text| Found::text(text)));
+                    }
+                    Take::AllText => {
+                        if !element.ancestors().any(|ancestor| covered.get() == Some(ancestor.id())) {
+                            covered.set(Some(element.id()));
+                            raws.extend(element.text().map(Found::text));
+                        }
+                    }
+                }
+            }
+            raws
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scraper::Html;
+
+    use super::*;
+
+    fn all(page: &str, notation: &str, scope: Option<&str>) -> Vec<String> {
+        let page = Html::parse_document(page);
+        let scope_selector = scope.map(|css| Selector::parse(css).unwrap());
+        let root = page.root_element();
+        let within = scope_selector.as_ref().map_or(root, |css| root.select(css).next().unwrap());
+        let query = Query::new(&selector_syntax::parts(notation).unwrap(), scope.is_some()).unwrap();
+        let told = |raw| match raw {
+            Found::Text(text) => text.into_owned(),
+            Found::Element(element) => format!("<{}>", element.value().name()),
+            Found::Json(value) => value.to_string(),
+        };
+        query.raws(within).map(told).collect()
+    }
+
+    const PAGE: &str =
+        "<div class=p>1<b>2</b><!-- -->3<div>4</div></div><div class=p>5</div><a href='/x?a&amp;b'>y</a>";
+
+    #[test]
+    fn texts_are_those_directly_in_an_element_or_all_below_each_once() {
+        assert_eq!(all(PAGE, "div.p::text", None), ["1", "3", "5"]);
+        assert_eq!(all(PAGE, "div ::text", None), ["1", "2", "3", "4", "5"]);
+        assert_eq!(all(PAGE, "div > ::text", None), ["2", "4"]);
+        assert_eq!(all(PAGE, "b::text, a::attr(href), a", None), ["2", "/x?a&b", "<a>"]);
+        assert_eq!(all(PAGE, "body::text", None), [""; 0]);
+    }
+
+    #[test]
+    fn attributes_and_elements_come_in_document_order() {
+        assert_eq!(all(PAGE, "::attr(class)", None), ["p", "p"]);
+        assert_eq!(all(PAGE, "html, a, b", None), ["<html>", "<b>", "<a>"]);
+    }
+
+    #[test]
+    fn inside_a_scope_only_what_is_in_it_counts_and_the_scope_itself() {
+        assert_eq!(all(PAGE, "div::text", Some("div.p")), ["1", "3", "4"]);
+        assert_eq!(all(PAGE, "::attr(class)", Some("div.p")), ["p"]);
+        assert_eq!(all(PAGE, "body b", Some("div.p")), [""; 0]);
+        assert_eq!(all(PAGE, "div > div::text", Some("div.p")), ["4"]);
+        assert_eq!(all(PAGE, "div + a", Some("div.p")), [""; 0]);
+        assert_eq!(all(PAGE, "::text", Some("div.p")), ["1", "2", "3", "4"]);
+    }
+}

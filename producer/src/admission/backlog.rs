@@ -1,0 +1,111 @@
+//! The bound on what waits to be fetched: nothing is admitted while a spider has too many URLs without a final state, or their records take too
+//! many bytes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tracing::info;
+use trawl_common::health::Health;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{Backlog as Waiting, Result, Stats};
+use trawl_common::settings::Producer;
+
+use crate::report::Progress;
+
+/// After how many URLs the books are looked at again, although there was room for more.
+const LOOK_AFTER: u64 = 5_000;
+
+/// How often they are looked at while the run waits.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Lets URLs pass while there is room for them. Those that pass at once may be one bundle too many, never more.
+pub(crate) struct Backlog {
+    stats: Arc<dyn Stats>,
+    health: Arc<Health>,
+    progress: Arc<Progress>,
+    /// The spider's crawls that were not over when the run began. No other can begin while it holds the lease.
+    crawls: Vec<CrawlRef>,
+    max: Waiting,
+    /// URLs that may pass before the books are looked at.
+    room: u64,
+    on_their_way: Arc<AtomicU64>,
+}
+
+impl Backlog {
+    /// The backlog of the spider of `crawl`, which is open.
+    pub(crate) async fn of(
+        crawl: &CrawlRef,
+        settings: &Producer,
+        stats: Arc<dyn Stats>,
+        health: Arc<Health>,
+        progress: Arc<Progress>,
+    ) -> Result<Self> {
+        let books = health.patiently("listing the crawls", || stats.crawls()).await?;
+        let open = books.into_iter().filter(|books| books.spider == crawl.spider && !books.status.is_over());
+        let mut crawls: Vec<CrawlRef> = open.map(|books| books.crawl_ref()).collect();
+        if !crawls.contains(crawl) {
+            crawls.push(crawl.clone());
+        }
+        let max = Waiting { urls: settings.max_backlog.get(), bytes: settings.max_backlog_bytes.as_u64() };
+        Ok(Self { stats, health, progress, crawls, max, room: 0, on_their_way: Arc::default() })
+    }
+
+    /// How many URLs have passed and are not in the books yet: to be lowered when they are.
+    pub(crate) fn on_their_way(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.on_their_way)
+    }
+
+    /// Lets so many URLs pass, as soon as there is room.
+    pub(crate) async fn pass(&mut self, urls: u64) -> Result<()> {
+        if self.room == 0 {
+            self.await_room().await?;
+        }
+        self.room = self.room.saturating_sub(urls);
+        self.on_their_way.fetch_add(urls, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn await_room(&mut self) -> Result<()> {
+        let max = self.max;
+        let mut looks = 0_u64;
+        loop {
+            let Waiting { urls, bytes } = self.waiting().await?;
+            if urls < max.urls && bytes < max.bytes {
+                if looks > 1 {
+                    info!(urls, bytes, "going on: there is room in the backlog");
+                }
+                self.progress.waits_for_backlog(None);
+                self.room = (max.urls - urls).min(LOOK_AFTER);
+                return Ok(());
+            }
+            looks += 1;
+            // At the first look, what was just admitted may count twice.
+            if looks > 1 {
+                self.progress.waits_for_backlog(Some(urls));
+            }
+            if looks == 2 {
+                let (max_urls, max_bytes) = (max.urls, max.bytes);
+                info!(
+                    urls,
+                    max_urls,
+                    bytes,
+                    max_bytes,
+                    "waiting until fewer URLs wait to be fetched (`producer.max_backlog`, `max_backlog_bytes`)"
+                );
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// URLs without a final state, or about to be. One that is admitted meanwhile may count twice, none is missed.
+    async fn waiting(&self) -> Result<Waiting> {
+        let mut waiting = Waiting { urls: self.on_their_way.load(Ordering::Relaxed), bytes: 0 };
+        for crawl in &self.crawls {
+            let looking = || self.stats.backlog(crawl);
+            let Waiting { urls, bytes } = self.health.patiently("looking at the backlog", looking).await?;
+            waiting = Waiting { urls: waiting.urls + urls, bytes: waiting.bytes + bytes };
+        }
+        Ok(waiting)
+    }
+}

@@ -1,0 +1,101 @@
+//! From findings to URLs in the queue, a few bundles at once.
+
+pub(crate) mod backlog;
+mod recrawl_filter;
+pub(crate) mod round_robin;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::{TryStreamExt, stream};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use trawl_common::frontier::dead_letter::DeadLetter;
+use trawl_common::health::Health;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{NewUrl, Ports, Result, Session};
+use trawl_common::time::UnixMs;
+
+use crate::admission::backlog::Backlog;
+use crate::admission::recrawl_filter::RecrawlFilter;
+use crate::finding::{Candidate, Finding};
+use crate::report::Progress;
+
+/// Bundles on their way at once: while one is confirmed the next is admitted.
+const AT_ONCE: usize = 4;
+
+/// Admits every bundle that comes, as there is room in the backlog, until the sender is gone or `stop` is cancelled.
+pub(crate) async fn run(
+    ports: &Ports,
+    health: &Health,
+    session: &dyn Session,
+    findings: mpsc::Receiver<Vec<Finding>>,
+    backlog: Backlog,
+    progress: &Progress,
+    stop: &CancellationToken,
+) -> Result<()> {
+    let due = RecrawlFilter::new(&*ports.pages, health, &session.crawl().spider, session.terms().recrawl);
+    let on_their_way = backlog.on_their_way();
+    let intake = (findings, backlog, stop.clone());
+    let bundles = stream::try_unfold(intake, |(mut findings, mut backlog, stop)| async move {
+        let Some(bundle) = findings.recv().await else { return Ok(None) };
+        let passed = stop.run_until_cancelled(backlog.pass(bundle.len() as u64)).await.transpose()?;
+        Ok(passed.map(|()| (bundle, (findings, backlog, stop))))
+    });
+    bundles
+        .map_ok(|bundle| admit(session, &due, bundle, &on_their_way, progress))
+        .try_buffered(AT_ONCE)
+        .try_collect()
+        .await
+}
+
+/// 1. Writes dead letters for what is no URL.
+/// 2. Leaves out what need not be fetched again.
+/// 3. Admits the rest: nothing can lose them any more.
+async fn admit(
+    session: &dyn Session,
+    due: &RecrawlFilter<'_>,
+    bundle: Vec<Finding>,
+    on_their_way: &AtomicU64,
+    progress: &Progress,
+) -> Result<()> {
+    let count = bundle.len() as u64;
+    let (found, letters) = part(bundle, session.crawl());
+    if !letters.is_empty() {
+        session.refuse(&letters).await?;
+        progress.invalid(letters.len());
+    }
+    progress.found(found.len());
+    let (pages, ttls) = begin(due.sift(found, progress).await?);
+    let new = if pages.is_empty() { Vec::new() } else { session.admit(&pages).await? };
+    on_their_way.fetch_sub(count, Ordering::Relaxed);
+    let new: Vec<usize> = (0..new.len()).filter(|at| new[*at]).collect();
+    progress.waiting(new.iter().map(|&at| (&pages[at].url, ttls[at])));
+    progress.new_urls(new.len());
+    Ok(())
+}
+
+/// The pages, and letters for what is no page.
+fn part(bundle: Vec<Finding>, crawl: &CrawlRef) -> (Vec<Candidate>, Vec<DeadLetter>) {
+    let mut found = Vec::with_capacity(bundle.len());
+    let mut letters = Vec::new();
+    for finding in bundle {
+        match finding {
+            Finding::Page(candidate) => found.push(candidate),
+            Finding::Invalid { text, reason } => {
+                letters.push(DeadLetter::invalid(text, crawl.clone(), reason, None));
+            }
+        }
+    }
+    (found, letters)
+}
+
+/// Pages whose time begins now, and how long each may wait.
+fn begin(found: Vec<Candidate>) -> (Vec<NewUrl>, Vec<Option<Duration>>) {
+    let now = UnixMs::now();
+    let begun = found.into_iter().map(|Candidate { page, ttl, .. }| {
+        let deadline = ttl.map(|ttl| now.plus(ttl));
+        (NewUrl { deadline, ..page }, ttl)
+    });
+    begun.unzip()
+}

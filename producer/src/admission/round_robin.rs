@@ -1,0 +1,145 @@
+//! From parts of sources to bundles for the admission, in which hosts take turns: workers that take messages in this order
+//! ask many hosts at once, and none so much that the others wait for it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use trawl_common::web::url::authority;
+
+use crate::finding::Finding;
+
+/// Findings of one bundle, at most: one call of the frontier.
+const BUNDLE: usize = 500;
+
+/// So many findings, or some more, wait to be mixed: those of some sitemaps.
+const MIXED: usize = 4_000;
+
+/// Passes findings on until `limit` of them have passed or the run is stopped.
+pub(crate) async fn run(
+    mut parts: mpsc::Receiver<Vec<Finding>>,
+    pass: mpsc::Sender<Vec<Finding>>,
+    mut limit: u64,
+    stop: CancellationToken,
+) {
+    let mut mix = RoundRobin::default();
+    let mut is_open = true;
+    while limit > 0 && (is_open || mix.count > 0) {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            // What is there comes first: the more is mixed, the better.
+            part = parts.recv(), if is_open && mix.count < MIXED => {
+                is_open = part.is_some();
+                mix.add(part.unwrap_or_default());
+            }
+            permit = pass.reserve(), if mix.count > 0 => {
+                let Ok(permit) = permit else { return };
+                let bundle = mix.take(BUNDLE.min(usize::try_from(limit).unwrap_or(usize::MAX)));
+                limit -= bundle.len() as u64;
+                permit.send(bundle);
+            }
+        }
+    }
+}
+
+/// Findings by host; what is no URL is of no host.
+#[derive(Default)]
+struct RoundRobin {
+    hosts: HashMap<Arc<str>, VecDeque<Finding>>,
+    turns: VecDeque<Arc<str>>,
+    count: usize,
+}
+
+impl RoundRobin {
+    fn add(&mut self, findings: Vec<Finding>) {
+        self.count += findings.len();
+        for finding in findings {
+            let host = match &finding {
+                Finding::Page(candidate) => authority(candidate.page.url.as_str()),
+                Finding::Invalid { .. } => "",
+            };
+            if let Some(queue) = self.hosts.get_mut(host) {
+                queue.push_back(finding);
+                continue;
+            }
+            let host = Arc::from(host);
+            self.turns.push_back(Arc::clone(&host));
+            self.hosts.insert(host, VecDeque::from([finding]));
+        }
+    }
+
+    /// Up to `most` findings, of each host one in turn.
+    fn take(&mut self, most: usize) -> Vec<Finding> {
+        let mut taken = Vec::with_capacity(most.min(self.count));
+        while taken.len() < most
+            && let Some(host) = self.turns.pop_front()
+        {
+            let queue = self.hosts.get_mut(&host);
+            let is_left = queue.is_some_and(|queue| {
+                taken.extend(queue.pop_front());
+                !queue.is_empty()
+            });
+            if is_left {
+                self.turns.push_back(host);
+            } else {
+                self.hosts.remove(&host);
+            }
+        }
+        self.count -= taken.len();
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_common::frontier::lane::Lane;
+    use trawl_common::ports::NewUrl;
+
+    use super::*;
+    use crate::finding::Candidate;
+    use crate::sources::read::PART;
+
+    fn pages(urls: &[&str]) -> Vec<Finding> {
+        let page = |url: &&str| NewUrl::seed(url.parse().unwrap(), Lane::Bulk);
+        let finding = |url| Finding::Page(Candidate { page: page(url), ttl: None, modified: None });
+        urls.iter().map(finding).collect()
+    }
+
+    #[test]
+    fn hosts_take_turns_and_each_keeps_its_order() {
+        let mut mix = RoundRobin::default();
+        mix.add(pages(&["http://a.example/1", "http://a.example/2", "http://a.example/3"]));
+        mix.add(pages(&["http://b.example/1", "http://b.example/2", "http://c.example/1"]));
+        let order = [
+            "http://a.example/1",
+            "http://b.example/1",
+            "http://c.example/1",
+            "http://a.example/2",
+            "http://b.example/2",
+            "http://a.example/3",
+        ];
+        assert_eq!(mix.take(4), pages(&order[..4]));
+        assert_eq!(mix.take(4), pages(&order[4..]));
+        assert_eq!(mix.count, 0);
+    }
+
+    #[tokio::test]
+    async fn all_pass_or_as_many_as_are_asked_for() {
+        for (limit, passing) in [(u64::MAX, 4 * PART), (70, 70)] {
+            let (send, parts) = mpsc::channel(4);
+            let (pass, mut passed) = mpsc::channel(4);
+            for _ in 0..4 {
+                send.send(pages(&["http://a.example/"; PART])).await.unwrap();
+            }
+            drop(send);
+            run(parts, pass, limit, CancellationToken::new()).await;
+            let mut count = 0;
+            while let Some(bundle) = passed.recv().await {
+                count += bundle.len();
+            }
+            assert_eq!(count, passing);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What sources give.
+
+use std::time::Duration;
+
+use trawl_common::ports::NewUrl;
+use trawl_common::time::UnixMs;
+
+/// One entry of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// A URL.
+    Page(Candidate),
+    /// Something that is no URL.
+    Invalid {
+        /// What stands there, printable.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// A URL to admit, unless it is not due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The URL, routed.
+    pub page: NewUrl,
+    /// How long it may live.
+    pub ttl: Option<Duration>,
+    /// When it changed at the latest, if its source says so.
+    pub modified: Option<UnixMs>,
+}

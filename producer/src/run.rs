@@ -1,0 +1,271 @@
+//! One run, from the sources to the end of discovery.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use trawl_common::health::Health;
+use trawl_common::names::CrawlRef;
+use trawl_common::politeness::addresses::AddressRate;
+use trawl_common::politeness::ceiling::Ceiling;
+use trawl_common::politeness::schedules::HostSchedules;
+use trawl_common::ports::{self, Hosts, Opening, Ports, Terms};
+use trawl_common::settings::{Politeness, Settings};
+use trawl_common::spider::{Mistake, Scope, Spider};
+use trawl_web::{Fetcher, Threads};
+
+use crate::admission::backlog::Backlog;
+use crate::admission::{self, round_robin};
+use crate::finding::{Candidate, Finding};
+use crate::report::{Progress, Report};
+use crate::sources::asking::{Asking, PLACE_KEPT_FOR, READERS};
+use crate::sources::discovery::{Discovery, Lines};
+use crate::sources::page::PageSources;
+use crate::sources::read::Sorter;
+use crate::sources::revisit::Revisit;
+use crate::sources::start::Start;
+
+/// Parts of sources that wait for the admission: bounds the memory of a run.
+const PARTS_AHEAD: usize = 8;
+
+/// What a run is to do.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The spider that the URLs are for.
+    pub spider: Arc<Spider>,
+    /// Where it begins.
+    pub start: Start,
+    /// The most URLs to take from them.
+    pub limit: Option<u64>,
+    /// What an HTML page among the sources means.
+    pub html: Html,
+    /// Whether the crawl's id was made for this run: then nobody has opened it before.
+    pub is_new: bool,
+}
+
+/// What an HTML page among the sources means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Html {
+    /// Likely a mistake: an error that says so.
+    IsAnError,
+    /// The page itself is what to crawl.
+    IsThePage,
+}
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The HTTP client refused its settings.
+    #[error("[fetch]: {0}")]
+    Fetch(#[from] trawl_web::Unusable),
+    /// The system gives no threads.
+    #[error("cannot start threads that fetch: {0}")]
+    Threads(#[source] std::io::Error),
+    /// The spider's patterns cannot be used.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Spider(Vec<Mistake>),
+    /// A server failed, or the lease is someone else's.
+    #[error(transparent)]
+    Port(#[from] ports::Error),
+}
+
+/// Reads every source into `crawl`. A source that cannot be read is a problem in the report, and the others
+/// go on; a server that fails ends the run, and what was admitted by then is not lost.
+///
+/// When `stop` is cancelled the run ends early and leaves discovery open, so that a later run continues it. What fails then, because a
+/// server is away or full, is not tried again; a run that hangs ends within `worker.shutdown_timeout`.
+pub async fn run(
+    ports: &Ports,
+    settings: Arc<Settings>,
+    job: Job,
+    crawl: &CrawlRef,
+    progress: Arc<Progress>,
+    stop: &CancellationToken,
+) -> Result<Report, RunError> {
+    let grace = settings.worker.shutdown_timeout;
+    let too_late = async {
+        stop.cancelled().await;
+        tokio::time::sleep(grace).await;
+    };
+    tokio::select! {
+        result = read_all(ports, settings, job, crawl, Arc::clone(&progress), stop) => match result {
+            Err(RunError::Port(error)) if error.is_temporary() && stop.is_cancelled() => Ok(stopped(&progress)),
+            result => result,
+        },
+        () = too_late => Ok(stopped(&progress)),
+    }
+}
+
+/// A run that is broken off. What was admitted by now is not lost, and the lease lapses if it was not given back.
+fn stopped(progress: &Progress) -> Report {
+    Report { counters: progress.snapshot(), stopped: true, ..Report::default() }
+}
+
+async fn read_all(
+    ports: &Ports,
+    settings: Arc<Settings>,
+    job: Job,
+    crawl: &CrawlRef,
+    progress: Arc<Progress>,
+    stop: &CancellationToken,
+) -> Result<Report, RunError> {
+    let (lease, terms) = (settings.recovery.patience, Terms::of(&job.spider));
+    let politeness = settings.politeness.of(&job.spider.politeness);
+    let health = Arc::new(Health::until(stop.clone()));
+    let is_new = job.is_new;
+    let hosts = Arc::clone(&ports.hosts);
+    let reading = Reading::new(Arc::clone(&settings), job, hosts, &health, Some(ports), &progress)?;
+    let opening = Opening { crawl: crawl.clone(), terms, is_new, lease };
+    let session = ports.engine.open(opening, Arc::clone(&health)).await?;
+    // A page that is asked for before its crawl has begun does not stand for one of it.
+    let (findings, discovered) = reading.start(stop);
+    let backlog = Backlog::of(
+        crawl,
+        &settings.producer,
+        Arc::clone(&ports.stats),
+        Arc::clone(&health),
+        Arc::clone(&progress),
+    );
+    let admitted = match backlog.await {
+        Ok(backlog) => admission::run(ports, &health, &*session, findings, backlog, &progress, stop).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = admitted {
+        if error.is_temporary() && stop.is_cancelled() {
+            session.abandon().await?;
+        }
+        return Err(error.into());
+    }
+    let report = report(discovered, &progress, &politeness, stop).await;
+    if report.stopped {
+        session.abandon().await?;
+    } else {
+        session.close().await?;
+    }
+    Ok(report)
+}
+
+/// Reads every source and shows each finding to `show`, without touching any server of trawl's: `hosts` keeps schedules of this
+/// run alone.
+pub async fn preview(
+    settings: Arc<Settings>,
+    hosts: Arc<dyn Hosts>,
+    job: Job,
+    stop: &CancellationToken,
+    mut show: impl FnMut(&Finding),
+) -> Result<Report, RunError> {
+    let progress = Arc::new(Progress::default());
+    let politeness = settings.politeness.of(&job.spider.politeness);
+    let health = Arc::new(Health::until(stop.clone()));
+    let reading = Reading::new(Arc::clone(&settings), job, hosts, &health, None, &progress)?;
+    let (mut findings, discovered) = reading.start(stop);
+    while let Some(bundle) = findings.recv().await {
+        for finding in &bundle {
+            show(finding);
+            match finding {
+                Finding::Page(Candidate { page, ttl, .. }) => {
+                    progress.found(1);
+                    progress.waiting([(&page.url, *ttl)].into_iter());
+                }
+                Finding::Invalid { .. } => progress.invalid(1),
+            }
+        }
+    }
+    Ok(report(discovered, &progress, &politeness, stop).await)
+}
+
+type Discovered = tokio::task::JoinHandle<(Vec<String>, Vec<String>)>;
+
+/// What a run comes to, once all is read.
+async fn report(
+    discovered: Discovered,
+    progress: &Progress,
+    politeness: &Politeness,
+    stop: &CancellationToken,
+) -> Report {
+    let (problems, empty) = discovered.await.unwrap_or_else(broken_off);
+    let (overloads, stopped) = (progress.overloads(politeness), stop.is_cancelled());
+    Report { counters: progress.snapshot(), problems, empty, overloads, stopped }
+}
+
+/// What is reported when the reader itself has failed: nobody may take the sources for read.
+fn broken_off(error: tokio::task::JoinError) -> (Vec<String>, Vec<String>) {
+    (vec![format!("reading broke off, by a fault of this program: {error}")], Vec::new())
+}
+
+/// What it takes to read sources, checked.
+struct Reading {
+    discovery: Discovery,
+    start: Start,
+    schedules: HostSchedules,
+    limit: Option<u64>,
+}
+
+impl Reading {
+    /// Reads by the schedules that `hosts` keeps, and with the other ports where there are any.
+    fn new(
+        settings: Arc<Settings>,
+        job: Job,
+        hosts: Arc<dyn Hosts>,
+        health: &Arc<Health>,
+        ports: Option<&Ports>,
+        progress: &Arc<Progress>,
+    ) -> Result<Self, RunError> {
+        let sorter = Sorter::new(Arc::clone(&settings), Arc::clone(&job.spider), Arc::clone(progress));
+        let revisits = job.spider.follow.is_some() && !job.spider.recrawl.is_never();
+        let scope = Scope::of(&job.spider).map_err(RunError::Spider)?;
+        let revisit = ports.filter(|_| revisits).map(|ports| Revisit {
+            pages: Arc::clone(&ports.pages),
+            health: Arc::clone(health),
+            spider: job.spider.name.clone(),
+            scope,
+            sorter: sorter.clone(),
+        });
+        let threads = Threads::start(READERS).map_err(RunError::Threads)?;
+        let fetcher = Arc::new(Fetcher::of(&job.spider, &settings.fetch)?.on(&threads)?);
+        // Nobody keeps a place for longer.
+        let lapse = settings.fetch.timeout + PLACE_KEPT_FOR;
+        let ceiling = Arc::new(Ceiling::of(settings.fetch.max_rate));
+        let addresses = Arc::new(AddressRate::new(settings.politeness.address_rate));
+        let (health, in_flight) = (Arc::clone(health), Arc::default());
+        let schedules = HostSchedules { hosts, health, in_flight, lapse, ceiling, addresses };
+        let pages = ports.filter(|_| job.html == Html::IsThePage).map(|ports| {
+            let (fetcher, spider) = (Arc::clone(&fetcher), Arc::clone(&job.spider));
+            Arc::new(PageSources::new(
+                ports.clone(),
+                fetcher,
+                schedules.clone(),
+                spider,
+                Arc::clone(&settings),
+            ))
+        });
+        let politeness = settings.politeness.of(&job.spider.politeness);
+        let asking = Asking::new(
+            fetcher,
+            schedules.clone(),
+            politeness,
+            Arc::clone(progress),
+            settings.producer.timeout,
+        );
+        let discovery = Discovery {
+            pages,
+            asking: Arc::new(asking),
+            sorter,
+            revisit,
+            progress: Arc::clone(progress),
+            problems: Lines::default(),
+            empty: Lines::default(),
+        };
+        Ok(Self { discovery, start: job.start, schedules, limit: job.limit })
+    }
+
+    /// Starts to read; the findings come in bundles, at most as many as the limit says.
+    fn start(self, stop: &CancellationToken) -> (mpsc::Receiver<Vec<Finding>>, Discovered) {
+        let Self { discovery, start, schedules, limit } = self;
+        let (send, read) = mpsc::channel(PARTS_AHEAD);
+        let (pass, findings) = mpsc::channel(1);
+        tokio::spawn(round_robin::run(read, pass, limit.unwrap_or(u64::MAX), stop.clone()));
+        let discovered = tokio::spawn(async move { schedules.freeing(discovery.run(start, send)).await });
+        (findings, discovered)
+    }
+}

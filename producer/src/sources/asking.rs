@@ -1,0 +1,179 @@
+//! Asking for sources: each request in the turn of its host, by the schedules that pages are asked by.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::time::{sleep, timeout};
+use trawl_common::politeness::gcra::Standing;
+use trawl_common::politeness::permit::HostPermit;
+use trawl_common::politeness::schedules::{Decision, HostRequest, HostSchedules};
+use trawl_common::politeness::waiting::{FIRST_LOOK, NEAR, SOON};
+use trawl_common::ports::Response;
+use trawl_common::settings::{HostPolicy, Politeness};
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_web::{Fetcher, MAX_REDIRECTS, Opened, Trail};
+
+use crate::report::Progress;
+use crate::sources::download::{self, Parts, Patience};
+use crate::sources::read::ReadError;
+
+/// So many sources are read side by side: one whose server is slow holds up no other.
+pub(crate) const READERS: usize = 8;
+
+/// So long a source keeps its place among the requests under way to its host. What is not at its end by then may wait for the
+/// backlog, and that waits for pages of this very host.
+pub(crate) const PLACE_KEPT_FOR: Duration = Duration::from_secs(5);
+
+/// What it takes to ask for sources.
+pub(crate) struct Asking {
+    fetcher: Arc<Fetcher>,
+    schedules: HostSchedules,
+    politeness: Politeness,
+    progress: Arc<Progress>,
+    /// How long the servers of one source may take, and for how long in all it is waited for those that want to be left alone.
+    limit: Duration,
+    readers: Arc<Semaphore>,
+}
+
+impl Asking {
+    pub(crate) fn new(
+        fetcher: Arc<Fetcher>,
+        schedules: HostSchedules,
+        politeness: Politeness,
+        progress: Arc<Progress>,
+        limit: Duration,
+    ) -> Self {
+        Self { fetcher, schedules, politeness, progress, limit, readers: Arc::new(Semaphore::new(READERS)) }
+    }
+
+    /// Leave to read one source, given back when dropped.
+    pub(crate) async fn reader(&self) -> OwnedSemaphorePermit {
+        let Ok(reader) = Arc::clone(&self.readers).acquire_owned().await else {
+            unreachable!("the semaphore is never closed")
+        };
+        reader
+    }
+
+    /// Asks for `url` and follows its redirects, each request in its host's turn. A host that wants to be left alone is asked
+    /// again after that. Returns the answer without its body, and the body; reading that fails once the servers have taken
+    /// `producer.timeout`, or once the receiver of `wanted` is gone.
+    pub(crate) async fn open<T: Send + 'static>(
+        &self,
+        url: &CanonicalUrl,
+        wanted: mpsc::Sender<T>,
+    ) -> Result<(Response, Parts), ReadError> {
+        let mut trail = Trail::new(url.clone(), MAX_REDIRECTS);
+        let mut patience = Patience::of(self.limit);
+        let mut rest = self.limit;
+        loop {
+            let host = trail.last().host();
+            let policy = self.politeness.host_policy(&host);
+            let (reader, permit) = self.turn(&policy, &self.fetcher.addresses(&host).await).await?;
+            match patience.wait(self.fetcher.open(trail.last())).await {
+                Ok(Opened::Redirect(target)) => {
+                    permit.end(true);
+                    trail.go(target).map_err(ReadError::Fetch)?;
+                }
+                Ok(Opened::Body(head, body)) => {
+                    let head = Response { redirected_to: trail.into_target(), ..head };
+                    let body = download::within(Box::pin(body), patience, wanted).boxed();
+                    return Ok((head, holding(body, reader, permit)));
+                }
+                Err(failure) if failure.is_refusal() => {
+                    let pushed = self.schedules.push_back(&policy.key, &self.politeness, &failure).await;
+                    let until = pushed.map_err(ReadError::Port)?;
+                    let left = rest.checked_sub(until.wait_from(UnixMs::now()));
+                    rest = left.ok_or(ReadError::Fetch(failure))?;
+                }
+                Err(failure) => {
+                    permit.end(failure.status.is_some_and(|status| status < 500));
+                    return Err(ReadError::Fetch(failure));
+                }
+            }
+        }
+    }
+
+    /// Waits for a turn, and for leave to read what comes. Whoever has to wait for its host lets another read meanwhile.
+    ///
+    /// It stays out of the line, which is as long as the crawl: else what the first sitemap lists would all come before the second.
+    async fn turn(
+        &self,
+        policy: &HostPolicy,
+        addresses: &[IpAddr],
+    ) -> Result<(OwnedSemaphorePermit, HostPermit), ReadError> {
+        let mut request = HostRequest { standing: Standing::Aside, ..HostRequest::new(policy) };
+        loop {
+            let reader = self.reader().await;
+            let decision = self.schedules.ask(&mut request, addresses, NEAR).await;
+            let wait = match decision.map_err(ReadError::Port)? {
+                Decision::Go(permit) => return Ok((reader, permit)),
+                Decision::At { wait, .. } => wait,
+                // A person may lift a back-off.
+                Decision::Later { wait, .. } | Decision::Crowded { wait } => wait.clamp(SOON, FIRST_LOOK),
+                Decision::Blocked => return Err(ReadError::Blocked(policy.key.clone())),
+                Decision::TooLate => unreachable!("it has no deadline"),
+            };
+            drop(reader);
+            let _waiting = self.progress.waits_for(&policy.key, wait);
+            sleep(wait).await;
+        }
+    }
+}
+
+/// `body`, whose reader and place are free when it ends, the place after [`PLACE_KEPT_FOR`] at the latest.
+fn holding(body: Parts, reader: impl Send + 'static, permit: HostPermit) -> Parts {
+    let (open, ended) = oneshot::channel::<()>();
+    tokio::spawn(async move {
+        // Either way nobody answers: the sender is dropped with the body.
+        let _ = timeout(PLACE_KEPT_FOR, ended).await;
+        permit.end(true);
+    });
+    let parts = stream::unfold((body, reader, open), |(mut body, reader, open)| async {
+        Some((body.next().await?, (body, reader, open)))
+    });
+    parts.fuse().boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_common::politeness::gcra::{Pace, SlotRequest};
+    use trawl_common::politeness::permit::InFlight;
+    use trawl_common::web::host::HostKey;
+
+    use super::*;
+
+    /// The requests under way, one, and a body without end that holds it.
+    fn held() -> (Arc<InFlight>, Parts) {
+        let in_flight = Arc::<InFlight>::default();
+        let pace = Pace { concurrency: 1, ..Pace::UNLIMITED };
+        let (standing, lapse) = (Standing::Aside, Duration::from_secs(60));
+        let request = SlotRequest { pace, held: None, standing, deadline: None, token: 7, lapse };
+        let permit = HostPermit::new(&in_flight, HostKey::from_text("a.example"), &request);
+        (Arc::clone(&in_flight), holding(stream::pending().boxed(), (), permit))
+    }
+
+    fn taken(in_flight: &InFlight) -> usize {
+        in_flight.older_than(Duration::ZERO).len()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_waits_for_its_reader_holds_a_place_for_a_while_only() {
+        let (in_flight, _body) = held();
+        sleep(PLACE_KEPT_FOR / 2).await;
+        assert_eq!(taken(&in_flight), 1);
+        sleep(PLACE_KEPT_FOR).await;
+        assert_eq!(taken(&in_flight), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_is_over_holds_no_place() {
+        let (in_flight, body) = held();
+        drop(body);
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(taken(&in_flight), 0);
+    }
+}

@@ -1,0 +1,214 @@
+//! From the named sources to every URL that they and their sitemaps list.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use tokio::sync::mpsc;
+use tracing::{debug, info};
+use trawl_common::frontier::outcome::Class;
+use trawl_common::frontier::route::Hints;
+use trawl_common::text::printable;
+use trawl_common::web::url::CanonicalUrl;
+
+use crate::finding::Finding;
+use crate::report::Progress;
+use crate::sitemap::Summary;
+use crate::sources::asking::Asking;
+use crate::sources::page::{PageSources, is_named_like_a_list};
+use crate::sources::read::{self, MAX_INVALID, PART, ReadError, Sorter, Yield};
+use crate::sources::revisit::Revisit;
+use crate::sources::sitemap_queue::{MAX_DEPTH, MAX_SITEMAPS, QueuedSource, SitemapQueue};
+use crate::sources::source::Source;
+use crate::sources::start::Start;
+
+/// Lines that a report has of each kind: an index can name a hundred thousand sitemaps that cannot be read.
+const MAX_LINES: usize = 1_000;
+
+/// So many sources are in hand. Most of them wait for their hosts, and each of those asks for its turn again and again.
+const IN_HAND: usize = 64;
+
+/// Reads sources, and after each one the sitemaps that it names.
+pub(crate) struct Discovery {
+    pub(crate) asking: Arc<Asking>,
+    pub(crate) sorter: Sorter,
+    /// How sources that are pages are taken; without it they are a mistake.
+    pub(crate) pages: Option<Arc<PageSources>>,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) revisit: Option<Revisit>,
+    pub(crate) problems: Lines,
+    pub(crate) empty: Lines,
+}
+
+impl Discovery {
+    /// Takes the pages, reads all sources, and what is remembered last; returns what could not be read: the problems, and the
+    /// sources without a URL.
+    pub(crate) async fn run(
+        mut self,
+        start: Start,
+        findings: mpsc::Sender<Vec<Finding>>,
+    ) -> (Vec<String>, Vec<String>) {
+        let Start { pages, sources } = start;
+        self.take(pages, &findings).await;
+        let mut queue = SitemapQueue::new(sources);
+        let mut reading = FuturesUnordered::new();
+        loop {
+            while reading.len() < IN_HAND
+                && !findings.is_closed()
+                && let Some(queued) = queue.next()
+            {
+                reading.push(self.read(queued, findings.clone()));
+            }
+            let Some((mut queued, read)) = reading.next().await else { break };
+            // What the end of the run cut short is no problem of the source.
+            if findings.is_closed() && read.end.is_err() {
+                continue;
+            }
+            self.follow(&mut queued, &read, &mut queue);
+            self.conclude(&queued, read, &findings).await;
+            queue.take_back(queued);
+        }
+        if let Some(revisit) = &self.revisit
+            && let Err(error) = revisit.run(&findings).await
+        {
+            self.problems.push(|| format!("what was crawled before cannot be looked up: {error}"));
+        }
+        (self.problems.into_vec(), self.empty.into_vec())
+    }
+
+    /// Reads the source of `queued`.
+    fn read(
+        &self,
+        queued: QueuedSource,
+        findings: mpsc::Sender<Vec<Finding>>,
+    ) -> impl Future<Output = (QueuedSource, Yield)> + use<> {
+        let (asking, sorter, pages) = (Arc::clone(&self.asking), self.sorter.clone(), self.pages.clone());
+        async move {
+            // What a site's own list names may be read.
+            if let (Source::Web(url), Some(pages), 0) = (&queued.source, pages.as_deref(), queued.depth) {
+                let may_read = tokio::select! {
+                    may_read = pages.may_read(url) => may_read,
+                    () = findings.closed() => false,
+                };
+                if !may_read {
+                    return (queued, Yield::nothing(ReadError::Page));
+                }
+            }
+            let read = read::read(&queued.source, pages.as_deref(), &asking, &sorter, &findings).await;
+            (queued, read)
+        }
+    }
+
+    /// Adds the sitemaps that the source of `queued` names, whether or not it could be read to its end.
+    fn follow(&mut self, queued: &mut QueuedSource, read: &Yield, queue: &mut SitemapQueue) {
+        let source = &queued.source.clone();
+        let named = read.sitemaps.len() as u64 + read.left_out;
+        if queued.depth >= MAX_DEPTH && named > 0 {
+            let deep =
+                format!("names {named} sitemaps, left out: indexes are nested deeper than {MAX_DEPTH}");
+            return self.problem(source, &deep);
+        }
+        let (mut left_out, mut strange) = (read.left_out, Vec::new());
+        for location in &read.sitemaps {
+            match resolve(source, location) {
+                Some(sitemap) => left_out += u64::from(!queue.add(queued, sitemap)),
+                None => strange.push(location),
+            }
+        }
+        if let Some(first) = strange.first() {
+            let (count, first) = (strange.len(), printable(first, 200));
+            self.problem(source, &format!("names {count} sitemaps that are no URLs, the first `{first}`"));
+        }
+        if left_out > 0 {
+            let many = format!(
+                "names {left_out} sitemaps too many, left out: {MAX_SITEMAPS} are read at most, with 32 MB of names"
+            );
+            self.problem(source, &many);
+        }
+    }
+
+    /// Notes how the reading of `source` ended.
+    async fn conclude(&mut self, queued: &QueuedSource, read: Yield, findings: &mpsc::Sender<Vec<Finding>>) {
+        let QueuedSource { source, depth, .. } = queued;
+        if read.invalid > MAX_INVALID {
+            let invalid = read.invalid;
+            let many = format!("{invalid} entries are no URLs, of which {MAX_INVALID} became dead letters");
+            self.problem(source, &many);
+        }
+        match (read.end, source) {
+            (Ok(summary), _) => {
+                let Summary { urls, sitemaps, broken, .. } = summary;
+                info!(%source, urls, sitemaps, broken, "read");
+                self.progress.source();
+                if summary.entries() == 0 {
+                    self.empty.push(|| source.to_string());
+                }
+            }
+            (Err(error), Source::Web(url)) if self.pages.is_some() && error.is_page() => {
+                self.take(vec![url.clone()], findings).await;
+            }
+            // What a person named and may be a page is not lost when it fails: the worker tries again, and buries it.
+            (Err(ReadError::Fetch(failure)), Source::Web(url))
+                if self.pages.is_some()
+                    && *depth == 0
+                    && failure.class != Class::Forbidden
+                    && !is_named_like_a_list(url) =>
+            {
+                self.take(vec![url.clone()], findings).await;
+            }
+            (Err(error), _) => self.problem(source, &error),
+        }
+    }
+
+    /// Takes sources that are themselves pages.
+    async fn take(&self, pages: Vec<CanonicalUrl>, findings: &mpsc::Sender<Vec<Finding>>) {
+        for part in pages.chunks(PART) {
+            part.iter().for_each(|_| self.progress.source());
+            let page =
+                |url: &CanonicalUrl| self.sorter.page(url.clone(), Hints::default()).map(Finding::Page);
+            // Nobody takes it any more when the run is being stopped.
+            let _ = findings.send(part.iter().filter_map(page).collect()).await;
+        }
+    }
+
+    fn problem(&mut self, source: &Source, problem: &dyn std::fmt::Display) {
+        debug!(%source, problem = %problem, "not read to its end; going on with the others");
+        let name = || printable(&source.to_string(), 500);
+        self.problems.push(|| format!("{}: {}", name(), printable(&problem.to_string(), 1500)));
+    }
+}
+
+/// The source that `location`, written in `from`, names.
+fn resolve(from: &Source, location: &str) -> Option<Source> {
+    let url = match from {
+        Source::Web(base) => {
+            base.to_url().join(location).ok().and_then(|url| CanonicalUrl::from_url(url).ok())
+        }
+        Source::File(_) | Source::Stdin => CanonicalUrl::parse(location).ok(),
+    };
+    url.map(Source::Web)
+}
+
+/// The first of many lines, and how many more there were.
+#[derive(Default)]
+pub(crate) struct Lines {
+    lines: Vec<String>,
+    more: u64,
+}
+
+impl Lines {
+    fn push(&mut self, line: impl FnOnce() -> String) {
+        if self.lines.len() < MAX_LINES {
+            self.lines.push(line());
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn into_vec(mut self) -> Vec<String> {
+        if self.more > 0 {
+            self.lines.push(format!("and {} more sources", self.more));
+        }
+        self.lines
+    }
+}

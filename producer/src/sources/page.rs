@@ -1,0 +1,225 @@
+//! Sources that are pages themselves: whether they may be asked for, how they are told from lists, and how they are kept so
+//! that the worker need not ask again.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::{Stream, TryStreamExt};
+use tokio::time::sleep;
+use tracing::debug;
+use trawl_common::frontier::outcome::Failure;
+use trawl_common::politeness::robots::{KEPT_FOR, Robots};
+use trawl_common::politeness::schedules::HostSchedules;
+use trawl_common::ports::{Ports, Response, RobotsEntry, RobotsFile};
+use trawl_common::settings::{Politeness, Settings};
+use trawl_common::spider::{Request, Spider};
+use trawl_common::web::freshness::lifetime;
+use trawl_common::web::sniff::is_html;
+use trawl_common::web::url::{CanonicalUrl, Origin};
+use trawl_web::{Fetcher, RobotsWay};
+
+use crate::sitemap::{self, Fault, Format, Found, Limits};
+
+/// How much of a source is looked at to tell what it is.
+pub(crate) const START: usize = 4096;
+
+/// How often to look whether another has fetched a robots.txt.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How the last part of a path ends, or what it is, where no page is.
+const LIST_ENDINGS: &[&str] = &[".xml", ".gz", ".txt", ".rss", ".atom", ".rdf"];
+const LIST_NAMES: &[&str] = &["sitemap", "feed", "rss", "atom"];
+
+/// How sources that may be pages are read.
+pub(crate) struct PageSources {
+    /// Where robots.txt and responses are kept.
+    ports: Ports,
+    fetcher: Arc<Fetcher>,
+    schedules: HostSchedules,
+    spider: Arc<Spider>,
+    settings: Arc<Settings>,
+    politeness: Politeness,
+}
+
+impl PageSources {
+    pub(crate) fn new(
+        ports: Ports,
+        fetcher: Arc<Fetcher>,
+        schedules: HostSchedules,
+        spider: Arc<Spider>,
+        settings: Arc<Settings>,
+    ) -> Self {
+        let politeness = settings.politeness.of(&spider.politeness);
+        Self { ports, fetcher, schedules, spider, settings, politeness }
+    }
+
+    /// Whether a source that a person named may be read here. RFC 9309 is for what is found, not for lists that a person names;
+    /// but what may be a page is asked for only as its site's robots.txt lets it. If that forbids it, or cannot be read, the
+    /// source is taken for a page: it is then for the worker to try again, and to say what became of it.
+    ///
+    /// A robots.txt that nobody knows yet is fetched for all.
+    pub(crate) async fn may_read(&self, url: &CanonicalUrl) -> bool {
+        if !self.politeness.host_policy(&url.host()).robots || is_named_like_a_list(url) {
+            return true;
+        }
+        let name = self.settings.fetch.of(&self.spider.request).robots_name().unwrap_or_default();
+        let file = self.robots(&url.origin()).await;
+        file.and_then(|file| Robots::of(&file, &name)).is_some_and(|robots| robots.allows(url))
+    }
+
+    /// The robots.txt of an origin, as it is known or as the origin answers now.
+    async fn robots(&self, origin: &Origin) -> Option<RobotsFile> {
+        let hosts = &self.ports.hosts;
+        let lease = self.settings.fetch.timeout + self.settings.recovery.patience;
+        let key = self.politeness.robots_key(origin);
+        loop {
+            match hosts.robots(&key, lease).await {
+                Ok(RobotsEntry::Known(file)) => return Some(file),
+                Ok(RobotsEntry::Awaited) => sleep(LOOK).await,
+                Ok(RobotsEntry::Yours) => break,
+                Err(error) => {
+                    debug!(%origin, %error, "robots.txt cannot be looked up");
+                    return None;
+                }
+            }
+        }
+        let asked = self.fetcher.robots(&self.schedules, &self.politeness, &mut RobotsWay::to(origin)).await;
+        let (kept, file) = match asked {
+            Ok(answer) => {
+                let ttl = if answer.is_lasting { KEPT_FOR } else { self.settings.retry.robots_again() };
+                (hosts.keep_robots(&key, &answer.file, ttl).await, Some(answer.file))
+            }
+            // The worker asks again, when it may.
+            Err(_) => (hosts.give_up_robots(&key).await, None),
+        };
+        if let Err(error) = kept {
+            debug!(%origin, %error, "robots.txt is not kept");
+        }
+        file
+    }
+
+    /// Keeps a page until the worker takes it. It is a help, not a part: what cannot be kept is asked for again.
+    pub(crate) async fn keep(
+        &self,
+        url: &CanonicalUrl,
+        head: Response,
+        body: impl Stream<Item = Result<Bytes, Failure>> + Unpin,
+    ) {
+        let settings = &self.settings.cache;
+        // What is answered to one spider's own request is for no other, and redirects are followed by the worker.
+        if settings.ttl.is_zero() || self.spider.request != Request::default() || head.redirected_to.is_some()
+        {
+            return;
+        }
+        let Some(body) = whole(body, self.settings.fetch.max_body.as_u64()).await else { return };
+        let page = Response { body, ..head };
+        let ttl = settings.keeps(lifetime(&page.headers, page.fetched_at));
+        // The worker asks by the URL that stands for it.
+        let asked = self.spider.urls.canonical(url.clone());
+        if let Err(error) = self.ports.cache.put(&asked, &page, ttl).await {
+            debug!(%url, %error, "page not kept");
+        }
+    }
+}
+
+/// A body of at most `most` bytes that comes to its end.
+async fn whole(mut parts: impl Stream<Item = Result<Bytes, Failure>> + Unpin, most: u64) -> Option<Bytes> {
+    let mut body = BytesMut::new();
+    while let Some(part) = parts.try_next().await.ok()? {
+        body.extend_from_slice(&part);
+        if body.len() as u64 > most {
+            return None;
+        }
+    }
+    Some(body.freeze())
+}
+
+/// Strictly: what is not, is asked for all the same wherever robots.txt allows it.
+pub(crate) fn is_named_like_a_list(url: &CanonicalUrl) -> bool {
+    let path = url.to_url().path().to_ascii_lowercase();
+    let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default();
+    LIST_ENDINGS.iter().any(|ending| last.ends_with(ending)) || LIST_NAMES.contains(&last)
+}
+
+/// Whether a source of this `Content-Type` that begins with `start` is a page: it says so, or looks like one, and does not look
+/// like a list. Lists are often sent as HTML.
+pub(crate) fn is_page(content_type: Option<&str>, start: &[u8]) -> bool {
+    let mut first = None;
+    let read = sitemap::read(start, &Limits::default(), &mut |found| {
+        first = Some(found);
+        ControlFlow::Break(())
+    });
+    let (format, fault) = match read {
+        Ok(summary) => (summary.format, None),
+        Err(error) => (error.before.format, Some(error.fault)),
+    };
+    let is_sent_as_html = content_type.is_some_and(|content_type| is_html(Some(content_type), start));
+    match (format, fault) {
+        (Some(Format::List), _) => {
+            let is_url = matches!(first, Some(Found::Url(entry)) if CanonicalUrl::parse(&entry.loc).is_ok());
+            is_sent_as_html && !is_url
+        }
+        (Some(_), _) | (None, Some(Fault::GzipEndsEarly | Fault::GzipCorrupt(_) | Fault::GzipTwice)) => false,
+        (None, Some(Fault::UnknownRoot(root))) if root.eq_ignore_ascii_case("html") => true,
+        (None, _) => is_sent_as_html || is_html(None, start),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HTML: Option<&str> = Some("text/html; charset=utf-8");
+    const TEXT: Option<&str> = Some("text/plain");
+
+    #[test]
+    fn a_page_is_told_by_what_it_is_sent_as_or_looks_like() {
+        for (content_type, start) in [
+            (HTML, "<!doctype html><title>x</title><p>y"),
+            (HTML, "<title>no html element</title>"),
+            (HTML, "<article>x</article>"),
+            (HTML, "Hello <b>world</b>"),
+            (HTML, ""),
+            (HTML, "<!-- made by hand --><div>x"),
+            (Some("application/xhtml+xml"), "<?xml version='1.0'?><html xmlns='x'>"),
+            (Some("application/xml"), "<?xml version='1.0'?><!DOCTYPE html><html xmlns='x'>"),
+            (TEXT, "<!doctype html><p>x"),
+            (None, "\u{feff}\n<p>x"),
+            (None, "<html>"),
+        ] {
+            assert!(is_page(content_type, start.as_bytes()), "{content_type:?} {start}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_none_whatever_it_is_sent_as() {
+        for content_type in [HTML, TEXT, None, Some("application/xml")] {
+            for start in [
+                "<?xml version='1.0'?><!-- x --><urlset xmlns='x'><url><lo",
+                "<!-- x --><sitemapindex>",
+                "<rss version='2.0'><channel>",
+                "http://a.example/1\nhttp://a.example/2",
+                "# all\nhttp://a.example/1",
+                "User-agent: *\nDisallow:",
+                "Sitemap: http://a.example/s.xml",
+            ] {
+                assert!(!is_page(content_type, start.as_bytes()), "{content_type:?} {start}");
+            }
+            assert!(!is_page(content_type, b"\x1f\x8b\x08\0\0\0"), "{content_type:?}");
+        }
+        assert!(!is_page(TEXT, b"Hello") && !is_page(None, b"") && !is_page(None, b"<Error>no</Error>"));
+    }
+
+    #[test]
+    fn some_names_are_those_of_lists() {
+        let is_list = |url: &str| is_named_like_a_list(&url.parse().unwrap());
+        for url in ["http://a.example/Sitemap", "http://a.example/s.xml.gz", "http://a.example/blog/feed/"] {
+            assert!(is_list(url), "{url}");
+        }
+        for url in ["http://feed.example/", "http://a.example/feedback", "http://a.example/rss/news?x=.xml"] {
+            assert!(!is_list(url), "{url}");
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Reading one source: a blocking parser on a thread of its own, fed by a file or by the network.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use trawl_common::frontier::outcome::Failure;
+use trawl_common::frontier::route::{self, Hints, Rule};
+use trawl_common::ports::{self, NewUrl, Response};
+use trawl_common::settings::Settings;
+use trawl_common::spider::Spider;
+use trawl_common::text::printable;
+use trawl_common::web::host::HostKey;
+use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
+
+use crate::finding::{Candidate, Finding};
+use crate::report::Progress;
+use crate::sitemap::{self, Entry, Fault, Found, Limits, SitemapError, Summary};
+use crate::sources::asking::Asking;
+use crate::sources::download::{self, Parts};
+use crate::sources::page::{self, PageSources};
+use crate::sources::sitemap_queue::Budget;
+use crate::sources::source::Source;
+
+/// Findings are handed on in parts of this size; those of standard input each at once, as the next line may be long in coming.
+pub(crate) const PART: usize = 50;
+
+/// The most entries of one source that become dead letters because they are no URLs; the others are counted.
+pub(crate) const MAX_INVALID: u64 = 10_000;
+
+/// Why a source could not be read to its end. What came before is kept.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    #[error("cannot be opened: {0}")]
+    Open(io::Error),
+    #[error("cannot be fetched: {0}")]
+    Fetch(Failure),
+    #[error("not asked for: {0} is blocked, until `trawl hosts unblock {0}`")]
+    Blocked(HostKey),
+    #[error(transparent)]
+    Content(SitemapError),
+    #[error("is a web page, not a list of pages: crawl it by its URL")]
+    Page,
+    #[error("its reader panicked")]
+    Panic,
+    #[error("not asked for: the run has ended")]
+    Stopped,
+    #[error("not asked for: {0}")]
+    Port(ports::Error),
+}
+
+impl ReadError {
+    /// Whether the source is a web page rather than a list of them.
+    pub(crate) fn is_page(&self) -> bool {
+        match self {
+            Self::Content(error) => match &error.fault {
+                Fault::UnknownRoot(root) => root.eq_ignore_ascii_case("html"),
+                _ => false,
+            },
+            Self::Page => true,
+            _ => false,
+        }
+    }
+}
+
+/// What a source yielded.
+pub(crate) struct Yield {
+    /// The further sitemaps that it names, as far as there is room for them.
+    pub(crate) sitemaps: Vec<String>,
+    /// How many more it names.
+    pub(crate) left_out: u64,
+    /// How many of its entries are no URLs.
+    pub(crate) invalid: u64,
+    /// How the reading ended.
+    pub(crate) end: Result<Summary, ReadError>,
+}
+
+impl Yield {
+    /// Of a source that gave nothing.
+    pub(crate) fn nothing(error: ReadError) -> Self {
+        Self { sitemaps: Vec::new(), left_out: 0, invalid: 0, end: Err(error) }
+    }
+}
+
+/// Turns entries into findings: canonical, within the spider's domains, and routed.
+#[derive(Clone)]
+pub(crate) struct Sorter {
+    settings: Arc<Settings>,
+    spider: Arc<Spider>,
+    /// The spider's rules, and then those of the settings.
+    rules: Arc<[Rule]>,
+    progress: Arc<Progress>,
+}
+
+/// Reads `source` to its end, or until the receiver of `findings` is gone. Of one that is a page no more than its start is read,
+/// where `pages` says how those are taken.
+pub(crate) async fn read(
+    source: &Source,
+    pages: Option<&PageSources>,
+    asking: &Asking,
+    sorter: &Sorter,
+    findings: &mpsc::Sender<Vec<Finding>>,
+) -> Yield {
+    let part = if *source == Source::Stdin { 1 } else { PART };
+    let mut reading = Reading::new(sorter.clone(), findings.clone(), part);
+    let settings = &sorter.settings.producer;
+    let _leave = match source {
+        Source::Stdin | Source::File(_) => Some(asking.reader().await),
+        // It is held with the body.
+        Source::Web(_) => None,
+    };
+    let reader: Result<Box<dyn Read + Send>, ReadError> = match source {
+        Source::Stdin => Ok(Box::new(io::stdin())),
+        Source::File(path) => open(path),
+        Source::Web(url) => {
+            tokio::select! {
+                biased;
+                () = findings.closed() => Err(ReadError::Stopped),
+                opened = asking.open(url, findings.clone()) => match opened {
+                    Ok((head, body)) => list(url, head, body, pages).await.map(|body| Box::new(body) as _),
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    };
+    let reader = match reader {
+        Ok(reader) => reader,
+        Err(error) => return reading.end(Err(error)),
+    };
+    let max_bytes = settings.max_bytes.as_u64();
+    let limits = Limits { max_bytes, max_entries: settings.max_urls, ..Limits::default() };
+    let parsing = tokio::task::spawn_blocking(move || {
+        let read = sitemap::read(reader, &limits, &mut |found| reading.take(found));
+        reading.end(read.map_err(ReadError::Content))
+    });
+    tokio::select! {
+        biased;
+        read = parsing => read.unwrap_or_else(|_| Yield::nothing(ReadError::Panic)),
+        // What reads a pipe ends with its next line, which may never come.
+        () = findings.closed(), if *source == Source::Stdin => Yield::nothing(ReadError::Stopped),
+    }
+}
+
+/// A local file, unless it is a page. What is no regular file may be a pipe, which is not waited for here.
+fn open(path: &Path) -> Result<Box<dyn Read + Send>, ReadError> {
+    let mut file = File::open(path).map_err(ReadError::Open)?;
+    if !file.metadata().map_err(ReadError::Open)?.is_file() {
+        return Ok(Box::new(file));
+    }
+    let mut start = Vec::new();
+    file.by_ref().take(page::START as u64).read_to_end(&mut start).map_err(ReadError::Open)?;
+    if page::is_page(None, &start) {
+        return Err(ReadError::Page);
+    }
+    Ok(Box::new(Cursor::new(start).chain(file)))
+}
+
+/// The body of a list on the web. A page is kept for the worker instead.
+async fn list(
+    url: &CanonicalUrl,
+    head: Response,
+    body: Parts,
+    pages: Option<&PageSources>,
+) -> Result<impl Read + Send + use<>, ReadError> {
+    let Some(pages) = pages else { return Ok(download::reader(body)) };
+    let (start, body) = download::peek(body, page::START).await;
+    if page::is_page(head.content_type(), &start) {
+        pages.keep(url, head, body).await;
+        return Err(ReadError::Page);
+    }
+    Ok(download::reader(body))
+}
+
+/// One source while it is read: what it says leaves in parts, or is kept within limits.
+struct Reading {
+    sorter: Sorter,
+    findings: mpsc::Sender<Vec<Finding>>,
+    part: Vec<Finding>,
+    /// How many findings leave together.
+    full: usize,
+    sitemaps: Vec<String>,
+    budget: Budget,
+    left_out: u64,
+    invalid: u64,
+}
+
+impl Reading {
+    fn new(sorter: Sorter, findings: mpsc::Sender<Vec<Finding>>, full: usize) -> Self {
+        Self {
+            sorter,
+            findings,
+            part: Vec::with_capacity(full),
+            full,
+            sitemaps: Vec::new(),
+            budget: Budget::default(),
+            left_out: 0,
+            invalid: 0,
+        }
+    }
+
+    fn take(&mut self, found: Found) -> ControlFlow<()> {
+        let finding = match found {
+            Found::Url(entry) => match self.sorter.sort(&entry) {
+                Some(finding) => finding,
+                None => return ControlFlow::Continue(()),
+            },
+            Found::Broken(broken) => Finding::Invalid { text: broken.text, reason: broken.flaw.to_string() },
+            Found::Sitemap(location) => {
+                if self.budget.take(&location) {
+                    self.sitemaps.push(location);
+                } else {
+                    self.left_out += 1;
+                }
+                return ControlFlow::Continue(());
+            }
+        };
+        if matches!(finding, Finding::Invalid { .. }) {
+            self.invalid += 1;
+            if self.invalid > MAX_INVALID {
+                return ControlFlow::Continue(());
+            }
+        }
+        self.part.push(finding);
+        if self.part.len() < self.full { ControlFlow::Continue(()) } else { self.flush() }
+    }
+
+    /// Hands on what was found. Nobody takes it any more when the run is being stopped.
+    fn flush(&mut self) -> ControlFlow<()> {
+        let full = std::mem::replace(&mut self.part, Vec::with_capacity(self.full));
+        match self.findings.blocking_send(full) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    }
+
+    fn end(mut self, end: Result<Summary, ReadError>) -> Yield {
+        if !self.part.is_empty() {
+            let _ = self.flush();
+        }
+        Yield { sitemaps: self.sitemaps, left_out: self.left_out, invalid: self.invalid, end }
+    }
+}
+
+impl Sorter {
+    pub(crate) fn new(settings: Arc<Settings>, spider: Arc<Spider>, progress: Arc<Progress>) -> Self {
+        let rules = spider.routes(&settings.route).into();
+        Self { settings, spider, rules, progress }
+    }
+
+    fn sort(&self, entry: &Entry) -> Option<Finding> {
+        match CanonicalUrl::parse(&entry.loc) {
+            Ok(url) => {
+                let changefreq = entry.changefreq.map(|freq| freq.as_str());
+                let modified = entry.lastmod.as_deref().and_then(sitemap::changed_by);
+                let candidate = self.page(url, Hints { changefreq, news: entry.news })?;
+                let urls = &self.spider.urls;
+                match urls.takes(&candidate.page.url) {
+                    true => Some(Finding::Page(Candidate { modified, ..candidate })),
+                    false => Some(invalid(entry, urls.too_long())),
+                }
+            }
+            Err(error) => Some(invalid(entry, error.to_string())),
+        }
+    }
+
+    /// Routes the URL that stands for `url`; one outside the spider's domains is counted and left out.
+    pub(crate) fn page(&self, url: CanonicalUrl, hints: Hints<'_>) -> Option<Candidate> {
+        if !self.spider.allows(&url.host()) {
+            self.progress.outside();
+            return None;
+        }
+        let url = self.spider.urls.canonical(url);
+        let routed = route::route(&self.rules, &url, hints);
+        Some(Candidate { page: NewUrl::seed(url, routed.lane), ttl: routed.ttl, modified: None })
+    }
+}
+
+fn invalid(entry: &Entry, reason: String) -> Finding {
+    Finding::Invalid { text: printable(&entry.loc, MAX_URL_BYTES), reason }
+}

@@ -1,0 +1,48 @@
+//! The pages that a spider found by links: who names them need not be read again, so they are named here.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use trawl_common::frontier::route::Hints;
+use trawl_common::health::Health;
+use trawl_common::names::SpiderName;
+use trawl_common::ports::{NewUrl, Pages, Result};
+use trawl_common::spider::Scope;
+
+use crate::finding::{Candidate, Finding};
+use crate::sources::read::{PART, Sorter};
+
+/// What a spider remembers, as one more source.
+pub(crate) struct Revisit {
+    pub(crate) pages: Arc<dyn Pages>,
+    pub(crate) health: Arc<Health>,
+    pub(crate) spider: SpiderName,
+    pub(crate) scope: Scope,
+    pub(crate) sorter: Sorter,
+}
+
+impl Revisit {
+    /// Finds every page that is remembered and within the spider's scope as it is now, until the receiver of `findings` is gone.
+    pub(crate) async fn run(&self, findings: &mpsc::Sender<Vec<Finding>>) -> Result<()> {
+        let mut cursor = Some(0);
+        while let Some(at) = cursor {
+            let walking = || self.pages.walk(&self.spider, at);
+            let walk = self.health.patiently("reading what is remembered", walking).await?;
+            let known = walk.pages.into_iter().filter_map(|(url, depth)| {
+                if depth > 0 && !self.scope.follows(&url, &url, depth) {
+                    return None;
+                }
+                let Candidate { page, ttl, .. } = self.sorter.page(url, Hints::default())?;
+                Some(Finding::Page(Candidate { page: NewUrl { depth, ..page }, ttl, modified: None }))
+            });
+            let known: Vec<Finding> = known.collect();
+            for part in known.chunks(PART) {
+                if findings.send(part.to_vec()).await.is_err() {
+                    return Ok(());
+                }
+            }
+            cursor = walk.next;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! Where URLs come from: an address on the web, a local file, or standard input.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use trawl_common::web::url::{CanonicalUrl, InvalidUrl};
+
+/// A source as a person names it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// A sitemap, feed, list or `robots.txt` on the web.
+    Web(CanonicalUrl),
+    /// The same as a local file.
+    File(PathBuf),
+    /// The same on standard input.
+    Stdin,
+}
+
+/// A text that names no source.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSource {
+    /// It starts like a URL, and is none.
+    #[error("`{0}`: {1}")]
+    Url(String, InvalidUrl),
+}
+
+impl FromStr for Source {
+    type Err = InvalidSource;
+
+    /// `-` is standard input, what has a scheme is a URL, all else is a path.
+    fn from_str(text: &str) -> Result<Self, InvalidSource> {
+        if text == "-" {
+            return Ok(Self::Stdin);
+        }
+        if !text.contains("://") {
+            return Ok(Self::File(text.into()));
+        }
+        CanonicalUrl::parse(text)
+            .map(Self::Web)
+            .map_err(|error| InvalidSource::Url(trawl_common::text::printable(text, 200), error))
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Web(url) => url.fmt(f),
+            Self::File(path) => path.display().fmt(f),
+            Self::Stdin => f.write_str("standard input"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_told_by_how_it_is_written() {
+        assert_eq!("-".parse(), Ok(Source::Stdin));
+        assert_eq!("maps/sitemap.xml".parse(), Ok(Source::File("maps/sitemap.xml".into())));
+        let web = Source::Web("https://example.com/sitemap.xml".parse().unwrap());
+        assert_eq!("https://EXAMPLE.com/sitemap.xml".parse(), Ok(web));
+        assert!("ftp://example.com/sitemap.xml".parse::<Source>().is_err());
+    }
+}

@@ -1,0 +1,75 @@
+//! Where a run begins: with what a person names, or else as its spider's file says.
+
+use trawl_common::spider::{self, Spider};
+use trawl_common::web::url::CanonicalUrl;
+
+use crate::sources::source::{InvalidSource, Source};
+
+/// The beginning of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    /// Pages, to be taken as they are.
+    pub pages: Vec<CanonicalUrl>,
+    /// What is read for the pages that it names.
+    pub sources: Vec<Source>,
+}
+
+/// Why a run has no beginning.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoStart {
+    /// Neither a person nor the spider's file names one.
+    #[error("nothing to start from: name a source, or give the spider `{0}` a [start] in its file")]
+    Nothing(String),
+    /// The spider's file names one that cannot be.
+    #[error("[start] of the spider: {0}")]
+    Invalid(#[from] InvalidSource),
+}
+
+impl Start {
+    /// With the sources that a person `named`, if there are any; else with the start of `spider`.
+    pub fn of(spider: &Spider, named: &[Source]) -> Result<Self, NoStart> {
+        if !named.is_empty() {
+            return Ok(named.to_vec().into());
+        }
+        let spider::Start { sitemaps, urls, robots } = &spider.start;
+        let page = |text: &String| {
+            let invalid = |error| InvalidSource::Url(text.clone(), error);
+            CanonicalUrl::parse(text).map_err(invalid)
+        };
+        let start = Self {
+            pages: urls.iter().map(page).collect::<Result<_, _>>()?,
+            sources: sitemaps.iter().chain(robots).map(|text| text.parse()).collect::<Result<_, _>>()?,
+        };
+        if start == Self::default() { Err(NoStart::Nothing(spider.name.to_string())) } else { Ok(start) }
+    }
+}
+
+impl From<Vec<Source>> for Start {
+    fn from(sources: Vec<Source>) -> Self {
+        Self { pages: Vec::new(), sources }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_common::names::SpiderName;
+    use trawl_common::settings::Items;
+
+    use super::*;
+
+    #[test]
+    fn a_run_begins_with_what_a_person_names_or_else_as_the_spider_says() {
+        let mut spider = Spider::without_file(SpiderName::default(), &Items::default());
+        let named = [Source::Stdin];
+        let nothing = Start::of(&spider, &[]).unwrap_err().to_string();
+        assert!(nothing.contains("`default`"), "{nothing}");
+        spider.start.urls = vec!["http://a.example/".to_owned()];
+        spider.start.robots = vec!["http://a.example/robots.txt".to_owned()];
+        spider.start.sitemaps = vec!["map.xml".to_owned()];
+        assert_eq!(Start::of(&spider, &named), Ok(named.to_vec().into()));
+        let start = Start::of(&spider, &[]).unwrap();
+        assert_eq!(start.pages, ["http://a.example/".parse().unwrap()]);
+        let sources: Vec<_> = start.sources.iter().map(ToString::to_string).collect();
+        assert_eq!(sources, ["map.xml", "http://a.example/robots.txt"]);
+    }
+}

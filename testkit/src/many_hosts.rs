@@ -1,0 +1,258 @@
+//! A synthetic web: many hosts, each at a loopback address of its own, and one log of every request that arrives.
+
+use std::future::pending;
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+/// What a host is like.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// It has the pages `/page/0` and on. `/to/N` redirects to page N of the next host, and all else is not there but for sitemaps:
+    /// `/part/N.xml` lists page N, `/index/N.xml` the first N of these, and `/away/H/N.xml` redirects to `/part/N.xml` of host H.
+    pub pages: usize,
+    /// How long each page takes.
+    pub latency: Duration,
+    /// Its robots.txt; without one, 404.
+    pub robots: Option<Robots>,
+    /// So many requests for pages and parts of sitemaps it refuses at first, with 429 and this `Retry-After` in seconds.
+    pub refuses: Option<(usize, u64)>,
+}
+
+/// How a host answers for its robots.txt.
+#[derive(Clone, Debug)]
+pub enum Robots {
+    /// With this text.
+    Text(String),
+    /// With this status so many times, then with a file that allows all.
+    Fails(u16, usize),
+    /// With a redirect to the robots.txt of the host of this number.
+    At(usize),
+    /// With nothing, and the connection stays open.
+    Never,
+}
+
+/// A request as it arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The number of the host.
+    pub host: usize,
+    /// What was asked for.
+    pub path: String,
+    /// When, since the web began.
+    pub at: Duration,
+}
+
+/// The running web. Ends when dropped.
+pub struct ManyHosts {
+    hosts: Vec<Arc<Host>>,
+    log: Arc<Log>,
+    _serving: JoinSet<()>,
+}
+
+struct Host {
+    number: usize,
+    origin: String,
+    /// Of all hosts.
+    origins: Arc<[String]>,
+    plan: Plan,
+    robots_asked: AtomicUsize,
+    pages_asked: AtomicUsize,
+    under_way: AtomicUsize,
+    most_under_way: AtomicUsize,
+    log: Arc<Log>,
+}
+
+struct Log {
+    start: Instant,
+    arrivals: Mutex<Vec<Arrival>>,
+    count: watch::Sender<usize>,
+}
+
+impl Log {
+    fn arrivals(&self) -> MutexGuard<'_, Vec<Arrival>> {
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ManyHosts {
+    /// One host for each plan.
+    ///
+    /// # Errors
+    /// When an address or a port is not to be had.
+    pub async fn serve(plans: &[Plan]) -> io::Result<Self> {
+        let log =
+            Arc::new(Log { start: Instant::now(), arrivals: Mutex::default(), count: watch::Sender::new(0) });
+        let mut listeners = Vec::with_capacity(plans.len());
+        for number in 0..plans.len() {
+            listeners.push(TcpListener::bind((address(number), 0)).await?);
+        }
+        let origins: Arc<[String]> = listeners
+            .iter()
+            .map(|listener| Ok(format!("http://{}", listener.local_addr()?)))
+            .collect::<io::Result<_>>()?;
+        let mut serving = JoinSet::new();
+        let mut hosts = Vec::with_capacity(plans.len());
+        for ((number, plan), listener) in plans.iter().enumerate().zip(listeners) {
+            let host = Arc::new(Host {
+                number,
+                origin: origins[number].clone(),
+                origins: Arc::clone(&origins),
+                plan: plan.clone(),
+                robots_asked: AtomicUsize::new(0),
+                pages_asked: AtomicUsize::new(0),
+                under_way: AtomicUsize::new(0),
+                most_under_way: AtomicUsize::new(0),
+                log: Arc::clone(&log),
+            });
+            let router = Router::new().fallback(answer).with_state(Arc::clone(&host));
+            serving.spawn(async move {
+                let _ = axum::serve(listener, router).await;
+            });
+            hosts.push(host);
+        }
+        Ok(Self { hosts, log, _serving: serving })
+    }
+
+    /// The address of a path of a host: `http://127.1.0.1:port/path`.
+    pub fn url(&self, host: usize, path: &str) -> String {
+        format!("{}{path}", self.hosts[host].origin)
+    }
+
+    /// The name of a host, without its port.
+    pub fn host(&self, host: usize) -> String {
+        address(host).to_string()
+    }
+
+    /// Every page of every host: the first of each, the second of each, and so on.
+    pub fn pages(&self) -> Vec<String> {
+        let most = self.hosts.iter().map(|host| host.plan.pages).max().unwrap_or_default();
+        let of =
+            |page| self.hosts.iter().filter(move |host| page < host.plan.pages).map(move |host| (host, page));
+        (0..most).flat_map(of).map(|(host, page)| format!("{}/page/{page}", host.origin)).collect()
+    }
+
+    /// What has arrived so far, in order.
+    pub fn log(&self) -> Vec<Arrival> {
+        self.log.arrivals().clone()
+    }
+
+    /// The most requests for pages that a host had under way at once.
+    pub fn most_under_way(&self, host: usize) -> usize {
+        self.hosts[host].most_under_way.load(Ordering::Relaxed)
+    }
+
+    /// Waits until a host has been asked for so many things.
+    pub async fn asked_of(&self, host: usize, count: usize) {
+        let is_there =
+            |_: &usize| self.log.arrivals().iter().filter(|arrival| arrival.host == host).count() >= count;
+        // The sender lives as long as the web.
+        let _ = self.log.count.subscribe().wait_for(is_there).await;
+    }
+
+    /// Waits until so many requests have arrived.
+    pub async fn asked_for(&self, count: usize) {
+        // The sender lives as long as the web.
+        let _ = self.log.count.subscribe().wait_for(|asked| *asked >= count).await;
+    }
+}
+
+/// Of the loopback network, beside what others use.
+fn address(number: usize) -> Ipv4Addr {
+    let [high, low] = u16::try_from(number + 1).expect("a few thousand hosts").to_be_bytes();
+    Ipv4Addr::new(127, 1, high, low)
+}
+
+async fn answer(State(host): State<Arc<Host>>, request: Request) -> Response {
+    let path = request.uri().path().to_owned();
+    {
+        let mut arrivals = host.log.arrivals();
+        arrivals.push(Arrival { host: host.number, path: path.clone(), at: host.log.start.elapsed() });
+        host.log.count.send_replace(arrivals.len());
+    }
+    if path == "/robots.txt" {
+        return host.robots().await;
+    }
+    let number = |before: &str| path.strip_prefix(before).and_then(|number| number.parse::<usize>().ok());
+    if let Some(page) = number("/to/") {
+        let next = (host.number + 1) % host.origins.len();
+        return redirect(&host.origins[next], &format!("/page/{page}"));
+    }
+    if let Some(sitemap) = path.strip_suffix(".xml") {
+        return host.sitemap(sitemap).unwrap_or_else(|| StatusCode::NOT_FOUND.into_response());
+    }
+    match number("/page/") {
+        Some(page) if page < host.plan.pages => host.page(page).await,
+        _ => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+fn redirect(origin: &str, path: &str) -> Response {
+    (StatusCode::FOUND, [(header::LOCATION, format!("{origin}{path}"))]).into_response()
+}
+
+impl Host {
+    async fn robots(&self) -> Response {
+        let asked = self.robots_asked.fetch_add(1, Ordering::Relaxed);
+        match &self.plan.robots {
+            None => StatusCode::NOT_FOUND.into_response(),
+            Some(Robots::Never) => pending().await,
+            Some(Robots::At(host)) => redirect(&self.origins[*host], "/robots.txt"),
+            Some(Robots::Text(text)) => text.clone().into_response(),
+            Some(Robots::Fails(status, times)) if asked < *times => {
+                StatusCode::from_u16(*status).unwrap_or(StatusCode::IM_A_TEAPOT).into_response()
+            }
+            Some(Robots::Fails(..)) => "User-agent: *\nAllow: /\n".into_response(),
+        }
+    }
+
+    /// An answer to a request that it refuses.
+    fn refusal(&self) -> Option<Response> {
+        let asked = self.pages_asked.fetch_add(1, Ordering::Relaxed);
+        let (_, after) = self.plan.refuses.filter(|(times, _)| asked < *times)?;
+        Some((StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, after.to_string())]).into_response())
+    }
+
+    /// A sitemap, by its path without the ending.
+    fn sitemap(&self, path: &str) -> Option<Response> {
+        let mut parts = path.split('/').skip(1);
+        let (kind, number, page) = (parts.next()?, parts.next()?.parse::<usize>().ok()?, parts.next());
+        let origin = &self.origin;
+        Some(match (kind, page) {
+            ("part", None) => self.refusal().unwrap_or_else(|| {
+                format!("<urlset><url><loc>{origin}/page/{number}</loc></url></urlset>").into_response()
+            }),
+            ("index", None) => {
+                let part = |part| format!("<sitemap><loc>{origin}/part/{part}.xml</loc></sitemap>");
+                let parts: String = (0..number).map(part).collect();
+                format!("<sitemapindex>{parts}</sitemapindex>").into_response()
+            }
+            ("away", Some(page)) => redirect(self.origins.get(number)?, &format!("/part/{page}.xml")),
+            _ => return None,
+        })
+    }
+
+    async fn page(&self, page: usize) -> Response {
+        if let Some(refusal) = self.refusal() {
+            return refusal;
+        }
+        let under_way = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most_under_way.fetch_max(under_way, Ordering::Relaxed);
+        if !self.plan.latency.is_zero() {
+            sleep(self.plan.latency).await;
+        }
+        self.under_way.fetch_sub(1, Ordering::Relaxed);
+        Html(format!("<!doctype html><html lang=\"en\"><title>Page {page}</title></html>\n")).into_response()
+    }
+}

@@ -1,0 +1,126 @@
+//! Where commands find crawls: on the fleet's servers, or in the state file of `trawl crawl`.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use trawl_backends::embedded::Embedded;
+use trawl_backends::fleet;
+use trawl_backends::redis::{self, Link, RedisRecords};
+use trawl_cli::{CrawlArg, Fail, Global};
+use trawl_common::frontier::crawl::Books;
+use trawl_common::names::CrawlId;
+use trawl_common::ports::{Control, Engine, Error, ErrorKind, HostControl, Stats};
+use trawl_common::settings::Settings;
+
+/// Which crawls a command is about.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct Where {
+    /// Look into the state file FILE of `trawl crawl`, not at the fleet
+    #[arg(long, value_name = "FILE", global = true)]
+    state: Option<PathBuf>,
+}
+
+/// The books of crawls, the hosts, and what can be done to them.
+pub(crate) struct Backend {
+    pub(crate) stats: Arc<dyn Stats>,
+    pub(crate) control: Arc<dyn Control>,
+    pub(crate) hosts: Arc<dyn HostControl>,
+    pub(crate) settings: Settings,
+    engine: EngineAt,
+    global: Global,
+}
+
+/// Where URLs are carried.
+enum EngineAt {
+    /// In a state file.
+    File(Embedded),
+    /// On a fleet's servers.
+    Servers(Arc<RedisRecords>, Link),
+}
+
+impl Backend {
+    /// For a command that changes something: no other process may have the state file.
+    pub(crate) async fn open(global: &Global, place: &Where) -> Result<Self, Fail> {
+        Self::with(global, place, Embedded::open).await
+    }
+
+    /// For a command that only looks: the crawl may be running.
+    pub(crate) async fn look(global: &Global, place: &Where) -> Result<Self, Fail> {
+        let watch = |file: &Path, patience| match Embedded::watch(file, patience) {
+            // One of an older version is brought up to date first.
+            Err(error) if error.kind == ErrorKind::Refused => Embedded::open(file, patience),
+            watched => watched,
+        };
+        Self::with(global, place, watch).await
+    }
+
+    async fn with(
+        global: &Global,
+        place: &Where,
+        open: impl Fn(&Path, Duration) -> Result<Embedded, Error>,
+    ) -> Result<Self, Fail> {
+        let settings = global.load(&global.source())?;
+        let Some(file) = &place.state else { return Self::of_fleet(settings, global).await };
+        if !file.exists() {
+            return Err(Fail::usage(format!("{}: there is no such state file", file.display())));
+        }
+        let store = open(file, settings.recovery.patience).map_err(Fail::usage)?;
+        Ok(Self {
+            stats: store.stats(),
+            control: store.control(),
+            hosts: store.host_control(),
+            settings,
+            engine: EngineAt::File(store),
+            global: global.clone(),
+        })
+    }
+
+    /// The fleet's, where settings are read already.
+    pub(crate) async fn of_fleet(settings: Settings, global: &Global) -> Result<Self, Fail> {
+        let redis = redis::connect(&settings.redis).await?;
+        redis::check_schema(&redis).await?;
+        let (records, hosts) = fleet::records_of(&settings, redis.clone())?;
+        records.follow_clock().await?;
+        let (stats, control, global) = (records.clone(), records.clone(), global.clone());
+        Ok(Self { stats, control, hosts, settings, engine: EngineAt::Servers(records, redis), global })
+    }
+
+    /// What carries URLs: of a fleet, which is connected to for this.
+    pub(crate) async fn engine(&self) -> Result<Arc<dyn Engine>, Fail> {
+        match &self.engine {
+            EngineAt::File(store) => Ok(store.engine()),
+            EngineAt::Servers(records, redis) => {
+                Ok(fleet::engine_of(&self.settings, Arc::clone(records), redis.clone()).await?)
+            }
+        }
+    }
+
+    /// Whether workers are waiting for what is sent.
+    pub(crate) fn is_fleet(&self) -> bool {
+        matches!(self.engine, EngineAt::Servers(..))
+    }
+
+    /// The books of the crawl that a person means.
+    pub(crate) async fn crawl(&self, arg: &CrawlArg) -> Result<Books, Fail> {
+        arg.books(&*self.stats).await?.ok_or_else(|| match arg {
+            CrawlArg::Latest => Fail::usage("there is no crawl yet"),
+            CrawlArg::Named(id) => missing(id),
+        })
+    }
+
+    /// The books of a crawl that must exist.
+    pub(crate) async fn books(&self, id: &CrawlId) -> Result<Books, Fail> {
+        self.stats.books(id).await?.ok_or_else(|| missing(id))
+    }
+
+    /// Says what was done, unless people want to hear only what is wrong.
+    pub(crate) fn say(&self, what: impl Display) {
+        self.global.say(what);
+    }
+}
+
+fn missing(id: &CrawlId) -> Fail {
+    Fail::usage(format!("no crawl {id}: `trawl status` lists them"))
+}

@@ -1,0 +1,97 @@
+//! `docs/cli.md` is what the commands are: below its marker it is written from them.
+
+use std::fmt::Write;
+use std::{env, fs};
+
+use clap::{Arg, Command, CommandFactory};
+use trawl_common::exit::Exit;
+use trawl_common::nearest::listed;
+
+use crate::Program;
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md");
+/// The first line that is written from the commands.
+const MARKER: &str = "## Every command";
+
+/// Run with `UPDATE_DOCS=1` it writes the file.
+#[test]
+fn the_document_of_commands_has_every_command_and_flag_and_no_other() {
+    let text = fs::read_to_string(FILE).unwrap();
+    let by_hand = &text[..text.find(MARKER).unwrap()];
+    let right = format!("{by_hand}{MARKER}\n{}", reference());
+    if env::var_os("UPDATE_DOCS").is_some() {
+        return fs::write(FILE, right).unwrap();
+    }
+    for (line, right) in text.lines().zip(right.lines()) {
+        assert_eq!(line, right, "`UPDATE_DOCS=1 cargo test -p trawl reference` writes docs/cli.md");
+    }
+    assert_eq!(text.len(), right.len());
+}
+
+#[test]
+fn the_document_of_commands_has_every_exit_code() {
+    let text = fs::read_to_string(FILE).unwrap();
+    let exits = [
+        Exit::Ok,
+        Exit::Failed,
+        Exit::Usage,
+        Exit::FailedUrls,
+        Exit::Cancelled,
+        Exit::Unavailable,
+        Exit::TimedOut,
+    ];
+    for exit in exits {
+        assert!(text.contains(&format!("\n| {} |", exit.code())), "{exit:?}");
+    }
+}
+
+fn reference() -> String {
+    let mut root = Program::command();
+    root.build();
+    let mut text = String::from("\n### With every command\n\n| flag | meaning |\n|---|---|\n");
+    let globals = root.get_arguments().filter(|argument| argument.is_global_set());
+    globals.for_each(|argument| row(&mut text, argument));
+    root.get_subcommands().for_each(|command| section(&mut text, command));
+    text
+}
+
+fn section(text: &mut String, command: &Command) {
+    if command.get_name() == "help" {
+        return;
+    }
+    let words = command.get_bin_name().unwrap();
+    let about = command.get_about().unwrap();
+    writeln!(text, "\n### `{words}`\n\n{about}.").unwrap();
+    // Those of the whole program, and --help, are told once; a state file wherever it may be named.
+    let is_own = |argument: &&Arg| {
+        let name = argument.get_id().as_str();
+        !["config", "verbose", "quiet", "color", "help", "version"].contains(&name)
+    };
+    let own: Vec<&Arg> = command.get_arguments().filter(is_own).collect();
+    if !own.is_empty() && !command.has_subcommands() {
+        text.push_str("\n| argument | meaning |\n|---|---|\n");
+        own.into_iter().for_each(|argument| row(text, argument));
+    }
+    command.get_subcommands().for_each(|below| section(text, below));
+}
+
+fn row(text: &mut String, argument: &Arg) {
+    let help = argument.get_help().unwrap().to_string().replace('\n', " ").replace('|', "\\|");
+    let mut notes = String::new();
+    if argument.get_action().takes_values() {
+        let possible: Vec<_> = argument.get_possible_values();
+        if !possible.is_empty() {
+            notes += &format!(": {}", listed(possible.iter().map(|value| value.get_name())));
+        }
+        for value in argument.get_default_values() {
+            notes += &format!(" [default: {}]", value.to_string_lossy());
+        }
+    }
+    writeln!(text, "| `{}` | {help}{notes} |", name(argument)).unwrap();
+}
+
+/// As it is written at a shell: `-y, --yes`, `--limit <N>`, `[CRAWL]`.
+fn name(argument: &Arg) -> String {
+    let short = argument.get_short().map_or_else(String::new, |short| format!("-{short}, "));
+    short + argument.to_string().replace('|', "\\|").as_str()
+}

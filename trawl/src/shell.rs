@@ -1,0 +1,51 @@
+//! `trawl completions` and `trawl man`: what shells and readers of manuals know of the commands.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Command;
+use clap_complete::Shell;
+use trawl_cli::{Fail, Outcome};
+use trawl_common::exit::Exit;
+
+/// For which shell.
+#[derive(clap::Args)]
+pub(crate) struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+/// Where to.
+#[derive(clap::Args)]
+pub(crate) struct Man {
+    /// The folder, as /usr/local/share/man/man1
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+impl Completions {
+    pub(crate) fn run(self, mut command: Command) -> Outcome {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut command, "trawl", &mut script);
+        print(&script)
+    }
+}
+
+impl Man {
+    pub(crate) fn run(self, command: Command) -> Outcome {
+        if let Some(folder) = self.folder {
+            std::fs::create_dir_all(&folder)
+                .and_then(|()| clap_mangen::generate_to(command, &folder))
+                .map_err(|error| Fail::run(format!("{}: {error}", folder.display())))?;
+            return Ok(Exit::Ok);
+        }
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command).render(&mut page).map_err(Fail::run)?;
+        print(&page)
+    }
+}
+
+fn print(text: &[u8]) -> Outcome {
+    std::io::stdout().write_all(text).map_err(|error| Fail::run(format!("cannot write: {error}")))?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,154 @@
+//! What a spider's rules make of an answer, for workers and `trawl spider try` alike: a ban, or a redirect to follow.
+
+use bytes::Bytes;
+use trawl_common::frontier::outcome::Failure;
+use trawl_common::ports::Response;
+use trawl_common::spider::page_history::Validators;
+use trawl_common::spider::{Bans, Scope};
+use trawl_common::time::UnixMs;
+use trawl_common::web::headers::Headers;
+use trawl_common::web::url::CanonicalUrl;
+
+use super::redirect::Trail;
+use super::{Answer, Fetcher, MAX_REDIRECTS, within};
+
+/// Why a spider has no page of a URL.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoPage {
+    /// The fetch failed, or the answer is a ban.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    /// A redirect leads out of the spider's domains.
+    #[error("redirected to {0}, which is not within the spider's domains")]
+    OutOfScope(CanonicalUrl),
+}
+
+/// The ban that an answer is by a spider's rules; what wants the host left alone anyway is none.
+pub fn ban(bans: &Bans, answer: &Result<Answer, Failure>) -> Option<Failure> {
+    match answer {
+        Ok(Answer::Page(response)) => bans.by_page(response),
+        Ok(Answer::Redirect(target)) => bans.by_redirect(target),
+        Ok(Answer::Unread { status, .. }) => bans.by_status(*status),
+        Ok(Answer::NotModified) => None,
+        Err(failure) if failure.is_refusal() => None,
+        Err(failure) => {
+            let ban = bans.by_status(failure.status?)?;
+            Some(Failure { retry_after: failure.retry_after, ..ban })
+        }
+    }
+}
+
+impl Trail {
+    /// Goes on to `target`, if it is within a spider's domains.
+    ///
+    /// # Errors
+    /// Those of [`Trail::go`] first.
+    pub fn follow(&mut self, target: CanonicalUrl, scope: &Scope) -> Result<(), NoPage> {
+        let is_in_scope = scope.takes(&target);
+        self.go(target.clone())?;
+        if is_in_scope { Ok(()) } else { Err(NoPage::OutOfScope(target)) }
+    }
+}
+
+impl Fetcher {
+    /// Asks for `url` and follows its redirects, all within `fetch.timeout`. Of what nobody reads, the body is empty.
+    ///
+    /// # Errors
+    /// Why there is no page.
+    pub async fn fetch(&self, url: &CanonicalUrl) -> Result<Response, Failure> {
+        self.page(url, |answer, trail| match answer {
+            Ok(Answer::Redirect(target)) => trail.go(target.clone()),
+            _ => Ok(()),
+        })
+        .await
+    }
+
+    /// The same, by the rules of a spider.
+    ///
+    /// # Errors
+    /// Why the spider has no page.
+    pub async fn fetch_for(
+        &self,
+        url: &CanonicalUrl,
+        scope: &Scope,
+        bans: &Bans,
+    ) -> Result<Response, NoPage> {
+        self.page(url, |answer, trail| match (ban(bans, answer), answer) {
+            (Some(ban), _) => Err(ban.into()),
+            (None, Ok(Answer::Redirect(target))) => trail.follow(target.clone(), scope),
+            (None, _) => Ok(()),
+        })
+        .await
+    }
+
+    /// The page to which the redirects of `url` lead; `look` is shown each answer, and follows or refuses its redirect.
+    async fn page<E: From<Failure>>(
+        &self,
+        url: &CanonicalUrl,
+        look: impl Fn(&Result<Answer, Failure>, &mut Trail) -> Result<(), E>,
+    ) -> Result<Response, E> {
+        within(self.settings.timeout, async {
+            let mut trail = Trail::new(url.clone(), MAX_REDIRECTS);
+            let page = loop {
+                let answer = self.ask(trail.last(), &Validators::default()).await;
+                look(&answer, &mut trail)?;
+                match answer? {
+                    Answer::NotModified => unreachable!("it was not asked whether it has changed"),
+                    Answer::Redirect(_) => {}
+                    Answer::Page(page) => break page,
+                    Answer::Unread { status, content_type } => {
+                        break Response {
+                            status,
+                            headers: Headers::from_iter([("content-type", content_type)]),
+                            redirected_to: None,
+                            fetched_at: UnixMs::now(),
+                            address: None,
+                            body: Bytes::new(),
+                        };
+                    }
+                }
+            };
+            Ok(Response { redirected_to: trail.into_target(), ..page })
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_common::names::SpiderName;
+    use trawl_common::settings::Items;
+    use trawl_common::spider::Spider;
+
+    use super::*;
+
+    fn url(path: &str) -> CanonicalUrl {
+        format!("http://a.example/{path}").parse().unwrap()
+    }
+
+    #[test]
+    fn a_trail_that_a_message_carried_goes_on_by_the_rule_of_one_that_it_did_not() {
+        let mut whole = Trail::new(url("0"), 3);
+        for number in 1..=3 {
+            let mut carried = Trail::at(url("0"), whole.clone().into_hop(), 3);
+            for back in [url("0"), whole.last().clone()] {
+                assert!(carried.go(back.clone()).is_err() && whole.go(back).is_err());
+            }
+            let next = url(&number.to_string());
+            assert_eq!((carried.go(next.clone()), whole.go(next)), (Ok(()), Ok(())));
+            assert_eq!(carried, whole);
+        }
+        assert!(whole.go(url("4")).unwrap_err().to_string().contains("more than 3 redirects"));
+    }
+
+    #[test]
+    fn a_redirect_out_of_a_spiders_domains_is_not_followed() {
+        let any = Spider::without_file(SpiderName::default(), &Items::default());
+        let spider = Spider { allowed_domains: vec!["a.example".to_owned()], ..any };
+        let scope = Scope::of(&spider).unwrap();
+        let mut trail = Trail::new(url("0"), 3);
+        assert_eq!(trail.follow(url("1"), &scope), Ok(()));
+        let elsewhere: CanonicalUrl = "http://b.example/".parse().unwrap();
+        assert_eq!(trail.follow(elsewhere.clone(), &scope), Err(NoPage::OutOfScope(elsewhere)));
+    }
+}

@@ -1,0 +1,133 @@
+//! From leave to fetch to running fetches.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use trawl_common::frontier::Start;
+use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
+use trawl_common::ports::{Claim, Result};
+use trawl_common::time::UnixMs;
+
+use super::domains::SLOW;
+use super::page::process;
+use crate::Shared;
+use crate::schedule::Ready;
+use crate::settlement::Settlement;
+
+/// How long a URL waits, about, whose crawl has as many pages under way as it may still do.
+const AWAITED: Duration = Duration::from_secs(2);
+
+/// Starts jobs as they become ready, until `ready` is closed and empty; then waits for the running ones. After `stop` what has
+/// not begun is given back. Stops the worker where a port fails for good.
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    mut ready: mpsc::Receiver<Vec<Ready>>,
+    settle: mpsc::Sender<Settlement>,
+    stop: CancellationToken,
+) {
+    let mut running = JoinSet::new();
+    while let Some(jobs) = ready.recv().await {
+        while running.try_join_next().is_some() {}
+        if stop.is_cancelled() {
+            for Ready { job, .. } in jobs {
+                pass_on(&settle, Settlement::of(job, Outcome::Released)).await;
+            }
+            continue;
+        }
+        let started = match start(&shared, jobs, &settle).await {
+            Ok(started) => started,
+            Err(error) => return shared.broken.by(error),
+        };
+        for job in started {
+            shared.url_log.begins(&job.job);
+            let (shared, settle) = (Arc::clone(&shared), settle.clone());
+            running.spawn(async move {
+                let (settlement, permit) = work(&shared, job).await;
+                pass_on(&settle, settlement).await;
+                drop(permit);
+            });
+        }
+    }
+    while running.join_next().await.is_some() {}
+}
+
+/// Counts the starts, and returns the jobs that may begin.
+async fn start(shared: &Shared, jobs: Vec<Ready>, settle: &mpsc::Sender<Settlement>) -> Result<Vec<Ready>> {
+    let claims: Vec<Claim> = jobs.iter().map(|ready| ready.job.claim()).collect();
+    let starts = shared.frontier.start(&claims).await?;
+    let mut go = Vec::with_capacity(jobs.len());
+    for (ready, start) in jobs.into_iter().zip(starts) {
+        let outcome = match start {
+            Start::Go => {
+                go.push(ready);
+                continue;
+            }
+            Start::Awaited => {
+                let until = UnixMs::now().plus(AWAITED.mul_f64(rand::random_range(1.0..2.0)));
+                pass_on(settle, Settlement::put_off(ready.job, until)).await;
+                continue;
+            }
+            Start::Poison => {
+                let failure = Failure::new(Class::Parse, "started several times and never finished");
+                Outcome::Failed(failure, Reason::Poison)
+            }
+            Start::Full => Outcome::Skipped(Skip::Limit),
+            Start::Lost => Outcome::SentAgain,
+        };
+        pass_on(settle, Settlement::of(ready.job, outcome)).await;
+    }
+    Ok(go)
+}
+
+/// Works on a page. Returns its fetch permit, unless the page is slow and gave it up, or keeps it until it is settled.
+async fn work(
+    shared: &Shared,
+    Ready { job, host_permit, fetch_permit, mut under_way, is_alone }: Ready,
+) -> (Settlement, Option<OwnedSemaphorePermit>) {
+    let mut fetch_permit = fetch_permit;
+    let began = Instant::now();
+    let mut working = pin!(AssertUnwindSafe(process(shared, job.clone(), host_permit)).catch_unwind());
+    let settlement = match timeout(SLOW, &mut working).await {
+        Ok(settlement) => settlement,
+        Err(_) => match under_way.is_slow() {
+            _ if is_alone => working.await,
+            Ok(()) => {
+                fetch_permit = fetch_permit.filter(|_| under_way.needs_permit());
+                tokio::select! {
+                    settlement = &mut working => settlement,
+                    away = under_way.gives_way(&shared.threads) => {
+                        Ok(Settlement::put_off(job.clone(), UnixMs::now().plus(away)))
+                    }
+                }
+            }
+            // Others could not begin while it goes on.
+            Err(away) => Ok(Settlement::put_off(job.clone(), UnixMs::now().plus(away))),
+        },
+    };
+    if settlement.as_ref().is_ok_and(Settlement::is_answered) {
+        under_way.is_answered();
+    }
+    drop(under_way);
+    let settlement = settlement.unwrap_or_else(|_| Settlement::of(job, panicked())).after(began.elapsed());
+    match is_alone {
+        true => (settlement.with_slot(fetch_permit), None),
+        false => (settlement, fetch_permit),
+    }
+}
+
+/// The page is not tried again: what it has done to this worker it would do to others.
+fn panicked() -> Outcome {
+    Outcome::Failed(Failure::new(Class::Parse, "handling it made the worker panic"), Reason::Final)
+}
+
+async fn pass_on(settle: &mpsc::Sender<Settlement>, settlement: Settlement) {
+    // Closed only when the settler is gone, which ends after this.
+    let _ = settle.send(settlement).await;
+}

@@ -1,0 +1,328 @@
+//! One URL from its turn to its outcome.
+
+use std::sync::Arc;
+
+use tracing::debug;
+use trawl_common::frontier::limit::Limit;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
+use trawl_common::names::CrawlRef;
+use trawl_common::politeness::permit::HostPermit;
+use trawl_common::ports::{Memory, Page, Response};
+use trawl_common::spider::item::{Change, Item, item_id};
+use trawl_common::spider::page_history::{Tally, Visited};
+use trawl_common::spider::{Request, Required};
+use trawl_common::time::UnixMs;
+use trawl_common::web::freshness::lifetime;
+use trawl_common::web::host::HostKey;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_extract::{Extracted, Extraction, Missing};
+use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Trail};
+
+use super::proxy::proxy_is_away;
+use super::{apart, backoff};
+use crate::Shared;
+use crate::history::History;
+use crate::job::Job;
+use crate::links::to_follow;
+use crate::schedule;
+use crate::settlement::{Settlement, Yield};
+
+/// 1. Looks up what is remembered of the page, if its crawl fetches pages again.
+/// 2. Looks into the response cache.
+/// 3. Fetches, one redirect after another.
+/// 4. Keeps the response.
+/// 5. Extracts.
+///
+/// What follows from the outcome is `settle`'s business.
+pub(crate) async fn process(shared: &Shared, mut job: Job, permit: HostPermit) -> Settlement {
+    let history = History::of(shared, &job).await;
+    if let Some(skip) = history.reason_to_skip() {
+        return Settlement::of(job, Outcome::Skipped(skip));
+    }
+    let response = match response(shared, &mut job, &history, permit).await {
+        Ok(response) => response,
+        Err(outcome) => return without_page(job, history, outcome),
+    };
+    match read(shared, &job, &history, response).await {
+        Ok(Some((yielded, remark))) => Settlement::done(job, yielded, remark),
+        Ok(None) => Settlement::of(job, Outcome::Skipped(Skip::ContentType)),
+        Err(outcome) => Settlement::of(job, outcome),
+    }
+}
+
+/// What follows from an answer that is no page: one that was remembered and is gone ends as done, with items that say so.
+fn without_page(job: Job, history: History, outcome: Outcome) -> Settlement {
+    let status = if let Outcome::Failed(failure, _) = &outcome { failure.status } else { None };
+    let (Some(last), Some(status)) = (history.gone(&outcome), status) else {
+        let remark = history.memory(&outcome);
+        return Settlement::remembered(job, outcome, remark);
+    };
+    let items = gone(&job, last, status);
+    let page = Page {
+        url: job.message.url.clone(),
+        crawl: job.message.crawl.clone(),
+        referrer: job.message.referrer.clone(),
+        items,
+        exchange: None,
+    };
+    let (links, left_out, landed, bytes, missing) = Default::default();
+    let spider = Arc::clone(&job.spider);
+    let page = Some(page);
+    let yielded = Yield { spider, page, links, left_out, landed, status, bytes, missing };
+    Settlement::done(job, yielded, Some(Memory::Gone))
+}
+
+/// The items that say of each item of a page that it is gone. Where nobody counted them, that is the first of each kind.
+fn gone(job: &Job, last: &Visited, status: u16) -> Vec<Item> {
+    let Job { message, spider, .. } = job;
+    let kinds = || spider.spider.items.iter().map(|rule| rule.name.clone());
+    let had = last.items.clone().unwrap_or_else(|| Tally::one_each(kinds()));
+    let item = |(kind, id): (Option<&str>, String)| Item {
+        id,
+        url: message.url.to_string(),
+        crawl: message.crawl.id.clone(),
+        spider: message.crawl.spider.clone(),
+        fetched_at: UnixMs::now().to_string(),
+        status,
+        depth: message.depth,
+        item: kind.map(str::to_owned),
+        change: Some(Change::Gone),
+        final_url: None,
+        fields: Default::default(),
+    };
+    had.ids(&message.crawl.spider, &message.url).map(item).collect()
+}
+
+async fn response(
+    shared: &Shared,
+    job: &mut Job,
+    history: &History,
+    permit: HostPermit,
+) -> Result<Response, Outcome> {
+    let url = job.message.url.clone();
+    let settings = &shared.settings.cache;
+    // What was answered to one spider's own request is for no other.
+    if settings.ttl.is_zero() || job.spider.spider.request != Request::default() {
+        return fetch(shared, job, history, permit).await;
+    }
+    // The cache is a help, not a part: its errors are misses. What failed before might fail again by what was kept.
+    if job.attempts == 0
+        && let Ok(Some(response)) = shared.ports.cache.get(&url).await
+        && history.may_use_cached(&response)
+        && job.spider.bans.by_page(&response).is_none()
+        // Where a redirect led is looked at each time: another spider may not go there, or has been there.
+        && response.redirected_to.is_none()
+    {
+        return Ok(response);
+    }
+    let response = fetch(shared, job, history, permit).await?;
+    if response.redirected_to.is_some() {
+        return Ok(response);
+    }
+    let ttl = settings.keeps(lifetime(&response.headers, response.fetched_at));
+    if let Err(error) = shared.ports.cache.put(&url, &response, ttl).await {
+        debug!(%error, "response not cached");
+    }
+    Ok(response)
+}
+
+/// Asks, and goes on where redirects lead for as long as each one's turn is at once.
+async fn fetch(
+    shared: &Shared,
+    job: &mut Job,
+    history: &History,
+    mut permit: HostPermit,
+) -> Result<Response, Outcome> {
+    loop {
+        let validators = history.validators_for(job.message.hop.as_ref().map(|hop| &hop.url));
+        let target = job.message.target();
+        let domain = HostKey::domain(&target.host());
+        let asking =
+            apart::ask(shared, &job.spider, domain, async |fetcher| fetcher.ask(target, &validators).await);
+        let answer = match asking.await {
+            Ok(answer) => answer,
+            Err(until) => {
+                (job.message.slot, job.message.turn) = (None, None);
+                return Err(Outcome::Deferred { until });
+            }
+        };
+        let ban = trawl_web::ban(&job.spider.bans, &answer);
+        let _held = permit.end(ban.is_none() && backoff::is_welcome(&answer));
+        if let Some(ban) = ban {
+            return Err(backoff::banned(shared, job, ban).await);
+        }
+        if let Some(until) = proxy_is_away(shared, &job.spider, &answer) {
+            (job.message.slot, job.message.turn) = (None, None);
+            return Err(Outcome::Deferred { until });
+        }
+        match answer {
+            Ok(Answer::Page(response)) => {
+                let redirected_to = job.message.hop.take().map(|hop| hop.url);
+                return Ok(Response { redirected_to, ..response });
+            }
+            Ok(Answer::NotModified) => return Err(Outcome::Skipped(Skip::Unchanged)),
+            Ok(Answer::Unread { .. }) => return Err(Outcome::Skipped(Skip::ContentType)),
+            Ok(Answer::Redirect(next)) => permit = follow(shared, job, next).await?,
+            Err(failure) if failure.is_refusal() => {
+                return Err(backoff::left_alone(shared, job, failure).await);
+            }
+            Err(failure) => return Err(failed(shared, job, failure)),
+        }
+    }
+}
+
+/// Leave to go on at `next`: it is scheduled like any URL, unless it is one that has been asked for already.
+async fn follow(shared: &Shared, job: &mut Job, next: CanonicalUrl) -> Result<HostPermit, Outcome> {
+    let mut trail = Trail::at(job.message.url.clone(), job.message.hop.clone(), MAX_REDIRECTS);
+    match trail.follow(next.clone(), &job.spider.scope) {
+        Ok(()) => {}
+        Err(NoPage::Failed(failure)) => return Err(failed(shared, job, failure)),
+        Err(NoPage::OutOfScope(_)) => return Err(Outcome::Skipped(Skip::Scope)),
+    }
+    let message = &mut job.message;
+    // One that differs from its own URL only in what makes no other page is asked for nevertheless: servers insist.
+    let page = job.spider.spider.urls.canonical(next);
+    if page != message.url && is_known(shared, &message.crawl, &message.url, &page).await {
+        return Err(Outcome::Skipped(Skip::Duplicate));
+    }
+    message.hop = trail.into_hop();
+    (message.slot, message.turn, message.until) = (None, None, None);
+    schedule::ask(shared, job).await
+}
+
+fn failed(shared: &Shared, job: &Job, failure: Failure) -> Outcome {
+    debug!(url = %job.message.url, class = %failure.class, status = failure.status, error = failure.detail, "failed");
+    job.failed(&shared.settings.retry, failure)
+}
+
+/// What the page gives, and what is to be remembered of it; `None` if it is of a kind that the spider does not read.
+async fn read(
+    shared: &Shared,
+    job: &Job,
+    history: &History,
+    response: Response,
+) -> Result<Option<(Yield, Option<Memory>)>, Outcome> {
+    let Job { message, spider, .. } = job;
+    if !spider.extractor.reads(&response) {
+        return Ok(None);
+    }
+    let hop = response.redirected_to.clone();
+    let landed = hop.clone().map(|url| spider.spider.urls.canonical(url)).filter(|url| *url != message.url);
+    let base = hop.clone().unwrap_or_else(|| message.url.clone());
+    let extraction = shared.parser.read(Arc::clone(&spider.extractor), base.clone(), response.clone()).await;
+    let extraction = extraction.map_err(|failure| failed(shared, job, failure))?;
+    if let Some(outcome) = lacking(shared, job, &extraction.missing) {
+        return Err(outcome);
+    }
+    let Extraction { items, links, canonical, left_out, missing } = extraction;
+    let missing: Vec<String> = missing.into_iter().map(|missing| missing.field).collect();
+    for field in &missing {
+        debug!(url = %message.url, field, "a required field is missing");
+    }
+    let (links, mut beyond) = to_follow(shared, job, landed.as_ref(), links);
+    beyond.add(Limit::PageLinks, left_out);
+    let form = form(shared, job, canonical).await;
+    let mut items: Vec<Item> = match &form {
+        Form::Known => Vec::new(),
+        Form::Own => {
+            items.into_iter().map(|extracted| item(message, &message.url, &response, extracted)).collect()
+        }
+        Form::Of(url) => {
+            items.into_iter().map(|extracted| item(message, url, &response, extracted)).collect()
+        }
+    };
+    let stood_for = if let Form::Of(canonical) = form { Some(canonical) } else { landed };
+    let landed = stood_for.map(|url| seen_as(url, &message.url));
+    spider.empty_fields.look(&spider.spider, &items);
+    let remark = history.compare(message, &response, &mut items);
+    let keeps_responses = spider.sinks.iter().any(|sink| sink.keeps_responses());
+    let (status, bytes) = (response.status, response.body.len() as u64);
+    let page = Page {
+        url: message.url.clone(),
+        crawl: message.crawl.clone(),
+        referrer: message.referrer.clone(),
+        items,
+        exchange: keeps_responses.then(|| {
+            let validators = history.validators_for(hop.as_ref());
+            (spider.fetcher.request_headers(&base, &validators), response)
+        }),
+    };
+    let page = (keeps_responses || !page.items.is_empty()).then_some(page);
+    let spider = Arc::clone(spider);
+    Ok(Some((Yield { spider, page, links, left_out: beyond, landed, status, bytes, missing }, remark)))
+}
+
+/// Whether `page` was seen, to which a redirect or a canonical link of `from` leads.
+async fn is_known(shared: &Shared, crawl: &CrawlRef, from: &CanonicalUrl, page: &CanonicalUrl) -> bool {
+    let mut names = vec![page.clone(), seen_as(page.clone(), from)];
+    names.dedup();
+    for name in &names {
+        if shared.frontier.has_seen(crawl, name).await {
+            return true;
+        }
+    }
+    false
+}
+
+/// As what `page` counts as seen when `from` led there. Within a registrable domain that is the page itself. Another site claims
+/// no page: only what leads there from elsewhere is not followed twice.
+fn seen_as(page: CanonicalUrl, from: &CanonicalUrl) -> CanonicalUrl {
+    let is_of_one_site = HostKey::domain(&page.host()) == HostKey::domain(&from.host());
+    if is_of_one_site { page } else { page.led_to_from_elsewhere() }
+}
+
+/// What becomes of a page that lacks fields without which it counts as none.
+fn lacking(shared: &Shared, job: &Job, missing: &[Missing]) -> Option<Outcome> {
+    let Missing { field, required } = missing.iter().max_by_key(|missing| missing.required)?;
+    let failure = || Failure::new(Class::Missing, format_args!("the page has no `{field}`"));
+    match required {
+        Required::Retry => Some(job.failed_for_now(&shared.settings.retry, failure())),
+        Required::Fail => Some(Outcome::Failed(failure(), Reason::Final)),
+        Required::Warn | Required::No => None,
+    }
+}
+
+/// What a page is beside the one that it names as canonical.
+enum Form {
+    /// Itself.
+    Own,
+    /// That page, which was not seen so far: what this one says stands for it.
+    Of(CanonicalUrl),
+    /// Another form of a page that has its own items.
+    Known,
+}
+
+/// One that names another page is that page, unless the spider does not go there.
+async fn form(shared: &Shared, job: &Job, canonical: Option<CanonicalUrl>) -> Form {
+    let Job { message: Message { url, crawl, .. }, spider, .. } = job;
+    let Some(canonical) =
+        canonical.filter(|canonical| canonical != url && spider.scope.follows(url, canonical, 0))
+    else {
+        return Form::Own;
+    };
+    match is_known(shared, crawl, url, &canonical).await {
+        true => Form::Known,
+        false => Form::Of(canonical),
+    }
+}
+
+/// An item of a message's page, which stands for the page at `url`.
+fn item(message: &Message, url: &CanonicalUrl, response: &Response, extracted: Extracted) -> Item {
+    let Extracted { rule, number, fields } = extracted;
+    Item {
+        id: item_id(&message.crawl.spider, url, rule.as_deref(), number),
+        url: url.to_string(),
+        crawl: message.crawl.id.clone(),
+        spider: message.crawl.spider.clone(),
+        fetched_at: response.fetched_at.to_string(),
+        status: response.status,
+        depth: message.depth,
+        item: rule,
+        change: None,
+        final_url: Some(response.redirected_to.as_ref().unwrap_or(&message.url))
+            .filter(|from| *from != url)
+            .map(ToString::to_string),
+        fields,
+    }
+}

@@ -1,0 +1,11 @@
+//! When each URL may be fetched: after its host's `robots.txt` is known, with a fetch permit of this worker, in a slot of its host.
+
+mod fetch_permits;
+mod request;
+pub(crate) mod robots;
+mod scheduler;
+pub(crate) mod standstill;
+mod unknown_robots;
+
+pub(crate) use request::ask;
+pub(crate) use scheduler::{Exits, Ready, Scheduler};

@@ -1,0 +1,128 @@
+//! What is asked of a URL's host, and what follows from the decision.
+
+use std::time::Duration;
+
+use trawl_common::frontier::outcome::{Outcome, Skip};
+use trawl_common::politeness::gcra::Standing;
+use trawl_common::politeness::permit::HostPermit;
+use trawl_common::politeness::schedules::{Decision, HostRequest};
+use trawl_common::politeness::waiting::{SOON, in_line, not_before};
+use trawl_common::ports::Result;
+use trawl_common::settings::HostPolicy;
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::Origin;
+
+use super::robots::Verdict;
+use super::standstill::Why;
+use crate::Shared;
+use crate::job::Job;
+
+/// Why a URL's host is not asked for a slot.
+pub(super) enum NotAsked {
+    /// A slot is reserved, after this wait.
+    Reserved(Duration),
+    /// It was put aside until then.
+    PutAside(UnixMs),
+    /// The origin's robots.txt is to be known first.
+    Robots(Origin),
+    /// It is not to be fetched.
+    Never(Outcome),
+}
+
+/// What to ask the host of a job's URL.
+pub(super) fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> std::result::Result<HostRequest, NotAsked> {
+    let message = &job.message;
+    if let Some(until) = not_before(message.until, message.slot, message.turn, now) {
+        return Err(match message.slot {
+            Some(_) => NotAsked::Reserved(until.wait_from(now)),
+            None => NotAsked::PutAside(until),
+        });
+    }
+    let url = message.target();
+    let policy = job.spider.politeness.host_policy(&url.host());
+    let mut pace = policy.pace;
+    if policy.robots {
+        match shared.robots.verdict(url, &job.spider) {
+            Verdict::Allowed(None) => {}
+            Verdict::Allowed(Some(delay)) => {
+                pace = pace.slowed(delay.min(shared.settings.politeness.max_crawl_delay));
+            }
+            Verdict::Forbidden => return Err(NotAsked::Never(Outcome::Skipped(Skip::Robots))),
+            Verdict::Unreadable(failure) => {
+                return Err(NotAsked::Never(job.failed(&shared.settings.retry, failure)));
+            }
+            Verdict::Unknown => return Err(NotAsked::Robots(url.origin())),
+        }
+    }
+    Ok(HostRequest {
+        pace,
+        slot: message.slot,
+        standing: Standing::of(message.turn.map(|(turn, _)| turn)),
+        deadline: message.deadline,
+        waits_for_host_only: job.waits_for_host_only,
+        ..HostRequest::new(&HostPolicy { pace, ..policy })
+    })
+}
+
+/// Asks the hosts of many URLs.
+pub(super) async fn ask_hosts(shared: &Shared, requests: &[HostRequest]) -> Result<Vec<Decision>> {
+    let decisions = shared.schedules.ask_hosts(requests).await?;
+    requests.iter().zip(&decisions).for_each(|(request, decision)| note(shared, request, decision));
+    Ok(decisions)
+}
+
+/// Asks for leave to fetch where a redirect has led a job that is being fetched. It waits for no slot: what its host does not let
+/// go at once comes back.
+pub(crate) async fn ask(shared: &Shared, job: &mut Job) -> std::result::Result<HostPermit, Outcome> {
+    let mut request = match prepare(shared, job, UnixMs::now()) {
+        Ok(request) => request,
+        Err(NotAsked::Never(outcome)) => return Err(outcome),
+        Err(NotAsked::PutAside(until)) => return Err(Outcome::Deferred { until }),
+        Err(NotAsked::Reserved(wait)) => return Err(Outcome::Deferred { until: UnixMs::now().plus(wait) }),
+        // It is asked for without a fetch permit.
+        Err(NotAsked::Robots(_)) => return Err(Outcome::Deferred { until: UnixMs::now() }),
+    };
+    let addresses = job.spider.fetcher.addresses(&job.message.target().host()).await;
+    match shared.schedules.ask(&mut request, &addresses, SOON).await {
+        Ok(decision) => {
+            note(shared, &request, &decision);
+            decided(job, decision)
+        }
+        Err(error) => {
+            shared.broken.by(error);
+            Err(Outcome::Released)
+        }
+    }
+}
+
+/// Leave to ask, or what becomes of a job that has none.
+pub(super) fn decided(job: &mut Job, decision: Decision) -> std::result::Result<HostPermit, Outcome> {
+    let now = UnixMs::now();
+    let message = &mut job.message;
+    match decision {
+        Decision::Go(permit) => Ok(permit),
+        Decision::At { wait, slot } => {
+            (message.slot, message.turn) = (Some(slot), None);
+            Err(Outcome::Deferred { until: now.plus(wait) })
+        }
+        Decision::Later { wait, turn } => {
+            let (away, turn) = in_line(wait, turn, message.turn, rand::random());
+            (message.slot, message.turn) = (None, Some(turn));
+            Err(Outcome::Deferred { until: now.plus(away) })
+        }
+        Decision::Crowded { wait } => {
+            (message.slot, message.turn) = (None, None);
+            Err(Outcome::Deferred { until: now.plus(wait) })
+        }
+        Decision::TooLate => Err(Outcome::Expired),
+        Decision::Blocked => Err(Outcome::Skipped(Skip::Blocked)),
+    }
+}
+
+fn note(shared: &Shared, request: &HostRequest, decision: &Decision) {
+    if let Decision::At { wait, .. } | Decision::Later { wait, .. } = decision
+        && !request.pace.interval.is_zero()
+    {
+        shared.standstill.waits(&request.key, UnixMs::now().plus(*wait), Why::Pace(request.pace.interval));
+    }
+}

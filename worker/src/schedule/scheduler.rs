@@ -1,0 +1,362 @@
+//! From claimed URLs to those that may be fetched now.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{FutureExt, StreamExt};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tokio_util::time::DelayQueue;
+use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
+use trawl_common::politeness::ceiling::Ceiling;
+use trawl_common::politeness::permit::HostPermit;
+use trawl_common::politeness::schedules::{Decision, HostRequest};
+use trawl_common::politeness::waiting::{NEAR, SOON, is_near, room};
+use trawl_common::ports::Result;
+use trawl_common::time::UnixMs;
+use trawl_common::web::host::HostKey;
+use trawl_common::web::url::Origin;
+
+use super::fetch_permits::FetchPermits;
+use super::request::{NotAsked, ask_hosts, decided, prepare};
+use super::robots::Learnt;
+use super::standstill::Why;
+use super::unknown_robots::UnknownRobots;
+use crate::Shared;
+use crate::claim::Claims;
+use crate::fetch::backoff::refused;
+use crate::fetch::domains::{SLOW, UnderWay};
+use crate::job::Job;
+use crate::settlement::Settlement;
+use crate::store;
+
+/// A job that may be fetched now.
+pub(crate) struct Ready {
+    pub(crate) job: Job,
+    pub(crate) host_permit: HostPermit,
+    /// Not for a page of a slow domain, which has a place of its own.
+    pub(crate) fetch_permit: Option<OwnedSemaphorePermit>,
+    pub(crate) under_way: UnderWay,
+    /// Whether no other such job begins until this one is settled.
+    pub(crate) is_alone: bool,
+}
+
+/// Where jobs go from here.
+pub(crate) struct Exits {
+    /// Those that may be fetched now.
+    pub(crate) ready: mpsc::Sender<Vec<Ready>>,
+    pub(crate) settle: mpsc::Sender<Settlement>,
+}
+
+/// Jobs to ask for when there are permits.
+struct Due {
+    jobs: VecDeque<Job>,
+    permits: FetchPermits,
+}
+
+impl Due {
+    fn new(permits: usize, ceiling: &Arc<Ceiling>) -> Self {
+        Self { jobs: VecDeque::new(), permits: FetchPermits::new(permits, Arc::clone(ceiling)) }
+    }
+
+    /// Waits for permits. Returns as many jobs: those that are due, else, unless `claimed` is `None`, those that are claimed.
+    /// `None` when nothing is settled any more. Cancelling the call loses nothing.
+    async fn next(&mut self, claimed: Option<&mut Claims>) -> Option<Vec<Job>> {
+        if self.jobs.is_empty() && claimed.is_none() {
+            return std::future::pending().await;
+        }
+        let most = self.permits.some().await;
+        match claimed {
+            Some(claimed) if self.jobs.is_empty() => claimed.up_to(most).await,
+            _ => Some(self.jobs.drain(..most.min(self.jobs.len())).collect()),
+        }
+    }
+}
+
+/// Owns all that waits in a worker before it is fetched, and is the one place that decides what goes when.
+///
+/// 1. A job waits for a fetch permit, then asks its host for a slot; what has neither waits here or goes back to the ladder.
+/// 2. A reserved slot that is near is waited for here, without a permit.
+/// 3. An unknown robots.txt is waited for here, for a while.
+/// 4. Where its host shares an address with many, a job whose host lets it go waits for its turn there. If its slot has passed
+///    by then, or no permit is free, it asks its host once more, and nothing else.
+pub(crate) struct Scheduler {
+    shared: Arc<Shared>,
+    exits: Exits,
+    claims: Claims,
+    due: Due,
+    /// Jobs that begin one at a time: each may be what kills workers.
+    suspects: Due,
+    /// Jobs whose slot is near.
+    reserved: DelayQueue<Job>,
+    unknown_robots: UnknownRobots,
+    /// Jobs that wait at their hosts' addresses. No decision: the worker stops.
+    at_addresses: JoinSet<(Job, Option<Result<Decision>>)>,
+    /// Ends all this.
+    stop: CancellationToken,
+}
+
+impl Scheduler {
+    pub(crate) fn new(shared: Arc<Shared>, exits: Exits, claims: Claims, stop: CancellationToken) -> Self {
+        let ceiling = &shared.schedules.ceiling;
+        let due = Due::new(shared.settings.worker.concurrency.into(), ceiling);
+        let suspects = Due::new(1, ceiling);
+        let (reserved, unknown_robots, at_addresses) = Default::default();
+        Self { shared, exits, claims, due, suspects, reserved, unknown_robots, at_addresses, stop }
+    }
+
+    /// Schedules what is claimed until `stop`, then gives back what has not begun. Stops the worker where a port fails for good.
+    pub(crate) async fn run(mut self) {
+        if let Err(error) = self.schedule().await {
+            return self.shared.broken.by(error);
+        }
+        while let Some(Ok((job, _))) = self.at_addresses.join_next().await {
+            self.settle(job, Outcome::Released).await;
+        }
+        let mut held: Vec<Job> = std::iter::from_fn(|| self.take_any_reserved()).collect();
+        held.extend(self.unknown_robots.take_all());
+        held.extend(self.due.jobs.drain(..).chain(self.suspects.jobs.drain(..)));
+        for job in held {
+            self.settle(job, Outcome::Released).await;
+        }
+    }
+
+    async fn schedule(&mut self) -> Result<()> {
+        let stop = self.stop.clone();
+        loop {
+            let (crowded, slow) = (self.crowded_until(), self.unknown_robots.some_slow_at());
+            let claimed = Some(&mut self.claims).filter(|_| crowded.is_none());
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(()),
+                Some(due) = self.reserved.next(), if !self.reserved.is_empty() => {
+                    self.is_due(due.into_inner());
+                    while let Some(Some(due)) = self.reserved.next().now_or_never() {
+                        self.is_due(due.into_inner());
+                    }
+                }
+                (jobs, learnt) = self.unknown_robots.next() => self.learnt(jobs, learnt).await?,
+                Some(Ok((job, decision))) = self.at_addresses.join_next() => match decision {
+                    Some(decision) => self.go_on(job, decision?).await,
+                    None => self.settle(job, Outcome::Released).await,
+                },
+                () = sleep_until(crowded.unwrap_or_else(Instant::now)), if crowded.is_some() => {}
+                () = sleep_until(slow.unwrap_or_else(Instant::now)), if slow.is_some() => self.send_away().await,
+                Some(jobs) = self.suspects.next(None) => self.ask(jobs).await?,
+                jobs = self.due.next(claimed) => match jobs {
+                    Some(mut jobs) => {
+                        self.suspects.jobs.extend(jobs.extract_if(.., |job| job.is_suspect()));
+                        self.ask(jobs).await?;
+                    }
+                    // Settling has broken down; its panic is the worker's.
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+
+    /// Asks the hosts of jobs for slots, and has each go on as they decide. There is a permit for each job.
+    async fn ask(&mut self, jobs: Vec<Job>) -> Result<()> {
+        let now = UnixMs::now();
+        let (mut asking, mut requests) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
+        for job in jobs {
+            if let Some(until) = store::put_off(&self.shared, &job.spider).or_else(|| self.keeps_away(&job)) {
+                self.pass_on(Settlement::put_off(job, until)).await;
+                continue;
+            }
+            match prepare(&self.shared, &job, now) {
+                Ok(request) => {
+                    asking.push(job);
+                    requests.push(request);
+                }
+                Err(NotAsked::Reserved(wait)) if is_near(wait, self.has_room()) => {
+                    self.reserved.insert(job, wait);
+                }
+                Err(NotAsked::Reserved(wait)) => {
+                    self.settle(job, Outcome::Deferred { until: now.plus(wait) }).await;
+                }
+                Err(NotAsked::PutAside(until)) => self.settle(job, Outcome::Deferred { until }).await,
+                Err(NotAsked::Robots(origin)) => self.wait_for_robots(origin, job).await,
+                Err(NotAsked::Never(outcome)) => self.settle(job, outcome).await,
+            }
+        }
+        let decisions = ask_hosts(&self.shared, &requests).await?;
+        let mut ready = Vec::with_capacity(asking.len());
+        for ((mut job, request), decision) in asking.into_iter().zip(requests).zip(decisions) {
+            match decision {
+                Decision::Go(permit) if self.has_to_wait_at_address(&mut job, &permit) => {
+                    self.wait_at_address(job, request, permit);
+                }
+                decision => ready.extend(self.begin_or_wait(job, decision).await),
+            }
+        }
+        self.hand_on(ready).await;
+        Ok(())
+    }
+
+    /// What has waited at its host's addresses goes on.
+    async fn go_on(&mut self, job: Job, decision: Decision) {
+        let ready = self.begin_or_wait(job, decision).await;
+        self.hand_on(ready.into_iter().collect()).await;
+    }
+
+    /// A job may begin, waits for its slot, or is settled.
+    async fn begin_or_wait(&mut self, mut job: Job, decision: Decision) -> Option<Ready> {
+        if let Decision::At { wait, slot } = decision
+            && is_near(wait, self.has_room())
+        {
+            (job.message.slot, job.message.turn) = (Some(slot), None);
+            self.reserved.insert(job, wait);
+            return None;
+        }
+        match decided(&mut job, decision) {
+            Ok(permit) => self.begin(job, permit).await,
+            Err(outcome) => {
+                self.settle(job, outcome).await;
+                None
+            }
+        }
+    }
+
+    /// Begins a job, if it has a permit, and there is room beside the pages of other domains.
+    async fn begin(&mut self, mut job: Job, host_permit: HostPermit) -> Option<Ready> {
+        let is_alone = job.is_suspect();
+        let due = if is_alone { &mut self.suspects } else { &mut self.due };
+        let Some(fetch_permit) = due.permits.take() else {
+            // It has waited at an address, and asks its host once more when there is a permit.
+            (job.message.slot, job.waits_for_host_only) = (Some(UnixMs::now()), true);
+            due.jobs.push_back(job);
+            return None;
+        };
+        let host = job.message.target().host();
+        match self.shared.domains.begin(HostKey::domain(&host)) {
+            Ok(under_way) => {
+                // What takes its time from others stands back, unless it is alone anyway.
+                let fetch_permit = Some(fetch_permit).filter(|_| is_alone || under_way.needs_permit());
+                Some(Ready { job, host_permit, fetch_permit, under_way, is_alone })
+            }
+            Err(away) => {
+                due.permits.give_back(fetch_permit);
+                let until = UnixMs::now().plus(away);
+                self.shared.standstill.waits(host_permit.host(), until, Why::Slow);
+                self.pass_on(Settlement::put_off(job, until)).await;
+                None
+            }
+        }
+    }
+
+    /// Whether a job has to wait at its host's addresses: many hosts share one of them, or they are not known yet.
+    fn has_to_wait_at_address(&self, job: &mut Job, permit: &HostPermit) -> bool {
+        if std::mem::take(&mut job.waits_for_host_only) {
+            return false;
+        }
+        let addresses = job.spider.fetcher.known_addresses(&job.message.target().host());
+        let is_shared =
+            |addresses: Vec<_>| !self.shared.schedules.addresses.shared(permit.host(), &addresses).is_empty();
+        addresses.is_none_or(is_shared)
+    }
+
+    /// Has a job whose host lets it go wait at the host's addresses, off the fetch permits.
+    fn wait_at_address(&mut self, mut job: Job, mut request: HostRequest, permit: HostPermit) {
+        let most = if self.has_room() { NEAR } else { Duration::ZERO };
+        let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
+        self.at_addresses.spawn(async move {
+            let key = permit.host().clone();
+            let elsewhere = async {
+                let addresses = job.spider.fetcher.addresses(&job.message.target().host()).await;
+                shared.schedules.at_addresses(&key, &addresses, most).await
+            };
+            let waiting = shared.schedules.wait_elsewhere(&mut request, permit, elsewhere);
+            let decision = stop.run_until_cancelled(waiting).await;
+            job.waits_for_host_only = request.waits_for_host_only;
+            (job, decision)
+        });
+    }
+
+    /// Until when a job's domain, which is slow, has no room for it.
+    fn keeps_away(&self, job: &Job) -> Option<UnixMs> {
+        let host = job.message.target().host();
+        let until = UnixMs::now().plus(self.shared.domains.keeps_away(&HostKey::domain(&host))?);
+        let key = job.spider.politeness.host_policy(&host).key;
+        self.shared.standstill.waits(&key, until, Why::Slow);
+        Some(until)
+    }
+
+    /// Whether another job can wait here. Slow pages stay in hand as what waits does, and the broker sends no more ahead.
+    fn has_room(&self) -> bool {
+        let waiting = self.reserved.len() + self.unknown_robots.jobs() + self.at_addresses.len();
+        let due = self.due.jobs.len() + self.suspects.jobs.len();
+        waiting + due + self.shared.domains.slow() < room(self.shared.settings.worker.prefetch)
+    }
+
+    /// Until when no more is claimed, because it would have no room to wait in for a robots.txt that may come at once.
+    fn crowded_until(&self) -> Option<Instant> {
+        self.unknown_robots.may_come_until().filter(|_| !self.has_room())
+    }
+
+    /// Sends away what waits for files that are slow: it would keep out the jobs of other hosts.
+    async fn send_away(&mut self) {
+        for job in self.unknown_robots.take_slow() {
+            self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(SLOW) }).await;
+        }
+    }
+
+    async fn wait_for_robots(&mut self, origin: Origin, job: Job) {
+        // What was taken together with those that took the last room waits with them.
+        let has_room = self.has_room() || self.crowded_until().is_some();
+        if let Some((job, away)) = self.unknown_robots.add(&self.shared, origin, job, has_room) {
+            self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(away.max(SOON)) }).await;
+        }
+    }
+
+    /// What waited for a robots.txt goes on.
+    async fn learnt(&mut self, jobs: Vec<Job>, learnt: Learnt) -> Result<()> {
+        for mut job in jobs {
+            let outcome = match &learnt {
+                Learnt::Known => {
+                    self.is_due(job);
+                    continue;
+                }
+                Learnt::Refused(failure, until) => refused(&self.shared, &mut job, failure.clone(), *until),
+                Learnt::Later(until) => Outcome::Deferred { until: *until },
+                Learnt::Blocked => Outcome::Skipped(Skip::Blocked),
+                Learnt::Failed(_) => Outcome::Released,
+                Learnt::Panicked => {
+                    let failure = Failure::new(Class::Robots, "robots.txt: reading it made the worker panic");
+                    job.failed(&self.shared.settings.retry, failure)
+                }
+            };
+            self.settle(job, outcome).await;
+        }
+        if let Learnt::Failed(error) = learnt { Err(error) } else { Ok(()) }
+    }
+
+    fn is_due(&mut self, job: Job) {
+        let due = if job.is_suspect() { &mut self.suspects } else { &mut self.due };
+        due.jobs.push_back(job);
+    }
+
+    async fn hand_on(&self, ready: Vec<Ready>) {
+        if !ready.is_empty() {
+            // Closed only when the dispatcher is gone, which ends after this.
+            let _ = self.exits.ready.send(ready).await;
+        }
+    }
+
+    async fn settle(&self, job: Job, outcome: Outcome) {
+        self.pass_on(Settlement::of(job, outcome)).await;
+    }
+
+    async fn pass_on(&self, settlement: Settlement) {
+        // Closed only when the settler is gone, which ends after this.
+        let _ = self.exits.settle.send(settlement).await;
+    }
+
+    fn take_any_reserved(&mut self) -> Option<Job> {
+        let key = self.reserved.peek()?;
+        Some(self.reserved.remove(&key).into_inner())
+    }
+}

@@ -1,0 +1,227 @@
+//! What a worker waits for, in words: a crawl must not stand still without saying why.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tracing::info;
+use trawl_common::frontier::outcome::Class;
+use trawl_common::time::UnixMs;
+use trawl_common::web::host::HostKey;
+use trawl_common::web::url::Origin;
+
+use crate::Shared;
+
+/// After so long without the end of a URL the log says what is waited for.
+const STILL: Duration = Duration::from_secs(10);
+
+/// How often to look.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Of so many hosts it is known, at most.
+const MOST: usize = 1_000;
+
+/// So many of them are named.
+const NAMED: usize = 3;
+
+/// Why a URL of a host waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// The host answered with this status, 0 for a redirect, and wants to be left alone.
+    Refused(u16),
+    /// The host is asked once in this time.
+    Pace(Duration),
+    /// A URL of it failed so, and is tried again.
+    Retry(Class),
+    /// It is not known to be quick, and as many slow pages as may be are under way.
+    Slow,
+}
+
+/// What is waited for now, and since when no URL has ended.
+#[derive(Debug, Default)]
+pub(crate) struct Standstill(Mutex<Waits>);
+
+#[derive(Debug, Default)]
+struct Waits {
+    hosts: BTreeMap<HostKey, (UnixMs, Why)>,
+    robots: BTreeMap<Origin, Instant>,
+    /// How many URLs had ended, and when the last of them did.
+    ended: Option<(u64, Instant)>,
+}
+
+impl Standstill {
+    /// A URL of this host waits until then. A refusal outweighs what else is said of the host meanwhile.
+    pub(crate) fn waits(&self, host: &HostKey, until: UnixMs, why: Why) {
+        let now = UnixMs::now();
+        let mut waits = self.lock();
+        if waits.hosts.len() >= MOST {
+            waits.hosts.retain(|_, (until, _)| *until > now);
+        }
+        let known = waits.hosts.get(host).filter(|(until, _)| *until > now);
+        let is_said = match (known, why) {
+            (Some((_, Why::Refused(_))), Why::Refused(_)) | (None, _) => waits.hosts.len() >= MOST,
+            (Some((_, Why::Refused(_))), _) => true,
+            (Some((earliest, _)), Why::Pace(_) | Why::Retry(_) | Why::Slow) => *earliest <= until,
+            (Some(_), Why::Refused(_)) => false,
+        };
+        if !is_said {
+            waits.hosts.insert(host.clone(), (until, why));
+        }
+    }
+
+    /// The robots.txt of this origin is being found out about, until what this returns is dropped.
+    pub(crate) fn asks_robots<'a>(&'a self, origin: &'a Origin) -> Asking<'a> {
+        self.lock().robots.insert(origin.clone(), Instant::now());
+        Asking { standstill: self, origin }
+    }
+
+    /// What is waited for, if no URL has ended for a while. `ended` is how many have by now.
+    pub(crate) fn reason(&self, ended: u64) -> Option<String> {
+        let mut waits = self.lock();
+        match waits.ended {
+            Some((before, since)) if before == ended => {
+                if since.elapsed() < STILL {
+                    return None;
+                }
+            }
+            _ => {
+                waits.ended = Some((ended, Instant::now()));
+                return None;
+            }
+        }
+        waits.text(UnixMs::now())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waits> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waits {
+    fn text(&self, now: UnixMs) -> Option<String> {
+        let slow = self.robots.iter().filter(|(_, since)| since.elapsed() >= STILL / 2);
+        let robots = slow.map(|(origin, _)| format!("{}/robots.txt is not known yet", origin.as_str()));
+        let mut hosts: Vec<_> = self.hosts.iter().filter(|(_, (until, _))| *until > now).collect();
+        hosts.sort_by_key(|(_, (until, _))| *until);
+        let hosts = hosts.into_iter().map(|(host, (until, why))| format!("{host} {why} until {until}"));
+        let mut all: Vec<String> = robots.chain(hosts).collect();
+        let more = all.len().saturating_sub(NAMED);
+        all.truncate(NAMED);
+        match more {
+            0 if all.is_empty() => None,
+            0 => Some(all.join("; ")),
+            more => Some(format!("{}; and {more} more", all.join("; "))),
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(0) => f.write_str("redirects to a ban and is left alone"),
+            Self::Refused(status) => write!(f, "answered {status} and is left alone"),
+            Self::Pace(interval) => {
+                write!(f, "is asked once each {interval:?}, not")
+            }
+            Self::Retry(class) => write!(f, "failed ({class}) and is not tried again"),
+            Self::Slow => {
+                f.write_str("has to make way, as too many slow pages are under way, and is not asked")
+            }
+        }
+    }
+}
+
+/// A robots.txt that is being found out about.
+pub(crate) struct Asking<'a> {
+    standstill: &'a Standstill,
+    origin: &'a Origin,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.standstill.lock().robots.remove(self.origin);
+    }
+}
+
+/// Says in the log what is waited for when no URL ends, once for each reason, until the task is ended. What a server keeps
+/// from working is said where it fails.
+pub(crate) async fn watch(shared: Arc<Shared>) {
+    let mut ticks = interval(LOOK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut told = None;
+    loop {
+        ticks.tick().await;
+        let reason = shared.standstill.reason(shared.tally.ended());
+        if let Some(waits) = reason.as_ref().filter(|_| reason != told && shared.health.trouble().is_none()) {
+            info!(waits, "no page for {STILL:?}");
+        }
+        told = reason;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str) -> HostKey {
+        HostKey::from_text(name)
+    }
+
+    fn in_seconds(seconds: u64) -> UnixMs {
+        UnixMs::now().plus(Duration::from_secs(seconds))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_while_without_the_end_of_a_url_it_says_what_it_waits_for() {
+        let standstill = Standstill::default();
+        standstill.waits(&host("a.example"), in_seconds(60), Why::Refused(503));
+        assert_eq!(standstill.reason(7), None);
+        tokio::time::advance(STILL / 2).await;
+        assert_eq!(standstill.reason(7), None);
+        tokio::time::advance(STILL / 2).await;
+        let reason = standstill.reason(7).unwrap();
+        assert!(reason.starts_with("a.example answered 503 and is left alone until 20"), "{reason}");
+        assert_eq!(standstill.reason(8), None, "a URL has ended");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_outweighs_the_pace_and_the_next_slot_the_later_ones() {
+        let standstill = Standstill::default();
+        let pace = Why::Pace(Duration::from_secs(60));
+        let (refused, paced) = (host("refused.example"), host("paced.example"));
+        let until = in_seconds(500);
+        standstill.waits(&refused, until, Why::Refused(429));
+        standstill.waits(&refused, in_seconds(5), pace);
+        let next = in_seconds(30);
+        for at in [in_seconds(90), next, in_seconds(60)] {
+            standstill.waits(&paced, at, pace);
+        }
+        let origin = "http://slow.example/".parse::<trawl_common::web::url::CanonicalUrl>().unwrap().origin();
+        let asking = standstill.asks_robots(&origin);
+        standstill.reason(0);
+        tokio::time::advance(STILL).await;
+        let expected = format!(
+            "http://slow.example/robots.txt is not known yet; paced.example is asked once each 60s, not until {next}; \
+             refused.example answered 429 and is left alone until {until}"
+        );
+        assert_eq!(standstill.reason(0), Some(expected));
+        drop(asking);
+        assert!(!standstill.reason(0).unwrap().contains("robots.txt"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_many_hosts_it_names_a_few() {
+        let standstill = Standstill::default();
+        for number in 0..MOST + 50 {
+            let failed = Why::Retry(Class::Timeout);
+            standstill.waits(&host(&format!("h{number}.example")), in_seconds(60), failed);
+        }
+        standstill.reason(0);
+        tokio::time::advance(STILL).await;
+        let reason = standstill.reason(0).unwrap();
+        assert!(reason.contains("failed (timeout) and is not tried again until"), "{reason}");
+        assert!(reason.ends_with("; and 997 more"), "{reason}");
+    }
+}

@@ -1,0 +1,125 @@
+//! What waits in a worker for a robots.txt.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use trawl_common::politeness::robots::RobotsKey;
+use trawl_common::web::url::Origin;
+
+use super::robots::{self, Learnt};
+use crate::Shared;
+use crate::fetch::domains::SLOW;
+use crate::job::Job;
+
+/// So many jobs wait for a robots.txt that takes its time: more would keep out those of other hosts.
+const MOST_OF_ONE: usize = 16;
+
+/// Most files come within this time, and the ladder takes a second. So long any number of jobs waits for one, and while there is
+/// no room for more, none are scheduled.
+const AT_ONCE: Duration = Duration::from_millis(250);
+
+/// Jobs that wait for a robots.txt, and since when it is being found out about.
+struct Waiting {
+    since: Instant,
+    jobs: Vec<Job>,
+}
+
+impl Waiting {
+    /// Whether another job may wait for it.
+    fn has_room(&self) -> bool {
+        let waited = self.since.elapsed();
+        waited < AT_ONCE || waited < SLOW && self.jobs.len() < MOST_OF_ONE
+    }
+}
+
+/// The jobs that wait, by what they wait for.
+#[derive(Default)]
+pub(super) struct UnknownRobots {
+    waiting: HashMap<RobotsKey, Waiting>,
+    /// How many jobs these are.
+    jobs: usize,
+    /// What finds out about the files.
+    learning: JoinSet<(RobotsKey, Learnt)>,
+}
+
+impl UnknownRobots {
+    /// How many jobs wait.
+    pub(super) fn jobs(&self) -> usize {
+        self.jobs
+    }
+
+    /// Until when a file may come at once that jobs wait for.
+    pub(super) fn may_come_until(&self) -> Option<Instant> {
+        let oldest = self.waiting.values().map(|waiting| waiting.since).min()?;
+        Some(oldest + AT_ONCE).filter(|&until| until > Instant::now())
+    }
+
+    /// When the next of the files that jobs wait for turns out to be slow.
+    pub(super) fn some_slow_at(&self) -> Option<Instant> {
+        let awaited = self.waiting.values().filter(|waiting| !waiting.jobs.is_empty());
+        awaited.map(|waiting| waiting.since + SLOW).min()
+    }
+
+    /// Takes out what waits for files that are slow.
+    pub(super) fn take_slow(&mut self) -> Vec<Job> {
+        let slow = self.waiting.values_mut().filter(|waiting| waiting.since.elapsed() >= SLOW);
+        let jobs: Vec<Job> = slow.flat_map(|waiting| waiting.jobs.drain(..)).collect();
+        self.jobs -= jobs.len();
+        jobs
+    }
+
+    /// Takes out all that wait.
+    pub(super) fn take_all(&mut self) -> Vec<Job> {
+        self.jobs = 0;
+        self.waiting.drain().flat_map(|(_, waiting)| waiting.jobs).collect()
+    }
+
+    /// Has a job wait for the robots.txt of `origin`, for each file a few. Where there is no room, or the file is slow, the job
+    /// comes back with how long it is to stay away: as long again as the others have waited, so that a slow file costs it few ways
+    /// round. No more files are asked for at once than the broker sends URLs ahead.
+    pub(super) fn add(
+        &mut self,
+        shared: &Arc<Shared>,
+        origin: Origin,
+        job: Job,
+        has_room: bool,
+    ) -> Option<(Job, Duration)> {
+        let may_ask = has_room && self.waiting.len() < shared.settings.worker.prefetch.into();
+        let key = job.spider.politeness.robots_key(&origin);
+        match self.waiting.get_mut(&key) {
+            Some(waiting) if has_room && waiting.has_room() => {
+                self.jobs += 1;
+                waiting.jobs.push(job);
+                None
+            }
+            Some(waiting) => Some((job, waiting.since.elapsed())),
+            None if may_ask => {
+                let (shared, spider) = (Arc::clone(shared), Arc::clone(&job.spider));
+                self.jobs += 1;
+                self.waiting.insert(key.clone(), Waiting { since: Instant::now(), jobs: vec![job] });
+                self.learning.spawn(async move {
+                    let learning = AssertUnwindSafe(robots::learn(&shared, &spider, &origin)).catch_unwind();
+                    (key, learning.await.unwrap_or(Learnt::Panicked))
+                });
+                None
+            }
+            None => Some((job, Duration::ZERO)),
+        }
+    }
+
+    /// Waits until something is known of a file. Returns the jobs that waited for it. Pending while nothing is being found out.
+    pub(super) async fn next(&mut self) -> (Vec<Job>, Learnt) {
+        // A panic while it is found out is caught there.
+        let Some(Ok((key, learnt))) = self.learning.join_next().await else {
+            return std::future::pending().await;
+        };
+        let jobs = self.waiting.remove(&key).map_or_else(Vec::new, |waiting| waiting.jobs);
+        self.jobs -= jobs.len();
+        (jobs, learnt)
+    }
+}

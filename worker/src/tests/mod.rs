@@ -1,0 +1,251 @@
+//! A worker on ports in memory, in time that the tests turn: what it does in which order.
+
+mod ports;
+
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use trawl_common::frontier::{MAX_STARTS, Start};
+use trawl_common::names::WorkerId;
+use trawl_common::ports::ErrorKind;
+use trawl_common::settings::Settings;
+use trawl_common::spider::folder::Folder;
+
+use self::ports::{Memory, Schedules};
+use crate::{RunError, run};
+
+/// So long no test waits, in its own time.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+const QUICK: Option<Duration> = Some(Duration::ZERO);
+
+/// A worker that runs.
+struct Worker {
+    memory: Memory,
+    stop: CancellationToken,
+    running: JoinHandle<Result<(), RunError>>,
+    _folder: tempfile::TempDir,
+}
+
+impl Worker {
+    /// A worker with these settings, on what was queued before.
+    fn start(memory: &Memory, set: impl FnOnce(&mut Settings)) -> Self {
+        // Every test of the process installs it; the first succeeds.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = Settings::default();
+        settings.politeness.robots = false;
+        settings.spiders_dir = folder.path().to_owned();
+        set(&mut settings);
+        let (stop, spiders) = (CancellationToken::new(), Folder::of(&settings));
+        let running = run(memory.ports(), settings, spiders, WorkerId::of_this_machine(), stop.clone());
+        Self { memory: memory.clone(), stop, running: tokio::spawn(running), _folder: folder }
+    }
+
+    /// Stops it when so many URLs have ended. Returns its calls.
+    async fn until_ended(self, count: usize) -> Vec<String> {
+        timeout(PATIENCE, self.memory.until("settle", count)).await.unwrap();
+        self.stop().await.unwrap()
+    }
+
+    async fn stop(self) -> Result<Vec<String>, RunError> {
+        self.stop.cancel();
+        self.ended().await
+    }
+
+    async fn ended(self) -> Result<Vec<String>, RunError> {
+        timeout(PATIENCE, self.running).await.unwrap().unwrap()?;
+        Ok(self.memory.calls())
+    }
+}
+
+/// At which place a call was made.
+fn at(calls: &[String], call: &str) -> usize {
+    calls.iter().position(|made| made == call).unwrap_or_else(|| panic!("no `{call}` in {calls:#?}"))
+}
+
+fn count(calls: &[String], name: &str) -> usize {
+    calls.iter().filter(|call| call.starts_with(name)).count()
+}
+
+/// A page of host `number`.
+fn url(number: u32) -> String {
+    format!("http://192.0.2.{number}/")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_is_scheduled_started_fetched_and_stored_before_it_is_settled() {
+    let memory = Memory::default();
+    memory.page(&url(1), QUICK);
+    let calls = Worker::start(&memory, |_| {}).until_ended(1).await;
+    let url = url(1);
+    let expected = [
+        "reserve 192.0.2.1".to_owned(),
+        format!("start {url}"),
+        format!("ask for {url}"),
+        format!("fetched {url}"),
+        format!("store {url}"),
+        format!("settle {url} done"),
+    ];
+    assert_eq!(calls, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_to_wait_for_long_is_put_aside_and_not_fetched() {
+    let memory = Memory::default();
+    let later = format!("{}later", url(1));
+    memory.page(&url(1), QUICK);
+    memory.page(&later, QUICK);
+    let hourly = |settings: &mut Settings| settings.politeness.rate = "1/h".parse().unwrap();
+    let worker = Worker::start(&memory, hourly);
+    timeout(PATIENCE, memory.until("put aside", 1)).await.unwrap();
+    let calls = worker.until_ended(1).await;
+    at(&calls, &format!("put aside {later}"));
+    assert_eq!(count(&calls, &format!("ask for {later}")), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reserved_slot_that_is_near_is_waited_for_in_the_worker() {
+    let memory = Memory::default();
+    for number in 0..4 {
+        memory.page(&format!("{}{number}", url(1)), QUICK);
+    }
+    let begun = Instant::now();
+    let calls = Worker::start(&memory, |_| {}).until_ended(4).await;
+    assert_eq!((count(&calls, "put aside"), count(&calls, "settle")), (0, 4), "{calls:#?}");
+    assert!((3_000..3_100).contains(&begun.elapsed().as_millis()), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_slot_is_asked_for_without_a_fetch_permit_so_none_passes_unused() {
+    let memory = Memory::default();
+    for number in 1..=3 {
+        memory.page(&url(number), Some(Duration::from_millis(900)));
+    }
+    let one = |settings: &mut Settings| settings.worker.concurrency = 1;
+    let calls = Worker::start(&memory, one).until_ended(3).await;
+    for number in 1..3 {
+        let fetched = at(&calls, &format!("fetched {}", url(number)));
+        assert!(fetched < at(&calls, &format!("reserve 192.0.2.{}", number + 1)), "{calls:#?}");
+    }
+    assert_eq!(count(&calls, "reserve"), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_that_never_come_keep_no_fetch_permit_from_other_hosts() {
+    let memory = Memory::default();
+    for number in 1..=4 {
+        memory.page(&url(number), None);
+    }
+    for number in 5..=8 {
+        memory.page(&url(number), QUICK);
+    }
+    let few = |settings: &mut Settings| {
+        settings.worker.concurrency = 2;
+        settings.worker.shutdown_timeout = Duration::from_secs(1);
+    };
+    let worker = Worker::start(&memory, few);
+    timeout(PATIENCE, memory.until("settle", 4)).await.unwrap();
+    let calls = worker.stop().await.unwrap();
+    for number in 5..=8 {
+        at(&calls, &format!("settle {} done", url(number)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_stops_ends_what_has_begun_and_gives_back_the_rest() {
+    let memory = Memory::default();
+    memory.page(&url(1), Some(Duration::from_millis(500)));
+    memory.page(&format!("{}waits", url(1)), QUICK);
+    let worker = Worker::start(&memory, |_| {});
+    timeout(PATIENCE, memory.until("ask for", 1)).await.unwrap();
+    let calls = worker.stop().await.unwrap();
+    at(&calls, &format!("release {}waits", url(1)));
+    at(&calls, &format!("settle {} done", url(1)));
+    assert_eq!((count(&calls, "settle"), count(&calls, "ask for")), (1, 1), "{calls:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_end_in_time_is_given_back() {
+    let memory = Memory::default();
+    memory.page(&url(1), None);
+    let worker = Worker::start(&memory, |settings| {
+        settings.worker.shutdown_timeout = Duration::from_secs(7);
+    });
+    timeout(PATIENCE, memory.until("ask for", 1)).await.unwrap();
+    let begun = Instant::now();
+    let calls = worker.stop().await.unwrap();
+    assert_eq!(begun.elapsed().as_secs(), 7);
+    at(&calls, &format!("release {}", url(1)));
+    assert_eq!(count(&calls, "settle"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_url_that_kills_its_workers_becomes_a_dead_letter_and_is_not_fetched() {
+    let memory = Memory::default();
+    memory.page(&url(1), QUICK);
+    memory.is_started(&url(1), Start::Poison);
+    let calls = Worker::start(&memory, |_| {}).until_ended(1).await;
+    at(&calls, &format!("settle {} failed poison", url(1)));
+    assert_eq!(count(&calls, "ask for"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn urls_that_may_kill_workers_begin_one_at_a_time_beside_the_others() {
+    let memory = Memory::default();
+    for number in 1..=2 {
+        memory.has_begun(&url(number), MAX_STARTS - 1);
+        memory.page(&url(number), Some(Duration::from_secs(3)));
+    }
+    memory.page(&url(3), QUICK);
+    let calls = Worker::start(&memory, |_| {}).until_ended(3).await;
+    let ended = [1, 2, 3].map(|number| at(&calls, &format!("settle {} done", url(number))));
+    assert!(ended[0] < at(&calls, "reserve 192.0.2.2"), "{calls:#?}");
+    assert!(ended[2] < ended[0], "{calls:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_slot_stops_the_worker_and_no_request_is_sent() {
+    let memory = Memory::default();
+    for number in 1..=3 {
+        memory.page(&url(number), QUICK);
+    }
+    memory.schedules(Schedules::Short);
+    let ended = Worker::start(&memory, |_| {}).ended().await;
+    assert!(matches!(ended, Err(RunError::Port(error)) if error.kind == ErrorKind::Corrupt));
+    let calls = memory.calls();
+    assert_eq!((count(&calls, "start"), count(&calls, "ask for")), (0, 0), "{calls:#?}");
+    assert_eq!(count(&calls, "release"), 3, "others take them over at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_call_stops_the_worker_and_an_outage_is_waited_for() {
+    let memory = Memory::default();
+    memory.page(&url(1), QUICK);
+    memory.schedules(Schedules::Away(5));
+    let worker = Worker::start(&memory, |_| {});
+    timeout(PATIENCE, memory.until("settle", 1)).await.unwrap();
+    memory.schedules(Schedules::Refuse);
+    memory.page(&url(2), QUICK);
+    let ended = worker.ended().await;
+    assert!(matches!(ended, Err(RunError::Port(error)) if error.kind == ErrorKind::Refused));
+    assert_eq!(count(&memory.calls(), "ask for"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_outage_hosts_are_asked_at_their_rate() {
+    let memory = Memory::default();
+    for number in 0..3 {
+        memory.page(&format!("{}{number}", url(1)), QUICK);
+    }
+    memory.schedules(Schedules::Away(6));
+    let worker = Worker::start(&memory, |_| {});
+    timeout(PATIENCE, memory.until("ask for", 1)).await.unwrap();
+    let begun = Instant::now();
+    timeout(PATIENCE, memory.until("ask for", 3)).await.unwrap();
+    assert!(begun.elapsed() >= Duration::from_millis(1_950), "{:?}", begun.elapsed());
+    sleep(Duration::from_millis(10)).await;
+    worker.stop().await.unwrap();
+}
