@@ -230,8 +230,8 @@ mod requests {
         let message = Message { is_ours: false, ..Message::seed(url, CrawlRef::adhoc(), Lane::Bulk) };
         let worker = "w".parse().unwrap();
         let heard = frontier.hear(&worker, std::slice::from_ref(&message)).await.unwrap()[0];
-        let claim = Claim { crawl: message.crawl, url: message.url };
-        frontier.finish(&worker, &[Finish::new(claim, Terminal::Done)]).await.unwrap();
+        let finish = Finish::new(Claim::of(&message), Terminal::Done);
+        frontier.finish(&worker, &[finish]).await.unwrap();
         heard
     }
 
@@ -349,7 +349,7 @@ mod records {
         };
         hear(None).await;
         let until = UnixMs::now().plus(LONG);
-        let claim = Claim { crawl: message.crawl.clone(), url: message.url.clone() };
+        let claim = Claim::of(&message);
         frontier.park(&worker, &[Parking { claim, until, failed: false }]).await.unwrap();
         assert_eq!(hear(Some(until)).await, Heard::Wait { until });
         assert_eq!(hear(Some(until)).await, Heard::Wait { until }, "and again");

@@ -11,15 +11,15 @@ use tokio::time::sleep;
 use tracing::{debug, info, warn};
 use trawl_common::backoff::Backoff;
 use trawl_common::frontier::Heard;
+use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::{Malformed, Message};
-use trawl_common::ports::{Claimed, Error, one_each};
+use trawl_common::ports::{Claim, Claimed, Error, one_each};
 use trawl_common::settings::Acks;
 use trawl_common::time::UnixMs;
 
 use crate::broker::{Consumer, Content, Delivery, Receipt, Unproven};
-use crate::in_flight::claim;
 use crate::member::Member;
 use crate::own::Own;
 
@@ -28,11 +28,6 @@ const TAKING: &str = "taking messages";
 
 /// How soon a worker that holds enough looks whether it still does.
 const CROWDED: Duration = Duration::from_millis(20);
-
-/// How long about a message waits for whose URL there is no room, at least and at most, in seconds. The ladder makes 3 s or 10 s of
-/// that, as often the one as the other: a queue serves its consumers in turn, and what comes back at a regular interval can meet
-/// the same worker every time.
-const NO_ROOM: [f64; 2] = [4.0, 16.0];
 
 /// What fails while the store is full.
 const TAKING_IN: &str = "taking in URLs of messages";
@@ -155,21 +150,20 @@ impl Claiming<'_> {
             Heard::Wait { until } => self.settle(Own::Waits { message, until }).await,
             Heard::NoRoom => {
                 self.member.health.fails_lately(TAKING_IN, &Error::full(), FULL_FOR);
-                let [least, most] = NO_ROOM;
-                let wait = Duration::from_secs_f64(rand::random_range(least..most));
-                self.settle(Own::Waits { message, until: UnixMs::now().plus(wait) }).await;
+                let until = UnixMs::now().plus(until_another_worker());
+                self.settle(Own::Waits { message, until }).await;
             }
             // Forgotten at once: its own message may come at any time, and is not to join it.
             Heard::Drop => {
                 if self.member.settings.log.urls {
                     info!(url = %message.url, "dropped: it has ended, waits, or was asked for a moment ago");
                 }
-                let receipts = self.member.in_flight.forget(&claim(&message));
+                let receipts = self.member.in_flight.forget(&Claim::of(&message));
                 self.settle(Own::Dropped(receipts)).await;
             }
             // Has no record to settle.
             Heard::Unknown => {
-                let receipts = self.member.in_flight.forget(&claim(&message));
+                let receipts = self.member.in_flight.forget(&Claim::of(&message));
                 let reason = format!("there is no crawl {}", message.crawl.id);
                 let malformed = Malformed { text: message.url.to_string(), reason };
                 self.settle(Own::Malformed(malformed, receipts)).await;

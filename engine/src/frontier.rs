@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tracing::{debug, info};
 use trawl_common::frontier::Start;
+use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
@@ -22,6 +24,10 @@ use crate::settle::Plan;
 /// For so long a worker is taken to live after it has said so.
 const BEAT_TTL: Duration = Duration::from_secs(15);
 
+/// For so long a worker that ends waits for what the engine settles by itself: while a server is away that may be for ever, and what it
+/// holds can be given back to the other.
+const LAST_WAIT: Duration = Duration::from_secs(1);
+
 #[async_trait]
 impl Frontier for Member {
     async fn claim(&self, max: usize) -> Vec<Claimed> {
@@ -33,16 +39,15 @@ impl Frontier for Member {
         let Self { records, health, worker, .. } = self;
         let counting = async || one_each(records.start(worker, urls).await?, urls.len(), "starts");
         let starts = health.patiently("counting starts", counting).await?;
-        let begun = urls.iter().zip(&starts).filter(|(_, start)| **start == Start::Go);
-        let early = begun.flat_map(|(claim, _)| {
-            self.in_flight.early_receipts(claim, |lane| self.settings.queues.lane(lane).acks == Acks::Early)
-        });
-        let early: Vec<_> = early.collect();
-        if !early.is_empty()
-            && let Err(error) = self.broker.ack(&early).await
-        {
-            // The message comes again and joins the URL that is held.
-            debug!(%error, "early ack failed");
+        let is_early = |lane| self.settings.queues.lane(lane).acks == Acks::Early;
+        if Lane::ALL.into_iter().any(is_early) {
+            let begun = urls.iter().zip(&starts).filter(|(_, start)| **start == Start::Go);
+            let early: Vec<_> =
+                begun.flat_map(|(claim, _)| self.in_flight.receipts_if(claim, is_early)).collect();
+            if let Err(error) = self.broker.ack(&early).await {
+                // The message comes again and joins the URL that is held.
+                debug!(%error, "early ack failed");
+            }
         }
         Ok(starts)
     }
@@ -68,12 +73,16 @@ impl Frontier for Member {
     /// 3. Gives back the rest.
     async fn release(&self) {
         self.stop.cancel();
-        self.has_stopped.cancelled().await;
-        let (done, flushed) = oneshot::channel();
-        // Without anybody who receives it, there is nothing to wait for.
-        if self.own.send(Own::Flush(done)).await.is_ok() {
-            let _ = flushed.await;
-        }
+        let settled = async {
+            self.has_stopped.cancelled().await;
+            let (done, flushed) = oneshot::channel();
+            // Without anybody who receives it, there is nothing to wait for.
+            if self.own.send(Own::Flush(done)).await.is_ok() {
+                let _ = flushed.await;
+            }
+        };
+        // Too late, a URL that is taken or settled meanwhile comes again when its lease lapses.
+        let _ = timeout(LAST_WAIT, settled).await;
         let held = self.in_flight.older_than(Duration::ZERO);
         if held.is_empty() {
             return;

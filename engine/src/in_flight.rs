@@ -8,9 +8,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::names::CrawlRef;
-use trawl_common::ports::Claim;
-use trawl_common::web::url::{CanonicalUrl, Fingerprint};
+use trawl_common::ports::{Claim, fingerprint};
+use trawl_common::web::url::Fingerprint;
 
 use crate::broker::Receipt;
 
@@ -27,44 +26,38 @@ struct Held {
     since: Instant,
 }
 
-/// The record of a message's URL.
-pub(crate) fn claim(message: &Message) -> Claim {
-    Claim { crawl: message.crawl.clone(), url: message.url.clone() }
-}
-
 impl InFlight {
     /// Takes a message, without a receipt if it is acknowledged already; `false` means that its URL was held already.
     pub(crate) fn take(&self, message: &Message, receipt: Option<Receipt>) -> bool {
         let mut held = self.held();
-        let entry = held.entry(key(&message.crawl, &message.url));
+        let entry = held.entry(fingerprint(&message.crawl, &message.url));
         let is_new = matches!(entry, Entry::Vacant(_));
         let new = || Held { message: message.clone(), receipts: Vec::new(), since: Instant::now() };
         entry.or_insert_with(new).receipts.extend(receipt);
         is_new
     }
 
-    /// The receipts of a URL that stays held: to acknowledge it early.
-    pub(crate) fn receipts(&self, claim: &Claim) -> Vec<Receipt> {
+    /// The receipts of a URL that stays held, if it came through such a lane; else they stay with it.
+    pub(crate) fn receipts_if(&self, claim: &Claim, is_lane: impl Fn(Lane) -> bool) -> Vec<Receipt> {
         let mut held = self.held();
-        let held = held.get_mut(&key(&claim.crawl, &claim.url));
-        held.map(|held| std::mem::take(&mut held.receipts)).unwrap_or_default()
-    }
-
-    /// The same, if `is_early` says so of its lane; else they stay with it.
-    pub(crate) fn early_receipts(&self, claim: &Claim, is_early: impl Fn(Lane) -> bool) -> Vec<Receipt> {
-        let mut held = self.held();
-        let held = held.get_mut(&key(&claim.crawl, &claim.url)).filter(|held| is_early(held.message.lane));
+        let held = held.get_mut(&fingerprint(&claim.crawl, &claim.url));
+        let held = held.filter(|held| is_lane(held.message.lane));
         held.map(|held| std::mem::take(&mut held.receipts)).unwrap_or_default()
     }
 
     /// Forgets a URL; returns its receipts.
     pub(crate) fn forget(&self, claim: &Claim) -> Vec<Receipt> {
-        self.held().remove(&key(&claim.crawl, &claim.url)).map(|held| held.receipts).unwrap_or_default()
+        self.held()
+            .remove(&fingerprint(&claim.crawl, &claim.url))
+            .map(|held| held.receipts)
+            .unwrap_or_default()
     }
 
     /// Whether a URL has been held for at least `age`, or is not held at all.
     pub(crate) fn is_older(&self, message: &Message, age: Duration) -> bool {
-        self.held().get(&key(&message.crawl, &message.url)).is_none_or(|held| held.since.elapsed() >= age)
+        self.held()
+            .get(&fingerprint(&message.crawl, &message.url))
+            .is_none_or(|held| held.since.elapsed() >= age)
     }
 
     /// The messages that have been held for at least `age`.
@@ -85,13 +78,10 @@ impl InFlight {
     }
 }
 
-/// What stands for a URL of a crawl in memory.
-fn key(crawl: &CrawlRef, url: &CanonicalUrl) -> Fingerprint {
-    Fingerprint::of(&format!("{} {} {url}", crawl.spider, crawl.id))
-}
-
 #[cfg(test)]
 mod tests {
+    use trawl_common::names::CrawlRef;
+
     use super::*;
 
     #[test]
@@ -102,7 +92,7 @@ mod tests {
         let take = |session| in_flight.take(&message, Some(receipt(session)));
         assert!(take(1));
         assert!(!take(2));
-        assert_eq!(in_flight.forget(&claim(&message)), [receipt(1), receipt(2)]);
+        assert_eq!(in_flight.forget(&Claim::of(&message)), [receipt(1), receipt(2)]);
         assert_eq!(in_flight.len(), 0);
         assert!(take(3), "what was forgotten can be taken again");
     }

@@ -3,6 +3,7 @@
 //! The order is the promise. What is to last is made durable first, then the record changes, and the
 //! message goes last: a crash between two steps repeats a step, and repeating is harmless.
 
+use tokio::sync::oneshot;
 use tracing::debug;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::message::{Malformed, Message};
@@ -11,7 +12,6 @@ use trawl_common::ports::{Claim, Ending, Finish, Settled, Settlement, Verdict, o
 use trawl_common::time::UnixMs;
 
 use crate::broker::{Parked, Receipt};
-use crate::in_flight::claim;
 use crate::links::{self, Admitted};
 use crate::member::Member;
 use crate::memory::Memories;
@@ -47,6 +47,7 @@ pub(crate) struct Plan {
     probes: Vec<Probe>,
     receipts: Vec<Receipt>,
     receipts_to_release: Vec<Receipt>,
+    flushed: Vec<oneshot::Sender<()>>,
     settled: Settled,
 }
 
@@ -88,7 +89,7 @@ impl Plan {
                 self.waiting.push((message, until));
             }
             Own::SentAgain(message) => self.goes_round.push(message),
-            Own::Flush(_) => {}
+            Own::Flush(done) => self.flushed.push(done),
         }
     }
 
@@ -102,8 +103,8 @@ impl Plan {
     }
 
     fn release(&mut self, member: &Member, message: Message) {
-        let claim = claim(&message);
-        let receipts = member.in_flight.receipts(&claim);
+        let claim = Claim::of(&message);
+        let receipts = member.in_flight.receipts_if(&claim, |_| true);
         if receipts.is_empty() {
             // Its message was acknowledged when it began: it needs a new one.
             self.put_aside(message, UnixMs::now(), false);
@@ -115,7 +116,7 @@ impl Plan {
 
     /// For a URL whose next message is about to be sent.
     fn forget(&mut self, member: &Member, message: &Message) {
-        self.receipts.extend(member.in_flight.forget(&claim(message)));
+        self.receipts.extend(member.in_flight.forget(&Claim::of(message)));
     }
 
     /// Items are stored by now.
@@ -130,6 +131,7 @@ impl Plan {
     /// 8. Gives records back.
     /// 9. Notes which probes came back.
     /// 10. Acknowledges.
+    /// 11. Says so to whoever waits for all that came before.
     pub(crate) async fn carry_out(mut self, member: &Member) -> Settled {
         self.extend_leases(member).await;
         self.send_letters(member).await;
@@ -141,6 +143,7 @@ impl Plan {
         self.give_back(member).await;
         self.note_probes(member).await;
         self.acknowledge(member).await;
+        self.answer_flushes();
         self.settled
     }
 
@@ -203,7 +206,7 @@ impl Plan {
             let mut parked = Vec::with_capacity(self.put_aside.len());
             for PutAside { message, until, failed } in self.put_aside.drain(..) {
                 let wake = broker.wake(until);
-                parkings.push(Parking { claim: claim(&message), until: wake.at, failed });
+                parkings.push(Parking { claim: Claim::of(&message), until: wake.at, failed });
                 parked.push(Parked { message: Message { wake: Some(wake.at), ..message }, wake });
             }
             let parking = async || one_each(records.park(worker, &parkings).await?, parkings.len(), "URLs");
@@ -272,6 +275,13 @@ impl Plan {
     async fn note_probes(&self, Member { records, health, .. }: &Member) {
         if !self.probes.is_empty() {
             health.until_done("noting probes", || records.passed(&self.probes)).await;
+        }
+    }
+
+    fn answer_flushes(&mut self) {
+        for done in self.flushed.drain(..) {
+            // Whoever asked may have given up.
+            let _ = done.send(());
         }
     }
 

@@ -17,18 +17,9 @@ use crate::settle::{BATCH, Plan};
 pub(crate) async fn settles_own(member: &Member, mut from: mpsc::Receiver<Own>) {
     let mut batch = Vec::with_capacity(BATCH);
     while gather(&mut from, &mut batch, BATCH).await > 0 {
-        let (mut plan, mut flushed) = (Plan::default(), Vec::new());
-        for own in batch.drain(..) {
-            match own {
-                Own::Flush(done) => flushed.push(done),
-                own => plan.add_own(member, own),
-            }
-        }
+        let mut plan = Plan::default();
+        batch.drain(..).for_each(|own| plan.add_own(member, own));
         plan.carry_out(member).await;
-        for done in flushed {
-            // Whoever asked may have given up.
-            let _ = done.send(());
-        }
     }
 }
 

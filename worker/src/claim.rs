@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use moka::sync::Cache;
 use tokio::sync::mpsc;
 use tracing::{error, warn};
+use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::frontier::outcome::{Outcome, Skip};
 use trawl_common::names::CrawlRef;
@@ -18,11 +18,6 @@ use crate::Shared;
 use crate::job::Job;
 use crate::settlement::Settlement;
 use crate::spiders::{Loaded, Spiders};
-
-/// How long about URLs wait, at least and at most, in seconds, whose spider's file cannot be used or is not here: another worker may
-/// have it. The ladder makes 3 s or 10 s of that, as often the one as the other: a queue serves its consumers in turn, and what
-/// comes back at a regular interval can meet the same worker every time.
-const UNREADY: [f64; 2] = [4.0, 16.0];
 
 /// Of so many crawls it is remembered that their spider's file was compared with the one here.
 const COMPARED: u64 = 1_000;
@@ -77,9 +72,8 @@ impl Claims {
         let Some(spider) =
             spider.filter(|spider| self.can_be_worked_with(&message.crawl, &crawl.terms, spider))
         else {
-            let [least, most] = UNREADY;
-            let until = now.plus(Duration::from_secs_f64(rand::random_range(least..most)));
-            return settled(message, Outcome::Unready { until });
+            // Another worker may have the file.
+            return settled(message, Outcome::Unready { until: now.plus(until_another_worker()) });
         };
         let is_expired = message.is_expired(now);
         let job = Job { message, attempts, starts, waits_for_host_only: false, crawl, spider };

@@ -44,11 +44,6 @@ impl Job {
 
     /// The record that this job works on.
     pub(crate) fn claim(&self) -> Claim {
-        claim(&self.message)
+        Claim::of(&self.message)
     }
-}
-
-/// The record of a message's URL.
-pub(crate) fn claim(message: &Message) -> Claim {
-    Claim { crawl: message.crawl.clone(), url: message.url.clone() }
 }

@@ -5,7 +5,7 @@ use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::route::{self, Hints};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::NewUrl;
+use trawl_common::ports::{NewUrl, fingerprint};
 use trawl_common::spider::Verdict;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
@@ -28,11 +28,11 @@ impl Default for Known {
 
 impl Known {
     fn has(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {
-        self.0.contains_key(&key(crawl, url))
+        self.0.contains_key(&fingerprint(crawl, url))
     }
 
     pub(crate) fn add(&self, crawl: &CrawlRef, url: &CanonicalUrl) {
-        self.0.insert(key(crawl, url), ());
+        self.0.insert(fingerprint(crawl, url), ());
     }
 }
 
@@ -67,9 +67,4 @@ pub(crate) fn to_follow(
         }
     }
     (followed, left_out)
-}
-
-/// What stands for a URL of a crawl.
-fn key(crawl: &CrawlRef, url: &CanonicalUrl) -> Fingerprint {
-    Fingerprint::of(&format!("{} {} {url}", crawl.spider, crawl.id))
 }

@@ -10,12 +10,11 @@ use trawl_common::batching::gather;
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip, Terminal};
-use trawl_common::ports::{self, Ending, Error, Finish, Settled, Verdict};
+use trawl_common::ports::{self, Claim, Ending, Error, Finish, Settled, Verdict};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
 use crate::Shared;
-use crate::job::claim;
 use crate::schedule::standstill::Why;
 use crate::settlement::{Handled, Settlement, Yield};
 
@@ -105,7 +104,7 @@ impl HeldBack {
 /// What an outcome means to the engine.
 fn ruling(shared: &Shared, handled: Handled) -> ports::Settlement {
     let Handled { message, attempts, outcome, yielded, memory, took: _, slot: _ } = handled;
-    let finish = |terminal| Finish::new(claim(&message), terminal);
+    let finish = |terminal| Finish::new(Claim::of(&message), terminal);
     let verdict = match outcome {
         Outcome::Done => {
             let (mut finish, mut of_page) = (finish(Terminal::Done), Vec::new());
@@ -113,23 +112,21 @@ fn ruling(shared: &Shared, handled: Handled) -> ports::Settlement {
                 finish = Finish { landed, bytes, missing, left_out, ..finish };
                 of_page = links;
             }
-            ends(Ending { finish, dead_letter: None, links: of_page, memory })
+            ends(Ending { links: of_page, memory, ..Ending::of(finish) })
         }
         Outcome::Skipped(skip) => {
             debug!(url = %message.url, reason = skip.as_str(), "skipped");
             let note = (skip == Skip::Blocked).then(|| note(&message, blocked(shared, attempts)));
             let finish = Finish { why: Some(skip.as_str()), note, ..finish(Terminal::Skipped) };
-            ends(Ending { finish, dead_letter: None, links: Vec::new(), memory })
+            ends(Ending { memory, ..Ending::of(finish) })
         }
         Outcome::Failed(failure, reason) => {
             let attempts = if reason == Reason::Poison { attempts } else { attempts + 1 };
-            let ending =
-                Ending { finish: finish(Terminal::Failed), dead_letter: None, links: Vec::new(), memory };
+            let ending = Ending { memory, ..Ending::of(finish(Terminal::Failed)) };
             dead_letter(&message, ending, failed(shared, failure, reason, attempts))
         }
         Outcome::Expired => {
-            let ending =
-                Ending { finish: finish(Terminal::Expired), dead_letter: None, links: Vec::new(), memory };
+            let ending = Ending { memory, ..Ending::of(finish(Terminal::Expired)) };
             dead_letter(&message, ending, expired(shared, attempts))
         }
         Outcome::Retry(failure, until) => {

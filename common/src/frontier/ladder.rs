@@ -32,6 +32,12 @@ impl Wake {
     }
 }
 
+/// How long about a message waits for another worker to take it: 4 to 16 s. The ladder makes 3 s or 10 s of that, as often the one
+/// as the other: a queue serves its consumers in turn, and what comes back at a regular interval can meet the same worker every time.
+pub fn until_another_worker() -> Duration {
+    Duration::from_secs_f64(rand::random_range(4.0..16.0))
+}
+
 /// The highest rung that does not overshoot `wait`; the lowest for shorter waits.
 pub fn rung_for(wait: Duration) -> Duration {
     RUNGS.into_iter().rev().find(|&rung| rung <= wait).unwrap_or(RUNGS[0])

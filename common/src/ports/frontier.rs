@@ -119,6 +119,13 @@ pub struct Ending {
     pub memory: Option<Memory>,
 }
 
+impl Ending {
+    /// An end that leaves nothing behind.
+    pub fn of(finish: Finish) -> Self {
+        Self { finish, dead_letter: None, links: Vec::new(), memory: None }
+    }
+}
+
 /// What is to be remembered of a page between crawls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Memory {

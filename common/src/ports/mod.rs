@@ -38,7 +38,7 @@ pub use hosts::{
 pub use pages::{Pages, Walk};
 pub use sink::{Outlets, Page, Sink};
 pub use stats::{Backlog, Stats, WorkerState};
-pub use urls::{Claim, MAX_INVALID, NewUrl, Terms};
+pub use urls::{Claim, MAX_INVALID, NewUrl, Terms, fingerprint};
 
 /// One set of adapters: all that `producer::run` and `worker::run` are given.
 #[derive(Clone)]

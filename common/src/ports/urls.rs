@@ -9,7 +9,7 @@ use crate::frontier::message::Message;
 use crate::names::CrawlRef;
 use crate::spider::{FileHash, Recrawl, Spider};
 use crate::time::UnixMs;
-use crate::web::url::CanonicalUrl;
+use crate::web::url::{CanonicalUrl, Fingerprint};
 
 /// So many texts that are no URLs a crawl keeps for people to look at: anyone can publish any number.
 pub const MAX_INVALID: usize = 1000;
@@ -21,6 +21,18 @@ pub struct Claim {
     pub crawl: CrawlRef,
     /// The URL.
     pub url: CanonicalUrl,
+}
+
+impl Claim {
+    /// The record of a message's URL.
+    pub fn of(message: &Message) -> Self {
+        Self { crawl: message.crawl.clone(), url: message.url.clone() }
+    }
+}
+
+/// What stands in memory for a URL of a crawl.
+pub fn fingerprint(crawl: &CrawlRef, url: &CanonicalUrl) -> Fingerprint {
+    Fingerprint::of(&format!("{} {} {url}", crawl.spider, crawl.id))
 }
 
 /// A URL that a source names, on its way into the frontier.

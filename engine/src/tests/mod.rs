@@ -66,13 +66,8 @@ impl Member {
     }
 }
 
-fn claim(message: &Message) -> Claim {
-    Claim { crawl: message.crawl.clone(), url: message.url.clone() }
-}
-
 fn ends(message: &Message, terminal: Terminal) -> Ending {
-    let finish = Finish::new(claim(message), terminal);
-    Ending { finish, dead_letter: None, links: Vec::new(), memory: None }
+    Ending::of(Finish::new(Claim::of(message), terminal))
 }
 
 const A: &str = "http://site.example/a";
@@ -202,7 +197,7 @@ async fn a_message_that_was_acknowledged_when_its_url_began_gets_a_successor_whe
     let early = |settings: &mut Settings| settings.queues.bulk.acks = Acks::Early;
     let member = Member::join(&servers, early);
     let claimed = member.claim().await;
-    assert_eq!(member.frontier.start(&[claim(&claimed.message)]).await.unwrap(), [Start::Go]);
+    assert_eq!(member.frontier.start(&[Claim::of(&claimed.message)]).await.unwrap(), [Start::Go]);
     timeout(PATIENCE, member.frontier.release()).await.unwrap();
     let calls = servers.calls();
     assert_eq!(calls[..3], [format!("hear {A}"), format!("start {A}"), "ack 1".to_owned()]);
@@ -262,7 +257,7 @@ async fn a_refused_start_is_an_error_and_an_outage_is_waited_for() {
     servers.deliver(A);
     let member = Member::join(&servers, |_| {});
     let claimed = member.claim().await;
-    let claims = [claim(&claimed.message)];
+    let claims = [Claim::of(&claimed.message)];
     servers.fault(Fault::Refused);
     assert!(member.frontier.start(&claims).await.is_err());
     servers.fault(Fault::Away);

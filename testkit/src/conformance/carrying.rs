@@ -139,7 +139,7 @@ impl Worker {
 
     /// Starts what it claimed, and settles it so.
     async fn settle(&self, claimed: Claimed, verdict: Verdict) -> Settled {
-        let claim = claim_of(&claimed.message);
+        let claim = Claim::of(&claimed.message);
         assert_eq!(self.frontier.start(&[claim]).await.expect("it starts"), [Start::Go]);
         self.frontier.settle(vec![Settlement { message: claimed.message, verdict }]).await
     }
@@ -150,13 +150,9 @@ impl Worker {
     }
 }
 
-fn claim_of(message: &Message) -> Claim {
-    Claim { crawl: message.crawl.clone(), url: message.url.clone() }
-}
-
 fn done(message: &Message, links: Vec<NewUrl>) -> Verdict {
-    let finish = Finish::new(claim_of(message), Terminal::Done);
-    Verdict::Ends(Box::new(Ending { finish, dead_letter: None, links, memory: None }))
+    let finish = Finish::new(Claim::of(message), Terminal::Done);
+    Verdict::Ends(Box::new(Ending { links, ..Ending::of(finish) }))
 }
 
 /// In the crawl, every URL is claimed once, and the last end is the crawl's.
@@ -305,7 +301,7 @@ pub async fn what_a_worker_releases_is_claimed_by_another(carrier: &Carrier) -> 
     let first = carrier.join(&cast);
     carrier.begin(&cast, 3, Terms::default()).await?;
     let claimed = first.claim(2).await;
-    assert_eq!(first.frontier.start(&[claim_of(&claimed[0].message)]).await?, [Start::Go]);
+    assert_eq!(first.frontier.start(&[Claim::of(&claimed[0].message)]).await?, [Start::Go]);
     first.stop.cancel();
     first.frontier.release().await;
     assert_eq!(first.frontier.activity().in_flight, 0);
@@ -330,9 +326,9 @@ pub async fn what_is_no_longer_a_workers_is_not_counted_for_it(carrier: &Carrier
     let second = carrier.join_as(cast.other.clone());
     let claimed = second.claim_one().await;
 
-    let mut failed = Finish::new(claim_of(&late.message), Terminal::Failed);
+    let mut failed = Finish::new(Claim::of(&late.message), Terminal::Failed);
     failed.why = Some("timeout");
-    let ending = Ending { finish: failed, dead_letter: None, links: vec![cast.new_url(5)], memory: None };
+    let ending = Ending { links: vec![cast.new_url(5)], ..Ending::of(failed) };
     let verdict = Verdict::Ends(Box::new(ending));
     let settled = first.frontier.settle(vec![Settlement { message: late.message, verdict }]).await;
     assert_eq!(settled, Settled::default());
@@ -372,8 +368,8 @@ pub async fn beyond_the_page_limit_urls_are_handed_out_to_be_skipped(carrier: &C
     session.close().await?;
     let beyond = worker.claim_one().await;
     assert!(beyond.is_beyond_limit);
-    let finish = Finish { why: Some("limit"), ..Finish::new(claim_of(&beyond.message), Terminal::Skipped) };
-    let ending = Ending { finish, dead_letter: None, links: Vec::new(), memory: None };
+    let finish = Finish { why: Some("limit"), ..Finish::new(Claim::of(&beyond.message), Terminal::Skipped) };
+    let ending = Ending::of(finish);
     let verdict = Verdict::Ends(Box::new(ending));
     worker.frontier.settle(vec![Settlement { message: beyond.message, verdict }]).await;
     let stats = carrier.stats(&cast).await?;
@@ -392,7 +388,7 @@ pub async fn a_dead_letter_is_listed_and_claimed_again_when_it_is_replayed(carri
     let finish = Finish {
         why: Some("http"),
         note: Some(note.clone()),
-        ..Finish::new(claim_of(&claimed.message), Terminal::Failed)
+        ..Finish::new(Claim::of(&claimed.message), Terminal::Failed)
     };
     let ending = Ending { finish, dead_letter: Some(note.cause.clone()), links: Vec::new(), memory: None };
     let settled = worker.settle(claimed, Verdict::Ends(Box::new(ending))).await;

@@ -89,7 +89,7 @@ pub(super) async fn tend(
     let Engine { queue, frontier, .. } = engine;
     let swept = frontier.sweep(&scene.other).await?;
     for message in swept.lost {
-        let claim = Claim { crawl: message.crawl.clone(), url: message.url.clone() };
+        let claim = Claim::of(&message);
         queue.publish(&[message]).await?;
         frontier.confirm(&claim.crawl, &[claim.url]).await?;
     }
@@ -168,7 +168,7 @@ pub(super) async fn handle(engine: &Engine, scene: &Scene<'_>, received: &Receiv
     for (message, receipt) in received {
         let told = engine.frontier.hear(&scene.worker, std::slice::from_ref(message)).await?[0];
         if told != Heard::Drop {
-            let claim = Claim { crawl: message.crawl.clone(), url: message.url.clone() };
+            let claim = Claim::of(&message);
             let finish = Finish::new(claim, Terminal::Done);
             engine.frontier.finish(&scene.worker, &[finish]).await?;
         }
