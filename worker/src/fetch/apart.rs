@@ -3,11 +3,13 @@
 //!
 //! The way there and back costs CPU. So what is known to be quick is fetched on the worker's own threads, and as long as nothing has
 //! kept these busy, so is the first page of a domain of which nothing is known. What is under way there when they come late to
-//! what is due may be the cause: it is given up, and asked for again apart.
+//! what is due may be the cause: it is given up, and asked for again apart. Where they come late because the machine is busy with
+//! something else, or stood still, nothing is given up: the process has used little CPU then.
 
 use std::pin::pin;
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{Instant, timeout};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
@@ -35,29 +37,35 @@ pub(crate) async fn ask<T>(
     if !shared.domains.is_trusted(&domain) {
         return Ok(ask(&spider.apart).await);
     }
-    let answer = unless_busy(ask(&spider.fetcher)).await;
+    let answer = unless_busy(ask(&spider.fetcher), cpu_time).await;
     answer.ok_or_else(|| {
         shared.domains.kept_busy(domain);
         UnixMs::now().plus(AWAY)
     })
 }
 
-/// What `call` comes to, unless it takes its time and its threads come late to what is due, twice in a row: once may be that the
-/// whole process stood still.
-async fn unless_busy<T>(call: impl Future<Output = T>) -> Option<T> {
+/// What `call` comes to, unless it takes its time and its threads come late to what is due, busy with something, twice in a row.
+/// `cpu_time` is what the process has used of its processors so far.
+async fn unless_busy<T>(call: impl Future<Output = T>, cpu_time: impl Fn() -> Duration) -> Option<T> {
     let mut call = pin!(call);
     let mut was_late = false;
     loop {
-        let begun = Instant::now();
+        let (begun, used) = (Instant::now(), cpu_time());
         if let Ok(result) = timeout(LOOK, &mut call).await {
             return Some(result);
         }
-        let is_late = begun.elapsed() > LOOK + LATE;
+        let passed = begun.elapsed();
+        let is_late = passed > LOOK + LATE && cpu_time().saturating_sub(used) >= passed / 2;
         if was_late && is_late {
             return None;
         }
         was_late = is_late;
     }
+}
+
+fn cpu_time() -> Duration {
+    // Never before it began.
+    clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -69,15 +77,27 @@ mod tests {
 
     use super::*;
 
+    /// The CPU time of a process that has kept one of its processors busy since now.
+    fn busy() -> impl Fn() -> Duration {
+        let begun = Instant::now();
+        move || begun.elapsed()
+    }
+
+    /// That of a process that only now and then had one.
+    fn starved() -> impl Fn() -> Duration {
+        let begun = Instant::now();
+        move || begun.elapsed() / 3
+    }
+
     #[tokio::test(start_paused = true)]
     async fn what_takes_its_time_goes_on_while_its_threads_are_in_time() {
         let slow = sleep(LOOK * 100);
-        assert_eq!(unless_busy(slow).await, Some(()));
+        assert_eq!(unless_busy(slow, busy()).await, Some(()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_takes_its_time_is_given_up_when_its_threads_come_late_twice_in_a_row() {
-        let call = tokio::spawn(unless_busy(pending::<()>()));
+        let call = tokio::spawn(unless_busy(pending::<()>(), busy()));
         for _ in 0..2 {
             yield_now().await;
             assert!(!call.is_finished());
@@ -87,8 +107,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn it_goes_on_when_they_come_late_because_the_machine_is_busy_with_something_else() {
+        let call = tokio::spawn(unless_busy(pending::<()>(), starved()));
+        for _ in 0..5 {
+            yield_now().await;
+            advance(LOOK + LATE * 2).await;
+        }
+        yield_now().await;
+        assert!(!call.is_finished());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn it_goes_on_when_they_come_late_once_now_and_then() {
-        let call = tokio::spawn(unless_busy(pending::<()>()));
+        let call = tokio::spawn(unless_busy(pending::<()>(), busy()));
         for late in [LATE * 2, Duration::ZERO, LATE * 2, Duration::ZERO] {
             yield_now().await;
             advance(LOOK + late).await;
@@ -99,7 +130,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_there_by_then_counts_however_late() {
-        let call = tokio::spawn(unless_busy(sleep(LOOK * 2)));
+        let call = tokio::spawn(unless_busy(sleep(LOOK * 2), busy()));
         for _ in 0..2 {
             yield_now().await;
             advance(LOOK + LATE * 2).await;
