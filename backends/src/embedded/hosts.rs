@@ -172,17 +172,15 @@ impl HostControl for MemoryHosts {
     async fn block(&self, key: &HostKey) -> Result<()> {
         let block = |host: &mut Host| {
             host.blocked = host.blocked.or(Some(UnixMs::now()));
-            host.schedule.is_blocked = true;
+            host.schedule.block(now());
         };
         self.change(key, block).await
     }
 
     async fn unblock(&self, key: &HostKey) -> Result<bool> {
         let unblock = |host: &mut Host| {
-            let was = host.blocked.is_some() || host.schedule.backoff.until > now();
             host.blocked = None;
-            host.schedule.unblock();
-            was
+            host.schedule.unblock(now())
         };
         self.change(key, unblock).await
     }

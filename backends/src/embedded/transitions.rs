@@ -192,8 +192,7 @@ impl Found {
     /// A request does not ask what its spider has seen, but whether it was asked for lately. What has a record keeps that.
     fn look_as_request(&mut self, memory: &Memory, (address, message): &Addressed<Message>) {
         if message.is_request() && self.id.is_none() {
-            let was_asked = memory.requests.has(address);
-            self.url = if was_asked { UrlState::Ended } else { UrlState::Unseen };
+            self.url = memory.requests.state(address);
         }
     }
 
@@ -427,7 +426,7 @@ pub(super) fn end_the_rest(db: &Connection, memory: &mut Memory, crawl: &CrawlRe
 /// Whether a URL is pending, or has ended.
 pub(super) fn has_seen(db: &Connection, memory: &mut Memory, address: &Address) -> Result<bool> {
     if address.crawl.is_adhoc() {
-        return Ok(memory.requests.has(address));
+        return Ok(memory.requests.state(address) == UrlState::Ended);
     }
     Ok(memory.seen.find(db, address)?.is_some())
 }

@@ -14,7 +14,7 @@ use trawl_common::web::url::CanonicalUrl;
 use super::RedisRecords;
 use super::frontier::{BATCH, corrupt as wrong_answer, over};
 use super::keys::CrawlKeys;
-use super::seen::entry;
+use super::seen::{entry, seen_keys};
 use super::{corrupt, failed};
 use crate::control_log::Record;
 
@@ -50,7 +50,9 @@ impl RedisRecords {
         for batch in urls.chunks(BATCH) {
             let mut call = self.scripts.replay.prepare_invoke();
             call.key(&old.crawl).key(&new.crawl).key(&old.failed).key(&new.pending);
-            call.key(&new.outbox).key(&new.seen.plain).key(&new.seen.packed).key(&old.gone).key(&new.hosts);
+            call.key(&new.outbox);
+            seen_keys(&mut call, &new);
+            call.key(&old.gone).key(&new.hosts);
             call.arg(into.id.as_str()).arg(u8::from(from == into));
             for url in batch {
                 entry(&mut call, url.as_str());

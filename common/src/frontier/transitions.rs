@@ -4,6 +4,8 @@
 //! that becomes pending is admitted, and a pending one that becomes ended adds to the counter of its end; nothing else moves a
 //! counter.
 
+use std::time::Duration;
+
 use super::answer::{Heard, MAX_STARTS, Start, Taken};
 use super::context::{Context, Passed};
 use super::end::{End, Finished};
@@ -20,6 +22,15 @@ use crate::time::UnixMs;
 const LET_GO: State = State::Queued { since: UnixMs(0) };
 
 impl UrlState {
+    /// How a URL that has no record stands to a request for it. That does not ask what its spider has seen, but when the URL was
+    /// last asked for or fetched: within `again` it counts as ended. An instant that lies ahead is of a clock that was set back.
+    pub fn requested(asked: Option<UnixMs>, again: Duration, now: UnixMs) -> Self {
+        match asked {
+            Some(asked) if asked <= now && now < asked.plus(again) => Self::Ended,
+            Some(_) | None => Self::Unseen,
+        }
+    }
+
     /// **Admit:** a source names the URL, or a page links to it. `has_room`: whether its host may have more URLs in the crawl.
     /// What was seen is never left out.
     pub fn admit(

@@ -1,7 +1,7 @@
 //! The arithmetic that spaces requests to one host: the generic cell rate algorithm as a virtual schedule, with
 //! a limit of what is in flight, a back-off that the host asks for, and a line for those who come too early.
 //!
-//! The Redis scripts over `host.lua` do the same; one conformance suite holds both to it.
+//! The Redis scripts over `host.lua` do the same, and a test makes the same calls to both and compares what they leave.
 
 use std::time::Duration;
 
@@ -210,11 +210,11 @@ impl Schedule {
     /// after that it is void, and the URL asks like any other. Whoever is late holds up those after it, so that the host
     /// is asked no faster for it.
     pub fn reserve(&mut self, request: &SlotRequest, now: u64) -> Slot {
+        self.go_back(now);
+        self.in_flight.retain(|sent| sent.until > now && sent.token != request.token);
         if self.is_blocked {
             return Slot::Blocked;
         }
-        self.go_back(now);
-        self.in_flight.retain(|sent| sent.until > now && sent.token != request.token);
         let interval = self.interval(request.pace);
         let earliest = self.earliest(request.pace, interval);
         if let Some(held) = request.held.map(from_ms).filter(|&held| self.honours(held, interval, now)) {
@@ -222,8 +222,8 @@ impl Schedule {
             return if slot > now + micros(EARLY) { reserved(slot, now) } else { self.enter(request, now) };
         }
         let slot = self.first_free(request.pace, interval, now).max(earliest);
-        if slot < now + micros(REACH) {
-            self.line = 0;
+        if slot < now + micros(REACH) && self.line > 0 {
+            (self.line, self.at) = (0, now);
         }
         if request.deadline.is_some_and(|deadline| from_ms(deadline) < slot) {
             return Slot::TooLate;
@@ -291,13 +291,22 @@ impl Schedule {
         self.backoff.until
     }
 
-    /// Lifts a block and a back-off.
-    pub fn unblock(&mut self) {
+    /// Has nobody ask the host any more.
+    pub fn block(&mut self, now: u64) {
+        self.go_back(now);
+        self.is_blocked = true;
+    }
+
+    /// Lifts a block and a back-off. Returns whether there was either.
+    pub fn unblock(&mut self, now: u64) -> bool {
+        self.go_back(now);
+        let was = self.is_blocked || self.backoff.until > now;
         if self.next <= self.backoff.until {
             self.next = 0;
         }
         self.backoff = Backoff::default();
         self.is_blocked = false;
+        was
     }
 
     /// Whether nothing of this schedule matters any more at `now`.

@@ -9,6 +9,8 @@ for i = 1, #ARGV, 2 do
     local took = math.max(now - place.since, 0)
     latency = latency == 0 and took or math.floor((latency * 7 + took) / 8)
     ended = true
+    -- What is named twice is over once.
+    host.places[ARGV[i]] = nil
     redis.call('HDEL', KEYS[1], 'p:' .. ARGV[i])
   end
   welcome = welcome or ARGV[i + 1] == '1'

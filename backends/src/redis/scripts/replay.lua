@@ -1,5 +1,5 @@
--- KEYS: the crawl that failed them, the crawl to admit them to, failed, pending, outbox, seen (plain, packed), gone, hosts of
--- the latter. ARGV: id of the crawl to admit them to, whether it is the same crawl (1 or 0), then url, short for each.
+-- KEYS: the crawl that failed them, the crawl to admit them to, failed, pending, outbox, seen and own (each plain, packed), gone,
+-- hosts of the latter. ARGV: id of the crawl to admit them to, whether it is the same crawl (1 or 0), then url, short for each.
 -- Returns 0 if that crawl takes none; else 1, then url, lane, depth, referrer of each.
 local status = redis.call('HGET', KEYS[2], 'status')
 if not status or is_over(status) then
@@ -32,23 +32,23 @@ for i = 3, #ARGV, 2 do
     redis.call('ZADD', KEYS[5], now, ARGV[1] .. ' ' .. url)
     seen[#seen + 1] = {url = url, short = ARGV[i + 1]}
     redis.call('HDEL', KEYS[3], url)
-    redis.call('SREM', KEYS[8], url)
+    redis.call('SREM', KEYS[10], url)
     if ARGV[2] == '1' then
       local kind = KINDS[note.reason] or 'failed'
       redis.call('HINCRBY', KEYS[1], kind, -1)
-      redis.call('HINCRBY', KEYS[9], host_of(url) .. ' ' .. kind, -1)
+      redis.call('HINCRBY', KEYS[11], host_of(url) .. ' ' .. kind, -1)
       local why = note.reason == 'blocked' and 'blocked' or note.class
       if why then
         redis.call('HINCRBY', KEYS[1], kind .. ':' .. why, -1)
       end
     else
       redis.call('HINCRBY', KEYS[2], 'admitted', 1)
-      redis.call('HINCRBY', KEYS[9], host_of(url) .. ' admitted', 1)
+      redis.call('HINCRBY', KEYS[11], host_of(url) .. ' admitted', 1)
     end
     for _, part in ipairs({url, lane, depth, referrer}) do
       answer[#answer + 1] = part
     end
   end
 end
-learn(url_set(KEYS[6], KEYS[7]), seen)
+learn(seen_of(KEYS[2], 6), seen)
 return answer

@@ -94,11 +94,11 @@ local function wait_in_line(wish, turn, slot, interval)
 end
 
 local function reserve(wish)
-  if host.blocked then
-    return {4, '0', '0'}
-  end
   if host.places[wish.token] then
     forget(wish.token)
+  end
+  if host.blocked then
+    return {4, '0', '0'}
   end
   local interval = effective(wish.interval, wish.concurrency)
   local ready = earliest(wish, interval)

@@ -3,6 +3,7 @@
 mod clock;
 mod corrupt;
 mod foreign;
+mod schedules;
 mod schema;
 mod sweep;
 mod transitions;
@@ -31,6 +32,9 @@ const LATER: Clock = Clock(
        return time[1] * 1000000 + time[2] + (redis.call('GET', 'later') or 0)
      end\n",
 );
+
+/// The clock is what the key `now` says, in us.
+const SET: Clock = Clock("local function now_us() return tonumber(redis.call('GET', 'now')) end\n");
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);

@@ -1,0 +1,358 @@
+//! The scripts beside the rules.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::num::NonZeroU64;
+
+use futures::future::join_all;
+use trawl_common::frontier::crawl::{CrawlState, HostBooks};
+use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::line::Line;
+use trawl_common::frontier::outcome::Reason;
+use trawl_common::frontier::{Passed, Start, State, Taken, UrlState};
+use trawl_common::ports::{Control, ErrorKind, Finish, Stats};
+use trawl_common::spider::Recrawl;
+use trawl_engine::{Linked, Linking, Parking};
+
+use super::row::Row;
+use super::rules::{Look, Rules};
+use super::*;
+use crate::redis::Packing;
+use crate::redis::keys::CrawlKeys;
+use crate::redis::look::Tides;
+use crate::redis::sweep::Round;
+
+/// A crawl in Redis, and what the rules say of it.
+pub(super) struct Pair {
+    link: Link,
+    frontier: RedisRecords,
+    lease: Option<Lease>,
+    crawl: CrawlRef,
+    max_pages: Option<u64>,
+    rules: Rules,
+}
+
+impl Pair {
+    pub(super) async fn new(link: Link, setup: &Setup) -> Self {
+        let plain = RedisRecords::with_clock(link.clone(), SET, PATIENCE, Dedup::Plain);
+        set_clock(&link, BEGINNING).await;
+        crawl_earlier(&plain).await;
+        let frontier = RedisRecords::with_clock(link.clone(), SET, PATIENCE, setup.dedup).again_after(AGAIN);
+        let rules = Rules::new(setup);
+        let (crawl, lease) = match setup.kind {
+            Kind::Adhoc => (CrawlRef::adhoc(), None),
+            Kind::Once | Kind::Recrawl => {
+                let crawl = crawl("c");
+                let limit = |limit: Option<u64>| limit.and_then(NonZeroU64::new);
+                let terms = Terms {
+                    recrawl: if setup.kind == Kind::Recrawl { Recrawl::Always } else { Recrawl::Never },
+                    max_pages: limit(setup.max_pages),
+                    max_per_host: limit(setup.max_per_host),
+                    file: None,
+                };
+                let lease = frontier.open(&crawl, terms, "producer", 1000 * HOUR).await.unwrap();
+                (crawl, Some(lease))
+            }
+        };
+        let pair = Self { link, frontier, lease, crawl, max_pages: setup.max_pages, rules };
+        if setup.kind == Kind::Adhoc {
+            pair.frontier.restore(&pair.crawl).await.unwrap();
+            let again = AGAIN.as_millis().to_string();
+            let () = pair.ask("HSET", |keys| keys.crawl, &["again", &again]).await;
+        }
+        if setup.is_recovering {
+            let () = pair.ask("HSET", |keys| keys.crawl, &["barrier", "1"]).await;
+        }
+        pair
+    }
+
+    async fn ask<T: FromRedisValue>(
+        &self,
+        command: &str,
+        key: impl Fn(CrawlKeys) -> String,
+        args: &[&str],
+    ) -> T {
+        let mut command = redis::cmd(command);
+        command.arg(key(CrawlKeys::new(&self.crawl))).arg(args);
+        command.query_async(&mut self.link.clone()).await.unwrap()
+    }
+
+    /// Each record has a lane, and every other one a deadline.
+    fn new_url(&self, number: usize) -> NewUrl {
+        let lane = Lane::ALL[number % 2];
+        let deadline = (number < URLS / 2).then(|| self.rules.now.plus(HOUR));
+        NewUrl { deadline, ..NewUrl::seed(Stage::url(number), lane) }
+    }
+
+    /// The message that a URL's record waits for.
+    fn message(&self, number: usize, sender: Sender) -> Message {
+        let wake = match self.rules.records.get(&number).map(|record| &record.state) {
+            // Of every other one a copy comes, which says nothing of that.
+            Some(State::Parked { until, .. }) if number.is_multiple_of(2) => Some(*until),
+            _ => None,
+        };
+        let (depth, is_ours) = (u16::from(sender == Sender::Link), sender != Sender::Stranger);
+        Message { wake, depth, is_ours, ..self.new_url(number).message(&self.crawl) }
+    }
+
+    fn messages(&self, urls: &[usize], sender: Sender) -> Vec<Message> {
+        urls.iter().map(|&number| self.message(number, sender)).collect()
+    }
+
+    fn claim(&self, number: usize) -> Claim {
+        Claim { crawl: self.crawl.clone(), url: Stage::url(number) }
+    }
+
+    fn claims(&self, urls: &[usize]) -> Vec<Claim> {
+        urls.iter().map(|&number| self.claim(number)).collect()
+    }
+
+    pub(super) async fn take(&mut self, step: &Step) {
+        match step {
+            Step::Admit(urls) => self.admit(urls).await,
+            Step::Follow(who, page, links) => self.follow(&worker(*who), *page, links).await,
+            Step::Confirm(urls) => {
+                let all: Vec<CanonicalUrl> = urls.iter().map(|&number| Stage::url(number)).collect();
+                self.frontier.confirm(&self.crawl, &all).await.unwrap();
+                self.rules.apply_all(urls, |url, _| url.confirm());
+            }
+            Step::Hear(who, urls, sender) => {
+                let (who, messages) = (worker(*who), self.messages(urls, *sender));
+                let told = self.frontier.hear(&who, &messages).await.unwrap();
+                let repeats = urls.iter().filter(|&&number| self.rules.is_repeat(number, *sender)).count();
+                self.rules.repeats += repeats as u64;
+                let hear = |(&number, message): (&usize, &Message)| {
+                    self.rules.receive(number, *sender, |url, context| url.hear(&who, message, context))
+                };
+                assert_eq!(told, urls.iter().zip(&messages).map(hear).collect::<Vec<_>>());
+            }
+            Step::Keep(who, urls, sender) => {
+                let (who, messages) = (worker(*who), self.messages(urls, *sender));
+                let told = self.frontier.keep(&who, &messages).await.unwrap();
+                let keep = |(&number, message): (&usize, &Message)| {
+                    self.rules.receive(number, *sender, |url, context| url.keep(&who, message, context))
+                };
+                assert_eq!(told, urls.iter().zip(&messages).map(keep).collect::<Vec<_>>());
+            }
+            Step::Start(who, urls) => {
+                let (who, claims) = (worker(*who), self.claims(urls));
+                let told: Vec<Start> = self.frontier.start(&who, &claims).await.unwrap();
+                assert_eq!(told, self.rules.apply_all(urls, |url, context| url.start(&who, context)));
+            }
+            Step::Park(who, urls, ms, failed) => {
+                let (who, until) = (worker(*who), self.rules.now.plus(Duration::from_millis(*ms)));
+                let parking = |claim| Parking { claim, until, failed: *failed };
+                let parkings: Vec<Parking> = self.claims(urls).into_iter().map(parking).collect();
+                let told = self.frontier.park(&who, &parkings).await.unwrap();
+                let park = |url: &mut UrlState, context: &_| url.park(&who, until, *failed, context);
+                assert_eq!(told, self.rules.apply_all(urls, park));
+            }
+            Step::Release(who, urls) => {
+                let (who, claims) = (worker(*who), self.claims(urls));
+                self.frontier.release(&who, &claims).await.unwrap();
+                self.rules.apply_all(urls, |url, context| url.release(&who, context));
+            }
+            Step::Finish(who, urls, ending) => self.finish(&worker(*who), urls, *ending).await,
+            Step::Sweep(ago) => self.sweep(ago).await,
+            Step::Replay(number) => self.replay(*number).await,
+            Step::Pause => {
+                let is_running = self.rules.status == CrawlState::Running;
+                if self.frontier.pause(&self.crawl).await.is_ok() && is_running {
+                    (self.rules.status, self.rules.paused) = (CrawlState::Paused, self.rules.now);
+                }
+            }
+            Step::Resume => {
+                let is_paused = self.rules.status == CrawlState::Paused;
+                if self.frontier.resume(&self.crawl).await.is_ok() && is_paused {
+                    self.rules.resume();
+                }
+            }
+            Step::Cancel => {
+                self.frontier.command(&self.crawl, "cancel").await.unwrap();
+                self.rules.status = CrawlState::Cancelled;
+            }
+            Step::Clear => {
+                self.frontier.clear_step(&self.crawl).await.unwrap();
+                self.rules.clear();
+            }
+            Step::Pack => {
+                let left = Packing::new(self.link.clone(), &self.crawl.spider).step().await.unwrap();
+                assert_eq!(left, 0, "so few URLs are one step");
+            }
+            Step::Pass(ms) => {
+                self.rules.now = self.rules.now.plus(Duration::from_millis(*ms));
+                set_clock(&self.link, self.rules.now).await;
+            }
+        }
+    }
+
+    async fn admit(&mut self, urls: &[usize]) {
+        let Some(lease) = &self.lease else { return };
+        let new: Vec<NewUrl> = urls.iter().map(|&number| self.new_url(number)).collect();
+        let told = self.frontier.admit(lease, &new).await;
+        if self.rules.status.is_over() {
+            assert_eq!(told.unwrap_err().kind, ErrorKind::Stale);
+            return;
+        }
+        let admit = |(&number, new): (&usize, &NewUrl)| {
+            let taken = self
+                .rules
+                .apply(number, Look::Named, |url, context| url.admit(new.lane, new.deadline, true, context));
+            taken == Taken::New
+        };
+        assert_eq!(told.unwrap(), urls.iter().zip(&new).map(admit).collect::<Vec<_>>());
+    }
+
+    async fn follow(&mut self, who: &WorkerId, page: usize, links: &[usize]) {
+        let referrer = Some(Stage::url(page));
+        let new = |&number: &usize| NewUrl { depth: 1, referrer: referrer.clone(), ..self.new_url(number) };
+        let linking = Linking { page: self.claim(page), links: links.iter().map(new).collect() };
+        let told = self.frontier.admit_links(who, std::slice::from_ref(&linking)).await.unwrap();
+        let links: Vec<_> =
+            links.iter().zip(&linking.links).map(|(&number, new)| (number, new.lane, new.deadline)).collect();
+        let expected = self.rules.follow(who, page, &links).map_or(Linked::NotHeld, Linked::Taken);
+        assert_eq!(told, [expected]);
+    }
+
+    async fn finish(&mut self, who: &WorkerId, urls: &[usize], ending: Ending) {
+        let why = ending.why.map(Skip::as_str);
+        let finish = |claim| Finish {
+            why,
+            note: Some(note(ending.terminal, why)),
+            landed: ending.landed.map(Stage::url),
+            ..Finish::new(claim, ending.terminal)
+        };
+        let finishes: Vec<Finish> = self.claims(urls).into_iter().map(finish).collect();
+        let told = self.frontier.finish(who, &finishes).await.unwrap();
+        assert_eq!(told, self.rules.finish(who, urls, ending));
+    }
+
+    async fn sweep(&mut self, ago: &[(u64, u64); 3]) {
+        let now = self.rules.now;
+        let mut tides = Tides::default();
+        let lines = [Line::Due, Line::Priority, Line::Bulk];
+        for (line, (probe, gap)) in lines.into_iter().zip(ago) {
+            tides.tide[line as usize] = now.0 - probe;
+            tides.gap[line as usize] = now.0 - gap;
+        }
+        let passed = |line: Line| {
+            let at = lines.iter().position(|&known| known == line).unwrap();
+            Passed { probe: UnixMs(now.0 - ago[at].0), gap: UnixMs(now.0 - ago[at].1) }
+        };
+        let round = Round {
+            looked: std::time::Instant::now(),
+            clearing: VecDeque::new(),
+            left: VecDeque::new(),
+            cursor: "0".to_owned(),
+            records: URLS as u64,
+            tides,
+        };
+        let mut swept = Sweep::default();
+        let next = self.frontier.search(&self.crawl, &round, &mut swept).await.unwrap();
+        assert_eq!(next, "0", "so few records are one step");
+        let lost: BTreeSet<CanonicalUrl> = swept.lost.iter().map(|message| message.url.clone()).collect();
+        let expected: BTreeSet<CanonicalUrl> = self.rules.sweep(passed).into_iter().map(Stage::url).collect();
+        assert_eq!((lost, swept.lost.len()), (expected.clone(), expected.len()));
+    }
+
+    async fn replay(&mut self, number: usize) {
+        let told = self.frontier.replay(&self.crawl, &self.crawl, &[Stage::url(number)]).await;
+        if self.rules.status.is_over() {
+            assert_eq!(told.unwrap_err().kind, ErrorKind::Stale);
+            return;
+        }
+        assert_eq!(told.unwrap().len(), usize::from(self.rules.replay(number)));
+    }
+
+    /// Compares all that is stored with what must be.
+    pub(super) async fn agree(&self) {
+        let idle: Option<u64> = self.ask("HGET", |keys| keys.crawl, &["idle"]).await;
+        let stored: BTreeMap<String, String> = self.ask("HGETALL", |keys| keys.pending, &[]).await;
+        let stored = stored.into_iter().map(|(url, text)| (url, Row::read(&text, idle.unwrap_or_default())));
+        let records = || self.rules.records.iter().map(|(&number, record)| (text(number), record));
+        let expected: BTreeMap<String, Row> = records().map(|(url, record)| (url, Row::of(record))).collect();
+        assert_eq!(stored.collect::<BTreeMap<_, _>>(), expected);
+
+        for (url, record) in records() {
+            let member = format!("{} {url}", self.crawl.id);
+            let score: Option<u64> = self.ask("ZSCORE", |keys| keys.outbox, &[&member]).await;
+            match record.state {
+                State::New { since } => assert_eq!(score, Some(since.0)),
+                State::Parked { unconfirmed, .. } => assert_eq!(score, unconfirmed.map(|since| since.0)),
+                // What a worker heard before it was confirmed may still be listed.
+                State::Queued { .. } | State::Held { .. } => {}
+            }
+        }
+        let begun: BTreeSet<String> = self.ask("SMEMBERS", |keys| keys.begun, &[]).await;
+        let expected = records().filter(|(_, record)| record.has_begun && self.max_pages.is_some());
+        assert_eq!(begun, expected.map(|(url, _)| url).collect());
+        self.agree_on_books().await;
+        self.agree_on_seen().await;
+    }
+
+    async fn agree_on_books(&self) {
+        let Rules { listed, counts, status, repeats, .. } = &self.rules;
+        let stored: BTreeSet<String> = self.ask("HKEYS", |keys| keys.failed, &[]).await;
+        assert_eq!(stored, listed.keys().map(|&number| text(number)).collect());
+        let books = self.frontier.books(&self.crawl.id).await.unwrap().unwrap();
+        assert_eq!((&books.counts, &books.status), (counts, status));
+        assert_eq!(books.reasons.get("dropped:repeat").copied().unwrap_or_default(), *repeats);
+        for HostBooks { host, counts, .. } in self.frontier.read_hosts(&self.crawl, 10).await.unwrap() {
+            assert_eq!((host.as_str(), counts), (HOST, books.counts));
+        }
+    }
+
+    /// Compares what the crawl takes for seen, and what a later one will.
+    async fn agree_on_seen(&self) {
+        let later = crawl("later");
+        let ask = async |number: usize| {
+            let url = Stage::url(number);
+            let by_crawl = self.frontier.has_seen(&self.crawl, &url).await.unwrap();
+            (number, by_crawl, self.frontier.has_seen(&later, &url).await.unwrap())
+        };
+        for (number, by_crawl, by_spider) in join_all((0..URLS).map(ask)).await {
+            let expected = (self.rules.has_seen(number), self.rules.seen.contains(&number));
+            assert_eq!((by_crawl, by_spider), expected, "{number}");
+        }
+    }
+}
+
+/// An earlier crawl of the spider fetches some of the URLs.
+async fn crawl_earlier(frontier: &RedisRecords) {
+    let crawl = crawl("earlier");
+    let lease = frontier.open(&crawl, Terms::default(), "producer", HOUR).await.unwrap();
+    let new: Vec<NewUrl> = (0..SEEN).map(|number| NewUrl::seed(Stage::url(number), Lane::Bulk)).collect();
+    frontier.admit(&lease, &new).await.unwrap();
+    let messages: Vec<Message> = new.iter().map(|url| url.message(&crawl)).collect();
+    frontier.hear(&worker(0), &messages).await.unwrap();
+    let claim = |url: NewUrl| Claim { crawl: crawl.clone(), url: url.url };
+    let finishes: Vec<Finish> = new.into_iter().map(|url| Finish::new(claim(url), Terminal::Done)).collect();
+    assert_eq!(frontier.finish(&worker(0), &finishes).await.unwrap(), [true; SEEN]);
+    frontier.close(lease).await.unwrap();
+}
+
+fn crawl(id: &str) -> CrawlRef {
+    CrawlRef { id: id.parse().unwrap(), spider: SpiderName::default() }
+}
+
+async fn set_clock(link: &Link, now: UnixMs) {
+    let () = redis::cmd("SET").arg("now").arg(now.0 * 1000).query_async(&mut link.clone()).await.unwrap();
+}
+
+fn worker(number: usize) -> WorkerId {
+    format!("worker-{number}").parse().unwrap()
+}
+
+fn text(number: usize) -> String {
+    Stage::url(number).to_string()
+}
+
+fn note(terminal: Terminal, why: Option<&'static str>) -> Note {
+    let reason = match (terminal, why) {
+        (Terminal::Expired, _) => Reason::Expired,
+        (_, Some("blocked")) => Reason::Blocked,
+        _ => Reason::Final,
+    };
+    let (error, failed_at) = (String::new(), UnixMs(0));
+    let cause = Cause { reason, class: None, status: None, error, attempts: 1, worker: None, failed_at };
+    Note { cause, lane: Lane::Bulk, depth: 0, referrer: None }
+}
