@@ -167,12 +167,14 @@ impl<'a> Scene<'a> {
         Ok(lease)
     }
 
-    /// What is to wait counts as dropped: where a message and its record are one, there is none to keep.
     pub(super) async fn hear(&self, worker: &WorkerId, number: usize) -> Result<Heard> {
-        Ok(match self.frontier.hear(worker, &[self.message(number)]).await?[0] {
-            Heard::Wait { .. } => Heard::Drop,
-            heard => heard,
-        })
+        Ok(self.frontier.hear(worker, &[self.message(number)]).await?[0])
+    }
+
+    /// Whether a worker hears that a page is held by another, or by a pause. Its message waits, unless it is one with its record:
+    /// then there is none to keep.
+    pub(super) async fn is_held_back(&self, worker: &WorkerId, number: usize) -> Result<bool> {
+        Ok(matches!(self.hear(worker, number).await?, Heard::Wait { .. } | Heard::Drop))
     }
 
     /// What the first worker hears of a message that another program published.

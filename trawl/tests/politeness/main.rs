@@ -103,15 +103,29 @@ fn times(log: &[Arrival]) -> Vec<Duration> {
     log.iter().map(|arrival| arrival.at).collect()
 }
 
-/// Whether requests came at this interval: all of them, and any four in a row. These may be closer by an eighth, where one before
-/// them was late, and one may be late by as much as this machine makes it.
+/// Whether requests came at this interval: all of them, and any two to four in a row. These may be closer by an eighth, where one
+/// before them was late, and one may be late by as much as this machine makes it.
 fn assert_paced(times: &[Duration], interval: Duration) {
     let took = times[times.len() - 1] - times[0];
     assert!(took + interval / 4 >= interval * (times.len() as u32 - 1), "{took:?}: {times:?}");
-    for four in times.windows(4) {
-        let took = four[3] - four[0];
-        assert!(took + interval / 2 >= 3 * interval * 7 / 8, "{took:?}: {times:?}");
+    for count in 2..=4 {
+        assert_spread(times, count, (count as u32 - 1) * interval * 7 / 8 - interval / 2);
     }
+}
+
+/// Whether any so many in a row took so long at least.
+fn assert_spread(times: &[Duration], count: usize, least: Duration) {
+    for some in times.windows(count) {
+        let took = some[count - 1] - some[0];
+        assert!(took >= least, "{count} in {took:?}: {times:?}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "2 in 1ms")]
+fn two_requests_at_once_are_not_paced_however_late_the_others_come() {
+    let times = [0, 1_000, 1_001, 3_000, 4_000, 5_000].map(Duration::from_millis);
+    assert_paced(&times, Duration::from_millis(1_000));
 }
 
 async fn what_robots_txt_forbids_is_skipped_and_never_asked_for(engine: Engine) {
@@ -243,6 +257,8 @@ async fn a_rate_that_no_timer_is_fine_enough_for_is_kept_and_the_crawl_ends(engi
     let took = times[400] - times[0];
     // 400 intervals of 2 ms, but for what may come in one quantum.
     assert!(took >= Duration::from_millis(750), "{took:?}");
+    // Half of them, and what this machine may be late by.
+    assert_spread(&times, 201, Duration::from_millis(250));
 }
 
 async fn hosts_of_a_group_share_a_rate(engine: Engine) {
@@ -282,10 +298,8 @@ async fn a_crawl_delay_slows_and_is_bounded(engine: Engine) {
     assert_eq!(&books["done"], 6, "{books}");
     for (host, delay) in [(0, 500), (1, 1_000)] {
         let log: Vec<Arrival> = world.log().into_iter().filter(|arrival| arrival.host == host).collect();
-        let times = times(&log);
         // Before the file was read its delay was not known.
-        let took = (times[3] - times[1]).as_millis();
-        assert!(took >= 2 * delay - delay / 4, "{took} ms");
+        assert_paced(&times(&log)[1..], Duration::from_millis(delay));
     }
 }
 
@@ -297,6 +311,7 @@ async fn one_worker_asks_all_hosts_together_no_more_often_than_its_ceiling(engin
     let took = times[times.len() - 1] - times[0];
     // Four files and twenty pages, and the time that the first may take longer on its way than the last.
     assert!(times.len() == 24 && took >= Duration::from_millis(23 * 100 - 200), "{took:?}");
+    assert_spread(&times, 12, Duration::from_millis(11 * 100 - 200));
 }
 
 async fn hosts_that_never_answer_keep_no_other_waiting(engine: Engine) {

@@ -4,7 +4,7 @@ use trawl_common::settings::Fetch;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_testkit::attacks::Section;
 
-use crate::{fetcher, shown};
+use crate::{fetcher, page, shown};
 
 const PRIVATE: &str = "forbidden: is not a public address";
 
@@ -13,7 +13,7 @@ async fn try_all(title: &'static str, urls: &[(&str, &str)]) {
     let mut section = Section::new(title);
     for &(url, gets) in urls {
         let got = match CanonicalUrl::parse(url) {
-            Ok(canonical) => shown(fetcher.fetch(&canonical).await),
+            Ok(canonical) => shown(page(&fetcher, &canonical).await),
             Err(reason) => format!("no URL: {reason}"),
         };
         let escaped: String = url.chars().flat_map(char::escape_default).collect();

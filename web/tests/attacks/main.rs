@@ -12,12 +12,16 @@ mod time;
 
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use bytesize::ByteSize;
-use trawl_common::frontier::outcome::Failure;
-use trawl_common::ports::Response;
-use trawl_common::settings::Fetch;
+use trawl_common::frontier::message::Hop;
+use trawl_common::names::SpiderName;
+use trawl_common::settings::{Fetch, Items};
+use trawl_common::spider::page_history::Validators;
+use trawl_common::spider::{Scope, Spider};
+use trawl_common::web::url::CanonicalUrl;
 use trawl_testkit::attacks::Section;
-use trawl_web::Fetcher;
+use trawl_web::{Answer, Fetcher, MAX_REDIRECTS, NoPage, Trail};
 
 use crate::server::{Script, Server};
 
@@ -58,6 +62,23 @@ fn fetcher(settings: &Fetch) -> Fetcher {
     Fetcher::new(settings).unwrap()
 }
 
+/// Asks for `url` as a worker does: one request at a time, and nothing but the hop is carried from one to the next. Returns the
+/// body of the page; of one that nobody reads there is none.
+async fn page(fetcher: &Fetcher, url: &CanonicalUrl) -> Result<Bytes, NoPage> {
+    let scope = Scope::of(&Spider::without_file(SpiderName::default(), &Items::default())).unwrap();
+    let mut hop: Option<Hop> = None;
+    loop {
+        let mut trail = Trail::at(url.clone(), hop, MAX_REDIRECTS);
+        match fetcher.ask(trail.last(), &Validators::default()).await? {
+            Answer::Page(page) => return Ok(page.body),
+            Answer::Unread { .. } => return Ok(Bytes::new()),
+            Answer::Redirect(next) => trail.follow(next, &scope)?,
+            Answer::NotModified => unreachable!("it was not asked whether it has changed"),
+        }
+        hop = trail.into_hop();
+    }
+}
+
 /// Tries `attacks`, one after the other, and holds the document against them.
 async fn try_all(title: &'static str, settings: &Fetch, attacks: Vec<Attack>) {
     let fetcher = fetcher(settings);
@@ -65,7 +86,7 @@ async fn try_all(title: &'static str, settings: &Fetch, attacks: Vec<Attack>) {
     for Attack { name, script, gets } in attacks {
         let server = Server::start(script).await;
         let start = Instant::now();
-        let got = fetcher.fetch(&server.url()).await;
+        let got = page(&fetcher, &server.url()).await;
         assert!(start.elapsed() < MOST_TIME, "{name}: took {:?}", start.elapsed());
         let sent = server.sent();
         assert!(sent < MOST_SENT || gets.starts_with("timeout"), "{name}: {sent} bytes were taken");
@@ -75,9 +96,9 @@ async fn try_all(title: &'static str, settings: &Fetch, attacks: Vec<Attack>) {
 }
 
 /// A result as rows write it.
-fn shown(got: Result<Response, Failure>) -> String {
+fn shown(got: Result<Bytes, NoPage>) -> String {
     match got {
-        Ok(page) => format!("page: {}", String::from_utf8_lossy(&page.body)),
-        Err(failure) => failure.to_string(),
+        Ok(body) => format!("page: {}", String::from_utf8_lossy(&body)),
+        Err(reason) => reason.to_string(),
     }
 }

@@ -9,7 +9,7 @@ use trawl_common::settings::{Fetch, ServerUrl};
 use trawl_testkit::attacks::Section;
 use trawl_web::Fetcher;
 
-use crate::{fetcher, server, shown};
+use crate::{fetcher, page, server, shown};
 
 const PRIVATE: &str = "forbidden: is not a public address";
 
@@ -140,7 +140,7 @@ async fn a_proxy_is_asked_for_what_may_be_asked_and_nothing_else() {
         (&socks, "a private address by SOCKS", "http://10.0.0.1/", PRIVATE, &[]),
         (&socks, "the proxy itself by SOCKS", &own, PRIVATE, &[]),
     ] {
-        let got = fetcher.fetch(&url.parse().unwrap()).await;
+        let got = page(fetcher, &url.parse().unwrap()).await;
         assert!(!format!("{got:?}").contains("s3cret"), "{attack}: {got:?}");
         assert_eq!(proxy.asked(), asks, "{attack}");
         section.tried(attack, gets, &shown(got));

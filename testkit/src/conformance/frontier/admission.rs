@@ -101,7 +101,7 @@ pub async fn confirming_again_or_too_much_changes_nothing(frontier: &Arc<dyn Rec
     frontier.confirm(&scene.crawl, &urls).await?;
     let after = scene.books().await?;
     assert_eq!((after.counts, after.pending), (before.counts, before.pending));
-    assert_eq!(scene.hear(&scene.other, 1).await?, Heard::Drop, "a held URL stays held");
+    assert!(scene.is_held_back(&scene.other, 1).await?, "a held URL stays held");
     assert_eq!(scene.hear(&scene.other, 2).await?, TAKE);
     Ok(())
 }
@@ -110,7 +110,7 @@ pub async fn confirming_again_or_too_much_changes_nothing(frontier: &Arc<dyn Rec
 pub async fn a_url_published_by_hand_is_taken_once(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier).of_requests();
     assert_eq!(scene.hear_stranger(0).await?, TAKE);
-    assert_eq!(scene.hear(&scene.other, 0).await?, Heard::Drop);
+    assert!(scene.is_held_back(&scene.other, 0).await?);
     assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
     assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
     assert_eq!(scene.status().await?, CrawlState::Running);

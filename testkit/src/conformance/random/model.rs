@@ -75,22 +75,26 @@ impl Model {
         is_new
     }
 
-    pub(super) fn hear(&mut self, who: Who, url: usize) -> Heard {
+    /// `None` if the page is held back by another worker or a pause: its message waits, if it is not one with its record.
+    pub(super) fn hear(&mut self, who: Who, url: usize) -> Option<Heard> {
         if !self.status.is_over() {
             self.admit(url);
         }
         let is_paused = self.is_paused();
-        let Some(page) = self.pending(url) else { return Heard::Drop };
-        if page.is_far || page.holder.is_some_and(|holder| holder != who) {
-            return Heard::Drop;
+        let Some(page) = self.pending(url) else { return Some(Heard::Drop) };
+        if page.is_far {
+            return Some(Heard::Drop);
+        }
+        if page.holder.is_some_and(|holder| holder != who) {
+            return None;
         }
         if is_paused {
             // Who hears it does not have it in hand.
             page.holder = None;
-            return Heard::Drop;
+            return None;
         }
         (page.holder, page.has_started) = (Some(who), false);
-        started(page.attempts, page.starts)
+        Some(started(page.attempts, page.starts))
     }
 
     /// Whether the worker holds the page.
