@@ -267,7 +267,7 @@ class Forged(Attack):
             count += 1
 
     def messages(self, number, count):
-        """Queue, body and headers of each kind, as in the section "Messages" of docs/attacks.md."""
+        """Queue, body and headers of each kind, as in backends/tests/attacks.md."""
         url, lane = f"http://127.0.0.3:{PORT}/{number}/{count % 100}", "url_queue_ttl"
         yield lane, url, NESTED
         yield lane, "probe", {"probe": 9_000_000_000_000_000, "before": 0}

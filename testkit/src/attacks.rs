@@ -1,10 +1,12 @@
-//! `docs/attacks.md`, which lists attacks and what they get, held against the tests that try them.
+//! The lists of attacks and what they get, held against the tests that try them. Each package has one, `tests/attacks.md`.
 
 use std::fmt::Write;
+use std::path::PathBuf;
 
 /// The attacks of one section.
 #[derive(Debug)]
 pub struct Section {
+    list: PathBuf,
     title: &'static str,
     table: String,
     /// What got something else, a line each.
@@ -12,9 +14,11 @@ pub struct Section {
 }
 
 impl Section {
-    /// The section with this title, still without rows.
-    pub fn new(title: &'static str) -> Self {
-        Self { title, table: "| attack | gets |\n|---|---|\n".to_owned(), wrong: String::new() }
+    /// The section with this title in the list of a package, still without rows. `package` is its folder,
+    /// `env!("CARGO_MANIFEST_DIR")`.
+    pub fn new(package: &str, title: &'static str) -> Self {
+        let list = [package, "tests", "attacks.md"].iter().collect();
+        Self { list, title, table: "| attack | gets |\n|---|---|\n".to_owned(), wrong: String::new() }
     }
 
     /// Adds what was tried, and what it must get.
@@ -32,16 +36,16 @@ impl Section {
         self.row(attack, gets);
     }
 
-    /// Panics if an attack got something else than it must, or unless the document has this section with these very rows,
+    /// Panics if an attack got something else than it must, or unless the list has this section with these very rows,
     /// and says then what it should hold.
     pub fn check(&self) {
         assert!(self.wrong.is_empty(), "{}", self.wrong);
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/attacks.md");
-        let document = std::fs::read_to_string(file).expect("docs/attacks.md is there");
+        let list = self.list.display();
+        let document = std::fs::read_to_string(&self.list).unwrap_or_else(|error| panic!("{list}: {error}"));
         let sections = document.split("\n## ").filter_map(|section| section.split_once('\n'));
         let found = sections.into_iter().find(|(title, _)| title.trim() == self.title);
         let table = found.and_then(|(_, text)| text.find("| attack").map(|start| &text[start..]));
         let is_same = table.is_some_and(|table| table.trim() == self.table.trim());
-        assert!(is_same, "docs/attacks.md should say:\n\n## {}\n\n{}", self.title, self.table);
+        assert!(is_same, "{list} should say:\n\n## {}\n\n{}", self.title, self.table);
     }
 }

@@ -1,5 +1,5 @@
 //! trawl's HTTP client, the same for pages, sitemaps and `robots.txt`: one request within limits of time, size,
-//! address and port, whatever the other side sends. `docs/attacks.md` lists what was tried on it.
+//! address and port, whatever the other side sends. `tests/attacks.md` lists what was tried on it.
 
 mod address;
 mod body;

@@ -125,7 +125,7 @@ async fn what_strangers_publish_gains_them_nothing() {
     let vhost = VirtualHost::new().await;
     let queue = by_keys(&vhost, &["a"]).await.open_to_strangers(&["docs".parse().unwrap()]);
     let mut consumer = queue.consume(100).await.unwrap();
-    let mut section = Section::new("Messages");
+    let mut section = Section::new(env!("CARGO_MANIFEST_DIR"), "Messages");
     for Attack { name, body, properties, gets } in attacks() {
         vhost.publish("url_queue_ttl", body, &properties).await;
         assert_eq!(told(&next(&queue, &mut *consumer).await), gets, "{name}");

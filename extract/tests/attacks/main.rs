@@ -1,7 +1,7 @@
 //! Pages made to keep a parser busy, to fill its memory, or to hurt whoever reads what it yields: each row is an attack
 //! of some hundred KB at least, and what becomes of it.
 //!
-//! `docs/attacks.md` lists the same rows; `cargo test --release -p trawl-extract --test attacks -- --nocapture` prints the
+//! `tests/attacks.md` lists the same rows; `cargo test --release -p trawl-extract --test attacks -- --nocapture` prints the
 //! time that each takes.
 
 mod kinds;
@@ -340,7 +340,7 @@ fn url() -> CanonicalUrl {
 
 #[test]
 fn every_attack_ends_soon_in_an_item_or_a_failure_that_hurts_nobody() {
-    let mut section = Section::new("Parsing");
+    let mut section = Section::new(env!("CARGO_MANIFEST_DIR"), "Parsing");
     let mut wrong = Vec::new();
     for attack in attacks() {
         let start = Instant::now();

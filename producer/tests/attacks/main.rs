@@ -1,5 +1,5 @@
 //! Sitemaps, indexes and lists made to keep the producer busy, to fill its memory, or to make it read what it must not.
-//! `docs/attacks.md` lists the same rows.
+//! `tests/attacks.md` lists the same rows.
 //!
 //! An honest source is read beside each, and must come through; what is asserted is what was found, asked and said.
 
@@ -182,7 +182,7 @@ fn gets(attack: &Attack) -> String {
 
 #[test]
 fn the_document_lists_every_attack() {
-    let mut section = Section::new("Sitemaps");
+    let mut section = Section::new(env!("CARGO_MANIFEST_DIR"), "Sitemaps");
     for attack in
         [sources::attacks(), sources::drips(), xml::attacks(), indexes::attacks()].into_iter().flatten()
     {

@@ -53,7 +53,7 @@ async fn try_all(section: &mut Section, settings: &settings::Fetch, attacks: Vec
 
 #[tokio::test]
 async fn whatever_frames_a_server_sends_a_request_ends_within_its_limits() {
-    let mut section = Section::new("HTTP/2");
+    let mut section = Section::new(env!("CARGO_MANIFEST_DIR"), "HTTP/2");
     try_all(&mut section, &settings(), rows::limited()).await;
     let hurried = settings::Fetch { timeout: Duration::from_millis(300), ..settings() };
     try_all(&mut section, &hurried, rows::floods()).await;

@@ -48,7 +48,7 @@ async fn a_name_leads_nowhere_that_an_address_may_not() {
     let proxy = Some(ServerUrl::new(origin.as_str()));
     let direct = guarded(settings::Fetch::default());
     let proxied = guarded(settings::Fetch { proxy, ..settings::Fetch::default() });
-    let mut section = Section::new("Names");
+    let mut section = Section::new(env!("CARGO_MANIFEST_DIR"), "Names");
     for (fetcher, attack, host, gets) in [
         (&direct, "a name with a loopback address", "localhost", PRIVATE),
         (&direct, "the same with a dot at its end", "localhost.", PRIVATE),

@@ -10,7 +10,7 @@ const PRIVATE: &str = "forbidden: is not a public address";
 
 async fn try_all(title: &'static str, urls: &[(&str, &str)]) {
     let fetcher = fetcher(&Fetch::default());
-    let mut section = Section::new(title);
+    let mut section = Section::new(env!("CARGO_MANIFEST_DIR"), title);
     for &(url, gets) in urls {
         let got = match CanonicalUrl::parse(url) {
             Ok(canonical) => shown(page(&fetcher, &canonical).await),

@@ -1,4 +1,4 @@
-//! What an attacker may serve, and what it must get. `docs/attacks.md` lists the same rows.
+//! What an attacker may serve, and what it must get. `tests/attacks.md` lists the same rows.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -82,7 +82,7 @@ async fn page(fetcher: &Fetcher, url: &CanonicalUrl) -> Result<Bytes, NoPage> {
 /// Tries `attacks`, one after the other, and holds the document against them.
 async fn try_all(title: &'static str, settings: &Fetch, attacks: Vec<Attack>) {
     let fetcher = fetcher(settings);
-    let mut section = Section::new(title);
+    let mut section = Section::new(env!("CARGO_MANIFEST_DIR"), title);
     for Attack { name, script, gets } in attacks {
         let server = Server::start(script).await;
         let start = Instant::now();

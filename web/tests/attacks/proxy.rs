@@ -100,7 +100,7 @@ async fn socks5(connection: &mut BufReader<TcpStream>) -> std::io::Result<String
 #[tokio::test]
 async fn a_proxy_is_asked_for_what_may_be_asked_and_nothing_else() {
     let proxy = Proxy::start().await;
-    let mut section = Section::new("Proxies");
+    let mut section = Section::new(env!("CARGO_MANIFEST_DIR"), "Proxies");
     let own = format!("http://localhost:{}/", proxy.port);
     let (http, socks) = (proxy.fetcher("http", "localhost"), proxy.fetcher("socks5", "localhost"));
     for (fetcher, attack, url, gets, asks) in [
