@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
+use strum::VariantArray;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
@@ -98,7 +99,7 @@ fn options(folder: &TempDir, kinds: Vec<Kind>, seed: u64) -> Options {
 }
 
 fn kinds(subjects: &[Subject]) -> Vec<Kind> {
-    Kind::ALL.into_iter().filter(|kind| subjects.contains(&kind.subject())).collect()
+    Kind::VARIANTS.iter().copied().filter(|kind| subjects.contains(&kind.subject())).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

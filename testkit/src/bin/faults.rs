@@ -6,10 +6,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use strum::VariantArray;
 use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 use trawl_common::settings::duration;
 use trawl_testkit::faults::kind::Kind;
+use trawl_testkit::faults::named::named;
 use trawl_testkit::faults::report::Table;
 use trawl_testkit::faults::run::{Options, Outcome, run};
 use trawl_testkit::faults::scenario::Scenario;
@@ -25,7 +27,7 @@ struct Args {
     #[arg(long, value_name = "FILE")]
     old: Option<PathBuf>,
     /// What is crawled; without it scenarios take turns, seed by seed
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = named::<Scenario>)]
     scenario: Option<Scenario>,
     /// Pages of the sites
     #[arg(long, value_name = "N", default_value_t = 50_000)]
@@ -46,7 +48,7 @@ struct Args {
     #[arg(long, value_name = "TIME", default_value = "4s", value_parser = duration::parse)]
     patience: Duration,
     /// Only these kinds of fault, separated by commas
-    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    #[arg(long, value_name = "KIND", value_parser = named::<Kind>, value_delimiter = ',')]
     only: Vec<Kind>,
     /// Print the table as one JSON line
     #[arg(long)]
@@ -99,7 +101,7 @@ impl Args {
             seed,
             workers: self.workers,
             patience: self.patience,
-            kinds: if self.only.is_empty() { Kind::ALL.to_vec() } else { self.only.clone() },
+            kinds: if self.only.is_empty() { Kind::VARIANTS.to_vec() } else { self.only.clone() },
             aloud: !self.quiet,
         };
         let mut outcome = run(&options).await?;

@@ -2,81 +2,128 @@
 
 use std::time::Duration;
 
-use super::named::named;
 use super::store::UNSYNCED;
 
-/// What is done to the fleet. The order is that of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// What is done to the fleet. The order is that of the table. `faults.md` lists each with its documentation here.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    strum::Display,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+    strum::EnumMessage,
+)]
 pub enum Kind {
     /// `kill -9` of a worker; another takes its place.
+    #[strum(serialize = "worker-kill")]
     WorkerKill,
     /// SIGSTOP of a worker for longer than its heartbeat lives, then SIGCONT.
+    #[strum(serialize = "worker-stop")]
     WorkerStop,
     /// SIGTERM of a worker; another takes its place.
+    #[strum(serialize = "worker-term")]
     WorkerTerm,
     /// SIGTERM of a worker, and again before it has ended.
+    #[strum(serialize = "worker-term-twice")]
     WorkerTermTwice,
     /// `kill -9` of a worker, and `FLUSHALL` at once.
+    #[strum(serialize = "worker-kill-redis-flushed")]
     WorkerKillFlushed,
     /// The clock of a worker's machine jumps, by less than a minute off.
+    #[strum(serialize = "worker-clock")]
     WorkerClock,
     /// `kill -9` of the producer, which is run again.
+    #[strum(serialize = "producer-kill")]
     ProducerKill,
     /// SIGSTOP of the producer for a while, then SIGCONT.
+    #[strum(serialize = "producer-stop")]
     ProducerStop,
     /// Every connection to Redis is cut.
+    #[strum(serialize = "redis-cut")]
     StoreCut,
     /// One answer of Redis is lost, and its connection cut.
+    #[strum(serialize = "redis-reply-lost")]
     StoreReplyLost,
     /// Redis is reachable and answers nothing.
+    #[strum(serialize = "redis-silent")]
     StoreSilent,
     /// SIGSTOP of Redis for a while.
+    #[strum(serialize = "redis-stop")]
     StoreStop,
     /// Redis refuses to write for a while: its memory is full.
+    #[strum(serialize = "redis-full")]
     StoreFull,
     /// `kill -9` of Redis, and a restart with its data.
+    #[strum(serialize = "redis-kill")]
     StoreKill,
     /// `kill -9` of Redis, and a restart without the last second of its append-only file.
+    #[strum(serialize = "redis-truncated")]
     StoreTruncated,
     /// `FLUSHALL`.
+    #[strum(serialize = "redis-flushed")]
     StoreFlushed,
     /// `kill -9` of Redis, and a restart with nothing.
+    #[strum(serialize = "redis-emptied")]
     StoreEmptied,
     /// Every connection to RabbitMQ is cut.
+    #[strum(serialize = "rabbitmq-cut")]
     BrokerCut,
     /// RabbitMQ is reachable and answers nothing.
+    #[strum(serialize = "rabbitmq-silent")]
     BrokerSilent,
     /// SIGSTOP of RabbitMQ for a while.
+    #[strum(serialize = "rabbitmq-stop")]
     BrokerStop,
     /// RabbitMQ's memory alarm, for a while: it blocks who publishes.
+    #[strum(serialize = "rabbitmq-alarm")]
     BrokerAlarm,
     /// `kill -9` of RabbitMQ, and a restart with its data.
+    #[strum(serialize = "rabbitmq-kill")]
     BrokerKill,
     /// Every queue of URLs is purged.
+    #[strum(serialize = "rabbitmq-purged")]
     BrokerPurged,
     /// One queue is deleted under its consumers.
+    #[strum(serialize = "rabbitmq-deleted")]
     BrokerDeleted,
     /// RabbitMQ gives up what comes back twice, and every worker is killed twice.
+    #[strum(serialize = "rabbitmq-delivery-limit")]
     BrokerLimit,
     /// `kill -9` of RabbitMQ, and a restart with an empty disk.
+    #[strum(serialize = "rabbitmq-gone")]
     BrokerGone,
     /// The crawl is paused for a while.
+    #[strum(serialize = "crawl-paused")]
     CrawlPaused,
     /// The crawl is paused, Redis is emptied meanwhile, and the crawl goes on.
+    #[strum(serialize = "crawl-paused-redis-emptied")]
     CrawlPausedEmptied,
     /// The host is blocked for a while; then what was skipped is sent again.
+    #[strum(serialize = "host-blocked")]
     HostBlocked,
     /// Every dead letter is sent again.
+    #[strum(serialize = "letters-replayed")]
     LettersReplayed,
     /// A second crawl runs beside, and is cancelled.
+    #[strum(serialize = "other-crawl-cancelled")]
     OtherCancelled,
     /// A second crawl runs beside, and its sink takes nothing for a while.
+    #[strum(serialize = "other-crawl-stuck")]
     OtherStuck,
     /// A second crawl runs beside, and the disk of its sink is full for a while.
+    #[strum(serialize = "other-crawl-disk-full")]
     OtherFull,
     /// SIGSTOP of PostgreSQL for a while.
+    #[strum(serialize = "postgres-stop")]
     DatabaseStop,
     /// `kill -9` of PostgreSQL, and a restart with its data.
+    #[strum(serialize = "postgres-kill")]
     DatabaseKill,
 }
 
@@ -98,86 +145,6 @@ pub enum Subject {
 }
 
 impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 35] = [
-        Self::WorkerKill,
-        Self::WorkerStop,
-        Self::WorkerTerm,
-        Self::WorkerTermTwice,
-        Self::WorkerKillFlushed,
-        Self::WorkerClock,
-        Self::ProducerKill,
-        Self::ProducerStop,
-        Self::StoreCut,
-        Self::StoreReplyLost,
-        Self::StoreSilent,
-        Self::StoreStop,
-        Self::StoreFull,
-        Self::StoreKill,
-        Self::StoreTruncated,
-        Self::StoreFlushed,
-        Self::StoreEmptied,
-        Self::BrokerCut,
-        Self::BrokerSilent,
-        Self::BrokerStop,
-        Self::BrokerAlarm,
-        Self::BrokerKill,
-        Self::BrokerPurged,
-        Self::BrokerDeleted,
-        Self::BrokerLimit,
-        Self::BrokerGone,
-        Self::CrawlPaused,
-        Self::CrawlPausedEmptied,
-        Self::HostBlocked,
-        Self::LettersReplayed,
-        Self::OtherCancelled,
-        Self::OtherStuck,
-        Self::OtherFull,
-        Self::DatabaseStop,
-        Self::DatabaseKill,
-    ];
-
-    /// The name in the table and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::WorkerKill => "worker-kill",
-            Self::WorkerStop => "worker-stop",
-            Self::WorkerTerm => "worker-term",
-            Self::WorkerTermTwice => "worker-term-twice",
-            Self::WorkerKillFlushed => "worker-kill-redis-flushed",
-            Self::WorkerClock => "worker-clock",
-            Self::ProducerKill => "producer-kill",
-            Self::ProducerStop => "producer-stop",
-            Self::StoreCut => "redis-cut",
-            Self::StoreReplyLost => "redis-reply-lost",
-            Self::StoreSilent => "redis-silent",
-            Self::StoreStop => "redis-stop",
-            Self::StoreFull => "redis-full",
-            Self::StoreKill => "redis-kill",
-            Self::StoreTruncated => "redis-truncated",
-            Self::StoreFlushed => "redis-flushed",
-            Self::StoreEmptied => "redis-emptied",
-            Self::BrokerCut => "rabbitmq-cut",
-            Self::BrokerSilent => "rabbitmq-silent",
-            Self::BrokerStop => "rabbitmq-stop",
-            Self::BrokerAlarm => "rabbitmq-alarm",
-            Self::BrokerKill => "rabbitmq-kill",
-            Self::BrokerPurged => "rabbitmq-purged",
-            Self::BrokerDeleted => "rabbitmq-deleted",
-            Self::BrokerLimit => "rabbitmq-delivery-limit",
-            Self::BrokerGone => "rabbitmq-gone",
-            Self::CrawlPaused => "crawl-paused",
-            Self::CrawlPausedEmptied => "crawl-paused-redis-emptied",
-            Self::HostBlocked => "host-blocked",
-            Self::LettersReplayed => "letters-replayed",
-            Self::OtherCancelled => "other-crawl-cancelled",
-            Self::OtherStuck => "other-crawl-stuck",
-            Self::OtherFull => "other-crawl-disk-full",
-            Self::DatabaseStop => "postgres-stop",
-            Self::DatabaseKill => "postgres-kill",
-        }
-    }
-
     /// What it is done to.
     pub fn subject(self) -> Subject {
         match self {
@@ -261,11 +228,19 @@ impl Kind {
     }
 }
 
-named!(Kind, "fault");
-
 #[cfg(test)]
 mod tests {
+    use strum::{EnumMessage, VariantArray};
+
     use super::*;
+
+    #[test]
+    fn the_list_names_every_fault_and_what_is_done() {
+        let row = |kind: &Kind| format!("| `{kind}` | {} |\n", kind.get_documentation().unwrap());
+        let rows: String = Kind::VARIANTS.iter().map(row).collect();
+        let list = include_str!("faults.md");
+        assert!(list.ends_with(&rows), "faults.md should end with:\n\n{rows}");
+    }
 
     #[test]
     fn two_losses_do_not_meet_nor_a_loss_of_memory_and_the_loss_of_a_worker() {

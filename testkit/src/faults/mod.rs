@@ -53,7 +53,7 @@ pub mod kind;
 pub mod layout;
 pub mod ledger;
 pub mod letters;
-mod named;
+pub mod named;
 pub mod operator;
 pub mod plan;
 pub mod private;

@@ -59,7 +59,7 @@ impl Table {
         let (by_fault, by_none): (Vec<_>, Vec<_>) = self.rows.iter().partition(|(kind, _)| kind.is_some());
         let mut named = Vec::new();
         for (kind, row) in by_fault.into_iter().chain(by_none) {
-            named.push((kind.map_or("(none of them)", Kind::as_str), *row));
+            named.push((kind.map_or("(none of them)", Kind::into), *row));
             sum.times += row.times;
             sum.lost += row.lost;
             sum.again += row.again;

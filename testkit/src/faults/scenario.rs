@@ -1,12 +1,14 @@
 //! What is crawled while faults come.
 
+use strum::VariantArray;
+
 use super::fleet::CRAWL;
 use super::kind::{Kind, Subject};
 use super::layout::Layout;
-use super::named::named;
 
 /// What is crawled. The order is that in which seeds take turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Scenario {
     /// Sitemaps that name every page.
     Sitemap,
@@ -21,23 +23,9 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// Every scenario.
-    pub const ALL: [Self; 5] = [Self::Sitemap, Self::Links, Self::Limits, Self::Several, Self::Recrawl];
-
-    /// The name on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Sitemap => "sitemap",
-            Self::Links => "links",
-            Self::Limits => "limits",
-            Self::Several => "several",
-            Self::Recrawl => "recrawl",
-        }
-    }
-
     /// The one whose turn it is with this seed.
     pub fn of_seed(seed: u64) -> Self {
-        Self::ALL[(seed.wrapping_sub(1) % Self::ALL.len() as u64) as usize]
+        Self::VARIANTS[(seed.wrapping_sub(1) % Self::VARIANTS.len() as u64) as usize]
     }
 
     /// Whether a fault of this kind may come. What people order, they order of one crawl and its host; and only one stores
@@ -91,8 +79,6 @@ const AGAIN: &str = "again";
 
 /// The id of that crawl.
 pub const BEFORE: &str = "faults-before";
-
-named!(Scenario, "scenario");
 
 /// How much a crawl may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
