@@ -168,7 +168,7 @@ pub(super) async fn handle(engine: &Engine, scene: &Scene<'_>, received: &Receiv
     for (message, receipt) in received {
         let told = engine.frontier.hear(&scene.worker, std::slice::from_ref(message)).await?[0];
         if told != Heard::Drop {
-            let claim = Claim::of(&message);
+            let claim = Claim::of(message);
             let finish = Finish::new(claim, Terminal::Done);
             engine.frontier.finish(&scene.worker, &[finish]).await?;
         }
