@@ -1,5 +1,6 @@
 //! What trawl's three programs share: start-up, signals, errors for people, numbers and progress.
 
+mod colour;
 mod crawl;
 mod ending;
 mod fail;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::start::has_colours;
+use crate::colour::has_colours;
 
 /// How far apart lines are where they stay: in a file or a pipe.
 const EVERY: Duration = Duration::from_secs(5);

@@ -4,7 +4,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use clap::{Args, ColorChoice};
 use tokio::runtime;
@@ -13,6 +12,7 @@ use trawl_common::settings::{Settings, Source};
 use trawl_common::telemetry;
 use trawl_common::text::is_harmful;
 
+use crate::colour::has_colours;
 use crate::{Fail, Outcome, Progress, mistakes};
 
 /// Pages, items and messages are many small texts of several threads.
@@ -34,11 +34,6 @@ pub struct Global {
     /// Write in colours; auto: on a terminal, unless NO_COLOR is set
     #[arg(long, value_name = "WHEN", global = true, default_value_t = ColorChoice::Auto)]
     pub color: ColorChoice,
-}
-
-/// Whether what is written to standard error is in colours.
-pub(crate) fn has_colours() -> bool {
-    AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
 }
 
 impl Global {

@@ -8,6 +8,8 @@ pub mod backoff;
 pub mod batching;
 pub mod cell;
 pub mod clock;
+pub mod clock_check;
+pub mod duration;
 mod escape;
 pub mod exit;
 pub mod frontier;

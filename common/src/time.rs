@@ -15,7 +15,7 @@ pub struct UnixMs(pub u64);
 impl UnixMs {
     /// By the clock that this process [follows](clock::follow): the fleet's, or this machine's.
     pub fn now() -> Self {
-        clock::now()
+        Self(clock::now_ms())
     }
 
     /// This instant moved forward by `by`.

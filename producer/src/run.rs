@@ -110,7 +110,7 @@ async fn read_all(
     stop: &CancellationToken,
 ) -> Result<Report, RunError> {
     let (lease, terms) = (settings.recovery.patience, Terms::of(&job.spider));
-    let politeness = settings.politeness.of(&job.spider.politeness);
+    let politeness = job.spider.politeness.apply(&settings.politeness);
     let health = Arc::new(Health::until(stop.clone()));
     let is_new = job.is_new;
     let hosts = Arc::clone(&ports.hosts);
@@ -155,7 +155,7 @@ pub async fn preview(
     mut show: impl FnMut(&Finding),
 ) -> Result<Report, RunError> {
     let progress = Arc::new(Progress::default());
-    let politeness = settings.politeness.of(&job.spider.politeness);
+    let politeness = job.spider.politeness.apply(&settings.politeness);
     let health = Arc::new(Health::until(stop.clone()));
     let reading = Reading::new(Arc::clone(&settings), job, hosts, &health, None, &progress)?;
     let (mut findings, discovered) = reading.start(stop);
@@ -239,7 +239,7 @@ impl Reading {
                 Arc::clone(&settings),
             ))
         });
-        let politeness = settings.politeness.of(&job.spider.politeness);
+        let politeness = job.spider.politeness.apply(&settings.politeness);
         let asking = Asking::new(
             fetcher,
             schedules.clone(),

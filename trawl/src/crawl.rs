@@ -138,7 +138,7 @@ impl Args {
         }
         let line = global.progress();
         let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals, line };
-        let politeness = run.settings.politeness.of(&job.spider.politeness);
+        let politeness = job.spider.politeness.apply(&run.settings.politeness);
         let (books, report) = run.to_the_end(job).await?;
         self.tell(global, &books, &report, &told.join(", "), run.signals.exit());
         let states = store.host_control().hosts().await?;

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use trawl_cli::{CrawlArg, Fail, Global, Outcome, Signals, await_end, print_json};
+use trawl_common::duration;
 use trawl_common::exit::Exit;
 use trawl_common::frontier::crawl::{Books, HostBooks};
 use trawl_common::names::CrawlId;
-use trawl_common::settings::duration;
 
 use crate::backend::{Backend, Where};
 use crate::books;

@@ -18,11 +18,6 @@ pub(super) fn no_answer(error: &reqwest::Error) -> Failure {
     Failure::new(classify(error, Class::Connect), innermost(error))
 }
 
-/// A name without an address.
-pub(super) fn no_name(error: &dyn Error) -> Failure {
-    Failure::new(Class::Dns, error)
-}
-
 /// An answer that ended before its body was complete, or whose content coding is broken.
 pub(super) fn broken_body(error: &reqwest::Error) -> Failure {
     Failure::new(classify(error, Class::Body), innermost(error))

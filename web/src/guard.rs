@@ -5,6 +5,7 @@
 //! as the client's resolver. An HTTP proxy resolves names itself, as they may have no address here: then only names are
 //! refused that mean a private network by themselves. A SOCKS proxy is given addresses, which are checked.
 
+use std::fmt::Display;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -20,7 +21,6 @@ use trawl_common::web::url::literal_address;
 use url::Url;
 
 use super::address::is_public;
-use super::failure;
 
 /// Finds the addresses of a name.
 pub(super) type Lookup = fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
@@ -122,9 +122,9 @@ impl Guard {
     /// Whether every address of `url`'s host may be asked: for a SOCKS proxy, which may be given any.
     pub(super) async fn check_name(&self, url: &Url) -> Result<(), Failure> {
         let Some(name) = url.domain() else { return Ok(()) };
-        let found = self.find(name).await.map_err(|error| failure::no_name(&error))?;
+        let found = self.find(name).await.map_err(no_name)?;
         if found.is_empty() {
-            return Err(failure::no_name(&NoAddress));
+            return Err(no_name(NoAddress));
         }
         Ok(found.iter().try_for_each(|address| self.check_address(address.ip()))?)
     }
@@ -161,6 +161,11 @@ impl Resolve for Guard {
             Ok(Box::new(guard.filter(&found)?.into_iter()) as Addrs)
         })
     }
+}
+
+/// A name without an address.
+fn no_name(error: impl Display) -> Failure {
+    Failure::new(Class::Dns, error)
 }
 
 /// The resolver of a client with a proxy, whose own name may lead anywhere: whoever runs the crawl chose it. A page

@@ -5,7 +5,7 @@ use reqwest::header::{COOKIE, HeaderMap, HeaderName, HeaderValue};
 use trawl_common::spider::{Home, Spider};
 use trawl_common::web::url::CanonicalUrl;
 
-use super::Unusable;
+use super::unusable::Unusable;
 
 /// The header fields of a spider, and whose they are.
 #[derive(Clone, Debug)]

@@ -8,10 +8,11 @@ use trawl_common::ports::{Error, RobotsFile};
 use trawl_common::settings::Politeness;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
-use trawl_common::web::url::{CanonicalUrl, Origin};
+use trawl_common::web::url::Origin;
 
+use super::answer::{Hop, Start};
+use super::fetcher::Fetcher;
 use super::redirect::Trail;
-use super::{Fetcher, Start};
 
 /// How many redirects are followed (RFC 9309 2.3.1.2).
 const REDIRECTS: u8 = 5;
@@ -46,14 +47,6 @@ pub enum NoRobots {
     NoProxy(Failure),
     /// Whoever keeps the schedules failed for good.
     Failed(Error),
-}
-
-/// What one request came to.
-pub(super) enum Hop {
-    /// The start of an answer.
-    Start(Start),
-    /// Elsewhere.
-    Redirect(CanonicalUrl),
 }
 
 impl RobotsWay {

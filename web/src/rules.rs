@@ -9,8 +9,10 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
 use trawl_common::web::url::CanonicalUrl;
 
-use super::redirect::Trail;
-use super::{Answer, Fetcher, MAX_REDIRECTS, within};
+use super::answer::Answer;
+use super::fetcher::Fetcher;
+use super::redirect::{MAX_REDIRECTS, Trail};
+use super::time_limit::within;
 
 /// Why a spider has no page of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

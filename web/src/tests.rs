@@ -7,6 +7,8 @@ mod own;
 mod threads;
 
 use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -15,8 +17,17 @@ use axum::response::{IntoResponse, Redirect};
 use axum::routing::get;
 use bytesize::ByteSize;
 use futures::{TryStreamExt, stream};
+use reqwest::header::HeaderValue;
 use tokio::net::TcpListener;
 
+use trawl_common::frontier::outcome::{Class, Failure};
+use trawl_common::ports::Response;
+use trawl_common::settings;
+use trawl_common::spider::Spider;
+use trawl_common::spider::page_history::Validators;
+use trawl_common::web::url::CanonicalUrl;
+
+use super::answer::Hop;
 use super::*;
 
 const LIMIT: usize = 64 * 1024;

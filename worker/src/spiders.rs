@@ -258,13 +258,13 @@ impl Spiders {
             None => Unready::Mistaken(mistakes),
         };
         let extractor = Extractor::new(&spider).map_err(mistaken)?;
-        let fetch = self.settings.fetch.of(&spider.request);
+        let fetch = spider.request.apply(&self.settings.fetch);
         let fetcher = Fetcher::of(&spider, &self.settings.fetch)?.within(self.memory.clone());
         Ok(Loaded {
             scope: Scope::of(&spider).map_err(mistaken)?,
-            bans: Bans::of(&spider).map_err(mistaken)?,
+            bans: Bans::of(&spider.ban).map_err(mistaken)?,
             route: spider.routes(&self.settings.route),
-            politeness: self.settings.politeness.of(&spider.politeness),
+            politeness: spider.politeness.apply(&self.settings.politeness),
             robots_name: fetch.robots_name().unwrap_or_default(),
             apart: fetcher.on(&self.threads)?,
             fetcher,

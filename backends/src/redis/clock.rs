@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use trawl_common::clock::{self, Reading};
+use trawl_common::clock_check;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::time::UnixMs;
 
@@ -21,7 +22,7 @@ impl RedisRecords {
     /// Measures Redis' clock. Fails with `Refused` if this machine's own is far from it.
     pub async fn check_clock(&self) -> Result<()> {
         self.follow_clock().await?;
-        match clock::disagreement() {
+        match clock_check::disagreement() {
             Some(apart) => Err(Error::new(ErrorKind::Refused, apart)),
             None => Ok(()),
         }

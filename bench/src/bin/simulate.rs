@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use clap::Parser;
-use trawl_bench::simulation::{Order, Report, Scenario, Seen, run};
+use trawl_bench::simulation::{Order, Report, Scenario, Seen, capacity, run};
 use trawl_cli::{Progress, count};
 use trawl_common::politeness::rate::Rate;
 
@@ -131,7 +131,7 @@ fn rows(reports: &[Report]) -> Vec<Row> {
         row("URLs/s, the first half", &|r| pages(r, 0.5, 0.0, r.half)),
         row("URLs/s, from 50 to 90 %", &|r| pages(r, 0.4, r.half, r.most)),
         row("URLs/s, from 90 to 99 %", &|r| pages(r, 0.09, r.most, r.almost)),
-        row("the fetch permits could do, pages/s", &|r| count(r.scenario.capacity() as u64)),
+        row("the fetch permits could do, pages/s", &|r| count(capacity(&r.scenario) as u64)),
         row("only the largest hosts left after", &|r| time(r.tail.from)),
         row("their hosts", &|r| count(r.tail.hosts)),
         row("their URLs", &|r| count(r.tail.urls)),

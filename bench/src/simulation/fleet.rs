@@ -13,9 +13,10 @@ use trawl_common::time::UnixMs;
 
 use super::broker::{Broker, Line, Message};
 use super::report::{Books, Report};
+use super::scenario::Scenario;
+use super::seen::Seen;
 use super::web;
 use super::worker::{Turn, Worker};
-use super::{Scenario, Seen};
 
 /// URLs that the producer admits at once.
 const BUNDLE: u64 = 500;
@@ -103,7 +104,7 @@ impl<'a> Fleet<'a> {
             schedules: vec![Schedule::default(); scenario.hosts as usize],
             left,
             hosts_left: u64::from(scenario.hosts),
-            hosts_needed: (scenario.capacity() * pace.interval.as_secs_f64()) as u64,
+            hosts_needed: (web::capacity(scenario) * pace.interval.as_secs_f64()) as u64,
             urls: Vec::new(),
             free: Vec::new(),
             broker: Broker::new(scenario.workers, scenario.prefetch),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Scenario;
+use super::scenario::Scenario;
 
 /// What became of a scenario. Instants in seconds from its beginning, shares from 0 to 1.
 #[derive(Clone, Debug, Serialize)]

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use trawl_common::politeness::rate::Unit;
+use trawl_common::politeness::rate::{Rate, Unit};
 use trawl_common::politeness::waiting::FIRST_LOOK;
 
 use super::*;

@@ -2,23 +2,11 @@
 
 use std::time::Duration;
 
-use clap::ValueEnum;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
-use serde::Serialize;
 
-use super::Scenario;
-
-/// In which order the producer reads URLs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum Order {
-    /// All hosts' URLs are mixed.
-    Mixed,
-    /// One host's URLs after the other's.
-    Sites,
-}
+use super::scenario::{Order, Scenario};
 
 /// The host of each URL, in the producer's order.
 pub(super) fn urls(scenario: &Scenario) -> Vec<u32> {
@@ -47,8 +35,14 @@ pub(super) fn response(scenario: &Scenario, chance: &mut StdRng) -> Duration {
 }
 
 /// How long a response takes on average.
-pub(super) fn mean_response(scenario: &Scenario) -> Duration {
+fn mean_response(scenario: &Scenario) -> Duration {
     let Scenario { fastest, timeout, tail, .. } = scenario;
     let cut = (fastest.as_secs_f64() / timeout.as_secs_f64()).powf(tail - 1.0);
     fastest.mul_f64(1.0 + (1.0 - cut) / (tail - 1.0))
+}
+
+/// How many pages a second all fetch permits give, if none is ever idle.
+pub fn capacity(scenario: &Scenario) -> f64 {
+    let slots = f64::from(scenario.workers) * f64::from(scenario.concurrency);
+    slots / mean_response(scenario).as_secs_f64()
 }

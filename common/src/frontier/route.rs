@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::duration;
 use crate::frontier::lane::Lane;
-use crate::settings::duration;
 use crate::web::url::{CanonicalUrl, Host};
 
 /// One rule. The first whose `when` fits decides; a URL that no rule fits goes to the bulk lane.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::duration;
+use crate::duration;
 use crate::names::SpiderName;
 
 /// `[adhoc]`

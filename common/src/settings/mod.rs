@@ -1,6 +1,7 @@
 //! Settings: defaults <- `trawl.toml` <- environment <- flags, each key checked.
 
 mod adhoc;
+mod bytes;
 mod check;
 mod dedup;
 #[cfg(test)]
@@ -19,12 +20,11 @@ pub(crate) mod sinks;
 mod tree;
 mod urls;
 
-pub mod duration;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub use adhoc::Adhoc;
+use bytes::exact_bytes;
 use bytesize::ByteSize;
 pub use dedup::Dedup;
 pub use heartbeat::Unnoticed;
@@ -41,12 +41,12 @@ use serde::{Deserialize, Serialize};
 pub use sinks::{Compress, Folder, Lines, SinkSettings};
 pub use urls::{NoParam, Param, Urls};
 
+use crate::duration::{self, minutes};
 use crate::frontier::lane::Lane;
 use crate::frontier::outcome::Class;
 use crate::frontier::route::{Rule, When};
 use crate::politeness::rate::Rate;
 use crate::politeness::robots::RobotsName;
-use crate::spider::Request;
 
 /// All settings of all programs. `trawl.toml` in the repository documents every key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -221,18 +221,6 @@ impl Fetch {
     pub fn robots_name(&self) -> Option<RobotsName> {
         self.robots_name.clone().or_else(|| RobotsName::told_by(&self.user_agent))
     }
-
-    /// How a spider fetches: as its file says, and as these settings where that says nothing.
-    pub fn of(&self, request: &Request) -> Self {
-        let told = || request.user_agent.as_deref().and_then(RobotsName::told_by);
-        let robots_name = request.robots_name.clone().or_else(told).or_else(|| self.robots_name.clone());
-        Self {
-            robots_name,
-            user_agent: request.user_agent.clone().unwrap_or_else(|| self.user_agent.clone()),
-            proxy: request.proxy.clone().or_else(|| self.proxy.clone()),
-            ..self.clone()
-        }
-    }
 }
 
 /// `[retry]`
@@ -333,15 +321,6 @@ pub enum LogFormat {
     Text,
     /// One JSON object an event.
     Json,
-}
-
-/// `ByteSize` shows itself rounded; a settings file keeps the exact number.
-fn exact_bytes<S: serde::Serializer>(size: &ByteSize, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_u64(size.as_u64())
-}
-
-const fn minutes(count: u64) -> Duration {
-    Duration::from_secs(count * 60)
 }
 
 impl Default for Settings {

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::duration;
+use crate::duration;
 use crate::politeness::gcra::Pace;
 use crate::politeness::rate::{Rate, Unit};
 use crate::politeness::robots::RobotsKey;
-use crate::spider::PolitenessOverrides;
 use crate::web::host::HostKey;
 use crate::web::url::{Host, Origin};
 
@@ -105,19 +104,6 @@ pub struct HostPolicy {
 }
 
 impl Politeness {
-    /// How a spider asks hosts: as its file says, and as these settings where that says nothing.
-    pub fn of(&self, overrides: &PolitenessOverrides) -> Self {
-        Self {
-            rate: overrides.rate.unwrap_or(self.rate),
-            burst: overrides.burst.unwrap_or(self.burst),
-            concurrency: overrides.concurrency.or(self.concurrency),
-            robots: overrides.robots.unwrap_or(self.robots),
-            robots_for: overrides.robots_for.unwrap_or(self.robots_for),
-            host: overrides.host.iter().chain(&self.host).cloned().collect(),
-            ..self.clone()
-        }
-    }
-
     /// Under which name the robots.txt is kept that speaks for `origin`.
     pub fn robots_key(&self, origin: &Origin) -> RobotsKey {
         match self.robots_for {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use serde::{Deserialize, Serialize};
 
-use super::{duration, exact_bytes};
+use super::bytes::exact_bytes;
+use crate::duration;
 
 /// `[producer]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

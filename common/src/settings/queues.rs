@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{duration, minutes};
 use crate::as_text::as_text;
+use crate::duration::{self, minutes};
 use crate::frontier::lane::Lane;
 
 /// `[queues]`

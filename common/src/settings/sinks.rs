@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use bytesize::ByteSize;
 use serde::{Deserialize, Serialize};
 
-use super::{ServerUrl, exact_bytes};
+use super::bytes::exact_bytes;
+use super::secret::ServerUrl;
 use crate::nearest::listed;
 use crate::text::printable;
 

@@ -2,8 +2,8 @@
 
 use regex::RegexSet;
 
+use super::pattern;
 use super::place::{Mistake, Sited};
-use super::{Spider, pattern};
 use crate::frontier::outcome::{Class, Failure};
 use crate::ports::Response;
 use crate::web::url::CanonicalUrl;
@@ -42,9 +42,9 @@ pub struct Bans {
 }
 
 impl Bans {
-    /// Those of a spider. The mistakes are the patterns that are none.
-    pub fn of(spider: &Spider) -> Result<Self, Vec<Mistake>> {
-        let Ban { status, redirect, text, then } = &spider.ban;
+    /// Those of `[ban]`. The mistakes are the patterns that are none.
+    pub fn of(ban: &Ban) -> Result<Self, Vec<Mistake>> {
+        let Ban { status, redirect, text, then } = ban;
         match (pattern::all("ban.redirect", redirect), pattern::all("ban.text", text)) {
             (Ok(redirect), Ok(text)) => Ok(Self { status: status.clone(), redirect, text, then: *then }),
             (redirect, text) => Err([redirect.err(), text.err()].into_iter().flatten().flatten().collect()),
@@ -85,14 +85,11 @@ fn banned(status: Option<u16>, what: impl std::fmt::Display) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::SpiderName;
-    use crate::settings::Items;
     use crate::time::UnixMs;
     use crate::web::headers::Headers;
 
     fn bans(ban: Ban) -> Bans {
-        let spider = Spider { ban, ..Spider::without_file(SpiderName::default(), &Items::default()) };
-        Bans::of(&spider).unwrap()
+        Bans::of(&ban).unwrap()
     }
 
     fn patterns(list: &[&str]) -> Vec<Sited<String>> {

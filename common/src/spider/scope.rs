@@ -3,7 +3,7 @@
 use regex::RegexSet;
 
 use super::place::Mistake;
-use super::{Follow, Spider, is_allowed, pattern};
+use super::{Follow, Spider, domains, pattern};
 use crate::frontier::limit::Limit;
 use crate::web::url::CanonicalUrl;
 
@@ -43,7 +43,7 @@ impl Scope {
 
     /// Whether a URL is within the spider's domains; with none named, or `*`, each one is.
     pub fn takes(&self, url: &CanonicalUrl) -> bool {
-        is_allowed(&self.domains, &url.host())
+        domains::allow(&self.domains, &url.host())
     }
 
     /// What becomes of a link to `link`, which `page` has and which is `depth` links away from the start. With no domains

@@ -51,7 +51,7 @@ impl PageSources {
         spider: Arc<Spider>,
         settings: Arc<Settings>,
     ) -> Self {
-        let politeness = settings.politeness.of(&spider.politeness);
+        let politeness = spider.politeness.apply(&settings.politeness);
         Self { ports, fetcher, schedules, spider, settings, politeness }
     }
 
@@ -64,7 +64,7 @@ impl PageSources {
         if !self.politeness.host_policy(&url.host()).robots || is_named_like_a_list(url) {
             return true;
         }
-        let name = self.settings.fetch.of(&self.spider.request).robots_name().unwrap_or_default();
+        let name = self.spider.request.apply(&self.settings.fetch).robots_name().unwrap_or_default();
         let file = self.robots(&url.origin()).await;
         file.and_then(|file| Robots::of(&file, &name)).is_some_and(|robots| robots.allows(url))
     }

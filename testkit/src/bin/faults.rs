@@ -9,7 +9,7 @@ use clap::Parser;
 use strum::VariantArray;
 use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
-use trawl_common::settings::duration;
+use trawl_common::duration;
 use trawl_testkit::faults::kind::Kind;
 use trawl_testkit::faults::named::named;
 use trawl_testkit::faults::report::Table;

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use trawl_cli::{CrawlArg, Fail};
+use trawl_common::duration;
 use trawl_common::frontier::crawl::Books;
 use trawl_common::frontier::outcome::Reason;
 use trawl_common::names::{CrawlRef, SpiderName};
-use trawl_common::settings::duration;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 

@@ -32,10 +32,10 @@ pub(crate) enum Robots {
 
 impl Robots {
     fn of(spider: &Spider, settings: &Settings) -> Self {
-        if !settings.politeness.of(&spider.politeness).robots {
+        if !spider.politeness.apply(&settings.politeness).robots {
             return Self::Ignored;
         }
-        settings.fetch.of(&spider.request).robots_name().map_or(Self::ForTrawl, Self::For)
+        spider.request.apply(&settings.fetch).robots_name().map_or(Self::ForTrawl, Self::For)
     }
 
     /// The name that is obeyed.
@@ -57,7 +57,7 @@ pub(crate) struct Ready {
 
 impl Ready {
     fn of(spider: &Spider) -> Result<Self, Vec<Mistake>> {
-        match (Extractor::new(spider), Scope::of(spider), Bans::of(spider)) {
+        match (Extractor::new(spider), Scope::of(spider), Bans::of(&spider.ban)) {
             (Ok(extractor), Ok(scope), Ok(bans)) => Ok(Self { extractor, scope, bans }),
             (extractor, scope, bans) => {
                 Err([extractor.err(), scope.err(), bans.err()].into_iter().flatten().flatten().collect())

@@ -12,6 +12,7 @@ use self::frames::{PING, SETTINGS, frame, page};
 use self::rows::Attack;
 use self::server::{Identity, Script, Server};
 use super::*;
+use crate::client::IDLE_TIME;
 
 /// What a server can have sent before it notices that nobody reads: mostly the kernel's buffers. What only the clock
 /// ends has no such bound.

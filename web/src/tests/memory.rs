@@ -1,4 +1,5 @@
 use async_compression::tokio::bufread::GzipEncoder;
+use bytes::Bytes;
 use tokio::io::AsyncReadExt;
 
 use super::*;

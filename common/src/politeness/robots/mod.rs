@@ -11,6 +11,7 @@ mod path;
 mod pattern;
 mod record;
 mod rules;
+mod spelling;
 #[cfg(test)]
 mod tests;
 
@@ -20,14 +21,11 @@ pub use self::key::RobotsKey;
 pub use self::name::{InvalidRobotsName, RobotsName};
 use self::path::Path;
 use self::pattern::Pattern;
+pub use self::record::MAX_BYTES;
 use self::record::{Agent, Record};
 use self::rules::Rules;
 use crate::ports::RobotsFile;
 use crate::web::url::CanonicalUrl;
-
-/// How much of a file is read, in bytes. RFC 9309 (2.5) asks for this much at least. A file as long as this may have been
-/// cut off there, in the middle of a line: what follows its last whole line is ignored.
-pub const MAX_BYTES: usize = 500 * 1024;
 
 /// A file is used for no longer than a day (RFC 9309 2.4): so long where the fleet keeps it, and then in a worker's memory.
 pub const KEPT_FOR: Duration = Duration::from_secs(24 * 3600 - REMEMBERED_FOR.as_secs());

@@ -1,6 +1,6 @@
 //! The path that rules are held against.
 
-use super::pattern::normalise;
+use super::spelling::normalise;
 use crate::web::url::CanonicalUrl;
 
 /// How many octets a part has at most.

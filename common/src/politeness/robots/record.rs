@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::MAX_BYTES;
+/// How much of a file is read, in bytes. RFC 9309 (2.5) asks for this much at least. A file as long as this may have been
+/// cut off there, in the middle of a line: what follows its last whole line is ignored.
+pub const MAX_BYTES: usize = 500 * 1024;
 
 /// A line that says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

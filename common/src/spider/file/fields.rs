@@ -38,10 +38,10 @@ pub(super) fn kinds(given: &Given<'_>) -> Vec<ItemRule> {
     }
     let (mut names, several) = (HashSet::new(), all.len() > 1);
     let mut kind = |given: &Given<'_>| {
-        let mut section = given.section()?;
+        let mut section = Section::of(given)?;
         let name = kind_name(&mut section, several, &mut names);
         let each = section.read("each", selector_or_path);
-        let fields = section.need("fields", |given| given.section().map(fields)).unwrap_or_default();
+        let fields = section.need("fields", |given| Section::of(given).map(fields)).unwrap_or_default();
         section.end();
         Some(ItemRule { name, each, fields })
     };
@@ -94,7 +94,7 @@ fn field(given: &Given<'_>) -> Option<Field> {
     if !given.is_table() {
         return Some(Field::of(From::Css(given.words()?)));
     }
-    let mut section = given.section()?;
+    let mut section = Section::of(given)?;
     let from = source(&mut section);
     let list = section.read("list", Given::flag).unwrap_or_default();
     let kind = section.read("type", |given| given.one_of(&KINDS)).unwrap_or_default();
@@ -145,7 +145,7 @@ fn source(section: &mut Section<'_>) -> Option<From> {
         "table" => From::Table(value.words()?),
         "page" => From::Page(value.one_of(&PageField::ALL.map(|field| (field.as_str(), field)))?),
         _ => {
-            let fields = section.need("fields", |given| given.section().map(fields));
+            let fields = section.need("fields", |given| Section::of(given).map(fields));
             From::Each(selector_or_path(&value)?, fields?)
         }
     })

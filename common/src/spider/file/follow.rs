@@ -1,8 +1,8 @@
 //! `[follow]`
 
 use super::given::Given;
+use super::patterns;
 use super::section::Section;
-use super::{patterns, positive};
 use crate::spider::Follow;
 
 pub(super) fn follow(mut section: Section<'_>) -> Follow {
@@ -18,7 +18,7 @@ pub(super) fn follow(mut section: Section<'_>) -> Follow {
         links,
         next: section.all("next", patterns::selector_or_path),
         depth: section.read("depth", |given| given.whole(0)).unwrap_or(usual.depth),
-        max_per_host: section.read("max_per_host", positive),
+        max_per_host: section.read("max_per_host", Given::positive),
         max_repeats: section.read("max_repeats", |given| given.whole(1)).unwrap_or(usual.max_repeats),
         nofollow,
         noindex,

@@ -1,6 +1,7 @@
 //! One value of a file: read as what is wanted there, or noted as wrong.
 
 use std::fmt::Display;
+use std::num::NonZeroU64;
 use std::str::FromStr;
 
 use serde_json::Value;
@@ -8,9 +9,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::notes::Notes;
-use super::section::Section;
 use crate::nearest::nearest;
-use crate::spider::{Place, Secret, Sited};
+use crate::spider::{Place, Sited};
 use crate::text::printable;
 
 /// How much of a value is repeated in a mistake.
@@ -35,7 +35,8 @@ impl<'a> Given<'a> {
         None
     }
 
-    fn not_a<T>(&self, wanted: &str) -> Option<T> {
+    /// Notes that it is not what is wanted there.
+    pub(super) fn not_a<T>(&self, wanted: &str) -> Option<T> {
         let found = match self.value.get_ref() {
             DeValue::String(_) => "a text",
             DeValue::Integer(_) => "a whole number",
@@ -96,6 +97,11 @@ impl<'a> Given<'a> {
         }
     }
 
+    /// A number from 1 on.
+    pub(super) fn positive(&self) -> Option<NonZeroU64> {
+        self.whole(1).and_then(NonZeroU64::new)
+    }
+
     pub(super) fn list(&self) -> Option<Vec<Self>> {
         let DeValue::Array(values) = self.value.get_ref() else { return self.not_a("a list in brackets") };
         let given = |value| Self { notes: self.notes, key: self.key.clone(), value };
@@ -109,30 +115,6 @@ impl<'a> Given<'a> {
 
     pub(super) fn is_table(&self) -> bool {
         matches!(self.value.get_ref(), DeValue::Table(_))
-    }
-
-    pub(super) fn section(&self) -> Option<Section<'a>> {
-        match self.value.get_ref() {
-            DeValue::Table(table) => {
-                Some(Section::new(self.notes, self.key.clone(), table, self.value.span()))
-            }
-            _ => self.not_a("a table"),
-        }
-    }
-
-    /// A text, or `{ env = "NAME" }`: what the variable says. Nothing that is wrong with it repeats it.
-    pub(super) fn secret(&self) -> Option<Secret> {
-        if !self.is_table() {
-            return Some(Secret::new(self.text()?.value));
-        }
-        let mut section = self.section()?;
-        let name = section.need("env", Self::words);
-        section.end();
-        let name = name?;
-        if name.value.contains(['=', '\0']) {
-            return self.wrong("no environment variable has `=` in its name");
-        }
-        self.notes.variable(name.place?, &name.value).map(Secret::new)
     }
 
     /// The value as JSON.

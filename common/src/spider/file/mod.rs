@@ -11,14 +11,13 @@ mod notes;
 mod patterns;
 mod request;
 mod rules;
+mod secret;
 mod section;
 mod sinks;
 mod start;
 #[cfg(test)]
 mod tests;
 mod urls;
-
-use std::num::NonZeroU64;
 
 use toml::de::DeTable;
 
@@ -63,7 +62,7 @@ pub fn read(usual: Spider, text: &str, environment: &dyn Fn(&str) -> Option<Stri
 
 fn file(spider: &mut Spider, mut file: Section<'_>) {
     spider.allowed_domains = file.all("allowed_domains", start::allowed);
-    spider.max_pages = file.read("max_pages", positive);
+    spider.max_pages = file.read("max_pages", Given::positive);
     spider.recrawl = file.read("recrawl", Given::parsed).unwrap_or_default();
     let domains = &spider.allowed_domains;
     spider.start = file.within("start", |section| start::start(section, domains)).unwrap_or_default();
@@ -71,7 +70,7 @@ fn file(spider: &mut Spider, mut file: Section<'_>) {
         spider.urls = urls;
     }
     spider.follow = file.within("follow", follow::follow);
-    spider.route = file.all("route", |given| given.section().and_then(rules::route));
+    spider.route = file.all("route", |given| Section::of(given).and_then(rules::route));
     spider.politeness = file.within("politeness", rules::politeness).unwrap_or_default();
     let has_home = !spider.home().is_empty();
     spider.request =
@@ -82,7 +81,7 @@ fn file(spider: &mut Spider, mut file: Section<'_>) {
     }
     spider.sinks = file
         .get("sinks")
-        .map(|given| given.all(|given| given.section().and_then(sinks::sink)).unwrap_or_default());
+        .map(|given| given.all(|given| Section::of(given).and_then(sinks::sink)).unwrap_or_default());
     file.end();
 }
 
@@ -94,13 +93,8 @@ fn items(file: &mut Section<'_>) -> Option<Vec<ItemRule>> {
         kinds.wrong::<()>("give either [fields], one item a page, or [[items]], not both");
     }
     if let Some(fields) = fields {
-        let fields = fields.section().map(fields::fields).unwrap_or_default();
+        let fields = Section::of(&fields).map(fields::fields).unwrap_or_default();
         return Some(vec![ItemRule { name: None, each: None, fields }]);
     }
     Some(fields::kinds(&kinds?))
-}
-
-/// A number from 1 on.
-fn positive(given: &Given<'_>) -> Option<NonZeroU64> {
-    given.whole(1).and_then(NonZeroU64::new)
 }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use url::Url;
 
 use super::given::Given;
+use super::secret::secret;
 use super::section::Section;
 use crate::settings::ServerUrl;
 use crate::spider::{Request, Secret};
@@ -74,7 +75,7 @@ fn header(name: &str, given: &Given<'_>) -> Option<Secret> {
     if let Some((_, why)) = RESERVED.iter().find(|(reserved, _)| name.eq_ignore_ascii_case(reserved)) {
         return given.wrong(format_args!("may not be set: {why}"));
     }
-    let value = given.secret()?;
+    let value = secret(given)?;
     if is_field_value(value.reveal()) {
         Some(value)
     } else {
@@ -83,7 +84,7 @@ fn header(name: &str, given: &Given<'_>) -> Option<Secret> {
 }
 
 fn cookie(_: &str, given: &Given<'_>) -> Option<Secret> {
-    let value = given.secret()?;
+    let value = secret(given)?;
     if is_field_value(value.reveal()) && !value.reveal().contains([';', ',', ' ', '\t']) {
         Some(value)
     } else {
@@ -92,7 +93,7 @@ fn cookie(_: &str, given: &Given<'_>) -> Option<Secret> {
 }
 
 fn proxy(given: &Given<'_>) -> Option<ServerUrl> {
-    let secret = given.secret()?;
+    let secret = secret(given)?;
     let is_proxy = |url: &Url| matches!(url.scheme(), "http" | "socks5") && url.has_host();
     if Url::parse(secret.reveal()).is_ok_and(|url| is_proxy(&url)) {
         Some(ServerUrl::new(secret.reveal()))

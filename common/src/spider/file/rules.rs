@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::given::Given;
 use super::section::Section;
 use super::start::domain;
+use crate::duration;
 use crate::frontier::lane::Lane;
 use crate::frontier::route::{Rule, When};
-use crate::settings::{HostRule, RobotsFor, duration};
+use crate::settings::{HostRule, RobotsFor};
 use crate::spider::PolitenessOverrides;
 
 pub(super) fn route(mut section: Section<'_>) -> Option<Rule> {
@@ -41,7 +42,7 @@ pub(super) fn politeness(mut section: Section<'_>) -> PolitenessOverrides {
         concurrency: section.read("concurrency", concurrency),
         robots: section.read("robots", Given::flag),
         robots_for: section.read("robots_for", |given| given.one_of(&RobotsFor::ALL)),
-        host: section.all("host", |given| given.section().and_then(host)),
+        host: section.all("host", |given| Section::of(given).and_then(host)),
     };
     section.end();
     overrides

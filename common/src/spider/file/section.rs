@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::ops::Range;
 
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use super::given::Given;
 use super::notes::Notes;
@@ -29,6 +29,16 @@ impl<'a> Section<'a> {
         span: Range<usize>,
     ) -> Self {
         Self { notes, name, table, span, known: Vec::new() }
+    }
+
+    /// The table that is given.
+    pub(super) fn of(given: &Given<'a>) -> Option<Self> {
+        match given.value.get_ref() {
+            DeValue::Table(table) => {
+                Some(Self::new(given.notes, given.key.clone(), table, given.value.span()))
+            }
+            _ => given.not_a("a table"),
+        }
     }
 
     /// Notes that the table as a whole is wrong.
@@ -84,7 +94,7 @@ impl<'a> Section<'a> {
 
     /// Reads the table under `key`, if it is there.
     pub(super) fn within<T>(&mut self, key: &'static str, read: impl FnOnce(Section<'a>) -> T) -> Option<T> {
-        self.read(key, |given| given.section().map(read))
+        self.read(key, |given| Self::of(given).map(read))
     }
 
     /// Every entry in order, for a table whose keys are names: the name, its place, and what stands under it.

@@ -6,6 +6,7 @@ use bytesize::ByteSize;
 use toml::de::DeValue;
 
 use super::given::Given;
+use super::secret::secret;
 use super::section::Section;
 use crate::settings::sinks::check_path;
 use crate::settings::{Compress, Folder, Lines, ServerUrl, SinkSettings};
@@ -67,7 +68,7 @@ fn postgres(section: &mut Section<'_>) -> Option<SinkSettings> {
 }
 
 fn server(given: &Given<'_>) -> Option<ServerUrl> {
-    let secret = given.secret()?;
+    let secret = secret(given)?;
     if secret.reveal().starts_with("postgres://") || secret.reveal().starts_with("postgresql://") {
         Some(ServerUrl::new(secret.reveal()))
     } else {

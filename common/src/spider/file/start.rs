@@ -2,7 +2,7 @@
 
 use super::given::Given;
 use super::section::Section;
-use crate::spider::{Start, is_allowed};
+use crate::spider::{Start, domains};
 use crate::text::printable;
 use crate::web::url::CanonicalUrl;
 
@@ -47,7 +47,7 @@ pub(super) fn start(mut section: Section<'_>, domains: &[String]) -> Start {
 
 fn page(given: &Given<'_>, domains: &[String]) -> Option<String> {
     let url: CanonicalUrl = url(given)?;
-    if !is_allowed(domains, &url.host()) {
+    if !domains::allow(domains, &url.host()) {
         return given.wrong(format_args!("{} is not among `allowed_domains`", url.host()));
     }
     Some(url.to_string())

@@ -21,6 +21,11 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         .map_err(|_| format!("`{text}` is not a duration: write `60s`, `5m` or `1h 30m`"))
 }
 
+/// So many minutes.
+pub const fn minutes(count: u64) -> Duration {
+    Duration::from_secs(count * 60)
+}
+
 /// The same for a duration that may be absent.
 pub mod optional {
     use super::{Deserialize, Deserializer, Duration, Serializer};

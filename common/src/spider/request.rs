@@ -1,0 +1,35 @@
+//! `[request]` of a spider.
+
+use super::secret::Secret;
+use crate::politeness::robots::RobotsName;
+use crate::settings::{Fetch, ServerUrl};
+
+/// What is sent with each request of a spider.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// In place of `fetch.user_agent`.
+    pub user_agent: Option<String>,
+    /// In place of `fetch.robots_name`, and of what the user agent tells.
+    pub robots_name: Option<RobotsName>,
+    /// Header fields, in order; their values may be secrets.
+    pub headers: Vec<(String, Secret)>,
+    /// Cookies, in order.
+    pub cookies: Vec<(String, Secret)>,
+    /// In place of `fetch.proxy`.
+    pub proxy: Option<ServerUrl>,
+}
+
+impl Request {
+    /// How a spider fetches: as its file says, and as `settings` where that says nothing.
+    pub fn apply(&self, settings: &Fetch) -> Fetch {
+        let of_user_agent = || self.user_agent.as_deref().and_then(RobotsName::told_by);
+        let robots_name =
+            self.robots_name.clone().or_else(of_user_agent).or_else(|| settings.robots_name.clone());
+        Fetch {
+            robots_name,
+            user_agent: self.user_agent.clone().unwrap_or_else(|| settings.user_agent.clone()),
+            proxy: self.proxy.clone().or_else(|| settings.proxy.clone()),
+            ..settings.clone()
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! `[start]` of a spider.
+
+/// Where a crawl begins. Each is a URL, or for sitemaps and robots also a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    /// Sitemaps, sitemap indexes, feeds, lists of URLs.
+    pub sitemaps: Vec<String>,
+    /// Pages.
+    pub urls: Vec<String>,
+    /// `robots.txt` files, whose sitemaps are read.
+    pub robots: Vec<String>,
+}

@@ -1,0 +1,262 @@
+//! One request at a time, through all that guards it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::{Stream, stream};
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, HeaderValue, USER_AGENT};
+use rustls::ClientConfig;
+use tokio::time::timeout;
+use trawl_common::frontier::outcome::Failure;
+use trawl_common::ports::Response;
+use trawl_common::settings;
+use trawl_common::spider::Spider;
+use trawl_common::spider::page_history::Validators;
+use trawl_common::time::UnixMs;
+use trawl_common::web::headers::Headers;
+use trawl_common::web::url::{CanonicalUrl, Host};
+use url::Url;
+
+use super::answer::{Answer, Hop, Opened, Start};
+use super::body::Body;
+use super::client::{client, preferences};
+use super::guard::{self, Guard, Lookup};
+use super::memory::MemoryBudget;
+use super::own::Own;
+use super::proxy::Proxy;
+use super::threads::Threads;
+use super::time_limit::within;
+use super::unusable::Unusable;
+use super::{conditions, failure, kind, redirect, trust};
+
+/// What all bodies of a fetcher may take that shares with no other.
+const MEMORY: u64 = 256 << 20;
+
+/// Fetches pages, and keeps the connections that the next ones can use.
+#[derive(Clone, Debug)]
+pub struct Fetcher {
+    client: reqwest::Client,
+    /// Where its requests run; `None` where its caller does.
+    threads: Option<Threads>,
+    tls: ClientConfig,
+    sent: Headers,
+    guard: Guard,
+    own: Option<Own>,
+    proxy: Option<Proxy>,
+    pub(super) settings: Arc<settings::Fetch>,
+    memory: MemoryBudget,
+}
+
+impl Fetcher {
+    /// A fetcher with these settings. The process must have a default rustls crypto provider.
+    pub fn new(settings: &settings::Fetch) -> Result<Self, Unusable> {
+        Self::with(settings, guard::system_lookup, trust::tls()?)
+    }
+
+    /// A fetcher that asks as `spider` says, and with these settings where that says nothing.
+    pub fn of(spider: &Spider, settings: &settings::Fetch) -> Result<Self, Unusable> {
+        Ok(Self { own: Some(Own::of(spider)?), ..Self::new(&spider.request.apply(settings))? })
+    }
+
+    pub(super) fn with(
+        settings: &settings::Fetch,
+        lookup: Lookup,
+        tls: ClientConfig,
+    ) -> Result<Self, Unusable> {
+        let settings = Arc::new(settings.clone());
+        let guard = Guard::new(Arc::clone(&settings), lookup);
+        let proxy = Proxy::of(&settings);
+        let mut sent = preferences();
+        sent.extend(HeaderValue::try_from(settings.user_agent_line()).map(|agent| (USER_AGENT, agent)));
+        Ok(Self {
+            client: client(&settings, &guard, proxy.as_ref(), tls.clone())?,
+            threads: None,
+            tls,
+            sent: kind::headers(&sent),
+            guard,
+            own: None,
+            proxy,
+            settings,
+            memory: MemoryBudget::new(MEMORY),
+        })
+    }
+
+    /// Has the bodies of its pages share `memory` with others. One that is no more than 256 KiB takes nothing of it; a larger
+    /// one waits until there is room, within `fetch.timeout`.
+    pub fn within(self, memory: MemoryBudget) -> Self {
+        Self { memory, ..self }
+    }
+
+    /// The same, but all its requests run on `threads`, with connections of its own.
+    pub fn on(&self, threads: &Threads) -> Result<Self, Unusable> {
+        let client = client(&self.settings, &self.guard, self.proxy.as_ref(), self.tls.clone())?;
+        Ok(Self { client, threads: Some(threads.clone()), ..self.clone() })
+    }
+
+    /// The proxy that it asks through, without a password.
+    pub fn proxy(&self) -> Option<&str> {
+        self.proxy.as_ref().map(|proxy| &*proxy.shown)
+    }
+
+    /// The addresses of a host, as far as it is known where its requests go: none behind a proxy that resolves names. The
+    /// next request goes to one of these; that there are none is for it to say.
+    pub async fn addresses(&self, host: &Host) -> Vec<IpAddr> {
+        if let Some(known) = self.known_addresses(host) {
+            return known;
+        }
+        let found = timeout(self.settings.timeout, self.guard.find(host.as_str())).await;
+        found.into_iter().flatten().flat_map(|found| ips(&found)).collect()
+    }
+
+    /// The same, if nobody has to be asked for them.
+    pub fn known_addresses(&self, host: &Host) -> Option<Vec<IpAddr>> {
+        if self.proxy.as_ref().is_some_and(|proxy| proxy.resolves_names) {
+            return Some(Vec::new());
+        }
+        match host.address() {
+            Some(address) => Some(vec![address]),
+            None => self.guard.found(host.as_str()).map(|found| ips(&found)),
+        }
+    }
+
+    /// The header fields that a request for `url` with `validators` carries, as far as they may be shown.
+    pub fn request_headers(&self, url: &CanonicalUrl, validators: &Validators) -> Headers {
+        let url = url.to_url();
+        let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
+        let conditions = conditions::fields(validators);
+        let conditions = conditions.iter().map(|(name, text)| (name.as_str(), *text));
+        [("host", host)].into_iter().chain(self.sent.iter()).chain(conditions).collect()
+    }
+
+    /// Asks for `url`: one request, answered whole within `fetch.timeout`. With validators, which must have come from
+    /// that very URL, only if it has changed (RFC 9110 13.1). A status that is neither a success, nor a redirect, nor the
+    /// answer to validators is a [`Failure`], as is whatever settings do not allow. Who follows redirects counts them:
+    /// [`MAX_REDIRECTS`].
+    pub async fn ask(&self, url: &CanonicalUrl, validators: &Validators) -> Result<Answer, Failure> {
+        within(self.settings.timeout, async {
+            let response = self.request(url, conditions::headers(validators)).await?;
+            if response.status() == StatusCode::NOT_MODIFIED && !validators.is_empty() {
+                return Ok(Answer::NotModified);
+            }
+            match redirect::target(&self.guard, url, &response)? {
+                Some(target) => Ok(Answer::Redirect(target)),
+                None => self.answer(response).await,
+            }
+        })
+        .await
+    }
+
+    /// Asks for `url`: one request, of whose answer the body is handed on as it comes, of any kind and however large: for
+    /// sitemaps, whose reader has limits of its own. The time limit holds for the answer, and anew for each part of the body.
+    /// Who follows redirects counts them by a [`Trail`].
+    pub async fn open(
+        &self,
+        url: &CanonicalUrl,
+    ) -> Result<Opened<impl Stream<Item = Result<Bytes, Failure>> + Send + use<>>, Failure> {
+        let timeout = self.settings.timeout;
+        within(timeout, async {
+            let response = self.request(url, HeaderMap::new()).await?;
+            if let Some(target) = redirect::target(&self.guard, url, &response)? {
+                return Ok(Opened::Redirect(target));
+            }
+            if !response.status().is_success() {
+                return Err(failure::status(&response));
+            }
+            let head = self.head(&response);
+            let parts = stream::try_unfold(Body::open(response, None).await?, move |mut body| async move {
+                let part = within(timeout, body.next()).await?;
+                Ok(part.map(|part| (part, body)))
+            });
+            Ok(Opened::Body(head, parts))
+        })
+        .await
+    }
+
+    /// Asks for `url`: one request, of whose answer the first `most` bytes are read, all within `fetch.timeout`: for
+    /// `robots.txt` (RFC 9309 2.3.1), where every status means something. A redirect to what settings do not allow is a
+    /// [`Failure`] of class `forbidden`.
+    pub(super) async fn start(&self, url: &CanonicalUrl, most: usize) -> Result<Hop, Failure> {
+        within(self.settings.timeout, async {
+            let response = self.request(url, HeaderMap::new()).await?;
+            if let Some(target) = redirect::target(&self.guard, url, &response)? {
+                return Ok(Hop::Redirect(target));
+            }
+            let status = response.status();
+            let retry_after = failure::retry_after(&response);
+            let body = if status.is_success() {
+                Body::open(response, None).await?.read_start(most).await?
+            } else {
+                Bytes::new()
+            };
+            Ok(Hop::Start(Start { status: status.as_u16(), body, retry_after }))
+        })
+        .await
+    }
+
+    async fn request(&self, url: &CanonicalUrl, more: HeaderMap) -> Result<reqwest::Response, Failure> {
+        let mut fields = self.own.as_ref().map(|own| own.fields(url)).unwrap_or_default();
+        fields.extend(more);
+        let url = url.to_url();
+        self.guard.check(&url)?;
+        let Some(proxy) = &self.proxy else {
+            return self.send(url, fields).await;
+        };
+        if proxy.resolves_names {
+            self.guard.check_public_name(&url, &proxy.host)?;
+        } else {
+            self.guard.check_name(&url).await?;
+        }
+        match self.send(url, fields).await {
+            Ok(response) => Ok(response),
+            Err(failure) => Err(proxy.or_is_away(failure).await),
+        }
+    }
+
+    /// Where it runs, its connection is read to the end of the answer.
+    async fn send(&self, url: Url, fields: HeaderMap) -> Result<reqwest::Response, Failure> {
+        let answer = self.client.get(url).headers(fields).send();
+        let answer = match &self.threads {
+            Some(threads) => threads.run(answer).await,
+            None => answer.await,
+        };
+        answer.map_err(|error| failure::no_answer(&error))
+    }
+
+    async fn answer(&self, response: reqwest::Response) -> Result<Answer, Failure> {
+        if !response.status().is_success() {
+            return Err(failure::status(&response));
+        }
+        let status = response.status().as_u16();
+        match kind::content_type(response.headers()) {
+            Some(content_type) if !kind::is_read(&content_type) => {
+                Ok(Answer::Unread { status, content_type })
+            }
+            _ => {
+                let head = self.head(&response);
+                let body = Body::open(response, Some(self.settings.max_body.as_u64()))
+                    .await?
+                    .read(&self.memory)
+                    .await?;
+                Ok(Answer::Page(Response { fetched_at: UnixMs::now(), body, ..head }))
+            }
+        }
+    }
+
+    /// An answer without its body.
+    fn head(&self, response: &reqwest::Response) -> Response {
+        Response {
+            status: response.status().as_u16(),
+            headers: kind::headers(response.headers()),
+            redirected_to: None,
+            fetched_at: UnixMs::now(),
+            address: response.remote_addr().filter(|_| self.proxy.is_none()).map(|address| address.ip()),
+            body: Bytes::new(),
+        }
+    }
+}
+
+fn ips(addresses: &[SocketAddr]) -> Vec<IpAddr> {
+    addresses.iter().map(SocketAddr::ip).collect()
+}

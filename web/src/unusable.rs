@@ -1,0 +1,15 @@
+//! Settings and spiders that cannot be used.
+
+/// Settings that no client can be made of.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// The client refused them, as a user agent with a line break.
+    #[error(transparent)]
+    Client(#[from] reqwest::Error),
+    /// The system has nobody to trust over TLS.
+    #[error("TLS: {0}")]
+    Tls(#[from] rustls::Error),
+    /// A header field of a spider that cannot be sent.
+    #[error("the header field `{0}` cannot be sent as it is written")]
+    Field(String),
+}
