@@ -14,9 +14,9 @@ use trawl_common::ports::{Claimed, Requests, Terms};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
-use crate::Shared;
 use crate::job::Job;
 use crate::settlement::Settlement;
+use crate::shared::Shared;
 use crate::spiders::{Loaded, Spiders};
 
 /// Of so many crawls it is remembered that their spider's file was compared with the one here.

@@ -9,8 +9,8 @@ use trawl_common::spider::page_history::{self, Tally, Validators, Visited};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
-use crate::Shared;
 use crate::job::Job;
+use crate::shared::Shared;
 
 /// What a job knows of its page before it asks.
 pub(crate) struct History {

@@ -11,7 +11,7 @@
 //! 5. `store`: puts what the page yielded into the sinks of its spider;
 //! 6. `settle`: tells the engine what became of it, with what it links to; the engine makes that last.
 //!
-//! Beside them, `pulse` shows that the worker lives, and `schedule::standstill` says what it waits for when no URL ends. An error of
+//! Beside them, `pulse` shows that the worker lives, and says what it waits for when no URL ends (`schedule::standstill`). An error of
 //! a port that no waiting mends stops all of it (`broken`).
 
 mod broken;
@@ -22,12 +22,15 @@ mod empty_fields;
 mod fetch;
 mod history;
 mod job;
+mod known_links;
 mod links;
 mod parse;
 mod pulse;
 mod schedule;
 mod settle;
 mod settlement;
+mod shared;
+mod sink_backlog;
 mod spiders;
 mod store;
 mod tally;
@@ -42,11 +45,13 @@ use std::time::Duration;
 use broken::Broken;
 use claim::{Claims, SpiderRequests};
 use fetch::dispatcher;
-use fetch::domains::Domains;
+use fetch::domains::{Domains, FETCH_THREADS};
+use known_links::KnownLinks;
 use parse::Parser;
-use schedule::robots::RobotsBook;
-use schedule::standstill::{self, Standstill};
+use schedule::robots_memory::RobotsMemory;
+use schedule::standstill::Standstill;
 use schedule::{Exits, Scheduler};
+use shared::Shared;
 use spiders::Spiders;
 pub use spiders::Unready;
 use tally::Tally;
@@ -59,7 +64,7 @@ use trawl_common::names::WorkerId;
 use trawl_common::politeness::addresses::AddressRate;
 use trawl_common::politeness::ceiling::Ceiling;
 use trawl_common::politeness::schedules::HostSchedules;
-use trawl_common::ports::{self, Frontier, Joined, Joining, Ports};
+use trawl_common::ports::{self, Joined, Joining, Ports};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 use trawl_web::Threads;
@@ -85,33 +90,8 @@ const STARTS_AHEAD: usize = 4;
 /// Outcomes that may wait to be settled.
 const SETTLEMENTS_AHEAD: usize = 1024;
 
-/// So many threads are apart, for each answer may keep one of them busy.
-pub(crate) const FETCH_THREADS: usize = 32;
-
 /// How long a worker that is out of time may take to give back what it has.
 const LAST_WORD: Duration = Duration::from_secs(5);
-
-/// What every part of a worker looks at.
-pub(crate) struct Shared {
-    pub(crate) id: WorkerId,
-    pub(crate) ports: Ports,
-    /// Where it claims and settles URLs.
-    pub(crate) frontier: Arc<dyn Frontier>,
-    pub(crate) settings: Settings,
-    pub(crate) spiders: Arc<Spiders>,
-    pub(crate) parser: Parser,
-    pub(crate) robots: RobotsBook,
-    pub(crate) schedules: HostSchedules,
-    pub(crate) domains: Arc<Domains>,
-    /// Those on which is fetched what may keep them busy.
-    pub(crate) threads: Threads,
-    pub(crate) health: Arc<Health>,
-    pub(crate) tally: Tally,
-    pub(crate) url_log: UrlLog,
-    pub(crate) standstill: Standstill,
-    pub(crate) broken: Broken,
-    pub(crate) known: links::Known,
-}
 
 /// Works until `stop`, by what the files of spiders in `folder` say; then finishes what has begun within
 /// `worker.shutdown_timeout` and gives the rest back.
@@ -136,7 +116,7 @@ pub async fn run(
         spiders,
         frontier,
         parser: Parser::start(settings.worker.page_memory.as_u64() / 2).map_err(RunError::Threads)?,
-        robots: RobotsBook::default(),
+        robots: RobotsMemory::default(),
         schedules: HostSchedules {
             hosts: Arc::clone(&ports.hosts),
             health: Arc::clone(&health),
@@ -153,7 +133,7 @@ pub async fn run(
         url_log: UrlLog::new(&settings),
         standstill: Standstill::default(),
         broken: Broken::default(),
-        known: links::Known::default(),
+        known_links: KnownLinks::default(),
         id,
         ports,
         settings,
@@ -165,7 +145,7 @@ pub async fn run(
     pulse.spawn(pulse::places(Arc::clone(&shared)));
     pulse.spawn(pulse::looks(Arc::clone(&shared)));
     pulse.spawn(pulse::summaries(Arc::clone(&shared)));
-    pulse.spawn(standstill::watch(Arc::clone(&shared)));
+    pulse.spawn(pulse::standstill(Arc::clone(&shared)));
     let schedules = shared.schedules.clone();
     pulse.spawn(async move { match schedules.in_flight.freeing(&*schedules.hosts).await {} });
 

@@ -1,40 +1,16 @@
 //! Which links of a page are followed.
 
-use moka::sync::Cache;
 use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::route::{self, Hints};
-use trawl_common::names::CrawlRef;
-use trawl_common::ports::{NewUrl, fingerprint};
+use trawl_common::ports::NewUrl;
 use trawl_common::spider::Verdict;
 use trawl_common::time::UnixMs;
-use trawl_common::web::url::{CanonicalUrl, Fingerprint};
+use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::Link;
 
-use crate::Shared;
 use crate::job::Job;
-
-/// So many links are remembered as known.
-const REMEMBERED: u64 = 200_000;
-
-/// The links that the frontier is known to have seen: pages of one site link to the same others again and again.
-pub(crate) struct Known(Cache<Fingerprint, ()>);
-
-impl Default for Known {
-    fn default() -> Self {
-        Self(Cache::new(REMEMBERED))
-    }
-}
-
-impl Known {
-    fn has(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {
-        self.0.contains_key(&fingerprint(crawl, url))
-    }
-
-    pub(crate) fn add(&self, crawl: &CrawlRef, url: &CanonicalUrl) {
-        self.0.insert(fingerprint(crawl, url), ());
-    }
-}
+use crate::shared::Shared;
 
 /// The links of a page that are within its spider's scope and not known yet, each with its lane and its deadline, and what
 /// limits left out of them. `landed` is where redirects led to it: its start may be elsewhere than people wrote, and what
@@ -55,7 +31,7 @@ pub(crate) fn to_follow(
     };
     let (mut followed, mut left_out) = (Vec::new(), LeftOut::default());
     for Link { url, is_next } in links {
-        if url == *page || Some(&url) == landed || shared.known.has(crawl, &url) {
+        if url == *page || Some(&url) == landed || shared.known_links.has(crawl, &url) {
             continue;
         }
         let depth = if is_next { *depth } else { depth.saturating_add(1) };

@@ -1,4 +1,5 @@
-//! What a worker does on the side: it shows that it lives, keeps its places at hosts, and takes up what changes in files.
+//! What a worker does on the side: it shows that it lives, says what it waits for, keeps its places at hosts, and takes up what
+//! changes in files.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,13 +8,14 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::{debug, info};
 use trawl_common::ports::{Heartbeat, Result};
 
-use crate::Shared;
+use crate::schedule::standstill::STILL;
+use crate::shared::Shared;
 
 const BEAT_EVERY: Duration = Duration::from_secs(5);
 
 const SUMMARY_EVERY: Duration = Duration::from_secs(60);
 
-/// How soon a change of a spider's file is seen.
+/// How soon a change of a spider's file is seen, and that no URL has ended for a while.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The first sign of life, before the first message.
@@ -82,6 +84,21 @@ pub(crate) async fn looks(shared: Arc<Shared>) {
         let shared = Arc::clone(&shared);
         // It ends early by a panic, which is said where it happens: the next look may go better.
         let _ = tokio::task::spawn_blocking(move || shared.spiders.look_again()).await;
+    }
+}
+
+/// Says in the log what is waited for when no URL ends, once for each reason, until the task is ended. What a server keeps
+/// from working is said where it fails.
+pub(crate) async fn standstill(shared: Arc<Shared>) {
+    let mut ticks = every(LOOK_EVERY);
+    let mut said = None;
+    loop {
+        ticks.tick().await;
+        let reason = shared.standstill.reason(shared.tally.ended());
+        if let Some(waits) = reason.as_ref().filter(|_| reason != said && shared.health.trouble().is_none()) {
+            info!(waits, "no page for {STILL:?}");
+        }
+        said = reason;
     }
 }
 

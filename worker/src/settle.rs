@@ -14,9 +14,9 @@ use trawl_common::ports::{self, Claim, Ending, Error, Finish, Settled, Verdict};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
-use crate::Shared;
 use crate::schedule::standstill::Why;
 use crate::settlement::{Handled, Settlement, Yield};
+use crate::shared::Shared;
 
 /// How many outcomes are settled in one step at most.
 const BATCH: usize = 256;
@@ -48,7 +48,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Set
         let Settled { ended, no_room } = shared.frontier.settle(rulings).await;
         for Ending { finish, links, .. } in &ended {
             shared.tally.count(finish.terminal);
-            links.iter().for_each(|link| shared.known.add(&finish.claim.crawl, &link.url));
+            links.iter().for_each(|link| shared.known_links.add(&finish.claim.crawl, &link.url));
         }
         held_back.add(&shared, no_room);
     }

@@ -16,7 +16,7 @@ use trawl_extract::Extractor;
 use trawl_web::{Fetcher, MemoryBudget, Threads};
 
 use crate::empty_fields::EmptyFields;
-use crate::store::Backlog;
+use crate::sink_backlog::SinkBacklog;
 
 /// A spider, ready to work.
 pub(crate) struct Loaded {
@@ -36,7 +36,7 @@ pub(crate) struct Loaded {
     pub(crate) empty_fields: EmptyFields,
     pub(crate) sinks: Vec<Arc<dyn Sink>>,
     /// What waits for these.
-    pub(crate) backlog: Backlog,
+    pub(crate) backlog: SinkBacklog,
 }
 
 /// So many spiders without a file are loaded at most, beside the default one: anybody may think of more names.
@@ -271,7 +271,7 @@ impl Spiders {
             extractor: Arc::new(extractor),
             empty_fields: EmptyFields::of(&spider),
             sinks: Vec::new(),
-            backlog: Backlog::default(),
+            backlog: SinkBacklog::default(),
             spider,
         })
     }

@@ -5,20 +5,20 @@
 //! ladder until its sinks take something.
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use trawl_common::batching::gather;
 use trawl_common::frontier::message::Message;
 use trawl_common::ports::Page;
 use trawl_common::time::UnixMs;
 
-use crate::Shared;
 use crate::settlement::Settlement;
+use crate::shared::Shared;
 use crate::spiders::Loaded;
 
 /// How many pages of a spider are stored in one step at most.
@@ -30,41 +30,6 @@ const PUT_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_se
 /// A page that ran alone has the next one of its kind wait for so long at most until its sinks have taken it: they may be away
 /// for hours.
 const ALONE: Duration = Duration::from_secs(10);
-
-/// How many pages of a spider wait for its sinks, and since when these have taken none.
-#[derive(Default)]
-pub(crate) struct Backlog(Mutex<Waiting>);
-
-#[derive(Default)]
-struct Waiting {
-    pages: usize,
-    since: Option<Instant>,
-}
-
-impl Backlog {
-    /// A page waits from now on. Said before it is handed on: else many more could begin before anybody has counted it.
-    pub(crate) fn add(&self) {
-        let mut waiting = self.waiting();
-        waiting.pages += 1;
-        waiting.since.get_or_insert_with(Instant::now);
-    }
-
-    fn take_off(&self, pages: usize) {
-        let mut waiting = self.waiting();
-        waiting.pages -= pages;
-        waiting.since = (waiting.pages > 0).then(Instant::now);
-    }
-
-    /// For how long the sinks have taken nothing, where at least `most` pages wait for them.
-    fn stuck_for(&self, most: usize) -> Option<Duration> {
-        let waiting = self.waiting();
-        waiting.since.filter(|_| waiting.pages >= most).map(|since| since.elapsed())
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Until when a URL is put aside whose spider has as many pages waiting for its sinks as may: a quarter of what the broker
 /// sends ahead. It comes back after about as long again as they have waited.

@@ -15,7 +15,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_web::Fetcher;
 
-use crate::Shared;
+use crate::shared::Shared;
 use crate::spiders::Loaded;
 
 /// How often to look whether something keeps threads busy, while an answer takes its time.

@@ -5,9 +5,9 @@ use trawl_common::politeness::waiting::FIRST_LOOK;
 use trawl_common::spider::Then;
 use trawl_common::time::UnixMs;
 
-use crate::Shared;
 use crate::job::Job;
 use crate::schedule::standstill::Why;
+use crate::shared::Shared;
 
 /// After so many refusals a URL's next ones count as failures: it may be the URL that the host cannot serve.
 const MOST: u16 = 10;

@@ -17,9 +17,9 @@ use trawl_common::time::UnixMs;
 
 use super::domains::SLOW;
 use super::page::process;
-use crate::Shared;
 use crate::schedule::Ready;
 use crate::settlement::Settlement;
+use crate::shared::Shared;
 
 /// How long a URL waits, about, whose crawl has as many pages under way as it may still do.
 const AWAITED: Duration = Duration::from_secs(2);

@@ -26,7 +26,8 @@ use trawl_common::settings;
 use trawl_common::web::host::HostKey;
 use trawl_web::Threads;
 
-use crate::FETCH_THREADS;
+/// So many threads are apart, for each answer may keep one of them busy.
+pub(crate) const FETCH_THREADS: usize = 32;
 
 /// A page that takes longer is slow.
 pub(crate) const SLOW: Duration = Duration::from_secs(1);

@@ -21,12 +21,12 @@ use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Trail};
 
 use super::proxy::proxy_is_away;
 use super::{apart, backoff};
-use crate::Shared;
 use crate::history::History;
 use crate::job::Job;
 use crate::links::to_follow;
 use crate::schedule;
 use crate::settlement::{Settlement, Yield};
+use crate::shared::Shared;
 
 /// 1. Looks up what is remembered of the page, if its crawl fetches pages again.
 /// 2. Looks into the response cache.

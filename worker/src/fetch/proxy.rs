@@ -7,7 +7,7 @@ use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::ports::{Error, ErrorKind};
 use trawl_common::time::UnixMs;
 
-use crate::Shared;
+use crate::shared::Shared;
 use crate::spiders::Loaded;
 
 /// After how long, about, a URL comes back to try whether the proxy is there again.

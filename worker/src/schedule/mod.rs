@@ -2,7 +2,8 @@
 
 mod fetch_permits;
 mod request;
-pub(crate) mod robots;
+mod robots;
+pub(crate) mod robots_memory;
 mod scheduler;
 pub(crate) mod standstill;
 mod unknown_robots;

@@ -12,10 +12,10 @@ use trawl_common::settings::HostPolicy;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::Origin;
 
-use super::robots::Verdict;
+use super::robots_memory::Verdict;
 use super::standstill::Why;
-use crate::Shared;
 use crate::job::Job;
+use crate::shared::Shared;
 
 /// Why a URL's host is not asked for a slot.
 pub(super) enum NotAsked {

@@ -25,12 +25,12 @@ use super::request::{NotAsked, ask_hosts, decided, prepare};
 use super::robots::Learnt;
 use super::standstill::Why;
 use super::unknown_robots::UnknownRobots;
-use crate::Shared;
 use crate::claim::Claims;
 use crate::fetch::backoff::refused;
 use crate::fetch::domains::{SLOW, UnderWay};
 use crate::job::Job;
 use crate::settlement::Settlement;
+use crate::shared::Shared;
 use crate::store;
 
 /// A job that may be fetched now.

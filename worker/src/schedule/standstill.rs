@@ -2,23 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::time::{Instant, MissedTickBehavior, interval};
-use tracing::info;
+use tokio::time::Instant;
 use trawl_common::frontier::outcome::Class;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::Origin;
 
-use crate::Shared;
-
 /// After so long without the end of a URL the log says what is waited for.
-const STILL: Duration = Duration::from_secs(10);
-
-/// How often to look.
-const LOOK: Duration = Duration::from_secs(1);
+pub(crate) const STILL: Duration = Duration::from_secs(10);
 
 /// Of so many hosts it is known, at most.
 const MOST: usize = 1_000;
@@ -142,22 +136,6 @@ pub(crate) struct Asking<'a> {
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.standstill.lock().robots.remove(self.origin);
-    }
-}
-
-/// Says in the log what is waited for when no URL ends, once for each reason, until the task is ended. What a server keeps
-/// from working is said where it fails.
-pub(crate) async fn watch(shared: Arc<Shared>) {
-    let mut ticks = interval(LOOK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut told = None;
-    loop {
-        ticks.tick().await;
-        let reason = shared.standstill.reason(shared.tally.ended());
-        if let Some(waits) = reason.as_ref().filter(|_| reason != told && shared.health.trouble().is_none()) {
-            info!(waits, "no page for {STILL:?}");
-        }
-        told = reason;
     }
 }
 

@@ -12,9 +12,9 @@ use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::web::url::Origin;
 
 use super::robots::{self, Learnt};
-use crate::Shared;
 use crate::fetch::domains::SLOW;
 use crate::job::Job;
+use crate::shared::Shared;
 
 /// So many jobs wait for a robots.txt that takes its time: more would keep out those of other hosts.
 const MOST_OF_ONE: usize = 16;

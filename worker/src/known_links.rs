@@ -1,0 +1,28 @@
+//! Links that need not be admitted again.
+
+use moka::sync::Cache;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::fingerprint;
+use trawl_common::web::url::{CanonicalUrl, Fingerprint};
+
+/// So many links are remembered as known.
+const REMEMBERED: u64 = 200_000;
+
+/// The links that the frontier is known to have seen: pages of one site link to the same others again and again.
+pub(crate) struct KnownLinks(Cache<Fingerprint, ()>);
+
+impl Default for KnownLinks {
+    fn default() -> Self {
+        Self(Cache::new(REMEMBERED))
+    }
+}
+
+impl KnownLinks {
+    pub(crate) fn has(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {
+        self.0.contains_key(&fingerprint(crawl, url))
+    }
+
+    pub(crate) fn add(&self, crawl: &CrawlRef, url: &CanonicalUrl) {
+        self.0.insert(fingerprint(crawl, url), ());
+    }
+}

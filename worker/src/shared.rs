@@ -1,0 +1,42 @@
+//! What every part of a worker looks at.
+
+use std::sync::Arc;
+
+use trawl_common::health::Health;
+use trawl_common::names::WorkerId;
+use trawl_common::politeness::schedules::HostSchedules;
+use trawl_common::ports::{Frontier, Ports};
+use trawl_common::settings::Settings;
+use trawl_web::Threads;
+
+use crate::broken::Broken;
+use crate::fetch::domains::Domains;
+use crate::known_links::KnownLinks;
+use crate::parse::Parser;
+use crate::schedule::robots_memory::RobotsMemory;
+use crate::schedule::standstill::Standstill;
+use crate::spiders::Spiders;
+use crate::tally::Tally;
+use crate::url_log::UrlLog;
+
+/// The ports, the settings, and what the parts of a worker tell each other.
+pub(crate) struct Shared {
+    pub(crate) id: WorkerId,
+    pub(crate) ports: Ports,
+    /// Where it claims and settles URLs.
+    pub(crate) frontier: Arc<dyn Frontier>,
+    pub(crate) settings: Settings,
+    pub(crate) spiders: Arc<Spiders>,
+    pub(crate) parser: Parser,
+    pub(crate) robots: RobotsMemory,
+    pub(crate) schedules: HostSchedules,
+    pub(crate) domains: Arc<Domains>,
+    /// Those on which is fetched what may keep them busy.
+    pub(crate) threads: Threads,
+    pub(crate) health: Arc<Health>,
+    pub(crate) tally: Tally,
+    pub(crate) url_log: UrlLog,
+    pub(crate) standstill: Standstill,
+    pub(crate) broken: Broken,
+    pub(crate) known_links: KnownLinks,
+}
