@@ -20,7 +20,7 @@ use trawl_engine::{Consumer, Delivery, Receipt};
 use super::acks::{Ack, Acks};
 use super::codec::Trust;
 use super::connection::failed;
-use super::topology::Layout;
+use super::layout::Layout;
 use super::{codec, names, passive};
 
 /// How often a queue of another program is looked for that is not there yet.

@@ -5,6 +5,8 @@
 //! next needs it; the supervision and its back-off belong to the callers.
 
 mod acks;
+mod arguments;
+mod channel;
 /// Public for the fuzzer and the benchmarks only.
 #[doc(hidden)]
 pub mod codec;
@@ -13,6 +15,7 @@ mod consumer;
 mod control_log;
 mod event;
 mod items;
+mod layout;
 mod names;
 mod passive;
 mod publisher;
@@ -33,9 +36,10 @@ use async_trait::async_trait;
 use codec::Trust;
 use connection::Endpoint;
 use consumer::{Current, Session};
+use layout::Layout;
 use publisher::{Outgoing, Publisher};
 use seal::Seal;
-use topology::{Layout, Stream, Topology};
+use topology::{Stream, Topology};
 use trawl_common::frontier::crawl::Books;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::Wake;

@@ -7,8 +7,10 @@ use lapin::types::{AMQPValue, FieldTable, ShortString};
 use tracing::warn;
 use trawl_common::ports::{Error, ErrorKind, Result};
 
+use super::arguments::{Arguments, shown};
+use super::channel::{close, durable, is_precondition_failed, is_soft};
 use super::connection::failed;
-use super::topology::{Arguments, Layout, close, durable, is_precondition_failed, is_soft};
+use super::layout::Layout;
 
 /// More differences than a queue of trawl's has arguments.
 const DIFFERENCES: usize = 12;
@@ -141,15 +143,6 @@ impl Difference {
             None => format!("it has no {}", self.argument),
         }
     }
-}
-
-pub(super) fn shown(table: &FieldTable) -> String {
-    let argument = |(name, value): (&ShortString, &AMQPValue)| match value {
-        AMQPValue::LongString(text) => format!("{name} = \"{text}\""),
-        AMQPValue::LongLongInt(number) => format!("{name} = {number}"),
-        other => format!("{name} = {other:?}"),
-    };
-    table.inner().iter().map(argument).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -1,26 +1,21 @@
 //! Declares every queue and exchange. Repeating it is harmless; what exists with other arguments is an error.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
-use lapin::protocol::{AMQPErrorKind, AMQPSoftError};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, Connection, ExchangeKind};
 use tracing::warn;
 use trawl_common::frontier::ladder::RUNGS;
-use trawl_common::frontier::lane::Lane;
-use trawl_common::frontier::line::Line;
 use trawl_common::ports::{Error, ErrorKind, Result};
-use trawl_common::settings::{self, Items, QueueType, Queues};
+use trawl_common::settings::{self, Items};
 
+use super::arguments::{self, Arguments, DELIVERY_LIMIT};
+use super::channel::{close, durable, is_precondition_failed};
 use super::connection::failed;
+use super::layout::Layout;
 use super::{names, passive};
-
-/// So often a message of a quorum queue may come back undelivered before it is taken for expired. RabbitMQ 4 would say 20, and
-/// a worker that crashes gives back all that it had: what kills workers is told by the records, one URL at a time.
-const DELIVERY_LIMIT: i64 = 1_000_000;
 
 /// What the stream `control` keeps: some 400,000 records.
 const CONTROL_BYTES: u64 = 100_000_000;
@@ -37,81 +32,23 @@ pub(super) enum Topology {
     Stream(Stream),
 }
 
-/// Queues and exchanges of URLs as settings say, and what people have been told of them.
-pub(super) struct Layout {
-    pub(super) queues: Queues,
-    told: Mutex<BTreeSet<String>>,
-}
-
-impl Layout {
-    /// `Refused` if settings have trawl listen to one of its own queues.
-    pub(super) fn new(queues: &Queues) -> Result<Self> {
-        if let Some(own) = queues.listen.iter().find(|queue| names::is_own(queue.as_str())) {
-            let text = format!("queues.listen: {own} is a queue of trawl's own: leave it out");
-            return Err(Error::new(ErrorKind::Refused, text));
-        }
-        Ok(Self { queues: queues.clone(), told: Mutex::default() })
+/// Declares all exchanges and queues that URLs pass through.
+async fn declare(layout: &Layout, connection: &Connection) -> Result<()> {
+    let channel = connection.create_channel().await.map_err(failed)?;
+    let mut declaring = Declaring { connection, layout, channel, conflicts: Vec::new() };
+    declaring.exchange(names::FAILED_EXCHANGE, ExchangeKind::Direct).await?;
+    declaring.exchange(names::EXPIRED_EXCHANGE, ExchangeKind::Direct).await?;
+    declaring.exchange(names::EVENTS, ExchangeKind::Topic).await?;
+    declaring.exchange(names::URLS, ExchangeKind::Direct).await?;
+    for (name, arguments) in layout.all() {
+        declaring.queue(&name, arguments).await?;
     }
-
-    /// Whether this has not been told of the queue yet; from now on it has.
-    pub(super) fn is_news(&self, queue: &str) -> bool {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(queue.to_owned())
+    for lane in [names::BULK, names::PRIORITY] {
+        declaring.bind(lane, names::URLS, lane).await?;
     }
-
-    async fn declare(&self, connection: &Connection) -> Result<()> {
-        let channel = connection.create_channel().await.map_err(failed)?;
-        let mut declaring = Declaring { connection, layout: self, channel, conflicts: Vec::new() };
-        declaring.exchange(names::FAILED_EXCHANGE, ExchangeKind::Direct).await?;
-        declaring.exchange(names::EXPIRED_EXCHANGE, ExchangeKind::Direct).await?;
-        declaring.exchange(names::EVENTS, ExchangeKind::Topic).await?;
-        declaring.exchange(names::URLS, ExchangeKind::Direct).await?;
-        for (name, arguments) in self.all() {
-            declaring.queue(&name, arguments).await?;
-        }
-        for lane in [names::BULK, names::PRIORITY] {
-            declaring.bind(lane, names::URLS, lane).await?;
-        }
-        declaring.bind(names::FAILED, names::FAILED_EXCHANGE, names::FAILED_KEY).await?;
-        declaring.bind(names::EXPIRED, names::EXPIRED_EXCHANGE, names::EXPIRED_KEY).await?;
-        declaring.end().await
-    }
-
-    /// Every queue, and what it is declared with.
-    pub(super) fn all(&self) -> Vec<(String, Arguments)> {
-        let rung = |rung: Duration| {
-            let back = Some(("", names::DUE));
-            (names::rung(rung), Arguments { ttl: Some(rung), dead_letter: back, ..self.arguments() })
-        };
-        let lines = Line::ALL.map(|line| (names::line(line).to_owned(), self.of_line(line)));
-        let letters = Arguments { ttl: Some(self.queues.failed.ttl), is_consumed: true, ..self.arguments() };
-        lines
-            .into_iter()
-            .chain([(names::FAILED.to_owned(), letters)])
-            .chain(RUNGS.into_iter().map(rung))
-            .collect()
-    }
-
-    /// The queues of both lanes.
-    pub(super) fn lanes(&self) -> Vec<(String, Arguments)> {
-        Lane::ALL.map(|lane| (names::line(lane.into()).to_owned(), self.of_line(lane.into()))).to_vec()
-    }
-
-    fn of_line(&self, line: Line) -> Arguments {
-        let consumed = Arguments { is_consumed: true, ..self.arguments() };
-        let expire =
-            Arguments { dead_letter: Some((names::EXPIRED_EXCHANGE, names::EXPIRED_KEY)), ..consumed };
-        let of_lane = |lane| Arguments { ttl: Some(self.queues.lane(lane).ttl), ..expire };
-        match line {
-            Line::Due => expire,
-            Line::Expired => consumed,
-            Line::Priority => of_lane(Lane::Priority),
-            Line::Bulk => of_lane(Lane::Bulk),
-        }
-    }
-
-    fn arguments(&self) -> Arguments {
-        Arguments { kind: self.queues.kind, ttl: None, dead_letter: None, is_consumed: false }
-    }
+    declaring.bind(names::FAILED, names::FAILED_EXCHANGE, names::FAILED_KEY).await?;
+    declaring.bind(names::EXPIRED, names::EXPIRED_EXCHANGE, names::EXPIRED_KEY).await?;
+    declaring.end().await
 }
 
 impl Topology {
@@ -121,7 +58,7 @@ impl Topology {
             Self::Publishing(layout) | Self::Consuming(layout)
                 if layout.queues.topology == settings::Topology::Declare =>
             {
-                layout.declare(connection).await
+                declare(layout, connection).await
             }
             Self::Publishing(layout) => passive::check(connection, layout, layout.lanes()).await,
             Self::Consuming(layout) => passive::check(connection, layout, layout.all()).await,
@@ -170,7 +107,7 @@ impl Stream {
 
     async fn declare(self, connection: &Connection) -> Result<()> {
         if self.topology == settings::Topology::Passive {
-            return passive::find(connection, self.name, &passive::shown(&self.table())).await;
+            return passive::find(connection, self.name, &arguments::shown(&self.table())).await;
         }
         let channel = connection.create_channel().await.map_err(failed)?;
         let declared = channel.queue_declare(self.name.into(), durable(), self.table()).await;
@@ -213,53 +150,6 @@ pub(super) async fn longest_parked(connection: &Connection) -> Result<Duration> 
     }
     close(&channel).await;
     Ok(longest)
-}
-
-/// What a queue is declared with.
-#[derive(Clone, Copy)]
-pub(super) struct Arguments {
-    kind: QueueType,
-    ttl: Option<Duration>,
-    /// Where what expires goes: an exchange and a key.
-    dead_letter: Option<(&'static str, &'static str)>,
-    /// Whether somebody takes messages from it, and may give them back.
-    is_consumed: bool,
-}
-
-impl Arguments {
-    pub(super) fn table(self) -> FieldTable {
-        let mut table = FieldTable::default();
-        let mut put = |name: &'static str, value: AMQPValue| {
-            table.insert(ShortString::from(name), value);
-        };
-        let text = |text: &str| AMQPValue::LongString(text.into());
-        put("x-queue-type", text(self.kind.as_str()));
-        if let Some(ttl) = self.ttl {
-            put("x-message-ttl", AMQPValue::LongLongInt(ttl.as_millis() as i64));
-        }
-        if let Some((exchange, key)) = self.dead_letter {
-            put("x-dead-letter-exchange", text(exchange));
-            put("x-dead-letter-routing-key", text(key));
-            if self.kind == QueueType::Quorum {
-                // Expired messages move on only when their next queue has confirmed them.
-                put("x-dead-letter-strategy", text("at-least-once"));
-                put("x-overflow", text("reject-publish"));
-            }
-        }
-        if self.has_delivery_limit() {
-            put("x-delivery-limit", AMQPValue::LongLongInt(DELIVERY_LIMIT));
-        }
-        table
-    }
-
-    fn has_delivery_limit(self) -> bool {
-        self.is_consumed && self.kind == QueueType::Quorum
-    }
-
-    /// The same without the delivery limit, as queues were declared before they had one.
-    fn unlimited(self) -> Self {
-        Self { is_consumed: false, ..self }
-    }
 }
 
 /// Declares one thing after the other. What exists with other arguments does not keep the rest from being declared.
@@ -349,15 +239,6 @@ async fn bind(channel: &Channel, queue: &str, exchange: &str, key: &str) -> Resu
     bound.await.map_err(failed)
 }
 
-/// Nobody waits on this channel: failing to close it changes nothing.
-pub(super) async fn close(channel: &Channel) {
-    let _ = channel.close(200, "done".into()).await;
-}
-
-pub(super) fn durable() -> QueueDeclareOptions {
-    QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() }
-}
-
 fn conflict(what: &str, name: &str, error: &lapin::Error) -> String {
     format!("rabbitmq has a {what} {name} with other arguments: {error}")
 }
@@ -375,14 +256,4 @@ fn way_out(conflicts: &str, section: Option<&str>) -> String {
         "{conflicts}; {fit}empty and delete it, and it is declared anew, or take it as it is with queues.topology = \"passive\" \
          (what was missing is declared by now)"
     )
-}
-
-/// Only this says that the arguments differ: a queue whose node is away is "not found".
-pub(super) fn is_precondition_failed(error: &lapin::Error) -> bool {
-    is_soft(error, AMQPSoftError::PRECONDITIONFAILED)
-}
-
-pub(super) fn is_soft(error: &lapin::Error, soft: AMQPSoftError) -> bool {
-    let lapin::ErrorKind::ProtocolError(protocol) = error.kind() else { return false };
-    matches!(protocol.kind(), AMQPErrorKind::Soft(kind) if *kind == soft)
 }

@@ -7,7 +7,7 @@ use trawl_common::clock_check;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::time::UnixMs;
 
-use super::frontier::RedisRecords;
+use super::RedisRecords;
 use super::keys;
 
 impl RedisRecords {

@@ -12,8 +12,8 @@ use trawl_common::ports::{Control, FailedPage, Result};
 use trawl_common::web::url::CanonicalUrl;
 
 use super::RedisRecords;
-use super::frontier::{BATCH, corrupt as wrong_answer, over};
 use super::keys::CrawlKeys;
+use super::script_calls::{BATCH, corrupt as wrong_answer, over};
 use super::seen::{entry, seen_keys};
 use super::{corrupt, failed};
 use crate::control_log::Record;

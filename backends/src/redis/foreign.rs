@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use moka::sync::Cache as Memory;
 use tracing::error;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{ErrorKind, Result};
@@ -12,18 +11,6 @@ use super::keys::CrawlKeys;
 
 /// For so long a message of such a crawl waits until it is heard again.
 pub(super) const WAIT: Duration = Duration::from_secs(60);
-
-/// Of so many crawls a process remembers that it has named them...
-const NAMED: u64 = 10_000;
-/// ...and for so long.
-const NAMED_FOR: Duration = Duration::from_secs(24 * 3600);
-
-/// The crawls that were named lately.
-pub(super) type Named = Memory<CrawlRef, ()>;
-
-pub(super) fn none_named() -> Named {
-    Memory::builder().max_capacity(NAMED).time_to_live(NAMED_FOR).build()
-}
 
 impl RedisRecords {
     /// What a call about one crawl came to; `None` if one of its keys holds what trawl did not write. That is named in the log,

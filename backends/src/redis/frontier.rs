@@ -1,13 +1,9 @@
 //! The frontier on Redis: records in `T:pending:<crawl>`, books in `T:crawl:<id>`.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use moka::sync::Cache as Memory;
-use redis::{FromRedisValue, ScriptInvocation};
-use tokio::sync::Mutex;
+use redis::ScriptInvocation;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::message::Message;
@@ -15,105 +11,21 @@ use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{Heard, MAX_STARTS, Start, Taken};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Claim, Error, ErrorKind, Finish, Heartbeat, MAX_INVALID, NewUrl, Result, Terms};
-use trawl_common::settings::{Adhoc, Dedup, Keep};
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{Lease, Linked, Linking, Mark, Parking, Probe, Records, Sweep};
 
-use super::foreign::{self, Named};
-use super::full;
 use super::hear::Ear;
 use super::keys::{self, CrawlKeys};
-use super::restore::{Past, SecondHome};
-use super::scripts::{Clock, Scripts};
+use super::script_calls::{BATCH, by_crawl, optional};
+use super::second_home::Past;
 use super::seen::{entry, seen_keys};
-use super::sweep::Round;
-use super::{Link, RedisHosts, control, failed};
+use super::{RedisRecords, control, failed};
 use crate::control_log::Record;
-use crate::rabbitmq::ControlLog;
 
-/// Most URLs in one call of a script: Redis does nothing else meanwhile.
-pub(super) const BATCH: usize = 500;
-/// Of so many crawls a process remembers that the index knows them.
-const INDEXED: u64 = 10_000;
 /// How long `failures:<url>` outlives the last failure.
 const FAILURES_TTL: Duration = Duration::from_secs(24 * 3600);
 
-/// A frontier on Redis.
-pub struct RedisRecords {
-    pub(super) redis: Link,
-    pub(super) scripts: Scripts,
-    pub(super) patience: Duration,
-    /// After how long a URL that others publish may be asked for again.
-    pub(super) again: Duration,
-    pub(super) keep: Keep,
-    pub(super) round: Mutex<Option<Round>>,
-    /// Where this store learns what it has forgotten.
-    pub(super) second_home: Option<SecondHome>,
-    /// When the index was last told of a crawl that this process works on.
-    pub(super) indexed: Memory<CrawlRef, ()>,
-    pub(super) named: Named,
-}
-
 impl RedisRecords {
-    /// On this connection. After `patience` without a sign something counts as lost.
-    ///
-    /// Whether what a spider has seen is a set of URLs or packed is told by Redis; of one that has seen nothing yet it will be
-    /// as `dedup` says.
-    pub fn new(redis: Link, patience: Duration, dedup: Dedup) -> Self {
-        Self::with_clock(redis, Clock::SERVER, patience, dedup)
-    }
-
-    pub(super) fn with_clock(redis: Link, clock: Clock, patience: Duration, dedup: Dedup) -> Self {
-        Self {
-            redis,
-            scripts: Scripts::new(clock, dedup),
-            patience,
-            again: Adhoc::default().again,
-            keep: Keep::default(),
-            round: Mutex::default(),
-            second_home: None,
-            indexed: Memory::builder().max_capacity(INDEXED).time_to_live(patience / 4).build(),
-            named: foreign::none_named(),
-        }
-    }
-
-    /// The same, which takes a URL that others publish again after so long.
-    #[must_use]
-    pub fn again_after(self, again: Duration) -> Self {
-        Self { again, ..self }
-    }
-
-    /// The same, which keeps so much of crawls that are over.
-    #[must_use]
-    pub fn keeping(self, keep: Keep) -> Self {
-        Self { keep, ..self }
-    }
-
-    /// The same, where what is ordered of crawls is also written to `log`, and learnt from there by a store that has lost it,
-    /// as is which hosts are blocked.
-    #[must_use]
-    pub fn with_log(self, log: Arc<ControlLog>, hosts: Arc<RedisHosts>) -> Self {
-        Self { second_home: Some(SecondHome::new(log, hosts)), ..self }
-    }
-
-    /// How long a worker may hold a record without keeping it.
-    pub(super) fn possession(&self) -> Duration {
-        self.patience / 4
-    }
-
-    pub(super) async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {
-        call.invoke_async(&mut self.redis.clone()).await.map_err(failed)
-    }
-
-    pub(super) async fn query<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
-        command.query_async(&mut self.redis.clone()).await.map_err(failed)
-    }
-
-    /// Writes what is small and stays so, even to a server that is full.
-    pub(super) async fn write<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
-        full::anyway(&self.redis, command).await.map_err(failed)
-    }
-
     /// Takes in what one page links to, unless the worker no longer holds it.
     async fn follow(&self, worker: &WorkerId, page: &Claim, links: &[NewUrl]) -> Result<Linked> {
         let keys = CrawlKeys::new(&page.crawl);
@@ -431,32 +343,7 @@ fn admission_args(call: &mut ScriptInvocation<'_>, urls: &[NewUrl]) {
     }
 }
 
-/// The places of each crawl's entries, so that each call of a script touches one crawl.
-pub(super) fn by_crawl<'a, T>(
-    entries: &'a [T],
-    crawl: impl Fn(&'a T) -> &'a CrawlRef,
-) -> BTreeMap<&'a CrawlRef, Vec<usize>> {
-    let mut places: BTreeMap<&CrawlRef, Vec<usize>> = BTreeMap::new();
-    for (at, entry) in entries.iter().enumerate() {
-        places.entry(crawl(entry)).or_default().push(at);
-    }
-    places
-}
-
-/// A part of a record that may be absent.
-pub(super) fn optional(part: Option<impl ToString>) -> String {
-    part.map_or_else(|| "-".to_owned(), |part| part.to_string())
-}
-
-pub(super) fn over(crawl: &CrawlRef, status: &str) -> Error {
-    Error::new(ErrorKind::Stale, format!("crawl {} is {status}", crawl.id))
-}
-
 fn stale(lease: &Lease) -> Error {
     let crawl = &lease.crawl.id;
     Error::new(ErrorKind::Stale, format!("crawl {crawl} is over, or its lease has lapsed"))
-}
-
-pub(super) fn corrupt(script: &str) -> Error {
-    Error::new(ErrorKind::Corrupt, format!("redis: the script {script} gave an answer of another shape"))
 }

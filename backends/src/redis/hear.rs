@@ -9,8 +9,8 @@ use trawl_common::time::UnixMs;
 
 use super::RedisRecords;
 use super::foreign;
-use super::frontier::{BATCH, by_crawl, corrupt, optional};
 use super::keys::CrawlKeys;
+use super::script_calls::{BATCH, by_crawl, corrupt, optional};
 use super::seen::{entry, seen_keys};
 
 /// What the script says of a message that is to go round once more.

@@ -19,7 +19,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
 use super::budget::Budget;
-use super::frontier::corrupt;
+use super::script_calls::corrupt;
 use super::scripts::{Clock, HostScripts};
 use super::{Link, failed, full, keys};
 use crate::rabbitmq::ControlLog;

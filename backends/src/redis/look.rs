@@ -12,7 +12,7 @@ use trawl_common::time::UnixMs;
 use trawl_engine::{Mark, Sweep};
 
 use super::keys::{self, CrawlKeys};
-use super::sweep::Round;
+use super::round::{Round, Watermarks};
 use super::{RedisRecords, failed};
 
 /// So many hundred records of a crawl that has done all that it may are skipped at a time: a producer may still be
@@ -28,23 +28,8 @@ const FORGOTTEN: usize = 100;
 /// Who has said nothing for so long is no worker any more.
 const GONE_AFTER: Duration = Duration::from_secs(24 * 3600);
 
-/// The field of the tides that says where a round has come to: the crawl, a blank, the cursor.
+/// The field of `T:tide` that says where a round has come to: the crawl, a blank, the cursor.
 const PLACE: &str = "place";
-
-/// What probes have told of each line, in the order of [`Line::ALL`].
-#[derive(Default)]
-pub(super) struct Tides {
-    /// When the last one was sent that came back.
-    pub(super) tide: [u64; Line::ALL.len()],
-    /// When the last one was sent that came back without the one before it.
-    pub(super) gap: [u64; Line::ALL.len()],
-}
-
-impl Tides {
-    fn earliest(&self) -> u64 {
-        self.tide.into_iter().min().unwrap_or_default()
-    }
-}
 
 /// How a crawl stands.
 struct Standing {
@@ -91,21 +76,21 @@ impl RedisRecords {
         let known: HashMap<String, String> = self.query(redis::cmd("HGETALL").arg(keys::TIDES)).await?;
         self.remember(&known).await?;
         let now = self.now().await?;
-        let tides = self.probe(&known, now, sweep).await?;
+        let watermarks = self.probe(&known, now, sweep).await?;
         let crawls = self.standings().await?;
         for standing in &crawls {
-            let tended = self.tend(standing, &tides, sweep).await;
+            let tended = self.tend(standing, &watermarks, sweep).await;
             self.unless_foreign(&standing.crawl, tended).await?;
         }
         let round = match round {
             Some(round) if !round.left.is_empty() => {
                 self.keep_place(&round).await?;
-                round.go_on(tides, &crawls)
+                round.go_on(watermarks, &crawls)
             }
             finished => {
                 self.forget_old(&crawls, now).await?;
                 let place = if finished.is_none() { known.get(PLACE) } else { None };
-                Round::begin(tides, &crawls, place)
+                Round::begin(watermarks, &crawls, place)
             }
         };
         Ok(Some(round))
@@ -120,7 +105,12 @@ impl RedisRecords {
     /// What probes have told, and another one if the last was sent half a patience ago. One that could not be sent is not
     /// missed: the queue would seem to have lost all that it holds. What lies ahead of `now` is from before
     /// the clock was set back.
-    async fn probe(&self, known: &HashMap<String, String>, now: UnixMs, sweep: &mut Sweep) -> Result<Tides> {
+    async fn probe(
+        &self,
+        known: &HashMap<String, String>,
+        now: UnixMs,
+        sweep: &mut Sweep,
+    ) -> Result<Watermarks> {
         let of = |field: &str| {
             let at = known.get(field).and_then(|text| text.parse().ok());
             at.filter(|&at| at <= now.0).unwrap_or_default()
@@ -129,9 +119,9 @@ impl RedisRecords {
         if before.plus(self.patience / 2) <= now {
             sweep.probe = Some(Mark { sent: now, before });
         }
-        Ok(Tides {
-            tide: Line::ALL.map(|line| of(line.as_str())),
-            gap: Line::ALL.map(|line| of(&format!("gap:{line}"))),
+        Ok(Watermarks {
+            passed: Line::ALL.map(|line| of(line.as_str())),
+            lost_before: Line::ALL.map(|line| of(&format!("gap:{line}"))),
         })
     }
 
@@ -169,7 +159,7 @@ impl RedisRecords {
     }
 
     /// Ends what can end; what has ended and is cleared up is announced until someone has.
-    async fn tend(&self, standing: &Standing, tides: &Tides, sweep: &mut Sweep) -> Result<()> {
+    async fn tend(&self, standing: &Standing, watermarks: &Watermarks, sweep: &mut Sweep) -> Result<()> {
         let Standing { crawl, is_cleared, is_announced, is_full, .. } = standing;
         if standing.is_over() {
             if !is_cleared {
@@ -186,7 +176,7 @@ impl RedisRecords {
             let keys = CrawlKeys::new(crawl);
             let mut call = self.scripts.tend.prepare_invoke();
             call.key(&keys.crawl).key(&keys.pending).key(&keys.leases);
-            call.arg(crawl.id.as_str()).arg(tides.earliest()).arg(self.patience.as_millis() as u64);
+            call.arg(crawl.id.as_str()).arg(watermarks.earliest()).arg(self.patience.as_millis() as u64);
             if self.run::<String>(&call).await? == "await" {
                 sweep.awaiting.push(crawl.clone());
             }
@@ -242,31 +232,31 @@ fn standing(crawl: CrawlRef, told: &[redis::Value]) -> Result<Standing> {
 
 impl Round {
     /// Begins at the crawl and the cursor that `place` names, if there is that crawl.
-    fn begin(tides: Tides, crawls: &[Standing], place: Option<&String>) -> Self {
+    fn begin(watermarks: Watermarks, crawls: &[Standing], place: Option<&String>) -> Self {
         let running = crawls.iter().filter(|standing| standing.is_running());
         let mut left: VecDeque<CrawlRef> = running.map(|standing| standing.crawl.clone()).collect();
         let (first, cursor) = place.and_then(|place| place.split_once(' ')).unwrap_or_default();
         let found = left.iter().position(|crawl| crawl.id.as_str() == first);
         left.rotate_left(found.unwrap_or_default());
         let cursor = if found.is_some() { cursor.to_owned() } else { "0".to_owned() };
-        Self::of(tides, crawls, left, cursor)
+        Self::of(watermarks, crawls, left, cursor)
     }
 
     /// Goes on with what is left and still runs.
-    fn go_on(mut self, tides: Tides, crawls: &[Standing]) -> Self {
+    fn go_on(mut self, watermarks: Watermarks, crawls: &[Standing]) -> Self {
         let runs = |crawl: &CrawlRef| crawls.iter().any(|one| one.crawl == *crawl && one.is_running());
         if !self.left.front().is_some_and(runs) {
             self.cursor = "0".to_owned();
         }
         self.left.retain(runs);
-        Self::of(tides, crawls, self.left, self.cursor)
+        Self::of(watermarks, crawls, self.left, self.cursor)
     }
 
-    fn of(tides: Tides, crawls: &[Standing], left: VecDeque<CrawlRef>, cursor: String) -> Self {
+    fn of(watermarks: Watermarks, crawls: &[Standing], left: VecDeque<CrawlRef>, cursor: String) -> Self {
         let over = crawls.iter().filter(|standing| standing.is_over() && !standing.is_cleared);
         let clearing = over.map(|standing| (standing.crawl.clone(), standing.is_announced)).collect();
         let running = crawls.iter().filter(|standing| standing.is_running());
         let records = running.map(|standing| standing.records).sum();
-        Self { looked: Instant::now(), clearing, left, cursor, records, tides }
+        Self { looked: Instant::now(), clearing, left, cursor, records, watermarks }
     }
 }

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use redis::{FromRedisValue, ScriptInvocation, Value};
+use redis::{FromRedisValue, Value};
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
 use trawl_engine::Lease;
 
 use super::RedisRecords;
-use super::frontier::{corrupt, optional, over};
 use super::keys::CrawlKeys;
-use super::restore::{Past, forgotten};
+use super::restore::forgotten;
+use super::script_calls::{corrupt, limits, over};
+use super::second_home::Past;
 use crate::control_log::Record;
 
 impl RedisRecords {
@@ -63,11 +64,6 @@ impl RedisRecords {
             _ => Err(corrupt("open")),
         }
     }
-}
-
-/// Adds the terms that may change while a crawl runs.
-pub(super) fn limits(call: &mut ScriptInvocation<'_>, terms: Terms) {
-    call.arg(optional(terms.max_pages)).arg(optional(terms.max_per_host)).arg(optional(terms.file));
 }
 
 fn busy(spider: &SpiderName, holder: &str, crawl: &str, left_ms: u64) -> Error {

@@ -6,8 +6,8 @@ use redis::{AsyncCommands, Script};
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Error, ErrorKind, Result};
 
-use super::frontier::BATCH;
 use super::keys::{self, SeenKeys};
+use super::script_calls::BATCH;
 use super::seen::entry;
 use super::{Link, failed, scripts};
 

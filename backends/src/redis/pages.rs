@@ -12,7 +12,7 @@ use trawl_common::spider::page_history::{Validators, Visited};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
-use super::frontier::BATCH;
+use super::script_calls::BATCH;
 use super::{Link, failed, keys};
 
 /// A memory of pages on Redis. What cannot be read there counts as not remembered: it is fetched, and written anew.

@@ -1,53 +1,27 @@
 //! Crawls that the store does not know: new ones, and those that it has forgotten.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::MutexGuard;
 use tracing::{info, warn};
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
 
+use super::RedisRecords;
 use super::keys::{self, CrawlKeys};
-use super::opening::limits;
-use super::{RedisHosts, RedisRecords};
+use super::script_calls::limits;
+use super::second_home::{Past, SecondHome};
 use crate::control_log::{Logged, LoggedCrawl, Record};
-use crate::rabbitmq::ControlLog;
 
 /// The field of the tides that counts how far the log was taken in: 1 while it is, more when it has been.
 const LOG: &str = "log";
-
-/// Whether a crawl that the store does not know was ever opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Past {
-    /// It was not: its id was made just now.
-    None,
-    /// It may have been: the log tells.
-    Possible,
-    /// It was: who opens it had it open.
-    Certain,
-}
 
 /// Whether what was admitted to a crawl may be under way, although the store does not know the crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UnderWay {
     Nothing,
     Perhaps,
-}
-
-/// Where a store learns what it has forgotten, and who is told of blocked hosts then.
-pub(super) struct SecondHome {
-    log: Arc<ControlLog>,
-    hosts: Arc<RedisHosts>,
-    /// Whose turn it is to read it.
-    reading: Mutex<()>,
-}
-
-impl SecondHome {
-    pub(super) fn new(log: Arc<ControlLog>, hosts: Arc<RedisHosts>) -> Self {
-        Self { log, hosts, reading: Mutex::default() }
-    }
 }
 
 impl RedisRecords {

@@ -6,8 +6,8 @@ use trawl_common::ports::Result;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 use super::RedisRecords;
-use super::frontier::BATCH;
 use super::keys::CrawlKeys;
+use super::script_calls::BATCH;
 
 /// Names what a crawl's spider has seen, and what the crawl has seen itself.
 pub(super) fn seen_keys(call: &mut ScriptInvocation<'_>, keys: &CrawlKeys) {

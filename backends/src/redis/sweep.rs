@@ -4,7 +4,6 @@
 //! to be forgotten (`look.rs`). In between it goes through the records of every running crawl, a thousand at a time with a
 //! rest after each. Where a round has come to is kept in Redis, so that another process goes on from there.
 
-use std::collections::VecDeque;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
@@ -18,9 +17,9 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::Sweep;
 
 use super::RedisRecords;
-use super::frontier::corrupt;
 use super::keys::CrawlKeys;
-use super::look::Tides;
+use super::round::Round;
+use super::script_calls::corrupt;
 
 /// How many records one step looks at.
 const STEP: u64 = 1000;
@@ -31,21 +30,6 @@ const BREATH: Duration = Duration::from_millis(40);
 /// After a step Redis is left alone for at least so many times as long as that took: a sweep takes a third of its time at most,
 /// and as much only of a Redis with millions of records.
 const SHARE: u32 = 2;
-
-/// Where a round is.
-pub(super) struct Round {
-    /// When the sweeper last looked at all but records.
-    pub(super) looked: Instant,
-    /// Crawls that are over, and whether that was announced.
-    pub(super) clearing: VecDeque<(CrawlRef, bool)>,
-    /// Crawls whose records are still to be searched in this round.
-    pub(super) left: VecDeque<CrawlRef>,
-    /// The place among the records of the first of these; "0" is the start.
-    pub(super) cursor: String,
-    /// How many records all of them have.
-    pub(super) records: u64,
-    pub(super) tides: Tides,
-}
 
 impl Round {
     /// How long to leave Redis alone after a step that took so long: as long as lets a round be over within the patience, if Redis
@@ -109,7 +93,7 @@ impl RedisRecords {
         let mut call = self.scripts.sweep.prepare_invoke();
         call.key(&keys.pending).key(&keys.outbox).arg(crawl.id.as_str()).arg(&round.cursor).arg(STEP);
         call.arg(self.patience.as_millis() as u64).arg(self.possession().as_millis() as u64);
-        for known in [round.tides.tide, round.tides.gap] {
+        for known in [round.watermarks.passed, round.watermarks.lost_before] {
             for line in [Line::Due, Line::Priority, Line::Bulk] {
                 call.arg(known[line as usize]);
             }
@@ -162,7 +146,10 @@ fn optional<T: FromStr>(part: &str) -> Option<Option<T>> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use super::*;
+    use crate::redis::round::Watermarks;
 
     fn rest(records: u64, took_ms: u64) -> u128 {
         let round = Round {
@@ -171,7 +158,7 @@ mod tests {
             left: VecDeque::new(),
             cursor: "0".to_owned(),
             records,
-            tides: Tides::default(),
+            watermarks: Watermarks::default(),
         };
         round.rest(Duration::from_millis(took_ms), Duration::from_secs(60)).as_millis()
     }

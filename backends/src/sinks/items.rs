@@ -11,9 +11,10 @@ use trawl_common::settings::{Compress, Lines};
 use trawl_common::spider::item::Item;
 
 use super::columns::Columns;
+use super::csv;
+use super::disk::{self, in_background};
 use super::growing::{Form, Growing};
 use super::whole::{Records, unpack};
-use super::{csv, in_background, trouble};
 
 /// A file of items.
 pub(super) struct ItemFile {
@@ -38,7 +39,7 @@ impl ItemFile {
 
     /// A file of comma-separated values. `Refused` if it exists and has other columns, unless it may be set aside.
     pub(super) fn csv(lines: &Lines, columns: Columns) -> Result<Self> {
-        let head = csv::head(&columns).map_err(|error| trouble(&lines.path, &error))?;
+        let head = csv::head(&columns).map_err(|error| disk::failed(&lines.path, &error))?;
         let form = form(lines, Records::Quoted, head);
         Self::open("csv", &lines.path, Format::Csv(columns), form)
     }
@@ -58,7 +59,7 @@ impl ItemFile {
             }
             Ok(file)
         };
-        let file = opened().map_err(|error: io::Error| trouble(path, &error))?;
+        let file = opened().map_err(|error: io::Error| disk::failed(path, &error))?;
         Ok(Self {
             name: format!("{kind} {}", path.display()),
             path: path.to_owned(),
@@ -80,7 +81,7 @@ impl Sink for ItemFile {
             Format::Json => json(items),
             Format::Csv(columns) => csv::rows(columns, items),
         };
-        let lines = lines.map_err(|error| trouble(&self.path, &error))?;
+        let lines = lines.map_err(|error| disk::failed(&self.path, &error))?;
         if lines.is_empty() {
             return Ok(());
         }

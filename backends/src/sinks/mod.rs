@@ -3,6 +3,7 @@
 mod append;
 mod columns;
 mod csv;
+mod disk;
 mod growing;
 mod items;
 pub(crate) mod lock;
@@ -14,8 +15,6 @@ mod stream;
 mod warc;
 mod whole;
 
-use std::fmt::Display;
-use std::io::{self, ErrorKind as IoErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -131,31 +130,4 @@ impl Outlets for Sinks {
         let sinks = spider.sinks.as_ref().unwrap_or(&self.default);
         sinks.iter().map(|sink| self.one(sink, spider)).collect()
     }
-}
-
-/// Does what waits for a disk where nothing else waits for it.
-async fn in_background<T: Send + 'static>(
-    path: &Path,
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(|error| trouble(path, &error)),
-        Err(panic) => Err(Error::new(ErrorKind::Unavailable, told(path, &panic))),
-    }
-}
-
-/// An error of a file, told to people.
-fn trouble(path: &Path, error: &io::Error) -> Error {
-    match error.kind() {
-        IoErrorKind::ResourceBusy => {
-            let way_out = "write {worker} or {spider} in its path, so that each has its own";
-            Error::new(ErrorKind::Refused, format_args!("{}: {way_out}", told(path, error)))
-        }
-        IoErrorKind::InvalidData => Error::new(ErrorKind::Refused, told(path, error)),
-        _ => Error::new(ErrorKind::Unavailable, told(path, error)),
-    }
-}
-
-fn told(path: &Path, error: &dyn Display) -> String {
-    format!("writing to {}: {error}", path.display())
 }

@@ -1,6 +1,6 @@
 //! The kinds of XML that list pages, told apart by their root elements.
 
-use super::Format;
+use super::found::Format;
 
 /// What the direct child of an entry says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use quick_xml::events::BytesStart;
 
-use super::Found;
 use super::content::Content;
 use super::dialect::{Field, Kind};
 use super::entry::{Broken, Entry, Flaw};
+use super::found::Found;
 
 /// What is known of the entry so far, and where it stands.
 pub(super) struct Draft {

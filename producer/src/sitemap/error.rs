@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::Summary;
+use super::summary::Summary;
 
 /// A source that could not be read to its end, and what was read of it before.
 #[derive(Debug, thiserror::Error)]

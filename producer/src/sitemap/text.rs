@@ -4,9 +4,10 @@ use std::io::{BufRead, Read};
 use std::ops::ControlFlow;
 
 use super::content::Content;
+use super::emitter::Emitter;
 use super::entry::{Broken, Entry, Flaw};
 use super::error::Fault;
-use super::{Emitter, Format, Found};
+use super::found::{Format, Found};
 
 /// Reads a source line by line; blank lines and those that start with `#` say nothing.
 ///

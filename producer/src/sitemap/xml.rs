@@ -9,9 +9,10 @@ use trawl_common::text::printable;
 use super::content::Content;
 use super::dialect::{Dialect, Field};
 use super::draft::Draft;
+use super::emitter::Emitter;
 use super::error::Fault;
+use super::found::Found;
 use super::tokens::Tokens;
-use super::{Emitter, Found};
 
 /// Open elements at most: the parser remembers the name of each.
 const MAX_DEPTH: usize = 256;

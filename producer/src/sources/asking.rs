@@ -19,7 +19,7 @@ use trawl_web::{Fetcher, MAX_REDIRECTS, Opened, Trail};
 
 use crate::report::Progress;
 use crate::sources::download::{self, Parts, Patience};
-use crate::sources::read::ReadError;
+use crate::sources::read_error::ReadError;
 
 /// So many sources are read side by side: one whose server is slow holds up no other.
 pub(crate) const READERS: usize = 8;

@@ -5,6 +5,7 @@ pub(crate) mod discovery;
 mod download;
 pub(crate) mod page;
 pub(crate) mod read;
+pub(crate) mod read_error;
 pub(crate) mod revisit;
 mod sitemap_queue;
 pub(crate) mod source;

@@ -7,21 +7,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use trawl_common::frontier::outcome::Failure;
 use trawl_common::frontier::route::{self, Hints, Rule};
-use trawl_common::ports::{self, NewUrl, Response};
+use trawl_common::ports::{NewUrl, Response};
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
 use trawl_common::text::printable;
-use trawl_common::web::host::HostKey;
 use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
 
 use crate::finding::{Candidate, Finding};
 use crate::report::Progress;
-use crate::sitemap::{self, Entry, Fault, Found, Limits, SitemapError, Summary};
+use crate::sitemap::{self, Entry, Found, Limits, Summary};
 use crate::sources::asking::Asking;
 use crate::sources::download::{self, Parts};
 use crate::sources::page::{self, PageSources};
+use crate::sources::read_error::ReadError;
 use crate::sources::sitemap_queue::Budget;
 use crate::sources::source::Source;
 
@@ -30,41 +29,6 @@ pub(crate) const PART: usize = 50;
 
 /// The most entries of one source that become dead letters because they are no URLs; the others are counted.
 pub(crate) const MAX_INVALID: u64 = 10_000;
-
-/// Why a source could not be read to its end. What came before is kept.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ReadError {
-    #[error("cannot be opened: {0}")]
-    Open(io::Error),
-    #[error("cannot be fetched: {0}")]
-    Fetch(Failure),
-    #[error("not asked for: {0} is blocked, until `trawl hosts unblock {0}`")]
-    Blocked(HostKey),
-    #[error(transparent)]
-    Content(SitemapError),
-    #[error("is a web page, not a list of pages: crawl it by its URL")]
-    Page,
-    #[error("its reader panicked")]
-    Panic,
-    #[error("not asked for: the run has ended")]
-    Stopped,
-    #[error("not asked for: {0}")]
-    Port(ports::Error),
-}
-
-impl ReadError {
-    /// Whether the source is a web page rather than a list of them.
-    pub(crate) fn is_page(&self) -> bool {
-        match self {
-            Self::Content(error) => match &error.fault {
-                Fault::UnknownRoot(root) => root.eq_ignore_ascii_case("html"),
-                _ => false,
-            },
-            Self::Page => true,
-            _ => false,
-        }
-    }
-}
 
 /// What a source yielded.
 pub(crate) struct Yield {

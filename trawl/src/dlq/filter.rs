@@ -11,10 +11,10 @@ use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
-use super::Failed;
+use super::failed::Failed;
 use crate::backend::Backend;
 
-/// Every letter that fits all of these.
+/// Every dead letter that fits all of these.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Filter {
     /// Only these
@@ -41,7 +41,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Whether every letter fits.
+    /// Whether every dead letter fits.
     pub(crate) fn is_empty(&self) -> bool {
         let Self { urls, reason, host, spider, crawl, older_than, limit } = self;
         urls.is_empty()
@@ -53,7 +53,7 @@ impl Filter {
             && limit.is_none()
     }
 
-    /// The crawls whose letters are meant.
+    /// The crawls whose dead letters are meant.
     async fn crawls(&self, backend: &Backend) -> Result<Vec<CrawlRef>, Fail> {
         let mut crawls = match &self.crawl {
             Some(arg) => vec![backend.crawl(arg).await?],

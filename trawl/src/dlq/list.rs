@@ -11,8 +11,8 @@ use trawl_common::frontier::outcome::Reason;
 use trawl_common::text::{escape_json, printable};
 use trawl_common::web::url::MAX_URL_BYTES;
 
+use super::failed::{Failed, dead_letters};
 use super::filter::{Filter, Walk};
-use super::{Failed, letters};
 use crate::backend::Backend;
 
 /// Which to list, and how.
@@ -46,7 +46,7 @@ impl Args {
             listed += page.len() as u64;
         }
         if !self.json {
-            backend.say(letters(listed));
+            backend.say(dead_letters(listed));
         }
         Ok(Exit::Ok)
     }
@@ -60,18 +60,18 @@ impl Args {
             }
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
-        groups.sort_by_key(|(_, letters)| std::cmp::Reverse(*letters));
-        for ((reason, host), letters) in groups {
+        groups.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        for ((reason, host), number) in groups {
             match self.json {
-                true => print_json(&json!({"reason": reason, "host": host, "letters": letters})),
-                false => println!("{:>10}  {:<8}  {host}", count(letters), reason.as_str()),
+                true => print_json(&json!({"reason": reason, "host": host, "letters": number})),
+                false => println!("{:>10}  {:<8}  {host}", count(number), reason.as_str()),
             }
         }
         Ok(Exit::Ok)
     }
 }
 
-/// A letter as programs read it.
+/// A dead letter as programs read it.
 pub(super) fn as_json(failed: &Failed) -> String {
     let Failed { crawl, url, note } = failed;
     let mut object = json!({ "url": url, "crawl": crawl.id, "spider": crawl.spider });

@@ -14,8 +14,9 @@ use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{Engine, Opening, Session, Terms};
 use trawl_common::web::url::CanonicalUrl;
 
+use super::confirm::confirm;
+use super::failed::{Failed, dead_letters};
 use super::filter::{Filter, Walk};
-use super::{Failed, confirm, letters};
 use crate::backend::Backend;
 
 /// Which, and whether to ask.
@@ -60,7 +61,7 @@ impl Args {
         }
         close(target).await?;
         let then = if backend.is_fleet() { "" } else { "; `trawl crawl` with this state file fetches them" };
-        backend.say(format_args!("{} sent again{then}", letters(sent)));
+        backend.say(format_args!("{} sent again{then}", dead_letters(sent)));
         if self.json {
             print_json(&json!({ "sent": sent, "crawls": crawls }));
         }
@@ -82,7 +83,7 @@ impl Args {
                 purged += backend.control.purge_invalid(&crawl, &texts).await?;
             }
         }
-        backend.say(format_args!("{} purged", letters(purged)));
+        backend.say(format_args!("{} purged", dead_letters(purged)));
         if self.json {
             print_json(&json!({ "purged": purged }));
         }

@@ -6,7 +6,7 @@ use trawl_common::exit::Exit;
 use trawl_common::text::printable;
 use trawl_common::web::url::MAX_URL_BYTES;
 
-use super::Failed;
+use super::failed::Failed;
 use super::filter::is_named;
 use super::list::as_json;
 use crate::backend::Backend;
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_letter_that_another_program_wrote_is_shown_harmlessly() {
+    fn a_dead_letter_that_another_program_wrote_is_shown_harmlessly() {
         let cause = Cause {
             reason: Reason::Final,
             class: None,

@@ -12,10 +12,10 @@ use trawl_common::health::Health;
 use trawl_common::ports;
 use trawl_common::spider::item::Item;
 
+use super::args::{Args, Wanted};
 use super::place::Bookmark;
 use super::recent::Recent;
 use super::rows::Rows;
-use super::{Args, Wanted};
 
 /// Messages after which lines are handed on and the broker is told, at the latest; it sends fewer than twice as many ahead.
 const BATCH: usize = 64;

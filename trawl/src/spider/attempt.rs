@@ -18,6 +18,7 @@ use trawl_web::Fetcher;
 
 use super::examine::{Ready, load};
 use super::show;
+use super::tried::Tried;
 
 /// How long reading one page may take, as in a worker.
 const READING: Duration = Duration::from_secs(10);
@@ -59,16 +60,6 @@ impl FromStr for Place {
     fn from_str(text: &str) -> Result<Self, InvalidUrl> {
         if text.contains("://") { text.parse().map(Self::Web) } else { Ok(Self::File(text.into())) }
     }
-}
-
-/// A page, and what was made of it.
-pub(super) struct Tried {
-    pub(super) url: CanonicalUrl,
-    pub(super) response: Response,
-    pub(super) took: Duration,
-    pub(super) extraction: Extraction,
-    /// The links, and whether each is followed.
-    pub(super) links: Vec<(CanonicalUrl, bool)>,
 }
 
 impl Args {

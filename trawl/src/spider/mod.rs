@@ -6,6 +6,7 @@ mod examine;
 mod new;
 mod show;
 mod summary;
+mod tried;
 
 use anstream::println;
 use clap::Subcommand;

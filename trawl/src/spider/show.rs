@@ -8,7 +8,7 @@ use trawl_common::spider::Required;
 use trawl_common::text::printable;
 use trawl_extract::Extracted;
 
-use super::attempt::Tried;
+use super::tried::Tried;
 
 /// How much of a value is shown.
 const SHOWN: usize = 400;

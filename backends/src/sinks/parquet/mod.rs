@@ -22,10 +22,11 @@ use trawl_common::settings::Folder;
 use trawl_common::spider::Spider;
 
 use super::columns::Columns;
+use super::disk::{self, in_background};
 use super::growing::Growing;
 use super::items::{json, plain_json};
 use super::orphans::{self, BEAT, Orphans};
-use super::{in_background, parts, trouble};
+use super::parts;
 
 /// How old a spool may become.
 const OLD: Duration = Duration::from_secs(600);
@@ -56,7 +57,7 @@ struct Spool {
 impl Parquet {
     /// The items of this spider in this folder. Needs a runtime, in which spools are turned.
     pub(super) fn open(folder: &Folder, spider: &Spider) -> Result<Self> {
-        std::fs::create_dir_all(&folder.path).map_err(|error| trouble(&folder.path, &error))?;
+        std::fs::create_dir_all(&folder.path).map_err(|error| disk::failed(&folder.path, &error))?;
         let shelf = Arc::new(Shelf {
             folder: folder.path.clone(),
             spider: spider.name.clone(),
@@ -87,7 +88,7 @@ impl Sink for Parquet {
 
     async fn put(&self, pages: &[Page]) -> Result<()> {
         let items = pages.iter().flat_map(|page| &page.items);
-        let lines = json(items).map_err(|error| trouble(&self.shelf.folder, &error))?;
+        let lines = json(items).map_err(|error| disk::failed(&self.shelf.folder, &error))?;
         if lines.is_empty() {
             return Ok(());
         }

@@ -17,8 +17,8 @@ use trawl_common::spider::Spider;
 
 use self::record::Capture;
 use self::volume::Volume;
+use super::disk::{self, in_background};
 use super::orphans::{BEAT, Orphans};
-use super::{in_background, trouble};
 
 /// A folder of WARC files, `<spider>-<time>-<random>.warc.gz`, each beside its index `.cdxj`. While they grow their
 /// names begin with `_`.
@@ -47,7 +47,7 @@ impl Archive {
             volume: Mutex::default(),
             orphans: Mutex::default(),
         };
-        shelf.tend().map_err(|error| trouble(&folder.path, &error))?;
+        shelf.tend().map_err(|error| disk::failed(&folder.path, &error))?;
         let shelf = Arc::new(shelf);
         let watched = Arc::downgrade(&shelf);
         tokio::spawn(async move {

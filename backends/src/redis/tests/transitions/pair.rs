@@ -18,8 +18,7 @@ use super::rules::{Look, Rules};
 use super::*;
 use crate::redis::Packing;
 use crate::redis::keys::CrawlKeys;
-use crate::redis::look::Tides;
-use crate::redis::sweep::Round;
+use crate::redis::round::{Round, Watermarks};
 
 /// A crawl in Redis, and what the rules say of it.
 pub(super) struct Pair {
@@ -228,11 +227,11 @@ impl Pair {
 
     async fn sweep(&mut self, ago: &[(u64, u64); 3]) {
         let now = self.rules.now;
-        let mut tides = Tides::default();
+        let mut watermarks = Watermarks::default();
         let lines = [Line::Due, Line::Priority, Line::Bulk];
         for (line, (probe, gap)) in lines.into_iter().zip(ago) {
-            tides.tide[line as usize] = now.0 - probe;
-            tides.gap[line as usize] = now.0 - gap;
+            watermarks.passed[line as usize] = now.0 - probe;
+            watermarks.lost_before[line as usize] = now.0 - gap;
         }
         let passed = |line: Line| {
             let at = lines.iter().position(|&known| known == line).unwrap();
@@ -244,7 +243,7 @@ impl Pair {
             left: VecDeque::new(),
             cursor: "0".to_owned(),
             records: URLS as u64,
-            tides,
+            watermarks,
         };
         let mut swept = Sweep::default();
         let next = self.frontier.search(&self.crawl, &round, &mut swept).await.unwrap();

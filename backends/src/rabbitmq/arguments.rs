@@ -1,0 +1,67 @@
+//! What a queue is declared with.
+
+use std::time::Duration;
+
+use lapin::types::{AMQPValue, FieldTable, ShortString};
+use trawl_common::settings::QueueType;
+
+/// So often a message of a quorum queue may come back undelivered before it is taken for expired. RabbitMQ 4 would say 20, and
+/// a worker that crashes gives back all that it had: what kills workers is told by the records, one URL at a time.
+pub(super) const DELIVERY_LIMIT: i64 = 1_000_000;
+
+/// The arguments of one queue.
+#[derive(Clone, Copy)]
+pub(super) struct Arguments {
+    pub(super) kind: QueueType,
+    pub(super) ttl: Option<Duration>,
+    /// Where what expires goes: an exchange and a key.
+    pub(super) dead_letter: Option<(&'static str, &'static str)>,
+    /// Whether somebody takes messages from it, and may give them back.
+    pub(super) is_consumed: bool,
+}
+
+impl Arguments {
+    pub(super) fn table(self) -> FieldTable {
+        let mut table = FieldTable::default();
+        let mut put = |name: &'static str, value: AMQPValue| {
+            table.insert(ShortString::from(name), value);
+        };
+        let text = |text: &str| AMQPValue::LongString(text.into());
+        put("x-queue-type", text(self.kind.as_str()));
+        if let Some(ttl) = self.ttl {
+            put("x-message-ttl", AMQPValue::LongLongInt(ttl.as_millis() as i64));
+        }
+        if let Some((exchange, key)) = self.dead_letter {
+            put("x-dead-letter-exchange", text(exchange));
+            put("x-dead-letter-routing-key", text(key));
+            if self.kind == QueueType::Quorum {
+                // Expired messages move on only when their next queue has confirmed them.
+                put("x-dead-letter-strategy", text("at-least-once"));
+                put("x-overflow", text("reject-publish"));
+            }
+        }
+        if self.has_delivery_limit() {
+            put("x-delivery-limit", AMQPValue::LongLongInt(DELIVERY_LIMIT));
+        }
+        table
+    }
+
+    pub(super) fn has_delivery_limit(self) -> bool {
+        self.is_consumed && self.kind == QueueType::Quorum
+    }
+
+    /// The same without the delivery limit, as queues were declared before they had one.
+    pub(super) fn unlimited(self) -> Self {
+        Self { is_consumed: false, ..self }
+    }
+}
+
+/// Arguments for people.
+pub(super) fn shown(table: &FieldTable) -> String {
+    let argument = |(name, value): (&ShortString, &AMQPValue)| match value {
+        AMQPValue::LongString(text) => format!("{name} = \"{text}\""),
+        AMQPValue::LongLongInt(number) => format!("{name} = {number}"),
+        other => format!("{name} = {other:?}"),
+    };
+    table.inner().iter().map(argument).collect::<Vec<_>>().join(", ")
+}

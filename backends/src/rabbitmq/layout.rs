@@ -1,0 +1,74 @@
+//! The queues of URLs, and what each is declared with.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use trawl_common::frontier::ladder::RUNGS;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::line::Line;
+use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::settings::Queues;
+
+use super::arguments::Arguments;
+use super::names;
+
+/// Queues and exchanges of URLs as settings say, and which of them were named in the log.
+pub(super) struct Layout {
+    pub(super) queues: Queues,
+    named: Mutex<BTreeSet<String>>,
+}
+
+impl Layout {
+    /// `Refused` if settings have trawl listen to one of its own queues.
+    pub(super) fn new(queues: &Queues) -> Result<Self> {
+        if let Some(own) = queues.listen.iter().find(|queue| names::is_own(queue.as_str())) {
+            let text = format!("queues.listen: {own} is a queue of trawl's own: leave it out");
+            return Err(Error::new(ErrorKind::Refused, text));
+        }
+        Ok(Self { queues: queues.clone(), named: Mutex::default() })
+    }
+
+    /// Whether the log has not named the queue yet; from now on it has.
+    pub(super) fn is_news(&self, queue: &str) -> bool {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(queue.to_owned())
+    }
+
+    /// Every queue, and what it is declared with.
+    pub(super) fn all(&self) -> Vec<(String, Arguments)> {
+        let rung = |rung: Duration| {
+            let back = Some(("", names::DUE));
+            (names::rung(rung), Arguments { ttl: Some(rung), dead_letter: back, ..self.arguments() })
+        };
+        let lines = Line::ALL.map(|line| (names::line(line).to_owned(), self.of_line(line)));
+        let dead_letters =
+            Arguments { ttl: Some(self.queues.failed.ttl), is_consumed: true, ..self.arguments() };
+        lines
+            .into_iter()
+            .chain([(names::FAILED.to_owned(), dead_letters)])
+            .chain(RUNGS.into_iter().map(rung))
+            .collect()
+    }
+
+    /// The queues of both lanes.
+    pub(super) fn lanes(&self) -> Vec<(String, Arguments)> {
+        Lane::ALL.map(|lane| (names::line(lane.into()).to_owned(), self.of_line(lane.into()))).to_vec()
+    }
+
+    fn of_line(&self, line: Line) -> Arguments {
+        let consumed = Arguments { is_consumed: true, ..self.arguments() };
+        let expire =
+            Arguments { dead_letter: Some((names::EXPIRED_EXCHANGE, names::EXPIRED_KEY)), ..consumed };
+        let of_lane = |lane| Arguments { ttl: Some(self.queues.lane(lane).ttl), ..expire };
+        match line {
+            Line::Due => expire,
+            Line::Expired => consumed,
+            Line::Priority => of_lane(Lane::Priority),
+            Line::Bulk => of_lane(Lane::Bulk),
+        }
+    }
+
+    fn arguments(&self) -> Arguments {
+        Arguments { kind: self.queues.kind, ttl: None, dead_letter: None, is_consumed: false }
+    }
+}

@@ -1,0 +1,97 @@
+//! The store of records, and how it talks to Redis.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use moka::sync::Cache as Memory;
+use redis::{FromRedisValue, ScriptInvocation};
+use tokio::sync::Mutex;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::Result;
+use trawl_common::settings::{Adhoc, Dedup, Keep};
+
+use super::named::{Named, none_named};
+use super::round::Round;
+use super::scripts::{Clock, Scripts};
+use super::second_home::SecondHome;
+use super::{Link, RedisHosts, failed, full};
+use crate::rabbitmq::ControlLog;
+
+/// Of so many crawls a process remembers that the index knows them.
+const INDEXED: u64 = 10_000;
+/// A frontier on Redis.
+pub struct RedisRecords {
+    pub(super) redis: Link,
+    pub(super) scripts: Scripts,
+    pub(super) patience: Duration,
+    /// After how long a URL that others publish may be asked for again.
+    pub(super) again: Duration,
+    pub(super) keep: Keep,
+    pub(super) round: Mutex<Option<Round>>,
+    /// Where this store learns what it has forgotten.
+    pub(super) second_home: Option<SecondHome>,
+    /// When the index was last told of a crawl that this process works on.
+    pub(super) indexed: Memory<CrawlRef, ()>,
+    pub(super) named: Named,
+}
+
+impl RedisRecords {
+    /// On this connection. After `patience` without a sign something counts as lost.
+    ///
+    /// Whether what a spider has seen is a set of URLs or packed is told by Redis; of one that has seen nothing yet it will be
+    /// as `dedup` says.
+    pub fn new(redis: Link, patience: Duration, dedup: Dedup) -> Self {
+        Self::with_clock(redis, Clock::SERVER, patience, dedup)
+    }
+
+    pub(super) fn with_clock(redis: Link, clock: Clock, patience: Duration, dedup: Dedup) -> Self {
+        Self {
+            redis,
+            scripts: Scripts::new(clock, dedup),
+            patience,
+            again: Adhoc::default().again,
+            keep: Keep::default(),
+            round: Mutex::default(),
+            second_home: None,
+            indexed: Memory::builder().max_capacity(INDEXED).time_to_live(patience / 4).build(),
+            named: none_named(),
+        }
+    }
+
+    /// The same, which takes a URL that others publish again after so long.
+    #[must_use]
+    pub fn again_after(self, again: Duration) -> Self {
+        Self { again, ..self }
+    }
+
+    /// The same, which keeps so much of crawls that are over.
+    #[must_use]
+    pub fn keeping(self, keep: Keep) -> Self {
+        Self { keep, ..self }
+    }
+
+    /// The same, where what is ordered of crawls is also written to `log`, and learnt from there by a store that has lost it,
+    /// as is which hosts are blocked.
+    #[must_use]
+    pub fn with_log(self, log: Arc<ControlLog>, hosts: Arc<RedisHosts>) -> Self {
+        Self { second_home: Some(SecondHome::new(log, hosts)), ..self }
+    }
+
+    /// How long a worker may hold a record without keeping it.
+    pub(super) fn possession(&self) -> Duration {
+        self.patience / 4
+    }
+
+    pub(super) async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {
+        call.invoke_async(&mut self.redis.clone()).await.map_err(failed)
+    }
+
+    pub(super) async fn query<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
+        command.query_async(&mut self.redis.clone()).await.map_err(failed)
+    }
+
+    /// Writes what is small and stays so, even to a server that is full.
+    pub(super) async fn write<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
+        full::anyway(&self.redis, command).await.map_err(failed)
+    }
+}

@@ -1,0 +1,41 @@
+//! What calls of scripts have in common.
+
+use std::collections::BTreeMap;
+
+use redis::ScriptInvocation;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{Error, ErrorKind, Terms};
+
+/// Most URLs in one call of a script: Redis does nothing else meanwhile.
+pub(super) const BATCH: usize = 500;
+/// The places of each crawl's entries, so that each call of a script touches one crawl.
+pub(super) fn by_crawl<'a, T>(
+    entries: &'a [T],
+    crawl: impl Fn(&'a T) -> &'a CrawlRef,
+) -> BTreeMap<&'a CrawlRef, Vec<usize>> {
+    let mut places: BTreeMap<&CrawlRef, Vec<usize>> = BTreeMap::new();
+    for (at, entry) in entries.iter().enumerate() {
+        places.entry(crawl(entry)).or_default().push(at);
+    }
+    places
+}
+
+/// A part of a record that may be absent.
+pub(super) fn optional(part: Option<impl ToString>) -> String {
+    part.map_or_else(|| "-".to_owned(), |part| part.to_string())
+}
+
+/// Adds the terms that may change while a crawl runs.
+pub(super) fn limits(call: &mut ScriptInvocation<'_>, terms: Terms) {
+    call.arg(optional(terms.max_pages)).arg(optional(terms.max_per_host)).arg(optional(terms.file));
+}
+
+/// That a crawl takes in no more.
+pub(super) fn over(crawl: &CrawlRef, status: &str) -> Error {
+    Error::new(ErrorKind::Stale, format!("crawl {} is {status}", crawl.id))
+}
+
+/// That a script has not answered as it should.
+pub(super) fn corrupt(script: &str) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("redis: the script {script} gave an answer of another shape"))
+}

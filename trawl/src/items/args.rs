@@ -1,0 +1,62 @@
+//! What `trawl items` is asked for.
+
+use clap::ValueEnum;
+use trawl_cli::CrawlArg;
+use trawl_common::names::{CrawlId, ReaderName, SpiderName};
+use trawl_common::spider::item::Item;
+
+use super::place::Start;
+
+/// Which items to print, and how.
+///
+/// Items come in the order in which they were stored. One that a crash had stored twice is left out, if it was among
+/// the last 100,000.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How to print them
+    #[arg(long, value_enum, default_value_t = Format::Jsonl)]
+    pub(super) format: Format,
+    /// Only of this crawl: its id, the beginning of it, or `latest`
+    #[arg(long, value_name = "ID")]
+    pub(super) crawl: Option<CrawlArg>,
+    /// Only of this spider
+    #[arg(long, value_name = "NAME")]
+    pub(super) spider: Option<SpiderName>,
+    /// Columns of CSV: id, url, crawl, ... or a field; `fields.url` for a field with such a name [default: those of the
+    /// first item]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(super) fields: Vec<String>,
+    /// Where to begin: first, next (what comes from now on), an offset, or about a time: 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "PLACE", default_value = "first")]
+    pub(super) from: Start,
+    /// Go on from where the reader NAME was, whatever --from says; its place moves when lines are written
+    #[arg(long, value_name = "NAME")]
+    pub(super) reader: Option<ReaderName>,
+    /// End after N items
+    #[arg(long, value_name = "N")]
+    pub(super) limit: Option<u64>,
+    /// Wait for more when all is read
+    #[arg(long)]
+    pub(super) follow: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// One JSON object a line
+    Jsonl,
+    /// Comma-separated values with a line of headings
+    Csv,
+}
+
+/// Which items are asked for.
+pub(super) struct Wanted {
+    pub(super) crawl: Option<CrawlId>,
+    pub(super) spider: Option<SpiderName>,
+}
+
+impl Wanted {
+    pub(super) fn takes(&self, item: &Item) -> bool {
+        self.crawl.as_ref().is_none_or(|crawl| *crawl == item.crawl)
+            && self.spider.as_ref().is_none_or(|spider| *spider == item.spider)
+    }
+}
