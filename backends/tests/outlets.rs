@@ -117,7 +117,7 @@ mod postgres {
     use trawl_common::settings::{self, ServerUrl};
     use trawl_common::spider::{Field, From, ItemRule, Kind, PageField, Spider};
     use trawl_testkit::faults::database::Database;
-    use trawl_testkit::faults::private::Grounds;
+    use trawl_testkit::faults::private::PrivateServers;
     use trawl_testkit::servers;
 
     use super::*;
@@ -312,7 +312,7 @@ mod postgres {
     async fn nothing_is_lost_when_the_server_is_killed_between_and_during_puts() {
         let folder = tempfile::tempdir().unwrap();
         let mut database =
-            Database::start(Arc::new(Grounds::prepare(folder.path()).await.unwrap())).await.unwrap();
+            Database::start(Arc::new(PrivateServers::prepare(folder.path()).await.unwrap())).await.unwrap();
         let spider = spider(&[(None, &[("n", Kind::Integer)])]);
         let url = database.url();
         let sink = Arc::new(Postgres::new(&url, None, &spider).unwrap());

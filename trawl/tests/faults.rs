@@ -12,14 +12,16 @@ use strum::VariantArray;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
-use trawl_testkit::faults::fleet::{CRAWL, Programs};
+use trawl_testkit::faults::environment::Environment;
+use trawl_testkit::faults::fleet::Programs;
 use trawl_testkit::faults::kind::{Kind, Subject};
+use trawl_testkit::faults::options::Options;
+use trawl_testkit::faults::outcome::Outcome;
 use trawl_testkit::faults::plan::Step;
 use trawl_testkit::faults::proxy::Mode;
 use trawl_testkit::faults::report::Table;
-use trawl_testkit::faults::run::{Options, Outcome, run};
-use trawl_testkit::faults::scenario::Scenario;
-use trawl_testkit::faults::scene::Scene;
+use trawl_testkit::faults::run::run;
+use trawl_testkit::faults::scenario::{CRAWL, Scenario};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -73,8 +75,8 @@ async fn admitted(programs: &Programs, count: u64) {
     let looked = async {
         loop {
             let status = programs.command(["status", CRAWL, "--json"]).output().await.unwrap();
-            let books: Value = serde_json::from_slice(&status.stdout).unwrap_or_default();
-            if books["admitted"].as_u64().is_some_and(|admitted| admitted >= count) {
+            let stats: Value = serde_json::from_slice(&status.stdout).unwrap_or_default();
+            if stats["admitted"].as_u64().is_some_and(|admitted| admitted >= count) {
                 return;
             }
         }
@@ -153,16 +155,16 @@ async fn a_crawl_fetches_once_more_what_an_earlier_one_did_whatever_happens() {
 }
 
 /// A crawl of 200 pages on its servers, and a producer whose list, a named pipe, is still to be written.
-async fn scene(folder: &TempDir) -> (Scene, Child) {
-    let scene = Scene::set_up(&options(folder, Vec::new(), 1)).await.unwrap();
+async fn environment(folder: &TempDir) -> (Environment, Child) {
+    let environment = Environment::set_up(&options(folder, Vec::new(), 1)).await.unwrap();
     let list = list(folder);
     assert!(Command::new("mkfifo").arg(&list).status().await.unwrap().success());
-    let programs = scene.fleet.programs();
+    let programs = environment.fleet.programs();
     let command = programs.command(["producer", list.to_str().unwrap(), "--crawl", CRAWL]);
     let producer = programs.spawn(command, "producer").unwrap();
-    // Once the crawl has books, the producer is connected to both servers.
+    // Once the crawl has counters, the producer is connected to both servers.
     admitted(programs, 0).await;
-    (scene, producer)
+    (environment, producer)
 }
 
 fn list(folder: &TempDir) -> PathBuf {
@@ -170,35 +172,35 @@ fn list(folder: &TempDir) -> PathBuf {
 }
 
 /// Writes the list of all pages.
-async fn tell_all(folder: &TempDir, scene: &Scene) {
-    let pages: String = scene.web().pages().iter().map(|page| format!("{}\n", page.url)).collect();
+async fn tell_all(folder: &TempDir, environment: &Environment) {
+    let pages: String = environment.web().pages().iter().map(|page| format!("{}\n", page.url)).collect();
     tokio::fs::write(list(folder), pages).await.unwrap();
-    admitted(scene.fleet.programs(), 200).await;
+    admitted(environment.fleet.programs(), 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn urls_of_a_producer_killed_before_it_published_are_fetched_though_it_never_runs_again() {
     let folder = tempfile::tempdir().unwrap();
-    let (scene, mut producer) = scene(&folder).await;
+    let (environment, mut producer) = environment(&folder).await;
     // From here on what it publishes goes nowhere.
-    scene.stage.broker_proxy.set(Mode::Swallow);
-    tell_all(&folder, &scene).await;
+    environment.injector.broker_proxy.set(Mode::Swallow);
+    tell_all(&folder, &environment).await;
     producer.kill().await.unwrap();
-    scene.stage.broker_proxy.cut();
-    scene.stage.broker_proxy.set(Mode::Pass);
-    is_without_blame(&scene.ends(Vec::new()).await.unwrap());
+    environment.injector.broker_proxy.cut();
+    environment.injector.broker_proxy.set(Mode::Pass);
+    is_without_blame(&environment.ends(Vec::new()).await.unwrap());
 }
 
 /// A fault half-way through a crawl whose producer has ended long ago: what one server forgot, only the other knows.
 async fn nothing_is_lost_without_a_producer(kind: Kind) {
     let folder = tempfile::tempdir().unwrap();
-    let (mut scene, mut producer) = scene(&folder).await;
-    tell_all(&folder, &scene).await;
+    let (mut environment, mut producer) = environment(&folder).await;
+    tell_all(&folder, &environment).await;
     assert!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().success());
-    assert!(scene.comes_to(100).await);
+    assert!(environment.comes_to(100).await);
     let step = Step { kind, after: 100, pause: Duration::ZERO, pick: 0 };
-    let fault = scene.stage.inject(&step, &scene.fleet, &scene.story).await.unwrap();
-    is_without_blame(&scene.ends(vec![fault]).await.unwrap());
+    let fault = environment.injector.inject(&step, &environment.fleet, &environment.timeline).await.unwrap();
+    is_without_blame(&environment.ends(vec![fault]).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]

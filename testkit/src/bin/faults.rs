@@ -12,8 +12,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use trawl_common::duration;
 use trawl_testkit::faults::kind::Kind;
 use trawl_testkit::faults::named::named;
+use trawl_testkit::faults::options::Options;
+use trawl_testkit::faults::outcome::Outcome;
 use trawl_testkit::faults::report::Table;
-use trawl_testkit::faults::run::{Options, Outcome, run};
+use trawl_testkit::faults::run::run;
 use trawl_testkit::faults::scenario::Scenario;
 
 /// Crawl a synthetic site with a fleet of real processes, injure it at random, and account for every URL
@@ -53,7 +55,7 @@ struct Args {
     /// Print the table as one JSON line
     #[arg(long)]
     json: bool,
-    /// Don't print the story while it happens
+    /// Don't print the timeline while it happens
     #[arg(short, long)]
     quiet: bool,
 }

@@ -12,13 +12,14 @@ use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::disk::Disk;
+use super::fate::Fate;
 use super::fleet::Programs;
 use super::layout::Layout;
 use super::ledger::SETTLING;
-use super::operator::{PATIENCE, order};
+use super::order::{GIVEN_FOR, order};
 use super::private::{LOOK, output};
 use super::stored::files;
-use super::web::{Fate, Web};
+use super::web::Web;
 
 /// Pages of such a crawl.
 const PAGES: usize = 20;
@@ -48,7 +49,7 @@ impl Beside {
         web.pace(BEGUN);
         let mut progress = web.progress();
         drop(
-            timeout(PATIENCE, progress.wait_for(|now| now.pages >= BEGUN))
+            timeout(GIVEN_FOR, progress.wait_for(|now| now.pages >= BEGUN))
                 .await?
                 .map_err(io::Error::other)?,
         );
@@ -70,7 +71,7 @@ impl Beside {
         web.pace(PAGES);
         sleep(time).await;
         let is_early = is_over(programs, &id).await;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + GIVEN_FOR;
         let mut text = Vec::new();
         loop {
             let is_over = is_over(programs, &id).await;
@@ -100,7 +101,7 @@ impl Beside {
         sleep(time).await;
         let is_early = is_over(programs, &id).await;
         fs::remove_file(&ballast)?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + GIVEN_FOR;
         while !is_over(programs, &id).await && Instant::now() < deadline {
             sleep(LOOK).await;
         }
@@ -126,9 +127,9 @@ impl Beside {
                     return Some(format!("{late} pages of {id} were asked for after it was cancelled"));
                 }
                 // A server that was emptied need not know it any more.
-                let books = programs.books(id).await?;
-                let stays = books.status == "cancelled" && books.pending == 0;
-                (!stays).then(|| format!("{id} was cancelled, and now: {books:?}"))
+                let stats = programs.stats(id).await?;
+                let stays = stats.status == "cancelled" && stats.pending == 0;
+                (!stays).then(|| format!("{id} was cancelled, and now: {stats:?}"))
             }
             Outcome::Stored { is_early: true, .. } => {
                 Some(format!("{id} had ended before its sink took anything"))
@@ -163,7 +164,7 @@ async fn begin(
 }
 
 async fn is_over(programs: &Programs, id: &str) -> bool {
-    programs.books(id).await.is_some_and(|books| books.status == "finished")
+    programs.stats(id).await.is_some_and(|stats| stats.status == "finished")
 }
 
 /// The pages whose items stand in lines of JSON.

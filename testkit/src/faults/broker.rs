@@ -12,10 +12,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::private::{Grounds, Server, output, until_ok};
+use super::private::{PrivateServers, Server, output, until_ok};
 use super::signal::Signal;
 
-/// Queues that URLs wait in. What they hold can be found again; the letters in `failed_urls` are for the reader alone.
+/// Queues that URLs wait in. What they hold can be found again; the dead letters in `failed_urls` are for the reader alone.
 pub const QUEUES: [&str; 8] = [
     "url_queue_ttl",
     "priority_queue",
@@ -29,7 +29,7 @@ pub const QUEUES: [&str; 8] = [
 
 /// A private RabbitMQ.
 pub struct Broker {
-    grounds: Arc<Grounds>,
+    servers: Arc<PrivateServers>,
     server: Server,
     client: Client,
 }
@@ -39,20 +39,20 @@ impl Broker {
     ///
     /// # Errors
     /// When it does not start.
-    pub async fn start(grounds: Arc<Grounds>) -> io::Result<Self> {
+    pub async fn start(servers: Arc<PrivateServers>) -> io::Result<Self> {
         // Every suite of the process installs it; the first succeeds.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().no_proxy().timeout(Duration::from_secs(10)).build();
         let mut broker =
-            Self { grounds, server: Server::default(), client: client.map_err(io::Error::other)? };
+            Self { servers, server: Server::default(), client: client.map_err(io::Error::other)? };
         broker.launch().await?;
         Ok(broker)
     }
 
     async fn launch(&mut self) -> io::Result<()> {
-        let command = self.grounds.program("rabbitmq-server");
-        self.server.start(command, &self.grounds.path("rabbitmq"))?;
-        let address = self.grounds.broker;
+        let command = self.servers.program("rabbitmq-server");
+        self.server.start(command, &self.servers.path("rabbitmq"))?;
+        let address = self.servers.broker;
         until_ok(|| greet(address)).await
     }
 
@@ -65,7 +65,7 @@ impl Broker {
     /// `kill -9`; a restart with an empty disk.
     pub async fn restart_emptied(&mut self) -> io::Result<()> {
         self.server.kill().await?;
-        fs::remove_dir_all(self.grounds.path("rabbitmq/data"))?;
+        fs::remove_dir_all(self.servers.path("rabbitmq/data"))?;
         self.launch().await
     }
 
@@ -98,7 +98,7 @@ impl Broker {
     pub async fn alarm(&self, on: bool) -> io::Result<()> {
         // A node that is slow to answer refuses the command's connection.
         until_ok(|| {
-            let mut command = self.grounds.program("rabbitmqctl");
+            let mut command = self.servers.program("rabbitmqctl");
             command.args(["set_vm_memory_high_watermark", if on { "0.0000001" } else { "0.4" }]);
             async { output(command).await.map(drop) }
         })
@@ -112,7 +112,7 @@ impl Broker {
 
     /// Calls the management API.
     async fn order(&self, method: Method, path: &str, body: &str) -> io::Result<()> {
-        let url = format!("http://{}/api/{path}", self.grounds.management);
+        let url = format!("http://{}/api/{path}", self.servers.management);
         let call = || async {
             let request = self.client.request(method.clone(), &url).basic_auth("guest", Some("guest"));
             let answer = request.body(body.to_owned()).send().await.map_err(io::Error::other)?;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 use trawl_common::settings::ServerUrl;
 
-use super::private::{Grounds, Server, until_ok};
+use super::private::{PrivateServers, Server, until_ok};
 use super::signal::Signal;
 
 /// A private PostgreSQL.
 pub struct Database {
-    grounds: Arc<Grounds>,
+    servers: Arc<PrivateServers>,
     server: Server,
 }
 
@@ -20,15 +20,15 @@ impl Database {
     ///
     /// # Errors
     /// When it does not start.
-    pub async fn start(grounds: Arc<Grounds>) -> io::Result<Self> {
-        let mut database = Self { grounds, server: Server::default() };
+    pub async fn start(servers: Arc<PrivateServers>) -> io::Result<Self> {
+        let mut database = Self { servers, server: Server::default() };
         database.launch().await?;
         Ok(database)
     }
 
     /// Where to connect.
     pub fn url(&self) -> ServerUrl {
-        ServerUrl::new(format!("postgres://trawl:trawl@{}/postgres", self.grounds.database))
+        ServerUrl::new(format!("postgres://trawl:trawl@{}/postgres", self.servers.database))
     }
 
     /// Stops it, or lets it run on.
@@ -52,8 +52,8 @@ impl Database {
     /// # Errors
     /// When it does not start.
     pub async fn launch(&mut self) -> io::Result<()> {
-        self.server.start(self.grounds.program("postgres"), &self.grounds.path("postgres"))?;
-        let address = self.grounds.database;
+        self.server.start(self.servers.program("postgres"), &self.servers.path("postgres"))?;
+        let address = self.servers.database;
         until_ok(|| async move { TcpStream::connect(address).await.map(drop) }).await
     }
 }

@@ -14,10 +14,10 @@ use tokio::time::{Instant, sleep, timeout};
 use super::kind::Kind;
 use super::layout::Layout;
 use super::ledger::{Facts, Injected};
-use super::run::Outcome;
+use super::outcome::Outcome;
 use super::scenario::{Scenario, Sink};
 use super::stored;
-use super::story::Story;
+use super::timeline::Timeline;
 use super::web::Web;
 
 /// URLs of each lane that a process has in hand.
@@ -67,7 +67,7 @@ impl Crawl {
 /// When the suite itself fails.
 pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64) -> io::Result<Outcome> {
     let start = Instant::now();
-    let story = Story::new(start, false);
+    let timeline = Timeline::new(start, false);
     let web = Web::serve(Layout::listed(pages, seed), start).await?;
     let mut chance = StdRng::seed_from_u64(seed);
     let mut faults = Vec::with_capacity(kills);
@@ -78,20 +78,20 @@ pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64)
         let mut progress = web.progress();
         tokio::select! {
             _ = timeout(LIMIT, progress.wait_for(|now| now.pages >= reached)) => {}
-            ended = run.wait() => story.tell(format!("run {number} ended by itself: {}", ended?)),
+            ended = run.wait() => timeline.note(format!("run {number} ended by itself: {}", ended?)),
         }
         // While it opens its file, reads sitemaps, fetches, settles.
         sleep(Duration::from_millis(chance.random_range(0..200))).await;
         run.kill().await?;
         let at = start.elapsed();
-        story.tell(format!("killed run {number} at page {reached}"));
+        timeline.note(format!("killed run {number} at page {reached}"));
         faults.push(Injected { kind: Kind::WorkerKill, victim: Some(number), from: at, to: at });
     }
     web.pace(usize::MAX);
     let output = timeout(LIMIT, crawl.command(&web.source(), kills + 1).output()).await??;
     let ended = has_finished(&output).then(|| start.elapsed());
-    let books = serde_json::from_slice(&output.stdout).ok();
-    story.tell(format!(
+    let stats = serde_json::from_slice(&output.stdout).ok();
+    timeline.note(format!(
         "the last run: {}: {}",
         output.status,
         String::from_utf8_lossy(&output.stderr).trim()
@@ -106,9 +106,9 @@ pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64)
         asks: web.log(),
         items,
         archived: Vec::new(),
-        letters: None,
+        dead_letters: None,
         ends: None,
-        books,
+        stats,
         faults,
         ended,
         in_hand: IN_HAND,
@@ -120,7 +120,7 @@ pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64)
         scenario: Scenario::Sitemap,
         seed,
         verdict,
-        story: story.lines(),
+        timeline: timeline.lines(),
         took: start.elapsed(),
         asks: facts.asks.len(),
         missed: Vec::new(),
@@ -129,6 +129,6 @@ pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64)
 
 /// Whether a run says that its crawl is finished.
 pub fn has_finished(output: &Output) -> bool {
-    let books: Option<Value> = serde_json::from_slice(&output.stdout).ok();
-    books.is_some_and(|books| books["status"] == "finished" && books["pending"] == 0)
+    let stats: Option<Value> = serde_json::from_slice(&output.stdout).ok();
+    stats.is_some_and(|stats| stats["status"] == "finished" && stats["pending"] == 0)
 }

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::fleet::Programs;
-use super::story::Story;
+use super::timeline::Timeline;
 
 /// A wait that a fault ended is begun again after this.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -21,13 +21,13 @@ pub struct End {
 
 impl End {
     /// Waits with `trawl wait`, again and again: it fails when Redis does.
-    pub fn watch(crawl: &'static str, programs: Programs, story: Story, start: Instant) -> Self {
+    pub fn watch(crawl: &'static str, programs: Programs, timeline: Timeline, start: Instant) -> Self {
         let (tell, seen) = watch::channel(None);
         let waiting = tokio::spawn(async move {
             while !is_over(crawl, &programs).await {
                 sleep(AGAIN).await;
             }
-            story.tell(format!("the crawl {crawl} has ended"));
+            timeline.note(format!("the crawl {crawl} has ended"));
             tell.send_replace(Some(start.elapsed()));
         });
         Self { seen, waiting }
@@ -63,6 +63,6 @@ impl Drop for End {
 
 async fn is_over(crawl: &str, programs: &Programs) -> bool {
     let waited = programs.command(["wait", crawl, "--json", "-q"]).output().await;
-    let books = waited.ok().and_then(|output| serde_json::from_slice::<Value>(&output.stdout).ok());
-    books.is_some_and(|books| books["status"] == "finished" && books["pending"] == 0)
+    let stats = waited.ok().and_then(|output| serde_json::from_slice::<Value>(&output.stdout).ok());
+    stats.is_some_and(|stats| stats["status"] == "finished" && stats["pending"] == 0)
 }

@@ -15,13 +15,11 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::clock::Clock;
-use super::ledger::Books;
+use super::fate::TIMEOUT;
+use super::ledger::CrawlStats;
 use super::signal::{Signal, send};
-use super::story::Story;
-use super::web::TIMEOUT;
+use super::timeline::Timeline;
 
-/// The id of the crawl, or of the first of several.
-pub const CRAWL: &str = "faults";
 /// Compose restarts a worker, and cron a producer, after a moment.
 const RESTART: Duration = Duration::from_millis(300);
 
@@ -53,7 +51,7 @@ impl Programs {
     }
 
     /// What `trawl status` says of a crawl, if it says anything.
-    pub async fn books(&self, crawl: &str) -> Option<Books> {
+    pub async fn stats(&self, crawl: &str) -> Option<CrawlStats> {
         let status = self.command(["status", crawl, "--json"]).output().await.ok()?;
         serde_json::from_slice(&status.stdout).ok()
     }
@@ -114,7 +112,7 @@ impl Places {
 /// Workers and producers. Dropped, all are killed.
 pub struct Fleet {
     programs: Programs,
-    story: Story,
+    timeline: Timeline,
     workers: Arc<Places>,
     producers: Arc<Places>,
     /// Whether a run of the producer is wanted, for each crawl.
@@ -127,11 +125,11 @@ impl Fleet {
     ///
     /// # Errors
     /// When the folder for logs cannot be made.
-    pub fn start(programs: Programs, workers: usize, story: Story) -> io::Result<Self> {
+    pub fn start(programs: Programs, workers: usize, timeline: Timeline) -> io::Result<Self> {
         std::fs::create_dir_all(programs.folder.join("logs"))?;
         let mut fleet = Self {
             programs,
-            story,
+            timeline,
             workers: Arc::default(),
             producers: Arc::default(),
             producing: Vec::new(),
@@ -161,8 +159,8 @@ impl Fleet {
     }
 
     fn seat(&self, places: &Arc<Places>, place: usize) -> Seat {
-        let (programs, story) = (self.programs.clone(), self.story.clone());
-        Seat { programs, story, places: Arc::clone(places), place }
+        let (programs, timeline) = (self.programs.clone(), self.timeline.clone());
+        Seat { programs, timeline, places: Arc::clone(places), place }
     }
 
     /// Every worker that runs.
@@ -206,7 +204,7 @@ impl Fleet {
 /// A place in which one process runs after the other.
 struct Seat {
     programs: Programs,
-    story: Story,
+    timeline: Timeline,
     places: Arc<Places>,
     place: usize,
 }
@@ -233,7 +231,7 @@ async fn work(seat: Seat, numbers: Arc<AtomicUsize>) {
         let mut command = seat.programs.worker(seat.place);
         command.env("TRAWL__FETCH__USER_AGENT", &name);
         let ended = seat.keep(command, &name, number).await;
-        seat.story.tell(format!("{name} ended: {ended}"));
+        seat.timeline.note(format!("{name} ended: {ended}"));
         sleep(RESTART).await;
     }
 }
@@ -249,7 +247,7 @@ async fn produce(seat: Seat, words: Vec<String>, producing: watch::Sender<bool>)
         let ended = seat.keep(command, &name, number).await;
         // While another's lease lasts, many runs end alike.
         if ended != before {
-            seat.story.tell(format!("{name}, run {number}, ended: {ended}"));
+            seat.timeline.note(format!("{name}, run {number}, ended: {ended}"));
         }
         if ended == "exit status: 0" {
             producing.send_replace(false);

@@ -13,12 +13,12 @@ use super::kind::{Kind, Subject};
 use super::ledger::{Injected, SETTLING};
 use super::operator::Operator;
 use super::plan::Step;
-use super::private::{Grounds, LOOK};
+use super::private::{LOOK, PrivateServers};
 use super::proxy::{Mode, Proxy};
 use super::replies::ReplyLoser;
 use super::signal::Signal;
 use super::store::Store;
-use super::story::Story;
+use super::timeline::Timeline;
 
 /// A second signal comes so soon after the first.
 const IMPATIENCE: Duration = Duration::from_millis(100);
@@ -38,7 +38,7 @@ pub const CONCURRENCY: usize = 8;
 pub const PREFETCH: usize = 32;
 
 /// The servers, both of the fleet's own behind a proxy.
-pub struct Stage {
+pub struct Injector {
     /// Redis.
     pub store: Store,
     /// What the fleet takes for Redis.
@@ -57,32 +57,32 @@ pub struct Stage {
     start: Instant,
 }
 
-impl Stage {
+impl Injector {
     /// Starts the servers, PostgreSQL only where it is stored in. Times are since `start`; `patience` is the fleet's
     /// `recovery.patience`.
     ///
     /// # Errors
     /// When one does not start.
     pub async fn set_up(
-        grounds: &Arc<Grounds>,
+        servers: &Arc<PrivateServers>,
         patience: Duration,
         start: Instant,
         has_database: bool,
     ) -> io::Result<Self> {
         let database = async {
             match has_database {
-                true => Database::start(Arc::clone(grounds)).await.map(Some),
+                true => Database::start(Arc::clone(servers)).await.map(Some),
                 false => Ok(None),
             }
         };
         let (store, broker, database) = tokio::try_join!(
-            Store::start(Arc::clone(grounds)),
-            Broker::start(Arc::clone(grounds)),
+            Store::start(Arc::clone(servers)),
+            Broker::start(Arc::clone(servers)),
             database
         )?;
-        let replies = ReplyLoser::start(grounds.store).await?;
+        let replies = ReplyLoser::start(servers.store).await?;
         let store_proxy = Proxy::start(replies.address).await?;
-        let broker_proxy = Proxy::start(grounds.broker).await?;
+        let broker_proxy = Proxy::start(servers.broker).await?;
         let operator = Operator::new(start);
         Ok(Self { store, store_proxy, replies, broker, broker_proxy, database, operator, patience, start })
     }
@@ -114,7 +114,7 @@ impl Stage {
     ///
     /// # Errors
     /// When a server does not come back, or cannot be told what to do.
-    pub async fn inject(&mut self, step: &Step, fleet: &Fleet, story: &Story) -> io::Result<Injected> {
+    pub async fn inject(&mut self, step: &Step, fleet: &Fleet, timeline: &Timeline) -> io::Result<Injected> {
         let from = self.start.elapsed();
         let victim = match step.kind.subject() {
             Subject::Worker => self.hit_worker(step, fleet).await?,
@@ -134,7 +134,7 @@ impl Stage {
         };
         let to = self.start.elapsed();
         let whom = victim.map_or(String::new(), |victim| format!(" of number {}", victim.number));
-        story.tell(format!("{}{whom}, for {:.1} s", step.kind, (to - from).as_secs_f64()));
+        timeline.note(format!("{}{whom}, for {:.1} s", step.kind, (to - from).as_secs_f64()));
         Ok(Injected { kind: step.kind, victim: victim.map(|victim| victim.number), from, to })
     }
 
@@ -278,7 +278,7 @@ impl Stage {
         let time = SETTLING + self.while_of(step);
         match step.kind {
             Kind::HostBlocked => self.operator.block(programs, time).await,
-            Kind::LettersReplayed => self.operator.replay(programs).await,
+            Kind::DeadLettersReplayed => self.operator.replay(programs).await,
             Kind::OtherCancelled => self.operator.cancel(programs).await,
             Kind::OtherStuck => self.operator.stick(programs, time).await,
             Kind::OtherFull => self.operator.fill(programs, time).await,

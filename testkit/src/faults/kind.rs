@@ -108,8 +108,8 @@ pub enum Kind {
     #[strum(serialize = "host-blocked")]
     HostBlocked,
     /// Every dead letter is sent again.
-    #[strum(serialize = "letters-replayed")]
-    LettersReplayed,
+    #[strum(serialize = "dead-letters-replayed")]
+    DeadLettersReplayed,
     /// A second crawl runs beside, and is cancelled.
     #[strum(serialize = "other-crawl-cancelled")]
     OtherCancelled,
@@ -176,7 +176,7 @@ impl Kind {
             Self::CrawlPaused
             | Self::CrawlPausedEmptied
             | Self::HostBlocked
-            | Self::LettersReplayed
+            | Self::DeadLettersReplayed
             | Self::OtherCancelled
             | Self::OtherStuck
             | Self::OtherFull => Subject::Crawl,

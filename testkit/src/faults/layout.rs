@@ -3,7 +3,7 @@
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::web::Fate;
+use super::fate::Fate;
 
 /// One page of so many redirects.
 const REDIRECTS: usize = 24;

@@ -14,23 +14,23 @@
 //! - [`operator`] is who pauses crawls, blocks hosts, sends dead letters again, and has crawls run [`beside`]: one that is
 //!   cancelled, one whose sink takes nothing for a while, one whose disk is full.
 //! - [`mod@clock`] is that of a machine that is not set right; [`replies`] are lost.
-//! - [`scene`] is a scenario on all of that, [`inject`] carries a fault out, [`run`] takes a scenario through many.
+//! - [`environment`] is a scenario on all of that, [`inject`] carries a fault out, [`run`] takes a scenario through many.
 //! - [`ledger`] judges, by the site's log, what is [`stored`] in each sink, what came out of `failed_urls` and `events`
-//!   ([`letters`]), and what `trawl status` says at the end.
+//!   ([`dead_letters`]), and what `trawl status` says at the end.
 //!
 //! What the ledger demands:
 //!
 //! 1. Every URL that sitemaps, links or redirects lead to has its right end: an item in each sink, with what its page
-//!    shows, or a dead letter with the right reason. A letter, and an item in the stream, may only be missing if it was in
+//!    shows, or a dead letter with the right reason. A dead letter, and an item in the stream, may only be missing if it was in
 //!    RabbitMQ when that lost its disk. Where a redirect led counts as fetched with it.
 //! 2. Every copy of an item has one id, and no two URLs share one.
 //! 3. Each fetch beyond those that a page needs repeats one that a fault hit between its request and its settlement;
 //!    after Redis was emptied, any fetch before that. What waits for PostgreSQL stays in hand, and is not repeated.
 //! 4. The crawl ends, once, and no page is asked for after its end.
-//! 5. Its books count every page, each by its right end, and the event of the end says the same. They may lack only what
+//! 5. Its counters count every page, each by its right end, and the event of the end says the same. They may lack only what
 //!    Redis was made to forget and nobody asked for again. A limit is reached exactly, and what it leaves out is counted.
 //! 6. No page is asked for while the crawl is paused or the host blocked, and none of a crawl that was cancelled. Each
-//!    letter that is sent again is a fetch, unless Redis has forgotten the order.
+//!    dead letter that is sent again is a fetch, unless Redis has forgotten the order.
 //!
 //! Either server may lose everything, not both at once. Redis may while a worker dies, but then what that was fetching for
 //! the early lane may be lost with it: one kind does this, and the ledger lets it pass. So before a fault that must
@@ -44,17 +44,22 @@ pub mod beside;
 pub mod broker;
 pub mod clock;
 pub mod database;
+pub mod dead_letters;
 pub mod disk;
 pub mod embedded;
 pub mod end;
+pub mod environment;
+pub mod fate;
 pub mod fleet;
 pub mod inject;
 pub mod kind;
 pub mod layout;
 pub mod ledger;
-pub mod letters;
 pub mod named;
 pub mod operator;
+pub mod options;
+mod order;
+pub mod outcome;
 pub mod plan;
 pub mod private;
 mod process;
@@ -63,9 +68,8 @@ pub mod replies;
 pub mod report;
 pub mod run;
 pub mod scenario;
-pub mod scene;
 pub mod signal;
 pub mod store;
 pub mod stored;
-pub mod story;
+pub mod timeline;
 pub mod web;

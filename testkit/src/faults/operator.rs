@@ -4,17 +4,16 @@ use std::io;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep};
 
 use super::beside::Beside;
-use super::fleet::{CRAWL, Programs};
+use super::fleet::Programs;
 use super::ledger::{Quiet, Replay, SETTLING};
-use super::private::{LOOK, output};
+use super::order::order;
+use super::scenario::CRAWL;
 
 /// The host of every site here.
 const HOST: &str = "127.0.0.1";
-/// An order that a server's absence keeps from being carried out is given again for so long.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// Who had leave to ask a host before it was blocked has it for so long.
 const HAD_LEAVE: Duration = Duration::from_secs(1);
 
@@ -69,8 +68,8 @@ impl Operator {
     /// Sends every dead letter of the crawl again.
     pub async fn replay(&mut self, programs: &Programs) -> io::Result<()> {
         let listed = order(programs, &["dlq", "list", "--json", "--crawl", CRAWL]).await?;
-        let letters = listed.lines().map(|line| Ok(serde_json::from_str::<Value>(line)?["url"].clone()));
-        let urls: io::Result<Vec<Value>> = letters.collect();
+        let dead_letters = listed.lines().map(|line| Ok(serde_json::from_str::<Value>(line)?["url"].clone()));
+        let urls: io::Result<Vec<Value>> = dead_letters.collect();
         let urls: Vec<String> = urls?.iter().filter_map(|url| url.as_str().map(str::to_owned)).collect();
         if urls.is_empty() {
             return Ok(());
@@ -124,17 +123,6 @@ impl Operator {
     fn end_quiet(&mut self) {
         if let Some(quiet) = self.quiet.last_mut() {
             quiet.to = self.start.elapsed();
-        }
-    }
-}
-
-/// Gives an order until it is carried out; what was said of it.
-pub(super) async fn order(programs: &Programs, words: &[&str]) -> io::Result<String> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match timeout_at(deadline, output(programs.command(words.iter().copied()))).await? {
-            Err(_) => sleep(LOOK).await,
-            told => return told,
         }
     }
 }

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
 /// A folder with settings for all servers, as `scripts/servers` writes them. With it ends what runs in it.
-pub struct Grounds {
+pub struct PrivateServers {
     folder: PathBuf,
     guard: std::process::Child,
     /// Where RabbitMQ listens.
@@ -33,7 +33,7 @@ pub struct Grounds {
     pub database: SocketAddr,
 }
 
-impl Grounds {
+impl PrivateServers {
     /// Finds free ports and writes settings into `folder`.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Grounds {
     }
 }
 
-impl Drop for Grounds {
+impl Drop for PrivateServers {
     fn drop(&mut self) {
         drop(self.guard.stdin.take());
         // What it says interests nobody: it ends what is still there.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::kind::Kind;
 use super::ledger::Row;
-use super::run::Outcome;
+use super::outcome::Outcome;
 
 /// The rows of several runs in one.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +71,7 @@ impl Table {
 }
 
 impl Outcome {
-    /// What to read when a check failed: the seed, what is wrong, and the story.
+    /// What to read when a check failed: the seed, what is wrong, and the timeline.
     pub fn complaint(&self) -> String {
         let shown: Vec<&String> = self.verdict.problems.iter().take(20).collect();
         let more = self.verdict.problems.len() - shown.len();
@@ -84,7 +84,7 @@ impl Outcome {
             let _ = writeln!(text, "  ... and {more} more");
         }
         text.push_str("what happened:\n");
-        for line in &self.story {
+        for line in &self.timeline {
             let _ = writeln!(text, "  {line}");
         }
         text

@@ -2,9 +2,11 @@
 
 use strum::VariantArray;
 
-use super::fleet::CRAWL;
 use super::kind::{Kind, Subject};
 use super::layout::Layout;
+
+/// The id of the crawl, or of the first of several.
+pub const CRAWL: &str = "faults";
 
 /// What is crawled. The order is that in which seeds take turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display, strum::VariantArray)]

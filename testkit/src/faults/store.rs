@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval, timeout};
 
-use super::private::{Grounds, Server, until_ok};
+use super::private::{PrivateServers, Server, until_ok};
 use super::signal::Signal;
 
 /// What a power cut takes from an append-only file that is synced each second.
@@ -21,7 +21,7 @@ pub const UNSYNCED: Duration = Duration::from_secs(1);
 
 /// A private Redis with an append-only file.
 pub struct Store {
-    grounds: Arc<Grounds>,
+    servers: Arc<PrivateServers>,
     server: Server,
     file: Watched,
 }
@@ -31,20 +31,20 @@ impl Store {
     ///
     /// # Errors
     /// When it does not start.
-    pub async fn start(grounds: Arc<Grounds>) -> io::Result<Self> {
-        let file = Watched::new(grounds.path("redis/appendonlydir"));
-        let mut store = Self { grounds, server: Server::default(), file };
+    pub async fn start(servers: Arc<PrivateServers>) -> io::Result<Self> {
+        let file = Watched::new(servers.path("redis/appendonlydir"));
+        let mut store = Self { servers, server: Server::default(), file };
         store.launch().await?;
         Ok(store)
     }
 
     async fn launch(&mut self) -> io::Result<()> {
-        let mut command = self.grounds.program("redis-server");
+        let mut command = self.servers.program("redis-server");
         command.args(["--appendonly", "yes", "--appendfsync", "everysec", "--aof-load-truncated", "yes"]);
         // One file that only grows, so that its end is what was written last.
         command.args(["--auto-aof-rewrite-percentage", "0"]);
-        self.server.start(command, &self.grounds.path("redis"))?;
-        let address = self.grounds.store;
+        self.server.start(command, &self.servers.path("redis"))?;
+        let address = self.servers.store;
         until_ok(|| async move { say(address, "PING").await }).await.map(drop)
     }
 
@@ -67,19 +67,19 @@ impl Store {
     /// `kill -9`; a restart with nothing.
     pub async fn restart_emptied(&mut self) -> io::Result<()> {
         self.server.kill().await?;
-        fs::remove_dir_all(self.grounds.path("redis/appendonlydir"))?;
+        fs::remove_dir_all(self.servers.path("redis/appendonlydir"))?;
         self.launch().await
     }
 
     /// `FLUSHALL`.
     pub async fn flush(&self) -> io::Result<()> {
-        say(self.grounds.store, "FLUSHALL").await.map(drop)
+        say(self.servers.store, "FLUSHALL").await.map(drop)
     }
 
     /// Refuses every write, or takes them again.
     pub async fn full(&self, full: bool) -> io::Result<()> {
         let most = if full { 1 } else { 0 };
-        say(self.grounds.store, &format!("CONFIG SET maxmemory {most}")).await.map(drop)
+        say(self.servers.store, &format!("CONFIG SET maxmemory {most}")).await.map(drop)
     }
 
     /// Stops it, or lets it run on.

@@ -16,35 +16,14 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::fate::{Fate, HELD_BACK};
 use super::layout::{Layout, Leaf};
 use super::ledger::{Ask, Page};
-
-/// How a page answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// With a page.
-    Good,
-    /// With 404.
-    Missing,
-    /// With 500 so many times, then with a page.
-    Flaky(usize),
-    /// With 500.
-    Broken,
-    /// Never.
-    Silent,
-    /// With a redirect to the page of this number.
-    Redirect(usize),
-}
 
 /// Most URLs in one sitemap.
 const SITEMAP: usize = 50;
 /// A request within the pace takes up to this long.
 const LATENCY: Duration = Duration::from_millis(20);
-/// The longest time that a request beyond the pace waits.
-pub const HELD_BACK: Duration = Duration::from_secs(4);
-/// Who asks gives up after this.
-pub const TIMEOUT: Duration = Duration::from_secs(8);
-
 /// A running site. Where it is listed, `/sitemap.xml` names sitemaps, and those name the pages. Ends when dropped.
 pub struct Web {
     /// `http://127.0.0.1:port`
@@ -69,8 +48,8 @@ struct Log {
     asks: Vec<Ask>,
     /// How often each page was asked for.
     times: HashMap<usize, usize>,
-    /// The pages that a crawl can know of, in the order in which it was told.
-    told: Vec<usize>,
+    /// The pages that a crawl can know of, in the order in which it was announced.
+    announced: Vec<usize>,
     is_told: HashSet<usize>,
 }
 
@@ -78,15 +57,15 @@ impl Log {
     fn new(layout: &Layout) -> Self {
         let mut log = Self::default();
         if !layout.is_listed {
-            log.tell([0]);
+            log.announce([0]);
         }
         log
     }
 
-    fn tell(&mut self, pages: impl IntoIterator<Item = usize>) {
+    fn announce(&mut self, pages: impl IntoIterator<Item = usize>) {
         for page in pages {
             if self.is_told.insert(page) {
-                self.told.push(page);
+                self.announced.push(page);
             }
         }
     }
@@ -158,8 +137,8 @@ impl Web {
     }
 
     /// How many pages sitemaps, links and redirects have named so far.
-    pub fn told(&self) -> usize {
-        self.shared.log().told.len()
+    pub fn announced(&self) -> usize {
+        self.shared.log().announced.len()
     }
 
     /// Waits until each of the first `pages` pages that were named has been asked for.
@@ -169,7 +148,7 @@ impl Web {
         let mut first = 0;
         let all = |_: &Progress| {
             let log = self.shared.log();
-            first = (first..pages).find(|at| !log.times.contains_key(&log.told[*at])).unwrap_or(pages);
+            first = (first..pages).find(|at| !log.times.contains_key(&log.announced[*at])).unwrap_or(pages);
             first == pages
         };
         let _ = progress.wait_for(all).await;
@@ -267,7 +246,7 @@ impl Shared {
         let mut progress = self.progress.subscribe();
         // The sender lives as long as the site.
         let _ = progress.wait_for(|progress| progress.pages >= wanted).await;
-        self.log().tell(self.pages_of(sitemap));
+        self.log().announce(self.pages_of(sitemap));
     }
 
     async fn answer_page(&self, page: usize, who: usize) -> Response {
@@ -300,11 +279,11 @@ impl Shared {
             Fate::Broken => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
             Fate::Flaky(failures) if times <= failures => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
             Fate::Redirect(to) => {
-                self.log().tell([to]);
+                self.log().announce([to]);
                 (StatusCode::FOUND, [(header::LOCATION, &self.pages[to].url)]).into_response()
             }
             Fate::Good | Fate::Flaky(_) | Fate::Silent => {
-                self.log().tell(self.layout.leaves[page].links.iter().copied());
+                self.log().announce(self.layout.leaves[page].links.iter().copied());
                 self.page(page).into_response()
             }
         }

@@ -1,6 +1,7 @@
 //! How politely a fleet of real processes crawls, judged by the log of the hosts that it asks.
 
 mod rate;
+mod rig;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,15 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use tempfile::TempDir;
 use tokio::time::{Instant, sleep, timeout};
 use trawl_common::politeness::rate::Rate;
-use trawl_testkit::faults::fleet::{CRAWL, Fleet, Programs};
+use trawl_testkit::faults::fleet::Fleet;
 use trawl_testkit::faults::signal::Signal;
-use trawl_testkit::faults::story::Story;
+use trawl_testkit::faults::timeline::Timeline;
 use trawl_testkit::many_hosts::{ManyHosts, Plan};
 use trawl_testkit::politeness::pacing;
-use trawl_testkit::servers::{self, VirtualHost};
+
+use crate::rig::{LIMIT, Rig};
 
 /// Crawl a synthetic web of many hosts with real workers, and judge by the hosts' log how they were asked
 #[derive(Parser)]
@@ -70,46 +71,6 @@ enum Measure {
 
 /// A pace of five a second.
 const INTERVAL: Duration = Duration::from_millis(200);
-
-/// No measure takes so long.
-const LIMIT: Duration = Duration::from_secs(600);
-
-/// A fleet on a virtual host and a database of its own.
-struct Rig {
-    fleet: Fleet,
-    folder: TempDir,
-    _broker: VirtualHost,
-}
-
-impl Rig {
-    async fn start(trawl: &Path, workers: usize, settings: &[(&str, &str)]) -> io::Result<Self> {
-        let folder = TempDir::with_prefix("trawl-politeness-")?;
-        let broker = VirtualHost::new().await;
-        let store = servers::own_database().await;
-        let mut env = vec![
-            ("RABBITMQ_URL".to_owned(), broker.url.reveal().to_string()),
-            ("REDIS_URL".to_owned(), store.reveal().to_string()),
-            ("TRAWL__FETCH__ALLOW_PRIVATE".to_owned(), "true".to_owned()),
-            ("TRAWL__CACHE__TTL".to_owned(), "0s".to_owned()),
-            ("TRAWL__QUEUES__BULK__TTL".to_owned(), "6h".to_owned()),
-        ];
-        env.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let (trawl, folder_path) = (trawl.canonicalize()?, folder.path().to_owned());
-        let programs =
-            Programs { trawl, folder: folder_path, env, clock: None, old: None, first: Vec::new() };
-        let fleet = Fleet::start(programs, workers, Story::new(Instant::now(), false))?;
-        Ok(Self { fleet, folder, _broker: broker })
-    }
-
-    /// Has the producer read a list of URLs.
-    fn produce(&mut self, urls: &[String]) -> io::Result<()> {
-        let list = self.folder.path().join("urls.txt");
-        std::fs::write(&list, urls.join("\n"))?;
-        let list = list.display().to_string();
-        self.fleet.produce(["producer", &list, "--crawl", CRAWL].map(str::to_owned).to_vec());
-        Ok(())
-    }
-}
 
 fn told(what: &str, value: &str, bar: &str, holds: bool) -> bool {
     anstream::println!("{what:<58} {value:>12}   {bar:<16} {}", if holds { "ok" } else { "MISSED" });
@@ -178,7 +139,7 @@ async fn quick(trawl: &Path, urls: usize, slow: usize, watch: Duration) -> io::R
         sleep(Duration::from_millis(20)).await;
     }
     let programs = rig.fleet.programs().clone();
-    let workers = Fleet::start(programs, 1, Story::new(Instant::now(), false))?;
+    let workers = Fleet::start(programs, 1, Timeline::new(Instant::now(), false))?;
     let of_quick =
         |log: &[_]| log.iter().filter(|a: &&trawl_testkit::many_hosts::Arrival| a.host < quick).count();
     let done = async {

@@ -12,7 +12,7 @@ use trawl_common::politeness::rate::Rate;
 use trawl_testkit::many_hosts::{ManyHosts, Plan};
 use trawl_testkit::politeness::{Flow, flow};
 
-use crate::{LIMIT, Rig};
+use crate::rig::{LIMIT, Rig};
 
 /// What a host without a rate is asked for.
 const UNLIMITED: f64 = 500.0;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::books::Books;
+use super::stats::CrawlStats;
+use crate::faults::fate::Fate;
 use crate::faults::kind::Kind;
 use crate::faults::scenario::{Limit, Sink};
-use crate::faults::web::Fate;
 
 /// A page that the crawl was to fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct ItemLine {
 
 /// A dead letter, as it came out of `failed_urls`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Letter {
+pub struct DeadLetter {
     /// The page.
     pub url: String,
     /// Its header `reason`.
@@ -67,7 +67,7 @@ pub struct End {
     /// The crawl.
     pub crawl: String,
     /// What it says of the crawl.
-    pub books: Books,
+    pub stats: CrawlStats,
 }
 
 /// A fault that was injected. Times are since the start of the run.
@@ -122,17 +122,17 @@ pub struct Facts {
     pub items: Vec<ItemLine>,
     /// The pages in the web archive.
     pub archived: Vec<String>,
-    /// What came out of `failed_urls`; `None` for an engine that keeps letters where only it can read them.
-    pub letters: Option<Vec<Letter>>,
+    /// What came out of `failed_urls`; `None` for an engine that keeps dead letters where only it can read them.
+    pub dead_letters: Option<Vec<DeadLetter>>,
     /// What told of the crawl's end, without the copies of each; `None` for an engine that tells nobody.
     pub ends: Option<Vec<End>>,
     /// What the crawl says of itself at its end.
-    pub books: Option<Books>,
+    pub stats: Option<CrawlStats>,
     /// What was done to the fleet, in order.
     pub faults: Vec<Injected>,
     /// When nothing might be asked for.
     pub quiet: Vec<Quiet>,
-    /// Which letters were sent again.
+    /// Which dead letters were sent again.
     pub replays: Vec<Replay>,
     /// When the crawl was seen to have ended.
     pub ended: Option<Duration>,

@@ -1,22 +1,27 @@
 //! Every URL's account, from what the site and the broker saw, and what stands in the files of items; and by these the
-//! program's own books.
+//! program's own counters.
 
-mod books;
+mod account;
+mod counts;
 mod facts;
 mod items;
 mod orders;
+mod stats;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
-pub use books::Books;
-pub use facts::{Ask, End, Facts, Injected, ItemLine, Letter, Page, Quiet, Replay};
+pub use facts::{Ask, DeadLetter, End, Facts, Injected, ItemLine, Page, Quiet, Replay};
+pub use stats::CrawlStats;
+pub use verdict::{Row, Verdict};
 
+use self::account::Account;
+use super::fate::{Fate, HELD_BACK, TIMEOUT};
 use super::kind::{Kind, Subject};
-use super::scenario::{Limit, Sink};
-use super::web::{Fate, HELD_BACK, TIMEOUT};
+use super::scenario::Limit;
 
 /// How often a page that always fails is tried: once, and `retry.max` times again.
 const TRIES: usize = 4;
@@ -26,28 +31,6 @@ pub(super) const SETTLING: Duration = Duration::from_secs(1);
 const TRYING_AGAIN: Duration = Duration::from_secs(10);
 /// A page that was begun so often and never settled is put down as poison.
 const POISON: usize = 3;
-
-/// What the ledger found for one kind of fault, or for none (`None` as key).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Row {
-    /// How often it was injected.
-    pub times: usize,
-    /// Pages that it lost.
-    pub lost: usize,
-    /// Fetches that it caused a second time.
-    pub again: usize,
-    /// The longest time after it in which the site was neither asked nor answered.
-    pub stall: Duration,
-}
-
-/// What the ledger says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
-    /// What is wrong, for people; empty when every promise was kept.
-    pub problems: Vec<String>,
-    /// By kind of fault; `None` holds what no fault explains.
-    pub rows: BTreeMap<Option<Kind>, Row>,
-}
 
 impl Facts {
     /// Checks every promise.
@@ -75,7 +58,7 @@ impl Facts {
                 verdict.problems.push(format!("{kind} at {from:.1} s: {text}"));
             }
         }
-        self.judge_books(&accounts, &mut verdict);
+        self.judge_stats(&accounts, &mut verdict);
         self.judge_announcement(&mut verdict);
         self.judge_stalls(&mut verdict);
         verdict
@@ -110,12 +93,12 @@ impl Facts {
             }
         }
         self.collect_items(&numbers, &mut accounts, verdict);
-        for letter in self.letters.iter().flatten() {
-            match numbers.get(letter.url.as_str()) {
-                Some(&number) => accounts[number].letters.insert(letter.reason.clone()),
+        for dead_letter in self.dead_letters.iter().flatten() {
+            match numbers.get(dead_letter.url.as_str()) {
+                Some(&number) => accounts[number].dead_letters.insert(dead_letter.reason.clone()),
                 None => {
-                    let text = "a letter of a page that is not on the site";
-                    verdict.problems.push(format!("{}: {text}", letter.url));
+                    let text = "a dead letter of a page that is not on the site";
+                    verdict.problems.push(format!("{}: {text}", dead_letter.url));
                     continue;
                 }
             };
@@ -125,20 +108,20 @@ impl Facts {
 
     /// One terminal state, and the right one.
     fn judge_end(&self, page: &Page, account: &Account, verdict: &mut Verdict) {
-        let Account { asks, items, letters, stored, .. } = account;
+        let Account { asks, items, dead_letters, stored, .. } = account;
         if items.len() > 1 {
             verdict.problems.push(format!("{}: its items have different ids", page.url));
         }
-        let poisoned = letters.contains("poison")
+        let poisoned = dead_letters.contains("poison")
             && asks.iter().filter(|ask| self.explanation(ask, Duration::MAX).is_some()).count() >= POISON;
         let right = match page.fate {
-            Fate::Good | Fate::Flaky(_) => !stored.is_empty() && letters.is_empty(),
+            Fate::Good | Fate::Flaky(_) => !stored.is_empty() && dead_letters.is_empty(),
             // What it leads to has an end of its own.
-            Fate::Redirect(_) => !asks.is_empty() && letters.is_empty(),
-            _ if self.letters.is_none() => items.is_empty() && !asks.is_empty(),
-            Fate::Missing => items.is_empty() && letters.contains("final") && letters.len() == 1,
+            Fate::Redirect(_) => !asks.is_empty() && dead_letters.is_empty(),
+            _ if self.dead_letters.is_none() => items.is_empty() && !asks.is_empty(),
+            Fate::Missing => items.is_empty() && dead_letters.contains("final") && dead_letters.len() == 1,
             Fate::Broken | Fate::Silent => {
-                items.is_empty() && letters.contains("retries") && letters.len() == 1
+                items.is_empty() && dead_letters.contains("retries") && dead_letters.len() == 1
             }
         };
         if right || poisoned || self.may_be_left_out(account) {
@@ -153,11 +136,11 @@ impl Facts {
             verdict.row(kind).lost += 1;
         }
         verdict.problems.push(format!(
-            "{} ({:?}): {} item(s), letters {letters:?}, {}",
+            "{} ({:?}): {} item(s), dead letters {dead_letters:?}, {}",
             page.url,
             page.fate,
             items.len(),
-            told(asks)
+            describe(asks)
         ));
     }
 
@@ -170,7 +153,7 @@ impl Facts {
         }
     }
 
-    /// Whether its letter may have been in the broker when that lost its disk: nobody can read it any more.
+    /// Whether its dead letter may have been in the broker when that lost its disk: nobody can read it any more.
     fn went_with_the_broker(&self, account: &Account) -> bool {
         account.asks.last().is_some_and(|ask| {
             self.overlapping(ask).iter().any(|index| self.faults[*index].kind == Kind::BrokerGone)
@@ -200,13 +183,14 @@ impl Facts {
         };
         let is_early = asks.len() < expected;
         let Some(extra) = (!is_early).then(|| asks.len().saturating_sub(expected + account.led_here)) else {
-            if !account.letters.contains("poison") && !account.letters.is_empty() | !account.items.is_empty()
+            if !account.dead_letters.contains("poison")
+                && !account.dead_letters.is_empty() | !account.items.is_empty()
             {
                 verdict.problems.push(format!(
                     "{} ({:?}): settled early, {}",
                     page.url,
                     page.fate,
-                    told(asks)
+                    describe(asks)
                 ));
             }
             return;
@@ -223,7 +207,7 @@ impl Facts {
         if unexcused > 0 {
             verdict.row(None).again += unexcused;
             let text = "fetched again though no fault hit it";
-            verdict.problems.push(format!("{} ({:?}): {text}, {}", page.url, page.fate, told(asks)));
+            verdict.problems.push(format!("{} ({:?}): {text}, {}", page.url, page.fate, describe(asks)));
         }
     }
 
@@ -325,45 +309,7 @@ impl Facts {
     }
 }
 
-impl Verdict {
-    /// Adds what was found for another crawl that met the same faults.
-    pub fn add(&mut self, other: Self) {
-        self.problems.extend(other.problems);
-        for (kind, found) in other.rows {
-            let row = self.row(kind);
-            row.times = found.times;
-            row.lost += found.lost;
-            row.again += found.again;
-            row.stall = row.stall.max(found.stall);
-        }
-    }
-
-    fn row(&mut self, kind: Option<Kind>) -> &mut Row {
-        self.rows.entry(kind).or_default()
-    }
-}
-
-#[derive(Default)]
-struct Account {
-    asks: Vec<Ask>,
-    /// Whether a redirect leads to it, and how often one was asked for.
-    is_landing: bool,
-    led_here: usize,
-    /// The ids of its items.
-    items: BTreeSet<String>,
-    /// Where an item of it stands, or one of a page that redirects to it.
-    stored: BTreeSet<Sink>,
-    /// The reasons of its letters.
-    letters: BTreeSet<String>,
-}
-
-impl Account {
-    fn is_settled(&self) -> bool {
-        !self.stored.is_empty() || !self.items.is_empty() || !self.letters.is_empty()
-    }
-}
-
-fn told(asks: &[Ask]) -> String {
+fn describe(asks: &[Ask]) -> String {
     let times: Vec<String> = asks
         .iter()
         .map(|ask| {

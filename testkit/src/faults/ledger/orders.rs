@@ -1,8 +1,8 @@
 //! What must follow from an order, and what may.
 
 use super::{Ask, Facts, Injected, SETTLING, Verdict};
+use crate::faults::fate::Fate;
 use crate::faults::kind::Kind;
-use crate::faults::web::Fate;
 
 impl Facts {
     /// While a crawl is held no fetch begins, and what is sent again is fetched.
@@ -30,7 +30,7 @@ impl Facts {
         let page = &self.pages[ask.page];
         let is_it = |at| (order.from..=order.to).contains(&at);
         match order.kind {
-            Kind::LettersReplayed => {
+            Kind::DeadLettersReplayed => {
                 self.replays.iter().any(|replay| is_it(replay.at) && replay.url == page.url)
             }
             // It may have been skipped between two tries.

@@ -1,9 +1,10 @@
 //! Each promise, broken on purpose.
 
-mod books;
+mod counts;
 mod scenarios;
 
 use super::*;
+use crate::faults::scenario::Sink;
 
 const fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
@@ -23,8 +24,8 @@ fn item(number: usize) -> ItemLine {
     ItemLine { url: url(number), id: number.to_string(), crawl, change, landed, fields, sink: Sink::Files }
 }
 
-fn letter(number: usize, reason: &str) -> Letter {
-    Letter { url: url(number), reason: reason.to_owned() }
+fn dead_letter(number: usize, reason: &str) -> DeadLetter {
+    DeadLetter { url: url(number), reason: reason.to_owned() }
 }
 
 fn fault(kind: Kind, victim: Option<usize>, from: u64, to: u64) -> Injected {
@@ -36,15 +37,15 @@ fn fair() -> Facts {
     let fates = [Fate::Good, Fate::Missing, Fate::Flaky(1), Fate::Broken];
     let pages = fates.into_iter().enumerate().map(|(number, fate)| Page { url: url(number), fate });
     let asks = [(0, 1), (1, 1), (2, 2), (2, 1), (3, 1), (3, 1), (3, 2), (3, 1)];
-    let books = books::of(4);
+    let stats = counts::of(4);
     Facts {
         pages: pages.collect(),
         sinks: vec![Sink::Files],
         asks: (100..).zip(asks).map(|(at, (page, who))| ask(page, who, at)).collect(),
         items: vec![item(0), item(2)],
-        letters: Some(vec![letter(1, "final"), letter(3, "retries")]),
-        ends: Some(vec![End { id: "end".to_owned(), crawl: "crawl".to_owned(), books: books.clone() }]),
-        books: Some(books),
+        dead_letters: Some(vec![dead_letter(1, "final"), dead_letter(3, "retries")]),
+        ends: Some(vec![End { id: "end".to_owned(), crawl: "crawl".to_owned(), stats: stats.clone() }]),
+        stats: Some(stats),
         ended: Some(seconds(200)),
         in_hand: 1,
         workers: 2,
@@ -52,8 +53,8 @@ fn fair() -> Facts {
     }
 }
 
-fn letters(facts: &mut Facts) -> &mut Vec<Letter> {
-    facts.letters.get_or_insert_default()
+fn dead_letters(facts: &mut Facts) -> &mut Vec<DeadLetter> {
+    facts.dead_letters.get_or_insert_default()
 }
 
 fn problems(facts: &Facts) -> Vec<String> {
@@ -88,17 +89,17 @@ fn an_item_that_is_missing_is_a_lost_url_of_the_fault_that_hit_its_fetch() {
 fn a_url_that_was_never_asked_for_is_lost() {
     let told = problem(|facts| {
         facts.pages.push(Page { url: url(4), fate: Fate::Good });
-        books::say(facts, books::of(5));
+        counts::say(facts, counts::of(5));
     });
     assert!(told.contains("http://site/4") && told.contains("asked for 0 times"), "{told}");
 }
 
 #[test]
 fn a_wrong_end_a_second_end_and_a_wrong_reason_are_problems() {
-    assert!(problem(|facts| letters(facts)[1].reason = "final".to_owned()).contains("Broken"));
-    assert!(problem(|facts| letters(facts).push(letter(0, "retries"))).contains("Good"));
+    assert!(problem(|facts| dead_letters(facts)[1].reason = "final".to_owned()).contains("Broken"));
+    assert!(problem(|facts| dead_letters(facts).push(dead_letter(0, "retries"))).contains("Good"));
     assert!(problem(|facts| facts.items.push(item(1))).contains("Missing"));
-    assert!(problem(|facts| drop(letters(facts).remove(0))).contains("Missing"));
+    assert!(problem(|facts| drop(dead_letters(facts).remove(0))).contains("Missing"));
     assert!(problem(|facts| facts.items[1].id = "0".to_owned()).contains("shares its id"));
     assert!(problem(|facts| facts.items.push(ItemLine { id: "x".to_owned(), ..item(0) })).contains("ids"));
     assert!(problem(|facts| facts.items.push(item(9))).contains("not on the site"));
@@ -109,7 +110,7 @@ fn a_wrong_end_a_second_end_and_a_wrong_reason_are_problems() {
 fn a_copy_of_an_item_or_a_letter_is_harmless() {
     let mut facts = fair();
     facts.items.push(item(0));
-    letters(&mut facts).push(letter(1, "final"));
+    dead_letters(&mut facts).push(dead_letter(1, "final"));
     assert_eq!(problems(&facts), [""; 0]);
 }
 
@@ -176,7 +177,7 @@ fn what_is_asked_for_while_a_worker_waits_to_try_again_is_settled_after_that() {
 #[test]
 fn a_letter_may_go_with_the_broker_that_held_it() {
     let mut facts = fair();
-    letters(&mut facts).remove(0);
+    dead_letters(&mut facts).remove(0);
     facts.faults.push(fault(Kind::BrokerGone, None, 102, 109));
     assert_eq!(problems(&facts), [""; 0]);
     facts.faults[0].kind = Kind::BrokerKill;
@@ -222,14 +223,14 @@ fn a_letter_that_is_sent_again_is_fetched_unless_redis_forgot_the_order() {
         facts.faults.push(fault(kind, None, 110, 111));
         facts
     };
-    let told = problems(&replayed(Kind::LettersReplayed)).concat();
+    let told = problems(&replayed(Kind::DeadLettersReplayed)).concat();
     assert!(told.contains("http://site/1: sent again at 110.0 s, and not asked for"), "{told}");
     assert_eq!(problems(&replayed(Kind::StoreTruncated)), [""; 0]);
-    let mut facts = replayed(Kind::LettersReplayed);
+    let mut facts = replayed(Kind::DeadLettersReplayed);
     facts.asks.push(ask(1, 1, 112));
     let verdict = facts.judge();
     assert_eq!(verdict.problems, [""; 0]);
-    assert_eq!(verdict.rows[&Some(Kind::LettersReplayed)].again, 1);
+    assert_eq!(verdict.rows[&Some(Kind::DeadLettersReplayed)].again, 1);
     facts.asks.push(ask(1, 1, 113));
     assert_eq!(problems(&facts).len(), 1, "once is enough");
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::faults::ledger::books::{Counts, Host};
+use crate::faults::ledger::stats::{Counts, HostStats};
 
 /// A crawl of a page, a redirect to it that came second, one that leads to a page that nothing links to, and a page that
 /// never answers.
@@ -19,12 +19,12 @@ fn linked() -> Facts {
         asks: (100..).zip(asks).map(|(at, page)| ask(page, 1, at)).collect(),
         items: Sink::ALL.into_iter().filter(|sink| *sink != Sink::Archive).flat_map(items_in).collect(),
         archived: vec![url(0), url(3)],
-        letters: Some(vec![letter(4, "retries")]),
+        dead_letters: Some(vec![dead_letter(4, "retries")]),
         ..fair()
     };
     let reasons = [("failed:timeout".to_owned(), 1), ("skipped:duplicate".to_owned(), 1)].into();
-    let hosts = vec![Host { host: "site".to_owned(), counts }];
-    books::say(&mut facts, Books { status: "finished".to_owned(), counts, pending: 0, reasons, hosts });
+    let hosts = vec![HostStats { host: "site".to_owned(), counts }];
+    counts::say(&mut facts, CrawlStats { status: "finished".to_owned(), counts, pending: 0, reasons, hosts });
     facts
 }
 
@@ -121,7 +121,7 @@ fn what_waits_for_postgresql_is_not_asked_for_again_unless_another_fault_meets_i
 #[test]
 fn a_page_that_never_answers_is_tried_again_and_fails() {
     assert!(wrong(|facts| facts.asks.truncate(7)).contains("settled early"));
-    assert!(wrong(|facts| letters(facts)[0].reason = "final".to_owned()).contains("Silent"));
+    assert!(wrong(|facts| dead_letters(facts)[0].reason = "final".to_owned()).contains("Silent"));
 }
 
 /// A crawl of 6 pages which may do, or take, 4: what is wrong with it when it did so many and left out so many.
@@ -132,15 +132,15 @@ fn limited(limit: Limit, asked: usize, counts: Counts, why: &str, left_out: u64,
         limit: Some(limit),
         asks: (0..asked).map(|page| ask(page, 1, 100 + page as u64)).collect(),
         items: (0..asked).map(item).collect(),
-        letters: Some(Vec::new()),
+        dead_letters: Some(Vec::new()),
         ..fair()
     };
     if forgot {
         facts.faults.push(fault(Kind::StoreFlushed, None, 102, 102));
     }
-    let hosts = vec![Host { host: "site".to_owned(), counts }];
+    let hosts = vec![HostStats { host: "site".to_owned(), counts }];
     let reasons = [(why.to_owned(), left_out)].into_iter().filter(|(_, count)| *count > 0).collect();
-    books::say(&mut facts, Books { status: "finished".to_owned(), counts, pending: 0, reasons, hosts });
+    counts::say(&mut facts, CrawlStats { status: "finished".to_owned(), counts, pending: 0, reasons, hosts });
     problems(&facts).join("\n")
 }
 

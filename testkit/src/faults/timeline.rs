@@ -4,23 +4,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::Instant;
 
-/// The story of a run. Clones tell the same one.
+/// The timeline of a run. Clones tell the same one.
 #[derive(Clone)]
-pub struct Story {
+pub struct Timeline {
     start: Instant,
     /// Whether each line is printed at once.
     aloud: bool,
     lines: Arc<Mutex<Vec<String>>>,
 }
 
-impl Story {
-    /// A story that begins now.
+impl Timeline {
+    /// A timeline that begins now.
     pub fn new(start: Instant, aloud: bool) -> Self {
         Self { start, aloud, lines: Arc::default() }
     }
 
     /// Adds a line.
-    pub fn tell(&self, line: impl std::fmt::Display) {
+    pub fn note(&self, line: impl std::fmt::Display) {
         let line = format!("{:8.1} s  {line}", self.start.elapsed().as_secs_f64());
         if self.aloud {
             eprintln!("{line}");

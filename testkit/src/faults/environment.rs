@@ -8,17 +8,18 @@ use futures::future::select_all;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::clock::Clock;
+use super::dead_letters::DeadLetters;
 use super::end::End;
-use super::fleet::{CRAWL, Fleet, Programs};
-use super::inject::{CONCURRENCY, PREFETCH, Stage};
+use super::fleet::{Fleet, Programs};
+use super::inject::{CONCURRENCY, Injector, PREFETCH};
 use super::kind::Kind;
 use super::ledger::{Facts, Injected, ItemLine, Verdict};
-use super::letters::Letters;
-use super::private::{Grounds, LOOK};
-use super::run::{Options, Outcome};
-use super::scenario::{BEFORE, Crawl, RARE, Sink, sections};
+use super::options::Options;
+use super::outcome::Outcome;
+use super::private::{LOOK, PrivateServers};
+use super::scenario::{BEFORE, CRAWL, Crawl, RARE, Sink, sections};
 use super::stored::{self, Stored};
-use super::story::Story;
+use super::timeline::Timeline;
 use super::web::{Progress, Web};
 
 /// Letters and events that the broker has confirmed arrive by then.
@@ -32,7 +33,7 @@ pub struct Past {
     /// The fault.
     pub fault: Injected,
     /// So many pages of each site were on their way, or had arrived.
-    pub told: Vec<usize>,
+    pub announced: Vec<usize>,
 }
 
 /// A crawl under way.
@@ -45,34 +46,34 @@ pub struct UnderWay {
 }
 
 /// Servers, sites, workers, and those who watch. Dropped, all of it ends.
-pub struct Scene {
+pub struct Environment {
     /// The crawls, each with its site.
     pub crawls: Vec<UnderWay>,
     /// The workers, and the producers.
     pub fleet: Fleet,
     /// The servers.
-    pub stage: Stage,
+    pub injector: Injector,
     /// What happens.
-    pub story: Story,
+    pub timeline: Timeline,
     options: Options,
     start: Instant,
-    letters: Letters,
+    dead_letters: DeadLetters,
 }
 
-impl Scene {
+impl Environment {
     /// Starts servers, sites and workers. Nothing is crawled yet.
     ///
     /// # Errors
     /// When one of them does not start.
     pub async fn set_up(options: &Options) -> io::Result<Self> {
         let start = Instant::now();
-        let story = Story::new(start, options.aloud);
+        let timeline = Timeline::new(start, options.aloud);
         let Options { scenario, seed, faults, pages, folder, .. } = options;
-        story.tell(format!("{scenario}, seed {seed}: {faults} faults over {pages} pages"));
-        let grounds = Arc::new(Grounds::prepare(&folder.join("servers")).await?);
+        timeline.note(format!("{scenario}, seed {seed}: {faults} faults over {pages} pages"));
+        let servers = Arc::new(PrivateServers::prepare(&folder.join("servers")).await?);
         let crawls = scenario.crawls(*pages, *seed);
         let has_database = crawls.iter().any(|crawl| crawl.sinks.contains(&Sink::Table));
-        let stage = Stage::set_up(&grounds, options.patience, start, has_database).await?;
+        let injector = Injector::set_up(&servers, options.patience, start, has_database).await?;
         std::fs::write(folder.join("trawl.toml"), sections(&[Sink::Files]))?;
         let needs_clock = options.kinds.contains(&Kind::WorkerClock);
         let lacks_file = crawls.iter().any(|crawl| crawl.spider == Some(RARE));
@@ -80,7 +81,7 @@ impl Scene {
         let programs = Programs {
             trawl: options.trawl.clone(),
             folder: folder.clone(),
-            env: stage.env(),
+            env: injector.env(),
             clock: needs_clock.then(|| Clock::new(folder)).transpose()?,
             old: options.old.clone(),
             first: first.into_iter().collect(),
@@ -97,14 +98,14 @@ impl Scene {
                     std::fs::write(programs.folder.join(format!("{folder}/{spider}.toml")), &text)?;
                 }
             }
-            let end = End::watch(crawl.id, programs.clone(), story.clone(), start);
+            let end = End::watch(crawl.id, programs.clone(), timeline.clone(), start);
             under_way.push(UnderWay { crawl, web, end });
         }
         let crawls = under_way;
-        let fleet = Fleet::start(programs, options.workers, story.clone())?;
-        let letters = Letters::read(grounds.broker);
-        story.tell("the fleet is up");
-        Ok(Self { crawls, fleet, stage, story, options: options.clone(), start, letters })
+        let fleet = Fleet::start(programs, options.workers, timeline.clone())?;
+        let dead_letters = DeadLetters::read(servers.broker);
+        timeline.note("the fleet is up");
+        Ok(Self { crawls, fleet, injector, timeline, options: options.clone(), start, dead_letters })
     }
 
     /// The site of the first crawl.
@@ -128,7 +129,7 @@ impl Scene {
                 return Err(io::Error::other(format!("the crawl before: {ended}")));
             }
             web.forget();
-            self.story.tell("the crawl before has ended");
+            self.timeline.note("the crawl before has ended");
         }
         Ok(())
     }
@@ -141,8 +142,8 @@ impl Scene {
     }
 
     /// How many pages each site has named so far.
-    pub fn told(&self) -> Vec<usize> {
-        self.crawls.iter().map(|crawl| crawl.web.told()).collect()
+    pub fn announced(&self) -> Vec<usize> {
+        self.crawls.iter().map(|crawl| crawl.web.announced()).collect()
     }
 
     /// Lets the crawls come to so many pages together, each to its share. `false` when one does not, or has come to its
@@ -159,7 +160,7 @@ impl Scene {
                     _ = crawl.end.seen() => return false,
                     moved = timeout(self.stalled(), progress.changed()) => if moved.is_err() {
                         let id = crawl.crawl.id;
-                        self.story.tell(format!("no progress any more of {id}, short of page {}", share(crawl)));
+                        self.timeline.note(format!("no progress any more of {id}, short of page {}", share(crawl)));
                         return false;
                     }
                 }
@@ -186,7 +187,7 @@ impl Scene {
             goes_on = timeout(self.stalled(), select_all(answered)) => {
                 let waited = (self.start.elapsed().saturating_sub(fault.to)).as_secs_f64();
                 let what = if goes_on.is_ok() { "goes on" } else { "has not gone on" };
-                self.story.tell(format!("{what} after {waited:.1} s"));
+                self.timeline.note(format!("{what} after {waited:.1} s"));
             }
         }
     }
@@ -196,15 +197,15 @@ impl Scene {
     pub async fn mends(&self, past: &Past, next: Kind) {
         let both_lose = next.loses_data() && past.fault.kind.loses_data();
         if both_lose && next.subject() != past.fault.kind.subject() {
-            for (crawl, told) in self.crawls.iter().zip(&past.told) {
-                crawl.web.pace(told + 1);
+            for (crawl, announced) in self.crawls.iter().zip(&past.announced) {
+                crawl.web.pace(announced + 1);
             }
-            for (crawl, told) in self.crawls.iter().zip(&past.told) {
+            for (crawl, announced) in self.crawls.iter().zip(&past.announced) {
                 tokio::select! {
                     _ = crawl.end.seen() => {}
-                    arrived = timeout(self.stalled(), crawl.web.all_asked(*told)) => {
+                    arrived = timeout(self.stalled(), crawl.web.all_asked(*announced)) => {
                         let what = if arrived.is_ok() { "have" } else { "have not" };
-                        self.story.tell(format!("all that was on its way at the loss {what} arrived"));
+                        self.timeline.note(format!("all that was on its way at the loss {what} arrived"));
                     }
                 }
             }
@@ -222,15 +223,15 @@ impl Scene {
             crawl.web.pace(usize::MAX);
         }
         self.end().await;
-        // The end is announced after all is settled: no item may come later, but letters may be on their way.
-        let operator = &self.stage.operator;
+        // The end is announced after all is settled: no item may come later, but dead letters may be on their way.
+        let operator = &self.injector.operator;
         let problems = operator.problems(self.fleet.programs()).await;
         let mut verdict = self.judge(faults).await?;
         verdict.problems.extend(problems);
         let asks = self.crawls.iter().map(|crawl| crawl.web.log().len()).sum();
         let Options { scenario, seed, .. } = self.options;
-        let (story, took) = (self.story.lines(), self.start.elapsed());
-        Ok(Outcome { scenario, seed, verdict, story, took, asks, missed: Vec::new() })
+        let (timeline, took) = (self.timeline.lines(), self.start.elapsed());
+        Ok(Outcome { scenario, seed, verdict, timeline, took, asks, missed: Vec::new() })
     }
 
     /// Waits for the end of the crawls for as long as there is progress.
@@ -241,7 +242,7 @@ impl Scene {
             tokio::select! {
                 () = self.all_end() => return,
                 moved = timeout(self.stalled(), moves) => if moved.is_err() {
-                    self.story.tell("the crawl does not end");
+                    self.timeline.note("the crawl does not end");
                     return;
                 }
             }
@@ -254,7 +255,7 @@ impl Scene {
         }
     }
 
-    /// Waits until the letters, the stream and the events that are due have come, and judges. What the books say then is
+    /// Waits until the dead letters, the stream and the events that are due have come, and judges. What the counters say then is
     /// for good.
     async fn judge(&self, faults: Vec<Injected>) -> io::Result<Verdict> {
         let deadline = Instant::now() + DELIVERY;
@@ -262,7 +263,7 @@ impl Scene {
             crawl.crawl.sinks.iter().map(|sink| (*sink, crawl.crawl.spider.unwrap_or_default()))
         });
         let sinks: Vec<_> = sinks.collect();
-        let database = self.stage.database.as_ref();
+        let database = self.injector.database.as_ref();
         let folder = &self.options.folder;
         let kept = Stored::read(folder, database, &sinks).await?;
         loop {
@@ -275,7 +276,7 @@ impl Scene {
                 verdict.add(self.facts(crawl, &items, &kept.archived, &faults).await.judge());
             }
             let is_ours = |url: &str| {
-                self.stage.operator.is_beside(url) || self.crawls.iter().any(|crawl| crawl.web.has(url))
+                self.injector.operator.is_beside(url) || self.crawls.iter().any(|crawl| crawl.web.has(url))
             };
             let strange = items.iter().map(|item| &item.url).chain(&kept.archived).find(|url| !is_ours(url));
             verdict.problems.extend(strange.map(|url| format!("{url}: an item of no site")));
@@ -294,9 +295,10 @@ impl Scene {
         archived: &[String],
         faults: &[Injected],
     ) -> Facts {
-        let (letters, ends) = (self.letters.letters().into_iter(), self.letters.ends().into_iter());
+        let (dead_letters, ends) =
+            (self.dead_letters.dead_letters().into_iter(), self.dead_letters.ends().into_iter());
         // People order something of the first crawl alone.
-        let operator = Some(&self.stage.operator).filter(|_| crawl.id == CRAWL);
+        let operator = Some(&self.injector.operator).filter(|_| crawl.id == CRAWL);
         Facts {
             pages: web.pages().to_vec(),
             limit: crawl.limit,
@@ -306,9 +308,9 @@ impl Scene {
             asks: web.log(),
             items: items.iter().filter(|item| web.has(&item.url) && item.crawl != BEFORE).cloned().collect(),
             archived: archived.iter().filter(|url| web.has(url)).cloned().collect(),
-            letters: Some(letters.filter(|letter| web.has(&letter.url)).collect()),
+            dead_letters: Some(dead_letters.filter(|dead_letter| web.has(&dead_letter.url)).collect()),
             ends: Some(ends.filter(|end| end.crawl == crawl.id).collect()),
-            books: self.fleet.programs().books(crawl.id).await,
+            stats: self.fleet.programs().stats(crawl.id).await,
             faults: faults.to_vec(),
             quiet: operator.map(|operator| operator.quiet.clone()).unwrap_or_default(),
             replays: operator.map(|operator| operator.replays.clone()).unwrap_or_default(),

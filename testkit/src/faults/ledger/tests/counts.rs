@@ -1,35 +1,35 @@
-//! The program's own books.
+//! The program's own counters.
 
 use super::*;
-use crate::faults::ledger::books::{Counts, Host};
+use crate::faults::ledger::stats::{Counts, HostStats};
 
-/// The books of so many pages, of which every other one failed.
-pub(super) fn of(pages: u64) -> Books {
+/// The counters of so many pages, of which every other one failed.
+pub(super) fn of(pages: u64) -> CrawlStats {
     let failed = pages / 2;
     let counts = Counts { admitted: pages, done: pages - failed, failed, ..Counts::default() };
-    Books {
+    CrawlStats {
         status: "finished".to_owned(),
         counts,
         pending: 0,
         reasons: [("failed:http".to_owned(), failed), ("left_out:depth".to_owned(), 7)].into(),
-        hosts: vec![Host { host: "site".to_owned(), counts }],
+        hosts: vec![HostStats { host: "site".to_owned(), counts }],
     }
 }
 
 /// Has status and event say so.
-pub(super) fn say(facts: &mut Facts, books: Books) {
-    facts.ends = Some(vec![End { id: "end".to_owned(), crawl: "crawl".to_owned(), books: books.clone() }]);
-    facts.books = Some(books);
+pub(super) fn say(facts: &mut Facts, stats: CrawlStats) {
+    facts.ends = Some(vec![End { id: "end".to_owned(), crawl: "crawl".to_owned(), stats: stats.clone() }]);
+    facts.stats = Some(stats);
 }
 
-/// What is wrong when the books of a fair crawl are changed so, everywhere alike.
+/// What is wrong when the counters of a fair crawl are changed so, everywhere alike.
 fn wrong(change: impl Fn(&mut Counts), reasons: &[(&str, u64)]) -> String {
     let mut facts = fair();
-    let mut books = of(4);
-    change(&mut books.counts);
-    books.hosts[0].counts = books.counts;
-    books.reasons = reasons.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
-    say(&mut facts, books);
+    let mut stats = of(4);
+    change(&mut stats.counts);
+    stats.hosts[0].counts = stats.counts;
+    stats.reasons = reasons.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+    say(&mut facts, stats);
     problems(&facts).join("\n")
 }
 
@@ -54,9 +54,11 @@ fn books_that_contradict_themselves_are_a_problem() {
     let told = wrong(|counts| counts.expired = 1, FAILED);
     assert_eq!(told.lines().count(), 1, "more have ended than were taken in: {told}");
     assert!(wrong(|_| {}, &[("failed:http", 3)]).contains("2 Failed, with 3 reasons"));
-    assert!(problem(|facts| say(facts, Books { pending: 1, ..of(4) })).contains("1 pending"));
-    assert!(problem(|facts| say(facts, Books { status: "running".to_owned(), ..of(4) })).contains("running"));
-    let told = problem(|facts| say(facts, Books { hosts: of(2).hosts, ..of(4) }));
+    assert!(problem(|facts| say(facts, CrawlStats { pending: 1, ..of(4) })).contains("1 pending"));
+    assert!(
+        problem(|facts| say(facts, CrawlStats { status: "running".to_owned(), ..of(4) })).contains("running")
+    );
+    let told = problem(|facts| say(facts, CrawlStats { hosts: of(2).hosts, ..of(4) }));
     assert!(told.contains("all hosts together"), "{told}");
 }
 
@@ -71,26 +73,27 @@ fn the_end_is_announced_once_with_the_books_as_they_stay() {
     });
     assert!(told.contains("finished 2 times"), "{told}");
     let told = problem(|facts| {
-        let told = ends(facts).pop().map(|end| End { books: of(3), ..end });
+        let told = ends(facts).pop().map(|end| End { stats: of(3), ..end });
         facts.ends = Some(told.into_iter().collect());
     });
     assert!(told.contains("the event of the end says"), "{told}");
-    // An event has no books of hosts.
+    // An event has no counters of hosts.
     let mut facts = fair();
-    let told = ends(&mut facts).pop().map(|end| End { books: Books { hosts: Vec::new(), ..of(4) }, ..end });
+    let told =
+        ends(&mut facts).pop().map(|end| End { stats: CrawlStats { hosts: Vec::new(), ..of(4) }, ..end });
     facts.ends = Some(told.into_iter().collect());
     assert_eq!(problems(&facts), [""; 0]);
-    assert!(problem(|facts| facts.books = None).contains("no books"));
+    assert!(problem(|facts| facts.stats = None).contains("no counters"));
 }
 
-/// How the books of a fair crawl may be short by its first page, which was asked for at 100, after this fault.
+/// How the counters of a fair crawl may be short by its first page, which was asked for at 100, after this fault.
 fn may_lack_the_first(kind: Kind, from: u64, to: u64) -> bool {
     let mut facts = fair();
     facts.faults.push(fault(kind, None, from, to));
-    let mut books = of(4);
-    (books.counts.admitted, books.counts.done) = (3, 1);
-    books.hosts[0].counts = books.counts;
-    say(&mut facts, books);
+    let mut stats = of(4);
+    (stats.counts.admitted, stats.counts.done) = (3, 1);
+    stats.hosts[0].counts = stats.counts;
+    say(&mut facts, stats);
     problems(&facts).is_empty()
 }
 
@@ -118,15 +121,15 @@ fn what_redis_forgot_counts_at_most_once() {
 #[test]
 fn a_page_that_was_put_down_as_poison_may_count_as_that() {
     let mut facts = fair();
-    letters(&mut facts).push(letter(0, "poison"));
+    dead_letters(&mut facts).push(dead_letter(0, "poison"));
     facts.asks.splice(0..1, (100..104).map(|at| ask(0, 1, at)));
     facts.faults.push(fault(Kind::WorkerKill, Some(1), 100, 105));
     facts.in_hand = 8;
     assert_eq!(problems(&facts), [""; 0]);
-    let mut books = of(4);
-    (books.counts.done, books.counts.failed) = (1, 3);
-    books.hosts[0].counts = books.counts;
-    books.reasons.insert("failed:parse".to_owned(), 1);
-    say(&mut facts, books);
+    let mut stats = of(4);
+    (stats.counts.done, stats.counts.failed) = (1, 3);
+    stats.hosts[0].counts = stats.counts;
+    stats.reasons.insert("failed:parse".to_owned(), 1);
+    say(&mut facts, stats);
     assert_eq!(problems(&facts), [""; 0]);
 }

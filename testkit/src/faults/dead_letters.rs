@@ -17,7 +17,7 @@ use lapin::{Channel, Connection, ConnectionProperties, ExchangeKind};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::ledger::{End, Letter};
+use super::ledger::{DeadLetter, End};
 use super::scenario::BEFORE;
 
 /// After this it connects again.
@@ -30,22 +30,22 @@ const EVENTS: &str = "fault-suite.events";
 /// Everything read so far.
 #[derive(Clone, Default)]
 struct Heard {
-    letters: Arc<Mutex<Vec<Letter>>>,
+    dead_letters: Arc<Mutex<Vec<DeadLetter>>>,
     ends: Arc<Mutex<Vec<End>>>,
 }
 
 /// Reads `failed_urls` and `events` of one broker for as long as it lives, past every fault.
-pub struct Letters {
+pub struct DeadLetters {
     heard: Heard,
     _reading: JoinSet<()>,
 }
 
-impl Letters {
+impl DeadLetters {
     /// Reads from the broker at this address, directly: what cuts the fleet off does not cut this off.
     pub fn read(broker: SocketAddr) -> Self {
         let heard = Heard::default();
         let mut reading = JoinSet::new();
-        for what in [What::Letters, What::Events] {
+        for what in [What::DeadLetters, What::Events] {
             let heard = heard.clone();
             reading.spawn(async move {
                 loop {
@@ -58,9 +58,9 @@ impl Letters {
         Self { heard, _reading: reading }
     }
 
-    /// The letters so far.
-    pub fn letters(&self) -> Vec<Letter> {
-        lock(&self.heard.letters).clone()
+    /// The dead letters so far.
+    pub fn dead_letters(&self) -> Vec<DeadLetter> {
+        lock(&self.heard.dead_letters).clone()
     }
 
     /// The ends of crawls so far, without the copies of each.
@@ -71,7 +71,7 @@ impl Letters {
 
 #[derive(Clone, Copy)]
 enum What {
-    Letters,
+    DeadLetters,
     Events,
 }
 
@@ -85,7 +85,7 @@ async fn read(broker: SocketAddr, what: What, heard: &Heard) -> io::Result<()> {
 
 async fn consume(channel: &Channel, what: What, heard: &Heard) -> lapin::Result<()> {
     let queue = match what {
-        What::Letters => "failed_urls",
+        What::DeadLetters => "failed_urls",
         What::Events => {
             bind_events(channel).await?;
             EVENTS
@@ -98,7 +98,7 @@ async fn consume(channel: &Channel, what: What, heard: &Heard) -> lapin::Result<
     while let Some(delivery) = deliveries.next().await {
         let delivery = delivery?;
         match what {
-            What::Letters => lock(&heard.letters).extend(letter(&delivery)),
+            What::DeadLetters => lock(&heard.dead_letters).extend(dead_letter(&delivery)),
             What::Events => lock(&heard.ends).extend(end(&delivery)),
         }
         delivery.ack(BasicAckOptions::default()).await?;
@@ -117,7 +117,7 @@ async fn bind_events(channel: &Channel) -> lapin::Result<()> {
 }
 
 /// A dead letter, unless it is of the crawl before.
-fn letter(delivery: &Delivery) -> Option<Letter> {
+fn dead_letter(delivery: &Delivery) -> Option<DeadLetter> {
     let url = String::from_utf8_lossy(&delivery.data).into_owned();
     let headers = delivery.properties.headers().as_ref();
     let header = |name: &str| match headers?.inner().get(name) {
@@ -125,13 +125,13 @@ fn letter(delivery: &Delivery) -> Option<Letter> {
         _ => None,
     };
     let reason = header("reason").unwrap_or_else(|| "none".to_owned());
-    (header("crawl").as_deref() != Some(BEFORE)).then_some(Letter { url, reason })
+    (header("crawl").as_deref() != Some(BEFORE)).then_some(DeadLetter { url, reason })
 }
 
 fn end(delivery: &Delivery) -> Option<End> {
     let event: serde_json::Value = serde_json::from_slice(&delivery.data).ok()?;
     let text = |name: &str| Some(event.get(name)?.as_str()?.to_owned());
-    Some(End { id: text("id")?, crawl: text("crawl")?, books: serde_json::from_value(event.clone()).ok()? })
+    Some(End { id: text("id")?, crawl: text("crawl")?, stats: serde_json::from_value(event.clone()).ok()? })
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,0 +1,129 @@
+//! The program's own counters, against the fates of the pages.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::account::Account;
+use super::facts::Facts;
+use super::stats::CrawlStats;
+use super::verdict::Verdict;
+use crate::faults::fate::Fate;
+use crate::faults::scenario::Limit;
+
+/// A URL that was put down as poison fails by this.
+const POISONED: &str = "failed:parse";
+
+/// How many URLs can have ended in one way, or were taken in.
+#[derive(Clone, Copy, Default)]
+struct Due {
+    least: u64,
+    most: u64,
+}
+
+impl Due {
+    fn add(&mut self, is_certain: bool) {
+        self.least += u64::from(is_certain);
+        self.most += 1;
+    }
+
+    /// What is wrong with a counter, if that is none of these.
+    fn complaint(self, name: &str, count: u64) -> Option<String> {
+        let Self { least, most } = self;
+        let due = if least == most { least.to_string() } else { format!("{least} to {most}") };
+        (!(least..=most).contains(&count)).then(|| format!("the books: {name} is {count} and not {due}"))
+    }
+}
+
+impl Facts {
+    /// The counters agree with themselves, with what was told of the end, and with the fate of every page. They are exact
+    /// but for what Redis was made to forget: that may count, or not.
+    pub(super) fn judge_stats(&self, accounts: &[Account], verdict: &mut Verdict) {
+        let Some(stats) = &self.stats else {
+            if self.ended.is_some() {
+                verdict.problems.push("the crawl has no counters".to_owned());
+            }
+            return;
+        };
+        verdict.problems.extend(stats.contradictions());
+        let mut admitted = Due::default();
+        let mut due: BTreeMap<&str, Due> = BTreeMap::new();
+        for (page, account) in self.pages.iter().zip(accounts) {
+            // Where a redirect led is never taken in, unless something links to it before.
+            let is_counted = !self.is_forgettable(account) && !account.is_landing && self.limit.is_none();
+            admitted.add(is_counted);
+            let ends = self.ends(page.fate, account);
+            for end in &ends {
+                due.entry(end).or_default().add(is_counted && ends.len() == 1);
+            }
+        }
+        self.judge_limit(stats, verdict);
+        verdict.problems.extend(admitted.complaint("admitted", stats.counts.admitted));
+        let told = stats.by_reason();
+        let names: BTreeSet<&str> = due.keys().chain(told.keys()).copied().collect();
+        for name in names {
+            let count = told.get(name).copied().unwrap_or_default();
+            verdict.problems.extend(due.get(name).copied().unwrap_or_default().complaint(name, count));
+        }
+    }
+
+    /// The crawl's end was announced, and every copy is a copy of one event, which says what the counters say.
+    pub(super) fn judge_announcement(&self, verdict: &mut Verdict) {
+        let Some(ends) = &self.ends else { return };
+        let problem = match ends.as_slice() {
+            [] => "no event told that the crawl had finished".to_owned(),
+            [end] => match &self.stats {
+                Some(stats) if !end.stats.agree(stats) => {
+                    format!("the event of the end says {:?}, the counters {stats:?}", end.stats)
+                }
+                _ => return,
+            },
+            _ => format!("the crawl finished {} times: {ends:?}", ends.len()),
+        };
+        verdict.problems.push(problem);
+    }
+
+    /// What bounds the crawl is reached, and not passed.
+    fn judge_limit(&self, stats: &CrawlStats, verdict: &mut Verdict) {
+        let (name, count, most) = match self.limit {
+            None => return,
+            Some(Limit::Pages(most)) => ("done", stats.counts.done, most),
+            Some(Limit::PerHost(most)) => ("admitted", stats.counts.admitted, most),
+        };
+        let most = most as u64;
+        // What Redis forgot does not count any more.
+        let least = if self.faults.iter().any(|fault| fault.kind.forgets()) { 0 } else { most };
+        verdict.problems.extend(Due { least, most }.complaint(&format!("{name}, which is limited,"), count));
+        let left_out: u64 =
+            ["skipped:limit", "left_out:max_per_host"].iter().filter_map(|why| stats.reasons.get(*why)).sum();
+        if left_out == 0 && least > 0 {
+            verdict.problems.push("the books: nothing was left out, though there is more".to_owned());
+        }
+    }
+
+    /// How a page can have ended: in several ways where a limit or a copy of it may have come first, where it was put
+    /// down as poison, and where nobody can say.
+    fn ends(&self, fate: Fate, account: &Account) -> Vec<&'static str> {
+        let mut ends = match fate {
+            Fate::Good | Fate::Flaky(_) => vec!["done"],
+            Fate::Missing | Fate::Broken => vec!["failed:http"],
+            Fate::Silent => vec!["failed:timeout"],
+            Fate::Redirect(_) => vec!["done", "skipped:duplicate"],
+        };
+        if account.dead_letters.contains("poison") || !account.is_settled() {
+            ends.push(POISONED);
+        }
+        if let Some(Limit::Pages(_)) = self.limit {
+            ends.push("skipped:limit");
+        }
+        ends
+    }
+
+    /// Whether Redis was made to forget all that it knew of a page, and that was not asked for again.
+    fn is_forgettable(&self, account: &Account) -> bool {
+        let (Some(first), Some(last)) = (account.asks.first(), account.asks.last()) else { return false };
+        self.faults.iter().filter(|fault| fault.kind.forgets()).any(|fault| {
+            // What was taken in before the last second comes back as unfinished.
+            let from = fault.from.saturating_sub(fault.kind.reaches_back());
+            last.asked <= fault.to && (fault.kind.empties_store() || first.asked >= from)
+        })
+    }
+}

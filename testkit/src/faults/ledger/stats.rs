@@ -1,0 +1,110 @@
+//! What a crawl says of itself.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use trawl_common::frontier::outcome::Terminal;
+
+/// `trawl status --json`, or the event of a crawl's end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub struct CrawlStats {
+    /// Where it stands.
+    pub status: String,
+    /// How many URLs it has taken in, and how many ended how.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// URLs that have not ended.
+    pub pending: u64,
+    /// How many ended why.
+    pub reasons: BTreeMap<String, u64>,
+    /// The counters of each host, where they are given.
+    #[serde(default)]
+    pub hosts: Vec<HostStats>,
+}
+
+/// The counters of a crawl, or of one host in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub struct Counts {
+    pub admitted: u64,
+    pub done: u64,
+    pub failed: u64,
+    pub skipped: u64,
+    pub expired: u64,
+    pub cancelled: u64,
+}
+
+/// The counters of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub struct HostStats {
+    /// Its name.
+    pub host: String,
+    /// Its counters.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+impl Counts {
+    pub(super) fn of(&self, terminal: Terminal) -> u64 {
+        match terminal {
+            Terminal::Done => self.done,
+            Terminal::Failed => self.failed,
+            Terminal::Skipped => self.skipped,
+            Terminal::Expired => self.expired,
+            Terminal::Cancelled => self.cancelled,
+        }
+    }
+
+    pub(super) fn ended(&self) -> u64 {
+        Terminal::ALL.into_iter().map(|terminal| self.of(terminal)).sum()
+    }
+}
+
+impl CrawlStats {
+    /// How many URLs ended why; those that are done, for whatever reason.
+    pub(super) fn by_reason(&self) -> BTreeMap<&str, u64> {
+        let ended = self.reasons.iter().filter(|(reason, _)| {
+            let kind = reason.split(':').next().unwrap_or_default();
+            Terminal::ALL.iter().any(|terminal| terminal.as_str() == kind)
+        });
+        ended.map(|(reason, count)| (reason.as_str(), *count)).chain([("done", self.counts.done)]).collect()
+    }
+
+    /// Whether other counters, which may tell less, say the same.
+    pub(super) fn agree(&self, other: &Self) -> bool {
+        let said = |stats: &Self| Self { hosts: Vec::new(), ..stats.clone() };
+        said(self) == said(other)
+    }
+
+    /// What in these counters cannot be, whatever was crawled.
+    pub(super) fn contradictions(&self) -> Vec<String> {
+        let Self { status, counts, pending, .. } = self;
+        let mut wrong = Vec::new();
+        if status != "finished" || *pending != 0 || counts.admitted != counts.ended() {
+            wrong.push(format!("the books: {status} with {pending} pending, {counts:?}"));
+        }
+        for terminal in [Terminal::Failed, Terminal::Skipped] {
+            let prefix = format!("{}:", terminal.as_str());
+            let reasons = self.reasons.iter().filter(|(reason, _)| reason.starts_with(&prefix));
+            let sum: u64 = reasons.map(|(_, count)| count).sum();
+            if sum != counts.of(terminal) {
+                wrong.push(format!("the books: {} {terminal:?}, with {sum} reasons", counts.of(terminal)));
+            }
+        }
+        if !self.hosts.is_empty() {
+            let sum =
+                |count: fn(&Counts) -> u64| self.hosts.iter().map(|host| count(&host.counts)).sum::<u64>();
+            let hosts = Counts {
+                admitted: sum(|counts| counts.admitted),
+                done: sum(|counts| counts.done),
+                failed: sum(|counts| counts.failed),
+                skipped: sum(|counts| counts.skipped),
+                expired: sum(|counts| counts.expired),
+                cancelled: sum(|counts| counts.cancelled),
+            };
+            if hosts != *counts {
+                wrong.push(format!("the books: {counts:?}, but all hosts together {hosts:?}"));
+            }
+        }
+        wrong
+    }
+}
