@@ -118,6 +118,16 @@ impl WorkerId {
         Self::generate(&std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default())
     }
 
+    /// Whether a process on this machine made it.
+    pub fn is_of_this_machine(&self) -> bool {
+        self.machine() == Self::of_this_machine().machine()
+    }
+
+    /// What stands before the random suffix.
+    fn machine(&self) -> &str {
+        self.0.rsplit_once('-').map_or(&*self.0, |(machine, _)| machine)
+    }
+
     fn generate(machine: &str) -> Self {
         let machine: String = machine
             .to_ascii_lowercase()
@@ -218,5 +228,13 @@ mod tests {
     fn a_worker_id_survives_any_machine_name() {
         assert!(WorkerId::generate("Ünïcode Host.local").as_str().parse::<WorkerId>().is_ok());
         assert!(WorkerId::generate("").as_str().starts_with("worker-"));
+    }
+
+    #[test]
+    fn a_worker_id_tells_its_machine() {
+        assert!(WorkerId::of_this_machine().is_of_this_machine());
+        let [one, another] = ["node-1", "node-10"].map(WorkerId::generate);
+        assert_eq!(one.machine(), "node-1");
+        assert_ne!(one.machine(), another.machine());
     }
 }

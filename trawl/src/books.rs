@@ -85,7 +85,7 @@ pub(crate) fn left_out(books: &Books) -> Option<String> {
 /// The books of a crawl by host.
 pub(crate) fn print_hosts(hosts: &[HostBooks]) {
     println!(
-        "\n{DIM}{:<48} {:>10} {:>10} {:>8} {:>8} {:>8} {:>10} {:>10}{DIM:#}",
+        "{DIM}{:<48} {:>10} {:>10} {:>8} {:>8} {:>8} {:>10} {:>10}{DIM:#}",
         "host", "admitted", "done", "failed", "skipped", "expired", "pending", "bytes"
     );
     for host in hosts {
@@ -107,7 +107,7 @@ pub(crate) fn print_hosts(hosts: &[HostBooks]) {
 
 /// The workers, each with what keeps it from working.
 pub(crate) fn print_workers(workers: &[WorkerState]) {
-    println!("\n{DIM}{:<40} {:>9} {:>9}  health{DIM:#}", "worker", "in hand", "pages/s");
+    println!("{DIM}{:<40} {:>9} {:>9}  health{DIM:#}", "worker", "in hand", "pages/s");
     for worker in workers {
         let style = red_if(worker.health != "ok");
         println!(

@@ -18,6 +18,7 @@ mod spider;
 mod state;
 mod status;
 mod waits;
+mod workers;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -46,6 +47,8 @@ enum Command {
     Status(status::Args),
     /// Wait until a crawl has ended
     Wait(status::WaitArgs),
+    /// Show the workers that live, each with what keeps it from working
+    Workers(workers::Args),
     /// Hold a crawl: no fetch begins until it is resumed
     Pause(control::Args),
     /// Let a paused crawl go on
@@ -92,6 +95,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Demo(args) => args.run(global).await,
         Command::Status(args) => args.run(global).await,
         Command::Wait(args) => args.run(global).await,
+        Command::Workers(args) => args.run(global).await,
         Command::Pause(args) => args.run(Verb::Pause, global).await,
         Command::Resume(args) => args.run(Verb::Resume, global).await,
         Command::Cancel(args) => args.run(Verb::Cancel, global).await,

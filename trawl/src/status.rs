@@ -107,7 +107,10 @@ impl Args {
             books::print_row(&books);
             books::print_pace(&books, pace(&books, before));
             books::print_reasons(&books);
-            books::print_hosts(&hosts);
+            if !hosts.is_empty() {
+                anstream::println!();
+                books::print_hosts(&hosts);
+            }
             waits.iter().for_each(|waits| anstream::println!("waits: {waits}"));
         }
         Ok(vec![books])
@@ -127,6 +130,7 @@ impl Args {
         }
         let workers = backend.stats.workers().await?;
         if !workers.is_empty() {
+            anstream::println!();
             books::print_workers(&workers);
         }
         Ok(all)

@@ -117,6 +117,19 @@ async fn two_workers_fetch_every_page_once_and_a_missing_page_is_a_dead_letter()
 }
 
 #[tokio::test]
+async fn a_health_check_tells_whether_a_worker_lives() {
+    let fleet = Fleet::new().await;
+    let check = async || fleet.command(&["workers", "--here", "--json"]).output().await.unwrap();
+    assert_eq!(check().await.status.code(), Some(1));
+    let worker = fleet.worker(&[]);
+    consumed(&fleet).await;
+    let checked = check().await;
+    let told: Value = serde_json::from_slice(&checked.stdout).unwrap();
+    assert_eq!((checked.status.code(), &told["health"]), (Some(0), &"ok".into()));
+    ends_well(worker).await;
+}
+
+#[tokio::test]
 async fn a_page_that_keeps_failing_is_a_dead_letter_after_three_retries() {
     let fleet = Fleet::new().await;
     let site = Site::serve(0).await;
