@@ -29,6 +29,7 @@ pub(crate) struct Backend {
     pub(crate) hosts: Arc<dyn HostControl>,
     pub(crate) settings: Settings,
     engine: EngineAt,
+    place: Where,
     global: Global,
 }
 
@@ -73,6 +74,7 @@ impl Backend {
             hosts: store.host_control(),
             settings,
             engine: EngineAt::File(store),
+            place: place.clone(),
             global: global.clone(),
         })
     }
@@ -84,7 +86,8 @@ impl Backend {
         let (records, hosts) = fleet::records_of(&settings, redis.clone())?;
         records.follow_clock().await?;
         let (stats, control, global) = (records.clone(), records.clone(), global.clone());
-        Ok(Self { stats, control, hosts, settings, engine: EngineAt::Servers(records, redis), global })
+        let (engine, place) = (EngineAt::Servers(records, redis), Where::default());
+        Ok(Self { stats, control, hosts, settings, engine, place, global })
     }
 
     /// What carries URLs: of a fleet, which is connected to for this.
@@ -106,21 +109,22 @@ impl Backend {
     pub(crate) async fn crawl(&self, arg: &CrawlArg) -> Result<Books, Fail> {
         arg.books(&*self.stats).await?.ok_or_else(|| match arg {
             CrawlArg::Latest => Fail::usage("there is no crawl yet"),
-            CrawlArg::Named(id) => missing(id),
+            CrawlArg::Named(id) => self.missing(id),
         })
     }
 
     /// The books of a crawl that must exist.
     pub(crate) async fn books(&self, id: &CrawlId) -> Result<Books, Fail> {
-        self.stats.books(id).await?.ok_or_else(|| missing(id))
+        self.stats.books(id).await?.ok_or_else(|| self.missing(id))
+    }
+
+    fn missing(&self, id: &CrawlId) -> Fail {
+        let state = self.place.state.as_deref().map(|file| format!(" --state {}", file.display()));
+        Fail::usage(format!("no crawl {id}: `trawl status{}` lists them", state.unwrap_or_default()))
     }
 
     /// Says what was done, unless people want to hear only what is wrong.
     pub(crate) fn say(&self, what: impl Display) {
         self.global.say(what);
     }
-}
-
-fn missing(id: &CrawlId) -> Fail {
-    Fail::usage(format!("no crawl {id}: `trawl status` lists them"))
 }

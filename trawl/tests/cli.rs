@@ -139,7 +139,11 @@ async fn a_crawl_is_named_by_its_id_by_how_that_begins_or_as_the_latest() {
     assert!(ids.iter().all(|id| told.contains(id)) && told.lines().count() == 1, "{told}");
     let none = run(folder.path(), &["wait", "x", "--state", "crawl.db"]).await;
     assert_eq!(none.status.code(), Some(2));
-    assert!(stderr(&none).contains("no crawl x: `trawl status` lists them"), "{}", stderr(&none));
+    assert!(
+        stderr(&none).contains("no crawl x: `trawl status --state crawl.db` lists them"),
+        "{}",
+        stderr(&none)
+    );
     let waited = run(folder.path(), &["wait", "latest", "--state", "crawl.db", "--json"]).await;
     assert_eq!((waited.status.code(), &object(&waited)["crawl"]), (Some(0), &json!(ids[1])));
     let letters = run(folder.path(), &["dlq", "list", "--crawl", "latest", "--state", "crawl.db"]).await;
