@@ -24,6 +24,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// They do what is due later than this only if something does.
 const LATE: Duration = Duration::from_millis(150);
 
+/// A process that something keeps busy has used this part of its time at least, even where others have all processors busy too.
+const BUSY: u32 = 5;
+
 /// So much later is asked for what was given up.
 const AWAY: Duration = Duration::from_secs(2);
 
@@ -55,7 +58,7 @@ async fn unless_busy<T>(call: impl Future<Output = T>, cpu_time: impl Fn() -> Du
             return Some(result);
         }
         let passed = begun.elapsed();
-        let is_late = passed > LOOK + LATE && cpu_time().saturating_sub(used) >= passed / 2;
+        let is_late = passed > LOOK + LATE && cpu_time().saturating_sub(used) >= passed / BUSY;
         if was_late && is_late {
             return None;
         }
@@ -86,7 +89,7 @@ mod tests {
     /// That of a process that only now and then had one.
     fn starved() -> impl Fn() -> Duration {
         let begun = Instant::now();
-        move || begun.elapsed() / 3
+        move || begun.elapsed() / (BUSY * 2)
     }
 
     #[tokio::test(start_paused = true)]
