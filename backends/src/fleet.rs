@@ -97,7 +97,9 @@ async fn patiently<T, F: Future<Output = Result<T>>>(server: &str, connect: impl
                 info!(server, attempt, "connected");
                 return Ok(connected);
             }
-            Err(error) if !error.is_temporary() || Instant::now() + pause > deadline => return Err(error),
+            Err(error) if !error.is_temporary() || Instant::now() + pause > deadline => {
+                return Err(error.during("connecting"));
+            }
             Err(error) => warn!(server, attempt, %error, retry_in = ?pause, "cannot connect yet"),
         }
         tokio::time::sleep(pause).await;

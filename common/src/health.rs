@@ -53,7 +53,8 @@ impl Health {
         Self { stop, ..Self::default() }
     }
 
-    /// Repeats `call`, which is idempotent, as long as another try may succeed and the process is not to stop.
+    /// Repeats `call`, which is idempotent, as long as another try may succeed and the process is not to stop. An error that is
+    /// returned names `what`.
     pub async fn patiently<T, F: Future<Output = Result<T>>>(
         &self,
         what: &str,
@@ -83,15 +84,15 @@ impl Health {
                 Err(error) if may_pass(&error) => error,
                 result => {
                     self.works(what);
-                    return result;
+                    return result.map_err(|error| error.during(what));
                 }
             };
             if self.stop.is_cancelled() {
-                return Err(error);
+                return Err(error.during(what));
             }
             self.fails(what, &error);
             if self.stop.run_until_cancelled(backoff.pause()).await.is_none() {
-                return Err(error);
+                return Err(error.during(what));
             }
         }
     }
@@ -196,7 +197,8 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(60)).await;
             stop.cancel();
         });
-        assert_eq!(given_up.unwrap_err().kind, ErrorKind::Full);
+        let error = given_up.unwrap_err();
+        assert_eq!((error.kind, &*error.to_string()), (ErrorKind::Full, "admitting: redis is full"));
         assert_eq!(begun.elapsed(), Duration::from_secs(60));
     }
 

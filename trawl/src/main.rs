@@ -23,7 +23,7 @@ mod workers;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use control::Verb;
 use trawl_cli::{Global, Outcome};
 
@@ -83,10 +83,18 @@ fn main() -> ExitCode {
         Some("producer") => trawl_producer::cli::main(),
         Some("worker") => trawl_worker::cli::main(),
         _ => {
-            let Program { command, global } = Program::parse();
-            trawl_cli::main("trawl", global.color, run(command, global))
+            let matches = Program::command().get_matches();
+            let parsed = Program::from_arg_matches(&matches);
+            let Program { command, global } = parsed.unwrap_or_else(|error| error.exit());
+            trawl_cli::main(&named(&matches), global.color, run(command, global))
         }
     }
+}
+
+/// The words of the command that is called: its errors begin with them.
+fn named(matches: &ArgMatches) -> String {
+    let below = std::iter::successors(matches.subcommand(), |(_, matches)| matches.subcommand());
+    std::iter::once("trawl").chain(below.map(|(name, _)| name)).collect::<Vec<_>>().join(" ")
 }
 
 async fn run(command: Command, global: Global) -> Outcome {
@@ -131,6 +139,12 @@ mod tests {
 
     fn has(command: &clap::Command, name: &str) -> bool {
         command.get_arguments().any(|argument| argument.get_id() == name)
+    }
+
+    #[test]
+    fn an_error_begins_with_the_words_of_its_command() {
+        let words = ["trawl", "hosts", "block", "a.example"];
+        assert_eq!(named(&Program::command().get_matches_from(words)), "trawl hosts block");
     }
 
     #[test]

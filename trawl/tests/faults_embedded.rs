@@ -78,7 +78,7 @@ async fn a_crawl_that_fills_its_disk_says_so_and_goes_on_when_there_is_room() {
     assert!(told.contains("full") || told.contains("No space left"), "{told}");
     disk.resize(100_000).unwrap();
     if let Ok(ended) = ended {
-        let lines = told.lines().filter(|line| line.starts_with("trawl:")).count();
+        let lines = told.lines().filter(|line| line.starts_with("trawl crawl:")).count();
         assert!(lines == 1 && !ended.unwrap().success(), "{told}");
     } else {
         timeout(LIMIT, full.wait()).await.unwrap().unwrap();

@@ -125,7 +125,7 @@ async fn open_stream(
 
 /// An error on an open connection.
 pub(super) fn failed(error: lapin::Error) -> Error {
-    Error::new(kind(&error), format!("rabbitmq: {error}"))
+    Error::caused_by(kind(&error), "rabbitmq", &error)
 }
 
 fn is_tls(error: &lapin::Error) -> bool {

@@ -73,7 +73,7 @@ fn has_code(error: &RedisError, code: &str) -> bool {
 fn failed(error: RedisError) -> Error {
     match kind(&error) {
         ErrorKind::Full => Error::full(),
-        kind => Error::new(kind, format!("redis: {error}")),
+        kind => Error::caused_by(kind, "redis", &error),
     }
 }
 

@@ -1,6 +1,8 @@
-//! The one error of all ports: what kind it is decides what a caller does.
+//! The one error of all ports: what kind it is decides what a caller does, and its text tells people the rest.
 
 use std::fmt;
+
+use crate::text::{printable, with_causes};
 
 /// What a caller can do about an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,22 +21,58 @@ pub enum ErrorKind {
     Corrupt,
 }
 
-/// An error of an adapter, without secrets.
+impl ErrorKind {
+    /// What people can do about an error that a client library tells in its own words.
+    fn advice(self) -> &'static str {
+        match self {
+            Self::Unavailable => "is it running, and can it be reached from here?",
+            Self::Full => "make room there",
+            Self::Busy => "wait until the other is done",
+            Self::Stale => "open the crawl again",
+            Self::Refused => "see to the settings and permissions there",
+            Self::Corrupt => "trawl writes nothing of that kind: has another program written there?",
+        }
+    }
+}
+
+/// An error of an adapter, without secrets: what was done, what is wrong with what causes, and what people can do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{context}")]
 pub struct Error {
-    /// What to do about it.
+    /// What a caller can do about it.
     pub kind: ErrorKind,
+    operation: Option<String>,
     context: String,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(operation) = &self.operation {
+            write!(f, "{operation}: ")?;
+        }
+        f.write_str(&self.context)
+    }
 }
 
 /// The result of a port's call.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error of `kind`, told in `context`.
+    /// An error of `kind`, told in `context`: what is wrong, and what people can do about it.
     pub fn new(kind: ErrorKind, context: impl fmt::Display) -> Self {
-        Self { kind, context: crate::text::printable(&context.to_string(), 2048) }
+        Self { kind, operation: None, context: printable(&context.to_string(), 2048) }
+    }
+
+    /// An error of `kind` that a client library tells in its own words: `source`, with its causes. `whose` names the server or
+    /// the file.
+    pub fn caused_by(kind: ErrorKind, whose: impl fmt::Display, source: &dyn std::error::Error) -> Self {
+        Self::new(kind, format_args!("{whose}: {}: {}", with_causes(source), kind.advice()))
+    }
+
+    /// The same, of a call that was made for `operation`. The name that it has stays: whoever made the call knows best.
+    #[must_use]
+    pub fn during(mut self, operation: &str) -> Self {
+        self.operation.get_or_insert_with(|| operation.to_owned());
+        self
     }
 
     /// That the store is full, as people are told.
@@ -56,5 +94,26 @@ pub fn one_each<T>(answers: Vec<T>, asked: usize, what: &str) -> Result<Vec<T>> 
         answered => {
             Err(Error::new(ErrorKind::Corrupt, format_args!("{answered} answers for {asked} {what}")))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("no answer")]
+    struct NoAnswer(#[source] io::Error);
+
+    #[test]
+    fn an_error_names_the_operation_whose_it_is_its_causes_and_what_to_do() {
+        let source = NoAnswer(io::Error::other("connection reset"));
+        let error = Error::caused_by(ErrorKind::Unavailable, "redis", &source);
+        let told = "redis: no answer: connection reset: is it running, and can it be reached from here?";
+        assert_eq!(error.to_string(), told);
+        let error = error.during("reserving slots").during("fetching");
+        assert_eq!(error.to_string(), format!("reserving slots: {told}"));
     }
 }

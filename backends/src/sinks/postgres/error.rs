@@ -3,6 +3,7 @@
 use tokio_postgres::error::SqlState;
 use trawl_common::ports::{Error, ErrorKind};
 use trawl_common::settings::ServerUrl;
+use trawl_common::text::with_causes;
 
 use crate::tls;
 
@@ -14,19 +15,6 @@ pub(super) fn failed(url: &ServerUrl, error: &tokio_postgres::Error) -> Error {
     };
     let hint = hint(error);
     Error::new(kind(error), format!("postgres at {url}: {told}{hint}"))
-}
-
-fn with_causes(error: &tokio_postgres::Error) -> String {
-    let mut told = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        let text = error.to_string();
-        if !told.contains(&text) {
-            told = format!("{told}: {text}");
-        }
-        cause = error.source();
-    }
-    told
 }
 
 fn kind(error: &tokio_postgres::Error) -> ErrorKind {
