@@ -15,7 +15,7 @@ use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::{Malformed, Message};
-use trawl_common::ports::{Claim, Claimed, Error, one_each};
+use trawl_common::ports::{Claim, Claimed, Error, ErrorKind, one_each};
 use trawl_common::settings::Acks;
 use trawl_common::time::UnixMs;
 
@@ -185,8 +185,12 @@ impl Claiming<'_> {
         match unproven {
             Unproven::Probe => None,
             Unproven::Message { request, crawl } => {
-                let stats = health.until_done("looking up a crawl", || records.books(&crawl.id)).await;
-                let is_known = stats.is_some_and(|stats| stats.crawl_ref() == crawl);
+                let looking = async || match records.books(&crawl.id).await {
+                    // What is known of it cannot be read, but it is known.
+                    Err(error) if error.kind == ErrorKind::Corrupt => Ok(true),
+                    told => told.map(|stats| stats.is_some_and(|stats| stats.crawl_ref() == crawl)),
+                };
+                let is_known = health.until_done("looking up a crawl", looking).await;
                 (!is_known).then_some(*request)
             }
         }

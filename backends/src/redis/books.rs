@@ -9,6 +9,7 @@ use trawl_common::ports::{Error, ErrorKind, Result, Terms};
 use trawl_common::time::UnixMs;
 
 use super::RedisRecords;
+use super::fields::Fields;
 use super::keys::{self, CrawlKeys};
 
 impl RedisRecords {
@@ -36,11 +37,15 @@ impl RedisRecords {
     }
 
     pub(super) async fn all_crawls(&self) -> Result<Vec<CrawlRef>> {
-        let index: BTreeMap<String, String> = self.query(redis::cmd("HGETALL").arg(keys::CRAWLS)).await?;
-        Ok(index
-            .into_iter()
-            .filter_map(|(id, spider)| Some(CrawlRef { id: id.parse().ok()?, spider: spider.parse().ok()? }))
-            .collect())
+        let index: BTreeMap<Vec<u8>, Vec<u8>> = self.query(redis::cmd("HGETALL").arg(keys::CRAWLS)).await?;
+        let mut crawls = Vec::with_capacity(index.len());
+        for (id, spider) in index {
+            match crawl_of(&id, &spider) {
+                Some(crawl) => crawls.push(crawl),
+                None => self.name_entry(&id, &spider),
+            }
+        }
+        Ok(crawls)
     }
 
     pub(super) async fn read_books(&self, crawl: &CrawlRef) -> Result<Option<Books>> {
@@ -49,46 +54,53 @@ impl RedisRecords {
         let mut call = self.scripts.books.key(&keys.crawl);
         call.key(&keys.pending);
         let (fields, pending): (HashMap<String, String>, u64) = self.run(&call).await?;
-        let Some(status) = fields.get("status").and_then(|status| status.parse().ok()) else {
-            return Ok(None);
-        };
-        let number = |field: &str| fields.get(field).and_then(|text| text.parse::<u64>().ok());
-        let mut counts = Counts { admitted: number("admitted").unwrap_or(0), ..Counts::default() };
+        let fields = Fields::new(keys.crawl, fields);
+        let Some(status) = fields.read("status")? else { return Ok(None) };
+        let mut counts = Counts { admitted: fields.count("admitted")?, ..Counts::default() };
         for terminal in Terminal::ALL {
-            *counts.of(terminal) = number(terminal.as_str()).unwrap_or(0);
+            *counts.of(terminal) = fields.count(terminal.as_str())?;
         }
-        let reasons = fields.iter().filter(|(name, _)| name.contains(':'));
-        let reasons = reasons.filter_map(|(name, count)| Some((name.clone(), count.parse().ok()?)));
-        let started = number("started").map_or_else(UnixMs::now, UnixMs);
-        let ended = number("ended").map_or_else(UnixMs::now, UnixMs);
+        let mut reasons = BTreeMap::new();
+        for name in fields.names().filter(|name| name.contains(':')) {
+            reasons.insert(name.to_owned(), fields.count(name)?);
+        }
+        reasons.retain(|_, count| *count > 0);
+        let started = fields.read("started")?.map_or_else(UnixMs::now, UnixMs);
+        let ended = fields.read("ended")?.map_or_else(UnixMs::now, UnixMs);
         Ok(Some(Books {
             crawl: crawl.id.clone(),
             spider: crawl.spider.clone(),
             status,
             counts,
             pending,
-            bytes: number("bytes").unwrap_or(0),
-            reasons: reasons.filter(|(_, count)| *count > 0).collect(),
-            left_out: number("left_out").unwrap_or(0),
+            bytes: fields.count("bytes")?,
+            reasons,
+            left_out: fields.count("left_out")?,
             seconds: ended.wait_from(started).as_secs_f64(),
-            discovered: fields.get("discovery").is_some_and(|discovery| discovery == "ended"),
+            discovered: fields.read::<String>("discovery")?.is_some_and(|discovery| discovery == "ended"),
             started,
         }))
     }
 
     pub(super) async fn read_terms(&self, crawl: &CrawlRef) -> Result<Terms> {
-        let mut ask = redis::cmd("HMGET");
-        ask.arg(CrawlKeys::new(crawl).crawl).arg("recrawl").arg("max_pages").arg("max_per_host").arg("file");
-        let (recrawl, max_pages, max_per_host, file): (Option<String>, _, _, Option<String>) =
-            self.query(&ask).await?;
-        let recrawl = recrawl.and_then(|text| text.parse().ok()).unwrap_or_default();
-        let limit = |text: Option<String>| text?.parse().ok();
+        const TERMS: [&str; 4] = ["recrawl", "max_pages", "max_per_host", "file"];
+        let key = CrawlKeys::new(crawl).crawl;
+        let stored: Vec<Option<String>> = self.query(redis::cmd("HMGET").arg(&key).arg(&TERMS)).await?;
+        let stored = TERMS.into_iter().zip(stored);
+        let stored = stored.filter_map(|(name, text)| Some((name.to_owned(), text?)));
+        let fields = Fields::new(key, stored.collect());
         Ok(Terms {
-            recrawl,
-            max_pages: limit(max_pages),
-            max_per_host: limit(max_per_host),
-            file: file.and_then(|text| text.parse().ok()),
+            recrawl: fields.read("recrawl")?.unwrap_or_default(),
+            max_pages: fields.read("max_pages")?,
+            max_per_host: fields.read("max_per_host")?,
+            file: fields.read("file")?,
         })
+    }
+
+    /// Fails if what the store says of a crawl cannot be read.
+    pub(super) async fn check_fields(&self, crawl: &CrawlRef) -> Result<()> {
+        self.read_terms(crawl).await?;
+        self.read_books(crawl).await.map(drop)
     }
 
     /// Each counter is a field, `<host> <name>`. They are read in parts: there may be a million hosts.
@@ -125,6 +137,12 @@ impl RedisRecords {
         hosts.truncate(most);
         Ok(hosts)
     }
+}
+
+/// The crawl of an entry in the list; `None` if it cannot be read.
+fn crawl_of(id: &[u8], spider: &[u8]) -> Option<CrawlRef> {
+    let (id, spider) = (str::from_utf8(id).ok()?, str::from_utf8(spider).ok()?);
+    Some(CrawlRef { id: id.parse().ok()?, spider: spider.parse().ok()? })
 }
 
 /// Enters a crawl into the list, unless there is one of that id.

@@ -158,12 +158,9 @@ fn going(crawl: &CrawlRef, before: Option<String>) -> Result<()> {
 fn replayed(crawl: &CrawlRef, record: &[String]) -> Option<Message> {
     let [url, lane, depth, referrer] = record else { return None };
     Some(Message {
-        depth: depth.parse().unwrap_or_default(),
+        depth: depth.parse().ok()?,
+        // A hint for people.
         referrer: referrer.parse().ok(),
-        ..Message::seed(
-            CanonicalUrl::recorded(url).ok()?,
-            crawl.clone(),
-            lane.parse::<Lane>().unwrap_or_default(),
-        )
+        ..Message::seed(CanonicalUrl::recorded(url).ok()?, crawl.clone(), lane.parse::<Lane>().ok()?)
     })
 }

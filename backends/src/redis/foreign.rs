@@ -1,4 +1,4 @@
-//! Keys of a crawl under which others have put something else: that crawl stands still and is named, all others go on.
+//! Keys and fields of a crawl in which others have put something else: that crawl stands still and is named, all others go on.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::{ErrorKind, Result};
 
 use super::RedisRecords;
-use super::keys::CrawlKeys;
+use super::corrupt::shown;
+use super::keys::{self, CrawlKeys};
 
 /// For so long a message of such a crawl waits until it is heard again.
 pub(super) const WAIT: Duration = Duration::from_secs(60);
@@ -18,13 +19,24 @@ impl RedisRecords {
     pub(super) async fn unless_foreign<T>(&self, crawl: &CrawlRef, told: Result<T>) -> Result<Option<T>> {
         match told {
             Err(error) if error.kind == ErrorKind::Corrupt => {
-                if self.named.entry(crawl.clone()).or_insert(()).is_fresh() {
+                if self.named.entry(CrawlKeys::new(crawl).crawl).or_insert(()).is_fresh() {
                     let keys = self.foreign_keys(crawl).await?.join(", ");
-                    error!(crawl = %crawl.id, keys, %error, "keys of a crawl hold something else: it stands still");
+                    error!(crawl = %crawl.id, keys, %error, "keys of a crawl hold something else: it stands still until they are set right");
                 }
                 Ok(None)
             }
             told => told.map(Some),
+        }
+    }
+
+    /// Names an entry in the list of crawls that cannot be read, once: nobody looks after the crawl that it may have been.
+    pub(super) fn name_entry(&self, id: &[u8], spider: &[u8]) {
+        let (id, spider) = (shown(id), shown(spider));
+        if self.named.entry(format!("{} {id}", keys::CRAWLS)).or_insert(()).is_fresh() {
+            error!(
+                key = keys::CRAWLS,
+                id, spider, "an entry in the list of crawls cannot be read: set it right, or remove it"
+            );
         }
     }
 

@@ -10,13 +10,15 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{Heard, MAX_STARTS, Start, Taken};
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Claim, Error, ErrorKind, Finish, Heartbeat, MAX_INVALID, NewUrl, Result, Terms};
+use trawl_common::ports::{
+    Claim, Error, ErrorKind, Finish, Heartbeat, MAX_INVALID, NewUrl, Result, Terms, one_each,
+};
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{Lease, Linked, Linking, Mark, Parking, Probe, Records, Sweep};
 
 use super::hear::Ear;
 use super::keys::{self, CrawlKeys};
-use super::script_calls::{BATCH, by_crawl, optional};
+use super::script_calls::{BATCH, by_crawl, corrupt, optional};
 use super::second_home::Past;
 use super::seen::{entry, seen_keys};
 use super::{RedisRecords, control, failed};
@@ -42,11 +44,14 @@ impl RedisRecords {
             if answer.len() != batch.len() {
                 return Ok(Linked::NotHeld);
             }
-            taken.extend(answer.into_iter().map(|told| match told {
-                1 => Taken::New,
-                2 => Taken::LeftOut,
-                _ => Taken::Seen,
-            }));
+            for told in answer {
+                taken.push(match told {
+                    0 => Taken::Seen,
+                    1 => Taken::New,
+                    2 => Taken::LeftOut,
+                    _ => return Err(corrupt("follow")),
+                });
+            }
         }
         Ok(Linked::Taken(taken))
     }
@@ -170,13 +175,15 @@ impl Records for RedisRecords {
                     call.arg(claims[at].url.as_str());
                 }
                 let answer: Option<Vec<u8>> = self.unless_foreign(crawl, self.run(&call).await).await?;
-                for (&at, told) in places.iter().zip(answer.unwrap_or_default()) {
+                let Some(answer) = answer else { continue };
+                for (&at, told) in places.iter().zip(one_each(answer, places.len(), "starts")?) {
                     starts[at] = match told {
+                        0 => Start::Lost,
                         1 => Start::Go,
                         2 => Start::Poison,
                         3 => Start::Full,
                         4 => Start::Awaited,
-                        _ => Start::Lost,
+                        _ => return Err(corrupt("start")),
                     };
                 }
             }
@@ -200,8 +207,9 @@ impl Records for RedisRecords {
                     call.arg(parking.claim.url.as_str()).arg(parking.until.0).arg(u8::from(parking.failed));
                 }
                 let answer: Option<Vec<i64>> = self.unless_foreign(crawl, self.run(&call).await).await?;
+                let Some(answer) = answer else { continue };
                 let mut failures = Vec::new();
-                for (&at, attempts) in places.iter().zip(answer.unwrap_or_default()) {
+                for (&at, attempts) in places.iter().zip(one_each(answer, places.len(), "parkings")?) {
                     held[at] = attempts >= 0;
                     if held[at] && parkings[at].failed {
                         failures.push((&parkings[at].claim.url, attempts));
@@ -249,8 +257,9 @@ impl Records for RedisRecords {
                     call.arg(more_of(finish));
                 }
                 let answer: Option<Vec<bool>> = self.unless_foreign(crawl, self.run(&call).await).await?;
+                let Some(answer) = answer else { continue };
                 let mut failures = Vec::new();
-                for (&at, told) in places.iter().zip(answer.unwrap_or_default()) {
+                for (&at, told) in places.iter().zip(one_each(answer, places.len(), "ends")?) {
                     ended[at] = told;
                     let Finish { claim, terminal, note, .. } = &finishes[at];
                     let failed = note.as_ref().filter(|_| told && *terminal == Terminal::Failed);

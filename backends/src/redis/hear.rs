@@ -13,7 +13,9 @@ use super::keys::CrawlKeys;
 use super::script_calls::{BATCH, by_crawl, corrupt, optional};
 use super::seen::{entry, seen_keys};
 
-/// What the script says of a message that is to go round once more.
+/// What the script says of a message that is to be forgotten.
+const DROP: i64 = -1;
+/// What it says of one that is to go round once more.
 const SEND_AGAIN: i64 = -2;
 /// What it says of one whose URL is in other hands, whose crawl is paused, or that comes before its time.
 const PUT_ASIDE: i64 = -3;
@@ -110,7 +112,7 @@ impl RedisRecords {
         if told.len() != messages.len() {
             return Err(corrupt("hear"));
         }
-        Ok(told.into_iter().map(heard).collect())
+        told.into_iter().map(|told| heard(told).ok_or_else(|| corrupt("hear"))).collect()
     }
 }
 
@@ -131,15 +133,18 @@ fn triples(answer: redis::Value) -> Result<Vec<Told>> {
     redis::from_redis_value(answer).map_err(|_| corrupt("hear"))
 }
 
-fn heard((attempts, starts, deadline): Told) -> Heard {
-    match u32::try_from(attempts) {
-        Ok(attempts) => Heard::Take { attempts, starts, deadline: deadline.parse().ok().map(UnixMs) },
-        Err(_) => match attempts {
-            SEND_AGAIN => Heard::SendAgain,
-            FULL => Heard::Full,
-            NO_ROOM => Heard::NoRoom,
-            PUT_ASIDE => Heard::Wait { until: UnixMs(deadline.parse().unwrap_or_default()) },
-            _ => Heard::Drop,
-        },
-    }
+/// `None` if the script says what it never does.
+fn heard((attempts, starts, instant): Told) -> Option<Heard> {
+    let until = || Some(UnixMs(instant.parse().ok()?));
+    Some(match attempts {
+        DROP => Heard::Drop,
+        SEND_AGAIN => Heard::SendAgain,
+        FULL => Heard::Full,
+        NO_ROOM => Heard::NoRoom,
+        PUT_ASIDE => Heard::Wait { until: until()? },
+        attempts => {
+            let deadline = if instant == "-" { None } else { Some(until()?) };
+            Heard::Take { attempts: attempts.try_into().ok()?, starts, deadline }
+        }
+    })
 }

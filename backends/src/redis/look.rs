@@ -11,6 +11,7 @@ use trawl_common::ports::{ErrorKind, Result};
 use trawl_common::time::UnixMs;
 use trawl_engine::{Mark, Sweep};
 
+use super::fields::Fields;
 use super::keys::{self, CrawlKeys};
 use super::round::{Round, Watermarks};
 use super::{RedisRecords, failed};
@@ -30,6 +31,9 @@ const GONE_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// The field of `T:tide` that says where a round has come to: the crawl, a blank, the cursor.
 const PLACE: &str = "place";
+
+/// The fields that say how a crawl stands.
+const STANDING: [&str; 6] = ["status", "announced", "cleared", "done", "max_pages", "ended"];
 
 /// How a crawl stands.
 struct Standing {
@@ -148,10 +152,7 @@ impl RedisRecords {
         let mut pipeline = redis::pipe();
         for crawl in crawls {
             let keys = CrawlKeys::new(crawl);
-            pipeline.cmd("HMGET").arg(keys.crawl);
-            for field in ["status", "announced", "cleared", "done", "max_pages", "ended"] {
-                pipeline.arg(field);
-            }
+            pipeline.cmd("HMGET").arg(keys.crawl).arg(&STANDING);
             pipeline.cmd("HLEN").arg(keys.pending);
         }
         let told: Vec<redis::Value> = pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
@@ -213,19 +214,19 @@ impl RedisRecords {
 }
 
 fn standing(crawl: CrawlRef, told: &[redis::Value]) -> Result<Standing> {
-    // One that cannot be read must not keep the sweep from the others.
-    let fields: Vec<Option<String>> =
+    let stored: Vec<Option<String>> =
         redis::from_redis_value_ref(&told[0]).map_err(|error| failed(error.into()))?;
-    let text = |at: usize| fields.get(at).and_then(Option::as_deref);
-    let number = |at: usize| text(at).and_then(|text| text.parse::<u64>().ok());
-    let [status, announced, cleared, done, max_pages, ended] = [0, 1, 2, 3, 4, 5];
+    let stored = STANDING.into_iter().zip(stored);
+    let stored = stored.filter_map(|(name, text)| Some((name.to_owned(), text?)));
+    let fields = Fields::new(CrawlKeys::new(&crawl).crawl, stored.collect());
+    let done = fields.count("done")?;
     Ok(Standing {
         crawl,
-        status: text(status).and_then(|status| status.parse().ok()),
-        is_announced: number(announced) == Some(1),
-        is_cleared: number(cleared) == Some(1),
-        is_full: number(max_pages).is_some_and(|most| number(done).unwrap_or_default() >= most),
-        ended: UnixMs(number(ended).unwrap_or_default()),
+        status: fields.read("status")?,
+        is_announced: fields.count("announced")? == 1,
+        is_cleared: fields.count("cleared")? == 1,
+        is_full: fields.read::<u64>("max_pages")?.is_some_and(|most| done >= most),
+        ended: UnixMs(fields.count("ended")?),
         records: redis::from_redis_value_ref(&told[1]).map_err(|error| failed(error.into()))?,
     })
 }

@@ -10,6 +10,7 @@ mod clock;
 mod connect;
 mod control;
 mod corrupt;
+mod fields;
 mod foreign;
 mod frontier;
 mod full;
@@ -45,7 +46,7 @@ pub use packing::{Packing, spiders};
 pub use pages::RedisPages;
 pub use readers::Readers;
 pub use records::RedisRecords;
-use redis::{RedisError, ServerErrorKind};
+use redis::{RedisError, ServerError, ServerErrorKind};
 pub use schema::check_schema;
 use trawl_common::ports::{Error, ErrorKind};
 
@@ -57,17 +58,32 @@ fn kind(error: &RedisError) -> ErrorKind {
         redis::ErrorKind::UnexpectedReturnType => ErrorKind::Corrupt,
         redis::ErrorKind::Server(ServerErrorKind::NoPerm) => ErrorKind::Refused,
         _ if has_code(error, "OOM") => ErrorKind::Full,
-        _ if has_code(error, "WRONGTYPE") => ErrorKind::Corrupt,
+        _ if has_code(error, "WRONGTYPE") || has_code(error, "CORRUPT") || is_misread(error) => {
+            ErrorKind::Corrupt
+        }
         _ if tls::is_refusal(error) => ErrorKind::Refused,
         _ => ErrorKind::Unavailable,
     }
 }
 
 /// Whether the server refused a command, or one of a pipeline, with this code: `WRONGTYPE` where a key is of another type than
-/// trawl makes it, `OOM` where there is no memory left.
+/// trawl makes it, `CORRUPT` where a script says so of what it holds, `OOM` where there is no memory left.
 fn has_code(error: &RedisError, code: &str) -> bool {
+    has_error(error, |error| error.code() == code)
+}
+
+/// Whether a script stumbled over what it read, as a word where a number belongs. Redis has no code for that.
+fn is_misread(error: &RedisError) -> bool {
+    const SIGNS: [&str; 3] = ["attempt to perform", "attempt to compare", "is not an integer"];
+    has_error(error, |error| {
+        let told = error.details().filter(|told| told.contains("user_script"));
+        told.is_some_and(|told| SIGNS.iter().any(|sign| told.contains(sign)))
+    })
+}
+
+fn has_error(error: &RedisError, is_it: impl Fn(&ServerError) -> bool) -> bool {
     let errors = error.clone().into_server_errors();
-    errors.is_some_and(|errors| errors.iter().any(|(_, error)| error.code() == code))
+    errors.is_some_and(|errors| errors.iter().any(|(_, error)| is_it(error)))
 }
 
 fn failed(error: RedisError) -> Error {

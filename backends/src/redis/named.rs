@@ -1,17 +1,16 @@
-//! Crawls that the log has named lately, as one of their keys holds something else.
+//! What the log has named lately, as it holds something else: keys of crawls, and entries in the list of these.
 
 use std::time::Duration;
 
 use moka::sync::Cache as Memory;
-use trawl_common::names::CrawlRef;
 
-/// Of so many crawls a process remembers that it has named them...
+/// Of so many of these a process remembers that it has named them...
 const NAMED: u64 = 10_000;
 /// ...and for so long.
 const NAMED_FOR: Duration = Duration::from_secs(24 * 3600);
 
-/// The crawls that were named lately.
-pub(super) type Named = Memory<CrawlRef, ()>;
+/// The keys of crawls, and entries in their list, that were named lately.
+pub(super) type Named = Memory<String, ()>;
 
 pub(super) fn none_named() -> Named {
     Memory::builder().max_capacity(NAMED).time_to_live(NAMED_FOR).build()

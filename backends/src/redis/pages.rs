@@ -5,6 +5,7 @@
 use async_trait::async_trait;
 use redis::AsyncCommands;
 use serde_json::json;
+use tracing::warn;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Pages, Result, Walk};
 use trawl_common::spider::item::Change;
@@ -12,6 +13,7 @@ use trawl_common::spider::page_history::{Validators, Visited};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
+use super::corrupt::shown;
 use super::script_calls::BATCH;
 use super::{Link, failed, keys};
 
@@ -36,7 +38,13 @@ impl Pages for RedisPages {
             let mut get = redis::cmd("HMGET");
             get.arg(keys::pages(spider)).arg(names(batch));
             let stored: Vec<Option<String>> = get.query_async(&mut redis).await.map_err(failed)?;
-            known.extend(stored.iter().map(|text| text.as_deref().and_then(decode)));
+            for (url, text) in batch.iter().zip(stored) {
+                let page = text.as_deref().map(read);
+                if let Some(Stored::Unreadable) = page {
+                    warn!(%spider, %url, "what is remembered of a page cannot be read: it counts as new");
+                }
+                known.push(if let Some(Stored::Visited(visited)) = page { Some(visited) } else { None });
+            }
         }
         Ok(known)
     }
@@ -74,10 +82,23 @@ impl Pages for RedisPages {
     async fn walk(&self, spider: &SpiderName, cursor: u64) -> Result<Walk> {
         let mut scan = redis::cmd("HSCAN");
         scan.arg(keys::pages(spider)).arg(cursor).arg("COUNT").arg(BATCH);
-        let (next, entries): (u64, Vec<(String, String)>) =
+        let (next, entries): (u64, Vec<(Vec<u8>, Vec<u8>)>) =
             scan.query_async(&mut self.redis.clone()).await.map_err(failed)?;
-        let page = |(url, text): &(String, String)| Some((url.parse().ok()?, depth(text)?));
-        Ok(Walk { pages: entries.iter().filter_map(page).collect(), next: (next > 0).then_some(next) })
+        let mut pages = Vec::with_capacity(entries.len());
+        for (url, stored) in entries {
+            match walked(&url, &stored) {
+                Some(page) => pages.push(page),
+                None => {
+                    let (key, url) = (keys::pages(spider), shown(&url));
+                    warn!(
+                        key,
+                        url,
+                        "what is remembered of a page cannot be read: it is fetched again only if it is found again"
+                    );
+                }
+            }
+        }
+        Ok(Walk { pages, next: (next > 0).then_some(next) })
     }
 }
 
@@ -93,8 +114,26 @@ fn encode(visited: &Visited) -> String {
     format!("{depth} {} {} {content}\n{etag}\n{date}{items}", fetched_at.0, change.as_str())
 }
 
-fn depth(text: &str) -> Option<u16> {
-    text.split(' ').next()?.parse().ok()
+/// A page and its depth, of which there may be no more.
+fn walked(url: &[u8], stored: &[u8]) -> Option<(CanonicalUrl, u16)> {
+    let depth = str::from_utf8(stored).ok()?.split(' ').next()?.parse().ok()?;
+    Some((CanonicalUrl::recorded(str::from_utf8(url).ok()?).ok()?, depth))
+}
+
+/// What is remembered of a page.
+enum Stored {
+    /// Its depth alone: it was found, and not visited yet.
+    Found,
+    Visited(Visited),
+    Unreadable,
+}
+
+fn read(text: &str) -> Stored {
+    match decode(text) {
+        Some(visited) => Stored::Visited(visited),
+        None if text.parse::<u16>().is_ok() => Stored::Found,
+        None => Stored::Unreadable,
+    }
 }
 
 fn decode(text: &str) -> Option<Visited> {

@@ -151,6 +151,7 @@ impl RedisRecords {
         // A crawl that is not known is not to be listed.
         if self.is_known(crawl).await? {
             self.index(crawl).await?;
+            self.check_fields(crawl).await?;
         }
         let is_own = self.spider_of(crawl).await?.is_none_or(|spider| spider == crawl.spider.as_str());
         if is_own {

@@ -6,6 +6,7 @@ use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{Backlog, Result, Stats, Terms, WorkerState};
 
 use super::RedisRecords;
+use super::fields::Fields;
 use super::keys::{self, CrawlKeys};
 
 /// By so many records it is told how much memory all of them take.
@@ -15,7 +16,8 @@ impl Stats for RedisRecords {
     async fn books(&self, crawl: &CrawlId) -> Result<Option<Books>> {
         let spider: Option<String> =
             self.query(redis::cmd("HGET").arg(keys::CRAWLS).arg(crawl.as_str())).await?;
-        let Some(spider) = spider.and_then(|spider| spider.parse().ok()) else { return Ok(None) };
+        let listed = spider.map(|spider| (crawl.to_string(), spider)).into_iter().collect();
+        let Some(spider) = Fields::new(keys::CRAWLS, listed).read(crawl.as_str())? else { return Ok(None) };
         self.read_books(&CrawlRef { id: crawl.clone(), spider }).await
     }
 

@@ -29,6 +29,11 @@ local function set_back(key, host, now)
   redis.call('HSET', key, 'at', int(now), unpack(changed))
 end
 
+-- A default in place of what cannot be read would let the host be asked too soon.
+local function number_of(key, name, text)
+  return tonumber(text) or error({err = 'CORRUPT the field ' .. name .. ' of ' .. key .. ' is no number: remove it'})
+end
+
 local function load(key, now)
   local kept = redis.call('HGETALL', key)
   local host = {places = {}, under_way = 0}
@@ -36,14 +41,14 @@ local function load(key, now)
     local token = string.match(kept[i], '^p:(.+)$')
     if token then
       local since, till = string.match(kept[i + 1], '^(%d+) (%d+)$')
-      host.places[token] = {since = tonumber(since) or 0, till = tonumber(till) or 0}
+      host.places[token] = {since = number_of(key, kept[i], since), till = number_of(key, kept[i], till)}
       host.under_way = host.under_way + 1
     else
       host[kept[i]] = kept[i + 1]
     end
   end
   for _, name in ipairs(NUMBERS) do
-    host[name] = tonumber(host[name]) or 0
+    host[name] = number_of(key, name, host[name] or 0)
   end
   if host.at > now then
     set_back(key, host, now)

@@ -3,7 +3,7 @@
 use trawl_common::frontier::Start;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::politeness::gcra::{Pace, SlotRequest, Standing};
-use trawl_common::ports::{Control, Finish, Stats};
+use trawl_common::ports::{Control, ErrorKind, Finish, Stats};
 use trawl_common::web::host::HostKey;
 use trawl_engine::Parking;
 
@@ -59,6 +59,92 @@ async fn a_key_that_somebody_has_written_over_stops_its_crawl_and_no_other() {
         assert!(lost.contains(&other), "{name}: {lost:?}");
         assert!(stage.frontier.crawls().await.unwrap().iter().any(|books| books.crawl == other.id), "{name}");
         stage.frontier.cancel(&other).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_field_that_somebody_has_written_over_is_named_and_stops_its_crawl_until_it_is_set_right() {
+    for (field, wrong, right) in [
+        ("status", "going", "running"),
+        ("max_pages", "many", "9"),
+        ("max_per_host", "few", "9"),
+        ("recrawl", "sometimes", "never"),
+        ("done", "x", "0"),
+        ("ended", "soon", "0"),
+    ] {
+        let stage = Stage::new().await;
+        let lease = stage.open().await;
+        stage.send(&lease, 0..2).await;
+        let other = stage.other_crawl().await;
+        let set = async |value: &str| {
+            let key = "{crawled_urls}:crawl:c";
+            stage.ask::<()>(redis::cmd("HSET").arg(key).arg(field).arg(value)).await;
+        };
+        set(wrong).await;
+        let sound = Message::seed(Stage::url(0), other.clone(), Lane::Bulk);
+        let heard = stage.frontier.hear(&stage.worker, &[stage.message(0), sound]).await.unwrap();
+        assert!(matches!(heard[..], [Heard::Wait { .. }, TAKE]), "{field}: {heard:?}");
+        let told = match field {
+            "max_pages" | "max_per_host" | "recrawl" => stage.frontier.terms(&stage.crawl).await.map(drop),
+            _ => stage.frontier.books(&stage.crawl.id).await.map(drop),
+        };
+        let told = told.unwrap_err();
+        assert!(told.kind == ErrorKind::Corrupt && told.to_string().contains(field), "{told}");
+        stage.round().await;
+        set(right).await;
+        assert_eq!(stage.hear(&stage.worker, 1).await, TAKE, "{field}");
+    }
+}
+
+#[tokio::test]
+async fn a_script_that_stumbles_over_a_field_stops_its_crawl_and_no_other() {
+    let stage = Stage::new().await;
+    let lease = stage.open().await;
+    stage.send(&lease, 0..1).await;
+    assert_eq!(stage.hear(&stage.worker, 0).await, TAKE);
+    let other = stage.other_crawl().await;
+    let sound = Claim { crawl: other.clone(), url: Stage::url(0) };
+    let message = Message::seed(Stage::url(0), other, Lane::Bulk);
+    assert_eq!(stage.frontier.hear(&stage.worker, &[message]).await.unwrap(), [TAKE]);
+    let () = stage.ask(redis::cmd("HSET").arg("{crawled_urls}:crawl:c").arg("max_pages").arg("many")).await;
+    let started = stage.frontier.start(&stage.worker, &[stage.claim(0), sound.clone()]).await.unwrap();
+    assert_eq!(started, [Start::Lost, Start::Go]);
+    let finishes = [stage.claim(0), sound].map(|claim| Finish::new(claim, Terminal::Done));
+    assert_eq!(stage.frontier.finish(&stage.worker, &finishes).await.unwrap(), [false, true]);
+}
+
+#[tokio::test]
+async fn an_entry_in_the_list_of_crawls_that_cannot_be_read_hides_no_other() {
+    let stage = Stage::new().await;
+    let _lease = stage.open().await;
+    for (id, spider) in [(&b"\xff"[..], &b"default"[..]), (b"d", b"no spider!")] {
+        let () = stage.ask(redis::cmd("HSET").arg("crawls").arg(id).arg(spider)).await;
+    }
+    let crawls = stage.frontier.crawls().await.unwrap();
+    assert_eq!(crawls.iter().map(|books| &books.crawl).collect::<Vec<_>>(), [&stage.crawl.id]);
+    let told = stage.frontier.books(&"d".parse().unwrap()).await.unwrap_err();
+    assert!(told.kind == ErrorKind::Corrupt && told.to_string().contains("no spider!"), "{told}");
+}
+
+#[tokio::test]
+async fn a_host_whose_schedule_cannot_be_read_is_not_asked_at_once() {
+    let stage = Stage::new().await;
+    let request = SlotRequest {
+        pace: Pace::UNLIMITED,
+        held: None,
+        standing: Standing::New,
+        deadline: None,
+        token: 0,
+        lapse: PATIENCE,
+    };
+    for (field, value) in [("until", "later"), ("next", "x"), ("p:1", "1 y")] {
+        let ask = HostSlotRequest { key: HostKey::from_text(&format!("{}.example", &field[..1])), request };
+        let key = format!("ratelimit:{}", ask.key);
+        let () = stage.ask(redis::cmd("HSET").arg(&key).arg(field).arg(value)).await;
+        let slot = stage.slot(&ask).await;
+        assert!(matches!(slot, Slot::Later { wait, .. } if wait >= Duration::from_secs(60)), "{slot:?}");
+        let () = stage.ask(redis::cmd("HDEL").arg(&key).arg(field)).await;
+        assert_eq!(stage.slot(&ask).await, Slot::Now);
     }
 }
 
