@@ -2,7 +2,7 @@
 //!
 //! | port | fleet | embedded |
 //! |---|---|---|
-//! | `Engine` | [`fleet`]: a coordinator over `Records` on [`redis`] and a `Broker` on [`rabbitmq`] | [`embedded`]: the same over one SQLite file |
+//! | `Engine` | [`fleet`]: a coordinator over `Records` on [`redis`] and a `Broker` on [`rabbitmq`] | [`embedded`]: one SQLite file |
 //! | `Stats`, `Control` | [`redis`] | [`embedded`] |
 //! | `Hosts` | [`redis`] | [`embedded`] |
 //! | `Cache` | [`redis`] | [`embedded`] |

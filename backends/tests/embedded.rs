@@ -12,31 +12,31 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tempfile::TempDir;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
+use trawl_common::frontier::Start;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
-use trawl_common::frontier::{Heard, Start};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::politeness::gcra::{BackoffTerms, Pace, Slot, SlotRequest, Standing};
 use trawl_common::ports::{
-    BackoffRequest, Cache, Claim, ErrorKind, Finish, HostSlotRequest, NewUrl, Pages, Terms, Walk,
+    BackoffRequest, Cache, Claim, Claimed, Ending, ErrorKind, Finish, Frontier, HostSlotRequest, Joined,
+    Joining, NewUrl, Opening, Pages, Requests, Session, Settlement, Terms, Verdict, Walk,
 };
+use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
-use trawl_engine::{Content, Delivery, Lease, Parking, Records};
 use trawl_testkit::conformance::carrying::Carrier;
-use trawl_testkit::conformance::control::Helm;
+use trawl_testkit::conformance::carrying::random::{obeys_the_model, steps};
 use trawl_testkit::conformance::hosts::{Doors, Frugal};
-use trawl_testkit::conformance::queue::Engine;
-use trawl_testkit::conformance::random::{AfterCrash, obeys_the_model, steps};
 
 const LONG: Duration = Duration::from_secs(600);
-const BRIEF: Duration = Duration::from_millis(200);
 
 fn open(path: &Path) -> Embedded {
-    Embedded::open(path, LONG).unwrap()
+    Embedded::open(path).unwrap()
 }
 
 fn state_file() -> (TempDir, Embedded) {
@@ -45,62 +45,18 @@ fn state_file() -> (TempDir, Embedded) {
     (directory, engine)
 }
 
-fn brief_state_file() -> (TempDir, Embedded) {
-    let directory = tempfile::tempdir().unwrap();
-    let engine = Embedded::open(&directory.path().join("crawl.db"), BRIEF).unwrap();
-    (directory, engine)
-}
-
-fn engine_of(engine: &Embedded) -> Engine {
-    Engine { queue: engine.broker(), frontier: engine.records(), control: engine.control() }
-}
-
-fn helm_of(engine: &Embedded) -> Helm {
-    Helm { frontier: engine.records(), control: engine.control() }
-}
-
-async fn frontier() -> (TempDir, Arc<dyn Records>) {
-    let (directory, engine) = state_file();
-    (directory, engine.records())
-}
-
-async fn brief_frontier() -> (TempDir, Arc<dyn Records>) {
-    let (directory, engine) = brief_state_file();
-    (directory, engine.records())
-}
-
-async fn helm() -> (TempDir, Helm) {
-    let (directory, engine) = state_file();
-    (directory, helm_of(&engine))
-}
-
-async fn brief_helm() -> (TempDir, Helm) {
-    let (directory, engine) = brief_state_file();
-    (directory, helm_of(&engine))
-}
-
-async fn engine() -> (TempDir, Engine) {
-    let (directory, engine) = state_file();
-    (directory, engine_of(&engine))
-}
-
-async fn brief_engine() -> (TempDir, Engine) {
-    let (directory, engine) = brief_state_file();
-    (directory, engine_of(&engine))
-}
-
 async fn frugal() -> (TempDir, Frugal) {
     let (directory, engine) = state_file();
     (directory, Frugal { hosts: engine.hosts(), robots_bytes: 32 << 20 })
 }
 
 async fn hosts() -> ((), Doors) {
-    let engine = Embedded::in_memory(LONG).unwrap();
+    let engine = Embedded::in_memory().unwrap();
     ((), Doors { hosts: engine.hosts(), control: engine.host_control() })
 }
 
 async fn cache() -> ((), Arc<dyn Cache>) {
-    ((), Embedded::in_memory(LONG).unwrap().cache())
+    ((), Embedded::in_memory().unwrap().cache())
 }
 
 async fn pages() -> (TempDir, Arc<dyn Pages>) {
@@ -108,16 +64,24 @@ async fn pages() -> (TempDir, Arc<dyn Pages>) {
     (directory, engine.pages())
 }
 
+fn carrier_of(engine: &Embedded) -> Carrier {
+    Carrier {
+        engine: engine.engine(),
+        stats: engine.stats(),
+        control: engine.control(),
+        pages: engine.pages(),
+        claims_ahead: false,
+    }
+}
+
 async fn carrier() -> (TempDir, Carrier) {
     let (directory, engine) = state_file();
-    (directory, Carrier { engine: engine.engine(), stats: engine.stats(), control: engine.control() })
+    let carrier = carrier_of(&engine);
+    (directory, carrier)
 }
 
 trawl_testkit::carrying_conformance!(carrier);
-trawl_testkit::frontier_conformance!(frontier, brief_frontier);
-trawl_testkit::control_conformance!(helm, brief_helm);
-trawl_testkit::queue_conformance!(engine);
-trawl_testkit::sweep_conformance!(brief_engine);
+trawl_testkit::one_process_conformance!(carrier);
 trawl_testkit::hosts_conformance!(hosts, frugal);
 trawl_testkit::cache_conformance!(cache);
 trawl_testkit::pages_conformance!(pages);
@@ -135,55 +99,91 @@ fn page(number: usize) -> NewUrl {
     NewUrl::seed(url, Lane::Bulk)
 }
 
-fn claim(number: usize) -> Claim {
-    Claim { crawl: crawl(), url: page(number).url }
+async fn open_crawl(engine: &Embedded, crawl: CrawlRef) -> Box<dyn Session> {
+    let opening = Opening { crawl, terms: Terms::default(), is_new: false, lease: LONG };
+    engine.engine().open(opening, Arc::default()).await.unwrap()
 }
 
-async fn admit(engine: &Embedded, numbers: std::ops::Range<usize>) -> Lease {
-    let lease = engine.records().open(&crawl(), Terms::default(), "producer", LONG).await.unwrap();
+async fn admit(engine: &Embedded, numbers: std::ops::Range<usize>) -> Box<dyn Session> {
+    let session = open_crawl(engine, crawl()).await;
     let pages: Vec<NewUrl> = numbers.map(page).collect();
-    engine.records().admit(&lease, &pages).await.unwrap();
-    lease
+    session.admit(&pages).await.unwrap();
+    session
 }
 
-async fn hear(engine: &Embedded, number: usize) -> Heard {
-    engine.records().hear(&worker(), &[page(number).message(&crawl())]).await.unwrap()[0]
+fn join(engine: &Embedded) -> Arc<dyn Frontier> {
+    let mut settings = Settings::default();
+    settings.worker.prefetch = 1000;
+    let Joined { frontier, .. } = engine.engine().join(Joining {
+        worker: worker(),
+        settings,
+        health: Arc::default(),
+        requests: Arc::new(NoRequests),
+        stop: CancellationToken::new(),
+    });
+    frontier
 }
 
-/// The page numbers of what is available now, in order.
-async fn available(engine: &Embedded) -> Vec<usize> {
-    let mut consumer = engine.broker().consume(1000).await.unwrap();
+struct NoRequests;
+
+impl Requests for NoRequests {
+    fn check(&self, request: Message) -> Result<Message, Malformed> {
+        Ok(request)
+    }
+}
+
+/// All that is available now, in order.
+async fn claim_all(frontier: &dyn Frontier) -> Vec<Claimed> {
     let mut all = Vec::new();
-    while let Ok(batch) = timeout(Duration::from_millis(50), consumer.next(1000)).await {
-        all.extend(batch.unwrap().iter().map(number));
+    while let Ok(claimed) = timeout(Duration::from_millis(50), frontier.claim(1000)).await {
+        all.extend(claimed);
     }
     all
 }
 
-fn number(delivery: &Delivery) -> usize {
-    let Content::Message(message) = &delivery.content else { panic!("no message: {delivery:?}") };
-    message.url.as_str().rsplit('/').next().unwrap().parse().unwrap()
+/// The page numbers of what is available now, in order.
+async fn available(engine: &Embedded) -> Vec<usize> {
+    claim_all(&*join(engine)).await.iter().map(number).collect()
+}
+
+fn number(claimed: &Claimed) -> usize {
+    claimed.message.url.as_str().rsplit('/').next().unwrap().parse().unwrap()
+}
+
+fn done(claimed: &Claimed) -> Settlement {
+    let message = claimed.message.clone();
+    let ending = Ending::of(Finish::new(Claim::of(&message), Terminal::Done));
+    Settlement { message, verdict: Verdict::Ends(Box::new(ending)) }
+}
+
+/// Puts a claimed URL aside until so many ms ago.
+async fn put_aside(frontier: &dyn Frontier, claimed: &Claimed, ago: u64) {
+    let verdict = Verdict::PutAside { until: UnixMs(UnixMs::now().0 - ago), failed: false };
+    frontier.settle(vec![Settlement { message: claimed.message.clone(), verdict }]).await;
 }
 
 #[tokio::test]
 async fn parked_urls_come_first_then_priority_then_bulk_each_in_order() {
     let (_directory, engine) = state_file();
-    let lease = admit(&engine, 0..4).await;
+    let session = admit(&engine, 0..4).await;
     let urgent: Vec<_> = (4..6).map(|number| NewUrl { lane: Lane::Priority, ..page(number) }).collect();
-    engine.records().admit(&lease, &urgent).await.unwrap();
-    for (number, ago) in [(1, 5_000), (3, 9_000)] {
-        hear(&engine, number).await;
-        let until = UnixMs(UnixMs::now().0 - ago);
-        let parking = Parking { claim: claim(number), until, failed: false };
-        assert_eq!(engine.records().park(&worker(), &[parking]).await.unwrap(), [true]);
+    session.admit(&urgent).await.unwrap();
+    let worker = join(&engine);
+    for claimed in claim_all(&*worker).await {
+        match number(&claimed) {
+            1 => put_aside(&*worker, &claimed, 5_000).await,
+            3 => put_aside(&*worker, &claimed, 9_000).await,
+            _ => {}
+        }
     }
+    worker.release().await;
     assert_eq!(available(&engine).await, [3, 1, 4, 5, 0, 2]);
 }
 
 #[tokio::test]
-async fn what_a_consumer_had_is_available_when_it_is_gone() {
+async fn what_a_worker_had_is_available_when_it_is_gone() {
     let (_directory, engine) = state_file();
-    admit(&engine, 0..3).await;
+    let _session = admit(&engine, 0..3).await;
     assert_eq!(available(&engine).await, [0, 1, 2]);
     assert_eq!(available(&engine).await, [0, 1, 2]);
 }
@@ -191,63 +191,53 @@ async fn what_a_consumer_had_is_available_when_it_is_gone() {
 #[tokio::test]
 async fn what_is_given_back_before_its_lane_was_walked_comes_once() {
     let (_directory, engine) = state_file();
-    admit(&engine, 0..3).await;
-    hear(&engine, 1).await;
-    engine.records().release(&worker(), &[claim(1)]).await.unwrap();
-    let mut all = available(&engine).await;
-    all.sort_unstable();
-    assert_eq!(all, [0, 1, 2]);
+    let _session = admit(&engine, 0..3).await;
+    let worker = join(&engine);
+    let Claimed { message, .. } = worker.claim(1).await.remove(0);
+    worker.settle(vec![Settlement { message, verdict: Verdict::Released }]).await;
+    assert_eq!(available(&engine).await, [0, 1, 2]);
 }
 
 #[tokio::test]
 async fn a_paused_crawl_is_handed_out_after_it_and_others_meanwhile() {
     let (_directory, engine) = state_file();
-    let lease = admit(&engine, 0..4).await;
-    hear(&engine, 1).await;
-    let until = UnixMs(UnixMs::now().0 - 5);
-    let parking = Parking { claim: claim(1), until, failed: false };
-    engine.records().park(&worker(), &[parking]).await.unwrap();
+    let session = admit(&engine, 0..4).await;
+    let worker = join(&engine);
+    let claimed = claim_all(&*worker).await;
+    put_aside(&*worker, &claimed[1], 5).await;
+    worker.release().await;
     engine.control().pause(&crawl()).await.unwrap();
     let other = CrawlRef { id: "c2".parse().unwrap(), spider: "s2".parse().unwrap() };
-    let other_lease = engine.records().open(&other, Terms::default(), "producer", LONG).await.unwrap();
-    engine.records().admit(&other_lease, &[page(7)]).await.unwrap();
-    engine.records().admit(&lease, &[page(4)]).await.unwrap();
+    let of_other = open_crawl(&engine, other).await;
+    of_other.admit(&[page(7)]).await.unwrap();
+    session.admit(&[page(4)]).await.unwrap();
     assert_eq!(available(&engine).await, [7]);
     engine.control().resume(&crawl()).await.unwrap();
     assert_eq!(available(&engine).await, [1, 0, 2, 3, 7, 4]);
 }
 
 #[tokio::test]
-async fn a_pause_does_not_move_the_deadline_of_what_is_admitted_after_it() {
-    let (_directory, engine) = state_file();
-    let lease = admit(&engine, 0..1).await;
-    engine.control().pause(&crawl()).await.unwrap();
-    let paused = UnixMs::now();
-    while UnixMs::now().since(paused) < Duration::from_millis(20) {
-        tokio::task::yield_now().await;
-    }
-    engine.control().resume(&crawl()).await.unwrap();
-    let deadline = Some(UnixMs::now().plus(LONG));
-    engine.records().admit(&lease, &[NewUrl { deadline, ..page(1) }]).await.unwrap();
-    assert_eq!(hear(&engine, 1).await, Heard::Take { attempts: 0, starts: 0, deadline });
-}
-
-#[tokio::test]
 async fn what_is_forgotten_is_forgotten_beyond_memory_and_the_rest_is_not() {
     let (_directory, engine) = state_file();
     const COUNT: usize = 70_000;
-    let lease = admit(&engine, 0..COUNT).await;
-    let done: Vec<Finish> =
-        (0..COUNT).step_by(2).map(|number| Finish::new(claim(number), Terminal::Done)).collect();
-    let taken: Vec<_> = (0..COUNT).step_by(2).map(|number| page(number).message(&crawl())).collect();
-    engine.records().hear(&worker(), &taken).await.unwrap();
-    engine.records().finish(&worker(), &done).await.unwrap();
+    let _session = admit(&engine, 0..COUNT).await;
+    let worker = join(&engine);
+    for _ in 0..COUNT / 1000 {
+        let claimed = worker.claim(1000).await;
+        assert_eq!(claimed.len(), 1000);
+        let (even, odd): (Vec<_>, Vec<_>) =
+            claimed.into_iter().partition(|claimed| number(claimed).is_multiple_of(2));
+        let later = |Claimed { message, .. }| {
+            let verdict = Verdict::PutAside { until: UnixMs::now().plus(LONG), failed: false };
+            Settlement { message, verdict }
+        };
+        worker.settle(even.iter().map(done).chain(odd.into_iter().map(later)).collect()).await;
+    }
     engine.control().cancel(&crawl()).await.unwrap();
     let next = CrawlRef { id: "c2".parse().unwrap(), ..crawl() };
-    let next_lease = engine.records().open(&next, Terms::default(), "another", LONG).await.unwrap();
-    assert_ne!(next_lease.token, lease.token, "a cancelled crawl has no sources left to read");
+    let session = open_crawl(&engine, next).await;
     let pages: Vec<NewUrl> = (0..COUNT).map(page).collect();
-    let new = engine.records().admit(&next_lease, &pages).await.unwrap();
+    let new = session.admit(&pages).await.unwrap();
     assert!(new.iter().enumerate().all(|(number, new)| *new == (number % 2 == 1)));
 }
 
@@ -255,10 +245,10 @@ async fn what_is_forgotten_is_forgotten_beyond_memory_and_the_rest_is_not() {
 async fn a_state_file_belongs_to_one_process_at_a_time() {
     let (directory, engine) = state_file();
     let path = directory.path().join("crawl.db");
-    let refused = Embedded::open(&path, LONG).err().unwrap();
+    let refused = Embedded::open(&path).err().unwrap();
     assert_eq!(refused.kind, ErrorKind::Busy);
     assert!(refused.to_string().contains("crawl.db is in use by another trawl process"), "{refused}");
-    admit(&engine, 0..2).await;
+    drop(admit(&engine, 0..2).await);
     drop(engine);
     let log = directory.path().join("crawl.db-wal");
     assert!(!log.exists(), "a clean end leaves one file");
@@ -270,12 +260,12 @@ async fn a_state_file_belongs_to_one_process_at_a_time() {
 async fn others_may_look_into_a_state_file_while_its_process_works_but_change_nothing() {
     let (directory, engine) = state_file();
     let path = directory.path().join("crawl.db");
-    admit(&engine, 0..2).await;
-    let watching = Embedded::watch(&path, LONG).unwrap();
-    let admitted = async || watching.records().books(&crawl().id).await.unwrap().unwrap().counts.admitted;
+    drop(admit(&engine, 0..2).await);
+    let watching = Embedded::watch(&path).unwrap();
+    let admitted = async || watching.stats().books(&crawl().id).await.unwrap().unwrap().counts.admitted;
     assert_eq!(admitted().await, 2);
     assert!(watching.control().pause(&crawl()).await.is_err());
-    admit(&engine, 2..3).await;
+    drop(admit(&engine, 2..3).await);
     assert_eq!(admitted().await, 3);
     drop(watching);
     assert_eq!(available(&engine).await, [0, 1, 2]);
@@ -298,19 +288,18 @@ fn a_state_file_is_for_its_owners_eyes_only() {
 async fn the_time_in_which_no_process_had_the_file_is_no_time_of_the_crawl() {
     let (directory, engine) = state_file();
     let path = directory.path().join("crawl.db");
-    let lease = admit(&engine, 0..1).await;
+    drop(admit(&engine, 0..1).await);
     drop(engine);
     // It worked for a minute, an hour ago.
     let file = rusqlite::Connection::open(&path).unwrap();
     file.execute_batch("UPDATE crawls SET started = touched - 3660000, touched = touched - 3600000").unwrap();
     drop(file);
-    let seconds =
-        async |engine: &Embedded| engine.records().books(&crawl().id).await.unwrap().unwrap().seconds;
-    assert_eq!(seconds(&Embedded::watch(&path, LONG).unwrap()).await, 60.0);
+    let seconds = async |engine: &Embedded| engine.stats().books(&crawl().id).await.unwrap().unwrap().seconds;
+    assert_eq!(seconds(&Embedded::watch(&path).unwrap()).await, 60.0);
     let engine = open(&path);
     let resumed = seconds(&engine).await;
     assert!((60.0..90.0).contains(&resumed), "{resumed}");
-    engine.control().cancel(&lease.crawl).await.unwrap();
+    engine.control().cancel(&crawl()).await.unwrap();
     let ended = seconds(&engine).await;
     assert!((resumed..90.0).contains(&ended), "{ended}");
 }
@@ -320,7 +309,7 @@ async fn a_file_of_another_program_or_of_a_newer_one_is_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("crawl.db");
     let refusal = |path: &Path| {
-        let refused = Embedded::open(path, LONG).err().unwrap();
+        let refused = Embedded::open(path).err().unwrap();
         assert_eq!(refused.kind, ErrorKind::Refused, "{refused}");
         refused.to_string()
     };
@@ -356,7 +345,7 @@ async fn what_hosts_and_people_said_outlasts_the_process() {
     let until = engine.hosts().push_back(&key("slow.example"), &refusal).await.unwrap();
     engine.host_control().block(&key("blocked.example")).await.unwrap();
     drop(engine);
-    let engine = Embedded::open(&directory.path().join("crawl.db"), LONG).unwrap();
+    let engine = Embedded::open(&directory.path().join("crawl.db")).unwrap();
     let host = engine.host_control().host(&key("slow.example")).await.unwrap().unwrap();
     assert_eq!(
         host.backoff.map(|backoff| (backoff.until, backoff.status, backoff.strikes)),
@@ -375,7 +364,7 @@ async fn what_hosts_and_people_said_outlasts_the_process() {
     assert!(matches!(slots[..], [Slot::Later { .. }, Slot::Blocked]), "{slots:?}");
     assert!(engine.host_control().unblock(&key("blocked.example")).await.unwrap());
     drop(engine);
-    let engine = Embedded::open(&directory.path().join("crawl.db"), LONG).unwrap();
+    let engine = Embedded::open(&directory.path().join("crawl.db")).unwrap();
     assert_eq!(engine.hosts().reserve(&[ask("blocked.example")]).await.unwrap(), [Slot::Now]);
 }
 
@@ -403,17 +392,17 @@ async fn a_file_of_version_1_is_brought_up_to_date() {
         assert_eq!(engine.pages().walk(&crawl().spider, 0).await.unwrap(), Walk::default());
     }
     let engine = open(&path);
-    let lease = engine.records().open(&crawl(), Terms::default(), "producer", LONG).await.unwrap();
+    let session = open_crawl(&engine, crawl()).await;
     let pages: Vec<NewUrl> = (0..4).map(page).collect();
-    assert_eq!(engine.records().admit(&lease, &pages).await.unwrap(), [false, false, false, true]);
-    assert_eq!(engine.records().replay(&crawl(), &crawl(), &[page(1).url]).await.unwrap().len(), 1);
-    let books = engine.records().books(&crawl().id).await.unwrap().unwrap();
+    assert_eq!(session.admit(&pages).await.unwrap(), [false, false, false, true]);
+    assert_eq!(engine.engine().replay(&crawl(), &crawl(), &[page(1).url]).await.unwrap(), 1);
+    let books = engine.stats().books(&crawl().id).await.unwrap().unwrap();
     assert_eq!((books.counts.admitted, books.counts.done, books.pending), (4, 1, 3));
 }
 
 #[test]
 fn a_path_that_cannot_be_a_file_is_an_error_that_names_it() {
-    let told = Embedded::open(Path::new("/nonexistent/crawl.db"), LONG).err().unwrap().to_string();
+    let told = Embedded::open(Path::new("/nonexistent/crawl.db")).err().unwrap().to_string();
     assert!(told.starts_with("/nonexistent/crawl.db cannot be opened"), "{told}");
 }
 
@@ -423,23 +412,21 @@ async fn what_was_seen_stays_seen_beyond_memory_and_restarts() {
     let path = directory.path().join("crawl.db");
     const COUNT: usize = 70_000;
     let pages: Vec<NewUrl> = (0..COUNT).map(page).collect();
-    let lease = admit(&engine, 0..COUNT).await;
-    let known = engine.records().admit(&lease, &pages).await.unwrap();
+    let session = admit(&engine, 0..COUNT).await;
+    let known = session.admit(&pages).await.unwrap();
     assert!(known.iter().all(|new| !new));
-    drop(engine);
+    drop((session, engine));
 
     let engine = open(&path);
-    let lease = admit(&engine, 0..COUNT).await;
-    let done = |number| Finish::new(claim(number), Terminal::Done);
-    let first_and_last = [done(0), done(COUNT - 1)];
-    for number in [0, COUNT - 1] {
-        hear(&engine, number).await;
-    }
+    let session = admit(&engine, 0..COUNT).await;
+    let worker = join(&engine);
+    let claimed = worker.claim(2).await;
     for _ in 0..2 {
-        assert_eq!(engine.records().finish(&worker(), &first_and_last).await.unwrap(), [true, true]);
+        assert_eq!(worker.settle(claimed.iter().map(done).collect()).await.ended.len(), 2);
     }
-    engine.records().close(lease).await.unwrap();
-    let books = engine.records().books(&crawl().id).await.unwrap().unwrap();
+    session.close().await.unwrap();
+    drop(worker);
+    let books = engine.stats().books(&crawl().id).await.unwrap().unwrap();
     assert_eq!((books.counts.admitted, books.counts.done), (COUNT as u64, 2));
     drop(engine);
 
@@ -456,13 +443,11 @@ async fn what_was_seen_stays_seen_beyond_memory_and_restarts() {
 async fn a_process_to_kill() {
     let Some(path) = std::env::var_os("TRAWL_TEST_STATE") else { return };
     let engine = open(Path::new(&path));
-    let _lease = admit(&engine, 0..100).await;
-    for number in 0..3 {
-        hear(&engine, number).await;
-    }
-    engine.records().start(&worker(), &[claim(1)]).await.unwrap();
-    let finish = Finish::new(claim(2), Terminal::Done);
-    engine.records().finish(&worker(), &[finish]).await.unwrap();
+    let _session = admit(&engine, 0..100).await;
+    let worker = join(&engine);
+    let claimed = worker.claim(3).await;
+    worker.start(&[Claim::of(&claimed[1].message)]).await.unwrap();
+    worker.settle(vec![done(&claimed[2])]).await;
     eprintln!("ready to die");
     std::thread::sleep(LONG);
 }
@@ -480,22 +465,25 @@ async fn a_killed_process_loses_nothing() {
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == "ready to die"));
-    assert_eq!(Embedded::open(&path, LONG).err().unwrap().kind, ErrorKind::Busy);
+    assert_eq!(Embedded::open(&path).err().unwrap().kind, ErrorKind::Busy);
     child.kill().unwrap();
     child.wait().unwrap();
 
     let engine = open(&path);
-    let books = engine.records().books(&crawl().id).await.unwrap().unwrap();
+    let books = engine.stats().books(&crawl().id).await.unwrap().unwrap();
     assert_eq!((books.counts.admitted, books.counts.done, books.pending), (100, 1, 99));
     let left: Vec<usize> = (0..100).filter(|number| *number != 2).collect();
     assert_eq!(available(&engine).await, left);
-    for expected in [Start::Go, Start::Go, Start::Poison] {
-        hear(&engine, 1).await;
-        assert_eq!(engine.records().start(&worker(), &[claim(1)]).await.unwrap(), [expected]);
+    for (starts, expected) in [(1, Start::Go), (2, Start::Go), (3, Start::Poison)] {
+        let worker = join(&engine);
+        let claimed = worker.claim(2).await;
+        let suspect = claimed.iter().find(|claimed| number(claimed) == 1).unwrap();
+        assert_eq!(suspect.starts, starts);
+        assert_eq!(worker.start(&[Claim::of(&suspect.message)]).await.unwrap(), [expected]);
     }
-    let lease = admit(&engine, 0..101).await;
-    engine.records().close(lease).await.unwrap();
-    let books = engine.records().books(&crawl().id).await.unwrap().unwrap();
+    let session = admit(&engine, 0..101).await;
+    session.close().await.unwrap();
+    let books = engine.stats().books(&crawl().id).await.unwrap().unwrap();
     assert_eq!((books.counts.admitted, books.status), (101, CrawlState::Running));
 }
 
@@ -507,7 +495,7 @@ proptest! {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("crawl.db");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let connect = async || Embedded::open(&path, LONG).map(|engine| helm_of(&engine));
-        runtime.block_on(obeys_the_model(connect, AfterCrash::Free, &steps)).unwrap();
+        let connect = async || Embedded::open(&path).map(|engine| carrier_of(&engine));
+        runtime.block_on(obeys_the_model(connect, &steps)).unwrap();
     }
 }

@@ -69,8 +69,9 @@ async fn carrier() -> (VirtualHost, Carrier) {
     let redis = link(servers::own_database().await).await;
     let records = Arc::new(RedisRecords::new(redis.clone(), LONG, Dedup::Plain));
     let pages = Arc::new(RedisPages::new(redis));
-    let engine = Coordinator::new(records.clone(), Arc::new(broker), pages);
-    (vhost, Carrier { engine: Arc::new(engine), stats: records.clone(), control: records })
+    let engine = Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages.clone()));
+    let carrier = Carrier { engine, stats: records.clone(), control: records, pages, claims_ahead: true };
+    (vhost, carrier)
 }
 
 trawl_testkit::carrying_conformance!(carrier);

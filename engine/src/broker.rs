@@ -33,8 +33,7 @@ pub trait Broker: Send + Sync {
     /// Stores dead letters where people and other programs find them.
     async fn dead_letter(&self, letters: &[DeadLetter]) -> Result<()>;
 
-    /// Sends a probe of this mark through every line. Where a message and its record are one, there is
-    /// nothing to probe.
+    /// Sends a probe of this mark through every line.
     async fn probe(&self, mark: Mark) -> Result<()>;
 
     /// How long it takes at most until all that is parked now has come back; zero if nothing is.

@@ -1,4 +1,4 @@
-//! How an engine carries URLs: records of truth on one side, messages on the other, and between them the only code that admits,
+//! A fleet's engine: records of truth on one side, messages on the other, and between them the only code that admits,
 //! publishes, confirms, settles and recovers.
 //!
 //! [`Coordinator`] is an [`Engine`](trawl_common::ports::Engine) over any [`Records`] and any [`Broker`]. A URL passes through these files:

@@ -94,12 +94,7 @@ impl Plan {
     }
 
     fn put_aside(&mut self, message: Message, until: UnixMs, failed: bool) {
-        let mut message = Message { until: Some(until), ..message };
-        if failed {
-            // It starts afresh, while a deferred one keeps its slot and how far redirects have led it.
-            (message.slot, message.turn, message.hop) = (None, None, None);
-        }
-        self.put_aside.push(PutAside { message, until, failed });
+        self.put_aside.push(PutAside { message: message.put_aside(until, failed), until, failed });
     }
 
     fn release(&mut self, member: &Member, message: Message) {

@@ -97,7 +97,7 @@ impl Args {
         let job =
             Job { spider: Arc::new(spider), start, limit: self.limit, html: Html::IsAnError, is_new: false };
         if self.dry_run {
-            let alone = Embedded::in_memory(settings.recovery.patience).map_err(Fail::run)?;
+            let alone = Embedded::in_memory().map_err(Fail::run)?;
             let show = if self.json { show_json } else { show };
             let spider = Arc::clone(&job.spider);
             let report = preview(settings, alone.hosts(), job, signals.stop(), show).await.map_err(fail)?;

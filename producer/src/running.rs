@@ -86,7 +86,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_run_that_fetches_again_leaves_a_running_crawl_alone_unless_it_is_told_otherwise() {
-        let engine = Embedded::in_memory(LONG).unwrap();
+        let engine = Embedded::in_memory().unwrap();
         let (stats, spider) = (engine.stats(), named("first").spider);
         let begin = |recrawl, wish| beginning(&*stats, &spider, recrawl, wish);
         let is_new =

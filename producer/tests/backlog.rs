@@ -13,11 +13,12 @@ use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_common::frontier::crawl::{Books, CrawlState};
-use trawl_common::frontier::lane::Lane;
-use trawl_common::frontier::message::Message;
+use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
-use trawl_common::ports::{Claim, ErrorKind, Finish, Terms};
+use trawl_common::ports::{
+    Claim, Claimed, Ending, ErrorKind, Finish, Joined, Joining, Opening, Requests, Settlement, Terms, Verdict,
+};
 use trawl_common::settings::{Producer, Settings};
 use trawl_common::spider::Spider;
 use trawl_common::time::UnixMs;
@@ -56,7 +57,7 @@ impl Case {
         (0..URLS).for_each(|number| writeln!(list, "{}", url(number)).unwrap());
         let source = folder.path().join("list.txt");
         std::fs::write(&source, list).unwrap();
-        let store = Embedded::open(&folder.path().join("crawl.db"), PATIENCE).unwrap();
+        let store = Embedded::open(&folder.path().join("crawl.db")).unwrap();
         let ports = store.ports(Arc::new(Sinks::none()));
         let crawl = CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: SpiderName::default() };
         let mut settings = Settings::default();
@@ -89,16 +90,33 @@ impl Case {
         }
     }
 
-    /// Ends the URLs with these numbers, as a worker would.
-    async fn finish(&self, numbers: std::ops::Range<u64>) {
-        let claim = |number| Claim { crawl: self.crawl.clone(), url: url(number).parse().unwrap() };
-        let finish = |number| Finish::new(claim(number), Terminal::Done);
-        let finishes: Vec<Finish> = numbers.map(finish).collect();
-        let message = |end: &Finish| Message::seed(end.claim.url.clone(), self.crawl.clone(), Lane::Bulk);
-        let messages: Vec<Message> = finishes.iter().map(message).collect();
-        let worker = "worker".parse().unwrap();
-        self.store.records().hear(&worker, &messages).await.unwrap();
-        self.store.records().finish(&worker, &finishes).await.unwrap();
+    /// Ends so many URLs, as a worker would.
+    async fn finish(&self, mut urls: u64) {
+        let Joined { frontier, .. } = self.store.engine().join(Joining {
+            worker: "worker".parse().unwrap(),
+            settings: Settings::default(),
+            health: Arc::default(),
+            requests: Arc::new(NoRequests),
+            stop: CancellationToken::new(),
+        });
+        while urls > 0 {
+            let claimed = frontier.claim(urls as usize).await;
+            urls -= claimed.len() as u64;
+            let settlements = claimed.into_iter().map(|Claimed { message, .. }| {
+                let ending = Ending::of(Finish::new(Claim::of(&message), Terminal::Done));
+                Settlement { message, verdict: Verdict::Ends(Box::new(ending)) }
+            });
+            frontier.settle(settlements.collect()).await;
+        }
+    }
+}
+
+/// Nobody asks for anything.
+struct NoRequests;
+
+impl Requests for NoRequests {
+    fn check(&self, request: Message) -> std::result::Result<Message, Malformed> {
+        Ok(request)
     }
 }
 
@@ -111,11 +129,11 @@ async fn a_crawl_with_a_small_backlog_takes_in_all_and_never_more_than_a_bundle_
         let books = case.books().await;
         assert!(books.pending < MAX_BACKLOG + BUNDLE, "{}", books.pending);
         waits += u64::from(case.progress.backlog().is_some());
-        case.finish(ended..books.counts.admitted).await;
+        case.finish(books.counts.admitted - ended).await;
         ended = books.counts.admitted;
     }
     let books = case.books().await;
-    case.finish(ended..books.counts.admitted).await;
+    case.finish(books.counts.admitted - ended).await;
     assert_eq!(case.progress.backlog(), None);
     let books = case.books().await;
     assert_eq!((books.status, books.counts.done, books.pending), (CrawlState::Finished, URLS, 0));
@@ -129,7 +147,7 @@ async fn a_run_waits_while_its_records_take_too_many_bytes() {
     let backlog = case.store.stats().backlog(&case.crawl).await.unwrap();
     // It looks every 5,000 URLs.
     assert!(backlog.urls < URLS && backlog.bytes >= 50_000, "{backlog:?}");
-    case.finish(0..backlog.urls).await;
+    case.finish(backlog.urls).await;
     let report = case.running.await.unwrap().unwrap();
     assert_eq!((report.counters.new, report.stopped), (URLS, false));
 }
@@ -138,9 +156,12 @@ async fn a_run_waits_while_its_records_take_too_many_bytes() {
 async fn a_run_that_waits_keeps_its_lease_and_a_stop_ends_it() {
     let case = Case::start();
     case.waits().await;
-    let records = case.store.records();
     let next = CrawlRef { id: "next".parse().unwrap(), ..case.crawl.clone() };
-    let another = || records.open(&next, Terms::default(), "another", PATIENCE);
+    let another = async || {
+        let (crawl, terms) = (next.clone(), Terms::default());
+        let opening = Opening { crawl, terms, is_new: true, lease: PATIENCE };
+        case.store.engine().open(opening, Arc::default()).await.map(drop)
+    };
     tokio::time::sleep(3 * PATIENCE).await;
     assert_eq!(another().await.unwrap_err().kind, ErrorKind::Busy, "after three times its length");
     assert!(case.progress.backlog().is_some_and(|pending| pending >= MAX_BACKLOG));
@@ -149,6 +170,6 @@ async fn a_run_that_waits_keeps_its_lease_and_a_stop_ends_it() {
     let report = case.running.await.unwrap().unwrap();
     assert!(report.stopped);
     assert!(another().await.is_ok(), "the lease was given back");
-    let books = records.books(&case.crawl.id).await.unwrap().unwrap();
+    let books = case.store.stats().books(&case.crawl.id).await.unwrap().unwrap();
     assert!(books.pending >= MAX_BACKLOG && !books.discovered);
 }

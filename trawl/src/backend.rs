@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
@@ -49,9 +48,9 @@ impl Backend {
 
     /// For a command that only looks: the crawl may be running.
     pub(crate) async fn look(global: &Global, place: &Where) -> Result<Self, Fail> {
-        let watch = |file: &Path, patience| match Embedded::watch(file, patience) {
+        let watch = |file: &Path| match Embedded::watch(file) {
             // One of an older version is brought up to date first.
-            Err(error) if error.kind == ErrorKind::Refused => Embedded::open(file, patience),
+            Err(error) if error.kind == ErrorKind::Refused => Embedded::open(file),
             watched => watched,
         };
         Self::with(global, place, watch).await
@@ -60,14 +59,14 @@ impl Backend {
     async fn with(
         global: &Global,
         place: &Where,
-        open: impl Fn(&Path, Duration) -> Result<Embedded, Error>,
+        open: impl Fn(&Path) -> Result<Embedded, Error>,
     ) -> Result<Self, Fail> {
         let settings = global.load(&global.source())?;
         let Some(file) = &place.state else { return Self::of_fleet(settings, global).await };
         if !file.exists() {
             return Err(Fail::usage(format!("{}: there is no such state file", file.display())));
         }
-        let store = open(file, settings.recovery.patience).map_err(Fail::usage)?;
+        let store = open(file).map_err(Fail::usage)?;
         Ok(Self {
             stats: store.stats(),
             control: store.control(),

@@ -123,7 +123,7 @@ impl Args {
         let (spider, _) = spider::load(&named, &folder, &settings, self.no_file)?;
         let job = self.job(spider)?;
         let signals = Signals::listen().map_err(Fail::run)?;
-        let store = Embedded::open(&self.state, settings.recovery.patience).map_err(Fail::usage)?;
+        let store = Embedded::open(&self.state).map_err(Fail::usage)?;
         let default = self.sinks(&settings);
         let told: Vec<String> =
             job.spider.sinks.as_ref().unwrap_or(&default).iter().map(ToString::to_string).collect();

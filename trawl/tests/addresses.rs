@@ -40,7 +40,7 @@ fn policy(number: usize) -> HostPolicy {
 
 #[tokio::test]
 async fn many_hosts_at_one_address_are_asked_at_its_rate_all_together() {
-    let engine = Embedded::in_memory(Duration::from_secs(60)).unwrap();
+    let engine = Embedded::in_memory().unwrap();
     let schedules = schedules(&engine);
     let began = Instant::now();
     let asking = (0..3 * FREE).map(|number| {
@@ -66,7 +66,7 @@ async fn many_hosts_at_one_address_are_asked_at_its_rate_all_together() {
 
 #[tokio::test]
 async fn a_host_whose_address_has_no_turn_soon_comes_back_after_those_before_it() {
-    let engine = Embedded::in_memory(Duration::from_secs(60)).unwrap();
+    let engine = Embedded::in_memory().unwrap();
     let schedules = schedules(&engine);
     let mut away = Vec::new();
     for number in 0..4 * FREE {

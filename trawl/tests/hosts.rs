@@ -15,8 +15,8 @@ use trawl_common::politeness::gcra::Slot;
 use trawl_common::politeness::rate::Rate;
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::ports::{
-    BackoffRequest, Ended, ErrorKind, HostSlotRequest, Hosts, InFlightRequest, Ports, Result, RobotsEntry,
-    RobotsFile, Terms,
+    BackoffRequest, Ended, ErrorKind, HostSlotRequest, Hosts, InFlightRequest, Opening, Ports, Result,
+    RobotsEntry, RobotsFile, Terms,
 };
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
@@ -97,9 +97,10 @@ fn crawl(id: &str) -> CrawlRef {
 async fn a_producer_whose_spider_is_busy_with_another_crawl_asks_no_host() {
     let world = ManyHosts::serve(&[Plan { pages: 6, ..Plan::default() }]).await.unwrap();
     let settings = settings();
-    let store = Embedded::in_memory(settings.recovery.patience).unwrap();
-    let terms = Terms::default();
-    store.records().begin(&crawl("c1"), terms, "another", Duration::from_secs(60)).await.unwrap();
+    let store = Embedded::in_memory().unwrap();
+    let (crawl_of_another, lease) = (crawl("c1"), Duration::from_secs(60));
+    let opening = Opening { crawl: crawl_of_another, terms: Terms::default(), is_new: true, lease };
+    let _session = store.engine().open(opening, Arc::default()).await.unwrap();
     let job = job(&settings, &world.url(0, "/sitemap.xml"));
     let (stop, progress) = (CancellationToken::new(), Arc::new(Progress::default()));
     let run =
@@ -116,7 +117,7 @@ async fn nobody_asks_a_host_while_a_worker_passes_on_that_it_wants_to_be_left_al
         ManyHosts::serve(&[Plan { pages: 6, refuses: Some((1, 2)), ..Plan::default() }]).await.unwrap();
     let mut settings = settings();
     settings.politeness.concurrency = Some(1);
-    let store = Embedded::in_memory(settings.recovery.patience).unwrap();
+    let store = Embedded::in_memory().unwrap();
     let ports = Ports { hosts: Arc::new(SlowToPushBack(store.hosts())), ..ports(&store) };
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("list.txt");

@@ -45,7 +45,7 @@ async fn five_redirects_are_followed_and_more_lead_to_no_file() {
     let text = Plan { robots: Some(Robots::Text(RULES.to_owned())), ..Plan::default() };
     let to = |host| Plan { robots: Some(Robots::At(host)), ..Plan::default() };
     let world = ManyHosts::serve(&[text, to(0), to(1), to(2), to(3), to(4), to(5)]).await.unwrap();
-    let engine = Embedded::in_memory(Duration::from_secs(60)).unwrap();
+    let engine = Embedded::in_memory().unwrap();
     let (fetcher, schedules, mut ways) = (fetcher(), schedules(&engine), ways(&world, 7));
     let near = fetcher.robots(&schedules, &Politeness::default(), &mut ways[5]).await.unwrap();
     assert_eq!((near.file.body.as_ref(), near.is_lasting), (RULES.as_bytes(), true));
@@ -60,7 +60,7 @@ async fn a_way_that_was_given_up_for_a_while_goes_on_where_it_ended() {
     let text = Plan { robots: Some(Robots::Text(RULES.to_owned())), ..Plan::default() };
     let to_it = Plan { robots: Some(Robots::At(0)), ..Plan::default() };
     let world = ManyHosts::serve(&[text, to_it.clone(), to_it]).await.unwrap();
-    let engine = Embedded::in_memory(Duration::from_secs(60)).unwrap();
+    let engine = Embedded::in_memory().unwrap();
     let (fetcher, schedules, mut ways) = (fetcher(), schedules(&engine), ways(&world, 3));
     let hourly = |host: &str| HostRule {
         host: vec![host.to_owned()],
@@ -84,7 +84,7 @@ async fn the_host_that_refuses_on_the_way_is_left_alone_and_not_the_one_that_led
     let busy = Plan { robots: Some(Robots::Fails(503, 1)), ..Plan::default() };
     let to_it = Plan { robots: Some(Robots::At(0)), ..Plan::default() };
     let world = ManyHosts::serve(&[busy, to_it]).await.unwrap();
-    let engine = Embedded::in_memory(Duration::from_secs(60)).unwrap();
+    let engine = Embedded::in_memory().unwrap();
     let (fetcher, schedules, mut ways) = (fetcher(), schedules(&engine), ways(&world, 2));
     let refused = fetcher.robots(&schedules, &Politeness::default(), &mut ways[1]).await.unwrap_err();
     let NoRobots::Refused(host, failure, until) = refused else { panic!("{refused:?}") };

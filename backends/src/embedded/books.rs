@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, params};
 use trawl_common::frontier::End;
 use trawl_common::frontier::crawl::{Counts, HostBooks};
+use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::Finish;
 use trawl_common::web::url::authority;
@@ -44,10 +45,13 @@ impl Sums {
         self.0.get(&crawl).map_or(0, |sum| sum.counts.done)
     }
 
-    /// What the page of a URL that has ended adds.
-    pub(super) fn of_page(&mut self, crawl: i64, finish: &Finish) {
+    /// What the page of a URL that has ended adds, whose host had no room for so many more of its links.
+    pub(super) fn of_page(&mut self, crawl: i64, finish: &Finish, left_out: u64) {
         let sum = self.0.entry(crawl).or_default();
-        sum.left_out += finish.left_out.total();
+        sum.left_out += finish.left_out.total() + left_out;
+        if left_out > 0 {
+            *sum.reasons.entry(format!("left_out:{}", Limit::MaxPerHost.as_str())).or_default() += left_out;
+        }
         for (reason, number) in finish.reasons() {
             *sum.reasons.entry(reason).or_default() += number;
         }
@@ -66,8 +70,9 @@ impl Sums {
         *bytes += body;
     }
 
-    /// Writes all of it.
-    pub(super) fn write(self, db: &Connection) -> Result<()> {
+    /// Writes all of it. Returns the rows of the crawls.
+    pub(super) fn write(self, db: &Connection) -> Result<Vec<i64>> {
+        let crawls = self.0.keys().copied().collect();
         for (crawl, sum) in self.0 {
             crawls::count(db, crawl, &sum.counts, sum.bytes, sum.left_out)?;
             for (reason, count) in sum.reasons {
@@ -77,7 +82,7 @@ impl Sums {
                 add_host(db, crawl, &host, &counts, bytes)?;
             }
         }
-        Ok(())
+        Ok(crawls)
     }
 }
 
@@ -105,11 +110,6 @@ pub(super) fn uncount(
     );
     db.prepare_cached(&sql)?.execute(params![crawl, authority(url)])?;
     Ok(())
-}
-
-/// A request was dropped, for its URL was asked for a moment ago.
-pub(super) fn repeated(db: &Connection, crawl: i64) -> Result<()> {
-    add_reason(db, crawl, "dropped:repeat", 1)
 }
 
 /// Something was no URL.

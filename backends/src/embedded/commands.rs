@@ -2,16 +2,17 @@
 
 use rusqlite::Connection;
 use trawl_common::frontier::crawl::CrawlState;
-use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Skip, Terminal};
 use trawl_common::names::CrawlRef;
+use trawl_common::ports::NewUrl;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::books::{self, Sums};
+use super::ending::{end_if_complete, end_the_rest};
 use super::error::Result;
 use super::records::{self, Address};
 use super::store::Memory;
-use super::{crawls, failures, transitions};
+use super::{crawls, failures};
 
 /// A crawl is held: its records are passed over until it goes on.
 pub(super) fn pause(db: &Connection, crawl: &CrawlRef) -> Result<()> {
@@ -27,9 +28,9 @@ pub(super) fn resume(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> 
     let row = crawls::going(db, crawl)?;
     if row.status == CrawlState::Paused {
         crawls::resume(db, row.key)?;
-        memory.lines.walk_again();
-        transitions::end_the_rest(db, memory, crawl)?;
-        transitions::end_if_complete(db, memory, row.key)?;
+        memory.dispatch.walk_again();
+        end_the_rest(db, memory, row.key)?;
+        end_if_complete(db, memory, row.key)?;
     }
     Ok(())
 }
@@ -42,36 +43,35 @@ pub(super) fn cancel(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> 
         Some(_) | None => return Err(crawls::over(crawl).into()),
     };
     crawls::cancel(db, row.key)?;
-    transitions::end_the_rest(db, memory, crawl)?;
+    end_the_rest(db, memory, row.key)?;
     memory.seen.forget(db, row.key)?;
     memory.leases.end(crawl);
     Ok(())
 }
 
 /// URLs leave the list of `from` and become records of `into`, available at once. One that has a record again by
-/// now, because a later crawl found it, stays where it is.
+/// now, because a later crawl found it, stays where it is. Returns how many there were.
 pub(super) fn replay(
     db: &Connection,
     memory: &mut Memory,
     from: &CrawlRef,
     into: &CrawlRef,
     urls: &[CanonicalUrl],
-) -> Result<Vec<Message>> {
+) -> Result<u64> {
     let target = crawls::going(db, into)?;
-    let Some(source) = crawls::find(db, from)? else { return Ok(Vec::new()) };
-    let mut replayed = Vec::new();
+    let Some(source) = crawls::find(db, from)? else { return Ok(0) };
+    let mut replayed = 0;
     let mut sums = Sums::default();
     for url in urls {
         let Some((terminal, note)) = failures::find(db, source.key, url)? else { continue };
-        let seed = Message::seed(url.clone(), into.clone(), note.lane);
         let why = match terminal {
             Terminal::Failed => note.cause.class.map(Class::as_str),
             Terminal::Skipped => Some(Skip::Blocked.as_str()),
             Terminal::Done | Terminal::Expired | Terminal::Cancelled => None,
         };
-        let message = Message { depth: note.depth, referrer: note.referrer, ..seed };
-        let addressed = (Address::new(into, url), message);
-        if records::insert_again(db, &mut memory.seen, &target, &addressed)?.is_none() {
+        let again =
+            NewUrl { depth: note.depth, referrer: note.referrer, ..NewUrl::seed(url.clone(), note.lane) };
+        if !records::insert_again(db, &mut memory.seen, &target, &Address::new(into, url), &again)? {
             continue;
         }
         failures::remove(db, source.key, url)?;
@@ -80,10 +80,10 @@ pub(super) fn replay(
         } else {
             sums.admitted(target.key, url.as_str());
         }
-        replayed.push(addressed.1);
+        replayed += 1;
     }
     sums.write(db)?;
-    memory.lines.stir();
+    memory.dispatch.stir();
     Ok(replayed)
 }
 

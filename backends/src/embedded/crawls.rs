@@ -1,6 +1,7 @@
 //! The table `crawls`: each crawl's books.
 
 use std::num::NonZeroU64;
+use std::rc::Rc;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -31,10 +32,12 @@ pub(super) enum Clock {
 pub(super) struct Crawl {
     /// Its row.
     pub(super) key: i64,
+    /// Which it is.
+    pub(super) crawl: CrawlRef,
+    /// When it started.
+    pub(super) started: UnixMs,
     /// Where it stands.
     pub(super) status: CrawlState,
-    /// Whether every source has been read to its end.
-    pub(super) discovered: bool,
     /// What it is bound to.
     pub(super) terms: Terms,
     /// How many pages it has done.
@@ -50,17 +53,9 @@ impl Crawl {
     }
 }
 
-/// The crawl's row, made if there is none.
-pub(super) fn ensure(db: &Connection, crawl: &CrawlRef) -> Result<Crawl> {
-    if let Some(known) = find(db, crawl)? {
-        return Ok(known);
-    }
-    begin(db, crawl, &Terms::default())
-}
-
 /// A new crawl.
 fn begin(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result<Crawl> {
-    let status = CrawlState::Running;
+    let (status, started) = (CrawlState::Running, UnixMs::now());
     db.prepare_cached(
         "INSERT INTO crawls (id, spider, status, started, recrawl, touched) VALUES (?1, ?2, ?3, ?4, ?5, ?4)",
     )?
@@ -68,15 +63,15 @@ fn begin(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result<Crawl> {
         crawl.id.as_str(),
         crawl.spider.as_str(),
         status.as_str(),
-        sql_ms(UnixMs::now()),
+        sql_ms(started),
         terms.recrawl.to_string()
     ])?;
     let key = db.last_insert_rowid();
-    Ok(Crawl { key, status, discovered: false, terms: *terms, done: 0, idle: 0 })
+    Ok(Crawl { key, crawl: crawl.clone(), started, status, terms: *terms, done: 0, idle: 0 })
 }
 
 /// The crawl's row, made if there is none, with the limits of `terms`.
-pub(super) fn ensure_with(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result<Crawl> {
+pub(super) fn ensure(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result<Crawl> {
     let known = match find(db, crawl)? {
         Some(known) => known,
         None => begin(db, crawl, terms)?,
@@ -88,42 +83,72 @@ pub(super) fn ensure_with(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> R
     Ok(Crawl { terms, ..known })
 }
 
+/// The columns that [`row`] reads.
+const ROW: &str = "key, id, spider, started, status, idle, recrawl, max_pages, max_per_host, done";
+
 /// The crawl's row, if there is one.
-pub(super) fn find(db: &Connection, crawl: &CrawlRef) -> Result<Option<Crawl>> {
-    let mut find = db.prepare_cached(
-        "SELECT key, status, discovered, idle, recrawl, max_pages, max_per_host, done FROM crawls
-         WHERE id = ?1 AND spider = ?2",
-    )?;
-    let mut rows = find.query([crawl.id.as_str(), crawl.spider.as_str()])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    let status: String = row.get(1)?;
-    let status: CrawlState = status.parse().map_err(Fault::corrupt)?;
-    let recrawl: String = row.get(4)?;
-    let limit = |column| {
+pub(super) fn find(db: &Connection, CrawlRef { id, spider }: &CrawlRef) -> Result<Option<Crawl>> {
+    let mut find = db.prepare_cached(&format!("SELECT {ROW} FROM crawls WHERE id = ?1 AND spider = ?2"))?;
+    find.query_row([id.as_str(), spider.as_str()], |found| Ok(row(found))).optional()?.transpose()
+}
+
+/// The crawl with this row.
+pub(super) fn at(db: &Connection, key: i64) -> Result<Crawl> {
+    let mut find = db.prepare_cached(&format!("SELECT {ROW} FROM crawls WHERE key = ?1"))?;
+    find.query_row([key], |found| Ok(row(found)))?
+}
+
+fn row(row: &Row<'_>) -> Result<Crawl> {
+    let text = |column: &str| row.get::<_, String>(column);
+    let limit = |column: &str| {
         row.get::<_, Option<i64>>(column).map(|limit| limit.and_then(|limit| NonZeroU64::new(limit as u64)))
     };
     let terms = Terms {
-        recrawl: recrawl.parse().map_err(Fault::corrupt)?,
-        max_pages: limit(5)?,
-        max_per_host: limit(6)?,
+        recrawl: text("recrawl")?.parse().map_err(Fault::corrupt)?,
+        max_pages: limit("max_pages")?,
+        max_per_host: limit("max_per_host")?,
         // Nobody asks: who works here has opened it.
         file: None,
     };
-    let done = row.get::<_, i64>(7)? as u64;
-    Ok(Some(Crawl { key: row.get(0)?, status, discovered: row.get(2)?, terms, done, idle: row.get(3)? }))
+    Ok(Crawl {
+        key: row.get("key")?,
+        crawl: CrawlRef {
+            id: text("id")?.try_into().map_err(Fault::corrupt)?,
+            spider: text("spider")?.try_into().map_err(Fault::corrupt)?,
+        },
+        started: unix_ms(row.get("started")?),
+        status: text("status")?.parse().map_err(Fault::corrupt)?,
+        terms,
+        done: row.get::<_, i64>("done")? as u64,
+        idle: row.get("idle")?,
+    })
 }
 
-/// The row that was read last, for calls about many URLs of one crawl. Good as long as nobody changes rows.
+/// The crawls that a call is about, each read once. Good as long as the call changes no row of them.
 #[derive(Default)]
-pub(super) struct LastRow(Option<(CrawlRef, Crawl)>);
+pub(super) struct Crawls(Vec<Rc<Crawl>>);
 
-impl LastRow {
+impl Crawls {
     /// The same as [`find`].
-    pub(super) fn find(&mut self, db: &Connection, crawl: &CrawlRef) -> Result<Option<Crawl>> {
-        if self.0.as_ref().is_none_or(|(last, _)| last != crawl) {
-            self.0 = find(db, crawl)?.map(|row| (crawl.clone(), row));
+    pub(super) fn find(&mut self, db: &Connection, crawl: &CrawlRef) -> Result<Option<Rc<Crawl>>> {
+        if let Some(known) = self.0.iter().find(|known| known.crawl == *crawl) {
+            return Ok(Some(Rc::clone(known)));
         }
-        Ok(self.0.as_ref().map(|(_, row)| row.clone()))
+        Ok(find(db, crawl)?.map(|row| self.add(row)))
+    }
+
+    /// The same as [`at`].
+    pub(super) fn at(&mut self, db: &Connection, key: i64) -> Result<Rc<Crawl>> {
+        match self.0.iter().find(|known| known.key == key) {
+            Some(known) => Ok(Rc::clone(known)),
+            None => Ok(self.add(at(db, key)?)),
+        }
+    }
+
+    fn add(&mut self, row: Crawl) -> Rc<Crawl> {
+        let row = Rc::new(row);
+        self.0.push(Rc::clone(&row));
+        row
     }
 }
 

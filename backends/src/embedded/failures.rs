@@ -3,12 +3,13 @@
 //! Beside them, as if they had ended as `invalid`, the texts of sources that were no URLs.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use trawl_common::frontier::dead_letter::Note;
+use trawl_common::frontier::dead_letter::{DeadLetter, Note};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{FailedPage, Finish, MAX_INVALID};
 use trawl_common::web::url::CanonicalUrl;
 
 use super::error::{Fault, Result};
+use super::{books, crawls};
 
 /// How many entries a page has at most.
 const PAGE: usize = 500;
@@ -25,8 +26,19 @@ pub(super) fn add(db: &Connection, crawl: i64, finish: &Finish) -> Result<()> {
 /// How a text is listed that is no URL.
 const INVALID: &str = "invalid";
 
+/// Adds what is no URL to its crawl's list, and counts it.
+pub(super) fn refuse(db: &Connection, letters: &[DeadLetter]) -> Result<()> {
+    for letter in letters {
+        if let Some(crawl) = crawls::find(db, &letter.crawl)? {
+            add_invalid(db, crawl.key, &letter.url, &letter.note())?;
+            books::invalid(db, crawl.key)?;
+        }
+    }
+    Ok(())
+}
+
 /// Adds a text that is no URL to its crawl's list, if there is room.
-pub(super) fn add_invalid(db: &Connection, crawl: i64, text: &str, note: &Note) -> Result<()> {
+fn add_invalid(db: &Connection, crawl: i64, text: &str, note: &Note) -> Result<()> {
     let note = serde_json::to_string(note).map_err(Fault::corrupt)?;
     db.prepare_cached(
         "INSERT OR REPLACE INTO failed (crawl, url, terminal, note) SELECT ?1, ?2, ?3, ?4

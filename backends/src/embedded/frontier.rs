@@ -1,233 +1,214 @@
-//! The frontier in SQLite.
+//! A worker's part in the engine.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::collections::VecDeque;
+use std::future::pending;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use trawl_common::frontier::dead_letter::DeadLetter;
+use tokio::sync::{Mutex, oneshot};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::error;
+use trawl_common::backoff::Backoff;
+use trawl_common::frontier::Start;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{Heard, Start};
-use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Claim, Finish, Heartbeat, NewUrl, Result, Terms, WorkerState};
+use trawl_common::health::Health;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{
+    self, Activity, Claimed, Frontier, Heartbeat, Joining, Result, Settled, Settlement,
+};
+use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::{Lease, Linked, Linking, Mark, Parking, Probe, Records, Sweep};
 
-use super::crawls::LastRow;
-use super::records::{Address, Addressed};
-use super::store::Store;
-use super::{books, commands, crawls, failures, transitions};
+use super::claiming::{Claim, Got, Want, claim};
+use super::crawls;
+use super::holdings::Holder;
+use super::records::Address;
+use super::settle::Batch;
+use super::stats::LastBeat;
+use super::store::{Store, answered};
+use super::transitions;
 
-/// The records and books of one state file.
-pub(super) struct EmbeddedRecords {
-    pub(super) store: Arc<Store>,
-    patience: Duration,
-    /// What the worker of this process said last, and until when that holds.
-    pub(super) worker: Mutex<Option<(WorkerState, Instant)>>,
+/// What fails when nothing can be claimed.
+const CLAIMING: &str = "claiming URLs";
+
+/// A worker that has joined. What it holds is available to others when it is dropped.
+pub(super) struct EmbeddedFrontier {
+    store: Arc<Store>,
+    holder: Arc<Holder>,
+    prefetch: usize,
+    health: Arc<Health>,
+    stop: CancellationToken,
+    claiming: Mutex<Claiming>,
+    last_beat: Arc<LastBeat>,
 }
 
-impl EmbeddedRecords {
-    /// The frontier in `store`, swept several times within `patience`.
-    pub(super) fn new(store: Arc<Store>, patience: Duration) -> Self {
-        Self { store, patience, worker: Mutex::default() }
+/// What a call that was cancelled leaves to the next one.
+#[derive(Default)]
+struct Claiming {
+    asked: Option<oneshot::Receiver<Result<Got>>>,
+    ready: VecDeque<Claim>,
+}
+
+impl EmbeddedFrontier {
+    /// A worker that holds nothing yet.
+    pub(super) fn new(
+        store: Arc<Store>,
+        last_beat: Arc<LastBeat>,
+        Joining { worker, settings, health, stop, .. }: Joining,
+    ) -> Self {
+        Self {
+            store,
+            last_beat,
+            health,
+            holder: Arc::new(Holder::new(worker)),
+            prefetch: settings.worker.prefetch.into(),
+            stop: stop.child_token(),
+            claiming: Mutex::default(),
+        }
+    }
+
+    /// Waits until there is something to hand out.
+    async fn wait(&self, Claiming { asked, ready }: &mut Claiming, max: usize) {
+        let mut backoff = Backoff::default();
+        while ready.is_empty() {
+            // Listening starts before looking, so that nothing can slip in between.
+            let stirred = self.store.stirred();
+            let is_old = asked.is_some();
+            let answer = asked.get_or_insert_with(|| self.ask(max)).await;
+            *asked = None;
+            let next_due = match answered(answer) {
+                Ok(Got { claims, next_due }) => {
+                    self.health.works(CLAIMING);
+                    ready.extend(claims);
+                    next_due
+                }
+                Err(error) => {
+                    self.health.fails(CLAIMING, &error);
+                    backoff.pause().await;
+                    continue;
+                }
+            };
+            // An old answer says nothing about now.
+            if !ready.is_empty() || is_old {
+                continue;
+            }
+            match next_due {
+                // Running out of time is what it waits for.
+                Some(due) => drop(timeout(due.wait_from(UnixMs::now()), stirred).await),
+                None => stirred.await,
+            }
+        }
+    }
+
+    fn ask(&self, max: usize) -> oneshot::Receiver<Result<Got>> {
+        let want = Want { holder: Arc::clone(&self.holder), prefetch: self.prefetch, max };
+        self.store.submit(move |db, memory| claim(db, memory, &want))
+    }
+
+    async fn next(&self, max: usize) -> Vec<Claimed> {
+        let mut claiming = self.claiming.lock().await;
+        let mut next = Vec::new();
+        while next.is_empty() {
+            self.wait(&mut claiming, max).await;
+            let count = max.min(claiming.ready.len());
+            for claim in claiming.ready.drain(..count) {
+                match claim.claimed() {
+                    Ok(claimed) => next.push(claimed),
+                    Err(error) => error!(%error, "a URL is left alone, as its record cannot be read"),
+                }
+            }
+        }
+        next
     }
 }
 
-fn addressed(messages: &[Message]) -> Vec<Addressed<Message>> {
-    let addressed = |message: &Message| (Address::new(&message.crawl, &message.url), message.clone());
-    messages.iter().map(addressed).collect()
-}
-
-fn address_of(claim: &Claim) -> Address {
-    Address::new(&claim.crawl, &claim.url)
-}
-
-fn addresses(claims: &[Claim]) -> Vec<Address> {
-    claims.iter().map(address_of).collect()
+/// Where the record of a URL is found, and the URL.
+fn addressed(url: &Message) -> (Address, Message) {
+    (Address::new(&url.crawl, &url.url), url.clone())
 }
 
 #[async_trait]
-impl Records for EmbeddedRecords {
-    async fn open(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Lease> {
-        let (crawl, holder) = (crawl.clone(), holder.to_owned());
-        self.store.call(move |db, memory| transitions::open(db, memory, &crawl, &terms, holder, ttl)).await
-    }
-
-    /// The same as to open: a file forgets nothing.
-    async fn begin(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Lease> {
-        self.open(crawl, terms, holder, ttl).await
-    }
-
-    /// The same as to open: a file forgets nothing, so there is nothing under way to wait for.
-    async fn reopen(&self, lost: &Lease, holder: &str, ttl: Duration) -> Result<Lease> {
-        self.open(&lost.crawl, lost.terms, holder, ttl).await
-    }
-
-    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<()> {
-        let lease = lease.clone();
-        self.store.call(move |_, memory| Ok(memory.leases.renew(&lease, ttl)?)).await
-    }
-
-    async fn admit(&self, lease: &Lease, urls: &[NewUrl]) -> Result<Vec<bool>> {
-        let lease = lease.clone();
-        let addressed = |new: &NewUrl| (Address::new(&lease.crawl, &new.url), new.message(&lease.crawl));
-        let urls: Vec<_> = urls.iter().map(addressed).collect();
-        self.store.call(move |db, memory| transitions::admit(db, memory, &lease, &urls)).await
-    }
-
-    async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>> {
-        let worker = worker.clone();
-        let addressed = |Linking { page, links }: &Linking| {
-            let link = |new: &NewUrl| (Address::new(&page.crawl, &new.url), new.message(&page.crawl));
-            (address_of(page), links.iter().map(link).collect::<Vec<_>>())
+impl Frontier for EmbeddedFrontier {
+    async fn claim(&self, max: usize) -> Vec<Claimed> {
+        let claimed = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => None,
+            claimed = self.next(max.max(1)) => Some(claimed),
         };
-        let pages: Vec<_> = pages.iter().map(addressed).collect();
-        self.store
-            .call(move |db, memory| {
-                let last = &mut LastRow::default();
-                pages.iter().map(|page| transitions::admit_links(db, memory, last, &worker, page)).collect()
-            })
-            .await
+        match claimed {
+            Some(claimed) => claimed,
+            None => pending().await,
+        }
     }
 
-    /// Nothing to do: the record is the message, and [`Records::admit`] has stored it.
-    async fn confirm(&self, _crawl: &CrawlRef, _urls: &[CanonicalUrl]) -> Result<()> {
-        Ok(())
+    async fn start(&self, urls: &[ports::Claim]) -> Result<Vec<Start>> {
+        let addresses: Arc<[Address]> =
+            urls.iter().map(|claim| Address::new(&claim.crawl, &claim.url)).collect();
+        let starting = || {
+            let (holder, addresses) = (Arc::clone(&self.holder), Arc::clone(&addresses));
+            self.store.call(move |db, memory| transitions::start(db, memory, &holder.worker, &addresses))
+        };
+        self.health.patiently("counting starts", starting).await
     }
 
-    async fn close(&self, lease: Lease) -> Result<()> {
-        self.store.call(move |db, memory| transitions::close(db, memory, &lease)).await
+    async fn extend(&self, urls: &[&Message]) -> Vec<bool> {
+        let urls: Arc<[(Address, Message)]> = urls.iter().copied().map(addressed).collect();
+        let extending = || {
+            let (holder, urls) = (Arc::clone(&self.holder), Arc::clone(&urls));
+            self.store.call(move |db, memory| transitions::extend(db, memory, &holder.worker, &urls))
+        };
+        self.health.until_done("keeping what is held", extending).await
     }
 
-    async fn hear(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<Heard>> {
-        let (worker, heard) = (worker.clone(), addressed(messages));
-        self.store
-            .call(move |db, memory| {
-                let last = &mut LastRow::default();
-                heard.iter().map(|message| transitions::hear(db, memory, last, &worker, message)).collect()
-            })
-            .await
+    async fn settle(&self, batch: Vec<Settlement>) -> Settled {
+        let batch = Arc::new(Batch::new(batch));
+        let settling = || {
+            let (holder, batch) = (Arc::clone(&self.holder), Arc::clone(&batch));
+            self.store.call(move |db, memory| batch.settle(db, memory, &holder.worker))
+        };
+        let ended = self.health.until_done("settling", settling).await;
+        Arc::unwrap_or_clone(batch).told(ended)
     }
 
-    async fn keep(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<bool>> {
-        let (worker, kept) = (worker.clone(), addressed(messages));
-        self.store
-            .call(move |db, memory| {
-                kept.iter().map(|message| transitions::keep(db, memory, &worker, message)).collect()
-            })
-            .await
+    async fn release(&self) {
+        self.stop.cancel();
+        let leaving = || {
+            let holder = Arc::clone(&self.holder);
+            self.store.call(move |db, memory| transitions::leave(db, memory, &holder))
+        };
+        self.health.until_done("giving back", leaving).await;
     }
 
-    async fn start(&self, worker: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>> {
-        let (worker, claims) = (worker.clone(), addresses(claims));
-        self.store
-            .call(move |db, memory| {
-                let last = &mut LastRow::default();
-                claims.iter().map(|address| transitions::start(db, memory, last, &worker, address)).collect()
-            })
-            .await
-    }
-
-    async fn park(&self, worker: &WorkerId, parkings: &[Parking]) -> Result<Vec<bool>> {
-        let worker = worker.clone();
-        let addressed = |parking: &Parking| (address_of(&parking.claim), parking.clone());
-        let parkings: Vec<_> = parkings.iter().map(addressed).collect();
-        self.store
-            .call(move |db, memory| {
-                let last = &mut LastRow::default();
-                parkings.iter().map(|parking| transitions::park(db, memory, last, &worker, parking)).collect()
-            })
-            .await
-    }
-
-    async fn release(&self, worker: &WorkerId, claims: &[Claim]) -> Result<()> {
-        let (worker, claims) = (worker.clone(), addresses(claims));
-        self.store
-            .call(move |db, memory| {
-                let last = &mut LastRow::default();
-                claims.iter().try_for_each(|address| transitions::release(db, memory, last, &worker, address))
-            })
-            .await
-    }
-
-    async fn finish(&self, worker: &WorkerId, finishes: &[Finish]) -> Result<Vec<bool>> {
-        let worker = worker.clone();
-        let addressed = |finish: &Finish| (address_of(&finish.claim), finish.clone());
-        let finishes: Vec<_> = finishes.iter().map(addressed).collect();
-        self.store.call(move |db, memory| transitions::finish(db, memory, &worker, &finishes)).await
-    }
-
-    async fn note_invalid(&self, letters: &[DeadLetter]) -> Result<()> {
-        let letters = letters.to_vec();
-        self.store
-            .call(move |db, _| {
-                for letter in &letters {
-                    let crawl = match letter.crawl.is_adhoc() {
-                        true => Some(crawls::ensure(db, &letter.crawl)?),
-                        false => crawls::find(db, &letter.crawl)?,
-                    };
-                    let Some(crawl) = crawl else { continue };
-                    failures::add_invalid(db, crawl.key, &letter.url, &letter.note())?;
-                    books::invalid(db, crawl.key)?;
-                }
-                Ok(())
-            })
-            .await
-    }
-
-    async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool> {
-        let address = Address::new(crawl, url);
-        self.store.call(move |db, memory| transitions::has_seen(db, memory, &address)).await
-    }
-
-    /// Does all there is to do itself, in one step: a record that is let go is available with that, so no
-    /// message is ever to be published or probed for; and in one process nobody listens for the end of a crawl.
-    async fn sweep(&self, _worker: &WorkerId) -> Result<Sweep> {
-        self.store.call(transitions::sweep).await?;
-        Ok(Sweep { rest: self.patience / 12, ..Sweep::default() })
-    }
-
-    /// Nothing to do: what cannot be read here is an error of its call.
-    async fn buried(&self, _letters: &[DeadLetter]) -> Result<()> {
-        Ok(())
-    }
-
-    /// Nothing to do: no probe is ever sent.
-    async fn probed(&self, _mark: Mark) -> Result<()> {
-        Ok(())
-    }
-
-    /// Nothing to do: no probe is ever sent.
-    async fn passed(&self, _probes: &[Probe]) -> Result<()> {
-        Ok(())
-    }
-
-    /// Nothing to do: a parked record is a record, which the end of its crawl waits for.
-    async fn await_parked(&self, _crawl: &CrawlRef, _longest: Duration) -> Result<()> {
-        Ok(())
-    }
-
-    /// Nothing to do: no sweep asks for it.
-    async fn announced(&self, _crawl: &CrawlRef) -> Result<()> {
-        Ok(())
+    async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {
+        let looking = || {
+            let address = Address::new(crawl, url);
+            self.store.call(move |db, memory| Ok(memory.seen.find(db, &address)?.is_some()))
+        };
+        self.health.until_done("looking for a URL", looking).await
     }
 
     /// There is one worker, and people see it; those who look into the file from outside see how long it has been at work.
-    async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()> {
-        let state = WorkerState {
-            worker: beat.worker.clone(),
-            version: beat.version.to_owned(),
-            in_flight: beat.in_flight as u64,
-            pages_per_second: beat.pages_per_second,
-            health: beat.trouble.clone().unwrap_or_else(|| "ok".to_owned()),
-        };
-        *self.worker.lock().unwrap_or_else(PoisonError::into_inner) = Some((state, Instant::now() + ttl));
+    async fn beat(&self, beat: &Heartbeat) -> Result<()> {
+        self.last_beat.is(beat);
         drop(self.store.submit(|db, _| crawls::touch(db)));
         Ok(())
     }
 
-    /// The records are the messages: what this returns is available already.
-    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<Vec<Message>> {
-        let (from, into, urls) = (from.clone(), into.clone(), urls.to_vec());
-        self.store.call(move |db, memory| commands::replay(db, memory, &from, &into, &urls)).await
+    /// Nobody sends messages here.
+    fn activity(&self) -> Activity {
+        Activity { in_flight: self.holder.holds(), unproven: 0 }
+    }
+}
+
+impl Drop for EmbeddedFrontier {
+    fn drop(&mut self) {
+        if !self.holder.has_left() {
+            let holder = Arc::clone(&self.holder);
+            drop(self.store.submit(move |_, memory| {
+                transitions::lose(memory, &holder);
+                Ok(())
+            }));
+        }
     }
 }

@@ -13,84 +13,85 @@
 //! memory. They die with the process, and so they should: one process at a time may change the file, so
 //! whoever opens it knows that every former holder is gone, and what was in hand is available again. Others may look on.
 
+mod admission;
 mod books;
 mod cache;
-mod claim;
+mod claiming;
 mod commands;
 mod control;
 mod crawls;
+mod dispatch;
+mod ending;
+mod engine;
 mod error;
 mod failures;
+mod file_lock;
 mod frontier;
-mod hands;
+mod holdings;
 mod hosts;
 mod leases;
-mod lines;
 mod pages;
-mod queue;
 mod records;
-mod requests;
 mod schema;
 mod seen;
+mod session;
+mod settle;
 mod stats;
 mod store;
 mod transitions;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Cache, Control, Engine, HostControl, Hosts, Outlets, Pages, Ports, Result, Stats};
-use trawl_engine::{Broker, Coordinator, Records};
 
 use self::cache::MemoryCache;
 use self::control::EmbeddedControl;
 use self::crawls::Clock;
-use self::frontier::EmbeddedRecords;
+use self::engine::EmbeddedEngine;
 use self::hosts::MemoryHosts;
 use self::pages::EmbeddedPages;
-use self::queue::EmbeddedBroker;
 use self::schema::State;
+use self::stats::{EmbeddedStats, LastBeat};
 use self::store::Store;
 
 /// The adapters of one embedded engine. The file is closed when the last of them is dropped.
 pub struct Embedded {
     store: Arc<Store>,
-    records: Arc<EmbeddedRecords>,
+    last_beat: Arc<LastBeat>,
     hosts: Arc<MemoryHosts>,
     cache: Arc<MemoryCache>,
 }
 
 impl Embedded {
-    /// Opens the state file at `path`, or creates it. A record that its worker has neither kept nor settled for
-    /// a quarter of `patience` is available to others.
+    /// Opens the state file at `path`, or creates it.
     ///
     /// Fails with `Busy` while another process has it open, with `Refused` if it is not a state file of
     /// trawl or was written by a newer one, and with `Unavailable` if it cannot be read or written.
-    pub fn open(path: &Path, patience: Duration) -> Result<Self> {
-        Self::over(schema::open(path)?, Clock::Runs, patience)
+    pub fn open(path: &Path) -> Result<Self> {
+        Self::over(schema::open(path)?, Clock::Runs)
     }
 
     /// Looks into the state file at `path`, which another process may be changing meanwhile. What changes anything fails.
     ///
     /// Fails with `Refused` if it is not a state file of trawl or was written by an older or newer one, and with
     /// `Unavailable` if it cannot be read.
-    pub fn watch(path: &Path, patience: Duration) -> Result<Self> {
-        Self::over(schema::watch(path)?, Clock::AsTouched, patience)
+    pub fn watch(path: &Path) -> Result<Self> {
+        Self::over(schema::watch(path)?, Clock::AsTouched)
     }
 
     /// An engine that keeps nothing beyond its own life.
-    pub fn in_memory(patience: Duration) -> Result<Self> {
-        Self::over(schema::in_memory()?, Clock::Runs, patience)
+    pub fn in_memory() -> Result<Self> {
+        Self::over(schema::in_memory()?, Clock::Runs)
     }
 
-    fn over(state: State, clock: Clock, patience: Duration) -> Result<Self> {
+    fn over(state: State, clock: Clock) -> Result<Self> {
         let known = hosts::known(&state.db)?;
-        let store = Arc::new(Store::start(state, clock, patience)?);
+        let store = Arc::new(Store::start(state, clock)?);
         let hosts = Arc::new(MemoryHosts::new(store.clone(), known));
-        let records = Arc::new(EmbeddedRecords::new(store.clone(), patience));
-        Ok(Self { store, records, hosts, cache: Arc::default() })
+        let (last_beat, cache) = Default::default();
+        Ok(Self { store, hosts, last_beat, cache })
     }
 
     /// What a crawl was begun with, as [`Embedded::note_sources`] had it.
@@ -117,24 +118,14 @@ impl Embedded {
         }
     }
 
-    /// What carries its URLs.
+    /// What remembers its URLs, and hands them out.
     pub fn engine(&self) -> Arc<dyn Engine> {
-        Arc::new(Coordinator::new(self.records(), self.broker(), self.pages()))
+        Arc::new(EmbeddedEngine::new(self.store.clone(), self.last_beat.clone()))
     }
 
     /// What people see of crawls.
     pub fn stats(&self) -> Arc<dyn Stats> {
-        self.records.clone()
-    }
-
-    /// The way of a record to a worker.
-    pub fn broker(&self) -> Arc<dyn Broker> {
-        Arc::new(EmbeddedBroker::new(self.store.clone()))
-    }
-
-    /// The records.
-    pub fn records(&self) -> Arc<dyn Records> {
-        self.records.clone()
+        Arc::new(EmbeddedStats::new(self.store.clone(), self.last_beat.clone()))
     }
 
     /// Control of the crawls.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{Pages, Result, Walk};
+use trawl_common::ports::{Claim, Memory, NewUrl, Pages, Result, Walk};
 use trawl_common::spider::item::Change;
 use trawl_common::spider::page_history::{Validators, Visited};
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
@@ -63,6 +63,34 @@ impl Pages for EmbeddedPages {
         let spider = spider.clone();
         self.store.call(move |db, _| part(db, &spider, cursor)).await
     }
+}
+
+/// What the end of a URL leaves behind.
+pub(super) struct Remembered<'a> {
+    /// Which URL.
+    pub(super) claim: &'a Claim,
+    /// What is to be remembered of its page.
+    pub(super) memory: &'a Memory,
+    /// What its page links to. As long as it stays as it is, its links are not read again.
+    pub(super) links: Vec<&'a NewUrl>,
+}
+
+/// Remembers what the ends of URLs leave behind: what their pages link to, then visits, then what is gone.
+pub(super) fn remember(db: &Connection, all: &[Remembered<'_>]) -> error::Result<()> {
+    for Remembered { claim, links, .. } in all {
+        links.iter().try_for_each(|link| add(db, &claim.crawl.spider, &link.url, link.depth))?;
+    }
+    for Remembered { claim, memory, .. } in all {
+        if let Memory::Visited(visited) = memory {
+            put(db, &claim.crawl.spider, &claim.url, visited)?;
+        }
+    }
+    for Remembered { claim, memory, .. } in all {
+        if let Memory::Gone = memory {
+            remove(db, &claim.crawl.spider, &claim.url)?;
+        }
+    }
+    Ok(())
 }
 
 fn find(db: &Connection, spider: &SpiderName, url: &CanonicalUrl) -> error::Result<Option<Visited>> {

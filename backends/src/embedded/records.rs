@@ -5,22 +5,22 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Hop, Message};
 use trawl_common::frontier::{Record, State, UrlState};
 use trawl_common::names::CrawlRef;
+use trawl_common::ports::NewUrl;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 use super::crawls::Crawl;
 use super::error::{Fault, Result};
+use super::holdings::Holdings;
 use super::seen::Seen;
 use super::store::Memory;
 
 /// Where the record of one URL is found. Built by the caller, so that the writer need not hash.
+#[derive(Clone)]
 pub(super) struct Address {
     pub(super) url: Fingerprint,
     pub(super) crawl: CrawlRef,
 }
-
-/// What concerns a URL, and where its record is found.
-pub(super) type Addressed<T> = (Address, T);
 
 impl Address {
     /// The address of `url` in `crawl`. Spiders don't mix: each has seen a URL, or not, on its own.
@@ -48,68 +48,79 @@ pub(super) fn sight(
     let Some(id) = memory.seen.find(db, address)? else {
         return Ok(Sight { id: None, url: UrlState::Unseen });
     };
-    let mut find =
-        db.prepare_cached("SELECT crawl, lane, due, attempts, starts, deadline FROM records WHERE id = ?1")?;
-    let mut rows = find.query([id])?;
-    let Some(row) = rows.next()? else { return Ok(Sight { id: None, url: UrlState::Ended }) };
-    if row.get::<_, i64>(0)? != crawl.key {
-        return Ok(Sight { id: Some(id), url: UrlState::Ended });
-    }
-    // A record and its message are one, so there is nothing to confirm; and what waits in a lane is found by its row.
-    let waits = match row.get::<_, Option<i64>>(2)?.map(unix_ms) {
+    let url = match read(db, &memory.holdings, id, crawl, now)? {
+        Some(record) => UrlState::Pending(record),
+        None => UrlState::Ended,
+    };
+    Ok(Sight { id: Some(id), url })
+}
+
+/// The record in a row, if that is one of the crawl.
+pub(super) fn read(
+    db: &Connection,
+    holdings: &Holdings,
+    id: i64,
+    crawl: &Crawl,
+    now: UnixMs,
+) -> Result<Option<Record>> {
+    let mut find = db.prepare_cached(
+        "SELECT lane, due, attempts, starts, deadline FROM records WHERE id = ?1 AND crawl = ?2",
+    )?;
+    let mut rows = find.query([id, crawl.key])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    Ok(Some(Record {
+        state: holdings.state(id, now).unwrap_or(waits(row.get::<_, Option<i64>>(1)?.map(unix_ms))),
+        lane: lane(row, 0)?,
+        deadline: deadline(row.get(4)?, crawl.idle),
+        attempts: row.get(2)?,
+        starts: row.get(3)?,
+        has_begun: holdings.has_begun(id),
+    }))
+}
+
+/// The row of the crawl of a record.
+pub(super) fn crawl_of(db: &Connection, id: i64) -> Result<i64> {
+    let mut find = db.prepare_cached("SELECT crawl FROM records WHERE id = ?1")?;
+    Ok(find.query_row([id], |row| row.get(0))?)
+}
+
+/// The state of a record that nobody holds. A record and its message are one, so there is nothing to confirm; and what waits in
+/// a lane is found by its row.
+fn waits(due: Option<UnixMs>) -> State {
+    match due {
         Some(until) => State::Parked { until, unconfirmed: Some(until) },
         None => State::Queued { since: UnixMs(0) },
-    };
-    let record = Record {
-        state: memory.hands.state(id, now).unwrap_or(waits),
-        lane: lane(row, 1)?,
-        deadline: deadline(row.get(5)?, crawl.idle),
-        attempts: row.get(3)?,
-        starts: row.get(4)?,
-        has_begun: memory.hands.has_begun(id),
-    };
-    Ok(Sight { id: Some(id), url: UrlState::Pending(record) })
+    }
 }
 
-/// The row of a URL's record in its crawl, if it has one.
-pub(super) fn row_of(db: &Connection, seen: &mut Seen, address: &Address) -> Result<Option<i64>> {
-    let Some(id) = seen.find(db, address)? else { return Ok(None) };
-    let CrawlRef { id: crawl, spider } = &address.crawl;
-    let mut find = db.prepare_cached(
-        "SELECT 1 FROM records r JOIN crawls c ON c.key = r.crawl
-         WHERE r.id = ?1 AND c.id = ?2 AND c.spider = ?3",
-    )?;
-    Ok(find.exists(params![id, crawl.as_str(), spider.as_str()])?.then_some(id))
-}
-
-/// Marks a URL seen that was not, and writes its record. Returns the record's row.
+/// Marks a URL seen that was not, and writes its record.
 pub(super) fn insert(
     db: &Connection,
     seen: &mut Seen,
     crawl: &Crawl,
-    (address, message): &Addressed<Message>,
-) -> Result<i64> {
-    let id = write(db, crawl, message)?;
-    seen.add(db, address, crawl.key, id)?;
-    Ok(id)
+    address: &Address,
+    url: &NewUrl,
+) -> Result<()> {
+    let id = write(db, crawl, url)?;
+    seen.add(db, address, crawl.key, id)
 }
 
-/// Writes the record of a URL that has ended, whatever was seen. Returns its row, if it had none by now.
+/// Writes the record of a URL that has ended, whatever was seen. Returns whether it had none by now.
 pub(super) fn insert_again(
     db: &Connection,
     seen: &mut Seen,
     crawl: &Crawl,
-    (address, message): &Addressed<Message>,
-) -> Result<Option<i64>> {
+    address: &Address,
+    url: &NewUrl,
+) -> Result<bool> {
     if let Some(old) = seen.find(db, address)? {
         if db.prepare_cached("SELECT 1 FROM records WHERE id = ?1")?.exists([old])? {
-            return Ok(None);
+            return Ok(false);
         }
         seen.remove(db, address, old)?;
     }
-    let id = write(db, crawl, message)?;
-    seen.add(db, address, crawl.key, id)?;
-    Ok(Some(id))
+    insert(db, seen, crawl, address, url)?;
+    Ok(true)
 }
 
 /// Marks a URL seen as if it had ended, unless it was seen before.
@@ -126,46 +137,53 @@ pub(super) fn mark_seen(db: &Connection, seen: &mut Seen, crawl: i64, address: &
     seen.add_for_spider(db, address, id)
 }
 
-fn write(db: &Connection, crawl: &Crawl, message: &Message) -> Result<i64> {
+fn write(db: &Connection, crawl: &Crawl, url: &NewUrl) -> Result<i64> {
+    let NewUrl { url, lane, deadline, depth, referrer } = url;
     db.prepare_cached(
-        "INSERT INTO records (crawl, url, lane, depth, referrer, deadline, slot)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO records (crawl, url, lane, depth, referrer, deadline) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?
     .execute(params![
         crawl.key,
-        message.url.as_str(),
-        message.lane.as_str(),
-        message.depth,
-        message.referrer.as_ref().map(CanonicalUrl::as_str),
-        message.deadline.map(|deadline| sql_ms(deadline) - crawl.idle),
-        message.slot.map(sql_ms),
+        url.as_str(),
+        lane.as_str(),
+        depth,
+        referrer.as_ref().map(CanonicalUrl::as_str),
+        deadline.map(|deadline| sql_ms(deadline) - crawl.idle),
     ])?;
     Ok(db.last_insert_rowid())
 }
 
-/// Writes what a transition has made of a record. What was parked and is in hand keeps its place until it starts. The slot is
-/// used up, or another's, once the record has started or is parked.
+/// Notes that a URL waits in its lane, or that its start was counted. What was put aside keeps its place until it starts; its
+/// slot is used up then.
 pub(super) fn update(db: &Connection, id: i64, record: &Record) -> Result<()> {
-    let (due, keeps_slot) = match record.state {
-        State::New { .. } | State::Queued { .. } => (None, true),
-        State::Parked { until, .. } => (Some(sql_ms(until)), false),
-        State::Held { has_started: true, .. } => (None, false),
-        State::Held { has_started: false, .. } => return Ok(()),
-    };
+    let keeps_slot = !matches!(record.state, State::Held { .. });
     db.prepare_cached(
-        "UPDATE records SET due = ?2, starts = ?3, attempts = ?4, slot = iif(?5, slot, NULL) WHERE id = ?1",
+        "UPDATE records SET due = NULL, starts = ?2, slot = iif(?3, slot, NULL) WHERE id = ?1",
     )?
-    .execute(params![id, due, record.starts, record.attempts, keeps_slot])?;
+    .execute(params![id, record.starts, keeps_slot])?;
     Ok(())
 }
 
-/// Notes what a parked message carries besides its record: its slot or its turn in line, its way so far, how often it was
-/// refused.
-pub(super) fn set_luggage(db: &Connection, id: i64, message: &Message) -> Result<()> {
+/// Notes that a URL is put aside, with what its message says besides: its slot or its turn in line, its way so far, how often it
+/// was refused.
+pub(super) fn put_aside(
+    db: &Connection,
+    id: i64,
+    record: &Record,
+    until: UnixMs,
+    message: &Message,
+) -> Result<()> {
     let hop = message.hop.as_ref();
-    let sql = "UPDATE records SET slot = ?2, hop = ?3, hops = ?4, refusals = ?5, turn = ?6, looks = ?7 WHERE id = ?1";
-    db.prepare_cached(sql)?.execute(params![
+    db.prepare_cached(
+        "UPDATE records SET due = ?2, starts = ?3, attempts = ?4, slot = ?5, hop = ?6, hops = ?7, refusals = ?8, turn = ?9,
+                            looks = ?10
+         WHERE id = ?1",
+    )?
+    .execute(params![
         id,
+        sql_ms(until),
+        record.starts,
+        record.attempts,
         message.slot.map(sql_ms),
         hop.map(|hop| hop.url.as_str()),
         hop.map_or(0, |hop| hop.count),
@@ -204,18 +222,21 @@ pub(super) fn newest(db: &Connection) -> Result<i64> {
     Ok(newest.query_row([], |row| row.get(0))?)
 }
 
-/// A record as a message, its texts still unread: that is left to the consumer's thread.
+/// A record that is handed out, its texts still unread: that is left to the thread of whoever asked for it.
 pub(super) struct Stored {
     /// Its row.
     pub(super) id: i64,
+    /// The row of its crawl.
+    pub(super) crawl: i64,
     /// Its lane.
     pub(super) lane: Lane,
+    /// When it is due, if it was put aside.
+    pub(super) due: Option<UnixMs>,
+    attempts: u32,
+    starts: u32,
+    deadline: Option<i64>,
     url: String,
-    crawl: String,
-    spider: String,
     depth: u16,
-    deadline: Option<UnixMs>,
-    due: Option<i64>,
     slot: Option<i64>,
     referrer: Option<String>,
     hop: Option<String>,
@@ -226,23 +247,24 @@ pub(super) struct Stored {
 }
 
 /// The start of every query that [`Stored::read`] reads.
-pub(super) const STORED: &str = "SELECT r.id, r.lane, r.url, c.id, c.spider, r.depth, r.deadline, r.due, \
-                                 r.slot, r.referrer, c.idle, r.hop, r.hops, r.refusals, r.turn, r.looks FROM records r JOIN crawls c ON c.key = r.crawl";
+pub(super) const STORED: &str = "SELECT r.id, r.crawl, r.lane, r.due, r.attempts, r.starts, r.deadline, r.url, r.depth, r.slot, \
+                                 r.referrer, r.hop, r.hops, r.refusals, r.turn, r.looks FROM records r JOIN crawls c ON c.key = r.crawl";
 
 impl Stored {
     /// Reads a row of a query that begins with [`STORED`].
     pub(super) fn read(row: &Row<'_>) -> Result<Self> {
         Ok(Self {
             id: row.get(0)?,
-            lane: lane(row, 1)?,
-            url: row.get(2)?,
-            crawl: row.get(3)?,
-            spider: row.get(4)?,
-            depth: row.get(5)?,
-            deadline: deadline(row.get(6)?, row.get(10)?),
-            due: row.get(7)?,
-            slot: row.get(8)?,
-            referrer: row.get(9)?,
+            crawl: row.get(1)?,
+            lane: lane(row, 2)?,
+            due: row.get::<_, Option<i64>>(3)?.map(unix_ms),
+            attempts: row.get(4)?,
+            starts: row.get(5)?,
+            deadline: row.get(6)?,
+            url: row.get(7)?,
+            depth: row.get(8)?,
+            slot: row.get(9)?,
+            referrer: row.get(10)?,
             hop: row.get(11)?,
             hops: row.get(12)?,
             refusals: row.get(13)?,
@@ -251,20 +273,28 @@ impl Stored {
         })
     }
 
-    /// The message.
-    pub(super) fn message(self) -> Result<Message> {
-        let crawl = CrawlRef {
-            id: self.crawl.try_into().map_err(Fault::corrupt)?,
-            spider: self.spider.try_into().map_err(Fault::corrupt)?,
-        };
+    /// What the rules go by. Nobody holds it.
+    pub(super) fn record(&self, holdings: &Holdings, crawl: &Crawl) -> Record {
+        Record {
+            state: waits(self.due),
+            lane: self.lane,
+            deadline: deadline(self.deadline, crawl.idle),
+            attempts: self.attempts,
+            starts: self.starts,
+            has_begun: holdings.has_begun(self.id),
+        }
+    }
+
+    /// The message of its URL, which is worth fetching until `deadline`.
+    pub(super) fn message(self, crawl: CrawlRef, deadline: Option<UnixMs>) -> Result<Message> {
         Ok(Message {
             url: CanonicalUrl::recorded(&self.url).map_err(Fault::corrupt)?,
             crawl,
             lane: self.lane,
             depth: self.depth,
-            deadline: self.deadline,
-            until: self.due.map(unix_ms),
-            wake: self.due.map(unix_ms),
+            deadline,
+            until: self.due,
+            wake: self.due,
             slot: self.slot.map(unix_ms),
             turn: self.turn.map(|turn| (unix_ms(turn), self.looks)),
             referrer: url(self.referrer)?,

@@ -11,8 +11,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::time::UnixMs;
 
-use super::claim::Claim;
 use super::error::Fault;
+use super::file_lock::FileLock;
 use super::records::sql_ms;
 
 /// Marks a file as ours (`application_id`): "trwl".
@@ -192,12 +192,12 @@ pub(super) fn open(path: &Path) -> Result<State> {
     };
     // What SQLite puts beside it has the same mode.
     OpenOptions::new().create(true).append(true).mode(0o600).open(path).map_err(told)?;
-    let claim = Claim::wait(path).map_err(|error| match error.kind() {
+    let lock = FileLock::wait(path).map_err(|error| match error.kind() {
         io::ErrorKind::ResourceBusy => in_use(path),
         _ => told(error),
     })?;
     let db = Connection::open(path).map_err(Fault::from).and_then(|mut db| prepare(&mut db).map(|()| db));
-    Ok(State { db: db.map_err(|fault| unusable(fault, path))?, _claim: Some(claim) })
+    Ok(State { db: db.map_err(|fault| unusable(fault, path))?, _lock: Some(lock) })
 }
 
 /// The state file at `path` as it is at each moment, for one who only looks: another process may be changing it.
@@ -210,14 +210,14 @@ pub(super) fn watch(path: &Path) -> Result<State> {
         db.execute_batch("PRAGMA query_only = ON")?;
         Ok(db)
     };
-    Ok(State { db: open().map_err(|fault| unusable(fault, path))?, _claim: None })
+    Ok(State { db: open().map_err(|fault| unusable(fault, path))?, _lock: None })
 }
 
 /// A store of the same shape without a file.
 pub(super) fn in_memory() -> Result<State> {
     let mut db = Connection::open_in_memory().map_err(Fault::from)?;
     prepare(&mut db)?;
-    Ok(State { db, _claim: None })
+    Ok(State { db, _lock: None })
 }
 
 fn in_use(path: &Path) -> Error {
@@ -246,7 +246,7 @@ fn unusable(fault: Fault, path: &Path) -> Error {
 pub(super) struct State {
     /// Closed first: until then nobody else may have the file.
     pub(super) db: Connection,
-    _claim: Option<Claim>,
+    _lock: Option<FileLock>,
 }
 
 /// How long a statement waits for one who only looks.

@@ -1,17 +1,57 @@
 //! What people see of crawls and workers.
 
-use std::sync::PoisonError;
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use trawl_common::frontier::crawl::{Books, HostBooks};
 use trawl_common::names::{CrawlId, CrawlRef};
-use trawl_common::ports::{Backlog, Result, Stats, Terms, WorkerState};
+use trawl_common::ports::{Backlog, Heartbeat, Result, Stats, Terms, WorkerState};
 
-use super::frontier::EmbeddedRecords;
+use super::store::Store;
 use super::{books, crawls};
+
+/// For so long a worker is taken to live after it has said so.
+const BEAT_TTL: Duration = Duration::from_secs(15);
+
+/// What the worker of this process said last, and until when that holds.
+#[derive(Default)]
+pub(super) struct LastBeat(Mutex<Option<(WorkerState, Instant)>>);
+
+impl LastBeat {
+    /// The worker says that it lives.
+    pub(super) fn is(&self, beat: &Heartbeat) {
+        let state = WorkerState {
+            worker: beat.worker.clone(),
+            version: beat.version.to_owned(),
+            in_flight: beat.in_flight as u64,
+            pages_per_second: beat.pages_per_second,
+            health: beat.trouble.clone().unwrap_or_else(|| "ok".to_owned()),
+        };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((state, Instant::now() + BEAT_TTL));
+    }
+
+    fn living(&self) -> Option<WorkerState> {
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().filter(|(_, until)| *until > Instant::now()).map(|(state, _)| state.clone())
+    }
+}
+
+/// The stats of one state file.
+pub(super) struct EmbeddedStats {
+    store: Arc<Store>,
+    last_beat: Arc<LastBeat>,
+}
+
+impl EmbeddedStats {
+    /// The stats of `store`.
+    pub(super) fn new(store: Arc<Store>, last_beat: Arc<LastBeat>) -> Self {
+        Self { store, last_beat }
+    }
+}
+
 #[async_trait]
-impl Stats for EmbeddedRecords {
+impl Stats for EmbeddedStats {
     async fn books(&self, crawl: &CrawlId) -> Result<Option<Books>> {
         let crawl = crawl.clone();
         self.store.call(move |db, memory| crawls::books_of(db, memory.clock, &crawl)).await
@@ -45,8 +85,6 @@ impl Stats for EmbeddedRecords {
 
     /// The worker of this process.
     async fn workers(&self) -> Result<Vec<WorkerState>> {
-        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
-        let living = worker.iter().filter(|(_, until)| *until > Instant::now());
-        Ok(living.map(|(state, _)| state.clone()).collect())
+        Ok(self.last_beat.living().into_iter().collect())
     }
 }

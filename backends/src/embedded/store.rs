@@ -3,7 +3,6 @@
 use std::iter;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use rusqlite::{Connection, Transaction};
 use tokio::sync::futures::Notified;
@@ -12,11 +11,10 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::ports::{Error, ErrorKind, Result};
 
 use super::crawls::Clock;
+use super::dispatch::Dispatch;
 use super::error;
-use super::hands::Hands;
+use super::holdings::Holdings;
 use super::leases::Leases;
-use super::lines::Lines;
-use super::requests::Requests;
 use super::schema::State;
 use super::seen::Seen;
 
@@ -27,46 +25,40 @@ const GROUP: usize = 64;
 pub(super) struct Memory {
     /// Which URLs were seen lately.
     pub(super) seen: Seen,
-    /// Which URLs others asked for lately.
-    pub(super) requests: Requests,
     /// Who holds which record.
-    pub(super) hands: Hands,
+    pub(super) holdings: Holdings,
     /// Who may admit URLs.
     pub(super) leases: Leases,
-    /// What was handed to which consumer.
-    pub(super) lines: Lines,
+    /// Where to look for records that nobody holds.
+    pub(super) dispatch: Dispatch,
     /// What time it is for crawls that are not over.
     pub(super) clock: Clock,
-    /// After how long without a sign something counts as lost.
-    pub(super) patience: Duration,
 }
 
 impl Memory {
-    fn new(clock: Clock, patience: Duration) -> Self {
-        Self {
-            clock,
-            patience,
-            seen: Seen::default(),
-            requests: Requests::default(),
-            hands: Hands::default(),
-            leases: Leases::default(),
-            lines: Lines::default(),
-        }
+    fn new(clock: Clock) -> Self {
+        let (seen, holdings, leases, dispatch) = Default::default();
+        Self { clock, seen, holdings, leases, dispatch }
     }
 
     /// Takes a record out of its holder's hands: anyone may have it next.
     pub(super) fn let_go(&mut self, id: i64, lane: Lane) {
-        self.hands.let_go(id);
-        self.lines.offer(id, lane);
+        self.holdings.let_go(id);
+        self.dispatch.offer(id, lane);
+    }
+
+    /// Forgets a record that is deleted: who held it has room for another.
+    pub(super) fn forget(&mut self, id: i64) {
+        self.holdings.forget(id);
+        self.dispatch.stir();
     }
 
     /// Forgets, as a restart would, what may no longer agree with the file after it refused a change.
     /// Every record is available then: what was in hand comes again, and nothing waits for ever.
     fn doubt(&mut self) {
         self.seen = Seen::default();
-        self.requests = Requests::default();
-        self.hands = Hands::default();
-        self.lines.restart();
+        self.holdings.clear();
+        self.dispatch.walk_again();
     }
 }
 
@@ -84,14 +76,14 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Starts the writer on an open state file. After `patience` without a sign something counts as lost.
-    pub(super) fn start(state: State, clock: Clock, patience: Duration) -> Result<Self> {
+    /// Starts the writer on an open state file.
+    pub(super) fn start(state: State, clock: Clock) -> Result<Self> {
         let (jobs, waiting) = mpsc::channel();
         let stirred = Arc::new(Notify::new());
         let notify = stirred.clone();
         let writer = thread::Builder::new()
             .name("state".into())
-            .spawn(move || write(state, Memory::new(clock, patience), &waiting, &notify))
+            .spawn(move || write(state, Memory::new(clock), &waiting, &notify))
             .map_err(|error| Error::new(ErrorKind::Unavailable, format_args!("no thread: {error}")))?;
         Ok(Self { jobs: Some(jobs), writer: Some(writer), stirred })
     }
@@ -159,7 +151,7 @@ fn write(mut state: State, mut memory: Memory, jobs: &mpsc::Receiver<Job>, stirr
         for answer in answers {
             answer(committed.clone());
         }
-        if memory.lines.take_stirred() {
+        if memory.dispatch.take_stirred() {
             stirred.notify_waiters();
         }
     }

@@ -28,7 +28,7 @@ macro_rules! keeps_promises {
             use proptest::prelude::*;
             use trawl_engine::Records;
             use trawl_testkit::conformance::control::Helm;
-            use trawl_testkit::conformance::random::{AfterCrash, obeys_the_model, steps};
+            use trawl_testkit::conformance::random::{obeys_the_model, steps};
             use trawl_testkit::servers;
 
             use $crate::support::{BRIEF, LONG, helm_on};
@@ -63,7 +63,7 @@ macro_rules! keeps_promises {
                     runtime.block_on(async {
                         let redis = servers::own_database().await;
                         let connect = async || Ok(helm_on(redis.clone(), $dedup, LONG).await);
-                        obeys_the_model(connect, AfterCrash::Held, &steps).await.unwrap();
+                        obeys_the_model(connect, &steps).await.unwrap();
                     });
                 }
             }

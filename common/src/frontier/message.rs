@@ -79,6 +79,16 @@ impl Message {
         self.hop.as_ref().map_or(&self.url, |hop| &hop.url)
     }
 
+    /// The message with which the URL comes back at `until`. After a failure it starts afresh, while a deferred one keeps its slot
+    /// and how far redirects have led it.
+    pub fn put_aside(self, until: UnixMs, failed: bool) -> Self {
+        let put_aside = Self { until: Some(until), ..self };
+        match failed {
+            true => Self { slot: None, turn: None, hop: None, ..put_aside },
+            false => put_aside,
+        }
+    }
+
     /// Whether the URL is no longer worth fetching at `now`.
     pub fn is_expired(&self, now: UnixMs) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= now)

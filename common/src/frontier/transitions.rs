@@ -191,7 +191,8 @@ impl UrlState {
 }
 
 impl Record {
-    fn hear(&mut self, worker: &WorkerId, wake: Option<UnixMs>, context: &Context) -> Heard {
+    /// **Hear**, of a pending URL: `wake` is when the message that is received was to come back, if it was put aside.
+    pub fn hear(&mut self, worker: &WorkerId, wake: Option<UnixMs>, context: &Context) -> Heard {
         match &self.state {
             State::Held { by, since, .. }
                 if by != worker && !self.state.has_lapsed(context.now, context.possession()) =>

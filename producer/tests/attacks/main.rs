@@ -115,7 +115,7 @@ struct Outcome {
 
 /// Schedules of one run.
 fn hosts() -> Arc<dyn Hosts> {
-    Embedded::in_memory(Duration::from_secs(60)).unwrap().hosts()
+    Embedded::in_memory().unwrap().hosts()
 }
 
 /// To read `/map` of these servers.

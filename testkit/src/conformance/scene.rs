@@ -49,6 +49,21 @@ impl Cast {
         Self { crawl: new_crawl(), worker: worker(), other: worker(), site: unique("site") }
     }
 
+    /// The same site and workers in `crawl`.
+    pub(super) fn of(&self, crawl: CrawlRef) -> Self {
+        Self { crawl, ..self.clone() }
+    }
+
+    /// The same site and workers in a new crawl of the same spider.
+    pub(super) fn next_crawl(&self) -> Self {
+        self.of(CrawlRef { spider: self.crawl.spider.clone(), ..new_crawl() })
+    }
+
+    /// The same site and workers in a crawl of another spider.
+    pub(super) fn other_spider(&self) -> Self {
+        self.of(new_crawl())
+    }
+
     pub(super) fn url(&self, number: usize) -> CanonicalUrl {
         page(&self.site, number)
     }
@@ -125,7 +140,7 @@ impl<'a> Scene<'a> {
 
     /// The same site and workers in `crawl`.
     pub(super) fn of(&self, crawl: CrawlRef) -> Self {
-        Self::with(self.frontier, Cast { crawl, ..self.cast.clone() })
+        Self::with(self.frontier, self.cast.of(crawl))
     }
 
     /// The same site and workers in the crawl of what others publish for the spider.
@@ -135,12 +150,12 @@ impl<'a> Scene<'a> {
 
     /// The same site and workers in a new crawl of the same spider.
     pub(super) fn next_crawl(&self) -> Self {
-        self.of(CrawlRef { spider: self.crawl.spider.clone(), ..new_crawl() })
+        Self::with(self.frontier, self.cast.next_crawl())
     }
 
     /// The same site and workers in a crawl of another spider.
     pub(super) fn other_spider(&self) -> Self {
-        self.of(new_crawl())
+        Self::with(self.frontier, self.cast.other_spider())
     }
 
     pub(super) async fn open(&self) -> Result<Lease> {
@@ -171,10 +186,9 @@ impl<'a> Scene<'a> {
         Ok(self.frontier.hear(worker, &[self.message(number)]).await?[0])
     }
 
-    /// Whether a worker hears that a page is held by another, or by a pause. Its message waits, unless it is one with its record:
-    /// then there is none to keep.
+    /// Whether a worker hears that a page is held by another, or by a pause: its message waits.
     pub(super) async fn is_held_back(&self, worker: &WorkerId, number: usize) -> Result<bool> {
-        Ok(matches!(self.hear(worker, number).await?, Heard::Wait { .. } | Heard::Drop))
+        Ok(matches!(self.hear(worker, number).await?, Heard::Wait { .. }))
     }
 
     /// What the first worker hears of a message that another program published.

@@ -6,20 +6,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
+use trawl_common::frontier::Start;
+use trawl_common::frontier::message::Message;
+use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::rate::Rate;
-use trawl_common::ports::{Outlets, Page, Pages, Ports, Result, Sink, Walk};
+use trawl_common::ports::{
+    Activity, Claim, Claimed, Ending, Engine, Frontier, Heartbeat, Joined, Joining, Memory, Opening, Outlets,
+    Page, Pages, Ports, Result, Session, Settled, Settlement, Sink, Verdict,
+};
 use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
-use trawl_common::spider::page_history::Visited;
 use trawl_common::spider::{Recrawl, Spider};
 use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::Coordinator;
 use trawl_producer::{Html, Job, Progress, Source};
 use trawl_testkit::changing_site::{ChangingPage, ChangingSite};
 
@@ -33,41 +39,82 @@ enum Death {
     BeforeTheSink,
     /// They are stored, and the page is not remembered.
     BeforeTheMemory,
-    /// It is remembered, and its URL is not finished.
+    /// It is remembered, and its URL is not finished, as where the two are not one transaction.
     AfterTheMemory,
 }
 
-/// A memory that nothing comes back from.
-struct DeadlyPages {
-    pages: Arc<dyn Pages>,
-    death: Death,
-    reached: Arc<Notify>,
+/// An engine whose workers never get a page settled.
+struct DeadlyEngine {
+    engine: Arc<dyn Engine>,
+    settling: Arc<dyn Fn(Vec<Settlement>) -> BoxFuture<'static, ()> + Send + Sync>,
 }
 
 #[async_trait]
-impl Pages for DeadlyPages {
-    async fn look(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Option<Visited>>> {
-        self.pages.look(spider, urls).await
+impl Engine for DeadlyEngine {
+    fn join(&self, joining: Joining) -> Joined {
+        let Joined { frontier, maintenance } = self.engine.join(joining);
+        let frontier = DeadlyFrontier { frontier, settling: Arc::clone(&self.settling) };
+        Joined { frontier: Arc::new(frontier), maintenance }
     }
 
-    async fn know(&self, spider: &SpiderName, found: &[(CanonicalUrl, u16)]) -> Result<()> {
-        self.pages.know(spider, found).await
+    async fn open(&self, opening: Opening, health: Arc<Health>) -> Result<Box<dyn Session>> {
+        self.engine.open(opening, health).await
     }
 
-    async fn note(&self, spider: &SpiderName, notes: &[(CanonicalUrl, Visited)]) -> Result<()> {
-        if self.death == Death::AfterTheMemory {
-            self.pages.note(spider, notes).await?;
-        }
-        self.reached.notify_one();
+    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64> {
+        self.engine.replay(from, into, urls).await
+    }
+}
+
+struct DeadlyFrontier {
+    frontier: Arc<dyn Frontier>,
+    settling: Arc<dyn Fn(Vec<Settlement>) -> BoxFuture<'static, ()> + Send + Sync>,
+}
+
+#[async_trait]
+impl Frontier for DeadlyFrontier {
+    async fn claim(&self, max: usize) -> Vec<Claimed> {
+        self.frontier.claim(max).await
+    }
+
+    async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>> {
+        self.frontier.start(urls).await
+    }
+
+    async fn extend(&self, urls: &[&Message]) -> Vec<bool> {
+        self.frontier.extend(urls).await
+    }
+
+    async fn settle(&self, batch: Vec<Settlement>) -> Settled {
+        (self.settling)(batch).await;
         pending().await
     }
 
-    async fn forget(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<()> {
-        self.pages.forget(spider, urls).await
+    async fn release(&self) {
+        self.frontier.release().await;
     }
 
-    async fn walk(&self, spider: &SpiderName, cursor: u64) -> Result<Walk> {
-        self.pages.walk(spider, cursor).await
+    async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {
+        self.frontier.has_seen(crawl, url).await
+    }
+
+    async fn beat(&self, beat: &Heartbeat) -> Result<()> {
+        self.frontier.beat(beat).await
+    }
+
+    fn activity(&self) -> Activity {
+        self.frontier.activity()
+    }
+}
+
+/// Remembers the pages of a batch, as an engine does that remembers them before it has their URLs end.
+async fn remember(pages: &dyn Pages, batch: Vec<Settlement>) {
+    for Settlement { verdict, .. } in batch {
+        if let Verdict::Ends(ending) = verdict
+            && let Ending { finish, memory: Some(Memory::Visited(visited)), .. } = *ending
+        {
+            pages.note(&finish.claim.crawl.spider, &[(finish.claim.url, visited)]).await.unwrap();
+        }
     }
 }
 
@@ -126,7 +173,7 @@ impl Case {
     async fn open(&self) -> Embedded {
         let opening = async {
             loop {
-                match Embedded::open(&self.folder.path().join("crawl.db"), self.settings.recovery.patience) {
+                match Embedded::open(&self.folder.path().join("crawl.db")) {
                     Ok(store) => return store,
                     Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
                 }
@@ -171,8 +218,18 @@ impl Case {
         let ports = match death {
             Death::BeforeTheSink => Ports { outlets: Arc::new(DeadlySink(Arc::clone(&reached))), ..ports },
             Death::BeforeTheMemory | Death::AfterTheMemory => {
-                let pages = DeadlyPages { pages: store.pages(), death, reached: Arc::clone(&reached) };
-                let engine = Coordinator::new(store.records(), store.broker(), Arc::new(pages));
+                let (pages, reached) = (store.pages(), Arc::clone(&reached));
+                let settling = move |batch| {
+                    let (pages, reached) = (Arc::clone(&pages), Arc::clone(&reached));
+                    let settling = async move {
+                        if death == Death::AfterTheMemory {
+                            remember(&*pages, batch).await;
+                        }
+                        reached.notify_one();
+                    };
+                    settling.boxed()
+                };
+                let engine = DeadlyEngine { engine: store.engine(), settling: Arc::new(settling) };
                 Ports { engine: Arc::new(engine), ..ports }
             }
         };

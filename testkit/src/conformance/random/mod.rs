@@ -10,28 +10,15 @@ use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{ErrorKind, NewUrl, Result};
 use trawl_engine::Lease;
 
-use self::model::Model;
+pub(super) use self::model::Model;
 use self::step::URLS;
 pub use self::step::{Step, Who, steps};
 use super::control::Helm;
 use super::scene::{Cast, Scene, long_ago, much_later};
 
-/// What the death of every process does to what workers held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AfterCrash {
-    /// It is in nobody's hands: whoever comes next knows that the former holders are gone.
-    Free,
-    /// It is held until that lapses, which takes longer than the test.
-    Held,
-}
-
 /// Takes `steps` on the engine that `connect` gives, now and after each [`Step::Crash`], and then ends what is
 /// left. Panics where the engine departs from the model.
-pub async fn obeys_the_model(
-    mut connect: impl AsyncFnMut() -> Result<Helm>,
-    after_crash: AfterCrash,
-    steps: &[Step],
-) -> Result<()> {
+pub async fn obeys_the_model(mut connect: impl AsyncFnMut() -> Result<Helm>, steps: &[Step]) -> Result<()> {
     let mut helm = connect().await?;
     let cast = Cast::new();
     let mut lease = Some(Scene::with(&helm.frontier, cast.clone()).begin(0).await?);
@@ -41,9 +28,7 @@ pub async fn obeys_the_model(
             drop(helm);
             helm = connect().await?;
             lease = None;
-            if after_crash == AfterCrash::Free {
-                model.pages.values_mut().for_each(|page| page.holder = None);
-            }
+            // What workers held is theirs until that lapses, which takes longer than the test.
         }
         let scene = Scene::with(&helm.frontier, cast.clone());
         take(*step, &helm, &scene, &mut lease, &mut model).await?;
@@ -124,7 +109,7 @@ async fn take(
             let told = scene.hear(worker(who), url).await?;
             match model.hear(who, url) {
                 Some(expected) => assert_eq!(told, expected),
-                None => assert!(matches!(told, Heard::Wait { .. } | Heard::Drop), "{told:?}"),
+                None => assert!(matches!(told, Heard::Wait { .. }), "{told:?}"),
             }
         }
         Step::Keep(who, url) => {

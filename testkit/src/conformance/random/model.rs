@@ -12,21 +12,21 @@ use crate::conformance::scene::started;
 
 /// What must be true of one page.
 #[derive(Default)]
-pub(super) struct Page {
-    pub(super) ended: Option<Terminal>,
-    pub(super) holder: Option<Who>,
-    pub(super) is_far: bool,
-    pub(super) attempts: u32,
-    pub(super) starts: u32,
-    pub(super) has_started: bool,
+pub(in crate::conformance) struct Page {
+    pub(in crate::conformance) ended: Option<Terminal>,
+    pub(in crate::conformance) holder: Option<Who>,
+    pub(in crate::conformance) is_far: bool,
+    pub(in crate::conformance) attempts: u32,
+    pub(in crate::conformance) starts: u32,
+    pub(in crate::conformance) has_started: bool,
 }
 
 /// What must be true of the crawl.
-pub(super) struct Model {
-    pub(super) pages: BTreeMap<usize, Page>,
-    pub(super) counts: Counts,
-    pub(super) status: CrawlState,
-    pub(super) is_closed: bool,
+pub(in crate::conformance) struct Model {
+    pub(in crate::conformance) pages: BTreeMap<usize, Page>,
+    pub(in crate::conformance) counts: Counts,
+    pub(in crate::conformance) status: CrawlState,
+    pub(in crate::conformance) is_closed: bool,
     moments: u32,
 }
 
@@ -38,7 +38,7 @@ impl Page {
 }
 
 impl Model {
-    pub(super) fn new() -> Self {
+    pub(in crate::conformance) fn new() -> Self {
         Self {
             pages: BTreeMap::new(),
             counts: Counts::default(),
@@ -49,24 +49,30 @@ impl Model {
     }
 
     /// Longer each time.
-    pub(super) fn next_moment(&mut self) -> Duration {
+    pub(in crate::conformance) fn next_moment(&mut self) -> Duration {
         self.moments += 1;
         Duration::from_millis(1) * self.moments
     }
 
-    pub(super) fn is_paused(&self) -> bool {
+    pub(in crate::conformance) fn is_paused(&self) -> bool {
         self.status == CrawlState::Paused
+    }
+
+    /// Whether a worker could have the page now.
+    pub(in crate::conformance) fn is_available(&self, url: usize) -> bool {
+        let is_free = |page: &Page| page.ended.is_none() && page.holder.is_none() && !page.is_far;
+        self.status == CrawlState::Running && self.pages.get(&url).is_some_and(is_free)
     }
 
     fn pending(&mut self, url: usize) -> Option<&mut Page> {
         self.pages.get_mut(&url).filter(|page| page.ended.is_none())
     }
 
-    pub(super) fn held(&mut self, who: Who, url: usize) -> Option<&mut Page> {
+    pub(in crate::conformance) fn held(&mut self, who: Who, url: usize) -> Option<&mut Page> {
         self.pending(url).filter(|page| page.holder == Some(who))
     }
 
-    pub(super) fn admit(&mut self, url: usize) -> bool {
+    pub(in crate::conformance) fn admit(&mut self, url: usize) -> bool {
         let is_new = !self.pages.contains_key(&url);
         if is_new {
             self.pages.insert(url, Page::default());
@@ -75,8 +81,8 @@ impl Model {
         is_new
     }
 
-    /// `None` if the page is held back by another worker or a pause: its message waits, if it is not one with its record.
-    pub(super) fn hear(&mut self, who: Who, url: usize) -> Option<Heard> {
+    /// `None` if the page is held back by another worker or a pause: its message waits.
+    pub(in crate::conformance) fn hear(&mut self, who: Who, url: usize) -> Option<Heard> {
         if !self.status.is_over() {
             self.admit(url);
         }
@@ -98,14 +104,14 @@ impl Model {
     }
 
     /// Whether the worker holds the page.
-    pub(super) fn keep(&mut self, who: Who, url: usize) -> bool {
+    pub(in crate::conformance) fn keep(&mut self, who: Who, url: usize) -> bool {
         if !self.status.is_over() && self.admit(url) {
             self.pages.insert(url, Page { holder: Some(who), ..Page::default() });
         }
         self.held(who, url).is_some()
     }
 
-    pub(super) fn start(&mut self, who: Who, url: usize) -> Start {
+    pub(in crate::conformance) fn start(&mut self, who: Who, url: usize) -> Start {
         let is_paused = self.is_paused();
         let Some(page) = self.held(who, url) else { return Start::Lost };
         if is_paused {
@@ -120,21 +126,21 @@ impl Model {
         Start::Go
     }
 
-    pub(super) fn park(&mut self, who: Who, url: usize, long: bool, failed: bool) -> bool {
+    pub(in crate::conformance) fn park(&mut self, who: Who, url: usize, long: bool, failed: bool) -> bool {
         let Some(page) = self.held(who, url) else { return false };
         let (attempts, starts) = (page.attempts + u32::from(failed), page.starts_after());
         *page = Page { is_far: long, attempts, starts, ..Page::default() };
         true
     }
 
-    pub(super) fn release(&mut self, who: Who, url: usize) {
+    pub(in crate::conformance) fn release(&mut self, who: Who, url: usize) {
         if let Some(page) = self.held(who, url) {
             (page.holder, page.starts) = (None, page.starts_after());
         }
     }
 
     /// Whether the page has ended.
-    pub(super) fn finish(&mut self, who: Who, url: usize, terminal: Terminal) -> bool {
+    pub(in crate::conformance) fn finish(&mut self, who: Who, url: usize, terminal: Terminal) -> bool {
         let Some(page) = self.held(who, url) else {
             let known = self.pages.get(&url).map(|page| page.ended.is_some());
             return known.unwrap_or(self.status.is_over());
@@ -146,7 +152,7 @@ impl Model {
     }
 
     /// Whether the crawl can be told so.
-    pub(super) fn pause(&mut self) -> bool {
+    pub(in crate::conformance) fn pause(&mut self) -> bool {
         let is_going = !self.status.is_over();
         if is_going {
             self.status = CrawlState::Paused;
@@ -155,7 +161,7 @@ impl Model {
     }
 
     /// Whether the crawl can be told so.
-    pub(super) fn resume(&mut self) -> bool {
+    pub(in crate::conformance) fn resume(&mut self) -> bool {
         let is_going = !self.status.is_over();
         if self.is_paused() {
             self.status = CrawlState::Running;
@@ -165,7 +171,7 @@ impl Model {
     }
 
     /// Whether the crawl can be told so.
-    pub(super) fn cancel(&mut self) -> bool {
+    pub(in crate::conformance) fn cancel(&mut self) -> bool {
         if self.status == CrawlState::Finished {
             return false;
         }
@@ -178,7 +184,7 @@ impl Model {
     }
 
     /// Whether the page was in the list.
-    pub(super) fn replay(&mut self, url: usize) -> bool {
+    pub(in crate::conformance) fn replay(&mut self, url: usize) -> bool {
         let Some(page) = self.pages.get_mut(&url) else { return false };
         let Some(terminal @ (Terminal::Failed | Terminal::Expired)) = page.ended else { return false };
         *page = Page::default();
@@ -186,11 +192,11 @@ impl Model {
         true
     }
 
-    pub(super) fn left(&self) -> u64 {
+    pub(in crate::conformance) fn left(&self) -> u64 {
         self.pages.values().filter(|page| page.ended.is_none()).count() as u64
     }
 
-    pub(super) fn settle(&mut self) {
+    pub(in crate::conformance) fn settle(&mut self) {
         if self.status == CrawlState::Running && self.is_closed && self.left() == 0 {
             self.status = CrawlState::Finished;
         }

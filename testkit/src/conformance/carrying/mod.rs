@@ -1,7 +1,7 @@
 //! What an engine promises to those who use it: the producer's [`Session`], the worker's [`Frontier`], and the people who send dead
 //! letters again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +14,10 @@ use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Hop, Malformed, Message};
 use trawl_common::frontier::outcome::{Reason, Terminal};
+use trawl_common::names::WorkerId;
 use trawl_common::ports::{
-    Claim, Claimed, Control, Ending, Engine, Finish, Frontier, Joined, Joining, NewUrl, Opening, Requests,
-    Result, Session, Settled, Settlement, Stats, Terms, Verdict,
+    Claim, Claimed, Control, Ending, Engine, ErrorKind, Finish, Frontier, Joined, Joining, NewUrl, Opening,
+    Pages, Requests, Result, Session, Settled, Settlement, Stats, Terms, Verdict,
 };
 use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
@@ -24,14 +25,35 @@ use trawl_common::time::UnixMs;
 use super::engine::{GLANCE, LIMIT};
 use super::scene::{Cast, LONG};
 
+mod admitting;
+mod commands;
+mod ending;
+mod following;
+mod handling;
+pub mod random;
+mod replaying;
+mod sessions;
+
+pub use admitting::*;
+pub use commands::*;
+pub use ending::*;
+pub use following::*;
+pub use handling::*;
+pub use replaying::*;
+pub use sessions::*;
+
 /// An engine, and what people see of it.
 pub struct Carrier {
     /// What is tested.
     pub engine: Arc<dyn Engine>,
     /// Its stats.
     pub stats: Arc<dyn Stats>,
-    /// Its dead letters.
+    /// Commands to its crawls, and its dead letters.
     pub control: Arc<dyn Control>,
+    /// What it remembers of pages.
+    pub pages: Arc<dyn Pages>,
+    /// Whether its workers hold URLs before they are asked for.
+    pub claims_ahead: bool,
 }
 
 /// Makes a test of each promise. The fixture's engine is the test's own, and nothing is in it.
@@ -54,6 +76,94 @@ macro_rules! carrying_conformance {
             what_is_no_url_is_kept_and_counted
             a_session_that_is_abandoned_leaves_its_crawl_open
             nothing_is_claimed_after_the_stop
+            a_later_crawl_of_the_spider_admits_only_what_is_new
+            what_one_spider_has_seen_is_new_to_another
+            a_backlog_is_told_in_urls_and_in_bytes
+            a_batch_of_any_size_is_answered_in_order
+            a_url_is_claimed_with_all_that_was_said_of_it
+            cancelling_a_claim_loses_nothing
+            the_fetches_of_a_worker_are_bounded_until_it_settles
+            who_opens_another_crawl_is_told_which_one_is_read
+            two_spiders_are_read_side_by_side
+            a_crawl_that_is_over_is_stale_to_open
+            a_crawl_goes_on_where_it_was
+            a_session_outlives_its_lease
+            a_url_is_seen_while_it_is_pending_and_when_it_has_ended
+            where_redirects_led_counts_as_seen
+            a_start_that_is_asked_for_again_counts_once
+            a_retry_is_an_end_and_no_step_towards_poison
+            only_a_failure_counts_as_an_attempt
+            what_is_not_in_hand_is_neither_started_nor_extended
+            what_is_put_aside_keeps_its_slot_and_its_turn_unless_it_failed
+            every_terminal_state_has_its_counter
+            urls_of_several_crawls_end_in_one_call
+            a_crawl_ends_with_its_last_url_once_discovery_has_ended
+            an_empty_crawl_ends_with_discovery
+            the_clock_of_a_crawl_stops_at_its_end
+            crawls_are_listed_the_newest_first
+            the_stats_tell_why_where_and_how_much
+            the_stats_tell_what_limits_left_out
+            what_pages_link_to_is_admitted_once
+            any_number_of_links_is_admitted_in_order
+            links_to_one_host_are_taken_up_to_a_limit
+            no_more_pages_begin_than_the_crawl_may_do
+            a_recrawl_takes_each_url_once_though_all_were_seen
+            what_is_remembered_of_pages_is_there_when_they_have_ended
+            the_terms_of_a_crawl_are_known
+            what_is_purged_is_gone_and_stays_counted
+            a_url_can_fail_and_be_replayed_again_and_again
+            what_is_not_in_the_list_is_not_replayed
+            a_finished_crawl_is_replayed_into_a_successor
+            nothing_is_replayed_into_a_crawl_that_is_over_or_unknown
+            the_list_holds_what_failed_and_what_expired
+            a_crawl_that_is_over_or_unknown_takes_no_commands
+            a_cancelled_crawl_has_no_url_left_and_nothing_revives_it
+        }
+    };
+}
+
+/// Makes a test of each promise that an engine keeps whose workers share one process: what one has given up is there for
+/// another at once, and a command is carried out when it returns. The fixture is that of [`crate::carrying_conformance`].
+#[macro_export]
+macro_rules! one_process_conformance {
+    ($carrier:path) => {
+        $crate::promises! { $carrier, carrying:
+            two_workers_share_the_work
+            several_sessions_feed_one_crawl_and_discovery_ends_with_the_last
+            a_crawl_whose_session_was_dropped_ends_without_it
+            a_session_that_was_dropped_may_be_followed_by_another
+            what_a_worker_that_is_gone_held_is_claimed_by_another
+            the_fourth_start_without_an_end_is_poison
+            a_url_ends_once
+            what_was_never_admitted_does_not_end
+            what_is_put_aside_before_it_starts_stays_a_suspect
+            what_another_holds_is_neither_started_nor_extended_nor_settled
+            only_the_holder_of_a_page_admits_its_links
+            a_crawl_that_has_done_all_that_it_may_skips_the_rest
+            more_than_it_may_do_is_never_counted_as_done
+            at_the_limit_a_suspect_is_no_poison
+            poison_is_told_although_no_place_is_free
+            what_a_recrawl_did_not_fetch_stays_as_it_was
+            the_list_is_read_page_by_page
+            nothing_is_claimed_or_started_of_a_paused_crawl
+            what_was_queued_goes_on_after_a_pause
+            a_pause_changes_nothing_else_about_a_url
+            deadlines_move_by_the_pause
+            a_deadline_that_is_set_after_a_pause_stays_as_it_is
+            what_is_in_hand_may_end_in_a_pause
+            a_paused_crawl_does_not_end_before_it_goes_on
+            a_limit_that_is_reached_in_a_pause_skips_nothing_before_its_end
+            to_pause_or_resume_twice_is_to_do_it_once
+            a_paused_crawl_can_be_cancelled
+            who_reads_sources_for_a_cancelled_crawl_may_open_another
+            a_later_crawl_finds_what_was_cancelled_and_nothing_else
+            a_later_crawl_finds_what_expired_once_its_crawl_is_over
+            what_was_fetched_beyond_the_limit_stays_seen
+            a_replayed_url_begins_anew_in_its_crawl
+            a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_as_it_stands
+            a_replayed_url_that_expired_has_no_deadline
+            what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl
+            what_is_replayed_into_a_paused_crawl_waits
         }
     };
 }
@@ -71,7 +181,7 @@ impl Requests for Anything {
 struct Worker {
     frontier: Arc<dyn Frontier>,
     stop: CancellationToken,
-    _maintenance: JoinSet<()>,
+    maintenance: JoinSet<()>,
 }
 
 impl Carrier {
@@ -79,10 +189,15 @@ impl Carrier {
         self.join_as(cast.worker.clone())
     }
 
-    fn join_as(&self, worker: trawl_common::names::WorkerId) -> Worker {
+    fn join_as(&self, worker: WorkerId) -> Worker {
+        self.join_with(worker, |_| {})
+    }
+
+    fn join_with(&self, worker: WorkerId, set: impl FnOnce(&mut Settings)) -> Worker {
         let stop = CancellationToken::new();
         let mut settings = Settings::default();
         settings.recovery.patience = LONG;
+        set(&mut settings);
         let Joined { frontier, maintenance } = self.engine.join(Joining {
             worker,
             settings,
@@ -90,12 +205,24 @@ impl Carrier {
             requests: Arc::new(Anything),
             stop: stop.clone(),
         });
-        Worker { frontier, stop, _maintenance: JoinSet::from_iter([maintenance]) }
+        Worker { frontier, stop, maintenance: JoinSet::from_iter([maintenance]) }
     }
 
     async fn open(&self, cast: &Cast, terms: Terms) -> Result<Box<dyn Session>> {
         let opening = Opening { crawl: cast.crawl.clone(), terms, is_new: true, lease: LONG };
         self.engine.open(opening, Arc::default()).await
+    }
+
+    /// Opens a crawl that may be known.
+    async fn reopen(&self, cast: &Cast, lease: Duration) -> Result<Box<dyn Session>> {
+        let opening = Opening { crawl: cast.crawl.clone(), terms: Terms::default(), is_new: false, lease };
+        self.engine.open(opening, Arc::default()).await
+    }
+
+    /// Sends pages again that failed, in their crawl. Returns how many there were.
+    async fn replay(&self, cast: &Cast, numbers: &[usize]) -> Result<u64> {
+        let urls: Vec<_> = numbers.iter().map(|number| cast.url(*number)).collect();
+        self.engine.replay(&cast.crawl, &cast.crawl, &urls).await
     }
 
     /// A crawl of so many pages, all of which are found.
@@ -148,6 +275,63 @@ impl Worker {
         let verdict = done(&claimed.message, Vec::new());
         self.settle(claimed, verdict).await
     }
+
+    /// The same with so many pages, by their numbers.
+    async fn claim_pages(&self, count: usize) -> BTreeMap<usize, Claimed> {
+        let pages = self.claim(count).await.into_iter().map(|claimed| (number(&claimed), claimed));
+        let pages: BTreeMap<_, _> = pages.collect();
+        assert_eq!(pages.len(), count, "each is claimed once");
+        pages
+    }
+
+    async fn start(&self, claimed: &Claimed) -> Start {
+        self.frontier.start(&[Claim::of(&claimed.message)]).await.expect("it can be asked")[0]
+    }
+
+    async fn extends(&self, claimed: &Claimed) -> bool {
+        self.frontier.extend(&[&claimed.message]).await[0]
+    }
+
+    /// Settles a URL without starting it. Returns whether it has ended.
+    async fn tell(&self, claimed: &Claimed, verdict: Verdict) -> bool {
+        let message = claimed.message.clone();
+        !self.frontier.settle(vec![Settlement { message, verdict }]).await.ended.is_empty()
+    }
+
+    async fn put_aside(&self, claimed: &Claimed, until: UnixMs, failed: bool) {
+        assert!(!self.tell(claimed, Verdict::PutAside { until, failed }).await);
+    }
+
+    async fn give_back(&self, claimed: &Claimed) {
+        assert!(!self.tell(claimed, Verdict::Released).await);
+    }
+
+    /// Has a URL end so. Returns whether it has.
+    async fn end(&self, cast: &Cast, claimed: &Claimed, terminal: Terminal) -> bool {
+        self.tell(claimed, ends(cast.ending(number(claimed), terminal))).await
+    }
+
+    /// Claims so many pages, and has them end as done.
+    async fn work_off(&self, count: usize) {
+        for claimed in self.claim(count).await {
+            self.finish(claimed).await;
+        }
+    }
+}
+
+/// The number of a page.
+fn number(claimed: &Claimed) -> usize {
+    let path = claimed.message.url.as_str().rsplit('/').next();
+    path.and_then(|path| path.parse().ok()).expect("it is a page of the site")
+}
+
+/// An end without links.
+fn ends(finish: Finish) -> Verdict {
+    Verdict::Ends(Box::new(Ending::of(finish)))
+}
+
+fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
+    result.err().map(|error| error.kind)
 }
 
 fn done(message: &Message, links: Vec<NewUrl>) -> Verdict {
@@ -206,7 +390,7 @@ pub async fn urgent_urls_are_claimed_first(carrier: &Carrier) -> Result<()> {
     session.close().await?;
     let worker = carrier.join(&cast);
     // Both have arrived by then.
-    while worker.frontier.activity().in_flight < 2 {
+    while carrier.claims_ahead && worker.frontier.activity().in_flight < 2 {
         tokio::task::yield_now().await;
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

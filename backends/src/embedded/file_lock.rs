@@ -13,7 +13,7 @@ use crate::sinks::lock;
 /// A lock on `<state file>-lock`, free again when the process ends, however it ends.
 ///
 /// The state file itself is SQLite's to lock: to close it once more would give up those locks.
-pub(super) struct Claim {
+pub(super) struct FileLock {
     path: PathBuf,
     _file: File,
 }
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// How often to look whether it is.
 const LOOK: Duration = Duration::from_millis(20);
 
-impl Claim {
+impl FileLock {
     /// `ResourceBusy` if another process has it, and does not end at once.
     pub(super) fn wait(state: &Path) -> io::Result<Self> {
         let begun = Instant::now();
@@ -48,7 +48,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for FileLock {
     /// Whoever waits for the lock of a file that is gone finds that out, and is told that it is taken.
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);

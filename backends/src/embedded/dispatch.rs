@@ -1,0 +1,153 @@
+//! Which record is handed out next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::Connection;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::line::Line;
+use trawl_common::time::UnixMs;
+
+use super::error::Result;
+use super::holdings::Holdings;
+use super::records::{self, STORED, Stored, sql_ms};
+
+/// Where to look for records that nobody holds.
+///
+/// A record that was never handed out is found by walking its lane once, by id; one that comes back to its
+/// lane is remembered by id. So nothing is searched twice, and memory holds only what came back.
+#[derive(Default)]
+pub(super) struct Dispatch {
+    again: BTreeSet<(Lane, i64)>,
+    cursors: BTreeMap<Lane, i64>,
+    stirred: bool,
+}
+
+/// What a record's crawl must be, for the record to be handed out.
+const GOING: &str = "c.paused IS NULL";
+
+impl Dispatch {
+    /// Has a record looked at again: its state decides whether it is handed out.
+    pub(super) fn offer(&mut self, id: i64, lane: Lane) {
+        self.again.insert((lane, id));
+        self.stirred = true;
+    }
+
+    /// Notes that records have become available.
+    pub(super) fn stir(&mut self) {
+        self.stirred = true;
+    }
+
+    /// Whether anything has become available since the last call.
+    pub(super) fn take_stirred(&mut self) -> bool {
+        std::mem::take(&mut self.stirred)
+    }
+
+    /// Walks all lanes from their start once more: what was passed over there has become available.
+    /// What came back is found on the way, too.
+    pub(super) fn walk_again(&mut self) {
+        self.again.clear();
+        self.cursors.clear();
+        self.stirred = true;
+    }
+
+    /// The next records of a line, `most` of them at most.
+    pub(super) fn next(
+        &mut self,
+        db: &Connection,
+        holdings: &Holdings,
+        line: Line,
+        now: UnixMs,
+        most: usize,
+    ) -> Result<Vec<Stored>> {
+        match line {
+            Line::Due => due(db, holdings, now, most),
+            Line::Priority => self.next_in(db, holdings, Lane::Priority, most),
+            // A lane has no time to live here.
+            Line::Expired => Ok(Vec::new()),
+            Line::Bulk => self.next_in(db, holdings, Lane::Bulk, most),
+        }
+    }
+
+    fn next_in(
+        &mut self,
+        db: &Connection,
+        holdings: &Holdings,
+        lane: Lane,
+        most: usize,
+    ) -> Result<Vec<Stored>> {
+        let mut found = self.returned(db, holdings, lane, most)?;
+        self.walk(db, holdings, lane, most, &mut found)?;
+        Ok(found)
+    }
+
+    /// Records that came back to `lane`. One that has been taken, parked or deleted since is passed over, and so
+    /// is one whose crawl is paused: it is found by [`Lines::walk_again`].
+    fn returned(
+        &mut self,
+        db: &Connection,
+        holdings: &Holdings,
+        lane: Lane,
+        most: usize,
+    ) -> Result<Vec<Stored>> {
+        let mut one =
+            db.prepare_cached(&format!("{STORED} WHERE r.id = ?1 AND r.due IS NULL AND {GOING}"))?;
+        let mut found = Vec::new();
+        while found.len() < most
+            && let Some(&(_, id)) = self.again.range((lane, i64::MIN)..=(lane, i64::MAX)).next()
+        {
+            self.again.remove(&(lane, id));
+            let mut rows = one.query([id])?;
+            if let Some(row) = rows.next()?
+                && !holdings.is_held(id)
+            {
+                found.push(Stored::read(row)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Records of `lane` that were never handed out, beyond those `found` already. The lane is written out, for the partial index.
+    fn walk(
+        &mut self,
+        db: &Connection,
+        holdings: &Holdings,
+        lane: Lane,
+        most: usize,
+        found: &mut Vec<Stored>,
+    ) -> Result<()> {
+        let sql = format!(
+            "{STORED} WHERE r.lane = '{lane}' AND r.due IS NULL AND r.id > ?1 AND {GOING} ORDER BY r.id"
+        );
+        let mut next = db.prepare_cached(&sql)?;
+        let returned: BTreeSet<i64> = found.iter().map(|record| record.id).collect();
+        let mut cursor = self.cursors.get(&lane).copied().unwrap_or_default();
+        let mut rows = next.query([cursor])?;
+        while found.len() < most {
+            let Some(row) = rows.next()? else {
+                cursor = records::newest(db)?;
+                break;
+            };
+            cursor = row.get(0)?;
+            if !returned.contains(&cursor) && !holdings.is_held(cursor) {
+                found.push(Stored::read(row)?);
+            }
+        }
+        self.cursors.insert(lane, cursor);
+        Ok(())
+    }
+}
+
+/// Parked records that are due. Those in hand keep their place until they start, hence the filter.
+fn due(db: &Connection, holdings: &Holdings, now: UnixMs, most: usize) -> Result<Vec<Stored>> {
+    let mut due = db.prepare_cached(&format!("{STORED} WHERE r.due <= ?1 AND {GOING} ORDER BY r.due"))?;
+    let mut rows = due.query([sql_ms(now)])?;
+    let mut found = Vec::new();
+    while found.len() < most
+        && let Some(row) = rows.next()?
+    {
+        if !holdings.is_held(row.get(0)?) {
+            found.push(Stored::read(row)?);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,68 @@
+//! How records and crawls end, as it runs inside the store.
+
+use rusqlite::Connection;
+use trawl_common::frontier::End;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::Finish;
+
+use super::books::Sums;
+use super::error::Result;
+use super::records::Address;
+use super::store::Memory;
+use super::transitions::context;
+use super::{crawls, failures, records, seen};
+
+/// Deletes the record of a URL that has ended, and notes what its end means for later.
+pub(super) fn end(
+    db: &Connection,
+    memory: &mut Memory,
+    (address, finish): (&Address, &Finish),
+    end: End,
+    (crawl, id): (i64, i64),
+) -> Result<()> {
+    records::delete(db, id)?;
+    memory.forget(id);
+    if let Some(landed) = &finish.landed {
+        let landed = Address::new(&finish.claim.crawl, landed);
+        records::mark_seen(db, &mut memory.seen, crawl, &landed)?;
+    }
+    if end.is_listed() {
+        failures::add(db, crawl, finish)?;
+    }
+    if end.stays_seen { memory.seen.add_for_spider(db, address, id) } else { seen::leave(db, crawl, id) }
+}
+
+/// What is left in a crawl ends, if it is cancelled, or has done as many pages as it may.
+pub(super) fn end_the_rest(db: &Connection, memory: &mut Memory, key: i64) -> Result<()> {
+    let Some(end) = context(memory, &crawls::at(db, key)?).end_of_rest() else { return Ok(()) };
+    seen::leave_all(db, key)?;
+    let mut sums = Sums::default();
+    records::delete_all(db, key, |id, url| {
+        memory.forget(id);
+        sums.ended(key, url, end, 0);
+    })?;
+    sums.write(db)?;
+    Ok(())
+}
+
+/// Finishes a crawl of which nothing is left. What expired in it may then be found again.
+pub(super) fn end_if_complete(db: &Connection, memory: &mut Memory, key: i64) -> Result<()> {
+    if crawls::finish_if_complete(db, key)? {
+        memory.seen.forget(db, key)?;
+    }
+    Ok(())
+}
+
+/// Discovery ends where the last session was neither closed nor abandoned, and has been gone for long.
+pub(super) fn end_lapsed(db: &Connection, memory: &mut Memory) -> Result<()> {
+    for crawl in memory.leases.take_lapsed() {
+        end_discovery(db, memory, &crawl)?;
+    }
+    Ok(())
+}
+
+fn end_discovery(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> Result<()> {
+    let Some(crawl) = crawls::find(db, crawl)? else { return Ok(()) };
+    crawls::end_discovery(db, crawl.key)?;
+    end_if_complete(db, memory, crawl.key)
+}

@@ -1,0 +1,60 @@
+//! The engine in one file: a record and its message are one row, so what others publish, confirm, probe and acknowledge is
+//! here one transaction.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::sleep;
+use trawl_common::health::Health;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{Engine, Joined, Joining, Opening, Result, Session};
+use trawl_common::web::url::CanonicalUrl;
+
+use super::commands;
+use super::ending::end_lapsed;
+use super::frontier::EmbeddedFrontier;
+use super::session::EmbeddedSession;
+use super::stats::LastBeat;
+use super::store::Store;
+
+/// The engine of one state file.
+pub(super) struct EmbeddedEngine {
+    store: Arc<Store>,
+    last_beat: Arc<LastBeat>,
+}
+
+impl EmbeddedEngine {
+    /// The engine on `store`.
+    pub(super) fn new(store: Arc<Store>, last_beat: Arc<LastBeat>) -> Self {
+        Self { store, last_beat }
+    }
+}
+
+#[async_trait]
+impl Engine for EmbeddedEngine {
+    /// No other program can ask for anything here.
+    fn join(&self, joining: Joining) -> Joined {
+        let (health, pause) = (Arc::clone(&joining.health), joining.settings.recovery.patience / 12);
+        let maintenance = Box::pin(maintain(Arc::clone(&self.store), health, pause));
+        let frontier = EmbeddedFrontier::new(Arc::clone(&self.store), Arc::clone(&self.last_beat), joining);
+        Joined { frontier: Arc::new(frontier), maintenance }
+    }
+
+    async fn open(&self, opening: Opening, health: Arc<Health>) -> Result<Box<dyn Session>> {
+        Ok(Box::new(EmbeddedSession::open(Arc::clone(&self.store), opening, health).await?))
+    }
+
+    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64> {
+        let (from, into, urls) = (from.clone(), into.clone(), urls.to_vec());
+        self.store.call(move |db, memory| commands::replay(db, memory, &from, &into, &urls)).await
+    }
+}
+
+/// Ends discovery for sessions that are gone. What workers hold needs no one's care: it is theirs until they leave.
+async fn maintain(store: Arc<Store>, health: Arc<Health>, pause: Duration) {
+    loop {
+        sleep(pause).await;
+        health.until_done("ending discovery", || store.call(end_lapsed)).await;
+    }
+}

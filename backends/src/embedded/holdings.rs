@@ -1,0 +1,137 @@
+//! Who holds which record.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use trawl_common::frontier::State;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::line::Line;
+use trawl_common::names::WorkerId;
+use trawl_common::time::UnixMs;
+
+/// A worker that has joined.
+pub(super) struct Holder {
+    /// Its name.
+    pub(super) worker: WorkerId,
+    /// How many records of each line it holds.
+    held: [AtomicUsize; Line::ALL.len()],
+    has_left: AtomicBool,
+}
+
+impl Holder {
+    /// One that holds nothing yet.
+    pub(super) fn new(worker: WorkerId) -> Self {
+        Self { worker, held: Default::default(), has_left: AtomicBool::new(false) }
+    }
+
+    /// Notes that it takes no more.
+    pub(super) fn leave(&self) {
+        self.has_left.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it takes no more.
+    pub(super) fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::Relaxed)
+    }
+
+    /// How many records of a line it holds.
+    pub(super) fn holds_of(&self, line: Line) -> usize {
+        self.held[line as usize].load(Ordering::Relaxed)
+    }
+
+    /// How many records it holds.
+    pub(super) fn holds(&self) -> usize {
+        Line::ALL.into_iter().map(|line| self.holds_of(line)).sum()
+    }
+}
+
+/// The records in workers' hands, and those that take a place of their crawl's `max_pages`. A new process knows of none.
+///
+/// A worker holds a record until it settles it, gives it back, or leaves. No clock takes one from it: in one process nobody is
+/// lost from sight.
+#[derive(Default)]
+pub(super) struct Holdings {
+    held: HashMap<i64, Held>,
+    /// The crawl of each record that has begun.
+    begun: HashMap<i64, i64>,
+}
+
+struct Held {
+    by: Arc<Holder>,
+    line: Line,
+    lane: Lane,
+    has_started: bool,
+}
+
+impl Holdings {
+    /// The state of record `id`, if anyone holds it.
+    pub(super) fn state(&self, id: i64, now: UnixMs) -> Option<State> {
+        let Held { by, has_started, .. } = self.held.get(&id)?;
+        Some(State::Held { by: by.worker.clone(), since: now, has_started: *has_started })
+    }
+
+    /// Gives record `id`, which came through `line`, to a worker.
+    pub(super) fn give(&mut self, id: i64, (line, lane): (Line, Lane), by: &Arc<Holder>) {
+        self.let_go(id);
+        by.held[line as usize].fetch_add(1, Ordering::Relaxed);
+        self.held.insert(id, Held { by: Arc::clone(by), line, lane, has_started: false });
+    }
+
+    /// Notes that the start of record `id`, which is held, has been counted.
+    pub(super) fn start(&mut self, id: i64) {
+        if let Some(held) = self.held.get_mut(&id) {
+            held.has_started = true;
+        }
+    }
+
+    /// Takes record `id` out of whosever hands.
+    pub(super) fn let_go(&mut self, id: i64) {
+        if let Some(Held { by, line, .. }) = self.held.remove(&id) {
+            by.held[line as usize].fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes whether record `id` of the crawl in row `crawl` has begun.
+    pub(super) fn set_begun(&mut self, id: i64, crawl: i64, has_begun: bool) {
+        if has_begun {
+            self.begun.insert(id, crawl);
+        } else {
+            self.begun.remove(&id);
+        }
+    }
+
+    /// Whether record `id` has begun.
+    pub(super) fn has_begun(&self, id: i64) -> bool {
+        self.begun.contains_key(&id)
+    }
+
+    /// How many records of a crawl have begun.
+    pub(super) fn begun_of(&self, crawl: i64) -> u64 {
+        self.begun.values().filter(|of| **of == crawl).count() as u64
+    }
+
+    /// Notes that there is no record `id` any more.
+    pub(super) fn forget(&mut self, id: i64) {
+        self.let_go(id);
+        self.begun.remove(&id);
+    }
+
+    /// Whether anyone holds record `id`.
+    pub(super) fn is_held(&self, id: i64) -> bool {
+        self.held.contains_key(&id)
+    }
+
+    /// The records that a worker holds, each with its lane.
+    pub(super) fn of(&self, holder: &Arc<Holder>) -> Vec<(i64, Lane)> {
+        let held = self.held.iter().filter(|(_, held)| Arc::ptr_eq(&held.by, holder));
+        held.map(|(id, held)| (*id, held.lane)).collect()
+    }
+
+    /// Takes all records out of all hands.
+    pub(super) fn clear(&mut self) {
+        let ids: Vec<i64> = self.held.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.let_go(id));
+        self.begun.clear();
+    }
+}

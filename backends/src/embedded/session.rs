@@ -1,0 +1,98 @@
+//! The right to admit URLs to a crawl.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use trawl_common::frontier::dead_letter::DeadLetter;
+use trawl_common::health::Health;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{NewUrl, Opening, Result, Session, Terms};
+
+use super::leases::Token;
+use super::records::Address;
+use super::store::Store;
+use super::{admission, failures};
+
+/// A lease that lasts as long as this does. Dropped without a word, it lapses after a while, as that of a process that died.
+pub(super) struct EmbeddedSession {
+    store: Arc<Store>,
+    health: Arc<Health>,
+    crawl: CrawlRef,
+    terms: Terms,
+    token: Token,
+    ttl: Duration,
+}
+
+impl EmbeddedSession {
+    /// Takes the lease. A file forgets no crawl, so it is all the same whether this one is new.
+    pub(super) async fn open(store: Arc<Store>, opening: Opening, health: Arc<Health>) -> Result<Self> {
+        let Opening { crawl, terms, lease: ttl, .. } = opening;
+        let token = rand::random();
+        let open = || {
+            let crawl = crawl.clone();
+            store.call(move |db, memory| admission::open(db, memory, &crawl, &terms, token))
+        };
+        let terms = health.patiently("opening the crawl", open).await?;
+        Ok(Self { store, health, crawl, terms, token, ttl })
+    }
+}
+
+#[async_trait]
+impl Session for EmbeddedSession {
+    fn crawl(&self) -> &CrawlRef {
+        &self.crawl
+    }
+
+    fn terms(&self) -> Terms {
+        self.terms
+    }
+
+    async fn admit(&self, urls: &[NewUrl]) -> Result<Vec<bool>> {
+        let addressed = |new: &NewUrl| (Address::new(&self.crawl, &new.url), new.clone());
+        let urls: Arc<[(Address, NewUrl)]> = urls.iter().map(addressed).collect();
+        let admitting = || {
+            let (crawl, urls) = (self.crawl.clone(), Arc::clone(&urls));
+            self.store.call(move |db, memory| admission::admit(db, memory, &crawl, &urls))
+        };
+        self.health.patiently("admitting", admitting).await
+    }
+
+    async fn refuse(&self, letters: &[DeadLetter]) -> Result<()> {
+        let letters: Arc<[DeadLetter]> = letters.into();
+        let noting = || {
+            let letters = Arc::clone(&letters);
+            self.store.call(move |db, _| failures::refuse(db, &letters))
+        };
+        self.health.patiently("noting what is no URL", noting).await
+    }
+
+    async fn close(self: Box<Self>) -> Result<()> {
+        let closing = || {
+            let (crawl, token) = (self.crawl.clone(), self.token);
+            self.store.call(move |db, memory| admission::close(db, memory, &crawl, token))
+        };
+        self.health.patiently("ending discovery", closing).await
+    }
+
+    async fn abandon(self: Box<Self>) -> Result<()> {
+        let (crawl, token) = (self.crawl.clone(), self.token);
+        self.store
+            .call(move |_, memory| {
+                memory.leases.give_back(&crawl, token);
+                Ok(())
+            })
+            .await
+    }
+}
+
+impl Drop for EmbeddedSession {
+    /// What was closed or abandoned has no lease any more that could lapse.
+    fn drop(&mut self) {
+        let (crawl, token, ttl) = (self.crawl.clone(), self.token, self.ttl);
+        drop(self.store.submit(move |_, memory| {
+            memory.leases.lapse(&crawl, token, ttl);
+            Ok(())
+        }));
+    }
+}

@@ -1,0 +1,172 @@
+//! What became of URLs, written in one transaction.
+
+use std::num::NonZeroU64;
+
+use rusqlite::Connection;
+use trawl_common::frontier::limit::Limit;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::{Finished, Taken};
+use trawl_common::names::WorkerId;
+use trawl_common::ports::{Ending, Settled, Settlement, Verdict};
+use trawl_common::time::UnixMs;
+
+use super::admission::take_in;
+use super::books::Sums;
+use super::crawls::Crawls;
+use super::ending::{end, end_if_complete, end_the_rest};
+use super::error::Result;
+use super::pages::{self, Remembered};
+use super::records::Address;
+use super::store::Memory;
+use super::transitions::{Found, find, give_back, put_aside};
+
+/// What a worker settles, and where its URLs are found.
+#[derive(Clone)]
+pub(super) struct Batch(Vec<Item>);
+
+#[derive(Clone)]
+struct Item {
+    address: Address,
+    /// The addresses of what its page links to.
+    links: Vec<Address>,
+    settlement: Settlement,
+}
+
+/// What became of the links of a URL that has ended; `None` of one that goes on, or is no longer its worker's.
+type Ended = Option<Vec<Taken>>;
+
+impl Batch {
+    /// All that can be done before the store's thread has it.
+    pub(super) fn new(settlements: Vec<Settlement>) -> Self {
+        Self(settlements.into_iter().map(Item::new).collect())
+    }
+
+    /// Settles all of it. Returns, in order, what has ended.
+    ///
+    /// 1. Has each URL end, after what its page links to is admitted, or puts it aside, or gives it back.
+    /// 2. Counts all that, and ends what can end of the crawls.
+    /// 3. Remembers the pages of what has ended.
+    pub(super) fn settle(
+        &self,
+        db: &Connection,
+        memory: &mut Memory,
+        worker: &WorkerId,
+    ) -> Result<Vec<Ended>> {
+        let mut settling = Settling { db, memory, worker, crawls: Crawls::default(), sums: Sums::default() };
+        let ended = self.0.iter().map(|item| settling.take(item)).collect::<Result<Vec<Ended>>>()?;
+        settling.count()?;
+        let endings = self.0.iter().zip(&ended);
+        let remembered = endings.filter_map(|(item, ended)| item.remembered(ended.as_deref()?));
+        pages::remember(db, &remembered.collect::<Vec<_>>())?;
+        Ok(ended)
+    }
+
+    /// What its worker is told.
+    pub(super) fn told(self, ended: Vec<Ended>) -> Settled {
+        let ended = self.0.into_iter().zip(ended).filter_map(|(item, ended)| {
+            let Verdict::Ends(mut ending) = item.settlement.verdict else { return None };
+            let taken = ended?;
+            ending.finish.left_out.add(Limit::MaxPerHost, left_out(&taken));
+            let mut taken = taken.into_iter();
+            ending.links.retain(|_| taken.next().is_some_and(|taken| taken != Taken::LeftOut));
+            Some(*ending)
+        });
+        Settled { ended: ended.collect(), no_room: Vec::new() }
+    }
+}
+
+impl Item {
+    fn new(Settlement { message, verdict }: Settlement) -> Self {
+        let crawl = &message.crawl;
+        let links = match &verdict {
+            Verdict::Ends(ending) => ending.links.iter().map(|link| Address::new(crawl, &link.url)).collect(),
+            _ => Vec::new(),
+        };
+        let address = Address::new(crawl, &message.url);
+        let message = match verdict {
+            Verdict::PutAside { until, failed } => message.put_aside(until, failed),
+            _ => message,
+        };
+        Self { address, links, settlement: Settlement { message, verdict } }
+    }
+
+    /// What is to be remembered of its page and of those links that the frontier knows.
+    fn remembered<'a>(&'a self, taken: &'a [Taken]) -> Option<Remembered<'a>> {
+        let Verdict::Ends(ending) = &self.settlement.verdict else { return None };
+        let known = ending.links.iter().zip(taken).filter(|(_, taken)| **taken != Taken::LeftOut);
+        Some(Remembered {
+            claim: &ending.finish.claim,
+            memory: ending.memory.as_ref()?,
+            links: known.map(|(link, _)| link).collect(),
+        })
+    }
+}
+
+fn left_out(taken: &[Taken]) -> u64 {
+    taken.iter().filter(|taken| **taken == Taken::LeftOut).count() as u64
+}
+
+/// A batch on its way into the file.
+struct Settling<'a> {
+    db: &'a Connection,
+    memory: &'a mut Memory,
+    worker: &'a WorkerId,
+    crawls: Crawls,
+    sums: Sums,
+}
+
+impl Settling<'_> {
+    fn take(&mut self, item: &Item) -> Result<Ended> {
+        let Item { address, settlement: Settlement { message, verdict }, .. } = item;
+        match verdict {
+            Verdict::Ends(ending) => return self.end(item, ending),
+            Verdict::PutAside { until, failed } => self.put_aside(address, message, *until, *failed)?,
+            Verdict::LeftToOthers { until } => self.put_aside(address, message, *until, false)?,
+            // A record is found where it is: there is no message to send.
+            Verdict::GoesRound | Verdict::Released => {
+                give_back(self.db, self.memory, &mut self.crawls, self.worker, address)?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn put_aside(&mut self, address: &Address, message: &Message, until: UnixMs, failed: bool) -> Result<()> {
+        let Self { db, memory, worker, crawls, .. } = self;
+        put_aside(db, memory, crawls, worker, (address, message), (until, failed))
+    }
+
+    /// What a page links to is admitted before the page ends, so that its crawl does not end between the two.
+    fn end(&mut self, Item { address, links, .. }: &Item, ending: &Ending) -> Result<Ended> {
+        let Self { db, memory, worker, crawls, sums } = self;
+        let Some(found) = find(db, memory, crawls, address)? else { return Ok(None) };
+        let Found { crawl, id, mut url, mut context } = found;
+        let mut taken = Vec::new();
+        if !links.is_empty() && url.takes_links(worker, &context) {
+            let most = crawl.terms.max_per_host.map(NonZeroU64::get);
+            taken = take_in(db, memory, &crawl, links.iter().zip(&ending.links), most, sums)?;
+        }
+        if let Some(room) = &mut context.room {
+            room.left = room.left.saturating_sub(sums.done(crawl.key));
+        }
+        let finish = &ending.finish;
+        match (url.finish(worker, finish.terminal, finish.why, &context), id) {
+            (Finished::Now(ended), Some(id)) => {
+                end(db, memory, (address, finish), ended, (crawl.key, id))?;
+                sums.of_page(crawl.key, finish, left_out(&taken));
+                sums.ended(crawl.key, finish.claim.url.as_str(), ended, finish.bytes);
+                Ok(Some(taken))
+            }
+            (Finished::NotHeld, _) => Ok(None),
+            (Finished::Before | Finished::Now(_), _) => Ok(Some(taken)),
+        }
+    }
+
+    fn count(self) -> Result<()> {
+        let Self { db, memory, sums, .. } = self;
+        for crawl in sums.write(db)? {
+            end_the_rest(db, memory, crawl)?;
+            end_if_complete(db, memory, crawl)?;
+        }
+        Ok(())
+    }
+}

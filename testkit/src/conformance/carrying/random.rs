@@ -1,0 +1,285 @@
+//! One law for all orders: whatever two workers, a producer and a person do to a few URLs, again and again and in
+//! any order, an engine answers as a model of a page does, and its stats agree.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use trawl_common::frontier::Heard;
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::ports::{Claim, ErrorKind, NewUrl, Result, Session, Settlement, Verdict};
+
+use super::{Carrier, Worker, ends, number};
+use crate::conformance::random::{Model, Who};
+use crate::conformance::scene::{Cast, LONG, long_ago, much_later};
+
+/// How many URLs the steps are about.
+const URLS: usize = 4;
+
+/// One call, about one of a few pages, by one of two workers.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    /// The producer opens the crawl, or opens it again.
+    Open,
+    /// It admits pages from `.0` on, `.1` of them.
+    Admit(usize, usize),
+    /// It has read all sources.
+    Close,
+    /// A worker claims all there is.
+    Claim(Who),
+    /// A worker is about to store what a page yielded, or thinks so.
+    Extend(Who, usize),
+    /// A worker is about to fetch.
+    Start(Who, usize),
+    /// A worker puts a page aside: for long or not, for a failure or not.
+    PutAside {
+        /// Which worker.
+        who: Who,
+        /// Which page.
+        url: usize,
+        /// Whether its instant is far away.
+        long: bool,
+        /// Whether it failed.
+        failed: bool,
+    },
+    /// A worker gives a page back.
+    GiveBack(Who, usize),
+    /// A worker gives a page its terminal state, or thinks so.
+    End(Who, usize, Terminal),
+    /// A worker gives back all that it has, and another takes its place.
+    Leave(Who),
+    /// A worker is gone without a word, and another takes its place.
+    Vanish(Who),
+    /// A person holds the crawl.
+    Pause,
+    /// A person lets it go on.
+    Resume,
+    /// A person ends it.
+    Cancel,
+    /// A person sends a page again that failed, in the same crawl.
+    Replay(usize),
+    /// Every process is killed, and new ones begin with the same store.
+    Crash,
+}
+
+fn who() -> impl Strategy<Value = Who> {
+    prop_oneof![Just(Who::One), Just(Who::Two)]
+}
+
+fn url() -> impl Strategy<Value = usize> {
+    0..URLS
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => Just(Step::Open),
+        10 => (url(), 1..=URLS).prop_map(|(first, count)| Step::Admit(first, count)),
+        5 => Just(Step::Close),
+        30 => who().prop_map(Step::Claim),
+        10 => (who(), url()).prop_map(|(who, url)| Step::Extend(who, url)),
+        20 => (who(), url()).prop_map(|(who, url)| Step::Start(who, url)),
+        15 => (who(), url(), any::<bool>(), any::<bool>())
+            .prop_map(|(who, url, long, failed)| Step::PutAside { who, url, long, failed }),
+        10 => (who(), url()).prop_map(|(who, url)| Step::GiveBack(who, url)),
+        20 => (who(), url(), prop::sample::select(&Terminal::ALL[..]))
+            .prop_map(|(who, url, terminal)| Step::End(who, url, terminal)),
+        5 => who().prop_map(Step::Leave),
+        5 => who().prop_map(Step::Vanish),
+        5 => Just(Step::Pause),
+        10 => Just(Step::Resume),
+        1 => Just(Step::Cancel),
+        10 => url().prop_map(Step::Replay),
+        5 => Just(Step::Crash),
+    ]
+}
+
+/// Up to eighty steps. To cancel is rare, for little happens after it.
+pub fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(step(), 1..80)
+}
+
+/// What a crash takes with it.
+struct Process {
+    carrier: Carrier,
+    session: Option<Box<dyn Session>>,
+    workers: [Worker; 2],
+}
+
+impl Process {
+    fn new(carrier: Carrier, cast: &Cast) -> Self {
+        let workers = [carrier.join(cast), carrier.join_as(cast.other.clone())];
+        Self { carrier, session: None, workers }
+    }
+
+    /// Leaves nothing behind that has the store open.
+    async fn end(mut self) {
+        for worker in &mut self.workers {
+            worker.maintenance.shutdown().await;
+        }
+    }
+
+    fn worker(&self, who: Who) -> &Worker {
+        &self.workers[who as usize]
+    }
+
+    fn replace(&mut self, who: Who, cast: &Cast) {
+        let worker = if who == Who::One { &cast.worker } else { &cast.other };
+        self.workers[who as usize] = self.carrier.join_as(worker.clone());
+    }
+}
+
+/// Takes `steps` on the engine that `connect` gives, now and after each [`Step::Crash`], and then ends what is
+/// left. Panics where the engine departs from the model.
+pub async fn obeys_the_model(
+    mut connect: impl AsyncFnMut() -> Result<Carrier>,
+    steps: &[Step],
+) -> Result<()> {
+    let cast = Cast::new();
+    let mut process = Process::new(connect().await?, &cast);
+    let mut model = Model::new();
+    take(Step::Open, &cast, &mut process, &mut model).await?;
+    for step in steps {
+        if matches!(step, Step::Crash) {
+            process.end().await;
+            process = Process::new(connect().await?, &cast);
+            model.pages.values_mut().for_each(|page| page.holder = None);
+        }
+        take(*step, &cast, &mut process, &mut model).await?;
+        agree(&cast, &process, &mut model).await?;
+    }
+    let end = |url| [Who::One, Who::Two].map(|who| Step::End(who, url, Terminal::Done));
+    // What is put aside for long no worker ends.
+    let rest = [Step::Resume, Step::Claim(Who::One)].into_iter().chain((0..URLS).flat_map(end));
+    for step in rest.chain([Step::Open, Step::Close, Step::Cancel]) {
+        if !model.status.is_over() {
+            take(step, &cast, &mut process, &mut model).await?;
+            agree(&cast, &process, &mut model).await?;
+        }
+    }
+    assert!(model.status.is_over());
+    Ok(())
+}
+
+async fn agree(cast: &Cast, process: &Process, model: &mut Model) -> Result<()> {
+    let stats = process.carrier.stats(cast).await?;
+    assert_eq!((stats.counts, stats.pending), (model.counts, model.left()));
+    assert_eq!(stats.status, model.status);
+    // Whether a cancelled crawl had read its sources is nobody's question.
+    assert!(stats.discovered == model.is_closed || model.status == CrawlState::Cancelled);
+    for who in [Who::One, Who::Two] {
+        let held = (0..URLS).filter(|url| model.held(who, *url).is_some()).count();
+        assert_eq!(process.worker(who).frontier.activity().in_flight, held);
+    }
+    Ok(())
+}
+
+/// A call that either succeeds, or is `Stale` because the crawl is over.
+fn goes<T: std::fmt::Debug>(result: Result<T>, expected: bool) -> Option<T> {
+    match result {
+        Ok(value) if expected => Some(value),
+        Err(error) if !expected && error.kind == ErrorKind::Stale => None,
+        other => panic!("{other:?}, where success is {expected}"),
+    }
+}
+
+async fn take(step: Step, cast: &Cast, process: &mut Process, model: &mut Model) -> Result<()> {
+    let is_going = !model.status.is_over();
+    let settlement = |url, verdict| vec![Settlement { message: cast.message(url), verdict }];
+    match step {
+        Step::Open => {
+            if let Some(before) = process.session.take() {
+                before.abandon().await?;
+            }
+            match process.carrier.reopen(cast, LONG).await {
+                Ok(session) => {
+                    assert!(is_going);
+                    model.is_closed = false;
+                    process.session = Some(session);
+                }
+                Err(error) => assert!(!is_going && error.kind == ErrorKind::Stale, "{error}"),
+            }
+        }
+        Step::Close => {
+            if let Some(session) = process.session.take() {
+                goes(session.close().await, is_going);
+                model.is_closed = true;
+                model.settle();
+            }
+        }
+        Step::Admit(first, count) => {
+            if let Some(session) = &process.session {
+                let numbers = (first..first + count).map(|number| number % URLS);
+                let urls: Vec<NewUrl> = numbers.clone().map(|number| cast.new_url(number)).collect();
+                if let Some(new) = goes(session.admit(&urls).await, is_going) {
+                    assert_eq!(new, numbers.map(|number| model.admit(number)).collect::<Vec<_>>());
+                }
+            }
+        }
+        Step::Claim(who) => claim(who, process.worker(who), model).await,
+        Step::Extend(who, url) => {
+            if model.pages.contains_key(&url) {
+                let message = cast.message(url);
+                let held = process.worker(who).frontier.extend(&[&message]).await;
+                assert_eq!(held, [model.keep(who, url)]);
+            }
+        }
+        Step::Start(who, url) => {
+            let claim = Claim { crawl: cast.crawl.clone(), url: cast.url(url) };
+            assert_eq!(process.worker(who).frontier.start(&[claim]).await?, [model.start(who, url)]);
+        }
+        Step::PutAside { who, url, long, failed } => {
+            // No two are alike: to put aside until the same instant is to repeat a call.
+            let until = if long { much_later() } else { long_ago() }.plus(model.next_moment());
+            model.park(who, url, long, failed);
+            let verdict = Verdict::PutAside { until, failed };
+            assert!(process.worker(who).frontier.settle(settlement(url, verdict)).await.ended.is_empty());
+        }
+        Step::GiveBack(who, url) => {
+            model.release(who, url);
+            let verdict = Verdict::Released;
+            assert!(process.worker(who).frontier.settle(settlement(url, verdict)).await.ended.is_empty());
+        }
+        Step::End(who, url, terminal) => {
+            let expected = model.finish(who, url, terminal);
+            let verdict = ends(cast.ending(url, terminal));
+            let settled = process.worker(who).frontier.settle(settlement(url, verdict)).await;
+            assert_eq!(settled.ended.len(), usize::from(expected));
+        }
+        Step::Leave(who) => {
+            process.worker(who).frontier.release().await;
+            (0..URLS).for_each(|url| model.release(who, url));
+            process.replace(who, cast);
+        }
+        Step::Vanish(who) => {
+            process.replace(who, cast);
+            let held = model.pages.values_mut().filter(|page| page.holder == Some(who));
+            held.for_each(|page| page.holder = None);
+        }
+        Step::Pause => drop(goes(process.carrier.control.pause(&cast.crawl).await, model.pause())),
+        Step::Resume => drop(goes(process.carrier.control.resume(&cast.crawl).await, model.resume())),
+        Step::Cancel => drop(goes(process.carrier.control.cancel(&cast.crawl).await, model.cancel())),
+        Step::Replay(url) => {
+            if let Some(replayed) = goes(process.carrier.replay(cast, &[url]).await, is_going) {
+                assert_eq!(replayed, u64::from(model.replay(url)));
+            }
+        }
+        Step::Crash => {}
+    }
+    Ok(())
+}
+
+/// Nobody waits for what cannot come.
+async fn claim(who: Who, worker: &Worker, model: &mut Model) {
+    let expected: BTreeSet<usize> = (0..URLS).filter(|url| model.is_available(*url)).collect();
+    if expected.is_empty() {
+        return;
+    }
+    let claimed = worker.claim(expected.len()).await;
+    assert_eq!(claimed.iter().map(number).collect::<BTreeSet<_>>(), expected);
+    for claimed in &claimed {
+        let Some(Heard::Take { attempts, starts, .. }) = model.hear(who, number(claimed)) else {
+            panic!("it is available");
+        };
+        assert_eq!((claimed.attempts, claimed.starts), (attempts, starts));
+    }
+}
