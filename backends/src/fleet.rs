@@ -51,7 +51,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         hosts,
         cache: Arc::new(cache),
         pages,
-        outlets: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue)),
+        sink_factory: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue)),
     })
 }
 

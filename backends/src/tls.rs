@@ -59,10 +59,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ca.pem");
         let complaint = || Authority::read("redis.ca", &path).err().unwrap().to_string();
-        let told = complaint();
+        let message = complaint();
         assert!(
-            told.contains("redis.ca") && told.contains("ca.pem") && told.contains("No such file"),
-            "{told}"
+            message.contains("redis.ca") && message.contains("ca.pem") && message.contains("No such file"),
+            "{message}"
         );
         std::fs::write(&path, "no certificate").unwrap();
         assert!(complaint().contains("holds no certificate"));

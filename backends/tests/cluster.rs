@@ -12,8 +12,8 @@ use trawl_common::ports::{Cache, Error, ErrorKind, Pages};
 use trawl_common::settings::{self, Dedup, Encoding, Items, Queues, Redis, ServerUrl};
 use trawl_engine::Records;
 use trawl_testkit::cluster;
-use trawl_testkit::conformance::control::Helm;
-use trawl_testkit::conformance::hosts::{Doors, Frugal};
+use trawl_testkit::conformance::control::ControlPorts;
+use trawl_testkit::conformance::hosts::{Frugal, HostPorts};
 use trawl_testkit::conformance::queue::Engine;
 use trawl_testkit::servers::{self, VirtualHost};
 
@@ -30,18 +30,18 @@ async fn link() -> Link {
     redis::connect(&cluster::redis()).await.unwrap()
 }
 
-async fn helm_on(redis: &Redis, patience: Duration) -> Helm {
+async fn control_ports_on(redis: &Redis, patience: Duration) -> ControlPorts {
     let link = redis::connect(redis).await.unwrap();
     let redis = Arc::new(RedisRecords::new(link, patience, redis.dedup));
-    Helm { frontier: redis.clone(), control: redis }
+    ControlPorts { frontier: redis.clone(), control: redis }
 }
 
 async fn frontier() -> (Shared, Arc<dyn Records>) {
-    (STORE.read().await, helm_on(&cluster::redis(), LONG).await.frontier)
+    (STORE.read().await, control_ports_on(&cluster::redis(), LONG).await.frontier)
 }
 
 async fn brief_frontier() -> (Shared, Arc<dyn Records>) {
-    (STORE.read().await, helm_on(&cluster::redis(), BRIEF).await.frontier)
+    (STORE.read().await, control_ports_on(&cluster::redis(), BRIEF).await.frontier)
 }
 
 async fn emptied() -> Own {
@@ -50,17 +50,17 @@ async fn emptied() -> Own {
     own
 }
 
-async fn helm() -> (Own, Helm) {
-    (emptied().await, helm_on(&cluster::redis(), LONG).await)
+async fn control_ports() -> (Own, ControlPorts) {
+    (emptied().await, control_ports_on(&cluster::redis(), LONG).await)
 }
 
-async fn brief_helm() -> (Own, Helm) {
-    (emptied().await, helm_on(&cluster::redis(), BRIEF).await)
+async fn brief_control_ports() -> (Own, ControlPorts) {
+    (emptied().await, control_ports_on(&cluster::redis(), BRIEF).await)
 }
 
-async fn hosts() -> (Shared, Doors) {
+async fn hosts() -> (Shared, HostPorts) {
     let hosts = Arc::new(RedisHosts::new(link().await, 100_000_000));
-    (STORE.read().await, Doors { hosts: hosts.clone(), control: hosts })
+    (STORE.read().await, HostPorts { hosts: hosts.clone(), control: hosts })
 }
 
 async fn frugal() -> (Own, Frugal) {
@@ -77,7 +77,7 @@ async fn pages() -> (Shared, Arc<dyn Pages>) {
 }
 
 trawl_testkit::frontier_conformance!(frontier, brief_frontier);
-trawl_testkit::control_conformance!(helm, brief_helm);
+trawl_testkit::control_conformance!(control_ports, brief_control_ports);
 trawl_testkit::hosts_conformance!(hosts, frugal);
 trawl_testkit::cache_conformance!(cache);
 trawl_testkit::pages_conformance!(pages);
@@ -90,23 +90,23 @@ mod packed {
     }
 
     async fn frontier() -> (Shared, Arc<dyn Records>) {
-        (STORE.read().await, helm_on(&redis(), LONG).await.frontier)
+        (STORE.read().await, control_ports_on(&redis(), LONG).await.frontier)
     }
 
     async fn brief_frontier() -> (Shared, Arc<dyn Records>) {
-        (STORE.read().await, helm_on(&redis(), BRIEF).await.frontier)
+        (STORE.read().await, control_ports_on(&redis(), BRIEF).await.frontier)
     }
 
-    async fn helm() -> (Own, Helm) {
-        (emptied().await, helm_on(&redis(), LONG).await)
+    async fn control_ports() -> (Own, ControlPorts) {
+        (emptied().await, control_ports_on(&redis(), LONG).await)
     }
 
-    async fn brief_helm() -> (Own, Helm) {
-        (emptied().await, helm_on(&redis(), BRIEF).await)
+    async fn brief_control_ports() -> (Own, ControlPorts) {
+        (emptied().await, control_ports_on(&redis(), BRIEF).await)
     }
 
     trawl_testkit::frontier_conformance!(frontier, brief_frontier);
-    trawl_testkit::control_conformance!(helm, brief_helm);
+    trawl_testkit::control_conformance!(control_ports, brief_control_ports);
 }
 
 mod rabbitmq {
@@ -124,7 +124,7 @@ mod rabbitmq {
         let vhost = VirtualHost::new().await;
         let queue = queue(&vhost).await;
         let redis = Redis { url: servers::own_database().await, ..Redis::default() };
-        let Helm { frontier, control } = helm_on(&redis, patience).await;
+        let ControlPorts { frontier, control } = control_ports_on(&redis, patience).await;
         (vhost, Engine { queue, frontier, control })
     }
 
@@ -171,16 +171,16 @@ async fn a_cluster_is_found_through_any_of_its_nodes() {
 
 #[tokio::test]
 async fn a_node_of_a_cluster_that_is_taken_for_a_server_says_what_to_set() {
-    let told =
+    let reported =
         refused(redis::connect(&Redis { cluster: false, nodes: Vec::new(), ..cluster::redis() }).await);
-    assert!(told.contains("redis.cluster = true"), "{told}");
+    assert!(reported.contains("redis.cluster = true"), "{reported}");
 }
 
 #[tokio::test]
 async fn a_server_that_is_taken_for_a_node_of_a_cluster_says_what_to_set() {
     let alone = Redis { url: servers::redis(), cluster: true, ..Redis::default() };
-    let told = refused(redis::connect(&alone).await);
-    assert!(told.contains("redis.cluster = false"), "{told}");
+    let reported = refused(redis::connect(&alone).await);
+    assert!(reported.contains("redis.cluster = false"), "{reported}");
 }
 
 mod tls {
@@ -196,12 +196,12 @@ mod tls {
         for right in [cluster::redis_alone_tls(), cluster::redis_tls()] {
             redis::connect(&right).await.unwrap();
 
-            let told = refused(redis::connect(&Redis { ca: None, ..right.clone() }).await);
-            assert!(told.contains("UnknownIssuer") && told.contains("redis.ca"), "{told}");
+            let reported = refused(redis::connect(&Redis { ca: None, ..right.clone() }).await);
+            assert!(reported.contains("UnknownIssuer") && reported.contains("redis.ca"), "{reported}");
 
             let url = by_another_name(&right.url);
-            let told = refused(redis::connect(&Redis { url, ..right }).await);
-            assert!(told.contains("not valid for name") && told.contains("localhost"), "{told}");
+            let reported = refused(redis::connect(&Redis { url, ..right }).await);
+            assert!(reported.contains("not valid for name") && reported.contains("localhost"), "{reported}");
         }
     }
 
@@ -211,25 +211,25 @@ mod tls {
         let right = cluster::rabbitmq_tls();
         RabbitMq::connect(&right, &queues, &Items::default()).await.unwrap();
 
-        let told = refused(
+        let reported = refused(
             RabbitMq::connect(&settings::RabbitMq { ca: None, ..right.clone() }, &queues, &Items::default())
                 .await,
         );
-        assert!(told.contains("UnknownIssuer") && told.contains("rabbitmq.ca"), "{told}");
+        assert!(reported.contains("UnknownIssuer") && reported.contains("rabbitmq.ca"), "{reported}");
 
         let url = by_another_name(&right.url);
-        let told = refused(
+        let reported = refused(
             RabbitMq::connect(&settings::RabbitMq { url, ..right }, &queues, &Items::default()).await,
         );
-        assert!(told.contains("not valid for name") && told.contains("localhost"), "{told}");
+        assert!(reported.contains("not valid for name") && reported.contains("localhost"), "{reported}");
     }
 }
 
 /// What an error that no second try mends says, on one line and without a password.
 fn refused<T>(result: Result<T, Error>) -> String {
     let error = result.err().unwrap();
-    let told = error.to_string();
-    assert_eq!(error.kind, ErrorKind::Refused, "{told}");
-    assert!(!told.contains('\n') && !told.contains("guest:guest"), "{told}");
-    told
+    let reported = error.to_string();
+    assert_eq!(error.kind, ErrorKind::Refused, "{reported}");
+    assert!(!reported.contains('\n') && !reported.contains("guest:guest"), "{reported}");
+    reported
 }

@@ -31,7 +31,7 @@ use trawl_common::web::host::HostKey;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 use trawl_testkit::conformance::carrying::Carrier;
 use trawl_testkit::conformance::carrying::random::{obeys_the_model, steps};
-use trawl_testkit::conformance::hosts::{Doors, Frugal};
+use trawl_testkit::conformance::hosts::{Frugal, HostPorts};
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -50,9 +50,9 @@ async fn frugal() -> (TempDir, Frugal) {
     (directory, Frugal { hosts: engine.hosts(), robots_bytes: 32 << 20 })
 }
 
-async fn hosts() -> ((), Doors) {
+async fn hosts() -> ((), HostPorts) {
     let engine = Embedded::in_memory().unwrap();
-    ((), Doors { hosts: engine.hosts(), control: engine.host_control() })
+    ((), HostPorts { hosts: engine.hosts(), control: engine.host_control() })
 }
 
 async fn cache() -> ((), Arc<dyn Cache>) {
@@ -262,7 +262,7 @@ async fn others_may_look_into_a_state_file_while_its_process_works_but_change_no
     let path = directory.path().join("crawl.db");
     drop(admit(&engine, 0..2).await);
     let watching = Embedded::watch(&path).unwrap();
-    let admitted = async || watching.stats().books(&crawl().id).await.unwrap().unwrap().counts.admitted;
+    let admitted = async || watching.stats().crawl_stats(&crawl().id).await.unwrap().unwrap().counts.admitted;
     assert_eq!(admitted().await, 2);
     assert!(watching.control().pause(&crawl()).await.is_err());
     drop(admit(&engine, 2..3).await);
@@ -294,7 +294,8 @@ async fn the_time_in_which_no_process_had_the_file_is_no_time_of_the_crawl() {
     let file = rusqlite::Connection::open(&path).unwrap();
     file.execute_batch("UPDATE crawls SET started = touched - 3660000, touched = touched - 3600000").unwrap();
     drop(file);
-    let seconds = async |engine: &Embedded| engine.stats().books(&crawl().id).await.unwrap().unwrap().seconds;
+    let seconds =
+        async |engine: &Embedded| engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap().seconds;
     assert_eq!(seconds(&Embedded::watch(&path).unwrap()).await, 60.0);
     let engine = open(&path);
     let resumed = seconds(&engine).await;
@@ -325,8 +326,8 @@ async fn a_file_of_another_program_or_of_a_newer_one_is_refused_by_name() {
     let newer = rusqlite::Connection::open(&path).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
-    let told = refusal(&path);
-    assert!(told.ends_with("crawl.db has schema version 99, and this program knows 6"), "{told}");
+    let reported = refusal(&path);
+    assert!(reported.ends_with("crawl.db has schema version 99, and this program knows 6"), "{reported}");
 }
 
 #[tokio::test]
@@ -396,14 +397,14 @@ async fn a_file_of_version_1_is_brought_up_to_date() {
     let pages: Vec<NewUrl> = (0..4).map(page).collect();
     assert_eq!(session.admit(&pages).await.unwrap(), [false, false, false, true]);
     assert_eq!(engine.engine().replay(&crawl(), &crawl(), &[page(1).url]).await.unwrap(), 1);
-    let books = engine.stats().books(&crawl().id).await.unwrap().unwrap();
-    assert_eq!((books.counts.admitted, books.counts.done, books.pending), (4, 1, 3));
+    let stats = engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap();
+    assert_eq!((stats.counts.admitted, stats.counts.done, stats.pending), (4, 1, 3));
 }
 
 #[test]
 fn a_path_that_cannot_be_a_file_is_an_error_that_names_it() {
-    let told = Embedded::open(Path::new("/nonexistent/crawl.db")).err().unwrap().to_string();
-    assert!(told.starts_with("/nonexistent/crawl.db cannot be opened"), "{told}");
+    let reported = Embedded::open(Path::new("/nonexistent/crawl.db")).err().unwrap().to_string();
+    assert!(reported.starts_with("/nonexistent/crawl.db cannot be opened"), "{reported}");
 }
 
 #[tokio::test]
@@ -426,13 +427,13 @@ async fn what_was_seen_stays_seen_beyond_memory_and_restarts() {
     }
     session.close().await.unwrap();
     drop(worker);
-    let books = engine.stats().books(&crawl().id).await.unwrap().unwrap();
-    assert_eq!((books.counts.admitted, books.counts.done), (COUNT as u64, 2));
+    let stats = engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap();
+    assert_eq!((stats.counts.admitted, stats.counts.done), (COUNT as u64, 2));
     drop(engine);
 
     let file = rusqlite::Connection::open(&path).unwrap();
     let count = |sql: &str| file.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap() as u64;
-    assert_eq!(count("SELECT count(*) FROM records"), books.pending);
+    assert_eq!(count("SELECT count(*) FROM records"), stats.pending);
     assert!(count("SELECT count(*) FROM seen") > 0, "the index is in use");
     assert_eq!(count("SELECT (SELECT count(*) FROM seen) + (SELECT count(*) FROM fresh)"), COUNT as u64);
 }
@@ -470,8 +471,8 @@ async fn a_killed_process_loses_nothing() {
     child.wait().unwrap();
 
     let engine = open(&path);
-    let books = engine.stats().books(&crawl().id).await.unwrap().unwrap();
-    assert_eq!((books.counts.admitted, books.counts.done, books.pending), (100, 1, 99));
+    let stats = engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap();
+    assert_eq!((stats.counts.admitted, stats.counts.done, stats.pending), (100, 1, 99));
     let left: Vec<usize> = (0..100).filter(|number| *number != 2).collect();
     assert_eq!(available(&engine).await, left);
     for (starts, expected) in [(1, Start::Go), (2, Start::Go), (3, Start::Poison)] {
@@ -483,15 +484,15 @@ async fn a_killed_process_loses_nothing() {
     }
     let session = admit(&engine, 0..101).await;
     session.close().await.unwrap();
-    let books = engine.stats().books(&crawl().id).await.unwrap().unwrap();
-    assert_eq!((books.counts.admitted, books.status), (101, CrawlState::Running));
+    let stats = engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap();
+    assert_eq!((stats.counts.admitted, stats.status), (101, CrawlState::Running));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_order_of_calls_makes_the_books_disagree(steps in steps()) {
+    fn no_order_of_calls_makes_the_stats_disagree(steps in steps()) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("crawl.db");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

@@ -26,18 +26,18 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{Coordinator, Delivery};
 use trawl_testkit::conformance::carrying::Carrier;
-use trawl_testkit::conformance::control::Helm;
-use trawl_testkit::conformance::hosts::{Doors, Frugal};
+use trawl_testkit::conformance::control::ControlPorts;
+use trawl_testkit::conformance::hosts::{Frugal, HostPorts};
 use trawl_testkit::conformance::queue::Engine;
 use trawl_testkit::servers::{self, VirtualHost};
 
-use crate::support::{BRIEF, LONG, helm_on, link};
+use crate::support::{BRIEF, LONG, control_ports_on, link};
 
 keeps_promises!(trawl_common::settings::Dedup::Plain, 128);
 
-async fn hosts() -> ((), Doors) {
+async fn hosts() -> ((), HostPorts) {
     let hosts = Arc::new(RedisHosts::new(link(servers::redis()).await, 100_000_000));
-    ((), Doors { hosts: hosts.clone(), control: hosts })
+    ((), HostPorts { hosts: hosts.clone(), control: hosts })
 }
 
 async fn frugal() -> ((), Frugal) {
@@ -58,7 +58,8 @@ async fn engine(kind: QueueType, patience: Duration) -> (VirtualHost, Engine) {
     let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
     let queues = Queues { kind, ..Queues::default() };
     let queue = Arc::new(RabbitMq::connect(&broker, &queues, &Items::default()).await.unwrap());
-    let Helm { frontier, control } = helm_on(servers::own_database().await, Dedup::Plain, patience).await;
+    let ControlPorts { frontier, control } =
+        control_ports_on(servers::own_database().await, Dedup::Plain, patience).await;
     (vhost, Engine { queue, frontier, control })
 }
 

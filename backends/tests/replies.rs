@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use trawl_backends::redis::{self, RedisRecords};
-use trawl_common::frontier::crawl::{Books, Counts, CrawlState};
+use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::limit::{LeftOut, Limit};
@@ -127,8 +127,8 @@ impl Fleet {
             again(|| self.redis.passed(&probes)).await;
         }
         assert_eq!(found.awaiting, [], "nothing was forgotten");
-        for books in found.ended {
-            let crawl = books.crawl_ref();
+        for stats in found.ended {
+            let crawl = stats.crawl_ref();
             again(|| self.redis.announced(&crawl)).await;
         }
         sleep(found.rest.min(Duration::from_millis(50))).await;
@@ -213,9 +213,9 @@ impl Fleet {
         self.send(replayed).await;
     }
 
-    async fn books(&self, id: &str) -> Books {
+    async fn crawl_stats(&self, id: &str) -> CrawlStats {
         let crawl = crawl(id);
-        again(|| self.redis.books(&crawl.id)).await.unwrap()
+        again(|| self.redis.crawl_stats(&crawl.id)).await.unwrap()
     }
 }
 
@@ -232,7 +232,7 @@ async fn is_exact(redis: RedisRecords) -> usize {
         fleet.round().await;
     }
     again(|| fleet.redis.close(lease.clone())).await;
-    while fleet.books("c").await.status != CrawlState::Finished {
+    while fleet.crawl_stats("c").await.status != CrawlState::Finished {
         fleet.round().await;
     }
 
@@ -242,19 +242,19 @@ async fn is_exact(redis: RedisRecords) -> usize {
     again(|| fleet.redis.admit(&lease, &urls)).await;
     again(|| fleet.redis.renew(&lease, Duration::ZERO)).await;
     again(|| fleet.redis.cancel(&other)).await;
-    let cancelled = fleet.books("other").await;
+    let cancelled = fleet.crawl_stats("other").await;
     assert_eq!(cancelled.counts, Counts { admitted: 2, cancelled: 2, ..Counts::default() });
 
-    let books = fleet.books("c").await;
+    let stats = fleet.crawl_stats("c").await;
     let all = SEEDS.chain(LINKED).filter(|number| *number != LINKED[4]).collect::<BTreeSet<usize>>();
     let count = all.len() as u64;
-    assert_eq!(books.counts, Counts { admitted: count, done: count, ..Counts::default() });
-    assert_eq!((books.pending, books.bytes, books.left_out), (0, 7, 1));
-    assert_eq!(books.reasons.get("missing:price"), Some(&1));
+    assert_eq!(stats.counts, Counts { admitted: count, done: count, ..Counts::default() });
+    assert_eq!((stats.pending, stats.bytes, stats.left_out), (0, 7, 1));
+    assert_eq!(stats.reasons.get("missing:price"), Some(&1));
     let fetches = |number| if [FAILS_ONCE, REPLAYED].contains(&number) { 2 } else { 1 };
     assert_eq!(fleet.fetched, all.into_iter().map(|number| (number, fetches(number))).collect());
     let host = &again(|| fleet.redis.hosts(&fleet.crawl, 9)).await[0];
-    assert_eq!((host.counts, host.bytes), (books.counts, books.bytes));
+    assert_eq!((host.counts, host.bytes), (stats.counts, stats.bytes));
     fleet.swept
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use trawl_common::frontier::crawl::Books;
+use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::names::{CrawlId, InvalidName};
 use trawl_common::nearest::listed;
 use trawl_common::ports::Stats;
@@ -40,30 +40,30 @@ impl fmt::Display for CrawlArg {
 }
 
 impl CrawlArg {
-    /// The books of the crawl that is meant, if there is one.
+    /// The stats of the crawl that is meant, if there is one.
     ///
     /// # Errors
     /// When several begin so, or the store fails.
-    pub async fn books(&self, stats: &dyn Stats) -> Result<Option<Books>, Fail> {
+    pub async fn crawl_stats(&self, stats: &dyn Stats) -> Result<Option<CrawlStats>, Fail> {
         if let Self::Named(id) = self
-            && let Some(books) = stats.books(id).await?
+            && let Some(stats) = stats.crawl_stats(id).await?
         {
-            return Ok(Some(books));
+            return Ok(Some(stats));
         }
         self.choose(stats.crawls().await?)
     }
 
     /// The one of `crawls`, the newest of which is the first, that is meant where none has the very id.
-    fn choose(&self, crawls: Vec<Books>) -> Result<Option<Books>, Fail> {
+    fn choose(&self, crawls: Vec<CrawlStats>) -> Result<Option<CrawlStats>, Fail> {
         let Self::Named(id) = self else {
-            return Ok(crawls.into_iter().find(|books| !books.crawl_ref().is_adhoc()));
+            return Ok(crawls.into_iter().find(|stats| !stats.crawl_ref().is_adhoc()));
         };
-        let mut begin: Vec<Books> =
-            crawls.into_iter().filter(|books| books.crawl.is_made_from(id.as_str())).collect();
+        let mut begin: Vec<CrawlStats> =
+            crawls.into_iter().filter(|stats| stats.crawl.is_made_from(id.as_str())).collect();
         match begin.len() {
             0 | 1 => Ok(begin.pop()),
             _ => {
-                let ids = listed(begin.iter().map(|books| books.crawl.as_str()));
+                let ids = listed(begin.iter().map(|stats| stats.crawl.as_str()));
                 Err(Fail::usage(format!("several crawls begin with `{id}`: {ids}")))
             }
         }
@@ -81,7 +81,7 @@ mod tests {
 
     /// What is chosen of these crawls, the newest first.
     fn chosen(arg: &str, crawls: &[&str]) -> Result<Option<String>, String> {
-        let books = |id: &&str| Books {
+        let stats = |id: &&str| CrawlStats {
             crawl: id.parse().unwrap(),
             spider: "default".parse().unwrap(),
             status: CrawlState::Running,
@@ -95,8 +95,8 @@ mod tests {
             started: UnixMs(0),
         };
         let arg: CrawlArg = arg.parse().unwrap();
-        let chosen = arg.choose(crawls.iter().map(books).collect()).map_err(|fail| fail.message)?;
-        Ok(chosen.map(|books| books.crawl.to_string()))
+        let chosen = arg.choose(crawls.iter().map(stats).collect()).map_err(|fail| fail.message)?;
+        Ok(chosen.map(|stats| stats.crawl.to_string()))
     }
 
     #[test]
@@ -110,9 +110,9 @@ mod tests {
         let crawls = ["20260102-120000-aaaaaa", "20260101-130000-bbbbbb", "20260101-120000-cccccc"];
         assert_eq!(chosen("20260102", &crawls), Ok(Some(crawls[0].to_owned())));
         assert_eq!(chosen("2027", &crawls), Ok(None));
-        let told = chosen("20260101", &crawls).unwrap_err();
+        let shown = chosen("20260101", &crawls).unwrap_err();
         assert_eq!(
-            told,
+            shown,
             format!("several crawls begin with `20260101`: `{}` and `{}`", crawls[1], crawls[2])
         );
     }

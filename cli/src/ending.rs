@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use trawl_common::frontier::crawl::Books;
+use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlId;
 use trawl_common::ports::Stats;
@@ -18,17 +18,17 @@ const FORGOTTEN: Duration = Duration::from_secs(300);
 
 /// Waits until crawl `id`, which was there a moment ago, is over, and says on `line` how far it is. A store that
 /// is away is waited for.
-pub async fn await_end(stats: &dyn Stats, id: &CrawlId, line: &Progress) -> Result<Books, Fail> {
+pub async fn await_end(stats: &dyn Stats, id: &CrawlId, line: &Progress) -> Result<CrawlStats, Fail> {
     let health = Health::default();
     let mut seen = Instant::now();
     while seen.elapsed() < FORGOTTEN {
-        if let Some(books) = health.patiently("looking at the crawl", || stats.books(id)).await? {
+        if let Some(stats) = health.patiently("looking at the crawl", || stats.crawl_stats(id)).await? {
             seen = Instant::now();
-            if books.status.is_over() && books.pending == 0 {
+            if stats.status.is_over() && stats.pending == 0 {
                 line.clear();
-                return Ok(books);
+                return Ok(stats);
             }
-            let (ended, admitted) = (books.counts.ended(), books.counts.admitted);
+            let (ended, admitted) = (stats.counts.ended(), stats.counts.admitted);
             line.say(format!("{} of {} URLs ended", count(ended), count(admitted)));
         }
         sleep(LOOK).await;

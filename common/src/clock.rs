@@ -17,7 +17,7 @@ static BASE: AtomicU64 = AtomicU64::new(0);
 
 /// What another clock said, and between which instants it was asked and had answered.
 #[derive(Clone, Copy, Debug)]
-pub struct Reading {
+pub struct ClockReading {
     /// What it said, in microseconds since 1970.
     pub micros: u64,
     /// When it was asked.
@@ -26,7 +26,7 @@ pub struct Reading {
     pub answered: Instant,
 }
 
-impl Reading {
+impl ClockReading {
     /// What the clock said at `origin`, at the earliest and at the latest: it was read at any instant of the round trip.
     fn bounds(&self, origin: Instant) -> (u64, u64) {
         let at_origin = |read: Instant| self.micros.saturating_sub(micros_between(origin, read)).max(1);
@@ -35,7 +35,7 @@ impl Reading {
 }
 
 /// Goes by the clock that was read, from now on.
-pub fn follow(reading: Reading) {
+pub fn follow(reading: ClockReading) {
     let bounds = reading.bounds(*ORIGIN);
     let mend = |base| Some(mended(base, bounds));
     // Always `Ok`: the closure never declines.
@@ -76,7 +76,7 @@ mod tests {
     fn bounds(asked: u64, answered: u64) -> (u64, u64) {
         let origin = Instant::now();
         let at = |millis| origin + Duration::from_millis(millis);
-        Reading { micros: SERVER, asked: at(asked), answered: at(answered) }.bounds(origin)
+        ClockReading { micros: SERVER, asked: at(asked), answered: at(answered) }.bounds(origin)
     }
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
     fn whoever_follows_a_clock_goes_by_it_whatever_the_machines_says() {
         let ahead = machine_ms() + 7_200_000;
         let now = Instant::now();
-        follow(Reading { micros: ahead * 1_000, asked: now, answered: now });
+        follow(ClockReading { micros: ahead * 1_000, asked: now, answered: now });
         assert!((ahead..ahead + 60_000).contains(&now_ms()));
         assert!(clock_check::disagreement().is_some());
     }

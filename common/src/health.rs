@@ -26,18 +26,25 @@ struct Trouble {
     /// When it counts as over, if nobody says so before.
     lapses: Option<Instant>,
     /// Whether its beginning was said, so that its end is.
-    is_told: bool,
+    is_logged: bool,
     /// When a beginning was last said.
-    told: Option<Instant>,
+    logged_at: Option<Instant>,
 }
 
 impl Trouble {
     fn over(now: Instant) -> Self {
-        Self { since: now, error: String::new(), is_over: true, lapses: None, is_told: false, told: None }
+        Self {
+            since: now,
+            error: String::new(),
+            is_over: true,
+            lapses: None,
+            is_logged: false,
+            logged_at: None,
+        }
     }
 
     fn end(&mut self, what: &str) {
-        if !self.is_over && self.is_told {
+        if !self.is_over && self.is_logged {
             info!(what, after = ?self.since.elapsed(), "works again");
         }
         self.is_over = true;
@@ -133,9 +140,9 @@ impl Health {
         }
         trouble.is_over = false;
         trouble.since = now;
-        trouble.is_told = trouble.told.is_none_or(|told| now - told >= QUIET);
-        if trouble.is_told {
-            trouble.told = Some(now);
+        trouble.is_logged = trouble.logged_at.is_none_or(|logged_at| now - logged_at >= QUIET);
+        if trouble.is_logged {
+            trouble.logged_at = Some(now);
             warn!(what, %error, "failing; trying until it works");
         }
     }
@@ -209,7 +216,7 @@ mod tests {
         let mut said = 0;
         for _ in 0..120 {
             health.fails("finishing", &full);
-            said += u32::from(health.troubles()["finishing"].is_told);
+            said += u32::from(health.troubles()["finishing"].is_logged);
             assert!(health.trouble().is_some());
             health.works("finishing");
             assert_eq!(health.trouble(), None);

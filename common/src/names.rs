@@ -147,7 +147,7 @@ fn random_suffix() -> String {
 /// The crawl of hand-published URLs; those of other spiders than the default one begin with it.
 const ADHOC: &str = "adhoc";
 
-/// A crawl together with its spider: the address of its books.
+/// A crawl together with its spider: the address of its stats.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CrawlRef {
     /// The crawl.

@@ -185,7 +185,7 @@ impl Claiming<'_> {
         match unproven {
             Unproven::Probe => None,
             Unproven::Message { request, crawl } => {
-                let looking = async || match records.books(&crawl.id).await {
+                let looking = async || match records.crawl_stats(&crawl.id).await {
                     // What is known of it cannot be read, but it is known.
                     Err(error) if error.kind == ErrorKind::Corrupt => Ok(true),
                     told => told.map(|stats| stats.is_some_and(|stats| stats.crawl_ref() == crawl)),

@@ -59,7 +59,7 @@ impl Member {
         }
         let Self { records, health, .. } = self;
         let terms = health.until_done("looking up a crawl", || records.terms(crawl)).await;
-        let stats = health.until_done("looking up a crawl", || records.books(&crawl.id)).await;
+        let stats = health.until_done("looking up a crawl", || records.crawl_stats(&crawl.id)).await;
         let known = OpenCrawl { terms, started: stats.map_or_else(UnixMs::now, |stats| stats.started) };
         self.crawls.insert(crawl.clone(), known);
         known

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use trawl_common::frontier::crawl::Books;
+use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
@@ -199,7 +199,7 @@ pub struct Sweep {
     /// Dead letters of records that could not be read: publish them, and say so ([`Records::buried`]).
     pub corrupt: Vec<DeadLetter>,
     /// Crawls whose end nobody has announced: do so, and say so ([`Records::announced`]).
-    pub ended: Vec<Books>,
+    pub ended: Vec<CrawlStats>,
     /// When to take the next step.
     pub rest: Duration,
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::Response;
 use trawl_common::settings;
-use trawl_common::spider::{Field, From, ItemRule, Sited, Spider};
+use trawl_common::spider::{Field, FieldSource, ItemRule, Sited, Spider};
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
 use trawl_extract::Extractor;
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn field(argument: &str) -> Result<(String, Field), String> {
     let (name, selector) = argument.split_once('=').ok_or(format!("`{argument}` is not name=selector"))?;
-    let field = Field::of(From::Css(Sited::nowhere(selector)));
+    let field = Field::of(FieldSource::Css(Sited::nowhere(selector)));
     Ok(match name.strip_suffix("[]") {
         Some(name) => (name.to_owned(), Field { list: true, ..field }),
         None => (name.to_owned(), field),

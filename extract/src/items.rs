@@ -16,7 +16,7 @@ use crate::values::budget::Budget;
 /// alike, the rest goes to those that come first.
 const MAX_OWN: usize = 5 << 20;
 /// The most bytes of what the page says of itself. With the others and a list of links an item stays below 8 MB.
-const MAX_TOLD: usize = 12 * MAX_TEXT;
+const MAX_PER_PAGE_FIELD: usize = 12 * MAX_TEXT;
 /// The most items of a page.
 const MAX_ITEMS: usize = 10_000;
 /// The most bytes of all items of a page together.
@@ -65,7 +65,7 @@ pub(crate) fn add_items<'a>(
 /// How much is kept for each field of an item.
 struct Shares {
     own: usize,
-    told: usize,
+    per_page_field: usize,
     links: usize,
 }
 
@@ -75,7 +75,7 @@ impl Shares {
             |wanted: fn(&Source) -> bool| fields.iter().filter(|field| wanted(&field.source)).count().max(1);
         Self {
             own: MAX_OWN / 2 / count(is_own),
-            told: MAX_TOLD / count(|source| !is_own(source) && !is_links(source)),
+            per_page_field: MAX_PER_PAGE_FIELD / count(|source| !is_own(source) && !is_links(source)),
             links: MAX_LINKS / count(is_links),
         }
     }
@@ -83,7 +83,7 @@ impl Shares {
     fn share(&self, field: &Field) -> usize {
         match &field.source {
             Source::Page(PageField::Links) => self.links,
-            Source::Page(_) => self.told,
+            Source::Page(_) => self.per_page_field,
             _ => self.own,
         }
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::Response;
 use trawl_common::settings::Items;
-use trawl_common::spider::{Field, Follow, From, ItemRule, Kind, PageField, Required, Sited, Spider};
+use trawl_common::spider::{Field, Follow, FieldSource, ItemRule, Kind, PageField, Required, Sited, Spider};
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
 use trawl_common::web::url::CanonicalUrl;
@@ -35,8 +35,8 @@ fn sited(text: &str) -> Sited<String> {
     Sited::nowhere(text)
 }
 
-fn css(selector: &str) -> From {
-    From::Css(sited(selector))
+fn css(selector: &str) -> FieldSource {
+    FieldSource::Css(sited(selector))
 }
 
 fn every_kind() -> Spider {
@@ -48,17 +48,17 @@ fn every_kind() -> Spider {
         css("p ::text, a::attr(href)"),
         css("a.next::attr(href)"),
         css("script::text"),
-        From::Json(sited("$..x")),
-        From::Header(sited("content-type")),
-        From::Meta(sited("og:title")),
-        From::JsonLd(sited("Product"), None),
-        From::JsonLd(sited("Product"), Some(sited("/offers"))),
-        From::Microdata(sited("Product"), None),
-        From::Table(sited("table")),
-        From::Page(PageField::Links),
-        From::Page(PageField::Text),
-        From::Each(sited("div"), inner()),
-        From::Each(sited("$.list"), vec![("x".to_owned(), Field::of(From::Json(sited("/x"))))]),
+        FieldSource::Json(sited("$..x")),
+        FieldSource::Header(sited("content-type")),
+        FieldSource::Meta(sited("og:title")),
+        FieldSource::JsonLd(sited("Product"), None),
+        FieldSource::JsonLd(sited("Product"), Some(sited("/offers"))),
+        FieldSource::Microdata(sited("Product"), None),
+        FieldSource::Table(sited("table")),
+        FieldSource::Page(PageField::Links),
+        FieldSource::Page(PageField::Text),
+        FieldSource::Each(sited("div"), inner()),
+        FieldSource::Each(sited("$.list"), vec![("x".to_owned(), Field::of(FieldSource::Json(sited("/x"))))]),
     ];
     let kinds = [
         Kind::Text,

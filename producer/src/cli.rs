@@ -13,12 +13,12 @@ use trawl_cli::{
     CrawlArg, Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, await_end, count, print_json,
 };
 use trawl_common::exit::Exit;
-use trawl_common::frontier::crawl::{Books, CrawlState};
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{ErrorKind, Ports, Stats};
 use trawl_common::settings::{IfRunning, Settings};
-use trawl_common::spider::{Recrawl, Spider, Wishes};
+use trawl_common::spider::{Recrawl, Spider, SpiderOverrides};
 
 use crate::running::{self, Beginning};
 use crate::{
@@ -91,8 +91,9 @@ impl Args {
         let settings = Arc::new(global.load(&global.source())?);
         let signals = Signals::listen().map_err(Fail::run)?;
         let spider = self.spider.clone().unwrap_or_default();
-        let wishes = Wishes { recrawl: self.recrawl, ..Wishes::default() };
-        let spider = spider.load(&spider.folder(&settings).with_wishes(wishes), &settings, self.no_file)?;
+        let overrides = SpiderOverrides { recrawl: self.recrawl, ..SpiderOverrides::default() };
+        let spider =
+            spider.load(&spider.folder(&settings).with_overrides(overrides), &settings, self.no_file)?;
         let start = Start::of(&spider, &self.sources).map_err(Fail::usage)?;
         let job =
             Job { spider: Arc::new(spider), start, limit: self.limit, html: Html::IsAnError, is_new: false };
@@ -104,7 +105,7 @@ impl Args {
             let found = count(report.counters.found);
             eprint_report(&global, &format!("{found} URLs would be admitted, if new"), &report);
             if self.json {
-                print_json(&Told { crawl: None, spider: &spider.name, report: &report, books: None });
+                print_json(&Summary { crawl: None, spider: &spider.name, report: &report, stats: None });
             }
             return Ok(exit(&report, &signals));
         }
@@ -140,9 +141,9 @@ impl Args {
             Some(CrawlArg::Named(id)) => {
                 let crawl = CrawlRef { id: id.clone(), spider: spider.name.clone() };
                 if crawl.is_adhoc() {
-                    let told =
+                    let message =
                         format!("{id} is for what others publish, and never ends: choose another crawl");
-                    return Err(Fail::usage(told));
+                    return Err(Fail::usage(message));
                 }
                 Ok(Beginning::Known(crawl))
             }
@@ -176,7 +177,7 @@ impl Args {
             // Another run reads sources at this moment: that crawl had not begun when this one looked, or runs beside.
             Err(RunError::Port(error)) if error.kind == ErrorKind::Busy && self.may_do_nothing(settings) => {
                 let other = running::running(&*ports.stats, &crawl.spider).await?;
-                return other.map(|books| self.leave_alone(global, books)).ok_or_else(|| Fail::run(error));
+                return other.map(|stats| self.leave_alone(global, stats)).ok_or_else(|| Fail::run(error));
             }
             result => result.map_err(fail)?,
         };
@@ -185,30 +186,30 @@ impl Args {
             format!("{new} URLs new in crawl {}, {seen} seen before{}", crawl.id, spared(&report.counters));
         eprint_report(global, &head, &report);
         self.name(global, crawl);
-        let books = match self.wait && !report.stopped {
+        let stats = match self.wait && !report.stopped {
             true => ended(&*ports.stats, crawl, signals, &line).await?,
             false => None,
         };
         let exit =
-            books.as_ref().map_or_else(|| exit(&report, signals), |books| exit_of_crawl(books, &report));
+            stats.as_ref().map_or_else(|| exit(&report, signals), |stats| exit_of_crawl(stats, &report));
         if self.json {
-            print_json(&Told { crawl: Some(crawl), spider: &crawl.spider, report: &report, books });
+            print_json(&Summary { crawl: Some(crawl), spider: &crawl.spider, report: &report, stats });
         }
         Ok(exit)
     }
 
     /// Says that nothing is done, which is in order.
-    fn leave_alone(&self, global: &Global, running: Books) -> Exit {
-        global.say(running::told(&running));
+    fn leave_alone(&self, global: &Global, running: CrawlStats) -> Exit {
+        global.say(running::message(&running));
         let crawl = running.crawl_ref();
         self.name(global, &crawl);
         if self.json {
             let report = Report::default();
-            print_json(&Told {
+            print_json(&Summary {
                 crawl: Some(&crawl),
                 spider: &crawl.spider,
                 report: &report,
-                books: Some(running),
+                stats: Some(running),
             });
         }
         Exit::Ok
@@ -224,7 +225,7 @@ impl Args {
 
 /// A run as programs read it.
 #[derive(Serialize)]
-struct Told<'a> {
+struct Summary<'a> {
     /// Nothing of a dry run.
     #[serde(serialize_with = "id_of")]
     crawl: Option<&'a CrawlRef>,
@@ -232,7 +233,8 @@ struct Told<'a> {
     #[serde(flatten)]
     report: &'a Report,
     /// How the crawl ended, or how it stands that is left alone.
-    books: Option<Books>,
+    #[serde(rename = "books")]
+    stats: Option<CrawlStats>,
 }
 
 fn id_of<S: serde::Serializer>(crawl: &Option<&CrawlRef>, to: S) -> Result<S::Ok, S::Error> {
@@ -241,9 +243,9 @@ fn id_of<S: serde::Serializer>(crawl: &Option<&CrawlRef>, to: S) -> Result<S::Ok
 
 /// How many pages are not asked for, if any.
 fn spared(counters: &Counters) -> String {
-    let told = [(counters.unchanged, "unchanged by their sitemaps"), (counters.fresh, "fetched lately")];
-    let told = told.iter().filter(|(number, _)| *number > 0);
-    told.map(|(number, what)| format!(", {} {what}", count(*number))).collect()
+    let parts = [(counters.unchanged, "unchanged by their sitemaps"), (counters.fresh, "fetched lately")];
+    let parts = parts.iter().filter(|(number, _)| *number > 0);
+    parts.map(|(number, what)| format!(", {} {what}", count(*number))).collect()
 }
 
 /// Shows one finding of a dry run: lane, time to live, URL.
@@ -294,24 +296,24 @@ async fn draw(line: Line, progress: Arc<Progress>) {
     }
 }
 
-/// The crawl's books when it has ended; `None` if a signal came before.
+/// The crawl's stats when it has ended; `None` if a signal came before.
 async fn ended(
     stats: &dyn Stats,
     crawl: &CrawlRef,
     signals: &Signals,
     line: &Line,
-) -> Result<Option<Books>, Fail> {
+) -> Result<Option<CrawlStats>, Fail> {
     tokio::select! {
         () = signals.stop().cancelled() => Ok(None),
         ended = await_end(stats, &crawl.id, line) => ended.map(Some),
     }
 }
 
-fn exit_of_crawl(books: &Books, report: &Report) -> Exit {
-    match books.status {
+fn exit_of_crawl(stats: &CrawlStats, report: &Report) -> Exit {
+    match stats.status {
         CrawlState::Cancelled => Exit::Cancelled,
         _ if !report.problems.is_empty() => Exit::Failed,
-        _ if books.counts.failed > 0 => Exit::FailedUrls,
+        _ if stats.counts.failed > 0 => Exit::FailedUrls,
         _ => Exit::Ok,
     }
 }

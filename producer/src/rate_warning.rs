@@ -118,19 +118,19 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_cannot_is_told_with_the_arithmetic() {
-        let told: Vec<String> = loaded(20_000).iter().map(ToString::to_string).collect();
-        assert_eq!(told.len(), 1);
+    fn a_host_that_cannot_is_reported_with_the_arithmetic() {
+        let message: Vec<String> = loaded(20_000).iter().map(ToString::to_string).collect();
+        assert_eq!(message.len(), 1);
         assert!(
-            told[0].starts_with(
+            message[0].starts_with(
                 "slow.example: 20000 URLs take 5h 33m at its rate and may wait for 1h, so about 16399 will expire"
             ),
-            "{told:?}"
+            "{message:?}"
         );
     }
 
     #[test]
-    fn hosts_that_share_a_rate_are_told_as_one() {
+    fn hosts_that_share_a_rate_are_reported_as_one() {
         let mut workload = RateWarnings::default();
         (0..2_000).for_each(|_| workload.add(host("a.shop.example"), HOUR));
         (0..2_000).for_each(|_| workload.add(host("b.shop.example"), HOUR));

@@ -183,8 +183,8 @@ mod tests {
         let waits =
             |host: &str, seconds| progress.waits_for(&HostKey::from_text(host), Duration::from_secs(seconds));
         let names = |host: &str| {
-            let told = progress.awaited_host().unwrap();
-            assert!(told.starts_with(&format!("waiting for {host} until 20")), "{told}");
+            let message = progress.awaited_host().unwrap();
+            assert!(message.starts_with(&format!("waiting for {host} until 20")), "{message}");
         };
         assert!(waits("soon.example", 1).is_none());
         assert_eq!(progress.awaited_host(), None);

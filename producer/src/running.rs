@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trawl_common::frontier::crawl::{Books, CrawlState};
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{Result, Stats};
 use trawl_common::settings::IfRunning;
@@ -19,7 +19,7 @@ pub(crate) enum Beginning {
     /// Read the sources for this crawl, which somebody may have opened before.
     Known(CrawlRef),
     /// Nothing, as this crawl is not over.
-    Not(Books),
+    Not(CrawlStats),
 }
 
 /// How a run begins that nobody gave a crawl: with a new one, unless another of the `spider` is not over. Where nobody says
@@ -32,8 +32,8 @@ pub(crate) async fn beginning(
 ) -> Result<Beginning> {
     let usual = if recrawl.is_never() { IfRunning::Start } else { IfRunning::Exit };
     Ok(match (running(stats, spider).await?, wish.unwrap_or(usual)) {
-        (Some(books), IfRunning::Exit) => Beginning::Not(books),
-        (Some(books), IfRunning::Join) => Beginning::Known(books.crawl_ref()),
+        (Some(stats), IfRunning::Exit) => Beginning::Not(stats),
+        (Some(stats), IfRunning::Join) => Beginning::Known(stats.crawl_ref()),
         (_, IfRunning::Start) | (None, _) => {
             Beginning::New(CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: spider.clone() })
         }
@@ -41,29 +41,29 @@ pub(crate) async fn beginning(
 }
 
 /// The newest crawl of a spider that is not over.
-pub(crate) async fn running(stats: &dyn Stats, spider: &SpiderName) -> Result<Option<Books>> {
-    Ok(crawls(stats, spider).await?.find(|books| !books.status.is_over()))
+pub(crate) async fn running(stats: &dyn Stats, spider: &SpiderName) -> Result<Option<CrawlStats>> {
+    Ok(crawls(stats, spider).await?.find(|stats| !stats.status.is_over()))
 }
 
 /// The newest crawl of a spider.
-pub(crate) async fn latest(stats: &dyn Stats, spider: &SpiderName) -> Result<Option<Books>> {
+pub(crate) async fn latest(stats: &dyn Stats, spider: &SpiderName) -> Result<Option<CrawlStats>> {
     Ok(crawls(stats, spider).await?.next())
 }
 
 /// A spider's crawls, the newest first, but for that of hand-published URLs, which never ends.
-async fn crawls(stats: &dyn Stats, spider: &SpiderName) -> Result<impl Iterator<Item = Books>> {
-    let is_one = move |books: &Books| books.spider == *spider && !books.crawl_ref().is_adhoc();
+async fn crawls(stats: &dyn Stats, spider: &SpiderName) -> Result<impl Iterator<Item = CrawlStats>> {
+    let is_one = move |stats: &CrawlStats| stats.spider == *spider && !stats.crawl_ref().is_adhoc();
     Ok(stats.crawls().await?.into_iter().filter(is_one))
 }
 
-/// One line for a run that does nothing, as `books` are of a crawl that is not over.
-pub(crate) fn told(books: &Books) -> String {
-    let Books { crawl, spider, status, pending, .. } = books;
+/// One line for a run that does nothing, as `stats` are of a crawl that is not over.
+pub(crate) fn message(stats: &CrawlStats) -> String {
+    let CrawlStats { crawl, spider, status, pending, .. } = stats;
     let way_out = match status {
         CrawlState::Paused => format!("`trawl resume {crawl}` lets it go on, `trawl cancel {crawl}` ends it"),
         _ => "`--if-running join` adds to it, `--if-running start` begins another".to_owned(),
     };
-    let age = whole(Duration::from_secs_f64(books.seconds.max(0.0)));
+    let age = whole(Duration::from_secs_f64(stats.seconds.max(0.0)));
     format!(
         "nothing to do: crawl {crawl} of spider {spider} is {status}, begun {age} ago, {pending} URLs left; {way_out}"
     )
@@ -95,8 +95,10 @@ mod tests {
 
         let opening = Opening { crawl: named("first"), terms: Terms::default(), is_new: true, lease: LONG };
         let session = engine.engine().open(opening, Arc::default()).await.unwrap();
-        let Beginning::Not(books) = begin(Recrawl::Always, None).await.unwrap() else { panic!("it begins") };
-        assert!(told(&books).contains("crawl first of spider shop is running"), "{}", told(&books));
+        let Beginning::Not(running) = begin(Recrawl::Always, None).await.unwrap() else {
+            panic!("it begins")
+        };
+        assert!(message(&running).contains("crawl first of spider shop is running"), "{}", message(&running));
         assert!(is_new(&begin(Recrawl::Never, None).await.unwrap()));
         assert!(is_new(&begin(Recrawl::Always, Some(IfRunning::Start)).await.unwrap()));
         assert!(matches!(begin(Recrawl::Never, Some(IfRunning::Exit)).await.unwrap(), Beginning::Not(_)));
@@ -106,11 +108,13 @@ mod tests {
         assert!(is_new(&other), "another spider's crawl is none of its business");
 
         engine.control().pause(&named("first")).await.unwrap();
-        let Beginning::Not(books) = begin(Recrawl::Always, None).await.unwrap() else { panic!("it begins") };
+        let Beginning::Not(running) = begin(Recrawl::Always, None).await.unwrap() else {
+            panic!("it begins")
+        };
         assert!(
-            told(&books).contains("is paused") && told(&books).contains("trawl resume first"),
+            message(&running).contains("is paused") && message(&running).contains("trawl resume first"),
             "{}",
-            told(&books)
+            message(&running)
         );
         engine.control().cancel(&named("first")).await.unwrap();
         assert!(is_new(&begin(Recrawl::Always, None).await.unwrap()));

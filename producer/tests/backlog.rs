@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
-use trawl_common::frontier::crawl::{Books, CrawlState};
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
@@ -79,8 +79,8 @@ impl Case {
         Self { store, crawl, progress, stop, running, _folder: folder }
     }
 
-    async fn books(&self) -> Books {
-        self.store.stats().books(&self.crawl.id).await.unwrap().unwrap()
+    async fn crawl_stats(&self) -> CrawlStats {
+        self.store.stats().crawl_stats(&self.crawl.id).await.unwrap().unwrap()
     }
 
     /// Returns once the run waits, or has ended.
@@ -126,17 +126,17 @@ async fn a_crawl_with_a_small_backlog_takes_in_all_and_never_more_than_a_bundle_
     let (mut ended, mut waits) = (0, 0);
     while !case.running.is_finished() {
         case.waits().await;
-        let books = case.books().await;
-        assert!(books.pending < MAX_BACKLOG + BUNDLE, "{}", books.pending);
+        let stats = case.crawl_stats().await;
+        assert!(stats.pending < MAX_BACKLOG + BUNDLE, "{}", stats.pending);
         waits += u64::from(case.progress.backlog().is_some());
-        case.finish(books.counts.admitted - ended).await;
-        ended = books.counts.admitted;
+        case.finish(stats.counts.admitted - ended).await;
+        ended = stats.counts.admitted;
     }
-    let books = case.books().await;
-    case.finish(books.counts.admitted - ended).await;
+    let stats = case.crawl_stats().await;
+    case.finish(stats.counts.admitted - ended).await;
     assert_eq!(case.progress.backlog(), None);
-    let books = case.books().await;
-    assert_eq!((books.status, books.counts.done, books.pending), (CrawlState::Finished, URLS, 0));
+    let stats = case.crawl_stats().await;
+    assert_eq!((stats.status, stats.counts.done, stats.pending), (CrawlState::Finished, URLS, 0));
     assert!(waits >= URLS / (MAX_BACKLOG + BUNDLE) - 1, "waited {waits} times");
 }
 
@@ -170,6 +170,6 @@ async fn a_run_that_waits_keeps_its_lease_and_a_stop_ends_it() {
     let report = case.running.await.unwrap().unwrap();
     assert!(report.stopped);
     assert!(another().await.is_ok(), "the lease was given back");
-    let books = case.store.stats().books(&case.crawl.id).await.unwrap().unwrap();
-    assert!(books.pending >= MAX_BACKLOG && !books.discovered);
+    let stats = case.store.stats().crawl_stats(&case.crawl.id).await.unwrap().unwrap();
+    assert!(stats.pending >= MAX_BACKLOG && !stats.discovered);
 }

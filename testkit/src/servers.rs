@@ -125,10 +125,10 @@ impl VirtualHost {
     /// # Panics
     /// When there is no such queue.
     pub async fn members(&self, queue: &str) -> (String, Vec<String>) {
-        let told = self.queue(queue).await;
+        let described = self.queue(queue).await;
         let name = |value: &Value| value.as_str().expect("a node has a name").to_owned();
-        let members = told["members"].as_array().expect("a quorum queue has members");
-        (name(&told["leader"]), members.iter().map(name).collect())
+        let members = described["members"].as_array().expect("a quorum queue has members");
+        (name(&described["leader"]), members.iter().map(name).collect())
     }
 }
 

@@ -108,8 +108,8 @@ impl Shard {
 
 /// What a node is, and how the link to its master is if it is a replica; nothing while it does not answer.
 async fn role(port: u16) -> Option<(String, Option<String>)> {
-    let told: Vec<Value> = ask(port, &cmd("ROLE")).await.ok()?;
-    let text = |at: usize| told.get(at).and_then(|value| String::from_redis_value_ref(value).ok());
+    let role: Vec<Value> = ask(port, &cmd("ROLE")).await.ok()?;
+    let text = |at: usize| role.get(at).and_then(|value| String::from_redis_value_ref(value).ok());
     Some((text(0)?, text(3)))
 }
 

@@ -8,7 +8,7 @@ use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
 use trawl_backends::redis::{self, Link, RedisRecords};
 use trawl_cli::{CrawlArg, Fail, Global};
-use trawl_common::frontier::crawl::Books;
+use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::names::CrawlId;
 use trawl_common::ports::{Control, Engine, Error, ErrorKind, HostControl, Stats};
 use trawl_common::settings::Settings;
@@ -21,7 +21,7 @@ pub(crate) struct Where {
     state: Option<PathBuf>,
 }
 
-/// The books of crawls, the hosts, and what can be done to them.
+/// The stats of crawls, the hosts, and what can be done to them.
 pub(crate) struct Backend {
     pub(crate) stats: Arc<dyn Stats>,
     pub(crate) control: Arc<dyn Control>,
@@ -104,17 +104,17 @@ impl Backend {
         matches!(self.engine, EngineAt::Servers(..))
     }
 
-    /// The books of the crawl that a person means.
-    pub(crate) async fn crawl(&self, arg: &CrawlArg) -> Result<Books, Fail> {
-        arg.books(&*self.stats).await?.ok_or_else(|| match arg {
+    /// The stats of the crawl that a person means.
+    pub(crate) async fn crawl(&self, arg: &CrawlArg) -> Result<CrawlStats, Fail> {
+        arg.crawl_stats(&*self.stats).await?.ok_or_else(|| match arg {
             CrawlArg::Latest => Fail::usage("there is no crawl yet"),
             CrawlArg::Named(id) => self.missing(id),
         })
     }
 
-    /// The books of a crawl that must exist.
-    pub(crate) async fn books(&self, id: &CrawlId) -> Result<Books, Fail> {
-        self.stats.books(id).await?.ok_or_else(|| self.missing(id))
+    /// The stats of a crawl that must exist.
+    pub(crate) async fn crawl_stats(&self, id: &CrawlId) -> Result<CrawlStats, Fail> {
+        self.stats.crawl_stats(id).await?.ok_or_else(|| self.missing(id))
     }
 
     fn missing(&self, id: &CrawlId) -> Fail {

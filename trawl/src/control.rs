@@ -10,7 +10,7 @@ use crate::backend::{Backend, Where};
 pub(crate) struct Args {
     /// The crawl: its id, the beginning of it, or `latest`
     crawl: CrawlArg,
-    /// Print the crawl's books as JSON
+    /// Print the crawl's stats as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -48,11 +48,11 @@ impl Args {
                 "is cancelled"
             }
         };
-        let books = backend.books(&crawl.id).await?;
-        let (pending, cancelled) = (count(books.pending), count(books.counts.cancelled));
+        let stats = backend.crawl_stats(&crawl.id).await?;
+        let (pending, cancelled) = (count(stats.pending), count(stats.counts.cancelled));
         backend.say(format_args!("crawl {} {done}: {pending} URLs pending, {cancelled} cancelled", crawl.id));
         if self.json {
-            print_json(&books);
+            print_json(&stats);
         }
         Ok(Exit::Ok)
     }

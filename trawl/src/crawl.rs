@@ -10,17 +10,17 @@ use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, count, print_json};
 use trawl_common::exit::Exit;
-use trawl_common::frontier::crawl::{Books, Counts, HostBooks};
+use trawl_common::frontier::crawl::{Counts, CrawlStats, HostStats};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::politeness::rate::Rate;
-use trawl_common::ports::{Outlets, Ports};
+use trawl_common::ports::{Ports, SinkFactory};
 use trawl_common::settings::{Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
-use trawl_common::spider::{Recrawl, Spider, Wishes};
+use trawl_common::spider::{Recrawl, Spider, SpiderOverrides};
 use trawl_common::time::UnixMs;
 use trawl_producer::{Counters, Html, Job, Progress, Report, Source, Start};
 
-use crate::{books, spider, state, waits};
+use crate::{spider, state, stats, waits};
 
 /// How often the progress line, and the end of the crawl, are looked for: a short crawl is not to wait for its end.
 const LOOK: Duration = Duration::from_millis(20);
@@ -76,7 +76,7 @@ pub(crate) struct Args {
     /// Allow loopback, private and link-local addresses
     #[arg(long)]
     pub(crate) allow_private: bool,
-    /// Print the crawl's books as JSON at the end
+    /// Print the crawl's stats as JSON at the end
     #[arg(long)]
     pub(crate) json: bool,
     /// Whether the state file goes when this is over
@@ -119,13 +119,13 @@ impl Args {
             ));
         }
         let named = self.spider.clone().unwrap_or_default();
-        let folder = named.folder(&settings).with_wishes(self.wishes());
+        let folder = named.folder(&settings).with_overrides(self.overrides());
         let (spider, _) = spider::load(&named, &folder, &settings, self.no_file)?;
         let job = self.job(spider)?;
         let signals = Signals::listen().map_err(Fail::run)?;
         let store = Embedded::open(&self.state).map_err(Fail::usage)?;
         let default = self.sinks(&settings);
-        let told: Vec<String> =
+        let parts: Vec<String> =
             job.spider.sinks.as_ref().unwrap_or(&default).iter().map(ToString::to_string).collect();
         let sinks = Sinks::new(WorkerId::of_this_machine(), default);
         // What cannot be opened shows before anything is asked.
@@ -139,24 +139,24 @@ impl Args {
         let line = global.progress();
         let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals, line };
         let politeness = job.spider.politeness.apply(&run.settings.politeness);
-        let (books, report) = run.to_the_end(job).await?;
-        self.tell(global, &books, &report, &told.join(", "), run.signals.exit());
+        let (stats, report) = run.to_the_end(job).await?;
+        self.tell(global, &stats, &report, &parts.join(", "), run.signals.exit());
         let states = store.host_control().hosts().await?;
         let hosts = run.ports.stats.hosts(&run.crawl, HOSTS).await?;
-        let hosts: Vec<&HostBooks> = hosts.iter().collect();
+        let hosts: Vec<&HostStats> = hosts.iter().collect();
         for left_alone in waits::of_hosts(&states, &hosts, &politeness, UnixMs::now()) {
             global.say(left_alone);
         }
         if self.json {
-            print_json(&books);
+            print_json(&stats);
         }
-        Ok(exit(&books, &report, run.signals.exit()))
+        Ok(exit(&stats, &report, run.signals.exit()))
     }
 
     /// What flags say in place of the spider's file.
-    fn wishes(&self) -> Wishes {
+    fn overrides(&self) -> SpiderOverrides {
         let out = || self.out.iter().cloned().map(SinkSettings::of_path).collect();
-        Wishes {
+        SpiderOverrides {
             rate: self.rate,
             follow: self.follow,
             max_pages: self.max_pages,
@@ -184,14 +184,14 @@ impl Args {
         })
     }
 
-    fn tell(&self, global: &Global, books: &Books, report: &Report, out: &str, signal: Option<Exit>) {
+    fn tell(&self, global: &Global, stats: &CrawlStats, report: &Report, out: &str, signal: Option<Exit>) {
         for problem in &report.problems {
             anstream::eprintln!("problem: {problem}");
         }
         for empty in &report.empty {
             anstream::eprintln!("warning: {empty}: no URL in it");
         }
-        let counts = &books.counts;
+        let counts = &stats.counts;
         let invalid = report.counters.invalid;
         let outside = match report.counters.outside {
             0 => String::new(),
@@ -200,22 +200,22 @@ impl Args {
         global.say(format_args!(
             "{} pages in {:.1} s ({:.0}/s), {} failed, {} skipped, {} expired, {} invalid{outside} -> {out}",
             count(counts.done),
-            books.seconds,
-            books::pages_per_second(books),
+            stats.seconds,
+            stats::pages_per_second(stats),
             count(counts.failed),
             count(counts.skipped),
             count(counts.expired),
             count(invalid),
         ));
         say_what_was_left(global, counts.admitted, &report.counters);
-        if let Some(left_out) = books::left_out(books) {
+        if let Some(left_out) = stats::left_out(stats) {
             global.say(format_args!("links left out: {left_out} (docs/spiders.md, \"Where it goes\")"));
         }
         if !self.is_passing {
-            self.tell_what_failed(counts);
+            self.say_what_failed(counts);
         }
         if signal.is_some() {
-            let left = count(books.pending);
+            let left = count(stats.pending);
             anstream::eprintln!(
                 "stopped with {left} URLs left: the same command goes on from {}",
                 self.state.display()
@@ -224,16 +224,16 @@ impl Args {
     }
 
     /// What did not end well, and the command that lists it.
-    fn tell_what_failed(&self, counts: &Counts) {
-        let told = [(counts.failed, "failed"), (counts.expired, "expired")];
-        let told: Vec<String> = told
+    fn say_what_failed(&self, counts: &Counts) {
+        let parts = [(counts.failed, "failed"), (counts.expired, "expired")];
+        let parts: Vec<String> = parts
             .into_iter()
             .filter(|(number, _)| *number > 0)
             .map(|(number, how)| format!("{} {how}", count(number)))
             .collect();
-        if !told.is_empty() {
+        if !parts.is_empty() {
             let state = state::as_argument(&self.state);
-            anstream::eprintln!("{}: `trawl dlq list --state {state}`", told.join(", "));
+            anstream::eprintln!("{}: `trawl dlq list --state {state}`", parts.join(", "));
         }
     }
 }
@@ -265,7 +265,7 @@ struct Run {
 
 impl Run {
     /// Runs producer and worker side by side, and returns when the crawl has ended or a signal came.
-    async fn to_the_end(&self, job: Job) -> Result<(Books, Report), Fail> {
+    async fn to_the_end(&self, job: Job) -> Result<(CrawlStats, Report), Fail> {
         let stop_worker = self.signals.stop().child_token();
         let id = WorkerId::of_this_machine();
         let (settings, folder) = ((*self.settings).clone(), self.folder.clone());
@@ -286,7 +286,7 @@ impl Run {
         let (worked, watched) = tokio::join!(worker, watched);
         worked?;
         let report = watched?;
-        Ok((self.books().await?, report))
+        Ok((self.crawl_stats().await?, report))
     }
 
     /// Reads the sources, then waits for the end.
@@ -316,9 +316,9 @@ impl Run {
                     return Ok(());
                 }
                 // While the disk is full there are none: what writes to it says so.
-                match self.ports.stats.books(&self.crawl.id).await {
-                    Ok(Some(books)) if books.status.is_over() => return Ok(()),
-                    Ok(Some(books)) => self.line.say(progress_line(&books) + &self.waits().await),
+                match self.ports.stats.crawl_stats(&self.crawl.id).await {
+                    Ok(Some(stats)) if stats.status.is_over() => return Ok(()),
+                    Ok(Some(stats)) => self.line.say(progress_line(&stats) + &self.waits().await),
                     Err(error) if error.is_temporary() => {}
                     Ok(None) => return Err(self.gone()),
                     Err(error) => return Err(error.into()),
@@ -350,9 +350,9 @@ impl Run {
         waiting.map_or_else(String::new, |worker| format!("; waits: {}", worker.health))
     }
 
-    async fn books(&self) -> Result<Books, Fail> {
-        let books = self.ports.stats.books(&self.crawl.id).await?;
-        books.ok_or_else(|| self.gone())
+    async fn crawl_stats(&self) -> Result<CrawlStats, Fail> {
+        let stats = self.ports.stats.crawl_stats(&self.crawl.id).await?;
+        stats.ok_or_else(|| self.gone())
     }
 
     fn gone(&self) -> Fail {
@@ -360,23 +360,23 @@ impl Run {
     }
 }
 
-fn progress_line(books: &Books) -> String {
-    let counts = &books.counts;
-    let rate = books::pages_per_second(books);
+fn progress_line(stats: &CrawlStats) -> String {
+    let counts = &stats.counts;
+    let rate = stats::pages_per_second(stats);
     format!(
         "{} of {} pages, {} failed, {:.0}/s, {:.0} s to go",
         count(counts.done),
         count(counts.admitted),
         count(counts.failed),
         rate,
-        books.pending as f64 / rate.max(0.001),
+        stats.pending as f64 / rate.max(0.001),
     )
 }
 
-fn exit(books: &Books, report: &Report, signal: Option<Exit>) -> Exit {
+fn exit(stats: &CrawlStats, report: &Report, signal: Option<Exit>) -> Exit {
     match signal {
-        Some(signal) if !books.status.is_over() => signal,
+        Some(signal) if !stats.status.is_over() => signal,
         _ if !report.problems.is_empty() => Exit::Failed,
-        _ => books::exit(books),
+        _ => stats::exit(stats),
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Append items to FILE, as JSON Lines
     #[arg(long, value_name = "FILE", default_value = "demo.jsonl")]
     out: std::path::PathBuf,
-    /// Print the crawl's books as JSON at the end
+    /// Print the crawl's stats as JSON at the end
     #[arg(long)]
     json: bool,
 }

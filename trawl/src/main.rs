@@ -2,7 +2,6 @@
 //! a link, it is that program: an image needs one file for all three.
 
 mod backend;
-mod books;
 mod control;
 mod crawl;
 mod demo;
@@ -16,6 +15,7 @@ mod settings;
 mod shell;
 mod spider;
 mod state;
+mod stats;
 mod status;
 mod waits;
 mod workers;

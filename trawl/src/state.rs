@@ -17,9 +17,9 @@ pub(crate) async fn crawl_of(
     spider: &SpiderName,
     sources: &[Source],
 ) -> Result<(CrawlRef, Option<u64>), Fail> {
-    let unfinished = store.stats().crawls().await?.into_iter().find(|books| !books.status.is_over());
+    let unfinished = store.stats().crawls().await?.into_iter().find(|stats| !stats.status.is_over());
     let (crawl, left) = match unfinished {
-        Some(books) => (books.crawl_ref(), Some(books.pending)),
+        Some(stats) => (stats.crawl_ref(), Some(stats.pending)),
         None => (CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: spider.clone() }, None),
     };
     let named = named(sources);

@@ -1,4 +1,4 @@
-//! `trawl status` and `trawl wait`: crawls and their books.
+//! `trawl status` and `trawl wait`: crawls and their stats.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -7,11 +7,11 @@ use serde::Serialize;
 use trawl_cli::{CrawlArg, Fail, Global, Outcome, Signals, await_end, print_json};
 use trawl_common::duration;
 use trawl_common::exit::Exit;
-use trawl_common::frontier::crawl::{Books, HostBooks};
+use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::names::CrawlId;
 
 use crate::backend::{Backend, Where};
-use crate::books;
+use crate::stats;
 use crate::waits;
 
 /// Which crawls to show.
@@ -40,7 +40,7 @@ pub(crate) struct WaitArgs {
     /// Give up after this time, with exit code 124
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     timeout: Option<Duration>,
-    /// Print the crawl's books as JSON when it has ended
+    /// Print the crawl's stats as JSON when it has ended
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -67,7 +67,7 @@ impl Args {
                 let _ = std::io::stdout().write_all(b"\x1b[H\x1b[2J");
             }
             let shown = self.show(&backend, crawl.as_ref(), before.as_ref()).await?;
-            if crawl.is_some() && shown.iter().all(|books| books.status.is_over()) {
+            if crawl.is_some() && shown.iter().all(|stats| stats.status.is_over()) {
                 return Ok(Exit::Ok);
             }
             before = Some((shown, Instant::now()));
@@ -83,8 +83,8 @@ impl Args {
         &self,
         backend: &Backend,
         crawl: Option<&CrawlId>,
-        before: Option<&(Vec<Books>, Instant)>,
-    ) -> Result<Vec<Books>, Fail> {
+        before: Option<&(Vec<CrawlStats>, Instant)>,
+    ) -> Result<Vec<CrawlStats>, Fail> {
         match crawl {
             Some(id) => self.show_one(backend, id, before).await,
             None => self.show_all(backend).await,
@@ -95,28 +95,28 @@ impl Args {
         &self,
         backend: &Backend,
         id: &CrawlId,
-        before: Option<&(Vec<Books>, Instant)>,
-    ) -> Result<Vec<Books>, Fail> {
-        let books = backend.books(id).await?;
-        let hosts = backend.stats.hosts(&books.crawl_ref(), self.hosts).await?;
-        let waits = waits::of(backend, &books, &hosts).await?;
+        before: Option<&(Vec<CrawlStats>, Instant)>,
+    ) -> Result<Vec<CrawlStats>, Fail> {
+        let stats = backend.crawl_stats(id).await?;
+        let hosts = backend.stats.hosts(&stats.crawl_ref(), self.hosts).await?;
+        let waits = waits::of(backend, &stats, &hosts).await?;
         if self.json {
-            print_json(&InFull { books: &books, hosts: &hosts, waits: &waits });
+            print_json(&InFull { stats: &stats, hosts: &hosts, waits: &waits });
         } else {
-            books::print_header();
-            books::print_row(&books);
-            books::print_pace(&books, pace(&books, before));
-            books::print_reasons(&books);
+            stats::print_header();
+            stats::print_row(&stats);
+            stats::print_pace(&stats, pace(&stats, before));
+            stats::print_reasons(&stats);
             if !hosts.is_empty() {
                 anstream::println!();
-                books::print_hosts(&hosts);
+                stats::print_hosts(&hosts);
             }
             waits.iter().for_each(|waits| anstream::println!("waits: {waits}"));
         }
-        Ok(vec![books])
+        Ok(vec![stats])
     }
 
-    async fn show_all(&self, backend: &Backend) -> Result<Vec<Books>, Fail> {
+    async fn show_all(&self, backend: &Backend) -> Result<Vec<CrawlStats>, Fail> {
         let all = backend.stats.crawls().await?;
         if self.json {
             all.iter().for_each(print_json);
@@ -125,35 +125,35 @@ impl Args {
         if all.is_empty() {
             backend.say("no crawl yet: start one with `producer <SITEMAP>`");
         } else {
-            books::print_header();
-            all.iter().for_each(books::print_row);
+            stats::print_header();
+            all.iter().for_each(stats::print_row);
         }
         let workers = backend.stats.workers().await?;
         if !workers.is_empty() {
             anstream::println!();
-            books::print_workers(&workers);
+            stats::print_workers(&workers);
         }
         Ok(all)
     }
 }
 
-/// A crawl's books, with those by host.
+/// A crawl's stats, with those by host.
 #[derive(Serialize)]
 struct InFull<'a> {
     #[serde(flatten)]
-    books: &'a Books,
-    hosts: &'a [HostBooks],
+    stats: &'a CrawlStats,
+    hosts: &'a [HostStats],
     /// What keeps its URLs waiting.
     waits: &'a [String],
 }
 
-fn pace(books: &Books, before: Option<&(Vec<Books>, Instant)>) -> f64 {
+fn pace(stats: &CrawlStats, before: Option<&(Vec<CrawlStats>, Instant)>) -> f64 {
     match before {
-        Some((shown, since)) if !books.status.is_over() => {
-            let done_before = shown.first().map_or(0, |books| books.counts.done);
-            books.counts.done.saturating_sub(done_before) as f64 / since.elapsed().as_secs_f64().max(0.001)
+        Some((shown, since)) if !stats.status.is_over() => {
+            let done_before = shown.first().map_or(0, |stats| stats.counts.done);
+            stats.counts.done.saturating_sub(done_before) as f64 / since.elapsed().as_secs_f64().max(0.001)
         }
-        _ => books::pages_per_second(books),
+        _ => stats::pages_per_second(stats),
     }
 }
 
@@ -173,6 +173,6 @@ impl WaitArgs {
         if self.json {
             print_json(&ended);
         }
-        Ok(books::exit(&ended))
+        Ok(stats::exit(&ended))
     }
 }

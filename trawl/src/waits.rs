@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use trawl_common::frontier::crawl::{Books, CrawlState, HostBooks};
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats};
 use trawl_common::ports::{HostBackoff, HostState, WorkerState};
 use trawl_common::settings::Politeness;
 use trawl_common::time::UnixMs;
@@ -14,18 +14,18 @@ use crate::backend::Backend;
 /// What keeps a crawl's URLs waiting, as far as it shows: a person, hosts, what workers say, or that there are none.
 pub(crate) async fn of(
     backend: &Backend,
-    books: &Books,
-    hosts: &[HostBooks],
+    stats: &CrawlStats,
+    hosts: &[HostStats],
 ) -> Result<Vec<String>, trawl_cli::Fail> {
-    if books.status.is_over() || books.pending == 0 {
+    if stats.status.is_over() || stats.pending == 0 {
         return Ok(Vec::new());
     }
     let states = backend.hosts.hosts().await?;
-    let pending: Vec<&HostBooks> = hosts.iter().filter(|books| books.pending() > 0).collect();
+    let pending: Vec<&HostStats> = hosts.iter().filter(|stats| stats.pending() > 0).collect();
     let workers = backend.stats.workers().await?;
     let mut all = Vec::new();
-    if books.status == CrawlState::Paused {
-        all.push(format!("it is paused: `trawl resume {}`", books.crawl));
+    if stats.status == CrawlState::Paused {
+        all.push(format!("it is paused: `trawl resume {}`", stats.crawl));
     }
     if backend.is_fleet() && workers.is_empty() {
         all.push("no worker lives: start one with `worker`".to_owned());
@@ -38,12 +38,12 @@ pub(crate) async fn of(
 /// Those of the hosts that want to be left alone, or must not be asked.
 pub(crate) fn of_hosts(
     states: &[HostState],
-    hosts: &[&HostBooks],
+    hosts: &[&HostStats],
     politeness: &Politeness,
     now: UnixMs,
 ) -> Vec<String> {
-    let key = |books: &&HostBooks| {
-        let url = CanonicalUrl::parse(&format!("http://{}/", books.host)).ok()?;
+    let key = |stats: &&HostStats| {
+        let url = CanonicalUrl::parse(&format!("http://{}/", stats.host)).ok()?;
         Some(politeness.host_policy(&url.host()).key)
     };
     let keys: BTreeSet<HostKey> = hosts.iter().filter_map(key).collect();
@@ -94,7 +94,7 @@ mod tests {
             state("forbidden.example", now, Some(now)),
             state("of-another-crawl.example", until, None),
         ];
-        let hosts = ["busy.example:8080", "calm.example", "forbidden.example"].map(|host| HostBooks {
+        let hosts = ["busy.example:8080", "calm.example", "forbidden.example"].map(|host| HostStats {
             host: host.to_owned(),
             counts: Counts { admitted: 2, done: 1, ..Counts::default() },
             bytes: 0,

@@ -4,7 +4,7 @@ use trawl_cli::{Fail, Global, Outcome, print_json};
 use trawl_common::exit::Exit;
 
 use crate::backend::{Backend, Where};
-use crate::books;
+use crate::stats;
 
 /// Which workers to show.
 #[derive(clap::Args)]
@@ -30,7 +30,7 @@ impl Args {
         match self.json {
             true => workers.iter().for_each(print_json),
             false if workers.is_empty() => backend.say("no worker lives: start one with `worker`"),
-            false => books::print_workers(&workers),
+            false => stats::print_workers(&workers),
         }
         Ok(Exit::Ok)
     }

@@ -92,10 +92,10 @@ async fn with_q_what_is_wrong_is_said() {
     fs::write(folder.path().join("list.txt"), site.page(7)).unwrap();
     let sources = ["none.xml", "-q"];
     let output = crawl(folder.path(), "list.txt", &sources).output().await.unwrap();
-    let told = stderr(&output);
-    assert!(told.contains("problem: none.xml: cannot be opened"), "{told}");
-    assert!(told.contains("1 failed: `trawl dlq list --state crawl.db`"), "{told}");
-    assert_eq!((told.lines().count(), output.status.code()), (2, Some(1)), "{told}");
+    let printed = stderr(&output);
+    assert!(printed.contains("problem: none.xml: cannot be opened"), "{printed}");
+    assert!(printed.contains("1 failed: `trawl dlq list --state crawl.db`"), "{printed}");
+    assert_eq!((printed.lines().count(), output.status.code()), (2, Some(1)), "{printed}");
 }
 
 #[tokio::test]
@@ -134,9 +134,9 @@ async fn a_crawl_is_named_by_its_id_by_how_that_begins_or_as_the_latest() {
     assert_eq!(named(&ids[0][..ids[0].len() - 1]).await, ids[0]);
 
     let both = run(folder.path(), &["status", "2", "--state", "crawl.db"]).await;
-    let told = stderr(&both);
-    assert_eq!(both.status.code(), Some(2), "{told}");
-    assert!(ids.iter().all(|id| told.contains(id)) && told.lines().count() == 1, "{told}");
+    let printed = stderr(&both);
+    assert_eq!(both.status.code(), Some(2), "{printed}");
+    assert!(ids.iter().all(|id| printed.contains(id)) && printed.lines().count() == 1, "{printed}");
     let none = run(folder.path(), &["wait", "x", "--state", "crawl.db"]).await;
     assert_eq!(none.status.code(), Some(2));
     assert!(
@@ -146,12 +146,15 @@ async fn a_crawl_is_named_by_its_id_by_how_that_begins_or_as_the_latest() {
     );
     let waited = run(folder.path(), &["wait", "latest", "--state", "crawl.db", "--json"]).await;
     assert_eq!((waited.status.code(), &object(&waited)["crawl"]), (Some(0), &json!(ids[1])));
-    let letters = run(folder.path(), &["dlq", "list", "--crawl", "latest", "--state", "crawl.db"]).await;
-    assert!(letters.status.success() && stderr(&letters).contains("0 dead letters"), "{letters:?}");
+    let dead_letters = run(folder.path(), &["dlq", "list", "--crawl", "latest", "--state", "crawl.db"]).await;
+    assert!(
+        dead_letters.status.success() && stderr(&dead_letters).contains("0 dead letters"),
+        "{dead_letters:?}"
+    );
 }
 
 #[tokio::test]
-async fn what_is_done_to_a_crawl_and_its_hosts_is_told_as_json() {
+async fn what_is_done_to_a_crawl_and_its_hosts_is_reported_as_json() {
     let folder = tempfile::tempdir().unwrap();
     let _site = unfinished(folder.path()).await;
     let done = async |words: &[&str]| {
@@ -184,7 +187,7 @@ async fn dead_letters_that_are_sent_again_or_purged_are_counted_as_json() {
 }
 
 #[tokio::test]
-async fn the_demo_spiders_and_settings_are_told_as_json() {
+async fn the_demo_spiders_and_settings_are_reported_as_json() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(object(&run(folder.path(), &["demo", "--json"]).await)["done"], 199);
     let new = object(&run(folder.path(), &["spider", "new", "mine", "--json"]).await);
@@ -198,8 +201,12 @@ async fn the_demo_spiders_and_settings_are_told_as_json() {
     fs::write(folder.path().join("trawl.toml"), "[fetch]\ntimout = 1\n").unwrap();
     let output = run(folder.path(), &["config", "check", "--json"]).await;
     assert_eq!(output.status.code(), Some(2));
-    let told = object(&output);
-    assert_eq!((&told["file"], &told["mistakes"][0]["line"]), (&json!("trawl.toml"), &json!(2)), "{told}");
+    let printed = object(&output);
+    assert_eq!(
+        (&printed["file"], &printed["mistakes"][0]["line"]),
+        (&json!("trawl.toml"), &json!(2)),
+        "{printed}"
+    );
 }
 
 #[tokio::test]

@@ -100,7 +100,7 @@ struct Crawl {
     site: Site,
     good: HashSet<String>,
     bad: HashSet<String>,
-    /// The server that its books were begun in.
+    /// The server that its stats were begun in.
     run: String,
     produced: Child,
     workers: [Child; 2],
@@ -154,13 +154,13 @@ impl Crawl {
         assert_eq!(produced.status.code(), Some(3), "it has dead letters");
         end_well(self.workers).await;
         let name = &self.fleet.name;
-        let books = &told(&self.fleet, &["status", name, "--json"]).await[0];
+        let stats = &printed(&self.fleet, &["status", name, "--json"]).await[0];
         let counts =
-            ["admitted", "done", "failed", "pending"].map(|count| books[count].as_u64().unwrap() as usize);
-        assert_eq!(counts, [LISTED, self.good.len(), self.bad.len(), 0], "{books}");
-        assert_eq!(books["status"], "finished");
-        let letters = told(&self.fleet, &["dlq", "list", "--crawl", name, "--json"]).await;
-        let urls = letters.iter().map(|letter| letter["url"].as_str().unwrap().to_owned());
+            ["admitted", "done", "failed", "pending"].map(|count| stats[count].as_u64().unwrap() as usize);
+        assert_eq!(counts, [LISTED, self.good.len(), self.bad.len(), 0], "{stats}");
+        assert_eq!(stats["status"], "finished");
+        let dead_letters = printed(&self.fleet, &["dlq", "list", "--crawl", name, "--json"]).await;
+        let urls = dead_letters.iter().map(|dead_letter| dead_letter["url"].as_str().unwrap().to_owned());
         assert_eq!(urls.collect::<HashSet<_>>(), self.bad);
         let items = items(self.fleet.folder.path());
         assert_eq!(items.iter().cloned().collect::<HashSet<_>>(), self.good);
@@ -181,7 +181,7 @@ fn hurried(command: &mut Command) -> &mut Command {
 }
 
 /// The JSON that a command prints, a line each.
-async fn told(fleet: &Fleet, words: &[&str]) -> Vec<Value> {
+async fn printed(fleet: &Fleet, words: &[&str]) -> Vec<Value> {
     let mut command = fleet.command(&cluster::address_of("mq1"), words);
     let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -192,12 +192,12 @@ async fn told(fleet: &Fleet, words: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-/// Where the crawl's books are.
+/// Where the crawl's stats are.
 fn key(fleet: &Fleet) -> String {
     format!("{{crawled_urls:{name}}}:crawl:{name}", name = fleet.name)
 }
 
-/// The run of the server that the crawl's books belong to.
+/// The run of the server that the crawl's stats belong to.
 async fn run(fleet: &Fleet) -> String {
     let mut link = trawl_backends::redis::connect(&cluster::redis()).await.unwrap();
     redis::cmd("HGET").arg(key(fleet)).arg("run").query_async(&mut link).await.unwrap()

@@ -18,10 +18,10 @@ const ANSWERED: usize = 10;
 /// What a worker of these tests fetches at once.
 const AT_ONCE: usize = 4;
 
-/// The books of the crawl, as `trawl status` prints them.
-async fn books_of(fleet: &Fleet) -> Value {
-    let told = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
-    serde_json::from_slice(&told.stdout).unwrap()
+/// The stats of the crawl, as `trawl status` prints them.
+async fn stats_of(fleet: &Fleet) -> Value {
+    let printed = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
+    serde_json::from_slice(&printed.stdout).unwrap()
 }
 
 /// What a command says, if it succeeds.
@@ -41,16 +41,16 @@ async fn half_way(fleet: &Fleet) -> (Site, Child, Child) {
     let producer = fleet.producer(&format!("{}/sitemap.xml", site.origin)).spawn().unwrap();
     timeout(LIMIT, site.asked_for(ANSWERED + AT_ONCE)).await.unwrap();
     // What was answered is settled a moment after the next is asked for.
-    until(fleet, |books| books["done"] == ANSWERED).await;
+    until(fleet, |stats| stats["done"] == ANSWERED).await;
     (site, worker, producer)
 }
 
 async fn until(fleet: &Fleet, what: impl Fn(&Value) -> bool) -> Value {
     let asking = async {
         loop {
-            let books = books_of(fleet).await;
-            if what(&books) {
-                return books;
+            let stats = stats_of(fleet).await;
+            if what(&stats) {
+                return stats;
             }
         }
     };
@@ -64,12 +64,12 @@ async fn a_paused_crawl_begins_no_fetch_until_it_is_resumed() {
     assert!(says(&fleet, &["pause", &fleet.name]).await.contains("is paused"));
     site.answer_all();
     let begun = (ANSWERED + AT_ONCE) as u64;
-    let books = until(&fleet, |books| books["done"] == begun).await;
-    assert_eq!((&books["status"], &books["pending"]), (&"paused".into(), &(PAGES as u64 - begun).into()));
+    let stats = until(&fleet, |stats| stats["done"] == begun).await;
+    assert_eq!((&stats["status"], &stats["pending"]), (&"paused".into(), &(PAGES as u64 - begun).into()));
 
     says(&fleet, &["resume", &fleet.name]).await;
     assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(0));
-    assert_eq!(books_of(&fleet).await["done"], PAGES);
+    assert_eq!(stats_of(&fleet).await["done"], PAGES);
     assert!(site.log().values().all(|asked| *asked == 1), "{:?}", site.log());
     ends_well(worker).await;
 }
@@ -106,9 +106,9 @@ async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
     assert_eq!(produced.status.code(), Some(3));
 
     let listed = says(&fleet, &["dlq", "list", "--json"]).await;
-    let letters: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(letters.len(), 3);
-    assert_eq!((&letters[0]["reason"], &letters[0]["status"]), (&"final".into(), &404.into()));
+    let dead_letters: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(dead_letters.len(), 3);
+    assert_eq!((&dead_letters[0]["reason"], &dead_letters[0]["status"]), (&"final".into(), &404.into()));
     let grouped = says(&fleet, &["dlq", "list", "--group"]).await;
     assert_eq!(grouped.split_whitespace().collect::<Vec<_>>(), ["3", "final", "127.0.0.1"]);
     assert!(says(&fleet, &["dlq", "show", &site.page(2)]).await.contains("404 Not Found"));
@@ -131,9 +131,9 @@ async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
     let waited =
         timeout(LIMIT, fleet.command(&["wait", &successor, "--json"]).output()).await.unwrap().unwrap();
     assert_eq!(waited.status.code(), Some(3));
-    let books: Value = serde_json::from_slice(&waited.stdout).unwrap();
-    assert_eq!((&books["done"], &books["failed"]), (&2.into(), &1.into()));
-    assert_eq!(books_of(&fleet).await["failed"], 3, "a finished crawl's books stay as they are");
+    let stats: Value = serde_json::from_slice(&waited.stdout).unwrap();
+    assert_eq!((&stats["done"], &stats["failed"]), (&2.into(), &1.into()));
+    assert_eq!(stats_of(&fleet).await["failed"], 3, "a finished crawl's stats stay as they are");
     assert_eq!(fleet.items().await.len(), 2);
 
     assert!(says(&fleet, &["dlq", "purge", "--yes"]).await.contains("1 dead letter purged"));

@@ -36,7 +36,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn books(output: &Output) -> Value {
+fn crawl_stats(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(output)))
 }
 
@@ -55,8 +55,8 @@ async fn every_page_of_a_sitemap_becomes_one_item() {
     let folder = tempfile::tempdir().unwrap();
     let output = crawl(folder.path(), &format!("{}/sitemap.xml", site.origin)).output().await.unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let books = books(&output);
-    assert_eq!((&books["status"], &books["done"]), (&"finished".into(), &50.into()));
+    let stats = crawl_stats(&output);
+    assert_eq!((&stats["status"], &stats["done"]), (&"finished".into(), &50.into()));
     let items = items(folder.path());
     assert_eq!((items.len(), distinct(&items, "id").len()), (50, 50));
     for item in &items {
@@ -78,17 +78,21 @@ async fn urls_that_are_too_long_are_left_out_and_counted() {
     let mut command = crawl(folder.path(), &site.page(5));
     let output = command.args(["--spider", "short.toml"]).output().await.unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let told = books(&output);
-    assert_eq!((&told["done"], &told["reasons"]["left_out:url_length"]), (&1.into(), &1.into()), "{told}");
+    let printed = crawl_stats(&output);
+    assert_eq!(
+        (&printed["done"], &printed["reasons"]["left_out:url_length"]),
+        (&1.into(), &1.into()),
+        "{printed}"
+    );
     fs::write(folder.path().join("list.txt"), format!("{}\n{}\n", site.page(1), site.page(10))).unwrap();
     let output = trawl(folder.path())
         .args(["producer", "list.txt", "--dry-run", "-q"])
         .env("TRAWL__URLS__MAX_LENGTH", site.page(1).len().to_string())
         .output();
-    let told = String::from_utf8_lossy(&output.await.unwrap().stdout).into_owned();
+    let printed = String::from_utf8_lossy(&output.await.unwrap().stdout).into_owned();
     assert!(
-        told.contains(&site.page(1)) && told.contains("invalid") && told.contains("urls.max_length"),
-        "{told}"
+        printed.contains(&site.page(1)) && printed.contains("invalid") && printed.contains("urls.max_length"),
+        "{printed}"
     );
 }
 
@@ -137,7 +141,7 @@ async fn a_second_run_fetches_nothing_that_was_crawled() {
     let source = format!("{}/sitemap.xml", site.origin);
     crawl(folder.path(), &source).output().await.unwrap();
     let again = crawl(folder.path(), &source).output().await.unwrap();
-    assert_eq!((again.status.code(), &books(&again)["admitted"]), (Some(0), &0.into()));
+    assert_eq!((again.status.code(), &crawl_stats(&again)["admitted"]), (Some(0), &0.into()));
     assert!(stderr(&again).contains("nothing new: 10 URLs were crawled before"), "{}", stderr(&again));
     assert_eq!(items(folder.path()).len(), 10);
 }
@@ -157,9 +161,9 @@ async fn a_killed_crawl_goes_on_and_fetches_only_what_is_left() {
     let output = crawl(folder.path(), &source).output().await.unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).contains("going on with crawl"), "{}", stderr(&output));
-    let books = books(&output);
+    let stats = crawl_stats(&output);
     assert_eq!(
-        (&books["admitted"], &books["done"], &books["pending"]),
+        (&stats["admitted"], &stats["done"], &stats["pending"]),
         (&300.into(), &300.into(), &0.into())
     );
     assert_eq!(distinct(&items(folder.path()), "url").len(), 300);
@@ -183,7 +187,7 @@ async fn ctrl_c_finishes_what_has_begun_and_a_later_run_repeats_nothing() {
     assert!(stderr(&output).contains("the same command goes on"), "{}", stderr(&output));
 
     let output = crawl(folder.path(), &source).output().await.unwrap();
-    assert_eq!(books(&output)["done"], 100, "{}", stderr(&output));
+    assert_eq!(crawl_stats(&output)["done"], 100, "{}", stderr(&output));
     let again: Vec<_> =
         site.log().into_iter().filter(|(path, asked)| path.starts_with("/page/") && *asked > 1).collect();
     assert!(again.is_empty(), "{again:?}");
@@ -272,7 +276,12 @@ async fn what_failed_is_listed_shown_sent_again_and_purged_by_the_state_file_tha
     site.grow(4);
     run(dlq(&["replay", "--yes"])).await;
     let output = crawl(folder.path(), "list.txt").output().await.unwrap();
-    assert_eq!((output.status.code(), &books(&output)["done"]), (Some(3), &1.into()), "{}", stderr(&output));
+    assert_eq!(
+        (output.status.code(), &crawl_stats(&output)["done"]),
+        (Some(3), &1.into()),
+        "{}",
+        stderr(&output)
+    );
     assert_eq!(run(dlq(&["list"])).await.lines().count(), 1);
     run(dlq(&["purge", "--yes"])).await;
     assert_eq!(run(dlq(&["list"])).await, "");
@@ -290,16 +299,26 @@ async fn a_state_file_of_other_sources_is_not_mixed_with_these() {
     site.answer_all();
     fs::write(folder.path().join("list.txt"), site.page(60)).unwrap();
     let other = crawl(folder.path(), "list.txt").output().await.unwrap();
-    let told = stderr(&other);
-    assert_eq!(other.status.code(), Some(2), "{told}");
+    let printed = stderr(&other);
+    assert_eq!(other.status.code(), Some(2), "{printed}");
     for part in [&source, "--state", "trawl cancel "] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(printed.contains(part), "{part}: {printed}");
     }
     let output = crawl(folder.path(), &source).output().await.unwrap();
-    assert_eq!((output.status.code(), &books(&output)["done"]), (Some(0), &50.into()), "{}", stderr(&output));
+    assert_eq!(
+        (output.status.code(), &crawl_stats(&output)["done"]),
+        (Some(0), &50.into()),
+        "{}",
+        stderr(&output)
+    );
     // With that finished, the file takes another.
     let other = crawl(folder.path(), "list.txt").output().await.unwrap();
-    assert_eq!((other.status.code(), &books(&other)["admitted"]), (Some(3), &1.into()), "{}", stderr(&other));
+    assert_eq!(
+        (other.status.code(), &crawl_stats(&other)["admitted"]),
+        (Some(3), &1.into()),
+        "{}",
+        stderr(&other)
+    );
 }
 
 #[tokio::test]
@@ -348,8 +367,8 @@ async fn a_source_that_cannot_be_read_is_named_and_the_others_go_on() {
     let mut command = crawl(folder.path(), sources[0]);
     let output = command.args(&sources[1..]).output().await.unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert_eq!(books(&output)["done"], 3);
-    let told = stderr(&output);
+    assert_eq!(crawl_stats(&output)["done"], 3);
+    let printed = stderr(&output);
     for expected in [
         "problem: gone.xml: cannot be opened",
         "problem: cut.gz: gzip stream ends early",
@@ -358,7 +377,7 @@ async fn a_source_that_cannot_be_read_is_named_and_the_others_go_on() {
         "warning: empty.xml: no URL in it",
         "4 invalid",
     ] {
-        assert!(told.contains(expected), "{expected}: {told}");
+        assert!(printed.contains(expected), "{expected}: {printed}");
     }
 }
 
@@ -371,7 +390,7 @@ async fn an_index_that_names_itself_is_read_once() {
     fs::write(folder.path().join("index.xml"), format!("<sitemapindex>{entry}{entry}</sitemapindex>"))
         .unwrap();
     let output = crawl(folder.path(), "index.xml").output().await.unwrap();
-    assert_eq!((output.status.code(), &books(&output)["done"]), (Some(0), &2.into()));
+    assert_eq!((output.status.code(), &crawl_stats(&output)["done"]), (Some(0), &2.into()));
     assert_eq!(site.log()["/sitemap.xml"], 1);
 }
 
@@ -386,7 +405,7 @@ async fn a_page_that_is_missing_is_exit_code_3() {
     fs::write(folder.path().join("list.txt"), format!("{}\n{}\n", site.page(0), site.page(98))).unwrap();
     let output = crawl(folder.path(), "list.txt").output().await.unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    assert_eq!(books(&output)["failed"], 1);
+    assert_eq!(crawl_stats(&output)["failed"], 1);
 }
 
 #[tokio::test]
@@ -409,11 +428,11 @@ async fn a_wrong_setting_is_one_line_and_exit_code_2() {
         ("REDIS_URL", "http://user:s3cret@h", "redis.url"),
     ] {
         let output = crawl(folder.path(), "list.txt").env(name, value).output().await.unwrap();
-        let told = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{name}: {told}");
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{name}: {printed}");
         assert!(
-            told.contains(expected) && told.lines().count() == 1 && !told.contains("s3cret"),
-            "{name}: {told}"
+            printed.contains(expected) && printed.lines().count() == 1 && !printed.contains("s3cret"),
+            "{name}: {printed}"
         );
     }
 }
@@ -423,17 +442,23 @@ async fn a_server_that_is_away_is_one_line_without_its_password() {
     let folder = tempfile::tempdir().unwrap();
     let away = "redis://:s3cret@127.0.0.1:1/0";
     let output = trawl(folder.path()).arg("status").env("REDIS_URL", away).output().await.unwrap();
-    let told = stderr(&output);
-    assert_eq!(output.status.code(), Some(5), "{told}");
-    assert!(told.contains("127.0.0.1:1") && !told.contains("s3cret") && told.lines().count() == 1, "{told}");
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(5), "{printed}");
+    assert!(
+        printed.contains("127.0.0.1:1") && !printed.contains("s3cret") && printed.lines().count() == 1,
+        "{printed}"
+    );
 }
 
 #[tokio::test]
 async fn the_demo_needs_nothing_and_shows_a_retry_a_dead_letter_and_an_invalid_url() {
     let folder = tempfile::tempdir().unwrap();
     let output = trawl(folder.path()).arg("demo").output().await.unwrap();
-    let told = stderr(&output);
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    assert!(told.contains("199 pages") && told.contains("1 failed") && told.contains("1 invalid"), "{told}");
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{printed}");
+    assert!(
+        printed.contains("199 pages") && printed.contains("1 failed") && printed.contains("1 invalid"),
+        "{printed}"
+    );
     assert_eq!(fs::read_to_string(folder.path().join("demo.jsonl")).unwrap().lines().count(), 199);
 }

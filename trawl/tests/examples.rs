@@ -45,13 +45,13 @@ async fn crawl(folder: &Path, name: &str, flags: &[&str]) -> Output {
     command.output().await.unwrap()
 }
 
-/// The crawl's books, and the items that it wrote.
+/// The crawl's stats, and the items that it wrote.
 fn outcome(folder: &Path, output: &Output) -> (Value, Vec<Value>) {
-    let told = String::from_utf8_lossy(&output.stderr);
-    let books = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{told}"));
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let stats = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{printed}"));
     let text =
-        fs::read_to_string(folder.join("items.jsonl")).unwrap_or_else(|error| panic!("{error}: {told}"));
-    (books, text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+        fs::read_to_string(folder.join("items.jsonl")).unwrap_or_else(|error| panic!("{error}: {printed}"));
+    (stats, text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 
 fn numbers(items: &[Value], of: &str) -> BTreeSet<usize> {
@@ -64,8 +64,8 @@ async fn a_documentation_site_is_read_from_its_start_page() {
     let site = SampleSites::serve(Kind::Docs).await;
     let folder = folder("docs", &site.spider(DOCS));
     let output = crawl(folder.path(), "docs", &[]).await;
-    let (books, items) = outcome(folder.path(), &output);
-    assert_eq!((output.status.code(), &books["done"]), (Some(0), &json!(GUIDES + 1)), "{books}");
+    let (stats, items) = outcome(folder.path(), &output);
+    assert_eq!((output.status.code(), &stats["done"]), (Some(0), &json!(GUIDES + 1)), "{stats}");
     assert_eq!(numbers(&items, "/guide/"), (0..GUIDES).collect());
     let page = items.iter().find(|item| item["url"].as_str().unwrap().ends_with("/guide/1")).unwrap();
     let fields = &page["fields"];
@@ -84,11 +84,11 @@ async fn a_shop_is_read_page_by_page_with_what_it_tells_search_engines() {
     let site = SampleSites::serve(Kind::Shop).await;
     let folder = folder("shop", &site.spider(SHOP));
     let output = crawl(folder.path(), "shop", &[]).await;
-    let (books, items) = outcome(folder.path(), &output);
+    let (stats, items) = outcome(folder.path(), &output);
     let products: Vec<Value> = items.iter().filter(|item| item["item"] == "product").cloned().collect();
     let count = LISTS * PRODUCTS_EACH;
-    assert_eq!(numbers(&products, "/product/"), (0..count).collect(), "{books}");
-    assert_eq!(books["reasons"]["missing:price"], count.div_ceil(3), "every third has no price");
+    assert_eq!(numbers(&products, "/product/"), (0..count).collect(), "{stats}");
+    assert_eq!(stats["reasons"]["missing:price"], count.div_ceil(3), "every third has no price");
     let one = products.iter().find(|item| item["url"].as_str().unwrap().ends_with("/product/7")).unwrap();
     let image = |name: &str| format!("{}/img/7-{name}.png", site.origin);
     assert_eq!(
@@ -110,8 +110,8 @@ async fn a_news_site_is_read_again_only_where_it_has_changed() {
     let site = SampleSites::serve(Kind::News).await;
     let folder = folder("news", &site.spider(NEWS));
     let first = crawl(folder.path(), "news", &[]).await;
-    let (books, items) = outcome(folder.path(), &first);
-    assert_eq!((first.status.code(), numbers(&items, "/news/").len()), (Some(0), ARTICLES), "{books}");
+    let (stats, items) = outcome(folder.path(), &first);
+    assert_eq!((first.status.code(), numbers(&items, "/news/").len()), (Some(0), ARTICLES), "{stats}");
     assert!(items.iter().all(|item| item["change"] == "new"));
     let fields =
         &items.iter().find(|item| item["url"].as_str().unwrap().ends_with("/news/3")).unwrap()["fields"];
@@ -123,9 +123,9 @@ async fn a_news_site_is_read_again_only_where_it_has_changed() {
     site.log();
     site.rewrite(4);
     let second = crawl(folder.path(), "news", &[]).await;
-    let (books, items) = outcome(folder.path(), &second);
+    let (stats, items) = outcome(folder.path(), &second);
     let asked: Vec<_> = site.log().into_iter().filter(|asked| asked.path.starts_with("/news/")).collect();
-    assert_eq!(items.len(), ARTICLES + 1, "{books}");
+    assert_eq!(items.len(), ARTICLES + 1, "{stats}");
     let last = &items[ARTICLES];
     assert_eq!(
         (&last["change"], &last["fields"]["headline"]),
@@ -137,7 +137,7 @@ async fn a_news_site_is_read_again_only_where_it_has_changed() {
         (ARTICLES / 2 + 1, ARTICLES / 2),
         "what the sitemap vouches for is not asked"
     );
-    assert_eq!(books["reasons"]["skipped:unchanged"], ARTICLES / 2);
+    assert_eq!(stats["reasons"]["skipped:unchanged"], ARTICLES / 2);
 }
 
 #[tokio::test]
@@ -145,8 +145,8 @@ async fn an_api_is_read_from_page_to_page() {
     let site = SampleSites::serve(Kind::Api).await;
     let folder = folder("api", &site.spider(API));
     let output = crawl(folder.path(), "api", &[]).await;
-    let (books, items) = outcome(folder.path(), &output);
-    assert_eq!((output.status.code(), &books["done"]), (Some(0), &json!(3)), "{books}");
+    let (stats, items) = outcome(folder.path(), &output);
+    assert_eq!((output.status.code(), &stats["done"]), (Some(0), &json!(3)), "{stats}");
     let ids: BTreeSet<u64> = items.iter().map(|item| item["fields"]["id"].as_u64().unwrap()).collect();
     assert_eq!((items.len(), ids.len()), (BOOKS, BOOKS));
     assert_eq!(
@@ -163,12 +163,12 @@ async fn a_crawl_ends_after_as_many_pages_as_it_may_do() {
     let site = SampleSites::serve(Kind::Shop).await;
     let folder = folder("shop", &site.spider(SHOP));
     let output = crawl(folder.path(), "shop", &["--max-pages", "7"]).await;
-    let (books, items) = outcome(folder.path(), &output);
+    let (stats, items) = outcome(folder.path(), &output);
     let pages: BTreeSet<&str> = items.iter().map(|item| item["url"].as_str().unwrap()).collect();
     assert_eq!(
-        (&books["status"], &books["done"], pages.len()),
+        (&stats["status"], &stats["done"], pages.len()),
         (&json!("finished"), &json!(7), 7),
-        "{books}"
+        "{stats}"
     );
-    assert_eq!(books["reasons"]["skipped:limit"], books["skipped"]);
+    assert_eq!(stats["reasons"]["skipped:limit"], stats["skipped"]);
 }

@@ -172,7 +172,7 @@ fn list(folder: &TempDir) -> PathBuf {
 }
 
 /// Writes the list of all pages.
-async fn tell_all(folder: &TempDir, environment: &Environment) {
+async fn print_all(folder: &TempDir, environment: &Environment) {
     let pages: String = environment.web().pages().iter().map(|page| format!("{}\n", page.url)).collect();
     tokio::fs::write(list(folder), pages).await.unwrap();
     admitted(environment.fleet.programs(), 200).await;
@@ -184,7 +184,7 @@ async fn urls_of_a_producer_killed_before_it_published_are_fetched_though_it_nev
     let (environment, mut producer) = environment(&folder).await;
     // From here on what it publishes goes nowhere.
     environment.injector.broker_proxy.set(Mode::Swallow);
-    tell_all(&folder, &environment).await;
+    print_all(&folder, &environment).await;
     producer.kill().await.unwrap();
     environment.injector.broker_proxy.cut();
     environment.injector.broker_proxy.set(Mode::Pass);
@@ -195,7 +195,7 @@ async fn urls_of_a_producer_killed_before_it_published_are_fetched_though_it_nev
 async fn nothing_is_lost_without_a_producer(kind: Kind) {
     let folder = tempfile::tempdir().unwrap();
     let (mut environment, mut producer) = environment(&folder).await;
-    tell_all(&folder, &environment).await;
+    print_all(&folder, &environment).await;
     assert!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().success());
     assert!(environment.comes_to(100).await);
     let step = Step { kind, after: 100, pause: Duration::ZERO, pick: 0 };

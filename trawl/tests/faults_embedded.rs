@@ -49,9 +49,9 @@ async fn ctrl_c_ends_a_crawl_whose_disk_is_full() {
     let mut full = crawl(disk.path()).command(&format!("{}/sitemap.xml", site.origin), 1);
     let full = full.env("TRAWL__WORKER__SHUTDOWN_TIMEOUT", "2s").stderr(log.reopen().unwrap());
     let mut full = full.spawn().unwrap();
-    let told = || fs::read_to_string(log.path()).unwrap();
+    let printed = || fs::read_to_string(log.path()).unwrap();
     let says_so = async {
-        while !told().contains("full") {
+        while !printed().contains("full") {
             tokio::task::yield_now().await;
         }
     };
@@ -59,7 +59,7 @@ async fn ctrl_c_ends_a_crawl_whose_disk_is_full() {
     let pid = full.id().unwrap().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().await.unwrap().success());
     let ended = timeout(LIMIT, full.wait()).await.expect("it ends").unwrap();
-    assert_eq!(ended.code(), Some(130), "{}", told());
+    assert_eq!(ended.code(), Some(130), "{}", printed());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,19 +73,19 @@ async fn a_crawl_that_fills_its_disk_says_so_and_goes_on_when_there_is_room() {
     let mut full = full.stderr(log.reopen().unwrap()).spawn().unwrap();
     // It may end with an error, or wait for room.
     let ended = timeout(WAITS, full.wait()).await;
-    let told = fs::read_to_string(log.path()).unwrap();
+    let printed = fs::read_to_string(log.path()).unwrap();
     assert!(urls(&crawl).len() < 2000, "the disk was large enough");
-    assert!(told.contains("full") || told.contains("No space left"), "{told}");
+    assert!(printed.contains("full") || printed.contains("No space left"), "{printed}");
     disk.resize(100_000).unwrap();
     if let Ok(ended) = ended {
-        let lines = told.lines().filter(|line| line.starts_with("trawl crawl:")).count();
-        assert!(lines == 1 && !ended.unwrap().success(), "{told}");
+        let lines = printed.lines().filter(|line| line.starts_with("trawl crawl:")).count();
+        assert!(lines == 1 && !ended.unwrap().success(), "{printed}");
     } else {
         timeout(LIMIT, full.wait()).await.unwrap().unwrap();
     }
     let output = timeout(LIMIT, crawl.command(&source, 2).output()).await.unwrap().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(urls(&crawl).len(), 2000, "{told}{}", stderr(&output));
+    assert_eq!(urls(&crawl).len(), 2000, "{printed}{}", stderr(&output));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,9 +101,9 @@ async fn a_state_file_that_cannot_be_written_is_one_line_that_names_it() {
         }
         disk.read_only().unwrap();
         let output = timeout(LIMIT, crawl.command(&source, 2).output()).await.unwrap().unwrap();
-        let told = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains("crawl.db") && told.lines().count() == 1, "{told}");
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{printed}");
+        assert!(printed.contains("crawl.db") && printed.lines().count() == 1, "{printed}");
         disk.writable().unwrap();
     }
 }

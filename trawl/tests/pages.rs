@@ -58,16 +58,16 @@ impl Site {
 }
 
 /// A folder in which commands run.
-struct Desk(TempDir);
+struct Workspace(TempDir);
 
 /// A crawl that has ended.
 struct Crawl {
     output: Output,
-    books: Value,
+    stats: Value,
     items: Vec<Value>,
 }
 
-impl Desk {
+impl Workspace {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -95,13 +95,13 @@ impl Desk {
         let _ = fs::remove_file(self.path().join("items.jsonl"));
         let words = ["crawl", "--allow-private", "--rate=unlimited", "--json", "--spider=shop.toml"];
         let output = self.run(&words).await;
-        let books = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", told(&output)));
+        let stats = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", printed(&output)));
         let text = fs::read_to_string(self.path().join("items.jsonl")).unwrap_or_default();
-        Crawl { output, books, items: text.lines().map(|line| serde_json::from_str(line).unwrap()).collect() }
+        Crawl { output, stats, items: text.lines().map(|line| serde_json::from_str(line).unwrap()).collect() }
     }
 }
 
-fn told(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -130,9 +130,9 @@ fn shop(path: &str, _: usize) -> Response {
 async fn depth_does_not_end_a_list_of_pages_that_next_leads_through() {
     let site = Site::serve(shop).await;
     let rest = "[follow]\ninclude = ['/product/', '/list/']\nnext = ['a.next::attr(href)']\ndepth = 1";
-    let crawl = Desk::new().crawl(&site, rest).await;
-    assert_eq!(crawl.books["done"], 2 * LISTS, "{}", crawl.books);
-    assert_eq!((&crawl.books["left_out"], &crawl.books["reasons"]), (&json!(0), &json!({})));
+    let crawl = Workspace::new().crawl(&site, rest).await;
+    assert_eq!(crawl.stats["done"], 2 * LISTS, "{}", crawl.stats);
+    assert_eq!((&crawl.stats["left_out"], &crawl.stats["reasons"]), (&json!(0), &json!({})));
     let deepest = crawl.items.iter().map(|item| item["depth"].as_u64().unwrap()).max();
     assert_eq!(deepest, Some(1), "a product is one link away from its page of the list");
 }
@@ -140,14 +140,14 @@ async fn depth_does_not_end_a_list_of_pages_that_next_leads_through() {
 #[tokio::test]
 async fn what_a_limit_leaves_out_is_counted_by_limit_and_said_at_the_end() {
     let site = Site::serve(shop).await;
-    let crawl = Desk::new().crawl(&site, "[follow]\ndepth = 3").await;
-    assert_eq!(crawl.books["done"], 7, "four pages of the list and three products: {}", crawl.books);
-    assert_eq!((&crawl.books["left_out"], &crawl.books["reasons"]["left_out:depth"]), (&json!(2), &json!(2)));
-    let told = told(&crawl.output);
-    assert!(told.contains("links left out: 2 by depth"), "{told}");
-    let crawl = Desk::new().crawl(&site, "[follow]\nmax_per_host = 5").await;
-    assert_eq!(crawl.books["reasons"]["left_out:max_per_host"], crawl.books["left_out"], "{}", crawl.books);
-    assert_ne!(crawl.books["left_out"], 0);
+    let crawl = Workspace::new().crawl(&site, "[follow]\ndepth = 3").await;
+    assert_eq!(crawl.stats["done"], 7, "four pages of the list and three products: {}", crawl.stats);
+    assert_eq!((&crawl.stats["left_out"], &crawl.stats["reasons"]["left_out:depth"]), (&json!(2), &json!(2)));
+    let printed = printed(&crawl.output);
+    assert!(printed.contains("links left out: 2 by depth"), "{printed}");
+    let crawl = Workspace::new().crawl(&site, "[follow]\nmax_per_host = 5").await;
+    assert_eq!(crawl.stats["reasons"]["left_out:max_per_host"], crawl.stats["left_out"], "{}", crawl.stats);
+    assert_ne!(crawl.stats["left_out"], 0);
 }
 
 #[tokio::test]
@@ -158,13 +158,13 @@ async fn urls_that_are_one_by_what_the_spider_says_are_fetched_once() {
         Site::serve(move |path, _| page(if path == "/" { list.clone() } else { "<h1>p</h1>".to_owned() }))
             .await;
     let rest = "[urls]\nstrip_params = ['ref', 'sess*']\nsort_query = true\n[follow]\n[fields]\nlinks = { page = 'links' }";
-    let crawl = Desk::new().crawl(&site, rest).await;
-    assert_eq!(crawl.books["done"], 2, "{}", crawl.books);
+    let crawl = Workspace::new().crawl(&site, rest).await;
+    assert_eq!(crawl.stats["done"], 2, "{}", crawl.stats);
     assert_eq!(site.asked().keys().collect::<Vec<_>>(), ["/", "/p?a=1&b=2"]);
     let list = crawl.items.iter().find(|item| item["fields"]["links"] != json!([])).unwrap();
     assert_eq!(list["fields"]["links"], json!([format!("{}/p?a=1&b=2", site.origin)]));
-    let keeps = Desk::new().crawl(&site, "[urls]\nstrip_tracking = false\n[follow]").await;
-    assert_eq!(keeps.books["done"], 5, "{}", keeps.books);
+    let keeps = Workspace::new().crawl(&site, "[urls]\nstrip_tracking = false\n[follow]").await;
+    assert_eq!(keeps.stats["done"], 5, "{}", keeps.stats);
 }
 
 /// A server that wants its parameter gets it, and no circle comes of it.
@@ -176,8 +176,8 @@ async fn a_redirect_that_adds_a_dropped_parameter_leads_to_the_page_itself() {
     })
     .await;
     let rest = "[urls]\nstrip_params = ['sid']\n[fields]\nheading = 'h1::text'";
-    let crawl = Desk::new().crawl(&site, rest).await;
-    assert_eq!((&crawl.books["done"], crawl.items.len()), (&json!(1), 1), "{}", crawl.books);
+    let crawl = Workspace::new().crawl(&site, rest).await;
+    assert_eq!((&crawl.stats["done"], crawl.items.len()), (&json!(1), 1), "{}", crawl.stats);
     assert_eq!(crawl.items[0]["fields"]["heading"], "at last");
 }
 
@@ -190,8 +190,8 @@ fn priced(required: &str) -> String {
 async fn a_page_without_a_required_field_is_tried_again_and_not_from_the_cache() {
     let answer = |_: &str, before| page(if before < 2 { "<p>later</p>" } else { "<b>7</b>" });
     let site = Site::serve(answer).await;
-    let crawl = Desk::new().crawl(&site, &priced("'retry'")).await;
-    assert_eq!((&crawl.books["done"], &crawl.books["failed"]), (&json!(1), &json!(0)), "{}", crawl.books);
+    let crawl = Workspace::new().crawl(&site, &priced("'retry'")).await;
+    assert_eq!((&crawl.stats["done"], &crawl.stats["failed"]), (&json!(1), &json!(0)), "{}", crawl.stats);
     assert_eq!((site.asked()["/"], crawl.items.len()), (3, 1));
     assert_eq!(crawl.items[0]["fields"]["price"], "7");
 }
@@ -206,9 +206,9 @@ async fn a_page_without_a_required_field_fails_or_is_warned_of_as_its_spider_say
         ("true", 1, 1, "missing:price"),
     ] {
         let before = site.asked().get("/").copied().unwrap_or_default();
-        let crawl = Desk::new().crawl(&site, &priced(required)).await;
+        let crawl = Workspace::new().crawl(&site, &priced(required)).await;
         assert_eq!((site.asked()["/"] - before, crawl.items.len()), (asked, done), "{required}");
-        assert_eq!(crawl.books["reasons"][reason], 1, "{required}: {}", crawl.books);
+        assert_eq!(crawl.stats["reasons"][reason], 1, "{required}: {}", crawl.stats);
     }
 }
 
@@ -231,12 +231,12 @@ async fn a_ban_is_no_page_and_its_url_is_asked_for_again() {
             })
             .await;
             let rest = format!("[ban]\n{ban}\nthen = '{then}'\n[fields]\nheading = 'h1::text'");
-            let crawl = Desk::new().crawl(&site, &rest).await;
+            let crawl = Workspace::new().crawl(&site, &rest).await;
             assert_eq!(
-                (&crawl.books["done"], &crawl.books["failed"]),
+                (&crawl.stats["done"], &crawl.stats["failed"]),
                 (&json!(1), &json!(0)),
                 "{ban}: {}",
-                crawl.books
+                crawl.stats
             );
             assert_eq!(site.asked(), [("/".to_owned(), 3)].into(), "{ban}, {then}");
             assert_eq!(crawl.items[0]["fields"]["heading"], "a page");
@@ -251,7 +251,7 @@ async fn an_item_says_where_redirects_led_to_its_page() {
         _ => page("<a href=/other>x</a>"),
     })
     .await;
-    let crawl = Desk::new().crawl(&site, "[follow]").await;
+    let crawl = Workspace::new().crawl(&site, "[follow]").await;
     let final_url = |path: &str| {
         let url = format!("{}{path}", site.origin);
         crawl.items.iter().find(|item| item["url"] == url.as_str()).unwrap()["final_url"].clone()
@@ -272,19 +272,19 @@ async fn a_page_that_was_visited_and_is_gone_yields_an_item_that_says_so_once() 
     })
     .await;
     let rest = "recrawl = 'always'\n[follow]\n[fields]\nheading = 'h1::text'";
-    let desk = Desk::new();
-    let first = desk.crawl(&site, rest).await;
-    assert_eq!((&first.books["done"], &first.books["failed"]), (&json!(2), &json!(1)), "{}", first.books);
+    let workspace = Workspace::new();
+    let first = workspace.crawl(&site, rest).await;
+    assert_eq!((&first.stats["done"], &first.stats["failed"]), (&json!(2), &json!(1)), "{}", first.stats);
     let id = first.items.iter().find(|item| item["fields"]["heading"] == "old").unwrap()["id"].clone();
     is_gone.store(true, Ordering::Relaxed);
-    let second = desk.crawl(&site, rest).await;
-    assert_eq!((&second.books["done"], &second.books["failed"]), (&json!(2), &json!(1)), "{}", second.books);
+    let second = workspace.crawl(&site, rest).await;
+    assert_eq!((&second.stats["done"], &second.stats["failed"]), (&json!(2), &json!(1)), "{}", second.stats);
     let gone: Vec<&Value> = second.items.iter().filter(|item| item["change"] == "gone").collect();
     assert_eq!(gone.len(), 1, "{:?}", second.items);
     assert_eq!((&gone[0]["id"], &gone[0]["status"], &gone[0]["fields"]), (&id, &json!(410), &json!({})));
-    let third = desk.crawl(&site, rest).await;
+    let third = workspace.crawl(&site, rest).await;
     assert_eq!(
-        (&third.books["failed"], third.items.iter().any(|item| item["change"] == "gone")),
+        (&third.stats["failed"], third.items.iter().any(|item| item["change"] == "gone")),
         (&json!(2), false)
     );
 }
@@ -301,16 +301,16 @@ async fn a_page_that_is_gone_says_so_of_each_item_that_it_had() {
     .await;
     let rest = "recrawl = 'always'\n[follow]\n[[items]]\nname = 'offer'\neach = 'p'\n\
                 [items.fields]\ntext = '::text'\n[[items]]\nname = 'page'\n[items.fields]\ntext = 'none::text'";
-    let desk = Desk::new();
+    let workspace = Workspace::new();
     let ids = |crawl: &Crawl| -> BTreeSet<String> {
         let list = format!("{}/list", site.origin);
         let items = crawl.items.iter().filter(|item| item["url"] == list.as_str());
         items.map(|item| format!("{} {}", item["item"], item["id"])).collect()
     };
-    let first = ids(&desk.crawl(&site, rest).await);
+    let first = ids(&workspace.crawl(&site, rest).await);
     assert_eq!(first.len(), 4, "three offers and a page");
     is_gone.store(true, Ordering::Relaxed);
-    let second = desk.crawl(&site, rest).await;
+    let second = workspace.crawl(&site, rest).await;
     assert_eq!(ids(&second), first);
     assert_eq!(second.items.iter().filter(|item| item["change"] == "gone").count(), 4);
 }
@@ -330,7 +330,8 @@ async fn forms_of_one_page_yield_one_item_under_its_canonical_url() {
         })
     })
     .await;
-    let crawl = Desk::new().crawl(&site, "[follow]\ncanonical = true\n[fields]\nheading = 'h1::text'").await;
+    let crawl =
+        Workspace::new().crawl(&site, "[follow]\ncanonical = true\n[fields]\nheading = 'h1::text'").await;
     assert_eq!(
         site.asked().len(),
         1 + 2 * PRODUCTS,

@@ -73,7 +73,7 @@ async fn produce(fleet: &Fleet) {
 }
 
 /// The crawl's state, once the store knows the crawl.
-async fn books(fleet: &Fleet) -> Value {
+async fn crawl_stats(fleet: &Fleet) -> Value {
     let known = async {
         loop {
             let output = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
@@ -87,9 +87,9 @@ async fn books(fleet: &Fleet) -> Value {
 
 /// Waits for the crawl's end.
 async fn end(fleet: &Fleet) -> Value {
-    books(fleet).await;
+    crawl_stats(fleet).await;
     timeout(LIMIT, fleet.command(&["wait", &fleet.name, "-q"]).output()).await.unwrap().unwrap();
-    books(fleet).await
+    crawl_stats(fleet).await
 }
 
 fn pages_asked(site: &Site) -> usize {
@@ -123,8 +123,8 @@ async fn a_page_limit_holds_in_a_store_that_was_emptied() {
     timeout(LIMIT, site.asked_for(10)).await.unwrap();
     empty(&fleet).await;
     site.answer_all();
-    let books = end(&fleet).await;
-    assert_eq!((&books["status"], &books["done"]), (&"finished".into(), &10.into()), "{books}");
+    let stats = end(&fleet).await;
+    assert_eq!((&stats["status"], &stats["done"]), (&"finished".into(), &10.into()), "{stats}");
     // What was done before, and what was under way, may count once more.
     assert!(pages_asked(&site) <= 20, "{:?}", site.log());
     ends_well(worker).await;
@@ -139,7 +139,7 @@ async fn a_cancelled_crawl_stays_cancelled_in_a_store_that_was_emptied() {
     succeeds(fleet.command(&["cancel", &fleet.name])).await;
     empty(&fleet).await;
     let worker = fleet.worker(&[]);
-    assert_eq!(books(&fleet).await["status"], "cancelled");
+    assert_eq!(crawl_stats(&fleet).await["status"], "cancelled");
     ends_well(worker).await;
     assert_eq!(pages_asked(&site), 0);
 }
@@ -153,12 +153,12 @@ async fn a_paused_crawl_stays_paused_in_a_store_that_was_emptied_and_goes_on_whe
     succeeds(fleet.command(&["pause", &fleet.name])).await;
     empty(&fleet).await;
     let worker = fleet.worker(&[]);
-    assert_eq!(books(&fleet).await["status"], "paused");
+    assert_eq!(crawl_stats(&fleet).await["status"], "paused");
     records_become(&fleet, 30, &['q', 'n', 'p']).await;
     assert_eq!(pages_asked(&site), 0);
     succeeds(fleet.command(&["resume", &fleet.name])).await;
     // It ends when what waits on the longest rung has come back, which the store has to take for all that is left.
-    timeout(LIMIT, async { while books(&fleet).await["done"] != 30 {} }).await.expect("all is fetched");
+    timeout(LIMIT, async { while crawl_stats(&fleet).await["done"] != 30 {} }).await.expect("all is fetched");
     ends_well(worker).await;
 }
 
@@ -187,8 +187,8 @@ async fn a_crawl_that_was_forgotten_while_its_last_pages_were_fetched_ends() {
     timeout(LIMIT, site.asked_for(4)).await.unwrap();
     empty(&fleet).await;
     site.answer_all();
-    let books = end(&fleet).await;
-    assert_eq!((&books["status"], &books["done"]), (&"finished".into(), &4.into()), "{books}");
+    let stats = end(&fleet).await;
+    assert_eq!((&stats["status"], &stats["done"]), (&"finished".into(), &4.into()), "{stats}");
     ends_well(worker).await;
 }
 
@@ -202,7 +202,7 @@ async fn a_crawl_that_was_forgotten_when_all_its_pages_were_done_ends_although_n
     let list: String = (0..3).map(|number| site.page(number) + "\n").collect();
     input.write_all(list.as_bytes()).await.unwrap();
     let worker = fleet.worker(&[]);
-    timeout(LIMIT, async { while books(&fleet).await["done"] != 3 {} }).await.expect("all is fetched");
+    timeout(LIMIT, async { while crawl_stats(&fleet).await["done"] != 3 {} }).await.expect("all is fetched");
     producer.kill().await.unwrap();
     empty(&fleet).await;
     assert_eq!(end(&fleet).await["status"], "finished");
@@ -224,8 +224,8 @@ async fn a_forgotten_crawl_that_is_opened_once_more_waits_for_what_is_on_the_lad
     list(&fleet, &site, 1);
     produce(&fleet).await;
     let worker = fleet.worker(&settings);
-    let books = end(&fleet).await;
-    assert_eq!((&books["done"], &books["failed"]), (&1.into(), &1.into()), "{books}");
+    let stats = end(&fleet).await;
+    assert_eq!((&stats["done"], &stats["failed"]), (&1.into(), &1.into()), "{stats}");
     ends_well(worker).await;
 }
 
@@ -239,7 +239,7 @@ async fn a_crawl_that_the_index_has_lost_is_listed_again_and_ends() {
     let worker = fleet.worker(&[]);
     timeout(LIMIT, site.asked_for(6)).await.unwrap();
     let () = redis::cmd("DEL").arg("crawls").query_async(&mut store(&fleet).await).await.unwrap();
-    assert_eq!(books(&fleet).await["status"], "running");
+    assert_eq!(crawl_stats(&fleet).await["status"], "running");
     site.answer_all();
     assert_eq!(end(&fleet).await["done"], 8);
     ends_well(worker).await;

@@ -59,7 +59,7 @@ async fn crawl(folder: &Path, words: &[&str], env: &[(&str, &str)]) -> Output {
     command.output().await.unwrap()
 }
 
-fn books(output: &Output) -> Value {
+fn crawl_stats(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(output)))
 }
 
@@ -78,7 +78,7 @@ async fn a_page_given_as_source_is_asked_for_once_after_its_robots_txt() {
         let folder = tempfile::tempdir().unwrap();
         let output = crawl(folder.path(), &[&format!("{}/page", site.origin)], &[]).await;
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        assert_eq!(books(&output)["admitted"], 1);
+        assert_eq!(crawl_stats(&output)["admitted"], 1);
         assert_eq!(site.log(), ["/robots.txt", "/page"], "sent as {kind:?}");
     }
 }
@@ -89,7 +89,7 @@ async fn a_page_given_as_source_is_not_asked_for_if_its_robots_txt_forbids_it() 
     let site = Site::of([robots(), ("/private", HTML, "<p>x".to_owned())]).await;
     let folder = tempfile::tempdir().unwrap();
     let output = crawl(folder.path(), &[&format!("{}/private", site.origin)], &[]).await;
-    assert_eq!(books(&output)["skipped"], 1, "{}", stderr(&output));
+    assert_eq!(crawl_stats(&output)["skipped"], 1, "{}", stderr(&output));
     assert_eq!(site.log(), ["/robots.txt"]);
 }
 
@@ -101,7 +101,7 @@ async fn a_list_that_a_person_names_is_read_whatever_robots_txt_says() {
     let pages = Site::of([("/a", HTML, "<p>x".to_owned())]).await;
     let site = Site::of([robots, ("/sitemap.xml", HTML, urlset(&pages.origin))]).await;
     let output = crawl(folder.path(), &[&format!("{}/sitemap.xml", site.origin)], &[]).await;
-    assert_eq!(books(&output)["done"], 1, "{}", stderr(&output));
+    assert_eq!(crawl_stats(&output)["done"], 1, "{}", stderr(&output));
     assert_eq!(
         (site.log(), pages.log()),
         (vec!["/sitemap.xml".into()], vec!["/robots.txt".into(), "/a".into()])
@@ -131,7 +131,7 @@ async fn whoever_bans_the_crawler_by_name_is_obeyed() {
         let mut env = vec![("TRAWL__FETCH__USER_AGENT", user_agent)];
         env.extend((!robots_name.is_empty()).then_some(("TRAWL__FETCH__ROBOTS_NAME", robots_name)));
         let output = crawl(folder.path(), &[&format!("{}/page", site.origin)], &env).await;
-        assert_eq!(books(&output)["skipped"], 1, "{user_agent}: {}", stderr(&output));
+        assert_eq!(crawl_stats(&output)["skipped"], 1, "{user_agent}: {}", stderr(&output));
         assert_eq!(site.log(), ["/robots.txt"], "{user_agent}");
     }
 }
@@ -147,8 +147,8 @@ async fn a_robots_txt_beyond_its_limit_is_obeyed_up_to_its_last_whole_line() {
     let folder = tempfile::tempdir().unwrap();
     let list = format!("{0}/page\n{0}/secret\n", site.origin);
     std::fs::write(folder.path().join("list.txt"), list).unwrap();
-    let books = books(&crawl(folder.path(), &["list.txt"], &[]).await);
-    assert_eq!((&books["done"], &books["skipped"]), (&1.into(), &1.into()));
+    let stats = crawl_stats(&crawl(folder.path(), &["list.txt"], &[]).await);
+    assert_eq!((&stats["done"], &stats["skipped"]), (&1.into(), &1.into()));
 }
 
 #[tokio::test]
@@ -171,6 +171,6 @@ async fn a_page_writes_no_log_however_badly_it_is_nested() {
     let folder = tempfile::tempdir().unwrap();
     let output =
         crawl(folder.path(), &[&format!("{}/page", site.origin)], &[("TRAWL__ITEMS__FIELDS__X", "h1")]).await;
-    assert_eq!(books(&output)["done"], 1, "{}", stderr(&output));
+    assert_eq!(crawl_stats(&output)["done"], 1, "{}", stderr(&output));
     assert!(stderr(&output).lines().count() < 5, "{}", stderr(&output));
 }

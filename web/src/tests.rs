@@ -103,7 +103,7 @@ async fn the_crawler_says_who_it_is_and_what_it_reads() {
 }
 
 #[tokio::test]
-async fn what_is_told_of_a_request_is_what_the_server_got() {
+async fn the_request_headers_that_are_kept_are_those_that_the_server_got() {
     let echo = |headers: HeaderMap| async move {
         let fields = headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
         fields.collect::<Vec<_>>().join("\n")
@@ -113,14 +113,14 @@ async fn what_is_told_of_a_request_is_what_the_server_got() {
     let validators = Validators::new(Some("\"a\""), Some("yesterday"));
     let Ok(Answer::Page(page)) = fetcher.ask(&url, &validators).await else { panic!("it is a page") };
     let mut got: Vec<_> = std::str::from_utf8(&page.body).unwrap().lines().map(str::to_owned).collect();
-    let mut told: Vec<_> = fetcher
+    let mut sent: Vec<_> = fetcher
         .request_headers(&url, &validators)
         .iter()
         .map(|(name, value)| format!("{name}: {value}"))
         .collect();
     got.sort();
-    told.sort();
-    assert_eq!(told, got);
+    sent.sort();
+    assert_eq!(sent, got);
 }
 
 #[tokio::test]

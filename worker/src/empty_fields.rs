@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tracing::warn;
 use trawl_common::spider::item::Item;
-use trawl_common::spider::{From, Spider};
+use trawl_common::spider::{FieldSource, Spider};
 
 /// After so many pages it is said; or when the worker stops, if it has read fewer.
 const TELL_AFTER: u64 = 100;
@@ -13,7 +13,7 @@ const TELL_AFTER: u64 = 100;
 pub(crate) struct EmptyFields {
     fields: Vec<Seen>,
     pages: AtomicU64,
-    is_told: AtomicBool,
+    is_reported: AtomicBool,
 }
 
 struct Seen {
@@ -27,13 +27,17 @@ impl EmptyFields {
     /// Of a spider of which no page was read. What pages say of themselves may well be missing everywhere.
     pub(crate) fn of(spider: &Spider) -> Self {
         let all = spider.items.iter().flat_map(|rule| rule.fields.iter().map(|field| (&rule.name, field)));
-        let own = all.filter(|(_, (_, field))| !matches!(field.from, From::Page(_)));
+        let own = all.filter(|(_, (_, field))| !matches!(field.from, FieldSource::Page(_)));
         let seen = |(item, (name, _)): (&Option<String>, &(String, _))| Seen {
             item: item.clone(),
             name: name.clone(),
             had_value: AtomicBool::new(false),
         };
-        Self { fields: own.map(seen).collect(), pages: AtomicU64::new(0), is_told: AtomicBool::new(false) }
+        Self {
+            fields: own.map(seen).collect(),
+            pages: AtomicU64::new(0),
+            is_reported: AtomicBool::new(false),
+        }
     }
 
     /// Looks at what a page gave.
@@ -53,7 +57,7 @@ impl EmptyFields {
     /// Names the fields that never had a value, once.
     pub(crate) fn tell(&self, spider: &Spider) {
         let pages = self.pages.load(Ordering::Relaxed);
-        if pages == 0 || self.is_told.swap(true, Ordering::Relaxed) {
+        if pages == 0 || self.is_reported.swap(true, Ordering::Relaxed) {
             return;
         }
         for name in self.names() {

@@ -104,7 +104,8 @@ pub async fn run(
 ) -> Result<(), RunError> {
     let health = Arc::<Health>::default();
     let threads = Threads::start(FETCH_THREADS).map_err(RunError::Threads)?;
-    let spiders = Arc::new(Spiders::new(&settings, folder, Arc::clone(&ports.outlets), threads.clone())?);
+    let spiders =
+        Arc::new(Spiders::new(&settings, folder, Arc::clone(&ports.sink_factory), threads.clone())?);
     let Joined { frontier, maintenance } = ports.engine.join(Joining {
         worker: id.clone(),
         settings: settings.clone(),

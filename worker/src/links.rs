@@ -4,7 +4,7 @@ use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::route::{self, Hints};
 use trawl_common::ports::NewUrl;
-use trawl_common::spider::Verdict;
+use trawl_common::spider::LinkVerdict;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::Link;
@@ -36,10 +36,10 @@ pub(crate) fn to_follow(
         }
         let depth = if is_next { *depth } else { depth.saturating_add(1) };
         match spider.scope.verdict(home, &url, depth) {
-            Verdict::Follow if !spider.spider.urls.takes(&url) => left_out.add(Limit::UrlLength, 1),
-            Verdict::Follow => followed.push(new(url, depth)),
-            Verdict::Leave => {}
-            Verdict::Beyond(limit) => left_out.add(limit, 1),
+            LinkVerdict::Follow if !spider.spider.urls.takes(&url) => left_out.add(Limit::UrlLength, 1),
+            LinkVerdict::Follow => followed.push(new(url, depth)),
+            LinkVerdict::Leave => {}
+            LinkVerdict::Beyond(limit) => left_out.add(limit, 1),
         }
     }
     (followed, left_out)

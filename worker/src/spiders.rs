@@ -8,7 +8,7 @@ use tracing::{error, info, warn};
 use trawl_common::frontier::route::Rule;
 use trawl_common::names::SpiderName;
 use trawl_common::politeness::robots::RobotsName;
-use trawl_common::ports::{self, Outlets, Sink};
+use trawl_common::ports::{self, Sink, SinkFactory};
 use trawl_common::settings::{Politeness, Settings};
 use trawl_common::spider::folder::{Folder, Unusable};
 use trawl_common::spider::{Bans, Mistake, Scope, Spider};
@@ -55,7 +55,7 @@ pub enum Unready {
     #[error("its file is gone")]
     Gone,
     /// What the settings say in place of a file cannot be used.
-    #[error("settings: {}", told(.0))]
+    #[error("settings: {}", listed(.0))]
     Mistaken(Vec<Mistake>),
     /// The HTTP client refused its settings.
     #[error("[fetch]: {0}")]
@@ -65,7 +65,7 @@ pub enum Unready {
     Sink(#[from] ports::Error),
 }
 
-fn told(mistakes: &[Mistake]) -> String {
+fn listed(mistakes: &[Mistake]) -> String {
     mistakes.iter().map(Mistake::to_string).collect::<Vec<_>>().join("; ")
 }
 
@@ -84,7 +84,7 @@ struct Known {
 pub(crate) struct Spiders {
     settings: Settings,
     folder: Folder,
-    outlets: Arc<dyn Outlets>,
+    sink_factory: Arc<dyn SinkFactory>,
     /// What the bodies of their pages may take together.
     memory: MemoryBudget,
     threads: Threads,
@@ -102,13 +102,13 @@ impl Spiders {
     pub(crate) fn new(
         settings: &Settings,
         folder: Folder,
-        outlets: Arc<dyn Outlets>,
+        sink_factory: Arc<dyn SinkFactory>,
         threads: Threads,
     ) -> Result<Self, Unready> {
         let spiders = Self {
             settings: settings.clone(),
             folder,
-            outlets,
+            sink_factory,
             memory: MemoryBudget::new(settings.worker.page_memory.as_u64() / 2),
             threads,
             known: RwLock::default(),
@@ -284,7 +284,7 @@ impl Spiders {
             {
                 Ok(sinks.clone())
             }
-            _ => self.outlets.open(spider),
+            _ => self.sink_factory.open(spider),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, params};
 use trawl_common::frontier::End;
-use trawl_common::frontier::crawl::{Counts, HostBooks};
+use trawl_common::frontier::crawl::{Counts, HostStats};
 use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::Finish;
@@ -133,7 +133,7 @@ pub(super) fn reasons(db: &Connection, crawl: i64) -> Result<BTreeMap<String, u6
 }
 
 /// A crawl's books by host, those with the most URLs first.
-pub(super) fn hosts(db: &Connection, crawl: i64, most: usize) -> Result<Vec<HostBooks>> {
+pub(super) fn hosts(db: &Connection, crawl: i64, most: usize) -> Result<Vec<HostStats>> {
     let mut select = db.prepare_cached(
         "SELECT host, admitted, done, failed, skipped, expired, cancelled, bytes FROM crawl_hosts
          WHERE crawl = ?1 ORDER BY admitted DESC, host LIMIT ?2",
@@ -148,7 +148,7 @@ pub(super) fn hosts(db: &Connection, crawl: i64, most: usize) -> Result<Vec<Host
             expired: number(5)?,
             cancelled: number(6)?,
         };
-        Ok(HostBooks { host: row.get(0)?, counts, bytes: number(7)? })
+        Ok(HostStats { host: row.get(0)?, counts, bytes: number(7)? })
     };
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     Ok(select.query_map([crawl, most], host)?.collect::<rusqlite::Result<_>>()?)

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use trawl_common::frontier::crawl::{Books, Counts, CrawlState};
+use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{Backlog, Error, ErrorKind, Terms};
@@ -272,18 +272,18 @@ pub(super) fn note_sources(db: &Connection, crawl: &CrawlRef, named: &str) -> Re
 }
 
 /// The books of one crawl.
-pub(super) fn books_of(db: &Connection, clock: Clock, id: &CrawlId) -> Result<Option<Books>> {
+pub(super) fn books_of(db: &Connection, clock: Clock, id: &CrawlId) -> Result<Option<CrawlStats>> {
     let mut select = db.prepare_cached("SELECT * FROM crawls WHERE id = ?1 ORDER BY started DESC LIMIT 1")?;
     select.query_row([id.as_str()], |row| Ok(read(db, clock, row))).optional()?.transpose()
 }
 
 /// The books of every crawl, the newest first.
-pub(super) fn all_books(db: &Connection, clock: Clock) -> Result<Vec<Books>> {
+pub(super) fn all_books(db: &Connection, clock: Clock) -> Result<Vec<CrawlStats>> {
     let mut select = db.prepare_cached("SELECT * FROM crawls ORDER BY started DESC, key DESC")?;
     select.query_map([], |row| Ok(read(db, clock, row)))?.map(|books| books?).collect()
 }
 
-fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<Books> {
+fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
     let counter = |name: &str| row.get::<_, i64>(name).map(|count| count as u64);
     let counts = Counts {
         admitted: counter("admitted")?,
@@ -301,7 +301,7 @@ fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<Books> {
     };
     let away = Duration::from_millis(counter("away")?);
     let name = |column: &str| row.get::<_, String>(column);
-    Ok(Books {
+    Ok(CrawlStats {
         crawl: name("id")?.try_into().map_err(Fault::corrupt)?,
         spider: name("spider")?.try_into().map_err(Fault::corrupt)?,
         status: name("status")?.parse().map_err(Fault::corrupt)?,

@@ -44,7 +44,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Cache, Control, Engine, HostControl, Hosts, Outlets, Pages, Ports, Result, Stats};
+use trawl_common::ports::{
+    Cache, Control, Engine, HostControl, Hosts, Pages, Ports, Result, SinkFactory, Stats,
+};
 
 use self::cache::MemoryCache;
 use self::control::EmbeddedControl;
@@ -107,14 +109,14 @@ impl Embedded {
     }
 
     /// All that producer and worker need, with these sinks.
-    pub fn ports(&self, outlets: Arc<dyn Outlets>) -> Ports {
+    pub fn ports(&self, sink_factory: Arc<dyn SinkFactory>) -> Ports {
         Ports {
             engine: self.engine(),
             stats: self.stats(),
             hosts: self.hosts(),
             cache: self.cache(),
             pages: self.pages(),
-            outlets,
+            sink_factory,
         }
     }
 

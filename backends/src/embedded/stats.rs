@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use trawl_common::frontier::crawl::{Books, HostBooks};
+use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{Backlog, Heartbeat, Result, Stats, Terms, WorkerState};
 
@@ -52,16 +52,16 @@ impl EmbeddedStats {
 
 #[async_trait]
 impl Stats for EmbeddedStats {
-    async fn books(&self, crawl: &CrawlId) -> Result<Option<Books>> {
+    async fn crawl_stats(&self, crawl: &CrawlId) -> Result<Option<CrawlStats>> {
         let crawl = crawl.clone();
         self.store.call(move |db, memory| crawls::books_of(db, memory.clock, &crawl)).await
     }
 
-    async fn crawls(&self) -> Result<Vec<Books>> {
+    async fn crawls(&self) -> Result<Vec<CrawlStats>> {
         self.store.call(|db, memory| crawls::all_books(db, memory.clock)).await
     }
 
-    async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostBooks>> {
+    async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostStats>> {
         let crawl = crawl.clone();
         self.store
             .call(move |db, _| match crawls::find(db, &crawl)? {

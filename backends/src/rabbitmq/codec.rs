@@ -89,9 +89,9 @@ pub(super) fn item_properties(item: &Item) -> BasicProperties {
 }
 
 /// The properties and headers of a dead letter.
-pub(super) fn letter_properties(letter: &DeadLetter) -> BasicProperties {
-    let mut headers = crawl_headers(&letter.crawl);
-    let cause = &letter.cause;
+pub(super) fn dead_letter_properties(dead_letter: &DeadLetter) -> BasicProperties {
+    let mut headers = crawl_headers(&dead_letter.crawl);
+    let cause = &dead_letter.cause;
     put_text(&mut headers, "reason", cause.reason.as_str());
     if let Some(class) = cause.class {
         put_text(&mut headers, "class", class.as_str());
@@ -105,7 +105,7 @@ pub(super) fn letter_properties(letter: &DeadLetter) -> BasicProperties {
         put_text(&mut headers, "worker", worker.as_str());
     }
     put_number(&mut headers, "failed_at", cause.failed_at.0);
-    envelope(Fingerprint::of(&letter.url), cause.failed_at).with_headers(headers)
+    envelope(Fingerprint::of(&dead_letter.url), cause.failed_at).with_headers(headers)
 }
 
 fn envelope(id: Fingerprint, at: UnixMs) -> BasicProperties {

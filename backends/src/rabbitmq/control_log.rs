@@ -13,7 +13,7 @@ use super::connection::Endpoint;
 use super::names;
 use super::publisher::{Outgoing, Publisher};
 use super::seal::{Author, Purpose, Seal};
-use super::stream::{self, From};
+use super::stream::{self, StreamStart};
 use super::topology::{Stream, Topology};
 use crate::control_log::{Logged, Record};
 
@@ -70,7 +70,7 @@ impl ControlLog {
     pub(crate) async fn read(&self) -> Result<Logged> {
         let connection = self.broker.open("trawl control").await?;
         self.topology.declare(&connection).await?;
-        let mut reader = stream::read(connection, names::CONTROL, From::First, PREFETCH).await?;
+        let mut reader = stream::read(connection, names::CONTROL, StreamStart::First, PREFETCH).await?;
         let mut logged = Logged::default();
         let mut belief = Belief::default();
         loop {

@@ -2,7 +2,7 @@
 
 use lapin::BasicProperties;
 use serde::Serialize;
-use trawl_common::frontier::crawl::Books;
+use trawl_common::frontier::crawl::CrawlStats;
 
 use super::names;
 use super::publisher::Outgoing;
@@ -14,15 +14,15 @@ struct Event<'a> {
     id: &'a str,
     event: &'a str,
     #[serde(flatten)]
-    books: &'a Books,
+    stats: &'a CrawlStats,
 }
 
-/// `crawl.finished` or `crawl.cancelled`, with the crawl's books. Nobody need listen.
-pub(super) fn ended(books: &Books) -> Outgoing {
-    let event = format!("crawl.{}", books.status);
-    let id = format!("{}.{}", books.crawl, books.status);
+/// `crawl.finished` or `crawl.cancelled`, with the crawl's stats. Nobody need listen.
+pub(super) fn ended(stats: &CrawlStats) -> Outgoing {
+    let event = format!("crawl.{}", stats.status);
+    let id = format!("{}.{}", stats.crawl, stats.status);
     // Names and numbers: they always serialise.
-    let body = serde_json::to_vec(&Event { id: &id, event: &event, books }).unwrap_or_default();
+    let body = serde_json::to_vec(&Event { id: &id, event: &event, stats }).unwrap_or_default();
     let properties = BasicProperties::default()
         .with_delivery_mode(2)
         .with_content_type("application/json".into())
@@ -39,8 +39,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_copy_of_an_event_has_one_id_and_carries_the_books() {
-        let books = Books {
+    fn every_copy_of_an_event_has_one_id_and_carries_the_stats() {
+        let stats = CrawlStats {
             crawl: "c1".parse().unwrap(),
             spider: "docs".parse().unwrap(),
             status: CrawlState::Finished,
@@ -53,13 +53,13 @@ mod tests {
             discovered: true,
             started: UnixMs(0),
         };
-        let event = ended(&books);
+        let event = ended(&stats);
         assert_eq!((event.exchange, event.key.as_str()), ("events", "crawl.finished"));
         let body: Value = serde_json::from_slice(&event.body).unwrap();
         assert_eq!(
             (&body["id"], &body["crawl"], &body["done"]),
             (&"c1.finished".into(), &"c1".into(), &3.into())
         );
-        assert_eq!(ended(&books).properties, event.properties);
+        assert_eq!(ended(&stats).properties, event.properties);
     }
 }

@@ -6,7 +6,7 @@ use trawl_common::spider::item::Item;
 
 use super::connection::Endpoint;
 use super::publisher::Outgoing;
-use super::stream::{self, From, StreamReader};
+use super::stream::{self, StreamReader, StreamStart};
 use super::topology::{Stream, Topology};
 use super::{codec, names};
 
@@ -39,7 +39,7 @@ impl ItemStream {
     }
 
     /// Connects, declares the stream, and begins to read.
-    pub async fn read(&self, from: From) -> Result<StreamReader> {
+    pub async fn read(&self, from: StreamStart) -> Result<StreamReader> {
         let connection = self.broker.open("trawl items").await?;
         self.topology.declare(&connection).await?;
         stream::read(connection, names::ITEMS, from, PREFETCH).await

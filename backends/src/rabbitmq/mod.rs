@@ -40,7 +40,7 @@ use layout::Layout;
 use publisher::{Outgoing, Publisher};
 use seal::Seal;
 use topology::{Stream, Topology};
-use trawl_common::frontier::crawl::Books;
+use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::Wake;
 use trawl_common::frontier::ladder::{rung_for, rung_until};
@@ -55,7 +55,7 @@ use trawl_engine::{Broker, Consumer, Mark, Parked, Probe, Receipt};
 
 pub use self::control_log::ControlLog;
 pub use self::items::ItemStream;
-pub use self::stream::{Entry, From, StreamReader};
+pub use self::stream::{Entry, StreamReader, StreamStart};
 
 /// The queue on RabbitMQ.
 pub struct RabbitMq {
@@ -147,15 +147,15 @@ impl Broker for RabbitMq {
         Wake::after(now, rung_for(until.wait_from(now)))
     }
 
-    async fn dead_letter(&self, letters: &[DeadLetter]) -> Result<()> {
-        let outgoing = |letter: &DeadLetter| Outgoing {
+    async fn dead_letter(&self, dead_letters: &[DeadLetter]) -> Result<()> {
+        let outgoing = |dead_letter: &DeadLetter| Outgoing {
             exchange: names::FAILED_EXCHANGE,
             key: names::FAILED_KEY.to_owned(),
-            body: letter.url.clone().into_bytes(),
-            properties: codec::letter_properties(letter),
+            body: dead_letter.url.clone().into_bytes(),
+            properties: codec::dead_letter_properties(dead_letter),
             mandatory: true,
         };
-        self.publisher.send(letters.iter().map(outgoing)).await
+        self.publisher.send(dead_letters.iter().map(outgoing)).await
     }
 
     async fn probe(&self, mark: Mark) -> Result<()> {
@@ -173,7 +173,7 @@ impl Broker for RabbitMq {
         self.publisher.longest_parked().await
     }
 
-    async fn announce(&self, ended: &Books) -> Result<()> {
+    async fn announce(&self, ended: &CrawlStats) -> Result<()> {
         self.publisher.send([event::ended(ended)]).await
     }
 

@@ -124,7 +124,7 @@ fn tell(queue: &str, differences: &[Difference]) {
     if differences.is_empty() {
         return;
     }
-    let text: Vec<String> = differences.iter().map(Difference::told).collect();
+    let text: Vec<String> = differences.iter().map(Difference::description).collect();
     let drops = differences.iter().any(|difference| difference.argument == "x-dead-letter-exchange");
     let then = match drops {
         true => {
@@ -137,7 +137,7 @@ fn tell(queue: &str, differences: &[Difference]) {
 }
 
 impl Difference {
-    fn told(&self) -> String {
+    fn description(&self) -> String {
         match &self.current {
             Some(current) => format!("{} is {current}", self.argument),
             None => format!("it has no {}", self.argument),
@@ -151,9 +151,9 @@ mod tests {
 
     #[test]
     fn what_a_broker_says_of_an_argument_is_read() {
-        let told = "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received the value \
+        let description = "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received the value \
                     '3600000' of type 'long' but current is";
-        let read = |rest: &str| read(&format!("{told} {rest}")).unwrap();
+        let read = |rest: &str| read(&format!("{description} {rest}")).unwrap();
         let ttl = |current: Option<&str>| Difference {
             argument: "x-message-ttl".to_owned(),
             current: current.map(str::to_owned),

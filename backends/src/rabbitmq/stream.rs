@@ -21,7 +21,7 @@ const OFFSET: &str = "x-stream-offset";
 
 /// Where reading begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum StreamStart {
     /// With the oldest that the stream still has.
     First,
     /// With what comes from now on.
@@ -47,7 +47,7 @@ pub struct Entry {
 pub(super) async fn read(
     connection: Connection,
     stream: &'static str,
-    from: From,
+    from: StreamStart,
     prefetch: u16,
 ) -> Result<StreamReader> {
     // The mark comes after this reader's place too, wherever that is: it always meets the end.
@@ -87,7 +87,7 @@ impl StreamReader {
 /// estimate, and silence says nothing.
 async fn end(connection: &Connection, stream: &str) -> Result<u64> {
     let id = format!("{:032x}", rand::random::<u128>());
-    let (channel, mut consumer) = consume(connection, stream, From::Next, 1).await?;
+    let (channel, mut consumer) = consume(connection, stream, StreamStart::Next, 1).await?;
     publisher::send_on(&channel, [mark(stream, &id)]).await?;
     let come_back = async {
         loop {
@@ -126,16 +126,16 @@ fn mark(stream: &str, id: &str) -> Outgoing {
 async fn consume(
     connection: &Connection,
     stream: &str,
-    from: From,
+    from: StreamStart,
     prefetch: u16,
 ) -> Result<(Channel, lapin::Consumer)> {
     let channel = connection.create_channel().await.map_err(failed)?;
     channel.basic_qos(prefetch, BasicQosOptions::default()).await.map_err(failed)?;
     let place = match from {
-        From::First => AMQPValue::LongString("first".into()),
-        From::Next => AMQPValue::LongString("next".into()),
-        From::Offset(offset) => AMQPValue::LongLongInt(offset.min(i64::MAX as u64) as i64),
-        From::Time(time) => AMQPValue::Timestamp(time.0 / 1000),
+        StreamStart::First => AMQPValue::LongString("first".into()),
+        StreamStart::Next => AMQPValue::LongString("next".into()),
+        StreamStart::Offset(offset) => AMQPValue::LongLongInt(offset.min(i64::MAX as u64) as i64),
+        StreamStart::Time(time) => AMQPValue::Timestamp(time.0 / 1000),
     };
     let mut arguments = FieldTable::default();
     arguments.insert(ShortString::from(OFFSET), place);

@@ -21,7 +21,7 @@ pub(super) struct Budget {
     index: &'static str,
     bytes: &'static str,
     most: u64,
-    untold: Mutex<Untold>,
+    unreported: Mutex<Untold>,
     script: Script,
 }
 
@@ -51,7 +51,7 @@ impl Budget {
 
     fn new(index: &'static str, bytes: &'static str, most: u64) -> Self {
         let script = Script::new(concat!("#!lua flags=allow-oom\n", include_str!("scripts/budget.lua")));
-        Self { index, bytes, most, untold: Mutex::default(), script }
+        Self { index, bytes, most, unreported: Mutex::default(), script }
     }
 
     /// Notes a value that was put for so long, and takes away what is too much.
@@ -83,10 +83,10 @@ impl Budget {
     /// What is to be told now, if it is enough.
     fn note(&self, key: String, value: usize, ttl: Duration) -> Option<Vec<Put>> {
         let bytes = value + 2 * key.len() + BESIDE;
-        let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
-        untold.values.push(Put { key, bytes, until: Instant::now() + ttl });
-        untold.bytes += bytes as u64;
-        let is_enough = untold.bytes >= self.most / 100 || untold.values.len() >= AT_ONCE;
-        is_enough.then(|| std::mem::take(&mut *untold).values)
+        let mut unreported = self.unreported.lock().unwrap_or_else(PoisonError::into_inner);
+        unreported.values.push(Put { key, bytes, until: Instant::now() + ttl });
+        unreported.bytes += bytes as u64;
+        let is_enough = unreported.bytes >= self.most / 100 || unreported.values.len() >= AT_ONCE;
+        is_enough.then(|| std::mem::take(&mut *unreported).values)
     }
 }

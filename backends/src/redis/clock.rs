@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use trawl_common::clock::{self, Reading};
+use trawl_common::clock::{self, ClockReading};
 use trawl_common::clock_check;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::time::UnixMs;
@@ -15,7 +15,7 @@ impl RedisRecords {
     pub async fn follow_clock(&self) -> Result<()> {
         let asked = Instant::now();
         let micros = self.time().await?;
-        clock::follow(Reading { micros, asked, answered: Instant::now() });
+        clock::follow(ClockReading { micros, asked, answered: Instant::now() });
         Ok(())
     }
 

@@ -29,28 +29,29 @@ impl RedisRecords {
         self.run(&call).await
     }
 
-    /// The dead letters of a crawl's records that could not be read, until [`RedisRecords::is_told`]. What is no URL has none.
-    pub(super) async fn untold(&self, crawl: &CrawlRef) -> Result<Vec<DeadLetter>> {
+    /// The dead letters of a crawl's records that could not be read, until [`RedisRecords::is_reported`]. What is no URL has none.
+    pub(super) async fn unreported(&self, crawl: &CrawlRef) -> Result<Vec<DeadLetter>> {
         let keys = CrawlKeys::new(crawl);
-        let untold: Vec<Vec<u8>> = self.query(redis::cmd("SRANDMEMBER").arg(&keys.untold).arg(NAMED)).await?;
-        let mut letters = Vec::with_capacity(untold.len());
-        for url in untold {
+        let unreported: Vec<Vec<u8>> =
+            self.query(redis::cmd("SRANDMEMBER").arg(&keys.unreported).arg(NAMED)).await?;
+        let mut dead_letters = Vec::with_capacity(unreported.len());
+        for url in unreported {
             match str::from_utf8(&url).ok().filter(|url| CanonicalUrl::recorded(url).is_ok()) {
                 Some(text) => {
                     let note: Option<Vec<u8>> =
                         self.query(redis::cmd("HGET").arg(&keys.failed).arg(text)).await?;
                     let (url, crawl) = (text.to_owned(), crawl.clone());
                     let cause = self::note(&note.unwrap_or_default()).cause;
-                    letters.push(DeadLetter { url, crawl, cause });
+                    dead_letters.push(DeadLetter { url, crawl, cause });
                 }
-                None => self.is_told(crawl, [&url].into_iter()).await?,
+                None => self.is_reported(crawl, [&url].into_iter()).await?,
             }
         }
-        Ok(letters)
+        Ok(dead_letters)
     }
 
     /// Names in the log records of a crawl that could not be read, and whose dead letters are published.
-    pub(super) async fn is_told(
+    pub(super) async fn is_reported(
         &self,
         crawl: &CrawlRef,
         urls: impl Iterator<Item = impl AsRef<[u8]>>,
@@ -58,7 +59,7 @@ impl RedisRecords {
         let keys = CrawlKeys::new(crawl);
         for url in urls {
             let url = url.as_ref();
-            let () = self.query(redis::cmd("SREM").arg(&keys.untold).arg(url)).await?;
+            let () = self.query(redis::cmd("SREM").arg(&keys.unreported).arg(url)).await?;
             let (crawl, url, kept) = (&crawl.id, shown(url), &keys.corrupt);
             error!(%crawl, url, kept, "a record cannot be read: its URL counts as failed, its bytes are kept");
         }

@@ -16,8 +16,8 @@ pub(super) const WAIT: Duration = Duration::from_secs(60);
 impl RedisRecords {
     /// What a call about one crawl came to; `None` if one of its keys holds what trawl did not write. That is named in the log,
     /// once.
-    pub(super) async fn unless_foreign<T>(&self, crawl: &CrawlRef, told: Result<T>) -> Result<Option<T>> {
-        match told {
+    pub(super) async fn unless_foreign<T>(&self, crawl: &CrawlRef, reply: Result<T>) -> Result<Option<T>> {
+        match reply {
             Err(error) if error.kind == ErrorKind::Corrupt => {
                 if self.named.entry(CrawlKeys::new(crawl).crawl).or_insert(()).is_fresh() {
                     let keys = self.foreign_keys(crawl).await?.join(", ");
@@ -25,7 +25,7 @@ impl RedisRecords {
                 }
                 Ok(None)
             }
-            told => told.map(Some),
+            reply => reply.map(Some),
         }
     }
 

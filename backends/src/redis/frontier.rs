@@ -1,4 +1,4 @@
-//! The frontier on Redis: records in `T:pending:<crawl>`, books in `T:crawl:<id>`.
+//! The frontier on Redis: records in `T:pending:<crawl>`, stats in `T:crawl:<id>`.
 
 use std::time::Duration;
 
@@ -44,8 +44,8 @@ impl RedisRecords {
             if answer.len() != batch.len() {
                 return Ok(Linked::NotHeld);
             }
-            for told in answer {
-                taken.push(match told {
+            for reply in answer {
+                taken.push(match reply {
                     0 => Taken::Seen,
                     1 => Taken::New,
                     2 => Taken::LeftOut,
@@ -73,7 +73,7 @@ impl RedisRecords {
     }
 }
 
-/// What a page adds to the books, for the script.
+/// What a page adds to the stats, for the script.
 fn more_of(finish: &Finish) -> String {
     let total = Some(finish.left_out.total()).filter(|&links| links > 0);
     let total = total.map(|links| ("left_out".to_owned(), links));
@@ -159,8 +159,8 @@ impl Records for RedisRecords {
     }
 
     async fn keep(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<bool>> {
-        let told = self.hear_all(worker, messages, Ear::Keeping).await?;
-        Ok(told.into_iter().map(|told| matches!(told, Heard::Take { .. })).collect())
+        let reply = self.hear_all(worker, messages, Ear::Keeping).await?;
+        Ok(reply.into_iter().map(|reply| matches!(reply, Heard::Take { .. })).collect())
     }
 
     async fn start(&self, worker: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>> {
@@ -176,8 +176,8 @@ impl Records for RedisRecords {
                 }
                 let answer: Option<Vec<u8>> = self.unless_foreign(crawl, self.run(&call).await).await?;
                 let Some(answer) = answer else { continue };
-                for (&at, told) in places.iter().zip(one_each(answer, places.len(), "starts")?) {
-                    starts[at] = match told {
+                for (&at, reply) in places.iter().zip(one_each(answer, places.len(), "starts")?) {
+                    starts[at] = match reply {
                         0 => Start::Lost,
                         1 => Start::Go,
                         2 => Start::Poison,
@@ -259,10 +259,10 @@ impl Records for RedisRecords {
                 let answer: Option<Vec<bool>> = self.unless_foreign(crawl, self.run(&call).await).await?;
                 let Some(answer) = answer else { continue };
                 let mut failures = Vec::new();
-                for (&at, told) in places.iter().zip(one_each(answer, places.len(), "ends")?) {
-                    ended[at] = told;
+                for (&at, reply) in places.iter().zip(one_each(answer, places.len(), "ends")?) {
+                    ended[at] = reply;
                     let Finish { claim, terminal, note, .. } = &finishes[at];
-                    let failed = note.as_ref().filter(|_| told && *terminal == Terminal::Failed);
+                    let failed = note.as_ref().filter(|_| reply && *terminal == Terminal::Failed);
                     failures.extend(failed.map(|note| (&claim.url, i64::from(note.cause.attempts))));
                 }
                 self.mirror_failures(&failures).await?;
@@ -271,14 +271,14 @@ impl Records for RedisRecords {
         Ok(ended)
     }
 
-    async fn note_invalid(&self, letters: &[DeadLetter]) -> Result<()> {
-        for (crawl, places) in by_crawl(letters, |letter| &letter.crawl) {
+    async fn note_invalid(&self, dead_letters: &[DeadLetter]) -> Result<()> {
+        for (crawl, places) in by_crawl(dead_letters, |dead_letter| &dead_letter.crawl) {
             let keys = CrawlKeys::new(crawl);
             for places in places.chunks(BATCH) {
                 let mut call = self.scripts.invalid.prepare_invoke();
                 call.key(&keys.crawl).key(&keys.invalid).arg(MAX_INVALID);
                 for &at in places {
-                    call.arg(&letters[at].url).arg(control::encode(&letters[at].note()));
+                    call.arg(&dead_letters[at].url).arg(control::encode(&dead_letters[at].note()));
                 }
                 let is_known: bool = self.run(&call).await?;
                 if !is_known && crawl.is_adhoc() {
@@ -317,9 +317,9 @@ impl Records for RedisRecords {
         self.run(&call).await
     }
 
-    async fn buried(&self, letters: &[DeadLetter]) -> Result<()> {
-        for (crawl, places) in by_crawl(letters, |letter| &letter.crawl) {
-            self.is_told(crawl, places.into_iter().map(|at| letters[at].url.as_str())).await?;
+    async fn buried(&self, dead_letters: &[DeadLetter]) -> Result<()> {
+        for (crawl, places) in by_crawl(dead_letters, |dead_letter| &dead_letter.crawl) {
+            self.is_reported(crawl, places.into_iter().map(|at| dead_letters[at].url.as_str())).await?;
         }
         Ok(())
     }

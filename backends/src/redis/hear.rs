@@ -44,12 +44,12 @@ impl RedisRecords {
         for (crawl, places) in by_crawl(messages, |message| &message.crawl) {
             for places in places.chunks(BATCH) {
                 let batch: Vec<&Message> = places.iter().map(|&at| &messages[at]).collect();
-                let told = self.hear_batch(worker, crawl, &batch, ear).await;
-                let told = self.unless_foreign(crawl, told).await?.unwrap_or_else(|| {
+                let reply = self.hear_batch(worker, crawl, &batch, ear).await;
+                let reply = self.unless_foreign(crawl, reply).await?.unwrap_or_else(|| {
                     vec![Heard::Wait { until: UnixMs::now().plus(foreign::WAIT) }; batch.len()]
                 });
-                for (&at, told) in places.iter().zip(told) {
-                    heard[at] = told;
+                for (&at, reply) in places.iter().zip(reply) {
+                    heard[at] = reply;
                 }
             }
         }
@@ -72,7 +72,7 @@ impl RedisRecords {
                 Err(error) if error.kind == ErrorKind::Full => {
                     self.hear_by(&self.scripts.hear_known, worker, crawl, messages, ear).await
                 }
-                told => told,
+                reply => reply,
             },
         }
     }
@@ -100,19 +100,19 @@ impl RedisRecords {
             call.arg(optional(message.referrer.as_ref())).arg(whose(message));
             call.arg(optional(message.wake.map(|wake| wake.0)));
         }
-        let mut told = triples(self.run(&call).await?)?;
-        if told.is_empty() {
+        let mut reply = triples(self.run(&call).await?)?;
+        if reply.is_empty() {
             // What shows no sign of trawl's own programs begins no crawl: a mistake in a crawl's name would never end.
             if !crawl.is_adhoc() && messages.iter().all(|message| !message.is_ours) {
                 return Ok(vec![Heard::Unknown; messages.len()]);
             }
             self.restore(crawl).await?;
-            told = triples(self.run(&call).await?)?;
+            reply = triples(self.run(&call).await?)?;
         }
-        if told.len() != messages.len() {
+        if reply.len() != messages.len() {
             return Err(corrupt("hear"));
         }
-        told.into_iter().map(|told| heard(told).ok_or_else(|| corrupt("hear"))).collect()
+        reply.into_iter().map(|reply| heard(reply).ok_or_else(|| corrupt("hear"))).collect()
     }
 }
 

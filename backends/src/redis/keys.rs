@@ -63,7 +63,7 @@ pub(super) struct CrawlKeys {
     /// Hash: URL -> the bytes of a record that cannot be read.
     pub(super) corrupt: String,
     /// Set: those of which nobody has told people yet.
-    pub(super) untold: String,
+    pub(super) unreported: String,
     pub(super) gone: String,
     pub(super) leases: String,
 }
@@ -85,7 +85,7 @@ impl CrawlKeys {
             crawl: format!("{{{seen}}}:crawl:{id}"),
             failed: format!("{{{seen}}}:failed:{id}"),
             corrupt: format!("{{{seen}}}:corrupt:{id}"),
-            untold: format!("{{{seen}}}:corrupt:{id}:new"),
+            unreported: format!("{{{seen}}}:corrupt:{id}:new"),
             invalid: format!("{{{seen}}}:invalid:{id}"),
             gone: format!("{{{seen}}}:gone:{id}"),
             leases: format!("{{{seen}}}:leases"),
@@ -96,8 +96,8 @@ impl CrawlKeys {
 impl CrawlKeys {
     /// All that belongs to the crawl alone; but for what it has seen itself, which goes when it is over.
     pub(super) fn all(self) -> [String; 8] {
-        let Self { begun, hosts, pending, crawl, failed, corrupt, untold, gone, .. } = self;
-        [begun, hosts, pending, crawl, failed, corrupt, untold, gone]
+        let Self { begun, hosts, pending, crawl, failed, corrupt, unreported, gone, .. } = self;
+        [begun, hosts, pending, crawl, failed, corrupt, unreported, gone]
     }
 
     /// Every key that a call about the crawl touches, with the types that it may be of.
@@ -116,7 +116,7 @@ impl CrawlKeys {
             (self.failed, hash),
             (self.invalid, hash),
             (self.corrupt, hash),
-            (self.untold, set),
+            (self.unreported, set),
             (self.gone, set),
             (self.leases, hash),
         ]

@@ -134,13 +134,13 @@ impl RedisRecords {
         let all = self.all_crawls().await?;
         match self.standings_of(&all).await {
             Err(error) if error.kind == ErrorKind::Corrupt => {}
-            told => return told,
+            reply => return reply,
         }
         // One by one, to see which it is.
         let mut standings = Vec::with_capacity(all.len());
         for crawl in &all {
-            let told = self.standings_of(std::slice::from_ref(crawl)).await;
-            standings.extend(self.unless_foreign(crawl, told).await?.unwrap_or_default());
+            let reply = self.standings_of(std::slice::from_ref(crawl)).await;
+            standings.extend(self.unless_foreign(crawl, reply).await?.unwrap_or_default());
         }
         Ok(standings)
     }
@@ -155,8 +155,12 @@ impl RedisRecords {
             pipeline.cmd("HMGET").arg(keys.crawl).arg(&STANDING);
             pipeline.cmd("HLEN").arg(keys.pending);
         }
-        let told: Vec<redis::Value> = pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
-        crawls.iter().zip(told.chunks_exact(2)).map(|(crawl, told)| standing(crawl.clone(), told)).collect()
+        let reply: Vec<redis::Value> = pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
+        crawls
+            .iter()
+            .zip(reply.chunks_exact(2))
+            .map(|(crawl, reply)| standing(crawl.clone(), reply))
+            .collect()
     }
 
     /// Ends what can end; what has ended and is cleared up is announced until someone has.
@@ -164,12 +168,12 @@ impl RedisRecords {
         let Standing { crawl, is_cleared, is_announced, is_full, .. } = standing;
         if standing.is_over() {
             if !is_cleared {
-                sweep.corrupt.extend(self.untold(crawl).await?);
+                sweep.corrupt.extend(self.unreported(crawl).await?);
             } else if !is_announced {
-                sweep.ended.extend(self.read_books(crawl).await?);
+                sweep.ended.extend(self.read_stats(crawl).await?);
             }
         } else if standing.is_running() {
-            sweep.corrupt.extend(self.untold(crawl).await?);
+            sweep.corrupt.extend(self.unreported(crawl).await?);
             let mut steps = if *is_full { CLEAR_STEPS } else { 0 };
             while steps > 0 && self.clear_step(crawl).await? > 0 {
                 steps -= 1;
@@ -213,9 +217,9 @@ impl RedisRecords {
     }
 }
 
-fn standing(crawl: CrawlRef, told: &[redis::Value]) -> Result<Standing> {
+fn standing(crawl: CrawlRef, reply: &[redis::Value]) -> Result<Standing> {
     let stored: Vec<Option<String>> =
-        redis::from_redis_value_ref(&told[0]).map_err(|error| failed(error.into()))?;
+        redis::from_redis_value_ref(&reply[0]).map_err(|error| failed(error.into()))?;
     let stored = STANDING.into_iter().zip(stored);
     let stored = stored.filter_map(|(name, text)| Some((name.to_owned(), text?)));
     let fields = Fields::new(CrawlKeys::new(&crawl).crawl, stored.collect());
@@ -227,7 +231,7 @@ fn standing(crawl: CrawlRef, told: &[redis::Value]) -> Result<Standing> {
         is_cleared: fields.count("cleared")? == 1,
         is_full: fields.read::<u64>("max_pages")?.is_some_and(|most| done >= most),
         ended: UnixMs(fields.count("ended")?),
-        records: redis::from_redis_value_ref(&told[1]).map_err(|error| failed(error.into()))?,
+        records: redis::from_redis_value_ref(&reply[1]).map_err(|error| failed(error.into()))?,
     })
 }
 

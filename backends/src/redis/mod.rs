@@ -3,13 +3,13 @@
 //! Every transition is one Lua script, bounded to 500 URLs, whose keys share one slot. All clocks are
 //! the server's.
 
-mod books;
 mod budget;
 mod cache;
 mod clock;
 mod connect;
 mod control;
 mod corrupt;
+mod crawl_stats;
 mod fields;
 mod foreign;
 mod frontier;
@@ -76,8 +76,8 @@ fn has_code(error: &RedisError, code: &str) -> bool {
 fn is_misread(error: &RedisError) -> bool {
     const SIGNS: [&str; 3] = ["attempt to perform", "attempt to compare", "is not an integer"];
     has_error(error, |error| {
-        let told = error.details().filter(|told| told.contains("user_script"));
-        told.is_some_and(|told| SIGNS.iter().any(|sign| told.contains(sign)))
+        let reply = error.details().filter(|reply| reply.contains("user_script"));
+        reply.is_some_and(|reply| SIGNS.iter().any(|sign| reply.contains(sign)))
     })
 }
 

@@ -22,18 +22,18 @@ pub async fn check_schema(link: &Link) -> Result<()> {
             Ok(())
         }
         Ok(newer) => {
-            let told = format!(
+            let message = format!(
                 "redis holds data of schema version {newer}, and this program knows {VERSION}: update trawl on this \
                  machine, or give it a redis of its own (redis.url)"
             );
-            Err(Error::new(ErrorKind::Refused, told))
+            Err(Error::new(ErrorKind::Refused, message))
         }
         Err(_) => {
-            let told = format!(
+            let message = format!(
                 "redis: the key {} is `{kept}`, which is no version: who else uses it?",
                 keys::SCHEMA
             );
-            Err(Error::new(ErrorKind::Refused, told))
+            Err(Error::new(ErrorKind::Refused, message))
         }
     }
 }

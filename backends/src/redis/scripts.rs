@@ -57,7 +57,7 @@ pub(super) fn pack() -> Script {
 /// Every script of the frontier.
 pub(super) struct Scripts {
     pub(super) time: Script,
-    pub(super) books: Script,
+    pub(super) stats: Script,
     pub(super) backlog: Script,
     pub(super) create: Script,
     pub(super) open: Script,
@@ -101,7 +101,7 @@ impl Scripts {
         Self {
             time: clock.script(),
             backlog: clock.compose(READS, &[include_str!("scripts/backlog.lua")]),
-            books: clock.compose(READS, &[include_str!("scripts/books.lua")]),
+            stats: clock.compose(READS, &[include_str!("scripts/stats.lua")]),
             create: plain(include_str!("scripts/create.lua")),
             open: leasing(TAKES_IN, include_str!("scripts/open.lua")),
             renew: leasing(GOES_ON, include_str!("scripts/renew.lua")),

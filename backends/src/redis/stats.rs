@@ -1,7 +1,7 @@
 //! What people see of crawls and workers.
 
 use async_trait::async_trait;
-use trawl_common::frontier::crawl::{Books, HostBooks};
+use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{Backlog, Result, Stats, Terms, WorkerState};
 
@@ -13,32 +13,32 @@ use super::keys::{self, CrawlKeys};
 const MEASURED: u32 = 1000;
 #[async_trait]
 impl Stats for RedisRecords {
-    async fn books(&self, crawl: &CrawlId) -> Result<Option<Books>> {
+    async fn crawl_stats(&self, crawl: &CrawlId) -> Result<Option<CrawlStats>> {
         let spider: Option<String> =
             self.query(redis::cmd("HGET").arg(keys::CRAWLS).arg(crawl.as_str())).await?;
         let listed = spider.map(|spider| (crawl.to_string(), spider)).into_iter().collect();
         let Some(spider) = Fields::new(keys::CRAWLS, listed).read(crawl.as_str())? else { return Ok(None) };
-        self.read_books(&CrawlRef { id: crawl.clone(), spider }).await
+        self.read_stats(&CrawlRef { id: crawl.clone(), spider }).await
     }
 
-    async fn crawls(&self) -> Result<Vec<Books>> {
+    async fn crawls(&self) -> Result<Vec<CrawlStats>> {
         let mut all = Vec::new();
         for crawl in self.all_crawls().await? {
-            let books = self.read_books(&crawl).await;
-            all.extend(self.unless_foreign(&crawl, books).await?.flatten());
+            let stats = self.read_stats(&crawl).await;
+            all.extend(self.unless_foreign(&crawl, stats).await?.flatten());
         }
-        all.sort_by_key(|books| std::cmp::Reverse(books.started));
+        all.sort_by_key(|stats| std::cmp::Reverse(stats.started));
         Ok(all)
     }
 
-    async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostBooks>> {
+    async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostStats>> {
         self.read_hosts(crawl, most).await
     }
 
     async fn backlog(&self, crawl: &CrawlRef) -> Result<Backlog> {
         let mut call = self.scripts.backlog.key(CrawlKeys::new(crawl).pending);
-        let told = self.run(call.arg(MEASURED)).await;
-        let (urls, bytes) = self.unless_foreign(crawl, told).await?.unwrap_or_default();
+        let reply = self.run(call.arg(MEASURED)).await;
+        let (urls, bytes) = self.unless_foreign(crawl, reply).await?.unwrap_or_default();
         Ok(Backlog { urls, bytes })
     }
 

@@ -70,7 +70,7 @@ impl RedisRecords {
             let cleared = self.clear_step(crawl).await;
             let left = self.unless_foreign(crawl, cleared).await?;
             if left == Some(0) && !is_announced {
-                sweep.ended.extend(self.read_books(crawl).await?);
+                sweep.ended.extend(self.read_stats(crawl).await?);
             }
             let goes_on = left.is_some_and(|left| left > 0);
             if !goes_on {

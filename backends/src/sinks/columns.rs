@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 use trawl_common::spider::item::Item;
-use trawl_common::spider::{Field, From, Kind, PageField, Spider};
+use trawl_common::spider::{Field, FieldSource, Kind, PageField, Spider};
 
 /// The columns, in order: first what every item has, then the fields of the spider's items.
 #[derive(Clone, Debug)]
@@ -136,11 +136,12 @@ fn free_name(field: &str, columns: &[Column]) -> String {
 /// What the values of a field are, and whether each is a list of such.
 pub(super) fn shape(field: &Field) -> (Shape, bool) {
     match &field.from {
-        From::Page(PageField::LinkCount) => (Shape::Integer, false),
-        From::Page(PageField::Links) => (Shape::Text, true),
-        From::JsonLd(_, None) | From::Microdata(_, None) | From::Table(_) | From::Each(..) => {
-            (Shape::Json, false)
-        }
+        FieldSource::Page(PageField::LinkCount) => (Shape::Integer, false),
+        FieldSource::Page(PageField::Links) => (Shape::Text, true),
+        FieldSource::JsonLd(_, None)
+        | FieldSource::Microdata(_, None)
+        | FieldSource::Table(_)
+        | FieldSource::Each(..) => (Shape::Json, false),
         _ => match field.kind {
             Kind::Text | Kind::Date | Kind::Url | Kind::Html => (Shape::Text, field.list),
             Kind::Number => (Shape::Number, field.list),

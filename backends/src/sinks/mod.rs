@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub use postgres::Postgres;
 pub use stream::Stream;
 use trawl_common::names::WorkerId;
-use trawl_common::ports::{Error, ErrorKind, Outlets, Result, Sink};
+use trawl_common::ports::{Error, ErrorKind, Result, Sink, SinkFactory};
 use trawl_common::settings::{Folder, Lines, SinkSettings};
 use trawl_common::spider::Spider;
 
@@ -125,7 +125,7 @@ impl Sinks {
     }
 }
 
-impl Outlets for Sinks {
+impl SinkFactory for Sinks {
     fn open(&self, spider: &Spider) -> Result<Vec<Arc<dyn Sink>>> {
         let sinks = spider.sinks.as_ref().unwrap_or(&self.default);
         sinks.iter().map(|sink| self.one(sink, spider)).collect()

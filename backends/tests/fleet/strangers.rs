@@ -83,7 +83,7 @@ fn attacks() -> Vec<Attack> {
     ]
 }
 
-fn told(content: &Content) -> String {
+fn reported(content: &Content) -> String {
     match content {
         Content::Message(message) => {
             let docs = CrawlRef::adhoc_of("docs".parse().unwrap());
@@ -101,7 +101,7 @@ fn told(content: &Content) -> String {
         Content::Probe(_) => "a probe".to_owned(),
         Content::Unproven(Unproven::Probe) => PROBE.to_owned(),
         Content::Unproven(Unproven::Message { request, .. }) => {
-            assert_eq!(told(&Content::Message((**request).clone())), ALONE);
+            assert_eq!(reported(&Content::Message((**request).clone())), ALONE);
             MESSAGE.to_owned()
         }
     }
@@ -128,7 +128,7 @@ async fn what_strangers_publish_gains_them_nothing() {
     let mut section = Section::new(env!("CARGO_MANIFEST_DIR"), "Messages");
     for Attack { name, body, properties, gets } in attacks() {
         vhost.publish("url_queue_ttl", body, &properties).await;
-        assert_eq!(told(&next(&queue, &mut *consumer).await), gets, "{name}");
+        assert_eq!(reported(&next(&queue, &mut *consumer).await), gets, "{name}");
         section.row(name, gets);
     }
     section.check();

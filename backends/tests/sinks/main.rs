@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use trawl_backends::sinks::Sinks;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Outlets, Page, Result, Sink};
+use trawl_common::ports::{Page, Result, Sink, SinkFactory};
 use trawl_common::settings::{Compress, SinkSettings};
 use trawl_common::spider::Spider;
 use trawl_common::spider::item::Item;

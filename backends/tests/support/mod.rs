@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trawl_backends::redis::{self, Link, RedisRecords};
 use trawl_common::settings::{Dedup, Redis, ServerUrl};
-use trawl_testkit::conformance::control::Helm;
+use trawl_testkit::conformance::control::ControlPorts;
 
 pub(crate) const LONG: Duration = Duration::from_secs(600);
 pub(crate) const BRIEF: Duration = Duration::from_millis(200);
@@ -14,12 +14,12 @@ pub(crate) async fn link(url: ServerUrl) -> Link {
     redis::connect(&Redis { url, ..Redis::default() }).await.unwrap()
 }
 
-pub(crate) async fn helm_on(redis: ServerUrl, dedup: Dedup, patience: Duration) -> Helm {
+pub(crate) async fn control_ports_on(redis: ServerUrl, dedup: Dedup, patience: Duration) -> ControlPorts {
     let redis = Arc::new(RedisRecords::new(link(redis).await, patience, dedup));
-    Helm { frontier: redis.clone(), control: redis }
+    ControlPorts { frontier: redis.clone(), control: redis }
 }
 
-/// The dedup of this form keeps every promise of a frontier, and the books agree after so many random orders of calls.
+/// The dedup of this form keeps every promise of a frontier, and the stats agree after so many random orders of calls.
 macro_rules! keeps_promises {
     ($dedup:expr, $cases:literal) => {
         mod promises {
@@ -27,30 +27,30 @@ macro_rules! keeps_promises {
 
             use proptest::prelude::*;
             use trawl_engine::Records;
-            use trawl_testkit::conformance::control::Helm;
+            use trawl_testkit::conformance::control::ControlPorts;
             use trawl_testkit::conformance::random::{obeys_the_model, steps};
             use trawl_testkit::servers;
 
-            use $crate::support::{BRIEF, LONG, helm_on};
+            use $crate::support::{BRIEF, LONG, control_ports_on};
 
             async fn frontier() -> ((), Arc<dyn Records>) {
-                ((), helm_on(servers::redis(), $dedup, LONG).await.frontier)
+                ((), control_ports_on(servers::redis(), $dedup, LONG).await.frontier)
             }
 
             async fn brief_frontier() -> ((), Arc<dyn Records>) {
-                ((), helm_on(servers::redis(), $dedup, BRIEF).await.frontier)
+                ((), control_ports_on(servers::redis(), $dedup, BRIEF).await.frontier)
             }
 
-            async fn helm() -> ((), Helm) {
-                ((), helm_on(servers::own_database().await, $dedup, LONG).await)
+            async fn control_ports() -> ((), ControlPorts) {
+                ((), control_ports_on(servers::own_database().await, $dedup, LONG).await)
             }
 
-            async fn brief_helm() -> ((), Helm) {
-                ((), helm_on(servers::own_database().await, $dedup, BRIEF).await)
+            async fn brief_control_ports() -> ((), ControlPorts) {
+                ((), control_ports_on(servers::own_database().await, $dedup, BRIEF).await)
             }
 
             trawl_testkit::frontier_conformance!(frontier, brief_frontier);
-            trawl_testkit::control_conformance!(helm, brief_helm);
+            trawl_testkit::control_conformance!(control_ports, brief_control_ports);
 
             proptest! {
                 #![proptest_config(ProptestConfig {
@@ -58,11 +58,11 @@ macro_rules! keeps_promises {
                 })]
 
                 #[test]
-                fn no_order_of_calls_makes_the_books_disagree(steps in steps()) {
+                fn no_order_of_calls_makes_the_stats_disagree(steps in steps()) {
                     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
                     runtime.block_on(async {
                         let redis = servers::own_database().await;
-                        let connect = async || Ok(helm_on(redis.clone(), $dedup, LONG).await);
+                        let connect = async || Ok(control_ports_on(redis.clone(), $dedup, LONG).await);
                         obeys_the_model(connect, &steps).await.unwrap();
                     });
                 }

@@ -12,7 +12,7 @@ use trawl_common::politeness::waiting::{in_line, is_near, not_before, room};
 use trawl_common::time::UnixMs;
 
 use super::broker::{Broker, Line, Message};
-use super::report::{Books, Report};
+use super::report::{Report, Totals};
 use super::scenario::Scenario;
 use super::seen::Seen;
 use super::web;
@@ -70,7 +70,7 @@ struct Fleet<'a> {
     free: Vec<Message>,
     broker: Broker,
     workers: Vec<Worker>,
-    books: Books,
+    totals: Totals,
 }
 
 /// Runs a scenario to its end; `see` is told what happens.
@@ -79,11 +79,11 @@ pub fn run(scenario: &Scenario, see: &mut dyn FnMut(Seen)) -> Report {
     fleet.schedule(0, Event::Read);
     while let Some(Reverse((at, event))) = fleet.events.pop() {
         fleet.now = at;
-        fleet.books.turn(at);
+        fleet.totals.turn(at);
         fleet.happen(event);
     }
-    fleet.books.tail(0);
-    fleet.books.close(scenario)
+    fleet.totals.tail(0);
+    fleet.totals.close(scenario)
 }
 
 impl<'a> Fleet<'a> {
@@ -109,7 +109,7 @@ impl<'a> Fleet<'a> {
             free: Vec::new(),
             broker: Broker::new(scenario.workers, scenario.prefetch),
             workers: (0..scenario.workers).map(|_| Worker::new(usize::from(scenario.concurrency))).collect(),
-            books: Books::new(source.len() as u64, slots),
+            totals: Totals::new(source.len() as u64, slots),
             source,
             scenario,
             see,
@@ -128,8 +128,8 @@ impl<'a> Fleet<'a> {
             }
             Event::Expires(rung) => {
                 let (moved, next) = self.broker.expire(rung, self.now);
-                self.books.parked -= moved;
-                self.books.messages(moved);
+                self.totals.parked -= moved;
+                self.totals.messages(moved);
                 if let Some(at) = next {
                     self.schedule(at, Event::Expires(rung));
                 }
@@ -147,8 +147,8 @@ impl<'a> Fleet<'a> {
                 let Url { number, host, .. } = self.urls[message as usize];
                 self.schedules[host as usize].leave(number.into(), true, self.now);
                 self.workers[worker as usize].free += 1;
-                self.books.idle += 1;
-                self.books.done(self.urls[message as usize].hops);
+                self.totals.idle += 1;
+                self.totals.done(self.urls[message as usize].hops);
                 self.end(worker, message);
                 self.take(worker);
             }
@@ -161,7 +161,7 @@ impl<'a> Fleet<'a> {
 
     /// Admits a bundle, as far as the backlog has room.
     fn admit(&mut self) {
-        let room = self.scenario.backlog.saturating_sub(self.books.open).min(BUNDLE) as usize;
+        let room = self.scenario.backlog.saturating_sub(self.totals.open).min(BUNDLE) as usize;
         for _ in 0..room.min(self.source.len() - self.admitted) {
             let url = Url {
                 number: self.admitted as u32,
@@ -174,7 +174,7 @@ impl<'a> Fleet<'a> {
                 hops: 0,
             };
             self.admitted += 1;
-            self.books.open += 1;
+            self.totals.open += 1;
             let message = match self.free.pop() {
                 Some(message) => {
                     self.urls[message as usize] = url;
@@ -186,15 +186,15 @@ impl<'a> Fleet<'a> {
                 }
             };
             self.broker.publish(Line::Bulk, message);
-            self.books.messages(1);
+            self.totals.messages(1);
         }
     }
 
     /// Hands out what workers may get of a queue.
     fn deliver(&mut self, line: Line) {
         while let Some((worker, message)) = self.broker.deliver(line) {
-            self.books.delivered += 1;
-            self.books.messages(1);
+            self.totals.delivered += 1;
+            self.totals.messages(1);
             let url = &mut self.urls[message as usize];
             url.line = line;
             self.workers[worker as usize].inbox[line as usize].push_back(message);
@@ -248,8 +248,8 @@ impl<'a> Fleet<'a> {
         let schedule = &mut self.schedules[url.host as usize];
         let before = schedule.next;
         let slot = schedule.reserve(&request, self.now);
-        self.books.asked += 1;
-        self.books.granted += u64::from(schedule.next != before);
+        self.totals.asked += 1;
+        self.totals.granted += u64::from(schedule.next != before);
         match slot {
             Slot::Now => Turn::Now,
             Slot::Reserved { wait, at } => Turn::At { wait: micros(wait), slot: at },
@@ -289,7 +289,7 @@ impl<'a> Fleet<'a> {
                     self.park(worker, message, until);
                 }
                 Turn::Expired => {
-                    self.books.expired(self.urls[message as usize].hops);
+                    self.totals.expired(self.urls[message as usize].hops);
                     self.end(worker, message);
                 }
             }
@@ -300,8 +300,8 @@ impl<'a> Fleet<'a> {
     /// Starts a job. Its worker has taken it with a permit.
     fn start(&mut self, worker: u32, message: Message) {
         self.workers[worker as usize].free -= 1;
-        self.books.idle -= 1;
-        self.books.started += 1;
+        self.totals.idle -= 1;
+        self.totals.started += 1;
         (self.see)(Seen::Asked { host: self.urls[message as usize].host, at: self.now });
         let took = web::response(self.scenario, &mut self.chance);
         self.schedule(self.now + micros(took), Event::Fetched(worker, message));
@@ -318,8 +318,8 @@ impl<'a> Fleet<'a> {
         if let Some(at) = self.broker.park(rung, message, self.now) {
             self.schedule(at, Event::Expires(rung));
         }
-        self.books.parked += 1;
-        self.books.messages(1);
+        self.totals.parked += 1;
+        self.totals.messages(1);
         self.ack(line, worker);
     }
 
@@ -331,7 +331,7 @@ impl<'a> Fleet<'a> {
         *left -= 1;
         self.hosts_left -= u64::from(*left == 0);
         if self.hosts_left < self.hosts_needed {
-            self.books.tail(self.hosts_left);
+            self.totals.tail(self.hosts_left);
         }
         self.free.push(message);
         self.ack(line, worker);

@@ -64,7 +64,7 @@ pub struct Tail {
 }
 
 /// What is counted while it runs.
-pub(super) struct Books {
+pub(super) struct Totals {
     all: u64,
     pub(super) done: u64,
     pub(super) expired: u64,
@@ -98,7 +98,7 @@ pub(super) struct Books {
     pages_by_minute: Vec<u32>,
 }
 
-impl Books {
+impl Totals {
     /// Of a crawl of so many URLs with so many fetch permits.
     pub(super) fn new(all: u64, slots: u64) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! A crawl's books.
+//! A crawl's stats.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub enum CrawlState {
 }
 
 impl CrawlState {
-    /// The name in books and output.
+    /// The name in stats and output.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -73,9 +73,9 @@ impl Counts {
     }
 }
 
-/// A crawl's books at one moment, as `status`, `wait` and `crawl` print them.
+/// A crawl's stats at one moment, as `status`, `wait` and `crawl` print them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Books {
+pub struct CrawlStats {
     /// The crawl.
     pub crawl: CrawlId,
     /// Its spider.
@@ -104,9 +104,9 @@ pub struct Books {
     pub started: UnixMs,
 }
 
-/// A crawl's books of one host.
+/// A crawl's stats of one host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct HostBooks {
+pub struct HostStats {
     /// The host, with its port if that is not the usual one.
     pub host: String,
     /// Its counters.
@@ -116,14 +116,14 @@ pub struct HostBooks {
     pub bytes: u64,
 }
 
-impl HostBooks {
+impl HostStats {
     /// URLs without a terminal state.
     pub fn pending(&self) -> u64 {
         self.counts.admitted.saturating_sub(self.counts.ended())
     }
 }
 
-impl Books {
+impl CrawlStats {
     /// The crawl's address.
     pub fn crawl_ref(&self) -> CrawlRef {
         CrawlRef { id: self.crawl.clone(), spider: self.spider.clone() }

@@ -7,7 +7,7 @@ use crate::frontier::outcome::{Skip, Terminal};
 pub struct End {
     /// Which counter it adds to.
     pub terminal: Terminal,
-    /// The reason in a word, for the books.
+    /// The reason in a word, for the stats.
     pub why: Option<&'static str>,
     /// Whether later crawls of the spider leave it out. What was not even asked for they may find again.
     pub stays_seen: bool,

@@ -23,7 +23,7 @@ impl Limit {
     pub const ALL: [Self; 5] =
         [Self::Depth, Self::MaxRepeats, Self::MaxPerHost, Self::PageLinks, Self::UrlLength];
 
-    /// The name in books.
+    /// The name in stats.
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -132,7 +132,7 @@ pub enum Skip {
 }
 
 impl Skip {
-    /// The name in logs and books.
+    /// The name in logs and stats.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -239,7 +239,7 @@ impl Terminal {
     /// Every terminal state.
     pub const ALL: [Self; 5] = [Self::Done, Self::Skipped, Self::Failed, Self::Expired, Self::Cancelled];
 
-    /// The name of its counter in a crawl's books.
+    /// The name of its counter in a crawl's stats.
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -73,7 +73,7 @@ fn calls() -> impl Strategy<Value = Vec<(usize, Call)>> {
     prop::collection::vec((0..URLS, call), 1..120)
 }
 
-/// A crawl that may do [`MAX_PAGES`], as its books see it.
+/// A crawl that may do [`MAX_PAGES`], as its stats see it.
 struct World {
     urls: Vec<UrlState>,
     now: UnixMs,
@@ -164,7 +164,7 @@ impl World {
 
     fn obeys(&self, at: usize, call: Call, before: &UrlState) {
         let url = &self.urls[at];
-        assert_eq!(self.admitted, self.records().count() as u64 + self.ended, "books are exact");
+        assert_eq!(self.admitted, self.records().count() as u64 + self.ended, "the stats are exact");
         assert!(*before != UrlState::Ended || *url == UrlState::Ended, "nothing ends twice");
         assert!(self.begun() + self.done <= MAX_PAGES, "no more pages begin than may be done");
         if let UrlState::Pending(record) = url {
@@ -184,7 +184,7 @@ impl World {
 
 proptest! {
     #[test]
-    fn whatever_is_called_the_books_are_exact_and_only_the_holder_decides(calls in calls()) {
+    fn whatever_is_called_the_stats_are_exact_and_only_the_holder_decides(calls in calls()) {
         let mut world = World::new();
         for (at, call) in calls {
             world.take(at, call);
@@ -261,16 +261,16 @@ fn before_its_time_a_parked_url_keeps_its_own_message_and_drops_copies() {
 fn what_a_probe_has_passed_is_lost_after_a_patience_and_at_once_if_the_queue_lost_it() {
     let queued =
         || UrlState::Pending(Record::new(State::Queued { since: UnixMs(1_000) }, Lane::Priority, None));
-    let told = |probe, gap| {
+    let passed = |probe, gap| {
         move |line| match line {
             Line::Priority => Passed { probe: UnixMs(probe), gap: UnixMs(gap) },
             _ => Passed { probe: UnixMs(u64::MAX), gap: UnixMs(u64::MAX) },
         }
     };
     let later = context(UnixMs(200_000));
-    assert!(!queued().sweep(told(61_000, 1_000), &later));
-    assert!(queued().sweep(told(61_001, 1_000), &later));
-    assert!(queued().sweep(told(61_000, 1_001), &later));
+    assert!(!queued().sweep(passed(61_000, 1_000), &later));
+    assert!(queued().sweep(passed(61_001, 1_000), &later));
+    assert!(queued().sweep(passed(61_000, 1_001), &later));
 }
 
 #[test]

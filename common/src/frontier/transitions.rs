@@ -131,7 +131,7 @@ impl UrlState {
     pub fn park(&mut self, worker: &WorkerId, until: UnixMs, failed: bool, context: &Context) -> bool {
         let Some(record) = self.held_by(worker) else {
             let Self::Pending(record) = self else { return false };
-            return matches!(record.state, State::Parked { until: told, unconfirmed: Some(_) } if told == until);
+            return matches!(record.state, State::Parked { until: parked_until, unconfirmed: Some(_) } if parked_until == until);
         };
         record.end_start();
         record.state = State::Parked { until, unconfirmed: Some(context.now) };

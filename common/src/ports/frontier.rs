@@ -175,7 +175,7 @@ pub struct Finish {
     pub claim: Claim,
     /// How it ended.
     pub terminal: Terminal,
-    /// The reason in a word, for the books: of a failure its class, of a skipped URL why.
+    /// The reason in a word, for the stats: of a failure its class, of a skipped URL why.
     pub why: Option<&'static str>,
     /// How many bytes its body had.
     pub bytes: u64,
@@ -197,7 +197,7 @@ impl Finish {
         Self { claim, terminal, why: None, bytes: 0, missing, left_out, note: None, landed: None }
     }
 
-    /// What its page adds to the reasons in the books: `missing:price` 1, `left_out:depth` 12.
+    /// What its page adds to the reasons in the stats: `missing:price` 1, `left_out:depth` 12.
     pub fn reasons(&self) -> impl Iterator<Item = (String, u64)> {
         let missing = self.missing.iter().map(|field| (format!("missing:{field}"), 1));
         let left_out =

@@ -36,7 +36,7 @@ pub use hosts::{
     RobotsEntry, RobotsFile,
 };
 pub use pages::{Pages, Walk};
-pub use sink::{Outlets, Page, Sink};
+pub use sink::{Page, Sink, SinkFactory};
 pub use stats::{Backlog, Stats, WorkerState};
 pub use urls::{Claim, MAX_INVALID, NewUrl, Terms, fingerprint};
 
@@ -54,5 +54,5 @@ pub struct Ports {
     /// What is remembered of pages.
     pub pages: Arc<dyn Pages>,
     /// Where items go.
-    pub outlets: Arc<dyn Outlets>,
+    pub sink_factory: Arc<dyn SinkFactory>,
 }

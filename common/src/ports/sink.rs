@@ -49,7 +49,7 @@ pub trait Sink: Send + Sync {
 }
 
 /// Opens the sinks of spiders.
-pub trait Outlets: Send + Sync {
+pub trait SinkFactory: Send + Sync {
     /// The sinks that a spider's file names, or else those of the settings. Servers are connected to when first needed.
     ///
     /// Fails with `Refused` for what cannot be opened as it is written.

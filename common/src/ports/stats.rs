@@ -4,20 +4,20 @@ use async_trait::async_trait;
 use serde::Serialize;
 
 use super::{Result, Terms};
-use crate::frontier::crawl::{Books, HostBooks};
+use crate::frontier::crawl::{CrawlStats, HostStats};
 use crate::names::{CrawlId, CrawlRef, WorkerId};
 
 /// Reads what an engine counts. Nothing here changes anything.
 #[async_trait]
 pub trait Stats: Send + Sync {
     /// The stats of one crawl; `None` if there is no such crawl.
-    async fn books(&self, crawl: &CrawlId) -> Result<Option<Books>>;
+    async fn crawl_stats(&self, crawl: &CrawlId) -> Result<Option<CrawlStats>>;
 
     /// The stats of every crawl that is known, the newest first.
-    async fn crawls(&self) -> Result<Vec<Books>>;
+    async fn crawls(&self) -> Result<Vec<CrawlStats>>;
 
     /// The stats of a crawl by host, the `most` with the most URLs, those first.
-    async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostBooks>>;
+    async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostStats>>;
 
     /// How many URLs of a crawl have no final state, and what their records take.
     async fn backlog(&self, crawl: &CrawlRef) -> Result<Backlog>;

@@ -83,10 +83,10 @@ mod tests {
     #[test]
     fn a_patience_that_ends_before_the_broker_notices_is_refused() {
         let error = |url, patience| heartbeat(url, patience).unwrap_err().to_string();
-        let told = error("amqp://mq", 2);
-        assert!(told.contains("recovery.patience is 2s") && told.contains("after 3s"), "{told}");
-        let told = error("amqp://mq?heartbeat=30", 60);
-        assert!(told.contains("after 1m 30s") && told.contains("heartbeat=1"), "{told}");
+        let message = error("amqp://mq", 2);
+        assert!(message.contains("recovery.patience is 2s") && message.contains("after 3s"), "{message}");
+        let message = error("amqp://mq?heartbeat=30", 60);
+        assert!(message.contains("after 1m 30s") && message.contains("heartbeat=1"), "{message}");
         assert!(error("amqp://mq?heartbeat=0", 60).contains("never"));
     }
 }

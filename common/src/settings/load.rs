@@ -294,11 +294,11 @@ mod tests {
 
     /// Each mistake with its place, if it has one.
     fn mistakes(toml: &str, env: &[(&str, &str)]) -> Vec<String> {
-        let told = |mistake: &Mistake| match mistake.place {
+        let shown = |mistake: &Mistake| match mistake.place {
             Some(place) => format!("{place} {mistake}"),
             None => mistake.to_string(),
         };
-        from(toml, env).unwrap_err().mistakes.iter().map(told).collect()
+        from(toml, env).unwrap_err().mistakes.iter().map(shown).collect()
     }
 
     fn complaint(toml: &str, env: &[(&str, &str)]) -> String {
@@ -309,8 +309,8 @@ mod tests {
 
     #[test]
     fn impatience_is_refused() {
-        let told = complaint("", &[("TRAWL__RECOVERY__PATIENCE", "0s")]);
-        assert!(told.contains("recovery.patience") && told.contains("at least 1s"), "{told}");
+        let shown = complaint("", &[("TRAWL__RECOVERY__PATIENCE", "0s")]);
+        assert!(shown.contains("recovery.patience") && shown.contains("at least 1s"), "{shown}");
     }
 
     #[test]
@@ -401,11 +401,11 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_in_the_file_is_told_with_its_place() {
+    fn every_mistake_in_the_file_is_reported_with_its_place() {
         let toml = "spider_dir = \"x\"\n[fetch]\ntimout = \"5s\"\nports = [\"http\", \"80\", \"x\"]\n[worker]\n\
                     concurrency = \"many\"\nprefetch = 70000\n[queues]\ntype = \"quorom\"\n[[sinks]]\nkind = \"jsonl\"\n\
                     path = \"a\"\nrotat = \"1 GB\"\n[[sinks]]\nkind = \"csv\"\n[log]\nlevel = 3\n[politness]\nrate = 1\n";
-        let told = mistakes(toml, &[]);
+        let shown = mistakes(toml, &[]);
         let expected = [
             "1:1 there is no key `spider_dir`: did you mean `spiders_dir`?",
             "3:1 there is no key `fetch.timout`: did you mean `timeout`?",
@@ -419,10 +419,10 @@ mod tests {
             "17:9 log.level: a text in quotes is wanted, not a whole number",
             "18:2 there is no key `politness`: did you mean `politeness`?",
         ];
-        for (told, expected) in told.iter().zip(expected) {
-            assert!(told.starts_with(expected), "{told}\nnot {expected}");
+        for (shown, expected) in shown.iter().zip(expected) {
+            assert!(shown.starts_with(expected), "{shown}\nnot {expected}");
         }
-        assert_eq!(told.len(), expected.len(), "{told:#?}");
+        assert_eq!(shown.len(), expected.len(), "{shown:#?}");
     }
 
     #[test]
@@ -450,15 +450,15 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_told_where_it_stands() {
-        let told = mistakes(
+    fn what_does_not_fit_together_is_reported_where_it_stands() {
+        let shown = mistakes(
             "[worker]\nprefetch = 0\n[redis]\nca = \"x\"\n[[sinks]]\nkind = \"csv\"\npath = \"{day}\"",
             &[],
         );
-        assert_eq!(told.len(), 3, "{told:#?}");
-        assert!(told.iter().any(|told| told.starts_with("2:12 worker.prefetch: ")), "{told:#?}");
-        assert!(told.iter().any(|told| told.starts_with("4:6 redis.ca: ")), "{told:#?}");
-        assert!(told.iter().any(|told| told.contains("sinks: `{day}` stands for nothing")), "{told:#?}");
+        assert_eq!(shown.len(), 3, "{shown:#?}");
+        assert!(shown.iter().any(|shown| shown.starts_with("2:12 worker.prefetch: ")), "{shown:#?}");
+        assert!(shown.iter().any(|shown| shown.starts_with("4:6 redis.ca: ")), "{shown:#?}");
+        assert!(shown.iter().any(|shown| shown.contains("sinks: `{day}` stands for nothing")), "{shown:#?}");
     }
 
     #[test]

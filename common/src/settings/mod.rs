@@ -33,7 +33,7 @@ pub use load::{Invalid, Source};
 pub use network::{Network, NoNetwork};
 pub use node::{NoNode, Node};
 pub use politeness::{HostPolicy, HostRule, Politeness, RobotsFor, Share};
-pub use ports::{NoPorts, Ports};
+pub use ports::{NoPortRange, PortRange};
 pub use producer::{IfRunning, Producer};
 pub use queues::{Acks, Failed, LaneSettings, QueueName, QueueType, Queues, Topology};
 pub use secret::ServerUrl;
@@ -185,7 +185,7 @@ pub struct Fetch {
     #[serde(default)]
     pub allow_networks: Vec<Network>,
     /// The ports that may be asked.
-    pub ports: Vec<Ports>,
+    pub ports: Vec<PortRange>,
     /// A proxy to ask through, `http://user:password@host:port` or `socks5://`. It may be anywhere; what it is asked for
     /// may not.
     pub proxy: Option<ServerUrl>,
@@ -219,7 +219,7 @@ impl Fetch {
 
     /// The name by which a robots.txt speaks to this crawler: as set, or as the user agent tells; `None` where neither does.
     pub fn robots_name(&self) -> Option<RobotsName> {
-        self.robots_name.clone().or_else(|| RobotsName::told_by(&self.user_agent))
+        self.robots_name.clone().or_else(|| RobotsName::of_user_agent(&self.user_agent))
     }
 }
 
@@ -406,7 +406,11 @@ impl Default for Fetch {
         Self {
             allow_private: false,
             allow_networks: Vec::new(),
-            ports: vec![Ports::range(80, 80), Ports::range(443, 443), Ports::range(1024, u16::MAX)],
+            ports: vec![
+                PortRange::range(80, 80),
+                PortRange::range(443, 443),
+                PortRange::range(1024, u16::MAX),
+            ],
             proxy: None,
             max_rate: Rate::Unlimited,
             timeout: Duration::from_secs(30),

@@ -151,10 +151,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_for_nothing_in_a_path_is_told() {
+    fn what_stands_for_nothing_in_a_path_is_reported() {
         assert_eq!(check_path("items/{spider}-{worker}.jsonl"), Ok(()));
-        let told = check_path("items/{date}.jsonl").unwrap_err();
-        assert_eq!(told, "`{date}` stands for nothing; there are `{spider}` and `{worker}`");
+        let message = check_path("items/{date}.jsonl").unwrap_err();
+        assert_eq!(message, "`{date}` stands for nothing; there are `{spider}` and `{worker}`");
         assert!(check_path("{spider}/{").is_err() && check_path("{Spider}").is_err());
     }
 

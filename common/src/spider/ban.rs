@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ban_is_told_by_status_redirect_and_text() {
+    fn a_ban_is_recognised_by_status_redirect_and_text() {
         let bans = bans(Ban {
             status: vec![403],
             redirect: patterns(&["/login"]),
@@ -119,8 +119,8 @@ mod tests {
         assert!(bans.by_status(403).is_some() && bans.by_status(404).is_none());
         assert!(bans.by_redirect(&url("http://a.example/login?next=/")).is_some());
         assert!(bans.by_redirect(&url("http://a.example/x")).is_none());
-        let told = bans.by_page(&page(200, b"<p>Solve this CAPTCHA \xff</p>")).unwrap();
-        assert_eq!(told.to_string(), "banned: a ban by its text: `(?i)captcha`");
+        let message = bans.by_page(&page(200, b"<p>Solve this CAPTCHA \xff</p>")).unwrap();
+        assert_eq!(message.to_string(), "banned: a ban by its text: `(?i)captcha`");
         assert_eq!(bans.by_page(&page(200, b"<h1>A page</h1>")), None);
         assert!(bans.by_page(&page(403, b"")).is_some());
     }

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use super::file;
-use super::{FileHash, Mistake, Spider, Wishes};
+use super::{FileHash, Mistake, Spider, SpiderOverrides};
 use crate::names::{InvalidName, SpiderName};
 use crate::settings::{self, Settings, Urls};
 
@@ -19,7 +19,7 @@ pub struct Folder {
     path: PathBuf,
     /// A file that is found by its name wherever it is.
     named: Option<PathBuf>,
-    wishes: Wishes,
+    overrides: SpiderOverrides,
     urls: Urls,
 }
 
@@ -74,8 +74,8 @@ impl fmt::Display for Told<'_> {
 impl Folder {
     /// The folder that the settings name.
     pub fn of(settings: &Settings) -> Self {
-        let (named, wishes) = Default::default();
-        Self { path: settings.spiders_dir.clone(), named, wishes, urls: settings.urls.clone() }
+        let (named, overrides) = Default::default();
+        Self { path: settings.spiders_dir.clone(), named, overrides, urls: settings.urls.clone() }
     }
 
     /// The same, where the spider that `file` is named for has that file.
@@ -86,8 +86,8 @@ impl Folder {
 
     /// The same, where each spider does as wished, whatever its file says.
     #[must_use]
-    pub fn with_wishes(self, wishes: Wishes) -> Self {
-        Self { wishes, ..self }
+    pub fn with_overrides(self, overrides: SpiderOverrides) -> Self {
+        Self { overrides, ..self }
     }
 
     /// The file that the spider `name` has, if it has one.
@@ -137,7 +137,7 @@ impl Folder {
                 Spider { file: Some(FileHash::of(text)), ..spider }
             }
         };
-        Ok(self.wishes.grant(spider))
+        Ok(self.overrides.apply(spider))
     }
 
     /// That the file of the spider `name` has mistakes.
@@ -227,9 +227,11 @@ mod tests {
         };
         assert!(error("large", &vec![b'#'; 300_000]).contains("256 KB"));
         assert!(error("bytes", b"\xff").contains("UTF-8"));
-        let told = error("wrong", b"a = 1\nb = 2\n");
+        let message = error("wrong", b"a = 1\nb = 2\n");
         assert!(
-            told.contains("wrong.toml:1:1: ") && told.contains("; ") && told.contains("wrong.toml:2:1: ")
+            message.contains("wrong.toml:1:1: ")
+                && message.contains("; ")
+                && message.contains("wrong.toml:2:1: ")
         );
         fs::create_dir(temporary.path().join("dir.toml")).unwrap();
         assert!(load(&folder, "dir").unwrap_err().to_string().contains("is no file"));
@@ -239,14 +241,14 @@ mod tests {
     fn what_the_command_line_says_wins_over_the_file() {
         let temporary = tempfile::tempdir().unwrap();
         fs::write(temporary.path().join("slow.toml"), "[politeness]\nrate = '1/h'").unwrap();
-        let wishes = Wishes {
+        let overrides = SpiderOverrides {
             rate: Some(Rate::Unlimited),
             follow: true,
             max_pages: NonZeroU64::new(7),
-            ..Wishes::default()
+            ..SpiderOverrides::default()
         };
-        let spider = load(&folder(temporary.path()).with_wishes(wishes.clone()), "slow").unwrap();
-        assert_eq!((spider.politeness.rate, spider.max_pages), (wishes.rate, wishes.max_pages));
+        let spider = load(&folder(temporary.path()).with_overrides(overrides.clone()), "slow").unwrap();
+        assert_eq!((spider.politeness.rate, spider.max_pages), (overrides.rate, overrides.max_pages));
         assert!(spider.follow.is_some());
     }
 }

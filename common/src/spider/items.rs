@@ -24,10 +24,10 @@ impl ItemRule {
         let links = items.links.then_some(PageField::Links);
         let defaults = PageField::DEFAULTS.into_iter().chain(links);
         let mut fields: Vec<(String, Field)> =
-            defaults.map(|field| (field.as_str().to_owned(), Field::of(From::Page(field)))).collect();
+            defaults.map(|field| (field.as_str().to_owned(), Field::of(FieldSource::Page(field)))).collect();
         for (name, selector) in &items.fields {
             fields.retain(|(other, _)| other != name);
-            fields.push((name.clone(), Field::of(From::Css(Sited::nowhere(selector.clone())))));
+            fields.push((name.clone(), Field::of(FieldSource::Css(Sited::nowhere(selector.clone())))));
         }
         Self { name: None, each: None, fields }
     }
@@ -37,7 +37,7 @@ impl ItemRule {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
     /// Where its values come from.
-    pub from: From,
+    pub from: FieldSource,
     /// Whether it has all values, or the first.
     pub list: bool,
     /// What its values are.
@@ -55,9 +55,9 @@ pub struct Field {
 
 impl Field {
     /// A field with nothing said of it but where its values come from: of one text, unless the page's own fields are otherwise.
-    pub fn of(from: From) -> Self {
+    pub fn of(from: FieldSource) -> Self {
         let (kind, list) = match &from {
-            From::Page(field) => (field.kind(), *field == PageField::Links),
+            FieldSource::Page(field) => (field.kind(), *field == PageField::Links),
             _ => (Kind::default(), false),
         };
         Self { from, list, kind, regex: None, format: None, default: None, required: Required::No }
@@ -80,7 +80,7 @@ pub enum Required {
 
 /// Where a field's values come from.
 #[derive(Clone, Debug, PartialEq)]
-pub enum From {
+pub enum FieldSource {
     /// `css`: a CSS selector in the notation of Scrapy: `h1::text` (the texts directly in it), `h1 ::text` (and all below),
     /// `a::attr(href)`, and without either the element: all its visible text.
     Css(Sited<String>),

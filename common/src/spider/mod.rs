@@ -10,6 +10,7 @@ mod follow;
 mod home;
 pub mod item;
 mod items;
+mod overrides;
 pub mod page_history;
 pub mod pattern;
 mod place;
@@ -19,7 +20,6 @@ mod request;
 mod scope;
 mod secret;
 mod start;
-mod wishes;
 
 use std::num::NonZeroU64;
 
@@ -27,15 +27,15 @@ pub use ban::{Ban, Bans, Then};
 pub use file_hash::{FileHash, InvalidFileHash};
 pub use follow::Follow;
 pub use home::Home;
-pub use items::{Field, From, ItemRule, Kind, PageField, Required};
+pub use items::{Field, FieldSource, ItemRule, Kind, PageField, Required};
+pub use overrides::SpiderOverrides;
 pub use place::{Mistake, Place, Places, Sited};
 pub use politeness::PolitenessOverrides;
 pub use recrawl::{Recrawl, UnknownRecrawl};
 pub use request::Request;
-pub use scope::{Scope, Verdict};
+pub use scope::{LinkVerdict, Scope};
 pub use secret::Secret;
 pub use start::Start;
-pub use wishes::Wishes;
 
 use crate::frontier::route::Rule;
 use crate::names::SpiderName;

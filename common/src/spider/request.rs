@@ -22,7 +22,7 @@ pub struct Request {
 impl Request {
     /// How a spider fetches: as its file says, and as `settings` where that says nothing.
     pub fn apply(&self, settings: &Fetch) -> Fetch {
-        let of_user_agent = || self.user_agent.as_deref().and_then(RobotsName::told_by);
+        let of_user_agent = || self.user_agent.as_deref().and_then(RobotsName::of_user_agent);
         let robots_name =
             self.robots_name.clone().or_else(of_user_agent).or_else(|| settings.robots_name.clone());
         Fetch {

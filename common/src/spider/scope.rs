@@ -16,7 +16,7 @@ pub struct Scope {
 
 /// What a spider makes of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum LinkVerdict {
     /// It is followed.
     Follow,
     /// It is none of the spider's: of another domain, or not as `include` and `exclude` want it.
@@ -48,15 +48,15 @@ impl Scope {
 
     /// What becomes of a link to `link`, which `page` has and which is `depth` links away from the start. With no domains
     /// named, a link is followed to the page's own host, whether it begins with `www.` or not.
-    pub fn verdict(&self, page: &CanonicalUrl, link: &CanonicalUrl, depth: u16) -> Verdict {
-        let Some(bounds) = &self.follow else { return Verdict::Leave };
+    pub fn verdict(&self, page: &CanonicalUrl, link: &CanonicalUrl, depth: u16) -> LinkVerdict {
+        let Some(bounds) = &self.follow else { return LinkVerdict::Leave };
         let is_near = if self.domains.is_empty() { is_same_host(page, link) } else { self.takes(link) };
-        if is_near { bounds.verdict(link, depth) } else { Verdict::Leave }
+        if is_near { bounds.verdict(link, depth) } else { LinkVerdict::Leave }
     }
 
     /// Whether the link is followed: [`Scope::verdict`].
     pub fn follows(&self, page: &CanonicalUrl, link: &CanonicalUrl, depth: u16) -> bool {
-        self.verdict(page, link, depth) == Verdict::Follow
+        self.verdict(page, link, depth) == LinkVerdict::Follow
     }
 }
 
@@ -75,16 +75,16 @@ impl Bounds {
         }
     }
 
-    fn verdict(&self, link: &CanonicalUrl, depth: u16) -> Verdict {
+    fn verdict(&self, link: &CanonicalUrl, depth: u16) -> LinkVerdict {
         let is_included = self.include.is_empty() || self.include.is_match(link.as_str());
         if !is_included || self.exclude.is_match(link.as_str()) {
-            Verdict::Leave
+            LinkVerdict::Leave
         } else if depth > self.depth {
-            Verdict::Beyond(Limit::Depth)
+            LinkVerdict::Beyond(Limit::Depth)
         } else if most_repeats(link) > self.max_repeats {
-            Verdict::Beyond(Limit::MaxRepeats)
+            LinkVerdict::Beyond(Limit::MaxRepeats)
         } else {
-            Verdict::Follow
+            LinkVerdict::Follow
         }
     }
 }
@@ -165,10 +165,10 @@ mod tests {
         let link = |path: &str, depth| {
             scope.verdict(&url("http://a.example/"), &url(&format!("http://a.example{path}")), depth)
         };
-        let beyond = Verdict::Beyond;
-        assert_eq!([link("/x", 2), link("/x", 3)], [Verdict::Follow, beyond(Limit::Depth)]);
+        let beyond = LinkVerdict::Beyond;
+        assert_eq!([link("/x", 2), link("/x", 3)], [LinkVerdict::Follow, beyond(Limit::Depth)]);
         let repeats = [link("/x/y/x", 1), link("/x/y/x/y/x/", 1), link("/y?x/x/x/x", 1)];
-        assert_eq!(repeats, [Verdict::Follow, beyond(Limit::MaxRepeats), Verdict::Follow]);
+        assert_eq!(repeats, [LinkVerdict::Follow, beyond(Limit::MaxRepeats), LinkVerdict::Follow]);
     }
 
     #[test]
@@ -176,9 +176,9 @@ mod tests {
         let exclude = vec![Sited::nowhere("/x")];
         let scope = Scope::of(&spider(&[], Follow { exclude, depth: 0, ..Follow::default() })).unwrap();
         let link = |text: &str| scope.verdict(&url("http://a.example/"), &url(text), 1);
-        assert_eq!(link("http://a.example/x"), Verdict::Leave);
-        assert_eq!(link("http://b.example/y"), Verdict::Leave);
-        assert_eq!(link("http://a.example/y"), Verdict::Beyond(Limit::Depth));
+        assert_eq!(link("http://a.example/x"), LinkVerdict::Leave);
+        assert_eq!(link("http://b.example/y"), LinkVerdict::Leave);
+        assert_eq!(link("http://a.example/y"), LinkVerdict::Beyond(Limit::Depth));
     }
 
     #[test]
@@ -191,11 +191,11 @@ mod tests {
             ..Follow::default()
         };
         let mistakes = Scope::of(&spider(&[], follow)).unwrap_err();
-        let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-        assert_eq!(mistakes.len(), 2, "{told:?}");
+        let message: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        assert_eq!(mistakes.len(), 2, "{message:?}");
         assert!(
-            told[0].starts_with("follow.include: ") && told[1].starts_with("follow.exclude: "),
-            "{told:?}"
+            message[0].starts_with("follow.include: ") && message[1].starts_with("follow.exclude: "),
+            "{message:?}"
         );
         assert!(mistakes.iter().all(|mistake| mistake.place == place));
     }

@@ -145,7 +145,7 @@ fn drop_final_dot(url: &mut Url) -> Result<(), InvalidUrl> {
     }
 }
 
-/// The host of a canonical URL, with its port if that is not the usual one: what books by host count by.
+/// The host of a canonical URL, with its port if that is not the usual one: what stats by host count by.
 pub fn authority(url: &str) -> &str {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     rest.split(['/', '?']).next().unwrap_or(rest)

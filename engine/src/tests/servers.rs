@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tokio::time::sleep;
-use trawl_common::frontier::crawl::{Books, HostBooks};
+use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::Wake;
 use trawl_common::frontier::lane::Lane;
@@ -174,7 +174,7 @@ impl Broker for Servers {
         unreachable!("no crawl waits for what is parked")
     }
 
-    async fn announce(&self, _: &Books) -> Result<()> {
+    async fn announce(&self, _: &CrawlStats) -> Result<()> {
         unreachable!("no crawl ends")
     }
 
@@ -320,15 +320,15 @@ impl Records for Servers {
 
 #[async_trait]
 impl Stats for Servers {
-    async fn books(&self, _: &CrawlId) -> Result<Option<Books>> {
+    async fn crawl_stats(&self, _: &CrawlId) -> Result<Option<CrawlStats>> {
         Ok(None)
     }
 
-    async fn crawls(&self) -> Result<Vec<Books>> {
+    async fn crawls(&self) -> Result<Vec<CrawlStats>> {
         Ok(Vec::new())
     }
 
-    async fn hosts(&self, _: &CrawlRef, _: usize) -> Result<Vec<HostBooks>> {
+    async fn hosts(&self, _: &CrawlRef, _: usize) -> Result<Vec<HostStats>> {
         Ok(Vec::new())
     }
 

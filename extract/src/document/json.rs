@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_told_by_its_type() {
+    fn json_is_recognised_by_its_type() {
         for json in ["application/json", "Application/LD+json", "text/json"] {
             assert!(is_json(json), "{json}");
         }

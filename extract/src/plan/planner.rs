@@ -2,7 +2,7 @@
 
 use regex::Regex;
 use trawl_common::spider::pattern::reason;
-use trawl_common::spider::{self, From, Kind, Mistake, PageField, Sited, Spider};
+use trawl_common::spider::{self, FieldSource, Kind, Mistake, PageField, Sited, Spider};
 
 use crate::document::json::Path;
 use crate::document::stream::Wanted;
@@ -71,15 +71,15 @@ impl Planner {
         let format = field.format.as_ref().map(|format| format.value.clone());
         let kind = match &field.from {
             // Absolute they are already.
-            From::Page(page) if page.kind() == Kind::Url => Kind::Text,
-            From::Page(page) => page.kind(),
+            FieldSource::Page(page) if page.kind() == Kind::Url => Kind::Text,
+            FieldSource::Page(page) => page.kind(),
             _ => field.kind,
         };
         Some(Field {
             name: name.to_owned(),
             path,
             source: source?,
-            list: field.list || field.from == From::Page(PageField::Links),
+            list: field.list || field.from == FieldSource::Page(PageField::Links),
             convert: Convert { kind, regex, format },
             default: field.default.clone(),
             required: field.required,
@@ -101,7 +101,7 @@ impl Planner {
 
     fn source(&mut self, what: &str, path: &str, field: &spider::Field, inside: Inside) -> Option<Source> {
         Some(match &field.from {
-            From::Css(selector) => {
+            FieldSource::Css(selector) => {
                 // One that is not from a spider's file is from the settings, where its place has this name.
                 let of_settings = selector.place.is_none().then(|| format!("items.{what}"));
                 let what = of_settings.as_deref().unwrap_or(what);
@@ -112,35 +112,35 @@ impl Planner {
                     None => Source::Tree(self.query(what, selector, &parts, inside)?),
                 }
             }
-            From::Json(json) => {
+            FieldSource::Json(json) => {
                 if inside == Inside::Element {
                     return self.misplaced(what, json, "JSON", "an element");
                 }
                 self.plan.reads_json = true;
                 Source::Json(self.path(what, json)?)
             }
-            From::Header(name) => Source::Header(name.value.to_ascii_lowercase()),
-            From::Meta(name) => {
+            FieldSource::Header(name) => Source::Header(name.value.to_ascii_lowercase()),
+            FieldSource::Meta(name) => {
                 self.outside_json(what, name, inside)?;
                 Source::Meta(once(&mut self.wanted.metas, name.value.trim().to_ascii_lowercase()))
             }
-            From::JsonLd(kind, found) => {
+            FieldSource::JsonLd(kind, found) => {
                 self.outside_json(what, kind, inside)?;
                 let found = self.optional_path(what, found.as_ref())?;
                 Source::JsonLd(once(&mut self.wanted.json_ld, kind.value.clone()), found)
             }
-            From::Microdata(kind, found) => {
+            FieldSource::Microdata(kind, found) => {
                 self.outside_json(what, kind, inside)?;
                 self.plan.needs_tree = true;
                 Source::Microdata(kind.value.clone(), self.optional_path(what, found.as_ref())?)
             }
-            From::Table(selector) => Source::Table(self.elements(what, selector, inside)?),
-            From::Page(page) => {
+            FieldSource::Table(selector) => Source::Table(self.elements(what, selector, inside)?),
+            FieldSource::Page(page) => {
                 self.wanted.links |= *page == PageField::Links;
                 self.plan.needs_tree |= *page == PageField::Text;
                 Source::Page(*page)
             }
-            From::Each(each, fields) => {
+            FieldSource::Each(each, fields) => {
                 let each = self.each(&format!("{what}.each"), each, inside);
                 let inside = match &each {
                     Some(Each::Json(_)) => Inside::Json,

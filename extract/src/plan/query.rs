@@ -82,12 +82,12 @@ mod tests {
         let root = page.root_element();
         let within = scope_selector.as_ref().map_or(root, |css| root.select(css).next().unwrap());
         let query = Query::new(&selector_syntax::parts(notation).unwrap(), scope.is_some()).unwrap();
-        let told = |raw| match raw {
+        let shown = |raw| match raw {
             Found::Text(text) => text.into_owned(),
             Found::Element(element) => format!("<{}>", element.value().name()),
             Found::Json(value) => value.to_string(),
         };
-        query.raws(within).map(told).collect()
+        query.raws(within).map(shown).collect()
     }
 
     const PAGE: &str =

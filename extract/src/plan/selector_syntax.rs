@@ -149,7 +149,7 @@ fn reason(error: SelectorErrorKind) -> String {
 mod tests {
     use super::*;
 
-    fn told(notation: &str) -> String {
+    fn meant(notation: &str) -> String {
         let all = parts(notation).unwrap();
         all.into_iter().map(|part| format!("{} {:?}", part.css, part.take)).collect::<Vec<_>>().join(" | ")
     }
@@ -174,7 +174,7 @@ mod tests {
             ("a[x=\"::text, b\"], :is(p, i)::text", "a[x=\"::text, b\"] Element | :is(p, i) Text"),
             ("a\\::text::text", "a\\::text Text"),
         ] {
-            assert_eq!(told(notation), meaning, "{notation}");
+            assert_eq!(meant(notation), meaning, "{notation}");
         }
     }
 

@@ -61,7 +61,7 @@ fn objects_have_fields_found_inside_them() {
         ("name".to_owned(), Field { required: Required::Warn, ..css("i::text") }),
         ("sku".to_owned(), css("::attr(data-sku)")),
     ];
-    let offers = Field { list: true, ..Field::of(From::Each(sited("div.offer"), fields)) };
+    let offers = Field { list: true, ..Field::of(FieldSource::Each(sited("div.offer"), fields)) };
     let first = Field { list: false, ..offers.clone() };
     let spider = spider_of(vec![rule([("offers", offers), ("first", first)])], None);
     let found = extraction(&spider, &response(page));
@@ -74,7 +74,7 @@ fn objects_have_fields_found_inside_them() {
 #[test]
 fn a_page_may_have_one_item_for_each_match() {
     let page = "<title>t</title><article><h2>a</h2></article><article><h2>b</h2></article>";
-    let title = ("title", Field::of(From::Page(PageField::Title)));
+    let title = ("title", Field::of(FieldSource::Page(PageField::Title)));
     let rules = vec![
         ItemRule {
             name: Some("news".to_owned()),
@@ -84,9 +84,9 @@ fn a_page_may_have_one_item_for_each_match() {
         ItemRule { name: Some("page".to_owned()), ..rule([title]) },
     ];
     let found = extraction(&spider_of(rules, None), &response(page)).items;
-    let told = found.iter().map(|item| json!([item.rule, item.number, item.fields])).collect::<Vec<_>>();
+    let shown = found.iter().map(|item| json!([item.rule, item.number, item.fields])).collect::<Vec<_>>();
     assert_eq!(
-        Value::from(told),
+        Value::from(shown),
         json!([
             ["news", 0, {"heading": "a", "title": "t"}],
             ["news", 1, {"heading": "b", "title": "t"}],
@@ -115,18 +115,18 @@ fn what_pages_tell_machines_is_read() {
         \"image\": [\"a.png\", \"b.png\"]}]}</script><script type=application/ld+json>{\"broken\"</script>\
         <div itemscope itemtype=https://schema.org/Event><b itemprop=name>A garden party with music</b></div>\
         <table id=t><tr><th>Size<th>Price<tr><td>S<td>1</table>";
-    let ld = |path: &str| Field::of(From::JsonLd(sited("Product"), Some(sited(path))));
+    let ld = |path: &str| Field::of(FieldSource::JsonLd(sited("Product"), Some(sited(path))));
     let fields = [
-        ("og", Field::of(From::Meta(sited("og:title")))),
-        ("authors", Field { list: true, ..Field::of(From::Meta(sited("author"))) }),
+        ("og", Field::of(FieldSource::Meta(sited("og:title")))),
+        ("authors", Field { list: true, ..Field::of(FieldSource::Meta(sited("author"))) }),
         ("price", Field { kind: Kind::Number, ..ld("/offers/price") }),
         ("image", Field { kind: Kind::Url, ..ld("$.image") }),
         ("images", Field { list: true, ..ld("/image") }),
-        ("event", Field::of(From::Microdata(sited("Event"), Some(sited("/name"))))),
-        ("sizes", Field { list: true, ..Field::of(From::Table(sited("#t"))) }),
-        ("server", Field::of(From::Header(sited("Content-Type")))),
-        ("url", Field::of(From::Page(PageField::Url))),
-        ("text", Field::of(From::Page(PageField::Text))),
+        ("event", Field::of(FieldSource::Microdata(sited("Event"), Some(sited("/name"))))),
+        ("sizes", Field { list: true, ..Field::of(FieldSource::Table(sited("#t"))) }),
+        ("server", Field::of(FieldSource::Header(sited("Content-Type")))),
+        ("url", Field::of(FieldSource::Page(PageField::Url))),
+        ("text", Field::of(FieldSource::Page(PageField::Text))),
     ];
     assert_eq!(
         item(fields, page),
@@ -143,10 +143,10 @@ fn only_fields_that_need_a_tree_build_one() {
     let needs =
         |field: Field| Extractor::new(&spider_of(vec![rule([("x", field)])], None)).unwrap().needs_tree();
     for field in [
-        Field::of(From::Page(PageField::Title)),
-        Field::of(From::Meta(sited("og:title"))),
-        Field::of(From::JsonLd(sited("Product"), None)),
-        Field::of(From::Header(sited("etag"))),
+        Field::of(FieldSource::Page(PageField::Title)),
+        Field::of(FieldSource::Meta(sited("og:title"))),
+        Field::of(FieldSource::JsonLd(sited("Product"), None)),
+        Field::of(FieldSource::Header(sited("etag"))),
         css("meta[name=author]::attr(content)"),
         css("a.next::attr(href)"),
     ] {
@@ -155,35 +155,41 @@ fn only_fields_that_need_a_tree_build_one() {
     for field in [
         css("h1"),
         css("p a::attr(href)"),
-        Field::of(From::Page(PageField::Text)),
-        Field::of(From::Table(sited("table"))),
+        Field::of(FieldSource::Page(PageField::Text)),
+        Field::of(FieldSource::Table(sited("table"))),
     ] {
         assert!(needs(field.clone()), "{field:?}");
     }
 }
 
 #[test]
-fn every_mistake_is_told_at_its_place() {
+fn every_mistake_is_reported_at_its_place() {
     let place = |line| Some(Place { line, column: 9 });
     let at = |text: &str, line| Sited { value: text.to_owned(), place: place(line) };
     let bad = |from| Field::of(from);
-    let nested = vec![("y".to_owned(), bad(From::Css(at("p::before", 5))))];
+    let nested = vec![("y".to_owned(), bad(FieldSource::Css(at("p::before", 5))))];
     let fields = [
-        ("a", bad(From::Css(at("p..q", 1)))),
-        ("b", bad(From::Json(at("a.b", 2)))),
+        ("a", bad(FieldSource::Css(at("p..q", 1)))),
+        ("b", bad(FieldSource::Json(at("a.b", 2)))),
         ("c", Field { regex: Some(at("(", 3)), ..css("p") }),
         ("d", Field { format: Some(at("%!", 4)), ..css("p") }),
-        ("e", bad(From::Each(sited("p"), nested))),
-        ("f", bad(From::Table(at("table::text", 6)))),
-        ("g", bad(From::JsonLd(sited("Product"), Some(at("name", 7))))),
-        ("h", bad(From::Each(sited("p"), vec![("z".to_owned(), bad(From::Json(at("/a", 8))))]))),
-        ("i", bad(From::Each(sited("$.a"), vec![("z".to_owned(), bad(From::Css(at("h1", 9))))]))),
+        ("e", bad(FieldSource::Each(sited("p"), nested))),
+        ("f", bad(FieldSource::Table(at("table::text", 6)))),
+        ("g", bad(FieldSource::JsonLd(sited("Product"), Some(at("name", 7))))),
+        (
+            "h",
+            bad(FieldSource::Each(sited("p"), vec![("z".to_owned(), bad(FieldSource::Json(at("/a", 8))))])),
+        ),
+        (
+            "i",
+            bad(FieldSource::Each(sited("$.a"), vec![("z".to_owned(), bad(FieldSource::Css(at("h1", 9))))])),
+        ),
     ];
     let follow =
         Follow { area: Some(at("nav::text", 10)), next: vec![at("a.next", 11)], ..Follow::default() };
     let mut mistakes = Extractor::new(&spider_of(vec![rule(fields)], Some(follow))).unwrap_err();
     mistakes.sort_by_key(|mistake| mistake.place);
-    let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    let shown: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
     for (number, (what, why)) in [
         ("fields.a: `p..q` is not a selector: ", "class"),
         ("fields.b: `a.b` is not a path: ", "a JSON Pointer begins with `/`, a JSONPath with `$`"),
@@ -200,10 +206,10 @@ fn every_mistake_is_told_at_its_place() {
     .into_iter()
     .enumerate()
     {
-        assert!(told[number].starts_with(what) && told[number].contains(why), "{}", told[number]);
-        assert_eq!(mistakes[number].place, place(number as u32 + 1), "{}", told[number]);
+        assert!(shown[number].starts_with(what) && shown[number].contains(why), "{}", shown[number]);
+        assert_eq!(mistakes[number].place, place(number as u32 + 1), "{}", shown[number]);
     }
-    assert_eq!(told.len(), 11);
+    assert_eq!(shown.len(), 11);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::names::SpiderName;
 use trawl_common::ports::Response;
 use trawl_common::settings;
-use trawl_common::spider::{Field, Follow, From, ItemRule, Kind, PageField, Required, Sited, Spider};
+use trawl_common::spider::{Field, FieldSource, Follow, ItemRule, Kind, PageField, Required, Sited, Spider};
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
 use trawl_common::web::sniff::is_html;
@@ -46,7 +46,7 @@ fn rule<const N: usize>(fields: [(&str, Field); N]) -> ItemRule {
 }
 
 fn css(selector: &str) -> Field {
-    Field::of(From::Css(sited(selector)))
+    Field::of(FieldSource::Css(sited(selector)))
 }
 
 /// What a page at `https://example.com/dir/page` gives.
@@ -245,9 +245,9 @@ fn a_bad_selector_is_named() {
     let fields = BTreeMap::from([("price".to_owned(), "span..price".to_owned())]);
     let items = settings::Items { fields, ..settings::Items::default() };
     let mistakes = Extractor::new(&Spider::without_file(SpiderName::default(), &items)).unwrap_err();
-    let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-    assert!(told[0].starts_with("items.fields.price: `span..price` is not a selector: "), "{told:?}");
-    assert_eq!(told.len(), 1);
+    let message: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    assert!(message[0].starts_with("items.fields.price: `span..price` is not a selector: "), "{message:?}");
+    assert_eq!(message.len(), 1);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use trawl_common::settings::Producer;
 
 use crate::report::Progress;
 
-/// After how many URLs the books are looked at again, although there was room for more.
+/// After how many URLs the stats are looked at again, although there was room for more.
 const LOOK_AFTER: u64 = 5_000;
 
 /// How often they are looked at while the run waits.
@@ -27,7 +27,7 @@ pub(crate) struct Backlog {
     /// The spider's crawls that were not over when the run began. No other can begin while it holds the lease.
     crawls: Vec<CrawlRef>,
     max: Waiting,
-    /// URLs that may pass before the books are looked at.
+    /// URLs that may pass before the stats are looked at.
     room: u64,
     on_their_way: Arc<AtomicU64>,
 }
@@ -41,9 +41,9 @@ impl Backlog {
         health: Arc<Health>,
         progress: Arc<Progress>,
     ) -> Result<Self> {
-        let books = health.patiently("listing the crawls", || stats.crawls()).await?;
-        let open = books.into_iter().filter(|books| books.spider == crawl.spider && !books.status.is_over());
-        let mut crawls: Vec<CrawlRef> = open.map(|books| books.crawl_ref()).collect();
+        let known = health.patiently("listing the crawls", || stats.crawls()).await?;
+        let open = known.into_iter().filter(|stats| stats.spider == crawl.spider && !stats.status.is_over());
+        let mut crawls: Vec<CrawlRef> = open.map(|stats| stats.crawl_ref()).collect();
         if !crawls.contains(crawl) {
             crawls.push(crawl.clone());
         }
@@ -51,7 +51,7 @@ impl Backlog {
         Ok(Self { stats, health, progress, crawls, max, room: 0, on_their_way: Arc::default() })
     }
 
-    /// How many URLs have passed and are not in the books yet: to be lowered when they are.
+    /// How many URLs have passed and are not in the stats yet: to be lowered when they are.
     pub(crate) fn on_their_way(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.on_their_way)
     }

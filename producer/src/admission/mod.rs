@@ -60,10 +60,10 @@ async fn admit(
     progress: &Progress,
 ) -> Result<()> {
     let count = bundle.len() as u64;
-    let (found, letters) = part(bundle, session.crawl());
-    if !letters.is_empty() {
-        session.refuse(&letters).await?;
-        progress.invalid(letters.len());
+    let (found, dead_letters) = part(bundle, session.crawl());
+    if !dead_letters.is_empty() {
+        session.refuse(&dead_letters).await?;
+        progress.invalid(dead_letters.len());
     }
     progress.found(found.len());
     let (pages, ttls) = begin(due.sift(found, progress).await?);
@@ -78,16 +78,16 @@ async fn admit(
 /// The pages, and letters for what is no page.
 fn part(bundle: Vec<Finding>, crawl: &CrawlRef) -> (Vec<Candidate>, Vec<DeadLetter>) {
     let mut found = Vec::with_capacity(bundle.len());
-    let mut letters = Vec::new();
+    let mut dead_letters = Vec::new();
     for finding in bundle {
         match finding {
             Finding::Page(candidate) => found.push(candidate),
             Finding::Invalid { text, reason } => {
-                letters.push(DeadLetter::invalid(text, crawl.clone(), reason, None));
+                dead_letters.push(DeadLetter::invalid(text, crawl.clone(), reason, None));
             }
         }
     }
-    (found, letters)
+    (found, dead_letters)
 }
 
 /// Pages whose time begins now, and how long each may wait.

@@ -175,7 +175,7 @@ mod tests {
     const TEXT: Option<&str> = Some("text/plain");
 
     #[test]
-    fn a_page_is_told_by_what_it_is_sent_as_or_looks_like() {
+    fn a_page_is_recognised_by_what_it_is_sent_as_or_looks_like() {
         for (content_type, start) in [
             (HTML, "<!doctype html><title>x</title><p>y"),
             (HTML, "<title>no html element</title>"),

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_is_told_by_how_it_is_written() {
+    fn a_source_is_recognised_by_how_it_is_written() {
         assert_eq!("-".parse(), Ok(Source::Stdin));
         assert_eq!("maps/sitemap.xml".parse(), Ok(Source::File("maps/sitemap.xml".into())));
         let web = Source::Web("https://example.com/sitemap.xml".parse().unwrap());

@@ -166,14 +166,14 @@ pub(super) fn urls(received: &Received) -> BTreeSet<CanonicalUrl> {
 pub(super) async fn handle(engine: &Engine, scene: &Scene<'_>, received: &Received) -> Result<Vec<Heard>> {
     let mut heard = Vec::new();
     for (message, receipt) in received {
-        let told = engine.frontier.hear(&scene.worker, std::slice::from_ref(message)).await?[0];
-        if told != Heard::Drop {
+        let outcome = engine.frontier.hear(&scene.worker, std::slice::from_ref(message)).await?[0];
+        if outcome != Heard::Drop {
             let claim = Claim::of(message);
             let finish = Finish::new(claim, Terminal::Done);
             engine.frontier.finish(&scene.worker, &[finish]).await?;
         }
         engine.queue.ack(&[*receipt]).await?;
-        heard.push(told);
+        heard.push(outcome);
     }
     Ok(heard)
 }

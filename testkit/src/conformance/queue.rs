@@ -132,8 +132,8 @@ pub async fn a_message_too_many_is_heard_and_dropped(engine: &Engine) -> Result<
         let heard = handle(engine, &scene, &more).await?;
         assert!(heard.iter().all(|heard| *heard == Heard::Drop));
     }
-    let books = scene.books().await?;
-    assert_eq!((books.counts.admitted, books.counts.done), (1, 1));
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.counts.admitted, stats.counts.done), (1, 1));
     Ok(())
 }
 

@@ -20,8 +20,8 @@ use super::scene::{LONG, Scene};
 macro_rules! recovery_conformance {
     ($brief:path) => {
         $crate::promises! { $brief, recovery:
-            the_end_of_a_crawl_is_told_until_it_is_announced
-            the_end_of_a_cancelled_crawl_is_told_too
+            the_end_of_a_crawl_is_reported_until_it_is_announced
+            the_end_of_a_cancelled_crawl_is_reported_too
             a_crawl_whose_producer_died_ends_without_it
             a_forgotten_crawl_ends_only_after_what_may_be_under_way
             a_message_is_kept_while_another_holds_its_url
@@ -50,39 +50,39 @@ pub async fn a_message_is_kept_while_its_crawl_is_paused(engine: &Engine) -> Res
 }
 
 /// One step, after the rest that the one before asked for. Returns whether it tells the end of the crawl.
-async fn is_told(engine: &Engine, scene: &Scene<'_>) -> Result<bool> {
+async fn is_reported(engine: &Engine, scene: &Scene<'_>) -> Result<bool> {
     let swept = engine.frontier.sweep(&scene.worker).await?;
     sleep(swept.rest).await;
-    let told = swept.ended.iter().find(|books| books.crawl == scene.crawl.id);
-    assert!(told.is_none_or(|books| books.status.is_over()), "{told:?}");
-    Ok(told.is_some())
+    let ended = swept.ended.iter().find(|stats| stats.crawl == scene.crawl.id);
+    assert!(ended.is_none_or(|stats| stats.status.is_over()), "{ended:?}");
+    Ok(ended.is_some())
 }
 
 /// Whoever is to announce it may die first.
 async fn is_told_until_announced(engine: &Engine, scene: &Scene<'_>) -> Result<()> {
     for _ in 0..2 {
-        eventually(LIMIT, async || is_told(engine, scene).await).await?;
+        eventually(LIMIT, async || is_reported(engine, scene).await).await?;
     }
     engine.frontier.announced(&scene.crawl).await?;
     for _ in 0..10 {
-        assert!(!is_told(engine, scene).await?, "it has been announced");
+        assert!(!is_reported(engine, scene).await?, "it has been announced");
     }
     Ok(())
 }
 
 /// And not before it has ended.
-pub async fn the_end_of_a_crawl_is_told_until_it_is_announced(engine: &Engine) -> Result<()> {
+pub async fn the_end_of_a_crawl_is_reported_until_it_is_announced(engine: &Engine) -> Result<()> {
     let (scene, lease) = engine.begin(1).await?;
     engine.frontier.close(lease).await?;
     for _ in 0..5 {
-        assert!(!is_told(engine, &scene).await?, "one URL is left");
+        assert!(!is_reported(engine, &scene).await?, "one URL is left");
     }
     scene.finish(0, Terminal::Done).await?;
     is_told_until_announced(engine, &scene).await
 }
 
 /// It is an end.
-pub async fn the_end_of_a_cancelled_crawl_is_told_too(engine: &Engine) -> Result<()> {
+pub async fn the_end_of_a_cancelled_crawl_is_reported_too(engine: &Engine) -> Result<()> {
     let (scene, _lease) = engine.begin(2).await?;
     engine.control.cancel(&scene.crawl).await?;
     is_told_until_announced(engine, &scene).await
@@ -102,7 +102,7 @@ pub async fn a_crawl_whose_producer_died_ends_without_it(engine: &Engine) -> Res
         Ok(scene.status().await? == CrawlState::Finished)
     })
     .await?;
-    assert_eq!(scene.books().await?.counts.done, 1);
+    assert_eq!(scene.crawl_stats().await?.counts.done, 1);
     Ok(())
 }
 
@@ -124,6 +124,6 @@ pub async fn a_forgotten_crawl_ends_only_after_what_may_be_under_way(engine: &En
         Ok(scene.status().await? == CrawlState::Finished)
     })
     .await?;
-    assert_eq!(scene.books().await?.counts.done, 1, "it did not end before");
+    assert_eq!(scene.crawl_stats().await?.counts.done, 1, "it did not end before");
     Ok(())
 }

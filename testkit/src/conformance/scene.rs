@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trawl_common::frontier::crawl::{Books, CrawlState};
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
@@ -244,16 +244,16 @@ impl<'a> Scene<'a> {
         self.frontier.finish(&self.worker, finishes).await
     }
 
-    /// The books of the crawl, which must agree with themselves.
-    pub(super) async fn books(&self) -> Result<Books> {
-        let books = self.frontier.books(&self.crawl.id).await?.expect("the crawl is known");
-        assert_eq!(books.crawl_ref(), self.crawl);
-        assert_eq!(books.counts.admitted, books.pending + books.counts.ended(), "{books:?}");
-        Ok(books)
+    /// The stats of the crawl, which must agree with themselves.
+    pub(super) async fn crawl_stats(&self) -> Result<CrawlStats> {
+        let stats = self.frontier.crawl_stats(&self.crawl.id).await?.expect("the crawl is known");
+        assert_eq!(stats.crawl_ref(), self.crawl);
+        assert_eq!(stats.counts.admitted, stats.pending + stats.counts.ended(), "{stats:?}");
+        Ok(stats)
     }
 
     pub(super) async fn status(&self) -> Result<CrawlState> {
-        Ok(self.books().await?.status)
+        Ok(self.crawl_stats().await?.status)
     }
 }
 

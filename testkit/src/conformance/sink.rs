@@ -10,7 +10,7 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Page, Result, Sink};
 use trawl_common::settings;
 use trawl_common::spider::item::{Change, Item, item_id};
-use trawl_common::spider::{Field, From, ItemRule, Kind, Sited, Spider};
+use trawl_common::spider::{Field, FieldSource, ItemRule, Kind, Sited, Spider};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -51,9 +51,9 @@ macro_rules! sink_conformance {
 
 /// The spider whose items are put: a field of each kind, lists, and one with the name of what every item has.
 pub fn spider() -> Spider {
-    let field = |kind| Field { kind, ..Field::of(From::Css(Sited::nowhere("p"))) };
+    let field = |kind| Field { kind, ..Field::of(FieldSource::Css(Sited::nowhere("p"))) };
     let list = |kind| Field { list: true, ..field(kind) };
-    let nested = From::Each(Sited::nowhere("li"), vec![("name".to_owned(), field(Kind::Text))]);
+    let nested = FieldSource::Each(Sited::nowhere("li"), vec![("name".to_owned(), field(Kind::Text))]);
     let fields = [
         ("number", field(Kind::Number)),
         ("text", field(Kind::Text)),

@@ -77,6 +77,6 @@ fn run(command: &mut Command) -> io::Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let told = String::from_utf8_lossy(&output.stderr);
-    Err(io::Error::other(format!("{command:?}: {}: needs root, or sudo without a password", told.trim())))
+    let message = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(format!("{command:?}: {}: needs root, or sudo without a password", message.trim())))
 }

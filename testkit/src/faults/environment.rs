@@ -13,7 +13,7 @@ use super::end::End;
 use super::fleet::{Fleet, Programs};
 use super::inject::{CONCURRENCY, Injector, PREFETCH};
 use super::kind::Kind;
-use super::ledger::{Facts, Injected, ItemLine, Verdict};
+use super::ledger::{Facts, Injected, ItemLine, Judgement};
 use super::options::Options;
 use super::outcome::Outcome;
 use super::private::{LOOK, PrivateServers};
@@ -257,7 +257,7 @@ impl Environment {
 
     /// Waits until the dead letters, the stream and the events that are due have come, and judges. What the counters say then is
     /// for good.
-    async fn judge(&self, faults: Vec<Injected>) -> io::Result<Verdict> {
+    async fn judge(&self, faults: Vec<Injected>) -> io::Result<Judgement> {
         let deadline = Instant::now() + DELIVERY;
         let sinks = self.crawls.iter().flat_map(|crawl| {
             crawl.crawl.sinks.iter().map(|sink| (*sink, crawl.crawl.spider.unwrap_or_default()))
@@ -271,7 +271,7 @@ impl Environment {
             if sinks.iter().any(|(sink, _)| *sink == Sink::Stream) {
                 items.extend(stored::stream(self.fleet.programs()).await.unwrap_or_default());
             }
-            let mut verdict = Verdict::default();
+            let mut verdict = Judgement::default();
             for crawl in &self.crawls {
                 verdict.add(self.facts(crawl, &items, &kept.archived, &faults).await.judge());
             }

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use super::clock::Clock;
 use super::fate::TIMEOUT;
-use super::ledger::CrawlStats;
+use super::ledger::ReportedStats;
 use super::signal::{Signal, send};
 use super::timeline::Timeline;
 
@@ -51,7 +51,7 @@ impl Programs {
     }
 
     /// What `trawl status` says of a crawl, if it says anything.
-    pub async fn stats(&self, crawl: &str) -> Option<CrawlStats> {
+    pub async fn stats(&self, crawl: &str) -> Option<ReportedStats> {
         let status = self.command(["status", crawl, "--json"]).output().await.ok()?;
         serde_json::from_slice(&status.stdout).ok()
     }

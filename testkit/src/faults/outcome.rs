@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::kind::Kind;
-use super::ledger::Verdict;
+use super::ledger::Judgement;
 use super::scenario::Scenario;
 
 /// What a run came to.
@@ -14,7 +14,7 @@ pub struct Outcome {
     /// The seed that repeats it.
     pub seed: u64,
     /// What the ledger says.
-    pub verdict: Verdict,
+    pub verdict: Judgement,
     /// What happened when.
     pub timeline: Vec<String>,
     /// How long the crawl took.

@@ -39,14 +39,14 @@ impl PrivateServers {
     /// # Errors
     /// When the script fails.
     pub async fn prepare(folder: &Path) -> io::Result<Self> {
-        let told = output(script(["settings".as_ref(), folder.as_os_str()])).await?;
+        let printed = output(script(["settings".as_ref(), folder.as_os_str()])).await?;
         let port = |name: &str| {
-            let line = told.lines().find(|line| line.starts_with(&format!("export {name}=")));
+            let line = printed.lines().find(|line| line.starts_with(&format!("export {name}=")));
             let after = line.and_then(|line| line.rsplit_once("127.0.0.1:"));
             let digits = after.map(|(_, rest)| rest.split('/').next().unwrap_or(rest));
             let port: Option<u16> = digits.and_then(|digits| digits.parse().ok());
             port.map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
-                .ok_or_else(|| io::Error::other(format!("scripts/servers named no {name}: {told}")))
+                .ok_or_else(|| io::Error::other(format!("scripts/servers named no {name}: {printed}")))
         };
         Ok(Self {
             broker: port("RABBITMQ_URL")?,
@@ -105,8 +105,8 @@ fn script<'a>(words: impl IntoIterator<Item = &'a std::ffi::OsStr>) -> Command {
 pub(crate) async fn output(mut command: Command) -> io::Result<String> {
     let output = command.output().await?;
     if !output.status.success() {
-        let told = String::from_utf8_lossy(&output.stderr);
-        return Err(io::Error::other(format!("{command:?}: {}: {told}", output.status)));
+        let printed = String::from_utf8_lossy(&output.stderr);
+        return Err(io::Error::other(format!("{command:?}: {}: {printed}", output.status)));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

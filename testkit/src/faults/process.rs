@@ -65,8 +65,8 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut told = [0; 8];
-        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut told).unwrap();
+        let mut printed = [0; 8];
+        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut printed).unwrap();
         let family = with_descendants(shell.id());
         assert_eq!((family.len(), family[0]), (2, shell.id()));
         assert!(family.iter().all(|process| is_alive(*process)));

@@ -72,7 +72,7 @@ async fn connect(client: TcpStream, to: SocketAddr, count: Arc<Count>) -> io::Re
     // Both ends close with whichever ends first.
     tokio::select! {
         sent = tokio::io::copy(&mut client_in, &mut server_out) => sent.map(drop),
-        told = replies(server_in, client_out, &count) => told,
+        ended = replies(server_in, client_out, &count) => ended,
     }
 }
 

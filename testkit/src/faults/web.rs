@@ -50,7 +50,7 @@ struct Log {
     times: HashMap<usize, usize>,
     /// The pages that a crawl can know of, in the order in which it was announced.
     announced: Vec<usize>,
-    is_told: HashSet<usize>,
+    is_reported: HashSet<usize>,
 }
 
 impl Log {
@@ -64,7 +64,7 @@ impl Log {
 
     fn announce(&mut self, pages: impl IntoIterator<Item = usize>) {
         for page in pages {
-            if self.is_told.insert(page) {
+            if self.is_reported.insert(page) {
                 self.announced.push(page);
             }
         }

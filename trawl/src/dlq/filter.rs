@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trawl_cli::{CrawlArg, Fail};
 use trawl_common::duration;
-use trawl_common::frontier::crawl::Books;
+use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::frontier::outcome::Reason;
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::time::UnixMs;
@@ -59,8 +59,8 @@ impl Filter {
             Some(arg) => vec![backend.crawl(arg).await?],
             None => backend.stats.crawls().await?,
         };
-        crawls.retain(|books| self.spider.as_ref().is_none_or(|spider| *spider == books.spider));
-        Ok(crawls.iter().map(Books::crawl_ref).collect())
+        crawls.retain(|stats| self.spider.as_ref().is_none_or(|spider| *spider == stats.spider));
+        Ok(crawls.iter().map(CrawlStats::crawl_ref).collect())
     }
 
     fn takes(&self, failed: &Failed, now: UnixMs) -> bool {

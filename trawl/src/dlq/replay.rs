@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use trawl_cli::{Fail, Outcome, print_json};
 use trawl_common::exit::Exit;
-use trawl_common::frontier::crawl::Books;
+use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{Engine, Opening, Session, Terms};
@@ -100,13 +100,13 @@ struct Target {
 
 impl Target {
     async fn of(backend: &Backend, engine: &dyn Engine, from: CrawlRef) -> Result<Self, Fail> {
-        let books = backend.books(&from.id).await?;
-        if !books.status.is_over() {
+        let stats = backend.crawl_stats(&from.id).await?;
+        if !stats.status.is_over() {
             return Ok(Self { into: from.clone(), from, session: None });
         }
-        let into = successor(backend, &books).await?;
+        let into = successor(backend, &stats).await?;
         backend
-            .say(format_args!("crawl {} is {}: its URLs go into crawl {}", from.id, books.status, into.id));
+            .say(format_args!("crawl {} is {}: its URLs go into crawl {}", from.id, stats.status, into.id));
         let Terms { file, .. } = backend.stats.terms(&from).await?;
         let terms = Terms { file, ..Terms::default() };
         let opening = Opening { crawl: into.clone(), terms, is_new: false, lease: LEASE };
@@ -123,11 +123,11 @@ fn impatient() -> Arc<Health> {
 }
 
 /// The first of `<crawl>.r1`, `.r2` and on that is not over.
-async fn successor(backend: &Backend, books: &Books) -> Result<CrawlRef, Fail> {
+async fn successor(backend: &Backend, stats: &CrawlStats) -> Result<CrawlRef, Fail> {
     for number in 1.. {
-        let id: CrawlId = format!("{}.r{number}", books.crawl).parse().map_err(Fail::usage)?;
-        if backend.stats.books(&id).await?.is_none_or(|books| !books.status.is_over()) {
-            return Ok(CrawlRef { id, spider: books.spider.clone() });
+        let id: CrawlId = format!("{}.r{number}", stats.crawl).parse().map_err(Fail::usage)?;
+        if backend.stats.crawl_stats(&id).await?.is_none_or(|stats| !stats.status.is_over()) {
+            return Ok(CrawlRef { id, spider: stats.spider.clone() });
         }
     }
     unreachable!("numbers do not end")

@@ -24,8 +24,8 @@ pub(crate) struct Args {
 impl Args {
     pub(super) async fn run(self, backend: &Backend) -> Outcome {
         let mut found = false;
-        for books in backend.stats.crawls().await? {
-            let crawl = books.crawl_ref();
+        for stats in backend.stats.crawls().await? {
+            let crawl = stats.crawl_ref();
             let mut notes = Vec::new();
             if let Ok(url) = self.url.parse() {
                 notes.extend(backend.control.failure(&crawl, &url).await?);

@@ -65,7 +65,7 @@ impl Args {
 /// The crawl that is meant. One that the fleet has forgotten may have items, by whose whole id it is named.
 async fn crawl(arg: &CrawlArg, settings: &Settings, global: &Global) -> Result<CrawlId, Fail> {
     let backend = Backend::of_fleet(settings.clone(), global).await?;
-    match (arg.books(&*backend.stats).await?, arg) {
+    match (arg.crawl_stats(&*backend.stats).await?, arg) {
         (None, CrawlArg::Named(id)) => Ok(id.clone()),
         _ => Ok(backend.crawl(arg).await?.crawl),
     }

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use trawl_backends::rabbitmq::From;
+use trawl_backends::rabbitmq::StreamStart;
 use trawl_backends::redis::Readers;
 use trawl_common::names::ReaderName;
 use trawl_common::ports::Result;
@@ -11,18 +11,18 @@ use trawl_common::time::UnixMs;
 
 /// `--from`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Start(pub(super) From);
+pub(super) struct Start(pub(super) StreamStart);
 
 impl FromStr for Start {
     type Err = String;
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let place = match text {
-            "first" => From::First,
-            "next" => From::Next,
+            "first" => StreamStart::First,
+            "next" => StreamStart::Next,
             digits if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                From::Offset(digits.parse().map_err(|_| format!("`{digits}` is no offset"))?)
+                StreamStart::Offset(digits.parse().map_err(|_| format!("`{digits}` is no offset"))?)
             }
-            time => From::Time(instant(time).ok_or_else(|| {
+            time => StreamStart::Time(instant(time).ok_or_else(|| {
                 format!("`{time}` is no place: write `first`, `next`, an offset, or a time as 2026-01-31T12:00:00Z")
             })?),
         };
@@ -62,10 +62,10 @@ mod tests {
     #[test]
     fn a_place_is_a_word_an_offset_or_a_time() {
         let place = |text: &str| text.parse::<Start>().map(|Start(from)| from);
-        assert_eq!(place("first"), Ok(From::First));
-        assert_eq!(place("next"), Ok(From::Next));
-        assert_eq!(place("17"), Ok(From::Offset(17)));
-        let time = Ok(From::Time(UnixMs(1_700_000_000_000)));
+        assert_eq!(place("first"), Ok(StreamStart::First));
+        assert_eq!(place("next"), Ok(StreamStart::Next));
+        assert_eq!(place("17"), Ok(StreamStart::Offset(17)));
+        let time = Ok(StreamStart::Time(UnixMs(1_700_000_000_000)));
         assert_eq!(place("2023-11-14T22:13:20Z"), time);
         assert_eq!(place("2023-11-14 22:13:20"), time);
         for wrong in ["", "last", "-1", "99999999999999999999999", "yesterday", "1960-01-01T00:00:00Z"] {

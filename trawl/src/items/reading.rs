@@ -4,7 +4,7 @@ use std::io;
 
 use futures::FutureExt;
 use tracing::{debug, warn};
-use trawl_backends::rabbitmq::{Entry, From, ItemStream, StreamReader};
+use trawl_backends::rabbitmq::{Entry, ItemStream, StreamReader, StreamStart};
 use trawl_cli::{Fail, Outcome, count};
 use trawl_common::backoff::Backoff;
 use trawl_common::exit::Exit;
@@ -48,13 +48,13 @@ enum Stop {
     Output(io::Error),
 }
 
-impl std::convert::From<ports::Error> for Stop {
+impl From<ports::Error> for Stop {
     fn from(error: ports::Error) -> Self {
         Self::Lost(error)
     }
 }
 
-impl std::convert::From<io::Error> for Stop {
+impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
     }
@@ -103,7 +103,7 @@ impl<'a> Reading<'a> {
             }
         }
         self.tell();
-        self.rows.unknown().map_or(Ok(Exit::Ok), |told| Err(Fail::usage(told)))
+        self.rows.unknown().map_or(Ok(Exit::Ok), |message| Err(Fail::usage(message)))
     }
 
     /// Tries until the stream can be read.
@@ -127,21 +127,21 @@ impl<'a> Reading<'a> {
         }
         if self.next.is_some_and(|next| next > end) {
             warn!("the stream was begun anew; reading it from its first item");
-            let reader = self.stream.read(From::First).await?;
+            let reader = self.stream.read(StreamStart::First).await?;
             self.next = Some(0);
             return Ok(reader);
         }
         match self.from() {
-            From::Next => self.next = Some(end),
+            StreamStart::Next => self.next = Some(end),
             // What lies beyond the end is not there; only who follows waits for it.
-            From::Offset(offset) if !self.args.follow => self.next = Some(offset),
+            StreamStart::Offset(offset) if !self.args.follow => self.next = Some(offset),
             _ => {}
         }
         Ok(reader)
     }
 
-    fn from(&self) -> From {
-        self.next.map_or(self.args.from.0, From::Offset)
+    fn from(&self) -> StreamStart {
+        self.next.map_or(self.args.from.0, StreamStart::Offset)
     }
 
     async fn read(&mut self, reader: &mut StreamReader) -> Stop {
@@ -208,8 +208,8 @@ impl<'a> Reading<'a> {
         if self.strange > 0 {
             anstream::eprintln!("warning: {} messages in the stream are no items", count(self.strange));
         }
-        if let Some(told) = self.rows.left_out() {
-            anstream::eprintln!("warning: {told}");
+        if let Some(message) = self.rows.left_out() {
+            anstream::eprintln!("warning: {message}");
         }
     }
 }

@@ -123,8 +123,8 @@ impl<W: Write> Rows for Csv<W> {
             return None;
         }
         let known = OWN.into_iter().chain(self.fields.iter().map(String::as_str));
-        let told = |name: &String| format!("no item has a field `{name}`{}", nearest(name, known.clone()));
-        Some(self.strange.iter().map(told).collect::<Vec<_>>().join("; "))
+        let message = |name: &String| format!("no item has a field `{name}`{}", nearest(name, known.clone()));
+        Some(self.strange.iter().map(message).collect::<Vec<_>>().join("; "))
     }
 }
 
@@ -166,19 +166,19 @@ mod tests {
         for item in items {
             rows.write(item, &serde_json::to_vec(item).unwrap()).unwrap();
         }
-        let told = rows.left_out();
-        (String::from_utf8(rows.out.into_inner().unwrap()).unwrap(), told)
+        let message = rows.left_out();
+        (String::from_utf8(rows.out.into_inner().unwrap()).unwrap(), message)
     }
 
     #[test]
-    fn columns_are_those_of_the_first_item_and_what_has_none_is_told() {
-        let (text, told) =
+    fn columns_are_those_of_the_first_item_and_what_has_none_is_reported() {
+        let (text, message) =
             csv(&[], &[item(json!({"b": "x", "a": [1, "y"]})), item(json!({"b": null, "c": 1}))]);
         let lines: Vec<&str> = text.split("\r\n").collect();
         assert_eq!(lines[0], "id,url,crawl,spider,fetched_at,status,depth,item,change,final_url,a,b");
         assert_eq!(lines[1], r#"a,https://example.com/,c1,docs,2026-01-01T00:00:00Z,200,1,,,,"[1,""y""]",x"#);
         assert!(lines[2].ends_with(",,,,"));
-        assert!(told.unwrap().starts_with("1 items"));
+        assert!(message.unwrap().starts_with("1 items"));
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_no_item_has_is_told_with_those_that_there_are() {
+    fn a_column_that_no_item_has_is_reported_with_those_that_there_are() {
         let unknown = |columns: &[&str], items: &[Item]| {
             let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
             let mut rows = Csv::new(Vec::new(), &columns);
@@ -204,18 +204,18 @@ mod tests {
             unknown(&["prcie"], &items).unwrap(),
             "no item has a field `prcie`: did you mean `price`?"
         );
-        let told = unknown(&["nonsense"], &items).unwrap();
-        assert!(told.ends_with("`final_url`, `price` and `title`"), "{told}");
+        let message = unknown(&["nonsense"], &items).unwrap();
+        assert!(message.ends_with("`final_url`, `price` and `title`"), "{message}");
         assert_eq!(unknown(&["nonsense"], &[]), None, "of nothing nothing is known");
     }
 
     #[test]
     fn a_text_is_no_formula_and_a_number_stays_one() {
         let fields = json!({"a": "=1+1", "b": "-x", "c": -1, "d": "@x", "e": "a\r\nb,\"c\""});
-        let (text, told) = csv(&["a", "b", "c", "d", "e", "nowhere"], &[item(fields)]);
+        let (text, message) = csv(&["a", "b", "c", "d", "e", "nowhere"], &[item(fields)]);
         let row = text.split_once("\r\n").unwrap().1;
         assert_eq!(row, "'=1+1,'-x,-1,'@x,\"a\r\nb,\"\"c\"\"\",\r\n");
-        assert_eq!(told, None);
+        assert_eq!(message, None);
     }
 
     #[test]

@@ -139,8 +139,8 @@ fn saved(file: &Path) -> Result<Response, Fail> {
 /// Reads the page on a thread of its own, which is told to give up when it takes too long.
 async fn read(extractor: Extractor, url: CanonicalUrl, response: Response) -> Result<Extraction, Fail> {
     let given_up = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&given_up);
-    let reading = tokio::task::spawn_blocking(move || extractor.extract(&url, &response, &told));
+    let gives_up = Arc::clone(&given_up);
+    let reading = tokio::task::spawn_blocking(move || extractor.extract(&url, &response, &gives_up));
     let Ok(read) = tokio::time::timeout(READING, reading).await else {
         given_up.store(true, Ordering::Relaxed);
         return Err(Fail::run(format!("the page was not read within {READING:?}")));

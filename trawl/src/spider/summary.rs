@@ -6,7 +6,7 @@ use anstream::println;
 use anstyle::Style;
 use trawl_cli::count;
 use trawl_common::settings::SinkSettings;
-use trawl_common::spider::{Field, Follow, From, ItemRule, Kind, Required, Spider};
+use trawl_common::spider::{Field, FieldSource, Follow, ItemRule, Kind, Required, Spider};
 
 use super::examine::{Examined, Ready, Robots};
 
@@ -98,7 +98,7 @@ fn fields(fields: &[(String, Field)]) -> String {
 }
 
 fn field(name: &str, field: &Field) -> String {
-    if let From::Each(_, inner) = &field.from {
+    if let FieldSource::Each(_, inner) = &field.from {
         return format!("{name} [{}]", fields(inner));
     }
     let mut notes = Vec::new();

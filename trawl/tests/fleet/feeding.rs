@@ -17,14 +17,14 @@ async fn a_run_that_meets_another_which_reads_sources_says_so_and_ends_in_order(
     let spider = format!("--spider={}", fleet.name);
     let mut first = fleet.command(&["producer", "-", &spider, &format!("--crawl={}", fleet.name)]);
     let mut first = first.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    // The crawl has books as soon as its lease is taken: one script does both.
+    // The crawl has stats as soon as its lease is taken: one script does both.
     let opened =
         async { while !fleet.command(&["status", &fleet.name]).output().await.unwrap().status.success() {} };
     timeout(LIMIT, opened).await.unwrap();
     let second = fleet.command(&["producer", "/dev/null", &spider]).output().await.unwrap();
-    let told = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert_eq!(second.status.code(), Some(0), "{told}");
-    assert!(told.contains(&format!("nothing to do: crawl {} of spider", fleet.name)), "{told}");
+    let printed = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.status.code(), Some(0), "{printed}");
+    assert!(printed.contains(&format!("nothing to do: crawl {} of spider", fleet.name)), "{printed}");
     drop(first.stdin.take());
     assert_eq!(timeout(LIMIT, first.wait()).await.unwrap().unwrap().code(), Some(0));
 }
@@ -38,10 +38,10 @@ async fn runs_that_fetch_pages_again_do_not_pile_up_unless_they_are_asked_to() {
         let mut words = vec!["producer", &sitemap, &spider];
         words.extend(more);
         let output = timeout(LIMIT, fleet.command(&words).output()).await.unwrap().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(0), "{told}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{printed}");
         let crawls = fleet.command(&["status", "--json"]).output().await.unwrap();
-        (told, String::from_utf8(crawls.stdout).unwrap().lines().count())
+        (printed, String::from_utf8(crawls.stdout).unwrap().lines().count())
     };
     let runs: [(&[&str], &str, usize); 4] = [
         (&[], "3 URLs new in crawl ", 1),
@@ -50,8 +50,8 @@ async fn runs_that_fetch_pages_again_do_not_pile_up_unless_they_are_asked_to() {
         (&["--if-running", "start"], "3 URLs new in crawl ", 2),
     ];
     for (more, expected, crawls) in runs {
-        let (told, count) = run(more).await;
-        assert!(told.contains(expected) && count == crawls, "{more:?}: {count} crawls; {told}");
+        let (printed, count) = run(more).await;
+        assert!(printed.contains(expected) && count == crawls, "{more:?}: {count} crawls; {printed}");
     }
 }
 
@@ -79,13 +79,13 @@ async fn several_producers_feed_one_crawl_line_by_line_and_it_ends_after_the_las
     assert!(timeout(LIMIT, producers[1].wait()).await.unwrap().unwrap().success());
     let ended =
         timeout(LIMIT, fleet.command(&["wait", &fleet.name, "--json"]).output()).await.unwrap().unwrap();
-    let books: Value = serde_json::from_slice(&ended.stdout).unwrap();
-    assert_eq!((ended.status.code(), &books["done"]), (Some(0), &3.into()));
+    let stats: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!((ended.status.code(), &stats["done"]), (Some(0), &3.into()));
     ends_well(worker).await;
 }
 
 #[tokio::test]
-async fn a_run_tells_the_id_of_its_crawl_on_standard_output_and_as_json_what_it_did() {
+async fn a_run_prints_the_id_of_its_crawl_and_as_json_what_it_did() {
     let (fleet, site) = (Fleet::new().await, Site::serve(3).await);
     let (sitemap, spider) = (format!("{}/sitemap.xml", site.origin), format!("--spider={}", fleet.name));
     let run = async |more: &[&str]| {
@@ -94,33 +94,33 @@ async fn a_run_tells_the_id_of_its_crawl_on_standard_output_and_as_json_what_it_
         assert!(output.status.success(), "{output:?}");
         (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
     };
-    let object = |told: &str| -> Value { serde_json::from_str(told).unwrap() };
+    let object = |printed: &str| -> Value { serde_json::from_str(printed).unwrap() };
     let (id, _) = run(&[]).await;
     let newest = fleet.command(&["status", "latest", "--json"]).output().await.unwrap();
     assert_eq!(object(&String::from_utf8(newest.stdout).unwrap())["crawl"], id.trim());
-    let (told, _) = run(&["--crawl", "latest", "--json", "-q"]).await;
-    let run_again = object(&told);
+    let (printed, _) = run(&["--crawl", "latest", "--json", "-q"]).await;
+    let run_again = object(&printed);
     assert_eq!(
         (&run_again["new"], &run_again["seen"], &run_again["found"]),
         (&0.into(), &3.into(), &3.into())
     );
-    let (told, _) = run(&["--crawl", id.trim(), "--json", "-q"]).await;
-    assert_eq!((&object(&told)["crawl"], &object(&told)["books"]), (&id.trim().into(), &Value::Null));
+    let (printed, _) = run(&["--crawl", id.trim(), "--json", "-q"]).await;
+    assert_eq!((&object(&printed)["crawl"], &object(&printed)["books"]), (&id.trim().into(), &Value::Null));
 
-    let (told, _) = run(&["--dry-run", "--json"]).await;
-    let lines: Vec<Value> = told.lines().map(object).collect();
+    let (printed, _) = run(&["--dry-run", "--json"]).await;
+    let lines: Vec<Value> = printed.lines().map(object).collect();
     assert_eq!(
         (lines.len(), &lines[0]["lane"], &lines[3]["found"]),
         (4, &"bulk".into(), &3.into()),
-        "{told}"
+        "{printed}"
     );
     assert_eq!(run(&["-q"]).await, (String::new(), String::new()), "cron mails nothing");
     let worker = fleet.worker(&[]);
-    let (told, _) = run(&["--crawl", id.trim(), "--wait", "--json", "-q"]).await;
-    assert_eq!(object(&told)["books"]["done"], 3, "{told}");
+    let (printed, _) = run(&["--crawl", id.trim(), "--wait", "--json", "-q"]).await;
+    assert_eq!(object(&printed)["books"]["done"], 3, "{printed}");
     let none = fleet.command(&["producer", &sitemap, "--crawl", "latest"]).output().await.unwrap();
-    let told = String::from_utf8(none.stderr).unwrap();
-    assert!(none.status.code() == Some(2) && told.contains("no crawl of spider default yet"), "{told}");
+    let printed = String::from_utf8(none.stderr).unwrap();
+    assert!(none.status.code() == Some(2) && printed.contains("no crawl of spider default yet"), "{printed}");
     let items = fleet.command(&["items", "--crawl", &id.trim()[..20], "-q"]).output().await.unwrap();
     assert_eq!(String::from_utf8(items.stdout).unwrap().lines().count(), 3);
     ends_well(worker).await;

@@ -24,9 +24,9 @@ fn producer(fleet: &Fleet, pages: impl Iterator<Item = String>, crawl: &str) -> 
     fleet.command(&["producer", "list.txt", &spider, &crawl, "-q"])
 }
 
-async fn books(fleet: &Fleet, crawl: &str) -> Value {
-    let told = fleet.command(&["status", crawl, "--json"]).output().await.unwrap();
-    serde_json::from_slice(&told.stdout).unwrap_or_default()
+async fn crawl_stats(fleet: &Fleet, crawl: &str) -> Value {
+    let printed = fleet.command(&["status", crawl, "--json"]).output().await.unwrap();
+    serde_json::from_slice(&printed.stdout).unwrap_or_default()
 }
 
 /// Has a crawl of these pages made.
@@ -51,8 +51,8 @@ async fn a_worker_that_starts_on_a_full_redis_brings_to_its_end_what_is_there() 
     feed(&fleet, (0..20).map(|number| site.page(number)), &fleet.name).await;
     redis.fill().await;
     let worker = fleet.worker(&[]);
-    until("all is fetched", async || books(&fleet, &fleet.name).await["done"] == 20).await;
-    until("the crawl ends", async || books(&fleet, &fleet.name).await["status"] == "finished").await;
+    until("all is fetched", async || crawl_stats(&fleet, &fleet.name).await["done"] == 20).await;
+    until("the crawl ends", async || crawl_stats(&fleet, &fleet.name).await["status"] == "finished").await;
     ends_well(worker).await;
 }
 
@@ -66,16 +66,16 @@ async fn pages_whose_links_have_no_room_wait_keep_no_other_waiting_and_go_on_whe
     feed(&fleet, pages.into_iter(), &fleet.name).await;
     redis.fill().await;
     let worker = fleet.worker(&[("TRAWL__RETRY__MAX", "0")]);
-    until("what has no links ends", async || books(&fleet, &fleet.name).await["failed"] == 2).await;
+    until("what has no links ends", async || crawl_stats(&fleet, &fleet.name).await["failed"] == 2).await;
     until("the worker says so", async || {
-        let told = fleet.command(&["status"]).output().await.unwrap();
-        String::from_utf8_lossy(&told.stdout).contains("the store is full")
+        let printed = fleet.command(&["status"]).output().await.unwrap();
+        String::from_utf8_lossy(&printed.stdout).contains("the store is full")
     })
     .await;
-    let held = books(&fleet, &fleet.name).await;
+    let held = crawl_stats(&fleet, &fleet.name).await;
     assert_eq!((&held["admitted"], &held["done"]), (&3.into(), &0.into()), "{held}");
     redis.make_room().await;
-    until("the links are followed", async || books(&fleet, &fleet.name).await["done"] == 2).await;
+    until("the links are followed", async || crawl_stats(&fleet, &fleet.name).await["done"] == 2).await;
     assert_eq!(site.log()["/page/5"], 1, "what was held back was not fetched again");
     ends_well(worker).await;
 }
@@ -92,7 +92,7 @@ async fn a_worker_that_is_stopped_gives_back_what_has_no_room() {
     ends_well(worker).await;
     redis.make_room().await;
     let worker = fleet.worker(&[]);
-    until("all is fetched", async || books(&fleet, &fleet.name).await["done"] == 2).await;
+    until("all is fetched", async || crawl_stats(&fleet, &fleet.name).await["done"] == 2).await;
     ends_well(worker).await;
 }
 
@@ -112,10 +112,10 @@ async fn a_producer_on_a_full_redis_waits_stops_at_once_when_it_is_asked_to_and_
         terminate(&stuck).await;
         assert_eq!(timeout(LIMIT, stuck.wait()).await.unwrap().unwrap().code(), Some(143));
     }
-    assert_eq!(books(&fleet, &fleet.name).await["admitted"], 5);
+    assert_eq!(crawl_stats(&fleet, &fleet.name).await["admitted"], 5);
     redis.make_room().await;
     feed(&fleet, (0..20).map(|number| site.page(number)), "third").await;
     let worker = fleet.worker(&[]);
-    until("all is fetched", async || books(&fleet, "third").await["done"] == 15).await;
+    until("all is fetched", async || crawl_stats(&fleet, "third").await["done"] == 15).await;
     ends_well(worker).await;
 }

@@ -70,14 +70,14 @@ async fn who_follows_is_told_of_what_comes_and_ends_quietly_when_nobody_reads() 
     let site = Site::serve(40).await;
     let mut following = fleet.command(&["items", "--follow", "-q"]);
     let mut following = following.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut told = BufReader::new(following.stdout.take().unwrap()).lines();
+    let mut printed = BufReader::new(following.stdout.take().unwrap()).lines();
     crawl(&fleet, &site, 0..20).await;
     for _ in 0..20 {
-        let line = timeout(LIMIT, told.next_line()).await.unwrap().unwrap().unwrap();
+        let line = timeout(LIMIT, printed.next_line()).await.unwrap().unwrap().unwrap();
         let item: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(item["spider"], fleet.name);
     }
-    drop(told);
+    drop(printed);
     crawl(&fleet, &site, 20..40).await;
     let ended = timeout(LIMIT, following.wait_with_output()).await.unwrap().unwrap();
     assert_eq!((ended.status.code(), ended.stderr), (Some(0), Vec::new()));

@@ -47,9 +47,9 @@ async fn a_stranger_keeps_his_url_and_his_forged_headers_do_nothing() {
     fleet.vhost.publish("url_queue_ttl", &site.page(1), "{}").await;
     let counted = async {
         loop {
-            let told = fleet.command(&["status", "adhoc", "--json"]).output().await.unwrap();
-            let books: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap_or_default();
-            if books["done"] == 2 {
+            let printed = fleet.command(&["status", "adhoc", "--json"]).output().await.unwrap();
+            let stats: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap_or_default();
+            if stats["done"] == 2 {
                 return;
             }
         }

@@ -31,21 +31,21 @@ async fn channel_of(fleet: &Fleet) -> Channel {
 }
 
 /// The next dead letter: its body, and its headers as text.
-async fn letter(channel: &Channel) -> (String, String) {
+async fn dead_letter(channel: &Channel) -> (String, String) {
     let taken = async {
         loop {
-            if let Some(letter) =
+            if let Some(dead_letter) =
                 channel.basic_get("failed_urls".into(), BasicGetOptions { no_ack: true }).await.unwrap()
             {
-                return letter;
+                return dead_letter;
             }
             tokio::task::yield_now().await;
         }
     };
-    let letter = timeout(LIMIT, taken).await.unwrap().delivery;
-    let headers = letter.properties.headers().as_ref().unwrap().inner().iter();
+    let dead_letter = timeout(LIMIT, taken).await.unwrap().delivery;
+    let headers = dead_letter.properties.headers().as_ref().unwrap().inner().iter();
     let headers: String = headers.map(|(name, value)| format!("{name}={} ", shown(value))).collect();
-    (String::from_utf8_lossy(&letter.data).into_owned(), headers)
+    (String::from_utf8_lossy(&dead_letter.data).into_owned(), headers)
 }
 
 fn shown(value: &AMQPValue) -> String {
@@ -84,33 +84,33 @@ async fn two_workers_fetch_every_page_once_and_a_missing_page_is_a_dead_letter()
     let list: String = (0..=120).map(|number| format!("{}\n", site.page(number))).collect();
     fs::write(fleet.folder.path().join("list.txt"), list + "not a URL\n").unwrap();
     let produced = timeout(LIMIT, fleet.producer("list.txt").output()).await.unwrap().unwrap();
-    let told = String::from_utf8_lossy(&produced.stderr).into_owned();
-    assert_eq!(produced.status.code(), Some(3), "{told}");
-    assert!(told.contains("121 URLs new") && told.contains("1 invalid"), "{told}");
+    let printed = String::from_utf8_lossy(&produced.stderr).into_owned();
+    assert_eq!(produced.status.code(), Some(3), "{printed}");
+    assert!(printed.contains("121 URLs new") && printed.contains("1 invalid"), "{printed}");
 
     let items = fleet.items().await;
     let ids: HashSet<&str> = items.iter().map(|item| item["id"].as_str().unwrap()).collect();
     assert_eq!((items.len(), ids.len()), (120, 120));
     assert!(site.log().values().all(|asked| *asked == 1), "{:?}", site.log());
     let channel = channel_of(&fleet).await;
-    let (invalid, headers) = letter(&channel).await;
+    let (invalid, headers) = dead_letter(&channel).await;
     assert!(invalid == "not a URL" && headers.contains("reason=invalid"), "{invalid} {headers}");
-    let (missing, headers) = letter(&channel).await;
+    let (missing, headers) = dead_letter(&channel).await;
     assert!(
         missing == site.page(120) && headers.contains("reason=final") && headers.contains("status=404"),
         "{missing} {headers}"
     );
 
     let status = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
-    let books: Value = serde_json::from_slice(&status.stdout).unwrap();
+    let stats: Value = serde_json::from_slice(&status.stdout).unwrap();
     assert_eq!(
-        (&books["status"], &books["done"], &books["failed"]),
+        (&stats["status"], &stats["done"], &stats["failed"]),
         (&"finished".into(), &120.into(), &1.into())
     );
     let again =
         fleet.command(&["producer", "list.txt", &format!("--spider={}", fleet.name)]).output().await.unwrap();
-    let told = String::from_utf8_lossy(&again.stderr).into_owned();
-    assert!(told.contains("0 URLs new") && told.contains("121 seen before"), "{told}");
+    let printed = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(printed.contains("0 URLs new") && printed.contains("121 seen before"), "{printed}");
     for worker in workers {
         ends_well(worker).await;
     }
@@ -139,7 +139,7 @@ async fn a_page_that_keeps_failing_is_a_dead_letter_after_three_retries() {
     let worker = worker.env("TRAWL__RETRY__BACKOFF", "100ms").spawn().unwrap();
     let produced = timeout(LIMIT, fleet.producer("list.txt").output()).await.unwrap().unwrap();
     assert_eq!(produced.status.code(), Some(3));
-    let (url, headers) = letter(&channel_of(&fleet).await).await;
+    let (url, headers) = dead_letter(&channel_of(&fleet).await).await;
     assert_eq!((&url, site.log()["/broken"]), (&broken, 4));
     let redis = redis::Client::open(fleet.redis.reveal()).unwrap();
     let mut redis = redis.get_multiplexed_async_connection().await.unwrap();
@@ -171,7 +171,7 @@ async fn poison(settings: &[(&str, &str)]) {
     }
     let survivor = worker();
     assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(3));
-    let (url, headers) = letter(&channel_of(&fleet).await).await;
+    let (url, headers) = dead_letter(&channel_of(&fleet).await).await;
     assert!(url == poison && headers.contains("reason=poison"), "{url} {headers}");
     assert_eq!(site.log()["/poison"], 3);
     let fetched: HashSet<String> =
@@ -197,7 +197,7 @@ async fn a_killed_worker_loses_no_url_of_a_crawl_where_messages_are_acknowledged
 }
 
 #[tokio::test]
-async fn a_worker_tells_of_each_url_on_demand() {
+async fn a_worker_logs_each_url_on_demand() {
     let fleet = Fleet::new().await;
     let site = Site::serve(1).await;
     let list = format!("{}\n{}/broken\n", site.page(0), site.origin);
@@ -252,9 +252,9 @@ async fn a_url_that_its_publisher_has_marked_as_crawled_is_fetched() {
     headers.insert("spider".into(), AMQPValue::LongString(spider.into()));
     let properties = BasicProperties::default().with_headers(headers);
     let crawl = format!("adhoc.{spider}");
-    let books = async || {
-        let told = fleet.command(&["status", &crawl, "--json"]).output().await.unwrap();
-        serde_json::from_slice::<Value>(&told.stdout).unwrap_or_default()
+    let stats = async || {
+        let printed = fleet.command(&["status", &crawl, "--json"]).output().await.unwrap();
+        serde_json::from_slice::<Value>(&printed.stdout).unwrap_or_default()
     };
     for (number, done, repeats) in [(0, 1, Value::Null), (1, 2, Value::Null), (0, 2, 1.into())] {
         let page = site.page(number);
@@ -271,11 +271,11 @@ async fn a_url_that_its_publisher_has_marked_as_crawled_is_fetched() {
         );
         sent.await.unwrap();
         let counted = async {
-            while books().await["done"] != done || books().await["reasons"]["dropped:repeat"] != repeats {}
+            while stats().await["done"] != done || stats().await["reasons"]["dropped:repeat"] != repeats {}
         };
         timeout(LIMIT, counted).await.unwrap();
     }
-    assert_eq!((&books().await["admitted"], &books().await["status"]), (&2.into(), &"running".into()));
+    assert_eq!((&stats().await["admitted"], &stats().await["status"]), (&2.into(), &"running".into()));
     let shown = fleet.command(&["status", &crawl]).output().await.unwrap();
     assert!(String::from_utf8_lossy(&shown.stdout).contains("asked for again within adhoc.again"));
     assert!(site.log().values().all(|asked| *asked == 1), "{:?}", site.log());
@@ -312,14 +312,16 @@ async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter()
             .await
             .unwrap();
     }
-    let mut told = Vec::new();
+    let mut printed = Vec::new();
     for _ in 1..sent.len() {
-        told.push(letter(&channel).await.1);
+        printed.push(dead_letter(&channel).await.1);
     }
     for (_, _, reason) in &sent {
         assert!(
-            told.iter().any(|letter| letter.contains("reason=invalid") && letter.contains(reason)),
-            "{reason}: {told:?}"
+            printed
+                .iter()
+                .any(|dead_letter| dead_letter.contains("reason=invalid") && dead_letter.contains(reason)),
+            "{reason}: {printed:?}"
         );
     }
     timeout(LIMIT, site.asked_for(1)).await.unwrap();
@@ -331,8 +333,8 @@ async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter()
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8(done.stdout).unwrap()
     };
-    let books: Value = serde_json::from_str(&run(&["status", "adhoc", "--json"]).await).unwrap();
-    assert_eq!(books["reasons"]["dropped:invalid"], sent.len() - 1);
+    let stats: Value = serde_json::from_str(&run(&["status", "adhoc", "--json"]).await).unwrap();
+    assert_eq!(stats["reasons"]["dropped:invalid"], sent.len() - 1);
     let listed = run(&["dlq", "list", "--json", "--reason", "invalid"]).await;
     // A page that came in several messages which were none is listed once.
     assert_eq!(listed.lines().count(), 4, "{listed}");
@@ -365,12 +367,12 @@ async fn what_outlives_its_lane_is_fetched_if_trawl_sent_it_and_expires_if_a_str
     let worker = fleet.worker(&[soon]);
     let ended = timeout(LIMIT, fleet.command(&["wait", &fleet.name]).status()).await.unwrap().unwrap();
     assert_eq!(ended.code(), Some(0));
-    let (strangers, headers) = letter(&channel).await;
+    let (strangers, headers) = dead_letter(&channel).await;
     assert!(strangers == page && headers.contains("reason=expired"), "{strangers} {headers}");
     ends_well(worker).await;
     let status = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
-    let books: Value = serde_json::from_slice(&status.stdout).unwrap();
-    assert_eq!((&books["done"], &books["expired"]), (&30.into(), &0.into()), "{books}");
+    let stats: Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!((&stats["done"], &stats["expired"]), (&30.into(), &0.into()), "{stats}");
 }
 
 /// Such a copy is left of a URL that failed, was parked or waited in a pause before a person sent it again.
@@ -410,9 +412,9 @@ async fn four_workers_do_exactly_as_many_pages_as_the_crawl_may() {
     let produced = timeout(LIMIT, produced).await.unwrap().unwrap();
     assert_eq!(produced.status.code(), Some(0), "{}", String::from_utf8_lossy(&produced.stderr));
     let status = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
-    let books: Value = serde_json::from_slice(&status.stdout).unwrap();
-    assert_eq!((&books["done"], &books["skipped"]), (&60.into(), &340.into()), "{books}");
-    assert_eq!(books["reasons"]["skipped:limit"], 340);
+    let stats: Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!((&stats["done"], &stats["skipped"]), (&60.into(), &340.into()), "{stats}");
+    assert_eq!(stats["reasons"]["skipped:limit"], 340);
     let pages: HashSet<String> =
         fleet.items().await.iter().map(|item| item["url"].as_str().unwrap().to_owned()).collect();
     assert_eq!(pages.len(), 60);
@@ -428,9 +430,9 @@ async fn a_queue_with_other_arguments_is_named_with_the_way_out() {
     assert_eq!(declared.status.code(), Some(0));
     let mut other = fleet.command(&["producer", "/dev/null", "--spider", &fleet.name, "-q"]);
     let other = other.env("TRAWL__QUEUES__BULK__TTL", "7m").output().await.unwrap();
-    let told = String::from_utf8_lossy(&other.stderr).into_owned();
-    assert_eq!(other.status.code(), Some(2), "{told}");
+    let printed = String::from_utf8_lossy(&other.stderr).into_owned();
+    assert_eq!(other.status.code(), Some(2), "{printed}");
     for part in ["url_queue_ttl", "420000", "3600000", "[queues]"] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(printed.contains(part), "{part}: {printed}");
     }
 }

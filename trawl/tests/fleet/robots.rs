@@ -12,13 +12,13 @@ use crate::write_spider;
 /// As many as a page of two megabytes may link to, and more than one host has.
 const PORTS: usize = 299;
 
-/// Crawls from the page at the first port, and returns the books.
+/// Crawls from the page at the first port, and returns the stats.
 async fn crawl(fleet: &Fleet, host: &Ports) -> Value {
     fs::write(fleet.folder.path().join("list.txt"), host.url(0, "/page")).unwrap();
     let produced = timeout(LIMIT, fleet.producer("list.txt").output()).await.unwrap().unwrap();
     assert_eq!(produced.status.code(), Some(0), "{}", String::from_utf8_lossy(&produced.stderr));
-    let told = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
-    serde_json::from_slice(&told.stdout).unwrap()
+    let printed = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
+    serde_json::from_slice(&printed.stdout).unwrap()
 }
 
 /// What all robots.txt files in the fleet's Redis take.
@@ -38,8 +38,8 @@ async fn large_robots_files_of_one_host_with_many_ports_keep_to_their_budget() {
     let (fleet, host) = (Fleet::new().await, Ports::serve(PORTS, 20_000).await);
     write_spider(&fleet, "[follow]\n");
     let worker = fleet.worker(&[("TRAWL__REDIS__MAX_ROBOTS_BYTES", "1 MB")]);
-    let books = crawl(&fleet, &host).await;
-    assert_eq!((&books["done"], &books["skipped"]), (&PORTS.into(), &PORTS.into()), "{books}");
+    let stats = crawl(&fleet, &host).await;
+    assert_eq!((&stats["done"], &stats["skipped"]), (&PORTS.into(), &PORTS.into()), "{stats}");
     // Without memory each would be asked for twice or more. A worker whose threads come late gives some up, and asks again.
     let asked = host.robots_asked();
     assert!(
@@ -56,8 +56,8 @@ async fn one_robots_file_speaks_for_all_ports_of_a_host_where_a_spider_says_so()
     let (fleet, host) = (Fleet::new().await, Ports::serve(PORTS, 0).await);
     write_spider(&fleet, "[follow]\n[politeness]\nrobots_for = \"host\"\n");
     let worker = fleet.worker(&[]);
-    let books = crawl(&fleet, &host).await;
-    assert_eq!((&books["done"], &books["skipped"]), (&PORTS.into(), &PORTS.into()), "{books}");
+    let stats = crawl(&fleet, &host).await;
+    assert_eq!((&stats["done"], &stats["skipped"]), (&PORTS.into(), &PORTS.into()), "{stats}");
     assert_eq!(host.robots_asked(), 1);
     ends_well(worker).await;
 }

@@ -25,7 +25,7 @@ fn write(fleet: &Fleet, name: &str, site: &Site, paths: &[String], sink: &Path) 
     fs::write(folder.join(format!("{name}.toml")), text).unwrap();
 }
 
-/// Has a spider's pages crawled; returns the books of its crawl, which has its name, at the end.
+/// Has a spider's pages crawled; returns the stats of its crawl, which has its name, at the end.
 async fn crawled(fleet: &Fleet, name: &str) -> Value {
     let waited = fleet.command(&["wait", name, "--json"]).output();
     let Ok(waited) = timeout(LIMIT, waited).await else {
@@ -74,8 +74,8 @@ async fn a_spider_whose_sink_takes_nothing_holds_up_no_other_and_loses_nothing()
 
     write(&fleet, &stuck, &site, &paths(0), &items);
     let worker = fleet.worker(&settings);
-    let books = crawled(&fleet, &stuck).await;
-    assert_eq!((&books["done"], &books["failed"]), (&PAGES.into(), &0.into()));
+    let stats = crawled(&fleet, &stuck).await;
+    assert_eq!((&stats["done"], &stats["failed"]), (&PAGES.into(), &0.into()));
     assert_eq!(fs::read_to_string(&items).unwrap().lines().count(), PAGES);
     ends_well(worker).await;
 }
@@ -117,9 +117,9 @@ async fn nothing_waits_for_a_slow_sink_but_what_it_is_to_store_and_that_stays_in
         }
         String::from_utf8(all).unwrap()
     });
-    let books = crawled(&fleet, &fleet.name).await;
-    assert_eq!((&books["done"], &books["failed"]), (&1.into(), &1.into()));
-    assert_eq!(books["reasons"]["failed:http"], 1, "{books}");
+    let stats = crawled(&fleet, &fleet.name).await;
+    assert_eq!((&stats["done"], &stats["failed"]), (&1.into(), &1.into()));
+    assert_eq!(stats["reasons"]["failed:http"], 1, "{stats}");
     assert_eq!(site.log()["/page/0"], 1);
     assert_eq!(reading.join().unwrap().trim().lines().count(), 1);
     ends_well(worker).await;

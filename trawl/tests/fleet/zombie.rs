@@ -38,9 +38,9 @@ async fn a_worker_that_wakes_does_not_decide_about_what_another_has_taken_over()
     let said = String::from_utf8_lossy(&listed.stderr).into_owned();
     assert!(said.contains("0 dead letters"), "{said}");
     let channel = crate::channel_of(&fleet).await;
-    let letter =
+    let dead_letter =
         channel.basic_get("failed_urls".into(), lapin::options::BasicGetOptions::default()).await.unwrap();
-    assert!(letter.is_none(), "no program was told of a failure");
+    assert!(dead_letter.is_none(), "no program was told of a failure");
     assert_eq!(fleet.items().await.len(), 1);
     ends_well(worker).await;
 }

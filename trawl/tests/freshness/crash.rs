@@ -19,8 +19,8 @@ use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::rate::Rate;
 use trawl_common::ports::{
-    Activity, Claim, Claimed, Ending, Engine, Frontier, Heartbeat, Joined, Joining, Memory, Opening, Outlets,
-    Page, Pages, Ports, Result, Session, Settled, Settlement, Sink, Verdict,
+    Activity, Claim, Claimed, Ending, Engine, Frontier, Heartbeat, Joined, Joining, Memory, Opening, Page,
+    Pages, Ports, Result, Session, Settled, Settlement, Sink, SinkFactory, Verdict,
 };
 use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
@@ -133,7 +133,7 @@ impl Sink for DeadlySink {
     }
 }
 
-impl Outlets for DeadlySink {
+impl SinkFactory for DeadlySink {
     fn open(&self, _: &Spider) -> Result<Vec<Arc<dyn Sink>>> {
         Ok(vec![Arc::new(Self(Arc::clone(&self.0)))])
     }
@@ -216,7 +216,9 @@ impl Case {
         self.produce(&ports, "c1").await;
         let reached = Arc::new(Notify::new());
         let ports = match death {
-            Death::BeforeTheSink => Ports { outlets: Arc::new(DeadlySink(Arc::clone(&reached))), ..ports },
+            Death::BeforeTheSink => {
+                Ports { sink_factory: Arc::new(DeadlySink(Arc::clone(&reached))), ..ports }
+            }
             Death::BeforeTheMemory | Death::AfterTheMemory => {
                 let (pages, reached) = (store.pages(), Arc::clone(&reached));
                 let settling = move |batch| {
@@ -247,7 +249,7 @@ impl Case {
         let id = crawl.parse().unwrap();
         let stats = store.stats();
         let over = async {
-            while !stats.books(&id).await.unwrap().unwrap().status.is_over() {
+            while !stats.crawl_stats(&id).await.unwrap().unwrap().status.is_over() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };

@@ -19,22 +19,22 @@ use tokio::time::timeout;
 use trawl_testkit::changing_site::{ChangingPage, ChangingSite};
 
 /// A folder to crawl a site from.
-struct Desk {
+struct Workspace {
     folder: TempDir,
     site: ChangingSite,
 }
 
 /// What a crawl came to.
 struct Crawled {
-    books: Value,
-    told: String,
+    stats: Value,
+    printed: String,
     /// Its items: path, title and change, in the order of paths.
     items: Vec<(String, String, String)>,
     /// What was asked: path, status, and whether only for what has changed.
     asked: Vec<(String, u16, bool)>,
 }
 
-impl Desk {
+impl Workspace {
     async fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap(), site: ChangingSite::serve().await }
     }
@@ -47,10 +47,10 @@ impl Desk {
         command.args(["--rate", "unlimited", "--concurrency", "4"]).args(flags);
         command.current_dir(self.folder.path()).env_clear().stdin(Stdio::null()).kill_on_drop(true);
         let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(matches!(output.status.code(), Some(0 | 3)), "{told}");
-        let books = serde_json::from_slice(&output.stdout).unwrap();
-        Crawled { books, told, items: items(&out, &self.site.origin), asked: asked(&self.site) }
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(matches!(output.status.code(), Some(0 | 3)), "{printed}");
+        let stats = serde_json::from_slice(&output.stdout).unwrap();
+        Crawled { stats, printed, items: items(&out, &self.site.origin), asked: asked(&self.site) }
     }
 }
 
@@ -91,12 +91,12 @@ const CHANGED: &[&str] = &["--recrawl", "changed"];
 
 #[tokio::test]
 async fn a_recrawl_asks_once_for_each_page_and_takes_no_item_of_what_has_not_changed() {
-    let desk = Desk::new().await;
-    desk.site.put("/p/tag", ChangingPage::tagged("a"));
-    desk.site.put("/p/weak", ChangingPage { etag: Some("W/\"w\"".into()), ..ChangingPage::titled("b") });
+    let workspace = Workspace::new().await;
+    workspace.site.put("/p/tag", ChangingPage::tagged("a"));
+    workspace.site.put("/p/weak", ChangingPage { etag: Some("W/\"w\"".into()), ..ChangingPage::titled("b") });
     let modified = Some("Sat, 21 Nov 2026 15:45:29 GMT".into());
-    desk.site.put("/p/time", ChangingPage { modified, ..ChangingPage::titled("c") });
-    let first = desk.crawl("/sitemap.xml", CHANGED).await;
+    workspace.site.put("/p/time", ChangingPage { modified, ..ChangingPage::titled("c") });
+    let first = workspace.crawl("/sitemap.xml", CHANGED).await;
     let new =
         [("/p/tag", "a"), ("/p/time", "c"), ("/p/weak", "b")].map(|(path, title)| item(path, title, "new"));
     assert_eq!(
@@ -104,25 +104,25 @@ async fn a_recrawl_asks_once_for_each_page_and_takes_no_item_of_what_has_not_cha
         (new.to_vec(), ["/p/tag", "/p/time", "/p/weak"].map(whole).to_vec())
     );
     for _ in 0..2 {
-        let again = desk.crawl("/sitemap.xml", CHANGED).await;
+        let again = workspace.crawl("/sitemap.xml", CHANGED).await;
         assert_eq!(again.asked, ["/p/tag", "/p/time", "/p/weak"].map(unchanged));
         assert_eq!(again.items, []);
-        assert_eq!((&again.books["done"], &again.books["skipped"]), (&0.into(), &3.into()));
-        assert_eq!(again.books["reasons"]["skipped:unchanged"], 3);
+        assert_eq!((&again.stats["done"], &again.stats["skipped"]), (&0.into(), &3.into()));
+        assert_eq!(again.stats["reasons"]["skipped:unchanged"], 3);
     }
 }
 
 #[tokio::test]
 async fn what_has_changed_is_marked_whether_or_not_its_server_can_tell() {
-    let desk = Desk::new().await;
-    desk.site.put("/p/mute", ChangingPage::titled("mute"));
-    desk.site.put("/p/mute/changing", ChangingPage::titled("old"));
-    desk.site.put("/p/tag", ChangingPage::tagged("old"));
-    desk.crawl("/sitemap.xml", CHANGED).await;
-    desk.site.put("/p/mute/changing", ChangingPage::titled("new"));
-    desk.site.put("/p/tag", ChangingPage::tagged("new"));
-    desk.site.put("/p/young", ChangingPage::tagged("young"));
-    let again = desk.crawl("/sitemap.xml", CHANGED).await;
+    let workspace = Workspace::new().await;
+    workspace.site.put("/p/mute", ChangingPage::titled("mute"));
+    workspace.site.put("/p/mute/changing", ChangingPage::titled("old"));
+    workspace.site.put("/p/tag", ChangingPage::tagged("old"));
+    workspace.crawl("/sitemap.xml", CHANGED).await;
+    workspace.site.put("/p/mute/changing", ChangingPage::titled("new"));
+    workspace.site.put("/p/tag", ChangingPage::tagged("new"));
+    workspace.site.put("/p/young", ChangingPage::tagged("young"));
+    let again = workspace.crawl("/sitemap.xml", CHANGED).await;
     let expected = [
         item("/p/mute", "mute", "unchanged"),
         item("/p/mute/changing", "new", "changed"),
@@ -130,100 +130,102 @@ async fn what_has_changed_is_marked_whether_or_not_its_server_can_tell() {
         item("/p/young", "young", "new"),
     ];
     assert_eq!(again.items, expected);
-    let last = desk.crawl("/sitemap.xml", CHANGED).await;
+    let last = workspace.crawl("/sitemap.xml", CHANGED).await;
     let mute = [item("/p/mute", "mute", "unchanged"), item("/p/mute/changing", "new", "unchanged")];
     assert_eq!(last.items, mute);
 }
 
 #[tokio::test]
 async fn always_fetches_whole_pages_and_never_remembers_nothing() {
-    let desk = Desk::new().await;
-    desk.site.put("/p/a", ChangingPage::tagged("a"));
-    let never = desk.crawl("/sitemap.xml", &[]).await;
+    let workspace = Workspace::new().await;
+    workspace.site.put("/p/a", ChangingPage::tagged("a"));
+    let never = workspace.crawl("/sitemap.xml", &[]).await;
     assert_eq!(never.items, [item("/p/a", "a", "-")]);
-    let again = desk.crawl("/sitemap.xml", &[]).await;
-    assert!(again.asked.is_empty() && again.told.contains("nothing new: 1 URLs"), "{}", again.told);
+    let again = workspace.crawl("/sitemap.xml", &[]).await;
+    assert!(again.asked.is_empty() && again.printed.contains("nothing new: 1 URLs"), "{}", again.printed);
     for change in ["new", "unchanged"] {
-        let always = desk.crawl("/sitemap.xml", &["--recrawl", "always"]).await;
+        let always = workspace.crawl("/sitemap.xml", &["--recrawl", "always"]).await;
         assert_eq!((always.asked, always.items), (vec![whole("/p/a")], vec![item("/p/a", "a", change)]));
     }
 }
 
 #[tokio::test]
 async fn what_was_fetched_lately_is_not_asked_for() {
-    let desk = Desk::new().await;
-    desk.site.put("/p/a", ChangingPage::tagged("a"));
-    desk.crawl("/sitemap.xml", &["--recrawl", "1h"]).await;
-    let fresh = desk.crawl("/sitemap.xml", &["--recrawl", "1h"]).await;
-    assert_eq!((fresh.asked, &fresh.books["admitted"]), (vec![], &0.into()));
-    assert!(fresh.told.contains("1 fetched lately"), "{}", fresh.told);
-    let old = desk.crawl("/sitemap.xml", &["--recrawl", "1ms"]).await;
+    let workspace = Workspace::new().await;
+    workspace.site.put("/p/a", ChangingPage::tagged("a"));
+    workspace.crawl("/sitemap.xml", &["--recrawl", "1h"]).await;
+    let fresh = workspace.crawl("/sitemap.xml", &["--recrawl", "1h"]).await;
+    assert_eq!((fresh.asked, &fresh.stats["admitted"]), (vec![], &0.into()));
+    assert!(fresh.printed.contains("1 fetched lately"), "{}", fresh.printed);
+    let old = workspace.crawl("/sitemap.xml", &["--recrawl", "1ms"]).await;
     assert_eq!(old.asked, [unchanged("/p/a")]);
 }
 
 #[tokio::test]
 async fn what_a_sitemap_says_is_old_is_not_asked_for() {
-    let desk = Desk::new().await;
+    let workspace = Workspace::new().await;
     let dated = |date: &str| ChangingPage { lastmod: Some(date.into()), ..ChangingPage::tagged(date) };
-    desk.site.put("/p/old", dated("2020-01-02"));
-    desk.site.put("/p/recent", dated("2999-01-01"));
-    desk.site.put("/p/strange", dated("last week"));
-    desk.crawl("/sitemap.xml", CHANGED).await;
-    let again = desk.crawl("/sitemap.xml", CHANGED).await;
+    workspace.site.put("/p/old", dated("2020-01-02"));
+    workspace.site.put("/p/recent", dated("2999-01-01"));
+    workspace.site.put("/p/strange", dated("last week"));
+    workspace.crawl("/sitemap.xml", CHANGED).await;
+    let again = workspace.crawl("/sitemap.xml", CHANGED).await;
     assert_eq!(again.asked, ["/p/recent", "/p/strange"].map(unchanged));
-    assert!(again.told.contains("1 unchanged by their sitemaps"), "{}", again.told);
+    assert!(again.printed.contains("1 unchanged by their sitemaps"), "{}", again.printed);
 }
 
 #[tokio::test]
 async fn a_page_that_is_gone_is_forgotten() {
-    let desk = Desk::new().await;
-    desk.site.put("/p/a", ChangingPage::tagged("a"));
-    desk.crawl("/sitemap.xml", CHANGED).await;
+    let workspace = Workspace::new().await;
+    workspace.site.put("/p/a", ChangingPage::tagged("a"));
+    workspace.crawl("/sitemap.xml", CHANGED).await;
     // Between the sitemap and the page.
-    desk.site.put("/p/a", ChangingPage { location: Some("/gone".into()), ..ChangingPage::default() });
-    desk.crawl("/sitemap.xml", CHANGED).await;
-    desk.site.put("/p/a", ChangingPage::tagged("a"));
-    let again = desk.crawl("/sitemap.xml", CHANGED).await;
+    workspace.site.put("/p/a", ChangingPage { location: Some("/gone".into()), ..ChangingPage::default() });
+    workspace.crawl("/sitemap.xml", CHANGED).await;
+    workspace.site.put("/p/a", ChangingPage::tagged("a"));
+    let again = workspace.crawl("/sitemap.xml", CHANGED).await;
     assert_eq!(again.items, [item("/p/a", "a", "new")]);
 }
 
 #[tokio::test]
 async fn where_a_redirect_leads_is_asked_for_without_the_validators_of_another() {
-    let desk = Desk::new().await;
-    desk.site.put("/p/a", ChangingPage::tagged("a"));
-    desk.crawl("/sitemap.xml", CHANGED).await;
-    desk.site.put("/p/a", ChangingPage { location: Some("/moved".into()), ..ChangingPage::default() });
-    desk.site.put("/moved", ChangingPage { etag: Some("\"a\"".into()), ..ChangingPage::titled("moved") });
-    let moved = desk.crawl("/sitemap.xml", CHANGED).await;
+    let workspace = Workspace::new().await;
+    workspace.site.put("/p/a", ChangingPage::tagged("a"));
+    workspace.crawl("/sitemap.xml", CHANGED).await;
+    workspace.site.put("/p/a", ChangingPage { location: Some("/moved".into()), ..ChangingPage::default() });
+    workspace
+        .site
+        .put("/moved", ChangingPage { etag: Some("\"a\"".into()), ..ChangingPage::titled("moved") });
+    let moved = workspace.crawl("/sitemap.xml", CHANGED).await;
     assert_eq!(moved.asked, [whole("/moved"), ("/p/a".to_owned(), 302, true)]);
     assert_eq!(moved.items, [item("/p/a", "moved", "changed")]);
-    let again = desk.crawl("/sitemap.xml", CHANGED).await;
+    let again = workspace.crawl("/sitemap.xml", CHANGED).await;
     assert_eq!(again.asked, [whole("/moved"), ("/p/a".to_owned(), 302, false)]);
     assert_eq!(again.items, [item("/p/a", "moved", "unchanged")]);
 }
 
 #[tokio::test]
 async fn a_recrawl_that_follows_links_visits_each_known_page_once_and_ends() {
-    let desk = Desk::new().await;
+    let workspace = Workspace::new().await;
     let linking = |title: &str, links: &[&str]| {
         let links: String = links.iter().map(|link| format!("<a href=\"{link}\">x</a>")).collect();
         let page = ChangingPage::tagged(title);
         ChangingPage { body: format!("{}{links}", page.body), ..page }
     };
-    desk.site.put("/", linking("start", &["/a", "/b"]));
-    desk.site.put("/a", linking("a", &["/", "/b", "/c"]));
-    desk.site.put("/b", linking("b", &["/gone", "/closed"]));
-    desk.site.put("/c", linking("c", &["/a"]));
-    desk.site.put("/closed", ChangingPage { status: Some(403), ..ChangingPage::default() });
+    workspace.site.put("/", linking("start", &["/a", "/b"]));
+    workspace.site.put("/a", linking("a", &["/", "/b", "/c"]));
+    workspace.site.put("/b", linking("b", &["/gone", "/closed"]));
+    workspace.site.put("/c", linking("c", &["/a"]));
+    workspace.site.put("/closed", ChangingPage { status: Some(403), ..ChangingPage::default() });
     let follow = ["--follow", "--recrawl", "changed"];
-    let first = desk.crawl("/", &follow).await;
-    assert_eq!((first.items.len(), &first.books["failed"]), (4, &2.into()), "{}", first.told);
+    let first = workspace.crawl("/", &follow).await;
+    assert_eq!((first.items.len(), &first.stats["failed"]), (4, &2.into()), "{}", first.printed);
 
     // The page that links to what was closed stays as it is.
-    desk.site.put("/closed", linking("open", &[]));
-    desk.site.put("/c", linking("c2", &["/a", "/d"]));
-    desk.site.put("/d", linking("d", &[]));
-    let again = desk.crawl("/", &follow).await;
+    workspace.site.put("/closed", linking("open", &[]));
+    workspace.site.put("/c", linking("c2", &["/a", "/d"]));
+    workspace.site.put("/d", linking("d", &[]));
+    let again = workspace.crawl("/", &follow).await;
     // The start is asked for once, whole, as a source is: so its item says that it is as it was.
     let start = item("/", "start", "unchanged");
     let expected =
@@ -232,9 +234,9 @@ async fn a_recrawl_that_follows_links_visits_each_known_page_once_and_ends() {
     let asked = [whole("/"), unchanged("/a"), unchanged("/b"), changed("/c"), whole("/closed"), whole("/d")];
     assert_eq!(again.asked, asked);
 
-    let again = desk.crawl("/", &follow).await;
+    let again = workspace.crawl("/", &follow).await;
     assert_eq!(
-        (again.items, &again.books["skipped"], &again.books["admitted"]),
+        (again.items, &again.stats["skipped"], &again.stats["admitted"]),
         (vec![start], &5.into(), &6.into())
     );
 }

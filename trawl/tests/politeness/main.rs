@@ -54,7 +54,7 @@ on_both_engines! {
     hosts_whose_robots_txt_never_comes_keep_no_other_waiting
 }
 
-/// Crawls a list of URLs to its end; returns the books.
+/// Crawls a list of URLs to its end; returns the stats.
 async fn crawl(engine: Engine, urls: &[String], settings: &[(&str, &str)]) -> Value {
     crawl_with(engine, urls, settings, "").await
 }
@@ -72,9 +72,9 @@ async fn crawl_with(engine: Engine, urls: &[String], settings: &[(&str, &str)], 
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
         }
         Engine::Fleet => {
-            let (books, worker) = crawl_by(&fleet, urls, settings).await;
+            let (stats, worker) = crawl_by(&fleet, urls, settings).await;
             ends_well(worker).await;
-            books
+            stats
         }
     }
 }
@@ -89,10 +89,10 @@ async fn crawl_by(
     let worker = fleet.worker(settings);
     let mut producer = fleet.producer("list.txt");
     timeout(LIMIT, producer.envs(settings.iter().copied()).status()).await.unwrap().unwrap();
-    let told = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
-    let books: Value = serde_json::from_slice(&told.stdout).unwrap();
-    assert_eq!(books["done"], fleet.items().await.len());
-    (books, worker)
+    let printed = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
+    let stats: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    assert_eq!(stats["done"], fleet.items().await.len());
+    (stats, worker)
 }
 
 fn paths(log: &[Arrival], host: usize) -> Vec<&str> {
@@ -132,9 +132,9 @@ async fn what_robots_txt_forbids_is_skipped_and_never_asked_for(engine: Engine) 
     let text = "User-agent: other\nDisallow: /\n\nUser-agent: trawl\nDisallow: /page/1\nAllow: /page/12$\n";
     let robots = Some(Robots::Text(text.to_owned()));
     let world = ManyHosts::serve(&[Plan { pages: 20, robots, ..Plan::default() }]).await.unwrap();
-    let books = crawl(engine, &world.pages(), &[]).await;
+    let stats = crawl(engine, &world.pages(), &[]).await;
     // 1, and 10 to 19 but for 12.
-    assert_eq!((&books["done"], &books["skipped"]), (&10.into(), &10.into()), "{books}");
+    assert_eq!((&stats["done"], &stats["skipped"]), (&10.into(), &10.into()), "{stats}");
     let log = world.log();
     let asked = paths(&log, 0);
     assert!(asked.contains(&"/page/12") && asked.contains(&"/page/2") && asked.len() == 11, "{asked:?}");
@@ -142,8 +142,8 @@ async fn what_robots_txt_forbids_is_skipped_and_never_asked_for(engine: Engine) 
 
 async fn robots_txt_is_asked_for_once_and_comes_first(engine: Engine) {
     let world = ManyHosts::serve(&vec![Plan { pages: 10, ..Plan::default() }; 5]).await.unwrap();
-    let books = crawl(engine, &world.pages(), &[]).await;
-    assert_eq!(&books["done"], 50, "{books}");
+    let stats = crawl(engine, &world.pages(), &[]).await;
+    assert_eq!(&stats["done"], 50, "{stats}");
     let log = world.log();
     for host in 0..5 {
         let asked = paths(&log, host);
@@ -155,8 +155,8 @@ async fn robots_txt_is_asked_for_once_and_comes_first(engine: Engine) {
 async fn while_robots_txt_cannot_be_read_nothing_is_asked_of_its_host(engine: Engine) {
     let robots = Some(Robots::Fails(500, 2));
     let world = ManyHosts::serve(&[Plan { pages: 5, robots, ..Plan::default() }]).await.unwrap();
-    let books = crawl(engine, &world.pages(), &[("TRAWL__RETRY__BACKOFF", "1s")]).await;
-    assert_eq!((&books["done"], &books["failed"]), (&5.into(), &0.into()), "{books}");
+    let stats = crawl(engine, &world.pages(), &[("TRAWL__RETRY__BACKOFF", "1s")]).await;
+    assert_eq!((&stats["done"], &stats["failed"]), (&5.into(), &0.into()), "{stats}");
     let log = world.log();
     let asked = paths(&log, 0);
     assert_eq!(asked[..3], ["/robots.txt"; 3]);
@@ -166,8 +166,8 @@ async fn while_robots_txt_cannot_be_read_nothing_is_asked_of_its_host(engine: En
 async fn a_host_that_refuses_is_left_alone_and_no_url_fails(engine: Engine) {
     let world =
         ManyHosts::serve(&[Plan { pages: 6, refuses: Some((2, 2)), ..Plan::default() }]).await.unwrap();
-    let books = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__CONCURRENCY", "1")]).await;
-    assert_eq!((&books["done"], &books["failed"]), (&6.into(), &0.into()), "{books}");
+    let stats = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__CONCURRENCY", "1")]).await;
+    assert_eq!((&stats["done"], &stats["failed"]), (&6.into(), &0.into()), "{stats}");
     // robots.txt, a refusal, a refusal, pages.
     let times = times(&world.log());
     assert_eq!(times.len(), 1 + 2 + 6);
@@ -182,11 +182,11 @@ async fn a_redirect_is_asked_for_like_any_url(engine: Engine) {
     let world =
         ManyHosts::serve(&[Plan::default(), Plan { pages: 4, robots, ..Plan::default() }]).await.unwrap();
     let urls: Vec<String> = (0..4).map(|page| world.url(0, &format!("/to/{page}"))).collect();
-    let books = crawl(engine, &urls, &[]).await;
+    let stats = crawl(engine, &urls, &[]).await;
     assert_eq!(
-        (&books["done"], &books["skipped"], &books["admitted"]),
+        (&stats["done"], &stats["skipped"], &stats["admitted"]),
         (&3.into(), &1.into(), &4.into()),
-        "{books}"
+        "{stats}"
     );
     let log = world.log();
     let mut asked = paths(&log, 1);
@@ -199,8 +199,8 @@ async fn a_redirect_is_asked_for_like_any_url(engine: Engine) {
 async fn a_redirect_to_what_was_seen_is_skipped(engine: Engine) {
     let world = ManyHosts::serve(&[Plan::default(), Plan { pages: 2, ..Plan::default() }]).await.unwrap();
     let urls = [world.url(0, "/to/1"), world.url(1, "/page/1"), world.url(0, "/to/0")];
-    let books = crawl(engine, &urls, &[]).await;
-    assert_eq!((&books["done"], &books["skipped"]), (&2.into(), &1.into()), "{books}");
+    let stats = crawl(engine, &urls, &[]).await;
+    assert_eq!((&stats["done"], &stats["skipped"]), (&2.into(), &1.into()), "{stats}");
     let log = world.log();
     let mut asked = paths(&log, 1);
     asked.sort_unstable();
@@ -219,9 +219,9 @@ async fn redirects_of_another_site_are_followed_once_and_make_no_page_of_this_on
         let crawl = format!("crawl{number}");
         let produce = ["producer", "list.txt", &spider, "--crawl", &crawl, "--wait", "-q"];
         assert!(timeout(LIMIT, fleet.command(&produce).status()).await.unwrap().unwrap().success());
-        let told = fleet.command(&["status", &crawl, "--json"]).output().await.unwrap();
-        let books: Value = serde_json::from_slice(&told.stdout).unwrap();
-        assert_eq!(&books[key], 1, "{url}: {books}");
+        let printed = fleet.command(&["status", &crawl, "--json"]).output().await.unwrap();
+        let stats: Value = serde_json::from_slice(&printed.stdout).unwrap();
+        assert_eq!(&stats[key], 1, "{url}: {stats}");
     }
     ends_well(worker).await;
     assert_eq!(paths(&world.log(), 1), ["/robots.txt", "/page/0", "/page/0"]);
@@ -230,8 +230,8 @@ async fn redirects_of_another_site_are_followed_once_and_make_no_page_of_this_on
 async fn no_more_requests_are_under_way_than_settings_allow(engine: Engine) {
     let plan = Plan { pages: 40, latency: Duration::from_millis(20), ..Plan::default() };
     let world = ManyHosts::serve(&[plan.clone(), plan]).await.unwrap();
-    let books = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__CONCURRENCY", "3")]).await;
-    assert_eq!(&books["done"], 80, "{books}");
+    let stats = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__CONCURRENCY", "3")]).await;
+    assert_eq!(&stats["done"], 80, "{stats}");
     for host in 0..2 {
         assert!((2..=3).contains(&world.most_under_way(host)), "{}", world.most_under_way(host));
     }
@@ -239,8 +239,8 @@ async fn no_more_requests_are_under_way_than_settings_allow(engine: Engine) {
 
 async fn a_host_is_never_asked_more_often_than_its_rate(engine: Engine) {
     let world = ManyHosts::serve(&vec![Plan { pages: 12, ..Plan::default() }; 4]).await.unwrap();
-    let books = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__RATE", "5/s")]).await;
-    assert_eq!(&books["done"], 48, "{books}");
+    let stats = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__RATE", "5/s")]).await;
+    assert_eq!(&stats["done"], 48, "{stats}");
     for host in 0..4 {
         let log: Vec<Arrival> = world.log().into_iter().filter(|arrival| arrival.host == host).collect();
         // robots.txt among them.
@@ -251,8 +251,8 @@ async fn a_host_is_never_asked_more_often_than_its_rate(engine: Engine) {
 
 async fn a_rate_that_no_timer_is_fine_enough_for_is_kept_and_the_crawl_ends(engine: Engine) {
     let world = ManyHosts::serve(&[Plan { pages: 400, ..Plan::default() }]).await.unwrap();
-    let books = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__RATE", "500/s")]).await;
-    assert_eq!(&books["done"], 400, "{books}");
+    let stats = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__RATE", "500/s")]).await;
+    assert_eq!(&stats["done"], 400, "{stats}");
     let times = times(&world.log());
     let took = times[400] - times[0];
     // 400 intervals of 2 ms, but for what may come in one quantum.
@@ -265,8 +265,8 @@ async fn hosts_of_a_group_share_a_rate(engine: Engine) {
     let world = ManyHosts::serve(&vec![Plan { pages: 5, ..Plan::default() }; 2]).await.unwrap();
     let hosts = [world.host(0), world.host(1)];
     let file = format!("[[politeness.host]]\nhost = {hosts:?}\nrate = \"5/s\"\ngroup = \"one\"\n");
-    let books = crawl_with(engine, &world.pages(), &[], &file).await;
-    assert_eq!(&books["done"], 10, "{books}");
+    let stats = crawl_with(engine, &world.pages(), &[], &file).await;
+    assert_eq!(&stats["done"], 10, "{stats}");
     assert_eq!(world.log().len(), 12);
     assert_paced(&times(&world.log()), Duration::from_millis(200));
 }
@@ -276,8 +276,8 @@ async fn a_host_that_many_robots_txt_redirect_to_is_asked_at_its_rate(engine: En
     let victim =
         Plan { robots: Some(Robots::Text("User-agent: *\nAllow: /\n".to_owned())), ..Plan::default() };
     let world = ManyHosts::serve(&[vec![victim], vec![origin; 20]].concat()).await.unwrap();
-    let books = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__RATE", "5/s")]).await;
-    assert_eq!(&books["done"], 20, "{books}");
+    let stats = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__RATE", "5/s")]).await;
+    assert_eq!(&stats["done"], 20, "{stats}");
     let log = world.log();
     assert_eq!(paths(&log, 0), ["/robots.txt"; 20]);
     for host in 1..=20 {
@@ -294,8 +294,8 @@ async fn a_crawl_delay_slows_and_is_bounded(engine: Engine) {
         ..Plan::default()
     };
     let world = ManyHosts::serve(&[plan("0.5"), plan("86400")]).await.unwrap();
-    let books = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__MAX_CRAWL_DELAY", "1s")]).await;
-    assert_eq!(&books["done"], 6, "{books}");
+    let stats = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__MAX_CRAWL_DELAY", "1s")]).await;
+    assert_eq!(&stats["done"], 6, "{stats}");
     for (host, delay) in [(0, 500), (1, 1_000)] {
         let log: Vec<Arrival> = world.log().into_iter().filter(|arrival| arrival.host == host).collect();
         // Before the file was read its delay was not known.
@@ -305,8 +305,8 @@ async fn a_crawl_delay_slows_and_is_bounded(engine: Engine) {
 
 async fn one_worker_asks_all_hosts_together_no_more_often_than_its_ceiling(engine: Engine) {
     let world = ManyHosts::serve(&vec![Plan { pages: 5, ..Plan::default() }; 4]).await.unwrap();
-    let books = crawl(engine, &world.pages(), &[("TRAWL__FETCH__MAX_RATE", "10/s")]).await;
-    assert_eq!(&books["done"], 20, "{books}");
+    let stats = crawl(engine, &world.pages(), &[("TRAWL__FETCH__MAX_RATE", "10/s")]).await;
+    assert_eq!(&stats["done"], 20, "{stats}");
     let times = times(&world.log());
     let took = times[times.len() - 1] - times[0];
     // Four files and twenty pages, and the time that the first may take longer on its way than the last.
@@ -320,7 +320,7 @@ async fn hosts_that_never_answer_keep_no_other_waiting(engine: Engine) {
     let world = ManyHosts::serve(&[vec![quick], vec![silent; 60]].concat()).await.unwrap();
     let pages = world.pages();
     tokio::select! {
-        books = crawl(engine, &pages, &[("TRAWL__FETCH__TIMEOUT", "1h")]) => panic!("{books}"),
+        stats = crawl(engine, &pages, &[("TRAWL__FETCH__TIMEOUT", "1h")]) => panic!("{stats}"),
         asked = timeout(LIMIT, world.asked_of(0, 301)) => asked.unwrap(),
     }
 }
@@ -332,7 +332,7 @@ async fn hosts_whose_robots_txt_never_comes_keep_no_other_waiting(engine: Engine
     let mut pages = world.pages();
     pages.sort_by_key(|page| page.starts_with(&world.url(120, "/")));
     tokio::select! {
-        books = crawl(engine, &pages, &[("TRAWL__FETCH__TIMEOUT", "1h")]) => panic!("{books}"),
+        stats = crawl(engine, &pages, &[("TRAWL__FETCH__TIMEOUT", "1h")]) => panic!("{stats}"),
         asked = timeout(LIMIT, world.asked_of(120, 301)) => asked.unwrap(),
     }
 }
@@ -343,8 +343,8 @@ async fn a_blocked_host_is_not_asked_and_its_urls_are_skipped() {
     let world = ManyHosts::serve(&vec![Plan { pages: 5, ..Plan::default() }; 2]).await.unwrap();
     let host = world.host(1);
     assert!(fleet.command(&["hosts", "block", &host]).status().await.unwrap().success());
-    let (books, worker) = crawl_by(&fleet, &world.pages(), &[]).await;
-    assert_eq!((&books["done"], &books["skipped"]), (&5.into(), &5.into()), "{books}");
+    let (stats, worker) = crawl_by(&fleet, &world.pages(), &[]).await;
+    assert_eq!((&stats["done"], &stats["skipped"]), (&5.into(), &5.into()), "{stats}");
     assert_eq!(paths(&world.log(), 1), [""; 0]);
     let listed = fleet.command(&["hosts", "list", "--json"]).output().await.unwrap();
     let listed = String::from_utf8(listed.stdout).unwrap();
@@ -363,8 +363,8 @@ async fn a_blocked_host_is_not_asked_for_the_robots_txt_of_another() {
     assert!(fleet.command(&["hosts", "block", &world.host(0)]).status().await.unwrap().success());
     // Each URL finds out for itself: none comes while another waits.
     let one_by_one = [("TRAWL__WORKER__PREFETCH", "1")];
-    let (books, worker) = crawl_by(&fleet, &world.pages(), &one_by_one).await;
-    assert_eq!((&books["skipped"], &books["failed"]), (&3.into(), &0.into()), "{books}");
+    let (stats, worker) = crawl_by(&fleet, &world.pages(), &one_by_one).await;
+    assert_eq!((&stats["skipped"], &stats["failed"]), (&3.into(), &0.into()), "{stats}");
     let log = world.log();
     assert_eq!((paths(&log, 0), paths(&log, 1)), (vec![], vec!["/robots.txt"]));
     ends_well(worker).await;
@@ -377,12 +377,12 @@ async fn what_cannot_have_its_turn_in_time_expires_at_once() {
     let rule = "[[route]]\nlane = \"bulk\"\nttl = \"30m\"\n";
     fs::write(fleet.folder.path().join("trawl.toml"), rule).unwrap();
     let settings = [("TRAWL__POLITENESS__RATE", "1/h"), ("TRAWL__POLITENESS__BURST", "3")];
-    let (books, worker) = crawl_by(&fleet, &world.pages(), &settings).await;
+    let (stats, worker) = crawl_by(&fleet, &world.pages(), &settings).await;
     // One of the burst is for robots.txt.
     assert_eq!(
-        (&books["status"], &books["done"], &books["expired"]),
+        (&stats["status"], &stats["done"], &stats["expired"]),
         (&"finished".into(), &2.into(), &2.into()),
-        "{books}"
+        "{stats}"
     );
     ends_well(worker).await;
 }

@@ -16,7 +16,7 @@ on_both_engines! {
     a_host_that_refuses_its_sitemap_is_left_alone_and_asked_again
 }
 
-/// Crawls what these sources list; returns the books and what was said.
+/// Crawls what these sources list; returns the stats and what was said.
 async fn crawl(engine: Engine, sources: &[String], settings: &[(&str, &str)]) -> (Value, String) {
     let fleet = Fleet::new().await;
     match engine {
@@ -25,16 +25,16 @@ async fn crawl(engine: Engine, sources: &[String], settings: &[(&str, &str)]) ->
             command.args(sources).env_remove("RABBITMQ_URL").env_remove("REDIS_URL");
             command.envs(settings.iter().copied());
             let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
-            let books = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
-            (books, said(&output))
+            let stats = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+            (stats, said(&output))
         }
         Engine::Fleet => {
             let worker = fleet.worker(settings);
             let produced = produce(&fleet, sources, settings).await;
-            let told = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
-            let books = serde_json::from_slice(&told.stdout).unwrap_or_else(|_| panic!("{produced:?}"));
+            let printed = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
+            let stats = serde_json::from_slice(&printed.stdout).unwrap_or_else(|_| panic!("{produced:?}"));
             ends_well(worker).await;
-            (books, said(&produced))
+            (stats, said(&produced))
         }
     }
 }
@@ -53,8 +53,8 @@ fn said(output: &Output) -> String {
 async fn sitemaps_and_pages_of_a_host_share_its_rate(engine: Engine) {
     let world = ManyHosts::serve(&[Plan { pages: 10, ..Plan::default() }]).await.unwrap();
     let rate = [("TRAWL__POLITENESS__RATE", "5/s")];
-    let (books, said) = crawl(engine, &[world.url(0, "/index/10.xml")], &rate).await;
-    assert_eq!(&books["done"], 10, "{books} {said}");
+    let (stats, said) = crawl(engine, &[world.url(0, "/index/10.xml")], &rate).await;
+    assert_eq!(&stats["done"], 10, "{stats} {said}");
     // The index, its parts, robots.txt and the pages.
     let times = times(&world.log());
     assert_eq!(times.len(), 1 + 10 + 1 + 10);
@@ -64,8 +64,8 @@ async fn sitemaps_and_pages_of_a_host_share_its_rate(engine: Engine) {
 async fn a_host_that_many_sitemaps_redirect_to_is_asked_at_its_rate(engine: Engine) {
     let world = ManyHosts::serve(&vec![Plan { pages: 1, ..Plan::default() }; 21]).await.unwrap();
     let sources: Vec<String> = (1..=20).map(|host| world.url(host, "/away/0/0.xml")).collect();
-    let (books, said) = crawl(engine, &sources, &[("TRAWL__POLITENESS__RATE", "5/s")]).await;
-    assert_eq!(&books["done"], 1, "{books} {said}");
+    let (stats, said) = crawl(engine, &sources, &[("TRAWL__POLITENESS__RATE", "5/s")]).await;
+    assert_eq!(&stats["done"], 1, "{stats} {said}");
     let victims: Vec<Arrival> = world.log().into_iter().filter(|arrival| arrival.host == 0).collect();
     assert_eq!(victims.iter().filter(|arrival| arrival.path == "/part/0.xml").count(), 20);
     assert_paced(&times(&victims), Duration::from_millis(200));
@@ -74,8 +74,8 @@ async fn a_host_that_many_sitemaps_redirect_to_is_asked_at_its_rate(engine: Engi
 async fn a_host_that_refuses_its_sitemap_is_left_alone_and_asked_again(engine: Engine) {
     let world =
         ManyHosts::serve(&[Plan { pages: 3, refuses: Some((1, 2)), ..Plan::default() }]).await.unwrap();
-    let (books, said) = crawl(engine, &[world.url(0, "/index/3.xml")], &[]).await;
-    assert_eq!((&books["done"], said.contains("problem")), (&3.into(), false), "{books} {said}");
+    let (stats, said) = crawl(engine, &[world.url(0, "/index/3.xml")], &[]).await;
+    assert_eq!((&stats["done"], said.contains("problem")), (&3.into(), false), "{stats} {said}");
     let log = world.log();
     assert_eq!(paths(&log, 0)[..3], ["/index/3.xml", "/part/0.xml", "/part/0.xml"]);
     let left_alone = log[2].at - log[1].at;
@@ -91,9 +91,9 @@ async fn a_sitemap_of_a_blocked_host_is_not_asked_for_and_the_producer_says_so()
     let sources = [world.url(0, "/part/0.xml"), world.url(1, "/away/0/1.xml"), world.url(2, "/part/0.xml")];
     let worker = fleet.worker(&[]);
     let produced = produce(&fleet, &sources, &[]).await;
-    let told = said(&produced);
+    let printed = said(&produced);
     let problem = format!("not asked for: {blocked} is blocked, until `trawl hosts unblock {blocked}`");
-    assert_eq!(told.matches(&problem).count(), 2, "{told}");
+    assert_eq!(printed.matches(&problem).count(), 2, "{printed}");
     let log = world.log();
     assert_eq!((paths(&log, 0), paths(&log, 1)), (vec![], vec!["/away/0/1.xml"]));
     assert_eq!(paths(&log, 2), ["/part/0.xml", "/robots.txt", "/page/0"]);

@@ -50,18 +50,18 @@ pub(super) enum Weight {
 type Task = Box<dyn FnOnce() -> bool + Send>;
 
 /// A fixed number of threads and what waits for them. They end when this is dropped and their work is done.
-pub(super) struct Threads(Arc<Crew>);
+pub(super) struct Threads(Arc<Pool>);
 
 impl Threads {
     /// Starts `number` threads.
     pub(super) fn start(number: usize) -> io::Result<Self> {
         let queue = Queue { heavy_places: (number / 2).max(1), ..Queue::default() };
-        let crew = Crew { queue: Mutex::new(queue), changed: Condvar::new(), counts: Mutex::default() };
-        let crew = Arc::new(crew);
+        let pool = Pool { queue: Mutex::new(queue), changed: Condvar::new(), counts: Mutex::default() };
+        let pool = Arc::new(pool);
         for _ in 0..number {
-            crew.hire()?;
+            pool.spawn_thread()?;
         }
-        Ok(Self(crew))
+        Ok(Self(pool))
     }
 
     /// Does `work` on one of the threads, as soon as one is free. It should end soon when its flag is set: then nobody
@@ -74,8 +74,8 @@ impl Threads {
         let given_up = Arc::new(AtomicBool::new(false));
         let (begin, begun) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
-        let crew = Arc::clone(&self.0);
-        let mut wait = Wait { begun, has_begun: false, answered, is_over: false, weight, given_up, crew };
+        let pool = Arc::clone(&self.0);
+        let mut wait = Wait { begun, has_begun: false, answered, is_over: false, weight, given_up, pool };
         let given_up = Arc::clone(&wait.given_up);
         let task: Task = Box::new(move || {
             if begin.send(()).is_err() {
@@ -107,7 +107,7 @@ struct Wait<T> {
     is_over: bool,
     weight: Weight,
     given_up: Arc<AtomicBool>,
-    crew: Arc<Crew>,
+    pool: Arc<Pool>,
 }
 
 impl<T> Drop for Wait<T> {
@@ -121,13 +121,13 @@ impl<T> Drop for Wait<T> {
         // An answer that came just before means a thread in time; after this none can come.
         if !self.is_over && self.answered.try_recv().is_err() {
             self.given_up.store(true, Ordering::Relaxed);
-            self.crew.replace(self.weight);
+            self.pool.replace(self.weight);
         }
     }
 }
 
 /// What the threads share.
-struct Crew {
+struct Pool {
     queue: Mutex<Queue>,
     /// There is work, or a place for heavy work, or no more to come.
     changed: Condvar,
@@ -164,10 +164,10 @@ struct Counts {
     missing: usize,
 }
 
-impl Crew {
-    fn hire(self: &Arc<Self>) -> io::Result<()> {
-        let crew = Arc::clone(self);
-        std::thread::Builder::new().name("parse".to_owned()).spawn(move || crew.serve()).map(drop)
+impl Pool {
+    fn spawn_thread(self: &Arc<Self>) -> io::Result<()> {
+        let pool = Arc::clone(self);
+        std::thread::Builder::new().name("parse".to_owned()).spawn(move || pool.serve()).map(drop)
     }
 
     fn add(&self, weight: Weight, task: Task) {
@@ -218,7 +218,8 @@ impl Crew {
         let mut counts = self.counts();
         counts.late += 1;
         let late = counts.late;
-        let hired = if late <= MOST_LATE { self.hire() } else { Err(io::Error::other("too many are late")) };
+        let hired =
+            if late <= MOST_LATE { self.spawn_thread() } else { Err(io::Error::other("too many are late")) };
         match hired {
             Ok(()) => {
                 warn!(late, "a page is still being parsed when nobody waits for it; its thread is replaced")
@@ -312,17 +313,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn work_that_overruns_is_told_and_its_thread_replaced() {
         let threads = Threads::start(1).unwrap();
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let (free, held) = blocking::channel::<()>();
         let overrun = threads.run(Weight::Light, move |given_up| {
             while !given_up.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
-            let _ = tell.send(());
+            let _ = sender.send(());
             let _ = held.recv();
         });
         assert_eq!(overrun.await, Err(Lost::Overdue));
-        told.await.unwrap();
+        receiver.await.unwrap();
         // With the clock stopped, time would pass at once.
         tokio::time::resume();
         assert_eq!(threads.run(Weight::Light, |_| 7).await, Ok(7));
@@ -333,18 +334,18 @@ mod tests {
     async fn work_that_nobody_waits_for_is_told() {
         let threads = Threads::start(1).unwrap();
         let (begin, begun) = oneshot::channel();
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let mut run = Box::pin(threads.run(Weight::Light, move |given_up| {
             let _ = begin.send(());
             while !given_up.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
-            let _ = tell.send(());
+            let _ = sender.send(());
         }));
         assert!(futures::poll!(&mut run).is_pending());
         begun.await.unwrap();
         drop(run);
-        told.await.unwrap();
+        receiver.await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use trawl_common::settings::HostPolicy;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::Origin;
 
-use super::robots_memory::Verdict;
+use super::robots_memory::RobotsVerdict;
 use super::standstill::Why;
 use crate::job::Job;
 use crate::shared::Shared;
@@ -43,15 +43,15 @@ pub(super) fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> std::result::R
     let mut pace = policy.pace;
     if policy.robots {
         match shared.robots.verdict(url, &job.spider) {
-            Verdict::Allowed(None) => {}
-            Verdict::Allowed(Some(delay)) => {
+            RobotsVerdict::Allowed(None) => {}
+            RobotsVerdict::Allowed(Some(delay)) => {
                 pace = pace.slowed(delay.min(shared.settings.politeness.max_crawl_delay));
             }
-            Verdict::Forbidden => return Err(NotAsked::Never(Outcome::Skipped(Skip::Robots))),
-            Verdict::Unreadable(failure) => {
+            RobotsVerdict::Forbidden => return Err(NotAsked::Never(Outcome::Skipped(Skip::Robots))),
+            RobotsVerdict::Unreadable(failure) => {
                 return Err(NotAsked::Never(job.failed(&shared.settings.retry, failure)));
             }
-            Verdict::Unknown => return Err(NotAsked::Robots(url.origin())),
+            RobotsVerdict::Unknown => return Err(NotAsked::Robots(url.origin())),
         }
     }
     Ok(HostRequest {

@@ -31,7 +31,7 @@ enum Known {
 }
 
 /// What robots.txt means for one URL.
-pub(crate) enum Verdict {
+pub(crate) enum RobotsVerdict {
     /// It may be asked for, this long after another.
     Allowed(Option<Duration>),
     Forbidden,
@@ -72,14 +72,14 @@ impl Default for RobotsMemory {
 
 impl RobotsMemory {
     /// What is known of `url`, for a spider.
-    pub(crate) fn verdict(&self, url: &CanonicalUrl, spider: &Loaded) -> Verdict {
+    pub(crate) fn verdict(&self, url: &CanonicalUrl, spider: &Loaded) -> RobotsVerdict {
         let key = (spider.politeness.robots_key(&url.origin()), spider.robots_name.clone());
         let remembered = self.known.get(&key).filter(|remembered| remembered.until > Instant::now());
         match remembered.map(|remembered| remembered.known) {
-            Some(Known::Rules(rules)) if rules.allows(url) => Verdict::Allowed(rules.crawl_delay()),
-            Some(Known::Rules(_)) => Verdict::Forbidden,
-            Some(Known::Unreadable(failure)) => Verdict::Unreadable(failure),
-            None => Verdict::Unknown,
+            Some(Known::Rules(rules)) if rules.allows(url) => RobotsVerdict::Allowed(rules.crawl_delay()),
+            Some(Known::Rules(_)) => RobotsVerdict::Forbidden,
+            Some(Known::Unreadable(failure)) => RobotsVerdict::Unreadable(failure),
+            None => RobotsVerdict::Unknown,
         }
     }
 

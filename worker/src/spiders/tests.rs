@@ -20,7 +20,7 @@ impl Sink for Nowhere {
     }
 }
 
-impl Outlets for Nowhere {
+impl SinkFactory for Nowhere {
     fn open(&self, _: &Spider) -> ports::Result<Vec<Arc<dyn Sink>>> {
         Ok(vec![Arc::new(Self)])
     }
@@ -130,7 +130,7 @@ fn sinks_stay_open_while_they_and_their_items_are_the_same() {
 }
 
 #[test]
-fn a_selector_that_cannot_be_used_is_told_with_its_place() {
+fn a_selector_that_cannot_be_used_is_reported_with_its_place() {
     let scene = Scene::new();
     scene.write("[fields]\ntitle = 'h1['");
     let Err(error) = scene.spiders.load(&scene.name, &Known::default()) else { panic!("it loads") };

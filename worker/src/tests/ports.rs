@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use trawl_common::frontier::Start;
-use trawl_common::frontier::crawl::{Books, HostBooks};
+use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::health::Health;
@@ -18,8 +18,8 @@ use trawl_common::politeness::gcra::{Schedule, Slot};
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::ports::{
     Activity, Backlog, BackoffRequest, Cache, Claim, Claimed, Ended, Engine, Error, ErrorKind, Frontier,
-    Heartbeat, HostSlotRequest, Hosts, InFlightRequest, Joined, Joining, OpenCrawl, Opening, Outlets, Page,
-    Pages, Ports, Response, Result, RobotsEntry, RobotsFile, Session, Settled, Settlement, Sink, Stats,
+    Heartbeat, HostSlotRequest, Hosts, InFlightRequest, Joined, Joining, OpenCrawl, Opening, Page, Pages,
+    Ports, Response, Result, RobotsEntry, RobotsFile, Session, Settled, Settlement, Sink, SinkFactory, Stats,
     Terms, Verdict, Walk, WorkerState,
 };
 use trawl_common::spider::Spider;
@@ -88,7 +88,7 @@ impl Memory {
             hosts: memory.clone(),
             cache: memory.clone(),
             pages: memory,
-            outlets: Arc::new(Items(self.clone())),
+            sink_factory: Arc::new(Items(self.clone())),
         }
     }
 
@@ -239,15 +239,15 @@ impl Frontier for Memory {
 
 #[async_trait]
 impl Stats for Memory {
-    async fn books(&self, _: &CrawlId) -> Result<Option<Books>> {
+    async fn crawl_stats(&self, _: &CrawlId) -> Result<Option<CrawlStats>> {
         unreachable!("a worker has no stats to see")
     }
 
-    async fn crawls(&self) -> Result<Vec<Books>> {
+    async fn crawls(&self) -> Result<Vec<CrawlStats>> {
         unreachable!("a worker has no stats to see")
     }
 
-    async fn hosts(&self, _: &CrawlRef, _: usize) -> Result<Vec<HostBooks>> {
+    async fn hosts(&self, _: &CrawlRef, _: usize) -> Result<Vec<HostStats>> {
         unreachable!("a worker has no stats to see")
     }
 
@@ -370,7 +370,7 @@ impl Pages for Memory {
 /// The one sink.
 struct Items(Memory);
 
-impl Outlets for Items {
+impl SinkFactory for Items {
     fn open(&self, _spider: &Spider) -> Result<Vec<Arc<dyn Sink>>> {
         Ok(vec![Arc::new(Items(self.0.clone()))])
     }

@@ -9,7 +9,7 @@ local function take_in(keys, seen, id, entries, most)
   local known = knows(seen, entries)
   local now = int(now_ms())
   local idle = idle_of(keys.crawl)
-  local records, outbox, fresh, twice, hosts, books = {}, {}, {}, {}, {}, {}
+  local records, outbox, fresh, twice, hosts, stats = {}, {}, {}, {}, {}, {}
 
   local function has_room(host)
     if not most then
@@ -39,9 +39,9 @@ local function take_in(keys, seen, id, entries, most)
     learn(seen, fresh)
     redis.call('HSET', keys.pending, unpack(records))
     redis.call('ZADD', keys.outbox, unpack(outbox))
-    add(books, 'admitted', #fresh)
+    add(stats, 'admitted', #fresh)
   end
-  write(keys.crawl, books)
+  write(keys.crawl, stats)
   write(keys.hosts, hosts)
   return answer
 end

@@ -21,7 +21,7 @@ for _ = 1, 5000 do
     gone[#gone + 1] = key
   end
 end
--- With the last value the books lapse.
+-- With the last value the stats lapse.
 local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
 local left = last[1] and last[2] - now or 0
 redis.call('SET', KEYS[2], string.format('%.0f', math.max(bytes, 0)), 'PX', string.format('%.0f', left + 1000))

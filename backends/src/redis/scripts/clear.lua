@@ -11,21 +11,21 @@ elseif status == 'running' and room_in(KEYS[1]) == 0 then
   kind = 'skipped'
 end
 if kind then
-  local recrawl, books, hosts = is_recrawl(KEYS[1]), {}, {}
+  local recrawl, stats, hosts = is_recrawl(KEYS[1]), {}, {}
   for _, url in ipairs(redis.call('HRANDFIELD', KEYS[2], 500)) do
     redis.call('HDEL', KEYS[2], url)
     redis.call('ZREM', KEYS[4], ARGV[1] .. ' ' .. url)
     redis.call('SREM', KEYS[7], url)
-    add(books, kind, 1)
+    add(stats, kind, 1)
     add(hosts, host_of(url) .. ' ' .. kind, 1)
     if kind == 'skipped' then
-      add(books, 'skipped:limit', 1)
+      add(stats, 'skipped:limit', 1)
     end
     if not recrawl then
       redis.call('SADD', KEYS[3], url)
     end
   end
-  write(KEYS[1], books)
+  write(KEYS[1], stats)
   write(KEYS[8], hosts)
 end
 if not kind and not over then
@@ -42,7 +42,7 @@ elseif left == 0 then
   left = drop(url_set(KEYS[5], KEYS[6]))
   if left == 0 then
     redis.call('UNLINK', KEYS[7])
-    -- There may be a million hosts: their books are for a month.
+    -- There may be a million hosts: their stats are for a month.
     redis.call('EXPIRE', KEYS[8], 30 * 24 * 3600)
     redis.call('EXPIRE', KEYS[9], ARGV[2])
     redis.call('EXPIRE', KEYS[10], ARGV[2])

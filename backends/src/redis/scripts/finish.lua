@@ -1,12 +1,12 @@
 -- KEYS: crawl, pending, failed, outbox, gone, seen and own (each plain, packed), begun, hosts. ARGV: worker, crawl id, then
 -- url, short, kind, why (empty: no word), bytes, note (empty: none), where it landed (empty: there) and the short of that, what
--- its page adds to the books, a line of number and name each, for each.
+-- its page adds to the stats, a line of number and name each, for each.
 -- Returns for each whether it has ended, by this call or before. A counter moves only where a record went, and a record goes
 -- only by its holder.
 local recrawl, room = is_recrawl(KEYS[1]), room_in(KEYS[1])
 local requests, asked, untried = requests_of(KEYS[1], KEYS[8]), {}, {}
 local is_limited = room or redis.call('EXISTS', KEYS[10]) == 1
-local answer, books, hosts = {}, {}, {}
+local answer, stats, hosts = {}, {}, {}
 -- What the spider has seen by this, and what the crawl itself has.
 local seen, own = {}, {}
 
@@ -46,16 +46,16 @@ for i = 3, #ARGV, 9 do
         room = room - 1
       end
     end
-    add(books, kind, 1)
-    add(books, 'bytes', bytes)
+    add(stats, kind, 1)
+    add(stats, 'bytes', bytes)
     local host = host_of(url)
     add(hosts, host .. ' ' .. kind, 1)
     add(hosts, host .. ' bytes', bytes)
     if why ~= '' then
-      add(books, kind .. ':' .. why, 1)
+      add(stats, kind .. ':' .. why, 1)
     end
     for number, name in string.gmatch(more, '(%d+) ([^\n]+)') do
-      add(books, name, tonumber(number))
+      add(stats, name, tonumber(number))
     end
     redis.call('ZREM', KEYS[4], ARGV[2] .. ' ' .. url)
     if note ~= '' and (kind == 'failed' or kind == 'expired' or why == 'blocked') then
@@ -79,7 +79,7 @@ for i = 3, #ARGV, 9 do
     end
   end
 end
-write(KEYS[1], books)
+write(KEYS[1], stats)
 write(KEYS[11], hosts)
 end_if_done(KEYS[1], KEYS[2], now_ms())
 if #seen > 0 then

@@ -124,8 +124,8 @@ async fn a_barrier_of_the_future_is_lifted_as_if_it_were_set_now() {
     stage.set_clock(HOUR + 5 * PATIENCE).await;
     stage.probe().await;
     stage.round().await;
-    let books = stage.frontier.books(&stage.crawl.id).await.unwrap().unwrap();
-    assert_eq!(books.status, CrawlState::Finished);
+    let stats = stage.frontier.crawl_stats(&stage.crawl.id).await.unwrap().unwrap();
+    assert_eq!(stats.status, CrawlState::Finished);
 }
 
 #[tokio::test]

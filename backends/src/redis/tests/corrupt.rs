@@ -1,7 +1,7 @@
 //! What is stored and cannot be read stops nothing else, is named, and keeps no crawl from its end.
 
 use trawl_common::frontier::Start;
-use trawl_common::frontier::crawl::{Books, CrawlState};
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::ports::{Control, Finish, Stats};
@@ -25,18 +25,18 @@ impl Stage {
         self.overwrite(Self::url(number).as_str().as_bytes(), GARBAGE).await;
     }
 
-    async fn books(&self) -> Books {
-        let books = self.frontier.books(&self.crawl.id).await.unwrap().unwrap();
-        assert_eq!(books.counts.admitted, books.pending + books.counts.ended(), "{books:?}");
-        books
+    async fn crawl_stats(&self) -> CrawlStats {
+        let stats = self.frontier.crawl_stats(&self.crawl.id).await.unwrap().unwrap();
+        assert_eq!(stats.counts.admitted, stats.pending + stats.counts.ended(), "{stats:?}");
+        stats
     }
 
     /// That page `number` is quarantined, and no other.
     async fn quarantined(&self, number: usize) {
         let kept: Vec<(Vec<u8>, Vec<u8>)> = self.ask(redis::cmd("HGETALL").arg(CORRUPT)).await;
         assert_eq!(kept, [(Self::url(number).as_str().as_bytes().to_vec(), GARBAGE.to_vec())]);
-        let books = self.books().await;
-        assert_eq!((books.counts.failed, books.reasons["failed:corrupt"]), (1, 1));
+        let stats = self.crawl_stats().await;
+        assert_eq!((stats.counts.failed, stats.reasons["failed:corrupt"]), (1, 1));
         let note = self.frontier.failure(&self.crawl, &Self::url(number)).await.unwrap().unwrap();
         assert_eq!(note.cause.reason, Reason::Corrupt);
         assert_eq!(note.cause.error, "its record cannot be read: h17+ ??[2J nonsense");
@@ -77,7 +77,7 @@ async fn a_batch_is_heard_but_for_the_record_that_cannot_be_read() {
     let heard = stage.frontier.hear(&stage.worker, &messages).await.unwrap();
     assert_eq!(heard, [TAKE, TAKE, TAKE, Heard::Drop, TAKE]);
     stage.quarantined(1).await;
-    assert_eq!(stage.books().await.pending, 4);
+    assert_eq!(stage.crawl_stats().await.pending, 4);
 }
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn a_crawl_ends_although_a_record_cannot_be_read() {
     stage.round().await;
     stage.quarantined(1).await;
     stage.round().await;
-    assert_eq!(stage.books().await.status, CrawlState::Finished);
+    assert_eq!(stage.crawl_stats().await.status, CrawlState::Finished);
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn others_are_finished() {
     let finishes = [0, 1, 2].map(|number| Finish::new(stage.claim(number), Terminal::Done));
     assert_eq!(stage.frontier.finish(&stage.worker, &finishes).await.unwrap(), [true; 3]);
     stage.quarantined(1).await;
-    assert_eq!(stage.books().await.counts.done, 2);
+    assert_eq!(stage.crawl_stats().await.counts.done, 2);
 }
 
 #[tokio::test]
@@ -149,15 +149,15 @@ async fn what_cannot_be_read_is_a_dead_letter_until_it_is_published() {
     stage.round().await;
     stage.quarantined(1).await;
     let cause = stage.frontier.failure(&stage.crawl, &Stage::url(1)).await.unwrap().unwrap().cause;
-    let letter = DeadLetter { url: Stage::url(1).to_string(), crawl: stage.crawl.clone(), cause };
+    let dead_letter = DeadLetter { url: Stage::url(1).to_string(), crawl: stage.crawl.clone(), cause };
     for _ in 0..2 {
         assert_eq!(
             stage.round().await.corrupt,
-            std::slice::from_ref(&letter),
+            std::slice::from_ref(&dead_letter),
             "whoever was to publish it may have died"
         );
     }
-    stage.frontier.buried(&[letter]).await.unwrap();
+    stage.frontier.buried(&[dead_letter]).await.unwrap();
     assert_eq!(stage.round().await.corrupt, []);
 }
 
@@ -172,7 +172,10 @@ async fn a_record_under_a_key_that_is_no_url_is_out_of_the_way() {
     stage.finish([0, 1, 2]).await;
     stage.frontier.close(lease).await.unwrap();
     stage.round().await;
-    assert_eq!((stage.books().await.status, stage.books().await.counts.failed), (CrawlState::Finished, 1));
+    assert_eq!(
+        (stage.crawl_stats().await.status, stage.crawl_stats().await.counts.failed),
+        (CrawlState::Finished, 1)
+    );
     assert_eq!(stage.frontier.failed(&stage.crawl, 0).await.unwrap().urls, []);
 }
 
@@ -183,11 +186,11 @@ async fn what_could_not_be_read_is_replayed_as_new() {
     stage.quarantined(1).await;
     let replayed = stage.frontier.replay(&stage.crawl, &stage.crawl, &[Stage::url(1)]).await.unwrap();
     assert_eq!(replayed, [stage.message(1)]);
-    let books = stage.books().await;
-    assert_eq!((books.counts.failed, books.reasons.get("failed:corrupt")), (0, None));
+    let stats = stage.crawl_stats().await;
+    assert_eq!((stats.counts.failed, stats.reasons.get("failed:corrupt")), (0, None));
     stage.finish([0, 1, 2]).await;
     stage.frontier.close(lease).await.unwrap();
-    assert_eq!(stage.books().await.status, CrawlState::Finished);
+    assert_eq!(stage.crawl_stats().await.status, CrawlState::Finished);
 }
 
 #[tokio::test]

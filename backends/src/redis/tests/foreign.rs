@@ -57,7 +57,7 @@ async fn a_key_that_somebody_has_written_over_stops_its_crawl_and_no_other() {
             .await;
         let lost: Vec<CrawlRef> = stage.round().await.lost.into_iter().map(|lost| lost.crawl).collect();
         assert!(lost.contains(&other), "{name}: {lost:?}");
-        assert!(stage.frontier.crawls().await.unwrap().iter().any(|books| books.crawl == other.id), "{name}");
+        assert!(stage.frontier.crawls().await.unwrap().iter().any(|stats| stats.crawl == other.id), "{name}");
         stage.frontier.cancel(&other).await.unwrap();
     }
 }
@@ -86,7 +86,7 @@ async fn a_field_that_somebody_has_written_over_is_named_and_stops_its_crawl_unt
         assert!(matches!(heard[..], [Heard::Wait { .. }, TAKE]), "{field}: {heard:?}");
         let told = match field {
             "max_pages" | "max_per_host" | "recrawl" => stage.frontier.terms(&stage.crawl).await.map(drop),
-            _ => stage.frontier.books(&stage.crawl.id).await.map(drop),
+            _ => stage.frontier.crawl_stats(&stage.crawl.id).await.map(drop),
         };
         let told = told.unwrap_err();
         assert!(told.kind == ErrorKind::Corrupt && told.to_string().contains(field), "{told}");
@@ -121,8 +121,8 @@ async fn an_entry_in_the_list_of_crawls_that_cannot_be_read_hides_no_other() {
         let () = stage.ask(redis::cmd("HSET").arg("crawls").arg(id).arg(spider)).await;
     }
     let crawls = stage.frontier.crawls().await.unwrap();
-    assert_eq!(crawls.iter().map(|books| &books.crawl).collect::<Vec<_>>(), [&stage.crawl.id]);
-    let told = stage.frontier.books(&"d".parse().unwrap()).await.unwrap_err();
+    assert_eq!(crawls.iter().map(|stats| &stats.crawl).collect::<Vec<_>>(), [&stage.crawl.id]);
+    let told = stage.frontier.crawl_stats(&"d".parse().unwrap()).await.unwrap_err();
     assert!(told.kind == ErrorKind::Corrupt && told.to_string().contains("no spider!"), "{told}");
 }
 

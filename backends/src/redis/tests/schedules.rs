@@ -152,11 +152,11 @@ impl Pair {
         match step {
             Step::Reserve(asks) => {
                 let requests: Vec<HostSlotRequest> = asks.iter().map(|ask| self.request(ask, now)).collect();
-                let told = stage.hosts.reserve(&requests).await.unwrap();
+                let reply = stage.hosts.reserve(&requests).await.unwrap();
                 let expected: Vec<Slot> =
                     requests.iter().map(|ask| self.expected.reserve(&ask.request, now)).collect();
-                assert_eq!(told, expected);
-                self.answers.extend(asks.iter().map(|ask| ask.token).zip(told));
+                assert_eq!(reply, expected);
+                self.answers.extend(asks.iter().map(|ask| ask.token).zip(reply));
             }
             Step::Stay(tokens, lapse) => {
                 let visits: Vec<InFlightRequest> = tokens.iter().map(|&token| self.visit(token)).collect();

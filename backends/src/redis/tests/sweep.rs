@@ -53,8 +53,8 @@ impl Stage {
     }
 
     async fn crawls(&self) -> Vec<String> {
-        let books = self.frontier.crawls().await.unwrap();
-        books.into_iter().map(|books| books.crawl.to_string()).collect()
+        let stats = self.frontier.crawls().await.unwrap();
+        stats.into_iter().map(|stats| stats.crawl.to_string()).collect()
     }
 }
 

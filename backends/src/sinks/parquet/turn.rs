@@ -103,8 +103,8 @@ fn write(
         WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
     let file = File::create(path)?;
     let mut writer =
-        SerializedFileWriter::new(file, Arc::new(schema(columns).map_err(told)?), Arc::new(properties))
-            .map_err(told)?;
+        SerializedFileWriter::new(file, Arc::new(schema(columns).map_err(io_error)?), Arc::new(properties))
+            .map_err(io_error)?;
     loop {
         let mut table = Table::new(columns);
         let mut size = 0;
@@ -118,9 +118,9 @@ fn write(
         if size == 0 {
             break;
         }
-        table.write(&mut writer).map_err(told)?;
+        table.write(&mut writer).map_err(io_error)?;
     }
-    writer.close().map_err(told)?;
+    writer.close().map_err(io_error)?;
     Ok(())
 }
 
@@ -166,7 +166,7 @@ impl<'a> Table<'a> {
 }
 
 /// A full disk is still one.
-fn told(error: ParquetError) -> io::Error {
+fn io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {
             Ok(error) => *error,

@@ -9,12 +9,12 @@ use crate::tls;
 
 /// An error of the server at `url`, or on the way to it.
 pub(super) fn failed(url: &ServerUrl, error: &tokio_postgres::Error) -> Error {
-    let told = match error.as_db_error() {
-        Some(told) => format!("{} ({})", told.message(), told.code().code()),
+    let problem = match error.as_db_error() {
+        Some(problem) => format!("{} ({})", problem.message(), problem.code().code()),
         None => with_causes(error),
     };
     let hint = hint(error);
-    Error::new(kind(error), format!("postgres at {url}: {told}{hint}"))
+    Error::new(kind(error), format!("postgres at {url}: {problem}{hint}"))
 }
 
 fn kind(error: &tokio_postgres::Error) -> ErrorKind {

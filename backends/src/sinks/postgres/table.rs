@@ -133,7 +133,7 @@ pub(super) fn quoted(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use trawl_common::settings;
-    use trawl_common::spider::{From, ItemRule, PageField};
+    use trawl_common::spider::{FieldSource, ItemRule, PageField};
 
     use super::*;
 
@@ -148,7 +148,10 @@ mod tests {
             fields: fields
                 .iter()
                 .map(|(name, kind)| {
-                    (name.to_string(), Field { kind: *kind, ..Field::of(From::Page(PageField::Title)) })
+                    (
+                        name.to_string(),
+                        Field { kind: *kind, ..Field::of(FieldSource::Page(PageField::Title)) },
+                    )
                 })
                 .collect(),
         };

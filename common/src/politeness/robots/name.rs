@@ -55,7 +55,7 @@ const BROWSERS: &[&str] = &[
 impl RobotsName {
     /// The name that a `User-Agent` tells. `shopbot/1.0` and `Mozilla/5.0 (compatible; shopbot/1.0)` tell `shopbot`; that
     /// of a browser tells none.
-    pub fn told_by(user_agent: &str) -> Option<Self> {
+    pub fn of_user_agent(user_agent: &str) -> Option<Self> {
         let compatible = user_agent.split_once("compatible;").map(|(_, rest)| rest.trim_start());
         let products = user_agent
             .split([' ', ';', '(', ')', ','])
@@ -74,7 +74,7 @@ impl RobotsName {
         let is_own = |name: &str| name.eq_ignore_ascii_case(&self.0);
         let is_listed = |name: &str| is_own(token(name)) || is_own(letters(name));
         value.split(',').map(str::trim).any(is_listed)
-            || Self::told_by(&value).is_some_and(|name| is_own(&name.0))
+            || Self::of_user_agent(&value).is_some_and(|name| is_own(&name.0))
     }
 
     /// The name as text.
@@ -130,8 +130,8 @@ impl fmt::Display for RobotsName {
 mod tests {
     use super::*;
 
-    fn told_by(user_agent: &str) -> Option<String> {
-        RobotsName::told_by(user_agent).map(String::from)
+    fn of_user_agent(user_agent: &str) -> Option<String> {
+        RobotsName::of_user_agent(user_agent).map(String::from)
     }
 
     #[test]
@@ -155,12 +155,12 @@ mod tests {
             ),
             ("LinkBot/1.0 (compatible; Mozilla/5.0; +http://l.example)", "LinkBot"),
         ] {
-            assert_eq!(told_by(user_agent).as_deref(), Some(name), "{user_agent}");
+            assert_eq!(of_user_agent(user_agent).as_deref(), Some(name), "{user_agent}");
         }
     }
 
     #[test]
-    fn a_browser_tells_no_name() {
+    fn a_browser_has_no_name() {
         for user_agent in [
             "",
             "*",
@@ -171,7 +171,7 @@ mod tests {
             "Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.2; Trident/6.0)",
             "Mozilla/5.0 (compatible; +https://shop.example/bot)",
         ] {
-            assert_eq!(told_by(user_agent), None, "{user_agent}");
+            assert_eq!(of_user_agent(user_agent), None, "{user_agent}");
         }
     }
 

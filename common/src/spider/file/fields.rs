@@ -8,7 +8,7 @@ use super::given::Given;
 use super::patterns::{path, regex, selector_or_path};
 use super::section::Section;
 use crate::nearest::listed;
-use crate::spider::{Field, From, ItemRule, Kind, PageField, Required, Sited};
+use crate::spider::{Field, FieldSource, ItemRule, Kind, PageField, Required, Sited};
 
 /// The longest name, in bytes: PostgreSQL's of a column.
 const MAX_NAME: usize = 63;
@@ -92,7 +92,7 @@ fn is_name(name: &str) -> bool {
 /// A text, short for `css`, or a table.
 fn field(given: &Given<'_>) -> Option<Field> {
     if !given.is_table() {
-        return Some(Field::of(From::Css(given.words()?)));
+        return Some(Field::of(FieldSource::Css(given.words()?)));
     }
     let mut section = Section::of(given)?;
     let from = source(&mut section);
@@ -108,7 +108,7 @@ fn field(given: &Given<'_>) -> Option<Field> {
     if kind != Kind::Date {
         section.refuse("format", "is for `type = \"date\"` alone");
     }
-    if let Some(From::Each(..)) = from {
+    if let Some(FieldSource::Each(..)) = from {
         section.refuse("type", "is for values, not for `each`: put it into its `fields`");
         section.refuse("regex", "is for values, not for `each`: put it into its `fields`");
     }
@@ -127,7 +127,7 @@ fn required(given: &Given<'_>) -> Option<Required> {
 }
 
 /// The one source that a field has.
-fn source(section: &mut Section<'_>) -> Option<From> {
+fn source(section: &mut Section<'_>) -> Option<FieldSource> {
     let (key, value) = sole_source(section)?;
     if !matches!(key, "json_ld" | "microdata") {
         section.refuse("path", "is for `json_ld` and `microdata` alone");
@@ -136,17 +136,17 @@ fn source(section: &mut Section<'_>) -> Option<From> {
         section.refuse("fields", "are for `each` alone");
     }
     Some(match key {
-        "css" => From::Css(value.words()?),
-        "json" => From::Json(path(&value)?),
-        "header" => From::Header(lower(value.words()?)),
-        "meta" => From::Meta(value.words()?),
-        "json_ld" => From::JsonLd(value.words()?, section.read("path", path)),
-        "microdata" => From::Microdata(value.words()?, section.read("path", path)),
-        "table" => From::Table(value.words()?),
-        "page" => From::Page(value.one_of(&PageField::ALL.map(|field| (field.as_str(), field)))?),
+        "css" => FieldSource::Css(value.words()?),
+        "json" => FieldSource::Json(path(&value)?),
+        "header" => FieldSource::Header(lower(value.words()?)),
+        "meta" => FieldSource::Meta(value.words()?),
+        "json_ld" => FieldSource::JsonLd(value.words()?, section.read("path", path)),
+        "microdata" => FieldSource::Microdata(value.words()?, section.read("path", path)),
+        "table" => FieldSource::Table(value.words()?),
+        "page" => FieldSource::Page(value.one_of(&PageField::ALL.map(|field| (field.as_str(), field)))?),
         _ => {
             let fields = section.need("fields", |given| Section::of(given).map(fields));
-            From::Each(selector_or_path(&value)?, fields?)
+            FieldSource::Each(selector_or_path(&value)?, fields?)
         }
     })
 }

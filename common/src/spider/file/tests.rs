@@ -6,7 +6,7 @@ use super::*;
 use crate::frontier::lane::Lane;
 use crate::politeness::rate::Rate;
 use crate::settings::{Compress, Items, SinkSettings, Urls};
-use crate::spider::{Ban, Field, From, Kind, PageField, Recrawl, Required, Then};
+use crate::spider::{Ban, Field, FieldSource, Kind, PageField, Recrawl, Required, Then};
 use crate::web::url::CanonicalUrl;
 
 /// A file that says everything that can be said.
@@ -27,8 +27,8 @@ fn reading(text: &str) -> Reading {
 /// Each mistake as `line:column what`.
 fn mistakes(text: &str) -> Vec<String> {
     let reading = reading(text);
-    let told = |mistake: &Mistake| format!("{} {}", mistake.place.unwrap(), mistake.what);
-    reading.mistakes.iter().chain(&reading.unset).map(told).collect()
+    let message = |mistake: &Mistake| format!("{} {}", mistake.place.unwrap(), mistake.what);
+    reading.mistakes.iter().chain(&reading.unset).map(message).collect()
 }
 
 #[track_caller]
@@ -80,18 +80,18 @@ fn fields_are_read_with_all_that_is_said_of_them_and_in_order() {
     assert!(price.required == Required::Warn && price.kind == Kind::Number && price.regex.is_some());
     assert!(field(&spider, "images").list);
     assert_eq!(field(&spider, "when").default, Some("never".into()));
-    let From::Each(each, inner) = &field(&spider, "offers").from else { panic!("not each") };
+    let FieldSource::Each(each, inner) = &field(&spider, "offers").from else { panic!("not each") };
     assert_eq!((each.value.as_str(), inner[0].0.as_str()), ("li.offer", "seller"));
-    let From::JsonLd(kind, path) = &field(&spider, "brand").from else { panic!("not JSON-LD") };
+    let FieldSource::JsonLd(kind, path) = &field(&spider, "brand").from else { panic!("not JSON-LD") };
     assert_eq!((kind.value.as_str(), path.as_ref().unwrap().value.as_str()), ("Product", "/brand/name"));
     assert_eq!(
         field(&spider, "server").from,
-        From::Header(crate::spider::Sited {
+        FieldSource::Header(crate::spider::Sited {
             value: "server".to_owned(),
             place: Some(crate::spider::Place { line: 80, column: 21 }),
         })
     );
-    assert_eq!(field(&spider, "links").from, From::Page(PageField::Links));
+    assert_eq!(field(&spider, "links").from, FieldSource::Page(PageField::Links));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_file_without_fields_has_those_of_the_settings_and_follows_nothing() {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_place() {
+fn every_mistake_is_reported_with_its_place() {
     let text = "max_page = 10\nallowed_domains = [\"https://shop.example/x\"]\n\n[follow]\ninclude = [\"(\"]\n\
                 depth = -1\n[politeness]\nrate = \"often\"\n[fields]\ntitle = { type = \"text\" }\n\
                 price = { css = \"b\", json = \"/x\" }\n";
@@ -136,7 +136,7 @@ fn a_column_counts_characters() {
 }
 
 #[test]
-fn a_value_of_a_wrong_type_is_told() {
+fn a_value_of_a_wrong_type_is_reported() {
     one("max_pages = \"many\"", "1:13 max_pages: a whole number is wanted, not a text");
     one("max_pages = 0", "1:13 max_pages: must be 1 or more");
     one("max_pages = 99999999999999999999", "1:13 max_pages: ");
@@ -149,7 +149,7 @@ fn a_value_of_a_wrong_type_is_told() {
 }
 
 #[test]
-fn a_start_outside_the_allowed_domains_is_told() {
+fn a_start_outside_the_allowed_domains_is_reported() {
     let text = "allowed_domains = [\"a.example\"]\n[start]\nurls = [\"https://www.a.example/\", \"https://b.example/\"]";
     one(text, "3:35 start.urls: b.example is not among `allowed_domains`");
     one("[start]\nurls = [\"shop\"]", "2:9 start.urls: `shop`: ");
@@ -295,7 +295,7 @@ fn fields_of_the_head_that_are_trawls_own_are_refused() {
 }
 
 #[test]
-fn a_variable_that_is_not_set_is_told_where_it_is_named_and_no_other_mistake() {
+fn a_variable_that_is_not_set_is_reported_where_it_is_named_and_no_other_mistake() {
     let text = "allowed_domains = ['a.example']\n[request]\nheaders = { A = { env = 'TOKEN' }, B = { env = 'NONE' } }";
     let reading = reading(text);
     assert_eq!(reading.mistakes, []);
@@ -349,7 +349,7 @@ fn rules_are_checked_as_those_of_the_settings_are() {
 }
 
 #[test]
-fn of_very_many_mistakes_a_thousand_are_told() {
+fn of_very_many_mistakes_a_thousand_are_reported() {
     let text: String = (0..5_000).map(|number| format!("key{number} = 1\n")).collect();
     assert_eq!(mistakes(&text).len(), 1000);
 }
@@ -366,7 +366,7 @@ fn places() -> Vec<usize> {
 
 proptest! {
     #[test]
-    fn an_unknown_key_anywhere_is_told_at_its_place(line in prop::sample::select(places()), key in "[a-z]{3,8}_zz") {
+    fn an_unknown_key_anywhere_is_reported_at_its_place(line in prop::sample::select(places()), key in "[a-z]{3,8}_zz") {
         let mut lines: Vec<&str> = WHOLE.lines().collect();
         let unknown = format!("{key} = 1");
         lines.insert(line + 1, &unknown);

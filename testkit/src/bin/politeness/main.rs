@@ -72,7 +72,7 @@ enum Measure {
 /// A pace of five a second.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-fn told(what: &str, value: &str, bar: &str, holds: bool) -> bool {
+fn row(what: &str, value: &str, bar: &str, holds: bool) -> bool {
     anstream::println!("{what:<58} {value:>12}   {bar:<16} {}", if holds { "ok" } else { "MISSED" });
     holds
 }
@@ -113,10 +113,10 @@ async fn pace(
         kill.map_or(String::new(), |pause| format!(", one killed each {pause} s"))
     );
     let polite =
-        told("gaps shorter than 85 % of the interval", &format!("{short:.2} %"), "< 1 %", short < 1.0);
+        row("gaps shorter than 85 % of the interval", &format!("{short:.2} %"), "< 1 %", short < 1.0);
     let used = 100.0 * pacing.used;
     anstream::println!("  shortest gap {:?}, {} requests", pacing.shortest, pacing.requests);
-    Ok(told("of the possible throughput", &format!("{used:.1} %"), "> 90 %", used > 90.0) && polite)
+    Ok(row("of the possible throughput", &format!("{used:.1} %"), "> 90 %", used > 90.0) && polite)
 }
 
 /// How long the quick hosts' pages take, with a slow host's among them or without. The rest of the watch shows the
@@ -173,9 +173,9 @@ async fn slow(trawl: &Path, urls: usize, watch: u64) -> io::Result<bool> {
     );
     let ratio = beside.as_secs_f64() / alone.as_secs_f64();
     let quick =
-        told("beside as many of one host at 1/s", &format!("{ratio:.2} times"), "<= 1.3 times", ratio <= 1.3);
+        row("beside as many of one host at 1/s", &format!("{ratio:.2} times"), "<= 1.3 times", ratio <= 1.3);
     let share = 100.0 * used;
-    Ok(told(
+    Ok(row(
         "of its own pace the slow host keeps",
         &format!("{share:.1} %"),
         "95 to 105 %",

@@ -44,7 +44,7 @@ pub(crate) async fn all(trawl: &Path, rates: &[Rate], workers: usize, seconds: u
                 ("embedded".to_owned(), embedded(trawl, &world, *rate).await)
             };
             crawled?;
-            let flow = told(&world, *rate);
+            let flow = measured(&world, *rate);
             let met = rate.interval().is_none()
                 || (0.95..=1.05).contains(&(flow.per_second / per_second)) && flow.early < 0.01;
             all_met &= met;
@@ -62,7 +62,7 @@ pub(crate) async fn all(trawl: &Path, rates: &[Rate], workers: usize, seconds: u
 }
 
 /// How the pages were asked for, by the host's log.
-fn told(world: &ManyHosts, rate: Rate) -> Flow {
+fn measured(world: &ManyHosts, rate: Rate) -> Flow {
     let log = world.log();
     let pages = log.iter().filter(|arrival| arrival.path != "/robots.txt");
     flow(&pages.map(|arrival| arrival.at).collect::<Vec<_>>(), rate.interval())

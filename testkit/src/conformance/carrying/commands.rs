@@ -24,7 +24,7 @@ pub async fn a_crawl_that_is_over_or_unknown_takes_no_commands(carrier: &Carrier
         assert_eq!(kind(carrier.control.cancel(crawl).await), Some(ErrorKind::Stale));
     }
     assert_eq!(carrier.stats(&finished).await?.status, CrawlState::Finished);
-    assert_eq!(carrier.stats.books(&unknown.crawl.id).await?, None);
+    assert_eq!(carrier.stats.crawl_stats(&unknown.crawl.id).await?, None);
     Ok(())
 }
 

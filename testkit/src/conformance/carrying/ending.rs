@@ -145,7 +145,7 @@ pub async fn crawls_are_listed_the_newest_first(carrier: &Carrier) -> Result<()>
     assert_eq!(all[at_newer].status, CrawlState::Finished);
     assert_eq!((all[at_older].status, all[at_older].pending), (CrawlState::Running, 2));
     let unknown = unique("crawl").parse().expect("a unique name is a name");
-    assert_eq!(carrier.stats.books(&unknown).await?, None);
+    assert_eq!(carrier.stats.crawl_stats(&unknown).await?, None);
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use trawl_common::frontier::Start;
-use trawl_common::frontier::crawl::{Books, CrawlState};
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Hop, Malformed, Message};
@@ -234,8 +234,8 @@ impl Carrier {
     }
 
     /// The stats of the crawl, which must agree with themselves.
-    async fn stats(&self, cast: &Cast) -> Result<Books> {
-        let stats = self.stats.books(&cast.crawl.id).await?.expect("the crawl is known");
+    async fn stats(&self, cast: &Cast) -> Result<CrawlStats> {
+        let stats = self.stats.crawl_stats(&cast.crawl.id).await?.expect("the crawl is known");
         assert_eq!(stats.counts.admitted, stats.pending + stats.counts.ended(), "{stats:?}");
         Ok(stats)
     }

@@ -21,7 +21,7 @@ pub async fn who_opens_another_crawl_is_told_which_one_is_read(carrier: &Carrier
     let refused = carrier.open(&next, Terms::default()).await.err().expect("another crawl is read");
     assert_eq!(refused.kind, ErrorKind::Busy);
     assert!(refused.to_string().contains(cast.crawl.id.as_str()), "{refused}");
-    assert_eq!(carrier.stats.books(&next.crawl.id).await?, None, "a refused crawl has not begun");
+    assert_eq!(carrier.stats.crawl_stats(&next.crawl.id).await?, None, "a refused crawl has not begun");
     Ok(())
 }
 

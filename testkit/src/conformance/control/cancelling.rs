@@ -9,15 +9,15 @@ use trawl_common::frontier::{Heard, Start};
 use trawl_common::ports::{ErrorKind, Result, Terms};
 use trawl_engine::Lease;
 
-use super::{Helm, kind};
+use super::{ControlPorts, kind};
 use crate::conformance::eventually;
 use crate::conformance::scene::{LONG, Scene, TAKE, much_later};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// New, parked or held: all of them, by the time that the call returns. To say it again is to have said it.
-pub async fn each_url_of_a_cancelled_crawl_has_its_terminal_state(helm: &Helm) -> Result<()> {
-    let scene = Scene::new(&helm.frontier);
+pub async fn each_url_of_a_cancelled_crawl_has_its_terminal_state(ports: &ControlPorts) -> Result<()> {
+    let scene = Scene::new(&ports.frontier);
     scene.begin(1200).await?;
     for number in 0..2 {
         scene.hear(&scene.worker, number).await?;
@@ -27,35 +27,35 @@ pub async fn each_url_of_a_cancelled_crawl_has_its_terminal_state(helm: &Helm) -
     scene.finish(3, Terminal::Failed).await?;
     let expected = Counts { admitted: 1200, done: 1, failed: 1, cancelled: 1198, ..Counts::default() };
     for _ in 0..2 {
-        helm.control.cancel(&scene.crawl).await?;
-        let books = scene.books().await?;
-        assert_eq!((books.status, books.counts, books.pending), (CrawlState::Cancelled, expected, 0));
+        ports.control.cancel(&scene.crawl).await?;
+        let stats = scene.crawl_stats().await?;
+        assert_eq!((stats.status, stats.counts, stats.pending), (CrawlState::Cancelled, expected, 0));
     }
-    assert!(helm.control.failure(&scene.crawl, &scene.url(3)).await?.is_some(), "the list stays");
+    assert!(ports.control.failure(&scene.crawl, &scene.url(3)).await?.is_some(), "the list stays");
     Ok(())
 }
 
 /// And takes no other command then.
-pub async fn a_paused_crawl_can_be_cancelled(helm: &Helm) -> Result<()> {
-    let scene = Scene::new(&helm.frontier);
+pub async fn a_paused_crawl_can_be_cancelled(ports: &ControlPorts) -> Result<()> {
+    let scene = Scene::new(&ports.frontier);
     scene.begin(2).await?;
-    helm.control.pause(&scene.crawl).await?;
-    helm.control.cancel(&scene.crawl).await?;
-    assert_eq!(kind(helm.control.resume(&scene.crawl).await), Some(ErrorKind::Stale));
-    assert_eq!(kind(helm.control.pause(&scene.crawl).await), Some(ErrorKind::Stale));
-    let books = scene.books().await?;
-    assert_eq!((books.status, books.counts.cancelled), (CrawlState::Cancelled, 2));
+    ports.control.pause(&scene.crawl).await?;
+    ports.control.cancel(&scene.crawl).await?;
+    assert_eq!(kind(ports.control.resume(&scene.crawl).await), Some(ErrorKind::Stale));
+    assert_eq!(kind(ports.control.pause(&scene.crawl).await), Some(ErrorKind::Stale));
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.status, stats.counts.cancelled), (CrawlState::Cancelled, 2));
     Ok(())
 }
 
 /// Neither who held its URLs, nor a late message, nor its producer.
-pub async fn nothing_revives_a_cancelled_crawl(helm: &Helm) -> Result<()> {
-    let scene = Scene::new(&helm.frontier);
+pub async fn nothing_revives_a_cancelled_crawl(ports: &ControlPorts) -> Result<()> {
+    let scene = Scene::new(&ports.frontier);
     let lease = scene.begin(2).await?;
     scene.hear(&scene.worker, 0).await?;
     scene.start(&scene.worker, 0).await?;
-    helm.control.cancel(&scene.crawl).await?;
-    let before = scene.books().await?;
+    ports.control.cancel(&scene.crawl).await?;
+    let before = scene.crawl_stats().await?;
     assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
     assert!(!scene.park(&scene.worker, 0, much_later(), true).await?);
     assert!(scene.end(&scene.worker, 0, Terminal::Done).await?, "it has ended, as cancelled");
@@ -65,19 +65,19 @@ pub async fn nothing_revives_a_cancelled_crawl(helm: &Helm) -> Result<()> {
     }
     assert_eq!(kind(scene.admit(&lease, 0..3).await), Some(ErrorKind::Stale));
     assert_eq!(kind(scene.open().await), Some(ErrorKind::Stale));
-    let after = scene.books().await?;
+    let after = scene.crawl_stats().await?;
     assert_eq!((after.status, after.counts, after.pending), (before.status, before.counts, 0));
     Ok(())
 }
 
 /// Or whoever else: a crawl that is over holds up no other of its spider.
-pub async fn who_reads_sources_for_a_cancelled_crawl_may_open_another(helm: &Helm) -> Result<()> {
-    let first = Scene::new(&helm.frontier);
+pub async fn who_reads_sources_for_a_cancelled_crawl_may_open_another(ports: &ControlPorts) -> Result<()> {
+    let first = Scene::new(&ports.frontier);
     let lease = first.begin(1).await?;
-    helm.control.cancel(&first.crawl).await?;
+    ports.control.cancel(&first.crawl).await?;
     let second = first.next_crawl();
     let next = second.open().await?;
-    assert_eq!(kind(helm.frontier.renew(&lease, LONG).await), Some(ErrorKind::Stale));
+    assert_eq!(kind(ports.frontier.renew(&lease, LONG).await), Some(ErrorKind::Stale));
     assert_eq!(second.admit(&next, 1..2).await?, [true]);
     Ok(())
 }
@@ -95,30 +95,30 @@ pub(super) async fn finds_again(scene: &Scene<'_>, lease: &Lease, number: usize)
 }
 
 /// What has been fetched has been fetched.
-pub async fn a_later_crawl_finds_what_was_cancelled_and_nothing_else(helm: &Helm) -> Result<()> {
-    let first = Scene::new(&helm.frontier);
+pub async fn a_later_crawl_finds_what_was_cancelled_and_nothing_else(ports: &ControlPorts) -> Result<()> {
+    let first = Scene::new(&ports.frontier);
     let lease = first.begin(3).await?;
     first.finish(0, Terminal::Done).await?;
     first.finish(1, Terminal::Failed).await?;
-    helm.frontier.renew(&lease, Duration::ZERO).await?;
-    helm.control.cancel(&first.crawl).await?;
+    ports.frontier.renew(&lease, Duration::ZERO).await?;
+    ports.control.cancel(&first.crawl).await?;
     let second = first.next_crawl();
     let lease = second.open().await?;
     finds_again(&second, &lease, 2).await?;
     assert_eq!(second.admit(&lease, 0..3).await?, [false, false, false]);
     assert_eq!(first.hear(&first.worker, 2).await?, Heard::Drop, "a copy from the first crawl");
     assert_eq!(second.hear(&second.worker, 2).await?, TAKE);
-    assert_eq!(second.books().await?.counts.admitted, 1);
+    assert_eq!(second.crawl_stats().await?.counts.admitted, 1);
     Ok(())
 }
 
 /// Not before: a late copy of its message would revive it.
-pub async fn a_later_crawl_finds_what_expired_once_its_crawl_is_over(helm: &Helm) -> Result<()> {
-    let first = Scene::new(&helm.frontier);
+pub async fn a_later_crawl_finds_what_expired_once_its_crawl_is_over(ports: &ControlPorts) -> Result<()> {
+    let first = Scene::new(&ports.frontier);
     let lease = first.begin(2).await?;
     first.finish(0, Terminal::Expired).await?;
     assert_eq!(first.hear(&first.worker, 0).await?, Heard::Drop, "a late copy");
-    helm.frontier.close(lease).await?;
+    ports.frontier.close(lease).await?;
     let second = first.next_crawl();
     let lease = second.open().await?;
     assert_eq!(second.admit(&lease, 0..2).await?, [false, false]);
@@ -132,20 +132,20 @@ pub async fn a_later_crawl_finds_what_expired_once_its_crawl_is_over(helm: &Helm
 }
 
 /// It was fetched and its items are stored, so no later crawl fetches it again. What the limit left unfetched may be found again.
-pub async fn what_was_fetched_beyond_the_limit_stays_seen(helm: &Helm) -> Result<()> {
-    let first = Scene::new(&helm.frontier);
+pub async fn what_was_fetched_beyond_the_limit_stays_seen(ports: &ControlPorts) -> Result<()> {
+    let first = Scene::new(&ports.frontier);
     let terms = Terms { max_pages: NonZeroU64::new(1), ..Terms::default() };
-    let lease = helm.frontier.open(&first.crawl, terms, "producer", LONG).await?;
+    let lease = ports.frontier.open(&first.crawl, terms, "producer", LONG).await?;
     first.admit(&lease, 0..3).await?;
     first.finish_all(&[first.ending(0, Terminal::Done), first.ending(1, Terminal::Done)]).await?;
-    helm.frontier.close(lease).await?;
+    ports.frontier.close(lease).await?;
     eventually(LIMIT, async || {
-        helm.frontier.sweep(&first.other).await?;
+        ports.frontier.sweep(&first.other).await?;
         Ok(first.status().await? == CrawlState::Finished)
     })
     .await?;
     let counts = Counts { admitted: 3, done: 1, skipped: 2, ..Counts::default() };
-    assert_eq!(first.books().await?.counts, counts);
+    assert_eq!(first.crawl_stats().await?.counts, counts);
     let second = first.next_crawl();
     let lease = second.open().await?;
     finds_again(&second, &lease, 2).await?;

@@ -8,14 +8,14 @@ use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::Result;
 use trawl_common::web::url::CanonicalUrl;
 
-use super::Helm;
+use super::ControlPorts;
 use crate::conformance::scene::Scene;
 
 /// Every page of the list, and how many there were.
-async fn list(helm: &Helm, scene: &Scene<'_>) -> Result<(BTreeMap<CanonicalUrl, Note>, usize)> {
+async fn list(ports: &ControlPorts, scene: &Scene<'_>) -> Result<(BTreeMap<CanonicalUrl, Note>, usize)> {
     let (mut all, mut pages, mut cursor) = (BTreeMap::new(), 0, Some(0));
     while let Some(from) = cursor {
-        let page = helm.control.failed(&scene.crawl, from).await?;
+        let page = ports.control.failed(&scene.crawl, from).await?;
         all.extend(page.urls);
         (pages, cursor) = (pages + 1, page.next);
         assert!(pages <= 10_000, "a list has an end");
@@ -24,9 +24,9 @@ async fn list(helm: &Helm, scene: &Scene<'_>) -> Result<(BTreeMap<CanonicalUrl, 
 }
 
 /// Each with all that is known of it, as long as its crawl is known; nothing else is there.
-pub async fn the_list_holds_what_failed_and_what_expired(helm: &Helm) -> Result<()> {
-    let scene = Scene::new(&helm.frontier);
-    assert_eq!(list(helm, &scene).await?.0, BTreeMap::new(), "an unknown crawl");
+pub async fn the_list_holds_what_failed_and_what_expired(ports: &ControlPorts) -> Result<()> {
+    let scene = Scene::new(&ports.frontier);
+    assert_eq!(list(ports, &scene).await?.0, BTreeMap::new(), "an unknown crawl");
     let lease = scene.begin(6).await?;
     let ends = [Terminal::Failed, Terminal::Failed, Terminal::Expired, Terminal::Done, Terminal::Skipped];
     let expected: BTreeMap<_, _> =
@@ -35,23 +35,23 @@ pub async fn the_list_holds_what_failed_and_what_expired(helm: &Helm) -> Result<
         scene.finish(number, terminal).await?;
         scene.finish(number, Terminal::Failed).await?;
     }
-    assert_eq!(list(helm, &scene).await?.0, expected);
+    assert_eq!(list(ports, &scene).await?.0, expected);
     scene.finish(5, Terminal::Done).await?;
-    helm.frontier.close(lease).await?;
+    ports.frontier.close(lease).await?;
     assert_eq!(scene.status().await?, CrawlState::Finished);
-    assert_eq!(list(helm, &scene).await?.0, expected);
+    assert_eq!(list(ports, &scene).await?.0, expected);
     for number in 0..6 {
-        let failure = helm.control.failure(&scene.crawl, &scene.url(number)).await?;
+        let failure = ports.control.failure(&scene.crawl, &scene.url(number)).await?;
         assert_eq!(failure.as_ref(), expected.get(&scene.url(number)));
     }
-    assert_eq!(list(helm, &scene.other_spider()).await?.0, BTreeMap::new());
+    assert_eq!(list(ports, &scene.other_spider()).await?.0, BTreeMap::new());
     Ok(())
 }
 
 /// Nothing is left out, also where another crawl's failures lie between.
-pub async fn the_list_is_read_page_by_page(helm: &Helm) -> Result<()> {
+pub async fn the_list_is_read_page_by_page(ports: &ControlPorts) -> Result<()> {
     const COUNT: usize = 2_500;
-    let scene = Scene::new(&helm.frontier);
+    let scene = Scene::new(&ports.frontier);
     let other = scene.other_spider();
     scene.begin(COUNT).await?;
     other.begin(COUNT).await?;
@@ -59,28 +59,28 @@ pub async fn the_list_is_read_page_by_page(helm: &Helm) -> Result<()> {
         .flat_map(|number| [scene.ending(number, Terminal::Failed), other.ending(number, Terminal::Failed)])
         .collect();
     scene.finish_all(&ends).await?;
-    let (all, pages) = list(helm, &scene).await?;
+    let (all, pages) = list(ports, &scene).await?;
     assert_eq!(all.len(), COUNT);
     assert!(pages > 1, "a page of {COUNT}");
     assert!((0..COUNT).all(|number| all.contains_key(&scene.url(number))));
     Ok(())
 }
 
-/// It is not shown, not replayed and not purged again; the books don't forget it.
-pub async fn what_is_purged_is_gone_and_stays_counted(helm: &Helm) -> Result<()> {
-    let scene = Scene::new(&helm.frontier);
+/// It is not shown, not replayed and not purged again; the stats don't forget it.
+pub async fn what_is_purged_is_gone_and_stays_counted(ports: &ControlPorts) -> Result<()> {
+    let scene = Scene::new(&ports.frontier);
     let lease = scene.begin(3).await?;
     for number in 0..3 {
         scene.finish(number, Terminal::Failed).await?;
     }
-    let before = scene.books().await?;
+    let before = scene.crawl_stats().await?;
     let urls = [scene.url(0), scene.url(1), scene.url(9)];
-    assert_eq!(helm.control.purge(&scene.crawl, &urls).await?, 2);
-    assert_eq!(helm.control.purge(&scene.crawl, &urls).await?, 0);
-    assert_eq!(list(helm, &scene).await?.0.into_keys().collect::<Vec<_>>(), [scene.url(2)]);
-    assert_eq!(helm.control.failure(&scene.crawl, &scene.url(0)).await?, None);
-    assert!(helm.frontier.replay(&scene.crawl, &scene.crawl, &urls).await?.is_empty());
+    assert_eq!(ports.control.purge(&scene.crawl, &urls).await?, 2);
+    assert_eq!(ports.control.purge(&scene.crawl, &urls).await?, 0);
+    assert_eq!(list(ports, &scene).await?.0.into_keys().collect::<Vec<_>>(), [scene.url(2)]);
+    assert_eq!(ports.control.failure(&scene.crawl, &scene.url(0)).await?, None);
+    assert!(ports.frontier.replay(&scene.crawl, &scene.crawl, &urls).await?.is_empty());
     assert_eq!(scene.admit(&lease, 0..2).await?, [false, false], "seen is seen");
-    assert_eq!(scene.books().await?.counts, before.counts);
+    assert_eq!(scene.crawl_stats().await?.counts, before.counts);
     Ok(())
 }

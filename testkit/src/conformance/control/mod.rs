@@ -16,14 +16,14 @@ pub use pausing::*;
 pub use replaying::*;
 
 /// A frontier, and the commands to its crawls.
-pub struct Helm {
+pub struct ControlPorts {
     /// The records.
     pub frontier: Arc<dyn Records>,
     /// The commands.
     pub control: Arc<dyn Control>,
 }
 
-/// Makes a test of each promise; a fixture returns a guard and a [`Helm`]. The second is of little patience, some
+/// Makes a test of each promise; a fixture returns a guard and a [`ControlPorts`]. The second is of little patience, some
 /// 200 ms, and no other test sweeps its store.
 #[macro_export]
 macro_rules! control_conformance {

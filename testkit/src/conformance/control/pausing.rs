@@ -10,33 +10,33 @@ use trawl_common::ports::{ErrorKind, NewUrl, Result, Terms};
 use trawl_common::time::UnixMs;
 use trawl_engine::Linking;
 
-use super::{Helm, kind};
+use super::{ControlPorts, kind};
 use crate::conformance::eventually;
 use crate::conformance::scene::{LONG, Scene, TAKE, long_ago, much_later, took};
 
 /// What is received is dropped, and what was received before is let go.
-pub async fn no_fetch_begins_while_a_crawl_is_paused(helm: &Helm) -> Result<()> {
-    let scene = Scene::new(&helm.frontier);
+pub async fn no_fetch_begins_while_a_crawl_is_paused(ports: &ControlPorts) -> Result<()> {
+    let scene = Scene::new(&ports.frontier);
     scene.begin(2).await?;
     scene.hear(&scene.worker, 0).await?;
-    helm.control.pause(&scene.crawl).await?;
+    ports.control.pause(&scene.crawl).await?;
     assert_eq!(scene.status().await?, CrawlState::Paused);
     assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
     assert!(scene.is_held_back(&scene.worker, 1).await?);
     assert!(scene.is_held_back(&scene.other, 0).await?, "let go, and held by the pause");
-    assert_eq!(scene.books().await?.pending, 2);
+    assert_eq!(scene.crawl_stats().await?.pending, 2);
     Ok(())
 }
 
 /// Whether it was received before the pause, in it, or never.
-pub async fn what_was_queued_goes_on_after_a_pause(helm: &Helm) -> Result<()> {
-    let scene = Scene::new(&helm.frontier);
+pub async fn what_was_queued_goes_on_after_a_pause(ports: &ControlPorts) -> Result<()> {
+    let scene = Scene::new(&ports.frontier);
     scene.begin(3).await?;
     scene.hear(&scene.worker, 0).await?;
-    helm.control.pause(&scene.crawl).await?;
+    ports.control.pause(&scene.crawl).await?;
     assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
     assert!(scene.is_held_back(&scene.worker, 1).await?);
-    helm.control.resume(&scene.crawl).await?;
+    ports.control.resume(&scene.crawl).await?;
     assert_eq!(scene.status().await?, CrawlState::Running);
     for number in 0..3 {
         assert_eq!(scene.hear(&scene.other, number).await?, TAKE);
@@ -46,8 +46,8 @@ pub async fn what_was_queued_goes_on_after_a_pause(helm: &Helm) -> Result<()> {
 }
 
 /// Its attempts stay, its time stays, and a fetch that did not begin does not count as one.
-pub async fn a_pause_changes_nothing_else_about_a_url(helm: &Helm) -> Result<()> {
-    let scene = Scene::new(&helm.frontier);
+pub async fn a_pause_changes_nothing_else_about_a_url(ports: &ControlPorts) -> Result<()> {
+    let scene = Scene::new(&ports.frontier);
     scene.begin(3).await?;
     for (number, until) in [(0, long_ago()), (1, much_later())] {
         scene.hear(&scene.worker, number).await?;
@@ -55,9 +55,9 @@ pub async fn a_pause_changes_nothing_else_about_a_url(helm: &Helm) -> Result<()>
     }
     for _ in 0..=MAX_STARTS {
         assert_eq!(scene.hear(&scene.worker, 2).await?, TAKE);
-        helm.control.pause(&scene.crawl).await?;
+        ports.control.pause(&scene.crawl).await?;
         assert_eq!(scene.start(&scene.worker, 2).await?, Start::Lost);
-        helm.control.resume(&scene.crawl).await?;
+        ports.control.resume(&scene.crawl).await?;
     }
     assert_eq!(scene.hear(&scene.worker, 0).await?, took(1));
     assert_eq!(scene.hear(&scene.worker, 1).await?, Heard::Drop, "parked until later");
@@ -67,19 +67,19 @@ pub async fn a_pause_changes_nothing_else_about_a_url(helm: &Helm) -> Result<()>
 }
 
 /// By the time from the first word to the last, however often either is said.
-pub async fn deadlines_move_by_the_pause(helm: &Helm) -> Result<()> {
+pub async fn deadlines_move_by_the_pause(ports: &ControlPorts) -> Result<()> {
     const PAUSE: Duration = Duration::from_millis(30);
-    let scene = Scene::new(&helm.frontier);
+    let scene = Scene::new(&ports.frontier);
     let lease = scene.begin(0).await?;
     let deadline = much_later();
-    helm.frontier.admit(&lease, &[NewUrl { deadline: Some(deadline), ..scene.new_url(0) }]).await?;
+    ports.frontier.admit(&lease, &[NewUrl { deadline: Some(deadline), ..scene.new_url(0) }]).await?;
     let asked = UnixMs::now();
-    helm.control.pause(&scene.crawl).await?;
+    ports.control.pause(&scene.crawl).await?;
     let paused = UnixMs::now();
     eventually(Duration::from_secs(10), async || Ok(UnixMs::now().since(paused) > PAUSE)).await?;
-    helm.control.pause(&scene.crawl).await?;
-    helm.control.resume(&scene.crawl).await?;
-    helm.control.resume(&scene.crawl).await?;
+    ports.control.pause(&scene.crawl).await?;
+    ports.control.resume(&scene.crawl).await?;
+    ports.control.resume(&scene.crawl).await?;
     let longest = UnixMs::now().since(asked) + Duration::from_millis(5);
     let Heard::Take { deadline: Some(moved), .. } = scene.hear(&scene.worker, 0).await? else {
         panic!("it has a deadline and nobody holds it");
@@ -90,109 +90,111 @@ pub async fn deadlines_move_by_the_pause(helm: &Helm) -> Result<()> {
 }
 
 /// Of a URL that sources name, that a page links to, or that is first heard of.
-pub async fn a_deadline_that_is_set_after_a_pause_stays_as_it_is(helm: &Helm) -> Result<()> {
-    let scene = Scene::new(&helm.frontier);
+pub async fn a_deadline_that_is_set_after_a_pause_stays_as_it_is(ports: &ControlPorts) -> Result<()> {
+    let scene = Scene::new(&ports.frontier);
     let lease = scene.begin(1).await?;
-    helm.control.pause(&scene.crawl).await?;
+    ports.control.pause(&scene.crawl).await?;
     let paused = UnixMs::now();
     eventually(Duration::from_secs(10), async || Ok(UnixMs::now() > paused)).await?;
-    helm.control.resume(&scene.crawl).await?;
+    ports.control.resume(&scene.crawl).await?;
     let deadline = Some(much_later());
     let url = |number| NewUrl { deadline, ..scene.new_url(number) };
-    helm.frontier.admit(&lease, &[url(1)]).await?;
+    ports.frontier.admit(&lease, &[url(1)]).await?;
     scene.hear(&scene.worker, 0).await?;
     let linking = Linking { page: scene.claim(0), links: vec![url(2)] };
-    helm.frontier.admit_links(&scene.worker, &[linking]).await?;
+    ports.frontier.admit_links(&scene.worker, &[linking]).await?;
     let messages = [1, 2, 3].map(|number| url(number).message(&scene.crawl));
-    let heard = helm.frontier.hear(&scene.worker, &messages).await?;
+    let heard = ports.frontier.hear(&scene.worker, &messages).await?;
     assert_eq!(heard, [Heard::Take { attempts: 0, starts: 0, deadline }; 3]);
     Ok(())
 }
 
 /// Published by hand, or forgotten by the store.
-pub async fn a_url_first_heard_of_in_a_pause_waits_for_its_end(helm: &Helm) -> Result<()> {
-    let scene = Scene::new(&helm.frontier);
+pub async fn a_url_first_heard_of_in_a_pause_waits_for_its_end(ports: &ControlPorts) -> Result<()> {
+    let scene = Scene::new(&ports.frontier);
     let lease = scene.begin(0).await?;
-    helm.control.pause(&scene.crawl).await?;
+    ports.control.pause(&scene.crawl).await?;
     assert!(scene.is_held_back(&scene.worker, 0).await?);
     assert_eq!(scene.admit(&lease, 0..2).await?, [false, true], "sources may go on being read");
-    let books = scene.books().await?;
-    assert_eq!((books.counts.admitted, books.pending), (2, 2));
-    helm.control.resume(&scene.crawl).await?;
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.counts.admitted, stats.pending), (2, 2));
+    ports.control.resume(&scene.crawl).await?;
     assert_eq!(scene.hear(&scene.other, 0).await?, TAKE);
     assert_eq!(scene.hear(&scene.other, 1).await?, TAKE);
     Ok(())
 }
 
 /// A fetch that has begun ends as any other, or is put aside.
-pub async fn what_is_in_hand_may_end_in_a_pause(helm: &Helm) -> Result<()> {
-    let scene = Scene::new(&helm.frontier);
+pub async fn what_is_in_hand_may_end_in_a_pause(ports: &ControlPorts) -> Result<()> {
+    let scene = Scene::new(&ports.frontier);
     scene.begin(3).await?;
     for number in 0..3 {
         scene.hear(&scene.worker, number).await?;
         assert_eq!(scene.start(&scene.worker, number).await?, Start::Go);
     }
-    helm.control.pause(&scene.crawl).await?;
+    ports.control.pause(&scene.crawl).await?;
     assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
     assert!(scene.park(&scene.worker, 1, long_ago(), true).await?);
     scene.release(&scene.worker, 2).await?;
-    let books = scene.books().await?;
-    assert_eq!((books.status, books.counts.done, books.pending), (CrawlState::Paused, 1, 2));
-    helm.control.resume(&scene.crawl).await?;
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.status, stats.counts.done, stats.pending), (CrawlState::Paused, 1, 2));
+    ports.control.resume(&scene.crawl).await?;
     assert_eq!(scene.hear(&scene.other, 1).await?, took(1));
     assert_eq!(scene.hear(&scene.other, 2).await?, TAKE);
     Ok(())
 }
 
 /// A person who holds a crawl may want to add to it.
-pub async fn a_paused_crawl_does_not_end_before_it_goes_on(helm: &Helm) -> Result<()> {
-    let scene = Scene::new(&helm.frontier);
+pub async fn a_paused_crawl_does_not_end_before_it_goes_on(ports: &ControlPorts) -> Result<()> {
+    let scene = Scene::new(&ports.frontier);
     let lease = scene.begin(1).await?;
     scene.hear(&scene.worker, 0).await?;
-    helm.control.pause(&scene.crawl).await?;
-    helm.frontier.close(lease).await?;
+    ports.control.pause(&scene.crawl).await?;
+    ports.frontier.close(lease).await?;
     assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
-    let books = scene.books().await?;
-    assert_eq!((books.status, books.discovered, books.pending), (CrawlState::Paused, true, 0));
-    helm.control.resume(&scene.crawl).await?;
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.status, stats.discovered, stats.pending), (CrawlState::Paused, true, 0));
+    ports.control.resume(&scene.crawl).await?;
     assert_eq!(scene.status().await?, CrawlState::Finished);
     Ok(())
 }
 
 /// Who holds it may be about to raise the limit.
-pub async fn a_limit_that_is_reached_in_a_pause_skips_nothing_before_its_end(helm: &Helm) -> Result<()> {
-    let scene = Scene::new(&helm.frontier);
+pub async fn a_limit_that_is_reached_in_a_pause_skips_nothing_before_its_end(
+    ports: &ControlPorts,
+) -> Result<()> {
+    let scene = Scene::new(&ports.frontier);
     let terms = Terms { max_pages: NonZeroU64::new(1), ..Terms::default() };
-    let lease = helm.frontier.open(&scene.crawl, terms, "producer", LONG).await?;
+    let lease = ports.frontier.open(&scene.crawl, terms, "producer", LONG).await?;
     scene.admit(&lease, 0..3).await?;
-    helm.frontier.close(lease).await?;
+    ports.frontier.close(lease).await?;
     scene.hear(&scene.worker, 0).await?;
-    helm.control.pause(&scene.crawl).await?;
+    ports.control.pause(&scene.crawl).await?;
     assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
-    helm.frontier.sweep(&scene.worker).await?;
-    assert_eq!(scene.books().await?.pending, 2);
-    helm.control.resume(&scene.crawl).await?;
+    ports.frontier.sweep(&scene.worker).await?;
+    assert_eq!(scene.crawl_stats().await?.pending, 2);
+    ports.control.resume(&scene.crawl).await?;
     eventually(Duration::from_secs(30), async || {
-        helm.frontier.sweep(&scene.worker).await?;
+        ports.frontier.sweep(&scene.worker).await?;
         Ok(scene.status().await? == CrawlState::Finished)
     })
     .await?;
-    assert_eq!(scene.books().await?.counts.skipped, 2);
+    assert_eq!(scene.crawl_stats().await?.counts.skipped, 2);
     Ok(())
 }
 
 /// The answer of the first call may have been lost.
-pub async fn to_pause_or_resume_twice_is_to_do_it_once(helm: &Helm) -> Result<()> {
-    let scene = Scene::new(&helm.frontier);
+pub async fn to_pause_or_resume_twice_is_to_do_it_once(ports: &ControlPorts) -> Result<()> {
+    let scene = Scene::new(&ports.frontier);
     scene.begin(1).await?;
-    helm.control.resume(&scene.crawl).await?;
+    ports.control.resume(&scene.crawl).await?;
     assert_eq!(scene.status().await?, CrawlState::Running);
     for _ in 0..2 {
-        helm.control.pause(&scene.crawl).await?;
+        ports.control.pause(&scene.crawl).await?;
         assert_eq!(scene.status().await?, CrawlState::Paused);
     }
     for _ in 0..2 {
-        helm.control.resume(&scene.crawl).await?;
+        ports.control.resume(&scene.crawl).await?;
         assert_eq!(scene.status().await?, CrawlState::Running);
     }
     assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
@@ -200,30 +202,30 @@ pub async fn to_pause_or_resume_twice_is_to_do_it_once(helm: &Helm) -> Result<()
 }
 
 /// A command is to one crawl, also where one call is about several.
-pub async fn other_crawls_go_on_while_one_is_paused(helm: &Helm) -> Result<()> {
-    let paused = Scene::new(&helm.frontier);
+pub async fn other_crawls_go_on_while_one_is_paused(ports: &ControlPorts) -> Result<()> {
+    let paused = Scene::new(&ports.frontier);
     let running = paused.other_spider();
     paused.begin(2).await?;
     running.begin(2).await?;
     paused.hear(&paused.worker, 0).await?;
-    helm.control.pause(&paused.crawl).await?;
-    let heard = helm.frontier.hear(&paused.worker, &[paused.message(1), running.message(0)]).await?;
+    ports.control.pause(&paused.crawl).await?;
+    let heard = ports.frontier.hear(&paused.worker, &[paused.message(1), running.message(0)]).await?;
     assert!(matches!(heard[..], [Heard::Drop | Heard::Wait { .. }, TAKE]), "{heard:?}");
-    let starts = helm.frontier.start(&paused.worker, &[paused.claim(0), running.claim(0)]).await?;
+    let starts = ports.frontier.start(&paused.worker, &[paused.claim(0), running.claim(0)]).await?;
     assert_eq!(starts, [Start::Lost, Start::Go]);
     Ok(())
 }
 
 /// `Stale`: there is nothing to command.
-pub async fn a_crawl_that_is_over_or_unknown_takes_no_commands(helm: &Helm) -> Result<()> {
-    let (finished, unknown) = (Scene::new(&helm.frontier), Scene::new(&helm.frontier));
-    helm.frontier.close(finished.open().await?).await?;
+pub async fn a_crawl_that_is_over_or_unknown_takes_no_commands(ports: &ControlPorts) -> Result<()> {
+    let (finished, unknown) = (Scene::new(&ports.frontier), Scene::new(&ports.frontier));
+    ports.frontier.close(finished.open().await?).await?;
     for crawl in [&finished.crawl, &unknown.crawl] {
-        assert_eq!(kind(helm.control.pause(crawl).await), Some(ErrorKind::Stale));
-        assert_eq!(kind(helm.control.resume(crawl).await), Some(ErrorKind::Stale));
-        assert_eq!(kind(helm.control.cancel(crawl).await), Some(ErrorKind::Stale));
+        assert_eq!(kind(ports.control.pause(crawl).await), Some(ErrorKind::Stale));
+        assert_eq!(kind(ports.control.resume(crawl).await), Some(ErrorKind::Stale));
+        assert_eq!(kind(ports.control.cancel(crawl).await), Some(ErrorKind::Stale));
     }
     assert_eq!(finished.status().await?, CrawlState::Finished);
-    assert_eq!(helm.frontier.books(&unknown.crawl.id).await?, None);
+    assert_eq!(ports.frontier.crawl_stats(&unknown.crawl.id).await?, None);
     Ok(())
 }

@@ -20,8 +20,8 @@ pub async fn a_url_is_admitted_once_however_often_it_is_named(frontier: &Arc<dyn
     assert_eq!(scene.admit(&lease, [0, 1, 0]).await?, [true, true, false]);
     assert_eq!(scene.admit(&lease, [1, 2]).await?, [false, true]);
     assert!(scene.admit(&lease, []).await?.is_empty());
-    let books = scene.books().await?;
-    assert_eq!((books.counts.admitted, books.pending), (3, 3));
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.counts.admitted, stats.pending), (3, 3));
     Ok(())
 }
 
@@ -35,13 +35,13 @@ pub async fn a_later_crawl_of_the_spider_admits_only_what_is_new(frontier: &Arc<
     let second = first.next_crawl();
     let lease = second.open().await?;
     assert_eq!(second.admit(&lease, 0..3).await?, [false, false, true]);
-    assert_eq!(second.books().await?.counts.admitted, 1);
-    assert_eq!(first.books().await?.counts.admitted, 2);
+    assert_eq!(second.crawl_stats().await?.counts.admitted, 1);
+    assert_eq!(first.crawl_stats().await?.counts.admitted, 2);
     Ok(())
 }
 
 /// Long URLs take more than short ones.
-pub async fn a_backlog_is_told_in_urls_and_in_bytes(frontier: &Arc<dyn Records>) -> Result<()> {
+pub async fn a_backlog_is_reported_in_urls_and_in_bytes(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     assert_eq!(frontier.backlog(&scene.crawl).await?.urls, 0);
     let lease = scene.begin(10).await?;
@@ -70,7 +70,7 @@ pub async fn what_one_spider_has_seen_is_new_to_another(frontier: &Arc<dyn Recor
     assert_eq!(one.hear(&one.worker, 0).await?, TAKE);
     assert_eq!(two.hear(&two.other, 0).await?, TAKE);
     assert!(two.end(&two.other, 0, Terminal::Done).await?);
-    assert_eq!((one.books().await?.pending, two.books().await?.pending), (2, 1));
+    assert_eq!((one.crawl_stats().await?.pending, two.crawl_stats().await?.pending), (2, 1));
     Ok(())
 }
 
@@ -96,10 +96,10 @@ pub async fn confirming_again_or_too_much_changes_nothing(frontier: &Arc<dyn Rec
     scene.begin(3).await?;
     scene.finish(0, Terminal::Done).await?;
     scene.hear(&scene.worker, 1).await?;
-    let before = scene.books().await?;
+    let before = scene.crawl_stats().await?;
     let urls: Vec<_> = (0..4).map(|number| scene.url(number)).collect();
     frontier.confirm(&scene.crawl, &urls).await?;
-    let after = scene.books().await?;
+    let after = scene.crawl_stats().await?;
     assert_eq!((after.counts, after.pending), (before.counts, before.pending));
     assert!(scene.is_held_back(&scene.other, 1).await?, "a held URL stays held");
     assert_eq!(scene.hear(&scene.other, 2).await?, TAKE);
@@ -129,8 +129,8 @@ pub async fn a_url_published_by_hand_is_taken_though_its_spider_has_seen_it(
     assert!(!frontier.has_seen(&requests.crawl, &requests.url(1)).await?, "nobody has asked for it yet");
     requests.finish(0, Terminal::Done).await?;
     assert!(frontier.has_seen(&requests.crawl, &requests.url(0)).await?);
-    let books = requests.books().await?;
-    assert_eq!((books.counts.admitted, books.counts.done), (1, 1));
+    let stats = requests.crawl_stats().await?;
+    assert_eq!((stats.counts.admitted, stats.counts.done), (1, 1));
     Ok(())
 }
 
@@ -145,8 +145,8 @@ pub async fn a_url_asked_for_twice_at_once_is_a_repeat_that_is_counted(
         assert_eq!(scene.hear_stranger(0).await?, Heard::Drop);
         assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
     }
-    let books = scene.books().await?;
-    assert_eq!((books.counts.admitted, books.reasons.get("dropped:repeat")), (1, Some(&3)));
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.counts.admitted, stats.reasons.get("dropped:repeat")), (1, Some(&3)));
     Ok(())
 }
 
@@ -166,16 +166,16 @@ pub async fn what_a_requested_page_links_to_is_admitted_once(frontier: &Arc<dyn 
 }
 
 /// A store that was emptied learns of its crawls from their messages, which may have to go round once more.
-pub async fn a_message_of_an_unknown_crawl_begins_its_books(frontier: &Arc<dyn Records>) -> Result<()> {
+pub async fn a_message_of_an_unknown_crawl_begins_its_stats(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let mut heard = scene.hear(&scene.worker, 0).await?;
     if heard == Heard::SendAgain {
-        assert_eq!(scene.books().await?.pending, 1, "it is known from now on");
+        assert_eq!(scene.crawl_stats().await?.pending, 1, "it is known from now on");
         heard = scene.hear(&scene.worker, 0).await?;
     }
     assert_eq!(heard, TAKE);
-    let books = scene.books().await?;
-    assert_eq!((books.counts.admitted, books.pending, books.status), (1, 1, CrawlState::Running));
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.counts.admitted, stats.pending, stats.status), (1, 1, CrawlState::Running));
     assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
     assert_eq!(scene.status().await?, CrawlState::Running, "nobody has said that this was all");
     Ok(())
@@ -186,7 +186,7 @@ pub async fn a_strangers_message_of_an_unknown_crawl_is_refused(frontier: &Arc<d
     let scene = Scene::new(frontier);
     let stranger = |number| Message { is_ours: false, ..scene.message(number) };
     assert_eq!(frontier.hear(&scene.worker, &[stranger(0), stranger(1)]).await?, [Heard::Unknown; 2]);
-    assert_eq!(frontier.books(&scene.crawl.id).await?, None);
+    assert_eq!(frontier.crawl_stats(&scene.crawl.id).await?, None);
     scene.begin(1).await?;
     assert_eq!(frontier.hear(&scene.worker, &[stranger(1)]).await?, [TAKE], "of a known one it is by hand");
     Ok(())
@@ -198,7 +198,7 @@ pub async fn a_message_for_a_crawl_that_is_over_is_dropped(frontier: &Arc<dyn Re
     let lease = scene.begin(0).await?;
     frontier.close(lease).await?;
     assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
-    assert_eq!(scene.books().await?.counts.admitted, 0);
+    assert_eq!(scene.crawl_stats().await?.counts.admitted, 0);
     Ok(())
 }
 
@@ -214,6 +214,6 @@ pub async fn a_message_of_another_crawl_of_the_spider_is_dropped(frontier: &Arc<
     let claim = Claim { crawl: second.crawl.clone(), url: first.url(0) };
     let finish = Finish::new(claim, Terminal::Done);
     frontier.finish(&first.worker, &[finish]).await?;
-    assert_eq!((first.books().await?.pending, second.books().await?.counts.done), (1, 0));
+    assert_eq!((first.crawl_stats().await?.pending, second.crawl_stats().await?.counts.done), (1, 0));
     Ok(())
 }

@@ -19,10 +19,10 @@ pub async fn a_url_ends_once(frontier: &Arc<dyn Records>) -> Result<()> {
     scene.hear(&scene.worker, 0).await?;
     let twice = [scene.ending(0, Terminal::Done), scene.ending(0, Terminal::Done)];
     assert_eq!(frontier.finish(&scene.worker, &twice).await?, [true, true]);
-    let before = scene.books().await?;
+    let before = scene.crawl_stats().await?;
     assert!(scene.end(&scene.worker, 0, Terminal::Done).await?, "told again, it is as before");
     assert!(scene.end(&scene.worker, 0, Terminal::Failed).await?);
-    let after = scene.books().await?;
+    let after = scene.crawl_stats().await?;
     assert_eq!(after.counts, before.counts);
     assert_eq!(after.counts, Counts { admitted: 2, done: 1, ..Counts::default() });
     assert_eq!(after.pending, 1);
@@ -37,9 +37,9 @@ pub async fn every_terminal_state_has_its_counter(frontier: &Arc<dyn Records>) -
     for (number, terminal) in Terminal::ALL.into_iter().enumerate() {
         scene.finish(number, terminal).await?;
         *expected.of(terminal) += 1;
-        assert_eq!(scene.books().await?.counts, expected);
+        assert_eq!(scene.crawl_stats().await?.counts, expected);
     }
-    assert_eq!(scene.books().await?.pending, 0);
+    assert_eq!(scene.crawl_stats().await?.pending, 0);
     Ok(())
 }
 
@@ -54,8 +54,8 @@ pub async fn only_the_holder_ends_a_url(frontier: &Arc<dyn Records>) -> Result<(
     let ends = [0, 1, 2].map(|number| scene.ending(number, Terminal::Failed));
     assert_eq!(frontier.finish(&scene.other, &ends).await?, [false; 3]);
     assert_eq!(frontier.finish(&scene.worker, &ends).await?, [false, false, true], "not queued or parked");
-    let books = scene.books().await?;
-    assert_eq!((books.counts.failed, books.pending), (1, 2));
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.counts.failed, stats.pending), (1, 2));
     Ok(())
 }
 
@@ -65,7 +65,7 @@ pub async fn what_was_never_admitted_does_not_end(frontier: &Arc<dyn Records>) -
     assert!(!scene.end(&scene.worker, 0, Terminal::Done).await?);
     scene.begin(1).await?;
     assert!(!scene.end(&scene.worker, 1, Terminal::Done).await?);
-    assert_eq!(scene.books().await?.counts, Counts { admitted: 1, ..Counts::default() });
+    assert_eq!(scene.crawl_stats().await?.counts, Counts { admitted: 1, ..Counts::default() });
     Ok(())
 }
 
@@ -84,7 +84,7 @@ pub async fn urls_of_several_crawls_end_in_one_call(frontier: &Arc<dyn Records>)
     assert_eq!(frontier.finish(&one.worker, &ends).await?, [true, true, false]);
     assert_eq!(one.status().await?, CrawlState::Finished);
     assert_eq!(two.status().await?, CrawlState::Running);
-    assert_eq!((one.books().await?.counts.failed, two.books().await?.counts.done), (1, 1));
+    assert_eq!((one.crawl_stats().await?.counts.failed, two.crawl_stats().await?.counts.done), (1, 1));
     Ok(())
 }
 
@@ -122,8 +122,8 @@ pub async fn an_empty_crawl_ends_with_discovery(frontier: &Arc<dyn Records>) -> 
     let lease = scene.open().await?;
     assert_eq!(scene.status().await?, CrawlState::Running);
     frontier.close(lease).await?;
-    let books = scene.books().await?;
-    assert_eq!((books.status, books.counts), (CrawlState::Finished, Counts::default()));
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.status, stats.counts), (CrawlState::Finished, Counts::default()));
     Ok(())
 }
 
@@ -132,29 +132,29 @@ pub async fn the_clock_of_a_crawl_stops_at_its_end(frontier: &Arc<dyn Records>) 
     let (running, finished) = (Scene::new(frontier), Scene::new(frontier));
     running.open().await?;
     frontier.close(finished.open().await?).await?;
-    let (first, end) = (running.books().await?.seconds, finished.books().await?.seconds);
-    eventually(Duration::from_secs(10), async || Ok(running.books().await?.seconds > first)).await?;
-    assert!(finished.books().await?.seconds <= end, "it took {end} s, once and for all");
+    let (first, end) = (running.crawl_stats().await?.seconds, finished.crawl_stats().await?.seconds);
+    eventually(Duration::from_secs(10), async || Ok(running.crawl_stats().await?.seconds > first)).await?;
+    assert!(finished.crawl_stats().await?.seconds <= end, "it took {end} s, once and for all");
     Ok(())
 }
 
 /// `None`, not an empty page.
-pub async fn an_unknown_crawl_has_no_books(frontier: &Arc<dyn Records>) -> Result<()> {
+pub async fn an_unknown_crawl_has_no_stats(frontier: &Arc<dyn Records>) -> Result<()> {
     let unknown = unique("crawl").parse().expect("a unique name is a name");
-    assert_eq!(frontier.books(&unknown).await?, None);
+    assert_eq!(frontier.crawl_stats(&unknown).await?, None);
     Ok(())
 }
 
-/// Running or over, with the books that each has alone.
+/// Running or over, with the stats that each has alone.
 pub async fn crawls_are_listed_the_newest_first(frontier: &Arc<dyn Records>) -> Result<()> {
     let (older, newer) = (Scene::new(frontier), Scene::new(frontier));
     older.begin(2).await?;
-    let started = older.books().await?.started;
+    let started = older.crawl_stats().await?.started;
     eventually(Duration::from_secs(10), async || Ok(UnixMs::now() > started.plus(Duration::from_millis(5))))
         .await?;
     frontier.close(newer.open().await?).await?;
     let all = frontier.crawls().await?;
-    let place = |scene: &Scene<'_>| all.iter().position(|books| books.crawl == scene.crawl.id);
+    let place = |scene: &Scene<'_>| all.iter().position(|stats| stats.crawl == scene.crawl.id);
     let (at_newer, at_older) = (place(&newer).expect("listed"), place(&older).expect("listed"));
     assert!(at_newer < at_older);
     assert_eq!(all[at_newer].status, CrawlState::Finished);

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trawl_common::frontier::crawl::{Books, CrawlState};
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::outcome::{Skip, Terminal};
 use trawl_common::frontier::{Heard, MAX_STARTS, Start, Taken};
@@ -59,8 +59,8 @@ pub async fn what_pages_link_to_is_admitted_once(frontier: &Arc<dyn Records>) ->
     assert_eq!(scene.follow(&scene.other, 1, &[0, 3, 4]).await?, Some(vec![false, false, true]));
     assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
     assert!(scene.end(&scene.other, 1, Terminal::Done).await?);
-    let books = scene.books().await?;
-    assert_eq!((books.counts.admitted, books.pending, books.status), (5, 3, CrawlState::Running));
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.counts.admitted, stats.pending, stats.status), (5, 3, CrawlState::Running));
     for number in 2..5 {
         assert_eq!(scene.hear(&scene.worker, number).await?, TAKE);
         scene.finish(number, Terminal::Done).await?;
@@ -79,7 +79,7 @@ pub async fn only_the_holder_of_a_page_admits_its_links(frontier: &Arc<dyn Recor
     assert_eq!(scene.follow(&scene.worker, 9, &[7]).await?, None, "it was never admitted");
     scene.finish(0, Terminal::Done).await?;
     assert_eq!(scene.follow(&scene.worker, 0, &[7]).await?, None, "it has ended");
-    assert_eq!(scene.books().await?.counts.admitted, 2);
+    assert_eq!(scene.crawl_stats().await?.counts.admitted, 2);
     Ok(())
 }
 
@@ -92,9 +92,10 @@ pub async fn any_number_of_links_is_answered_in_order(frontier: &Arc<dyn Records
     let new = scene.follow(&scene.worker, 0, &all).await?.expect("it is held");
     assert!(new.iter().enumerate().all(|(number, new)| *new == (number > 0)));
     let links = |page, link| Linking { page: scene.claim(page), links: vec![scene.new_url(link)] };
-    let told = frontier.admit_links(&scene.worker, &[links(0, 2000), links(1, 2001), links(0, 2000)]).await?;
+    let answer =
+        frontier.admit_links(&scene.worker, &[links(0, 2000), links(1, 2001), links(0, 2000)]).await?;
     let taken = |taken| Linked::Taken(vec![taken]);
-    assert_eq!(told, [taken(Taken::New), Linked::NotHeld, taken(Taken::Seen)]);
+    assert_eq!(answer, [taken(Taken::New), Linked::NotHeld, taken(Taken::Seen)]);
     Ok(())
 }
 
@@ -104,9 +105,9 @@ pub async fn links_to_one_host_are_taken_up_to_a_limit(frontier: &Arc<dyn Record
     let lease = scene.open_with(Terms { max_per_host: limit(4), ..Terms::default() }).await?;
     scene.admit(&lease, [0, 1]).await?;
     scene.hear(&scene.worker, 0).await?;
-    let told = scene.take(&scene.worker, 0, &[1, 2, 3, 4, 5]).await?;
+    let answer = scene.take(&scene.worker, 0, &[1, 2, 3, 4, 5]).await?;
     let (seen, new, left_out) = (Taken::Seen, Taken::New, Taken::LeftOut);
-    assert_eq!(told, Some(vec![seen, new, new, left_out, left_out]));
+    assert_eq!(answer, Some(vec![seen, new, new, left_out, left_out]));
     assert_eq!(scene.take(&scene.worker, 0, &[3, 4]).await?, Some(vec![seen, left_out]));
     let elsewhere = Scene::new(frontier);
     let linking = Linking { page: scene.claim(0), links: vec![elsewhere.new_url(0)] };
@@ -115,7 +116,7 @@ pub async fn links_to_one_host_are_taken_up_to_a_limit(frontier: &Arc<dyn Record
         [Linked::Taken(vec![new])],
         "of another host"
     );
-    assert_eq!(scene.books().await?.counts.admitted, 5);
+    assert_eq!(scene.crawl_stats().await?.counts.admitted, 5);
     assert_eq!(scene.admit(&lease, [8]).await?, [true], "what sources name is no trap");
     Ok(())
 }
@@ -162,7 +163,7 @@ pub async fn a_crawl_that_has_done_all_that_it_may_skips_the_rest(frontier: &Arc
         Ok(scene.status().await? == CrawlState::Finished)
     })
     .await?;
-    let Books { counts, reasons, .. } = scene.books().await?;
+    let CrawlStats { counts, reasons, .. } = scene.crawl_stats().await?;
     assert_eq!((counts.done, counts.skipped, counts.admitted), (2, 800, 802));
     assert_eq!(reasons.get("skipped:limit"), Some(&800));
     let next = scene.next_crawl();
@@ -182,7 +183,7 @@ pub async fn more_than_it_may_do_is_never_counted_as_done(frontier: &Arc<dyn Rec
     let lease = scene.open_with(Terms { max_pages: limit(1), ..Terms::default() }).await?;
     scene.admit(&lease, 0..3).await?;
     scene.finish_all(&[scene.ending(0, Terminal::Done), scene.ending(1, Terminal::Done)]).await?;
-    assert_eq!(scene.books().await?.counts.done, 1);
+    assert_eq!(scene.crawl_stats().await?.counts.done, 1);
     Ok(())
 }
 
@@ -204,13 +205,13 @@ pub async fn at_the_limit_a_suspect_is_no_poison(frontier: &Arc<dyn Records>) ->
     scene.hear(&scene.other, 1).await?;
     assert!(scene.end(&scene.other, 1, Terminal::Done).await?);
     // It may have been skipped already.
-    let told = scene.start(&scene.worker, 0).await?;
-    assert!(matches!(told, Start::Full | Start::Lost), "{told:?}");
+    let answer = scene.start(&scene.worker, 0).await?;
+    assert!(matches!(answer, Start::Full | Start::Lost), "{answer:?}");
     Ok(())
 }
 
 /// Nor does it wait for one: it takes none.
-pub async fn poison_is_told_although_no_place_is_free(frontier: &Arc<dyn Records>) -> Result<()> {
+pub async fn poison_is_reported_although_no_place_is_free(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = with_a_suspect(frontier).await?;
     // Given back before it starts again, it leaves its place to the other.
     scene.hear(&scene.worker, 0).await?;
@@ -286,13 +287,13 @@ pub async fn the_terms_of_a_crawl_are_known(frontier: &Arc<dyn Records>) -> Resu
     let fewer = Terms { max_pages: limit(3), ..Terms::default() };
     let lease = scene.open_with(fewer).await?;
     assert_eq!(lease.terms.recrawl, terms.recrawl);
-    let told = frontier.terms(&scene.crawl).await?;
-    assert_eq!(told, Terms { recrawl: terms.recrawl, ..fewer }, "limits can change, what is seen cannot");
+    let answer = frontier.terms(&scene.crawl).await?;
+    assert_eq!(answer, Terms { recrawl: terms.recrawl, ..fewer }, "limits can change, what is seen cannot");
     Ok(())
 }
 
 /// Exact, as the counters are.
-pub async fn the_books_tell_why_where_and_how_much(frontier: &Arc<dyn Records>) -> Result<()> {
+pub async fn the_stats_say_why_where_and_how_much(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(6).await?;
     let done = |number| Finish {
@@ -307,14 +308,14 @@ pub async fn the_books_tell_why_where_and_how_much(frontier: &Arc<dyn Records>) 
     let ends = [done(0), done(1), done(1), skipped(2, Skip::Robots), skipped(3, Skip::ContentType)];
     scene.finish_all(&ends).await?;
     scene.finish(5, Terminal::Failed).await?;
-    let books = scene.books().await?;
-    let reason = |name: &str| books.reasons.get(name).copied();
-    assert_eq!((books.bytes, reason("missing:price"), reason("missing:name")), (2000, Some(2), Some(2)));
+    let stats = scene.crawl_stats().await?;
+    let reason = |name: &str| stats.reasons.get(name).copied();
+    assert_eq!((stats.bytes, reason("missing:price"), reason("missing:name")), (2000, Some(2), Some(2)));
     assert_eq!((reason("skipped:robots"), reason("skipped:content-type")), (Some(1), Some(1)));
-    assert_eq!((reason("failed:http"), books.reasons.len()), (Some(1), 5), "{books:?}");
+    assert_eq!((reason("failed:http"), stats.reasons.len()), (Some(1), 5), "{stats:?}");
     let hosts = frontier.hosts(&scene.crawl, 10).await?;
     assert_eq!(hosts.len(), 1);
-    assert_eq!((hosts[0].counts, hosts[0].bytes, hosts[0].pending()), (books.counts, 2000, 1));
+    assert_eq!((hosts[0].counts, hosts[0].bytes, hosts[0].pending()), (stats.counts, 2000, 1));
     assert_eq!(hosts[0].host, trawl_common::web::url::authority(scene.url(0).as_str()));
     assert!(frontier.hosts(&scene.crawl, 0).await?.is_empty());
     frontier.close(lease).await?;
@@ -322,7 +323,7 @@ pub async fn the_books_tell_why_where_and_how_much(frontier: &Arc<dyn Records>) 
 }
 
 /// Each limit by its name, and once, however often the end of a page is told.
-pub async fn the_books_tell_what_limits_left_out(frontier: &Arc<dyn Records>) -> Result<()> {
+pub async fn the_stats_say_what_limits_left_out(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(3).await?;
     let done = |number, depth| {
@@ -333,24 +334,24 @@ pub async fn the_books_tell_what_limits_left_out(frontier: &Arc<dyn Records>) ->
     };
     scene.finish_all(&[done(0, 12), done(1, 30)]).await?;
     frontier.finish(&scene.worker, &[done(1, 30)]).await?;
-    let books = scene.books().await?;
-    let by = |limit: Limit| books.reasons.get(&format!("left_out:{}", limit.as_str())).copied();
+    let stats = scene.crawl_stats().await?;
+    let by = |limit: Limit| stats.reasons.get(&format!("left_out:{}", limit.as_str())).copied();
     assert_eq!((by(Limit::Depth), by(Limit::MaxPerHost), by(Limit::PageLinks)), (Some(42), Some(2), None));
-    assert_eq!((books.left_out, books.reasons.len()), (44, 2));
+    assert_eq!((stats.left_out, stats.reasons.len()), (44, 2));
     frontier.close(lease).await?;
     Ok(())
 }
 
 /// A page may lack more fields than one call of a server takes values.
-pub async fn the_books_tell_of_any_number_of_missing_fields(frontier: &Arc<dyn Records>) -> Result<()> {
+pub async fn the_stats_count_any_number_of_missing_fields(frontier: &Arc<dyn Records>) -> Result<()> {
     const FIELDS: usize = 5000;
     let scene = Scene::new(frontier);
     let lease = scene.begin(1).await?;
     let missing = (0..FIELDS).map(|number| format!("field{number}")).collect();
     scene.finish_all(&[Finish { missing, ..Finish::new(scene.claim(0), Terminal::Done) }]).await?;
-    let books = scene.books().await?;
-    assert_eq!((books.counts.done, books.reasons.len()), (1, FIELDS));
-    assert!(books.reasons.values().all(|&count| count == 1));
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.counts.done, stats.reasons.len()), (1, FIELDS));
+    assert!(stats.reasons.values().all(|&count| count == 1));
     frontier.close(lease).await?;
     Ok(())
 }

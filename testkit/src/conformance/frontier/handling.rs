@@ -17,12 +17,12 @@ pub async fn a_url_is_taken_by_one_worker(frontier: &Arc<dyn Records>) -> Result
     assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
     assert!(scene.is_held_back(&scene.other, 0).await?);
     assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
-    assert_eq!(scene.books().await?.pending, 1);
+    assert_eq!(scene.crawl_stats().await?.pending, 1);
     Ok(())
 }
 
 /// The record's own, whatever its message says.
-pub async fn a_deadline_is_told_with_the_url(frontier: &Arc<dyn Records>) -> Result<()> {
+pub async fn a_deadline_comes_with_the_url(frontier: &Arc<dyn Records>) -> Result<()> {
     let scene = Scene::new(frontier);
     let lease = scene.begin(1).await?;
     let deadline = Some(much_later());
@@ -45,7 +45,7 @@ pub async fn a_url_that_ended_is_heard_and_dropped(frontier: &Arc<dyn Records>) 
     scene.hear(&scene.worker, 0).await?;
     scene.finish(0, Terminal::Failed).await?;
     assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
-    assert_eq!(scene.books().await?.counts.admitted, 2);
+    assert_eq!(scene.crawl_stats().await?.counts.admitted, 2);
     Ok(())
 }
 
@@ -76,8 +76,8 @@ pub async fn where_redirects_led_counts_as_seen(frontier: &Arc<dyn Records>) -> 
     assert_eq!(frontier.finish(&scene.worker, &[finish.clone(), finish]).await?, [true, true]);
     assert!(frontier.has_seen(&scene.crawl, &scene.url(7)).await?);
     assert_eq!(frontier.admit(&lease, &[scene.new_url(7), scene.new_url(8)]).await?, [false, true]);
-    let books = scene.books().await?;
-    assert_eq!((books.counts.admitted, books.counts.done, books.pending), (2, 1, 1));
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.counts.admitted, stats.counts.done, stats.pending), (2, 1, 1));
     Ok(())
 }
 
@@ -195,7 +195,7 @@ pub async fn a_parked_url_is_dropped_before_its_time_and_taken_after(
     assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
     assert_eq!(scene.hear(&scene.other, 0).await?, Heard::Drop);
     assert_eq!(scene.hear(&scene.other, 1).await?, TAKE, "it is anyone's when it comes back");
-    assert_eq!(scene.books().await?.pending, 2);
+    assert_eq!(scene.crawl_stats().await?.pending, 2);
     Ok(())
 }
 
@@ -235,7 +235,7 @@ pub async fn a_released_url_is_anyones_again(frontier: &Arc<dyn Records>) -> Res
     scene.release(&scene.worker, 0).await?;
     assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
     assert_eq!(scene.hear(&scene.other, 0).await?, TAKE);
-    assert_eq!(scene.books().await?.pending, 1);
+    assert_eq!(scene.crawl_stats().await?.pending, 1);
     Ok(())
 }
 

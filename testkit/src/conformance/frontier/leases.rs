@@ -50,9 +50,9 @@ pub async fn who_opens_another_crawl_is_told_who_reads_the_sources(
         .await
         .expect_err("sources are read for another crawl");
     assert_eq!(refused.kind, ErrorKind::Busy);
-    let told = refused.to_string();
-    assert!(told.contains("first-producer") && told.contains(scene.crawl.id.as_str()), "{told}");
-    assert_eq!(frontier.books(&next.crawl.id).await?, None, "a refused crawl has not begun");
+    let message = refused.to_string();
+    assert!(message.contains("first-producer") && message.contains(scene.crawl.id.as_str()), "{message}");
+    assert_eq!(frontier.crawl_stats(&next.crawl.id).await?, None, "a refused crawl has not begun");
     Ok(())
 }
 
@@ -71,8 +71,8 @@ pub async fn several_producers_feed_one_crawl_and_discovery_ends_with_the_last(
     frontier.close(one.clone()).await?;
     frontier.renew(&two, Duration::ZERO).await?;
     assert_eq!([right(&scene, &one).await, right(&scene, &two).await], [Some(ErrorKind::Stale); 2]);
-    let books = scene.books().await?;
-    assert_eq!((books.status, books.discovered), (CrawlState::Running, false), "the third is still reading");
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.status, stats.discovered), (CrawlState::Running, false), "the third is still reading");
     frontier.close(three.clone()).await?;
     assert_eq!(scene.status().await?, CrawlState::Finished);
     // The answer of the first call may have been lost.
@@ -87,7 +87,7 @@ pub async fn a_producer_that_died_does_not_hold_up_the_others(frontier: &Arc<dyn
     eventually(LIMIT, async || Ok(right(&scene, &dead).await == Some(ErrorKind::Stale))).await?;
     assert_eq!(right(&scene, &alive).await, None);
     frontier.close(alive).await?;
-    assert!(scene.books().await?.discovered);
+    assert!(scene.crawl_stats().await?.discovered);
     Ok(())
 }
 
@@ -120,7 +120,7 @@ pub async fn a_lapsed_lease_is_for_the_next_and_stale_for_the_last(
     assert_eq!(right(&scene, &lapsed).await, Some(ErrorKind::Stale));
     assert_eq!(kind(frontier.renew(&lapsed, LONG).await), Some(ErrorKind::Stale));
     assert_eq!(kind(frontier.close(lapsed).await), Some(ErrorKind::Stale));
-    assert!(!scene.books().await?.discovered, "the successor is still reading");
+    assert!(!scene.crawl_stats().await?.discovered, "the successor is still reading");
     assert_eq!(right(&scene, &lease).await, None);
     Ok(())
 }
@@ -160,8 +160,8 @@ pub async fn a_lapsed_lease_is_taken_again_by_its_holder(frontier: &Arc<dyn Reco
     eventually(LIMIT, async || Ok(right(&scene, &lease).await == Some(ErrorKind::Stale))).await?;
     let again = frontier.reopen(&lease, "producer", LONG).await?;
     assert_eq!(scene.admit(&again, 0..2).await?, [false, true]);
-    let books = scene.books().await?;
-    assert_eq!((books.counts.admitted, books.discovered), (2, false));
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.counts.admitted, stats.discovered), (2, false));
     Ok(())
 }
 
@@ -186,8 +186,8 @@ pub async fn a_crawl_that_is_not_known_any_more_is_opened_anew(frontier: &Arc<dy
     let forgotten = Lease { crawl: scene.crawl.clone(), token: 7, terms: Terms::default() };
     let lease = frontier.reopen(&forgotten, "producer", LONG).await?;
     assert_eq!(scene.admit(&lease, 0..2).await?, [true, true]);
-    let books = scene.books().await?;
-    assert_eq!((books.status, books.counts.admitted), (CrawlState::Running, 2));
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.status, stats.counts.admitted), (CrawlState::Running, 2));
     Ok(())
 }
 
@@ -200,8 +200,8 @@ pub async fn a_lease_renewed_for_no_time_is_given_back(frontier: &Arc<dyn Record
     }
     assert_eq!(right(&scene, &lease).await, Some(ErrorKind::Stale));
     scene.finish(0, Terminal::Done).await?;
-    let books = scene.books().await?;
-    assert_eq!((books.status, books.discovered), (CrawlState::Running, false));
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.status, stats.discovered), (CrawlState::Running, false));
     frontier.open(&scene.crawl, Terms::default(), "successor", LONG).await?;
     Ok(())
 }
@@ -213,7 +213,7 @@ pub async fn a_lease_given_back_is_stale(frontier: &Arc<dyn Records>) -> Result<
     frontier.close(lease.clone()).await?;
     assert_eq!(right(&scene, &lease).await, Some(ErrorKind::Stale));
     assert_eq!(kind(frontier.renew(&lease, LONG).await), Some(ErrorKind::Stale));
-    assert!(scene.books().await?.discovered);
+    assert!(scene.crawl_stats().await?.discovered);
     frontier.open(&scene.next_crawl().crawl, Terms::default(), "successor", LONG).await?;
     Ok(())
 }
@@ -234,12 +234,12 @@ pub async fn a_crawl_is_continued_where_it_was(frontier: &Arc<dyn Records>) -> R
     frontier.close(lease).await?;
     scene.finish(0, Terminal::Done).await?;
     let lease = scene.open().await?;
-    assert!(!scene.books().await?.discovered);
+    assert!(!scene.crawl_stats().await?.discovered);
     assert_eq!(scene.admit(&lease, 0..3).await?, [false, false, true]);
     scene.finish(1, Terminal::Done).await?;
     scene.finish(2, Terminal::Done).await?;
-    let books = scene.books().await?;
-    assert_eq!((books.status, books.counts.admitted, books.counts.done), (CrawlState::Running, 3, 3));
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.status, stats.counts.admitted, stats.counts.done), (CrawlState::Running, 3, 3));
     frontier.close(lease).await?;
     assert_eq!(scene.status().await?, CrawlState::Finished);
     Ok(())

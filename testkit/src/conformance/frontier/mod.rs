@@ -29,14 +29,14 @@ macro_rules! frontier_conformance {
             a_url_is_admitted_once_however_often_it_is_named
             a_later_crawl_of_the_spider_admits_only_what_is_new
             what_one_spider_has_seen_is_new_to_another
-            a_backlog_is_told_in_urls_and_in_bytes
+            a_backlog_is_reported_in_urls_and_in_bytes
             a_batch_of_any_size_is_answered_in_order
             confirming_again_or_too_much_changes_nothing
             a_url_published_by_hand_is_taken_once
             a_url_published_by_hand_is_taken_though_its_spider_has_seen_it
             a_url_asked_for_twice_at_once_is_a_repeat_that_is_counted
             what_a_requested_page_links_to_is_admitted_once
-            a_message_of_an_unknown_crawl_begins_its_books
+            a_message_of_an_unknown_crawl_begins_its_stats
             a_strangers_message_of_an_unknown_crawl_is_refused
             a_message_for_a_crawl_that_is_over_is_dropped
             a_message_of_another_crawl_of_the_spider_is_dropped
@@ -60,7 +60,7 @@ macro_rules! frontier_conformance {
             a_kept_url_that_was_never_seen_is_admitted_in_its_holders_hands
             a_kept_url_does_not_revive_a_crawl_that_is_over
             a_url_is_taken_by_one_worker
-            a_deadline_is_told_with_the_url
+            a_deadline_comes_with_the_url
             a_url_that_ended_is_heard_and_dropped
             a_url_is_seen_while_it_is_pending_and_when_it_has_ended
             where_redirects_led_counts_as_seen
@@ -92,14 +92,14 @@ macro_rules! frontier_conformance {
             no_more_pages_begin_than_the_crawl_may_do
             more_than_it_may_do_is_never_counted_as_done
             at_the_limit_a_suspect_is_no_poison
-            poison_is_told_although_no_place_is_free
+            poison_is_reported_although_no_place_is_free
             a_recrawl_takes_each_url_once_though_all_were_seen
             what_a_recrawl_did_not_fetch_stays_as_it_was
             the_terms_of_a_crawl_are_known
-            the_books_tell_why_where_and_how_much
-            the_books_tell_of_any_number_of_missing_fields
-            the_books_tell_what_limits_left_out
-            an_unknown_crawl_has_no_books
+            the_stats_say_why_where_and_how_much
+            the_stats_count_any_number_of_missing_fields
+            the_stats_say_what_limits_left_out
+            an_unknown_crawl_has_no_stats
             crawls_are_listed_the_newest_first
         }
     };

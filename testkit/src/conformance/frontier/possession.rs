@@ -27,7 +27,7 @@ pub async fn a_url_that_nobody_keeps_is_taken_over(frontier: &Arc<dyn Records>) 
     assert_eq!(scene.start(&scene.other, 0).await?, Start::Go);
     assert!(scene.end(&scene.other, 0, Terminal::Done).await?);
     assert!(scene.end(&scene.worker, 0, Terminal::Failed).await?, "it has ended, as the other said");
-    assert_eq!(scene.books().await?.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
+    assert_eq!(scene.crawl_stats().await?.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
     Ok(())
 }
 
@@ -85,14 +85,14 @@ pub async fn keeping_what_is_not_in_hand_takes_nothing(frontier: &Arc<dyn Record
     scene.park(&scene.worker, 1, much_later(), false).await?;
     scene.hear(&scene.worker, 2).await?;
     scene.finish(2, Terminal::Done).await?;
-    let before = scene.books().await?;
+    let before = scene.crawl_stats().await?;
     for number in 0..3 {
         assert!(!scene.keep(&scene.worker, number).await?);
         assert_eq!(scene.start(&scene.worker, number).await?, Start::Lost);
     }
     let heard = [scene.hear(&scene.other, 0).await?, scene.hear(&scene.other, 1).await?];
     assert_eq!(heard, [TAKE, Heard::Drop]);
-    let after = scene.books().await?;
+    let after = scene.crawl_stats().await?;
     assert_eq!((after.counts, after.pending), (before.counts, before.pending));
     Ok(())
 }
@@ -103,8 +103,8 @@ pub async fn a_kept_url_that_was_never_seen_is_admitted_in_its_holders_hands(
 ) -> Result<()> {
     let scene = Scene::new(frontier);
     assert!(scene.keep(&scene.worker, 0).await?);
-    let books = scene.books().await?;
-    assert_eq!((books.counts.admitted, books.pending), (1, 1));
+    let stats = scene.crawl_stats().await?;
+    assert_eq!((stats.counts.admitted, stats.pending), (1, 1));
     assert!(scene.is_held_back(&scene.other, 0).await?);
     assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
     assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
@@ -118,6 +118,6 @@ pub async fn a_kept_url_does_not_revive_a_crawl_that_is_over(frontier: &Arc<dyn 
     frontier.close(lease).await?;
     assert!(!scene.keep(&scene.worker, 0).await?);
     assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
-    assert_eq!(scene.books().await?.counts.admitted, 0);
+    assert_eq!(scene.crawl_stats().await?.counts.admitted, 0);
     Ok(())
 }

@@ -13,34 +13,37 @@ use trawl_engine::Lease;
 pub(super) use self::model::Model;
 use self::step::URLS;
 pub use self::step::{Step, Who, steps};
-use super::control::Helm;
+use super::control::ControlPorts;
 use super::scene::{Cast, Scene, long_ago, much_later};
 
 /// Takes `steps` on the engine that `connect` gives, now and after each [`Step::Crash`], and then ends what is
 /// left. Panics where the engine departs from the model.
-pub async fn obeys_the_model(mut connect: impl AsyncFnMut() -> Result<Helm>, steps: &[Step]) -> Result<()> {
-    let mut helm = connect().await?;
+pub async fn obeys_the_model(
+    mut connect: impl AsyncFnMut() -> Result<ControlPorts>,
+    steps: &[Step],
+) -> Result<()> {
+    let mut ports = connect().await?;
     let cast = Cast::new();
-    let mut lease = Some(Scene::with(&helm.frontier, cast.clone()).begin(0).await?);
+    let mut lease = Some(Scene::with(&ports.frontier, cast.clone()).begin(0).await?);
     let mut model = Model::new();
     for step in steps {
         if matches!(step, Step::Crash) {
-            drop(helm);
-            helm = connect().await?;
+            drop(ports);
+            ports = connect().await?;
             lease = None;
             // What workers held is theirs until that lapses, which takes longer than the test.
         }
-        let scene = Scene::with(&helm.frontier, cast.clone());
-        take(*step, &helm, &scene, &mut lease, &mut model).await?;
+        let scene = Scene::with(&ports.frontier, cast.clone());
+        take(*step, &ports, &scene, &mut lease, &mut model).await?;
         agree(&scene, &model).await?;
     }
-    let scene = Scene::with(&helm.frontier, cast.clone());
-    take(Step::Resume, &helm, &scene, &mut lease, &mut model).await?;
+    let scene = Scene::with(&ports.frontier, cast.clone());
+    take(Step::Resume, &ports, &scene, &mut lease, &mut model).await?;
     let ends = |url| [Step::Hear(Who::One, url), finish(Who::One, url), finish(Who::Two, url)];
     // What is parked for long no worker ends.
     for step in (0..URLS).flat_map(ends).chain([Step::Open, Step::Close, Step::Cancel]) {
         if !model.status.is_over() {
-            take(step, &helm, &scene, &mut lease, &mut model).await?;
+            take(step, &ports, &scene, &mut lease, &mut model).await?;
             agree(&scene, &model).await?;
         }
     }
@@ -53,7 +56,7 @@ fn finish(who: Who, url: usize) -> Step {
 }
 
 async fn agree(scene: &Scene<'_>, model: &Model) -> Result<()> {
-    let books = scene.books().await?;
+    let books = scene.crawl_stats().await?;
     assert_eq!((books.counts, books.pending), (model.counts, model.left()));
     assert_eq!(books.status, model.status);
     // Whether a cancelled crawl had read its sources is nobody's question.
@@ -72,7 +75,7 @@ fn goes<T: std::fmt::Debug>(result: Result<T>, expected: bool) -> Option<T> {
 
 async fn take(
     step: Step,
-    helm: &Helm,
+    ports: &ControlPorts,
     scene: &Scene<'_>,
     lease: &mut Option<Lease>,
     model: &mut Model,
@@ -133,11 +136,11 @@ async fn take(
             let expected = model.finish(who, url, terminal);
             assert_eq!(scene.end(worker(who), url, terminal).await?, expected);
         }
-        Step::Pause => drop(goes(helm.control.pause(&scene.crawl).await, model.pause())),
-        Step::Resume => drop(goes(helm.control.resume(&scene.crawl).await, model.resume())),
-        Step::Cancel => drop(goes(helm.control.cancel(&scene.crawl).await, model.cancel())),
+        Step::Pause => drop(goes(ports.control.pause(&scene.crawl).await, model.pause())),
+        Step::Resume => drop(goes(ports.control.resume(&scene.crawl).await, model.resume())),
+        Step::Cancel => drop(goes(ports.control.cancel(&scene.crawl).await, model.cancel())),
         Step::Replay(url) => {
-            let replayed = helm.frontier.replay(&scene.crawl, &scene.crawl, &[scene.url(url)]).await;
+            let replayed = ports.frontier.replay(&scene.crawl, &scene.crawl, &[scene.url(url)]).await;
             if let Some(messages) = goes(replayed, is_going) {
                 assert_eq!(messages.len(), usize::from(model.replay(url)));
             }

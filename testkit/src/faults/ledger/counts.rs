@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::account::Account;
 use super::facts::Facts;
-use super::stats::CrawlStats;
-use super::verdict::Verdict;
+use super::stats::ReportedStats;
+use super::verdict::Judgement;
 use crate::faults::fate::Fate;
 use crate::faults::scenario::Limit;
 
@@ -29,14 +29,14 @@ impl Due {
     fn complaint(self, name: &str, count: u64) -> Option<String> {
         let Self { least, most } = self;
         let due = if least == most { least.to_string() } else { format!("{least} to {most}") };
-        (!(least..=most).contains(&count)).then(|| format!("the books: {name} is {count} and not {due}"))
+        (!(least..=most).contains(&count)).then(|| format!("the stats: {name} is {count} and not {due}"))
     }
 }
 
 impl Facts {
     /// The counters agree with themselves, with what was told of the end, and with the fate of every page. They are exact
     /// but for what Redis was made to forget: that may count, or not.
-    pub(super) fn judge_stats(&self, accounts: &[Account], verdict: &mut Verdict) {
+    pub(super) fn judge_stats(&self, accounts: &[Account], verdict: &mut Judgement) {
         let Some(stats) = &self.stats else {
             if self.ended.is_some() {
                 verdict.problems.push("the crawl has no counters".to_owned());
@@ -57,16 +57,16 @@ impl Facts {
         }
         self.judge_limit(stats, verdict);
         verdict.problems.extend(admitted.complaint("admitted", stats.counts.admitted));
-        let told = stats.by_reason();
-        let names: BTreeSet<&str> = due.keys().chain(told.keys()).copied().collect();
+        let found = stats.by_reason();
+        let names: BTreeSet<&str> = due.keys().chain(found.keys()).copied().collect();
         for name in names {
-            let count = told.get(name).copied().unwrap_or_default();
+            let count = found.get(name).copied().unwrap_or_default();
             verdict.problems.extend(due.get(name).copied().unwrap_or_default().complaint(name, count));
         }
     }
 
     /// The crawl's end was announced, and every copy is a copy of one event, which says what the counters say.
-    pub(super) fn judge_announcement(&self, verdict: &mut Verdict) {
+    pub(super) fn judge_announcement(&self, verdict: &mut Judgement) {
         let Some(ends) = &self.ends else { return };
         let problem = match ends.as_slice() {
             [] => "no event told that the crawl had finished".to_owned(),
@@ -82,7 +82,7 @@ impl Facts {
     }
 
     /// What bounds the crawl is reached, and not passed.
-    fn judge_limit(&self, stats: &CrawlStats, verdict: &mut Verdict) {
+    fn judge_limit(&self, stats: &ReportedStats, verdict: &mut Judgement) {
         let (name, count, most) = match self.limit {
             None => return,
             Some(Limit::Pages(most)) => ("done", stats.counts.done, most),
@@ -95,7 +95,7 @@ impl Facts {
         let left_out: u64 =
             ["skipped:limit", "left_out:max_per_host"].iter().filter_map(|why| stats.reasons.get(*why)).sum();
         if left_out == 0 && least > 0 {
-            verdict.problems.push("the books: nothing was left out, though there is more".to_owned());
+            verdict.problems.push("the stats: nothing was left out, though there is more".to_owned());
         }
     }
 

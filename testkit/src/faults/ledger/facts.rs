@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::stats::CrawlStats;
+use super::stats::ReportedStats;
 use crate::faults::fate::Fate;
 use crate::faults::kind::Kind;
 use crate::faults::scenario::{Limit, Sink};
@@ -67,7 +67,7 @@ pub struct End {
     /// The crawl.
     pub crawl: String,
     /// What it says of the crawl.
-    pub stats: CrawlStats,
+    pub stats: ReportedStats,
 }
 
 /// A fault that was injected. Times are since the start of the run.
@@ -127,7 +127,7 @@ pub struct Facts {
     /// What told of the crawl's end, without the copies of each; `None` for an engine that tells nobody.
     pub ends: Option<Vec<End>>,
     /// What the crawl says of itself at its end.
-    pub stats: Option<CrawlStats>,
+    pub stats: Option<ReportedStats>,
     /// What was done to the fleet, in order.
     pub faults: Vec<Injected>,
     /// When nothing might be asked for.

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 
-use super::{Account, Facts, ItemLine, Page, Verdict};
+use super::{Account, Facts, ItemLine, Judgement, Page};
 use crate::faults::kind::Kind;
 use crate::faults::scenario::Sink;
 
@@ -39,7 +39,7 @@ impl Facts {
         &self,
         numbers: &HashMap<&str, usize>,
         accounts: &mut [Account],
-        verdict: &mut Verdict,
+        verdict: &mut Judgement,
     ) {
         let mut ids: HashMap<&str, &str> = HashMap::new();
         for item in &self.items {
@@ -70,7 +70,7 @@ impl Facts {
     }
 
     /// What was crawled before and is as it was says so, unless Redis may have forgotten it.
-    fn judge_changes(&self, verdict: &mut Verdict) {
+    fn judge_changes(&self, verdict: &mut Judgement) {
         let may_be_forgotten = self.faults.iter().any(|fault| fault.kind.forgets());
         let is_right = |item: &&ItemLine| match item.change.as_deref() {
             None => !self.is_again,
@@ -84,7 +84,7 @@ impl Facts {
     }
 
     /// What one sink has, all have; but the stream may have gone with the broker's disk.
-    pub(super) fn judge_sinks(&self, page: &Page, account: &Account, verdict: &mut Verdict) {
+    pub(super) fn judge_sinks(&self, page: &Page, account: &Account, verdict: &mut Judgement) {
         let all: BTreeSet<Sink> = self.sinks.iter().copied().collect();
         for sink in all.difference(&account.stored) {
             let was_lost = *sink == Sink::Stream

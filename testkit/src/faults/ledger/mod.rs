@@ -15,8 +15,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 pub use facts::{Ask, DeadLetter, End, Facts, Injected, ItemLine, Page, Quiet, Replay};
-pub use stats::CrawlStats;
-pub use verdict::{Row, Verdict};
+pub use stats::ReportedStats;
+pub use verdict::{Judgement, Row};
 
 use self::account::Account;
 use super::fate::{Fate, HELD_BACK, TIMEOUT};
@@ -34,8 +34,8 @@ const POISON: usize = 3;
 
 impl Facts {
     /// Checks every promise.
-    pub fn judge(&self) -> Verdict {
-        let mut verdict = Verdict::default();
+    pub fn judge(&self) -> Judgement {
+        let mut verdict = Judgement::default();
         for fault in &self.faults {
             verdict.row(Some(fault.kind)).times += 1;
         }
@@ -65,7 +65,7 @@ impl Facts {
     }
 
     /// The crawl ended, and not before its last page.
-    fn judge_the_end(&self, verdict: &mut Verdict) {
+    fn judge_the_end(&self, verdict: &mut Judgement) {
         let Some(ended) = self.ended else {
             verdict.problems.push("the crawl did not end".to_owned());
             return;
@@ -78,7 +78,7 @@ impl Facts {
     }
 
     /// Collects what is known of each page; what belongs to none is a problem.
-    fn accounts(&self, verdict: &mut Verdict) -> Vec<Account> {
+    fn accounts(&self, verdict: &mut Judgement) -> Vec<Account> {
         let mut accounts: Vec<Account> = self.pages.iter().map(|_| Account::default()).collect();
         let numbers: HashMap<&str, usize> =
             self.pages.iter().enumerate().map(|(number, page)| (page.url.as_str(), number)).collect();
@@ -107,7 +107,7 @@ impl Facts {
     }
 
     /// One terminal state, and the right one.
-    fn judge_end(&self, page: &Page, account: &Account, verdict: &mut Verdict) {
+    fn judge_end(&self, page: &Page, account: &Account, verdict: &mut Judgement) {
         let Account { asks, items, dead_letters, stored, .. } = account;
         if items.len() > 1 {
             verdict.problems.push(format!("{}: its items have different ids", page.url));
@@ -174,7 +174,7 @@ impl Facts {
     }
 
     /// No fetch too many, but for those in flight at a fault.
-    fn judge_fetches(&self, page: &Page, account: &Account, verdict: &mut Verdict, again: &mut [usize]) {
+    fn judge_fetches(&self, page: &Page, account: &Account, verdict: &mut Judgement, again: &mut [usize]) {
         let asks = &account.asks;
         let expected = match page.fate {
             Fate::Good | Fate::Missing | Fate::Redirect(_) => 1,
@@ -286,7 +286,7 @@ impl Facts {
         hits
     }
 
-    fn judge_stalls(&self, verdict: &mut Verdict) {
+    fn judge_stalls(&self, verdict: &mut Judgement) {
         let mut signs: Vec<Duration> =
             self.asks.iter().flat_map(|ask| [Some(ask.asked), ask.answered]).flatten().collect();
         signs.extend(self.ended);

@@ -1,12 +1,12 @@
 //! What must follow from an order, and what may.
 
-use super::{Ask, Facts, Injected, SETTLING, Verdict};
+use super::{Ask, Facts, Injected, Judgement, SETTLING};
 use crate::faults::fate::Fate;
 use crate::faults::kind::Kind;
 
 impl Facts {
     /// While a crawl is held no fetch begins, and what is sent again is fetched.
-    pub(super) fn judge_orders(&self, verdict: &mut Verdict) {
+    pub(super) fn judge_orders(&self, verdict: &mut Judgement) {
         for quiet in &self.quiet {
             let is_late = |ask: &&Ask| ask.asked > quiet.from + SETTLING && ask.asked < quiet.to;
             let count = self.asks.iter().filter(is_late).count();

@@ -7,24 +7,24 @@ use trawl_common::frontier::outcome::Terminal;
 
 /// `trawl status --json`, or the event of a crawl's end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-pub struct CrawlStats {
+pub struct ReportedStats {
     /// Where it stands.
     pub status: String,
     /// How many URLs it has taken in, and how many ended how.
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: ReportedCounts,
     /// URLs that have not ended.
     pub pending: u64,
     /// How many ended why.
     pub reasons: BTreeMap<String, u64>,
     /// The counters of each host, where they are given.
     #[serde(default)]
-    pub hosts: Vec<HostStats>,
+    pub hosts: Vec<ReportedHost>,
 }
 
 /// The counters of a crawl, or of one host in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-pub struct Counts {
+pub struct ReportedCounts {
     pub admitted: u64,
     pub done: u64,
     pub failed: u64,
@@ -35,15 +35,15 @@ pub struct Counts {
 
 /// The counters of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-pub struct HostStats {
+pub struct ReportedHost {
     /// Its name.
     pub host: String,
     /// Its counters.
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: ReportedCounts,
 }
 
-impl Counts {
+impl ReportedCounts {
     pub(super) fn of(&self, terminal: Terminal) -> u64 {
         match terminal {
             Terminal::Done => self.done,
@@ -59,7 +59,7 @@ impl Counts {
     }
 }
 
-impl CrawlStats {
+impl ReportedStats {
     /// How many URLs ended why; those that are done, for whatever reason.
     pub(super) fn by_reason(&self) -> BTreeMap<&str, u64> {
         let ended = self.reasons.iter().filter(|(reason, _)| {
@@ -80,20 +80,21 @@ impl CrawlStats {
         let Self { status, counts, pending, .. } = self;
         let mut wrong = Vec::new();
         if status != "finished" || *pending != 0 || counts.admitted != counts.ended() {
-            wrong.push(format!("the books: {status} with {pending} pending, {counts:?}"));
+            wrong.push(format!("the stats: {status} with {pending} pending, {counts:?}"));
         }
         for terminal in [Terminal::Failed, Terminal::Skipped] {
             let prefix = format!("{}:", terminal.as_str());
             let reasons = self.reasons.iter().filter(|(reason, _)| reason.starts_with(&prefix));
             let sum: u64 = reasons.map(|(_, count)| count).sum();
             if sum != counts.of(terminal) {
-                wrong.push(format!("the books: {} {terminal:?}, with {sum} reasons", counts.of(terminal)));
+                wrong.push(format!("the stats: {} {terminal:?}, with {sum} reasons", counts.of(terminal)));
             }
         }
         if !self.hosts.is_empty() {
-            let sum =
-                |count: fn(&Counts) -> u64| self.hosts.iter().map(|host| count(&host.counts)).sum::<u64>();
-            let hosts = Counts {
+            let sum = |count: fn(&ReportedCounts) -> u64| {
+                self.hosts.iter().map(|host| count(&host.counts)).sum::<u64>()
+            };
+            let hosts = ReportedCounts {
                 admitted: sum(|counts| counts.admitted),
                 done: sum(|counts| counts.done),
                 failed: sum(|counts| counts.failed),
@@ -102,7 +103,7 @@ impl CrawlStats {
                 cancelled: sum(|counts| counts.cancelled),
             };
             if hosts != *counts {
-                wrong.push(format!("the books: {counts:?}, but all hosts together {hosts:?}"));
+                wrong.push(format!("the stats: {counts:?}, but all hosts together {hosts:?}"));
             }
         }
         wrong

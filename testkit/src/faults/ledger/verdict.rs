@@ -20,14 +20,14 @@ pub struct Row {
 
 /// What the ledger says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Judgement {
     /// What is wrong, for people; empty when every promise was kept.
     pub problems: Vec<String>,
     /// By kind of fault; `None` holds what no fault explains.
     pub rows: BTreeMap<Option<Kind>, Row>,
 }
 
-impl Verdict {
+impl Judgement {
     /// Adds what was found for another crawl that met the same faults.
     pub fn add(&mut self, other: Self) {
         self.problems.extend(other.problems);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU64;
 
 use futures::future::join_all;
-use trawl_common::frontier::crawl::{CrawlState, HostBooks};
+use trawl_common::frontier::crawl::{CrawlState, HostStats};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::outcome::Reason;
@@ -116,34 +116,34 @@ impl Pair {
             }
             Step::Hear(who, urls, sender) => {
                 let (who, messages) = (worker(*who), self.messages(urls, *sender));
-                let told = self.frontier.hear(&who, &messages).await.unwrap();
+                let reply = self.frontier.hear(&who, &messages).await.unwrap();
                 let repeats = urls.iter().filter(|&&number| self.rules.is_repeat(number, *sender)).count();
                 self.rules.repeats += repeats as u64;
                 let hear = |(&number, message): (&usize, &Message)| {
                     self.rules.receive(number, *sender, |url, context| url.hear(&who, message, context))
                 };
-                assert_eq!(told, urls.iter().zip(&messages).map(hear).collect::<Vec<_>>());
+                assert_eq!(reply, urls.iter().zip(&messages).map(hear).collect::<Vec<_>>());
             }
             Step::Keep(who, urls, sender) => {
                 let (who, messages) = (worker(*who), self.messages(urls, *sender));
-                let told = self.frontier.keep(&who, &messages).await.unwrap();
+                let reply = self.frontier.keep(&who, &messages).await.unwrap();
                 let keep = |(&number, message): (&usize, &Message)| {
                     self.rules.receive(number, *sender, |url, context| url.keep(&who, message, context))
                 };
-                assert_eq!(told, urls.iter().zip(&messages).map(keep).collect::<Vec<_>>());
+                assert_eq!(reply, urls.iter().zip(&messages).map(keep).collect::<Vec<_>>());
             }
             Step::Start(who, urls) => {
                 let (who, claims) = (worker(*who), self.claims(urls));
-                let told: Vec<Start> = self.frontier.start(&who, &claims).await.unwrap();
-                assert_eq!(told, self.rules.apply_all(urls, |url, context| url.start(&who, context)));
+                let reply: Vec<Start> = self.frontier.start(&who, &claims).await.unwrap();
+                assert_eq!(reply, self.rules.apply_all(urls, |url, context| url.start(&who, context)));
             }
             Step::Park(who, urls, ms, failed) => {
                 let (who, until) = (worker(*who), self.rules.now.plus(Duration::from_millis(*ms)));
                 let parking = |claim| Parking { claim, until, failed: *failed };
                 let parkings: Vec<Parking> = self.claims(urls).into_iter().map(parking).collect();
-                let told = self.frontier.park(&who, &parkings).await.unwrap();
+                let reply = self.frontier.park(&who, &parkings).await.unwrap();
                 let park = |url: &mut UrlState, context: &_| url.park(&who, until, *failed, context);
-                assert_eq!(told, self.rules.apply_all(urls, park));
+                assert_eq!(reply, self.rules.apply_all(urls, park));
             }
             Step::Release(who, urls) => {
                 let (who, claims) = (worker(*who), self.claims(urls));
@@ -187,9 +187,9 @@ impl Pair {
     async fn admit(&mut self, urls: &[usize]) {
         let Some(lease) = &self.lease else { return };
         let new: Vec<NewUrl> = urls.iter().map(|&number| self.new_url(number)).collect();
-        let told = self.frontier.admit(lease, &new).await;
+        let reply = self.frontier.admit(lease, &new).await;
         if self.rules.status.is_over() {
-            assert_eq!(told.unwrap_err().kind, ErrorKind::Stale);
+            assert_eq!(reply.unwrap_err().kind, ErrorKind::Stale);
             return;
         }
         let admit = |(&number, new): (&usize, &NewUrl)| {
@@ -198,18 +198,18 @@ impl Pair {
                 .apply(number, Look::Named, |url, context| url.admit(new.lane, new.deadline, true, context));
             taken == Taken::New
         };
-        assert_eq!(told.unwrap(), urls.iter().zip(&new).map(admit).collect::<Vec<_>>());
+        assert_eq!(reply.unwrap(), urls.iter().zip(&new).map(admit).collect::<Vec<_>>());
     }
 
     async fn follow(&mut self, who: &WorkerId, page: usize, links: &[usize]) {
         let referrer = Some(Stage::url(page));
         let new = |&number: &usize| NewUrl { depth: 1, referrer: referrer.clone(), ..self.new_url(number) };
         let linking = Linking { page: self.claim(page), links: links.iter().map(new).collect() };
-        let told = self.frontier.admit_links(who, std::slice::from_ref(&linking)).await.unwrap();
+        let reply = self.frontier.admit_links(who, std::slice::from_ref(&linking)).await.unwrap();
         let links: Vec<_> =
             links.iter().zip(&linking.links).map(|(&number, new)| (number, new.lane, new.deadline)).collect();
         let expected = self.rules.follow(who, page, &links).map_or(Linked::NotHeld, Linked::Taken);
-        assert_eq!(told, [expected]);
+        assert_eq!(reply, [expected]);
     }
 
     async fn finish(&mut self, who: &WorkerId, urls: &[usize], ending: Ending) {
@@ -221,8 +221,8 @@ impl Pair {
             ..Finish::new(claim, ending.terminal)
         };
         let finishes: Vec<Finish> = self.claims(urls).into_iter().map(finish).collect();
-        let told = self.frontier.finish(who, &finishes).await.unwrap();
-        assert_eq!(told, self.rules.finish(who, urls, ending));
+        let reply = self.frontier.finish(who, &finishes).await.unwrap();
+        assert_eq!(reply, self.rules.finish(who, urls, ending));
     }
 
     async fn sweep(&mut self, ago: &[(u64, u64); 3]) {
@@ -254,12 +254,12 @@ impl Pair {
     }
 
     async fn replay(&mut self, number: usize) {
-        let told = self.frontier.replay(&self.crawl, &self.crawl, &[Stage::url(number)]).await;
+        let reply = self.frontier.replay(&self.crawl, &self.crawl, &[Stage::url(number)]).await;
         if self.rules.status.is_over() {
-            assert_eq!(told.unwrap_err().kind, ErrorKind::Stale);
+            assert_eq!(reply.unwrap_err().kind, ErrorKind::Stale);
             return;
         }
-        assert_eq!(told.unwrap().len(), usize::from(self.rules.replay(number)));
+        assert_eq!(reply.unwrap().len(), usize::from(self.rules.replay(number)));
     }
 
     /// Compares all that is stored with what must be.
@@ -292,11 +292,11 @@ impl Pair {
         let Rules { listed, counts, status, repeats, .. } = &self.rules;
         let stored: BTreeSet<String> = self.ask("HKEYS", |keys| keys.failed, &[]).await;
         assert_eq!(stored, listed.keys().map(|&number| text(number)).collect());
-        let books = self.frontier.books(&self.crawl.id).await.unwrap().unwrap();
-        assert_eq!((&books.counts, &books.status), (counts, status));
-        assert_eq!(books.reasons.get("dropped:repeat").copied().unwrap_or_default(), *repeats);
-        for HostBooks { host, counts, .. } in self.frontier.read_hosts(&self.crawl, 10).await.unwrap() {
-            assert_eq!((host.as_str(), counts), (HOST, books.counts));
+        let stats = self.frontier.crawl_stats(&self.crawl.id).await.unwrap().unwrap();
+        assert_eq!((&stats.counts, &stats.status), (counts, status));
+        assert_eq!(stats.reasons.get("dropped:repeat").copied().unwrap_or_default(), *repeats);
+        for HostStats { host, counts, .. } in self.frontier.read_hosts(&self.crawl, 10).await.unwrap() {
+            assert_eq!((host.as_str(), counts), (HOST, stats.counts));
         }
     }
 

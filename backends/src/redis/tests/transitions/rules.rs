@@ -117,7 +117,7 @@ impl Rules {
     ) -> T {
         let mut url = self.find(number, look);
         let was_unseen = url == UrlState::Unseen;
-        let told = rule(&mut url, &self.context());
+        let reply = rule(&mut url, &self.context());
         match url {
             UrlState::Pending(record) => {
                 if was_unseen {
@@ -128,7 +128,7 @@ impl Rules {
             }
             UrlState::Unseen | UrlState::Ended => drop(self.records.remove(&number)),
         }
-        told
+        reply
     }
 
     /// Applies a rule to URLs that have records, or should have: one after the other.
@@ -148,11 +148,11 @@ impl Rules {
         rule: impl FnOnce(&mut UrlState, &Context) -> T,
     ) -> T {
         let had_record = self.records.contains_key(&number);
-        let told = self.apply(number, self.look_of(sender), rule);
+        let reply = self.apply(number, self.look_of(sender), rule);
         if self.setup.kind == Kind::Adhoc && !had_record && self.records.contains_key(&number) {
             self.asked.insert(number, self.now);
         }
-        told
+        reply
     }
 
     /// Whether a stranger's message asks again too soon.
@@ -198,11 +198,11 @@ impl Rules {
             }
             finished != Finished::NotHeld
         };
-        let told = numbers.iter().map(finish).collect();
+        let reply = numbers.iter().map(finish).collect();
         for (number, end) in ends {
             self.note_end(number, end, ending.landed);
         }
-        told
+        reply
     }
 
     fn count(&mut self, number: usize, end: End) {

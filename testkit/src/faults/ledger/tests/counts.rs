@@ -1,29 +1,30 @@
 //! The program's own counters.
 
 use super::*;
-use crate::faults::ledger::stats::{Counts, HostStats};
+use crate::faults::ledger::stats::{ReportedCounts, ReportedHost};
 
 /// The counters of so many pages, of which every other one failed.
-pub(super) fn of(pages: u64) -> CrawlStats {
+pub(super) fn of(pages: u64) -> ReportedStats {
     let failed = pages / 2;
-    let counts = Counts { admitted: pages, done: pages - failed, failed, ..Counts::default() };
-    CrawlStats {
+    let counts =
+        ReportedCounts { admitted: pages, done: pages - failed, failed, ..ReportedCounts::default() };
+    ReportedStats {
         status: "finished".to_owned(),
         counts,
         pending: 0,
         reasons: [("failed:http".to_owned(), failed), ("left_out:depth".to_owned(), 7)].into(),
-        hosts: vec![HostStats { host: "site".to_owned(), counts }],
+        hosts: vec![ReportedHost { host: "site".to_owned(), counts }],
     }
 }
 
 /// Has status and event say so.
-pub(super) fn say(facts: &mut Facts, stats: CrawlStats) {
+pub(super) fn say(facts: &mut Facts, stats: ReportedStats) {
     facts.ends = Some(vec![End { id: "end".to_owned(), crawl: "crawl".to_owned(), stats: stats.clone() }]);
     facts.stats = Some(stats);
 }
 
 /// What is wrong when the counters of a fair crawl are changed so, everywhere alike.
-fn wrong(change: impl Fn(&mut Counts), reasons: &[(&str, u64)]) -> String {
+fn wrong(change: impl Fn(&mut ReportedCounts), reasons: &[(&str, u64)]) -> String {
     let mut facts = fair();
     let mut stats = of(4);
     change(&mut stats.counts);
@@ -38,50 +39,54 @@ const FAILED: &[(&str, u64)] = &[("failed:http", 2)];
 #[test]
 fn every_page_is_taken_in_once_and_counted_by_its_end() {
     assert_eq!(wrong(|_| {}, FAILED), "");
-    let told = wrong(|counts| (counts.admitted, counts.done) = (5, 3), FAILED);
-    assert!(told.contains("admitted is 5 and not 4") && told.contains("done is 3 and not 2"), "{told}");
-    let told = wrong(|counts| (counts.done, counts.failed) = (3, 1), &[("failed:http", 1)]);
-    assert!(told.contains("done is 3 and not 2") && told.contains("failed:http is 1 and not 2"), "{told}");
-    let told = wrong(|_| {}, &[("failed:http", 1), ("failed:timeout", 1)]);
-    assert!(told.contains("failed:http is 1 and not 2") && told.contains("failed:timeout is 1 and not 0"));
-    let told =
+    let found = wrong(|counts| (counts.admitted, counts.done) = (5, 3), FAILED);
+    assert!(found.contains("admitted is 5 and not 4") && found.contains("done is 3 and not 2"), "{found}");
+    let found = wrong(|counts| (counts.done, counts.failed) = (3, 1), &[("failed:http", 1)]);
+    assert!(found.contains("done is 3 and not 2") && found.contains("failed:http is 1 and not 2"), "{found}");
+    let found = wrong(|_| {}, &[("failed:http", 1), ("failed:timeout", 1)]);
+    assert!(found.contains("failed:http is 1 and not 2") && found.contains("failed:timeout is 1 and not 0"));
+    let found =
         wrong(|counts| (counts.done, counts.skipped) = (1, 1), &[("failed:http", 2), ("skipped:limit", 1)]);
-    assert!(told.contains("done is 1 and not 2") && told.contains("skipped:limit is 1 and not 0"), "{told}");
-}
-
-#[test]
-fn books_that_contradict_themselves_are_a_problem() {
-    let told = wrong(|counts| counts.expired = 1, FAILED);
-    assert_eq!(told.lines().count(), 1, "more have ended than were taken in: {told}");
-    assert!(wrong(|_| {}, &[("failed:http", 3)]).contains("2 Failed, with 3 reasons"));
-    assert!(problem(|facts| say(facts, CrawlStats { pending: 1, ..of(4) })).contains("1 pending"));
     assert!(
-        problem(|facts| say(facts, CrawlStats { status: "running".to_owned(), ..of(4) })).contains("running")
+        found.contains("done is 1 and not 2") && found.contains("skipped:limit is 1 and not 0"),
+        "{found}"
     );
-    let told = problem(|facts| say(facts, CrawlStats { hosts: of(2).hosts, ..of(4) }));
-    assert!(told.contains("all hosts together"), "{told}");
 }
 
 #[test]
-fn the_end_is_announced_once_with_the_books_as_they_stay() {
+fn stats_that_contradict_themselves_are_a_problem() {
+    let found = wrong(|counts| counts.expired = 1, FAILED);
+    assert_eq!(found.lines().count(), 1, "more have ended than were taken in: {found}");
+    assert!(wrong(|_| {}, &[("failed:http", 3)]).contains("2 Failed, with 3 reasons"));
+    assert!(problem(|facts| say(facts, ReportedStats { pending: 1, ..of(4) })).contains("1 pending"));
+    assert!(
+        problem(|facts| say(facts, ReportedStats { status: "running".to_owned(), ..of(4) }))
+            .contains("running")
+    );
+    let found = problem(|facts| say(facts, ReportedStats { hosts: of(2).hosts, ..of(4) }));
+    assert!(found.contains("all hosts together"), "{found}");
+}
+
+#[test]
+fn the_end_is_announced_once_with_the_stats_as_they_stay() {
     let ends = |facts: &mut Facts| facts.ends.take().unwrap_or_default();
     assert!(problem(|facts| facts.ends = Some(Vec::new())).contains("no event"));
-    let told = problem(|facts| {
-        let mut told = ends(facts);
-        told.push(End { id: "another".to_owned(), ..told[0].clone() });
-        facts.ends = Some(told);
+    let found = problem(|facts| {
+        let mut found = ends(facts);
+        found.push(End { id: "another".to_owned(), ..found[0].clone() });
+        facts.ends = Some(found);
     });
-    assert!(told.contains("finished 2 times"), "{told}");
-    let told = problem(|facts| {
-        let told = ends(facts).pop().map(|end| End { stats: of(3), ..end });
-        facts.ends = Some(told.into_iter().collect());
+    assert!(found.contains("finished 2 times"), "{found}");
+    let found = problem(|facts| {
+        let found = ends(facts).pop().map(|end| End { stats: of(3), ..end });
+        facts.ends = Some(found.into_iter().collect());
     });
-    assert!(told.contains("the event of the end says"), "{told}");
+    assert!(found.contains("the event of the end says"), "{found}");
     // An event has no counters of hosts.
     let mut facts = fair();
-    let told =
-        ends(&mut facts).pop().map(|end| End { stats: CrawlStats { hosts: Vec::new(), ..of(4) }, ..end });
-    facts.ends = Some(told.into_iter().collect());
+    let found =
+        ends(&mut facts).pop().map(|end| End { stats: ReportedStats { hosts: Vec::new(), ..of(4) }, ..end });
+    facts.ends = Some(found.into_iter().collect());
     assert_eq!(problems(&facts), [""; 0]);
     assert!(problem(|facts| facts.stats = None).contains("no counters"));
 }
@@ -98,7 +103,7 @@ fn may_lack_the_first(kind: Kind, from: u64, to: u64) -> bool {
 }
 
 #[test]
-fn only_what_redis_was_made_to_forget_may_be_missing_from_the_books() {
+fn only_what_redis_was_made_to_forget_may_be_missing_from_the_stats() {
     assert!(may_lack_the_first(Kind::StoreFlushed, 150, 150));
     assert!(may_lack_the_first(Kind::StoreEmptied, 100, 101));
     assert!(!may_lack_the_first(Kind::StoreEmptied, 98, 99), "it was asked for after that");

@@ -87,11 +87,11 @@ fn an_item_that_is_missing_is_a_lost_url_of_the_fault_that_hit_its_fetch() {
 
 #[test]
 fn a_url_that_was_never_asked_for_is_lost() {
-    let told = problem(|facts| {
+    let found = problem(|facts| {
         facts.pages.push(Page { url: url(4), fate: Fate::Good });
         counts::say(facts, counts::of(5));
     });
-    assert!(told.contains("http://site/4") && told.contains("asked for 0 times"), "{told}");
+    assert!(found.contains("http://site/4") && found.contains("asked for 0 times"), "{found}");
 }
 
 #[test]
@@ -149,11 +149,11 @@ fn only_what_was_in_flight_at_a_fault_may_be_fetched_again() {
 
 #[test]
 fn no_more_is_fetched_again_than_a_worker_can_have_in_hand() {
-    let told = problem(|facts| {
+    let found = problem(|facts| {
         facts.asks.extend([ask(0, 2, 110), ask(1, 2, 110)]);
         facts.faults.push(fault(Kind::WorkerKill, Some(1), 101, 101));
     });
-    assert!(told.contains("2 fetches were repeated, and only 1"), "{told}");
+    assert!(found.contains("2 fetches were repeated, and only 1"), "{found}");
 }
 
 #[test]
@@ -208,8 +208,8 @@ fn a_stall_is_the_longest_silence_before_the_next_fault() {
 #[test]
 fn no_page_is_asked_for_while_a_crawl_is_held() {
     let quiet = |from, to| Quiet { why: "paused", from: seconds(from), to: seconds(to) };
-    let told = problem(|facts| facts.quiet.push(quiet(98, 101)));
-    assert!(told.contains("1 pages were asked for while paused from 98.0 s"), "{told}");
+    let found = problem(|facts| facts.quiet.push(quiet(98, 101)));
+    assert!(found.contains("1 pages were asked for while paused from 98.0 s"), "{found}");
     let mut facts = fair();
     facts.quiet.extend([quiet(90, 100), quiet(107, 120)]);
     assert_eq!(problems(&facts), [""; 0], "until it goes on, and what had begun when it was told");
@@ -223,8 +223,8 @@ fn a_letter_that_is_sent_again_is_fetched_unless_redis_forgot_the_order() {
         facts.faults.push(fault(kind, None, 110, 111));
         facts
     };
-    let told = problems(&replayed(Kind::DeadLettersReplayed)).concat();
-    assert!(told.contains("http://site/1: sent again at 110.0 s, and not asked for"), "{told}");
+    let found = problems(&replayed(Kind::DeadLettersReplayed)).concat();
+    assert!(found.contains("http://site/1: sent again at 110.0 s, and not asked for"), "{found}");
     assert_eq!(problems(&replayed(Kind::StoreTruncated)), [""; 0]);
     let mut facts = replayed(Kind::DeadLettersReplayed);
     facts.asks.push(ask(1, 1, 112));

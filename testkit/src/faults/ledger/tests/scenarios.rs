@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::faults::ledger::stats::{Counts, HostStats};
+use crate::faults::ledger::stats::{ReportedCounts, ReportedHost};
 
 /// A crawl of a page, a redirect to it that came second, one that leads to a page that nothing links to, and a page that
 /// never answers.
@@ -11,7 +11,7 @@ fn linked() -> Facts {
     let fates = [Fate::Good, Fate::Redirect(0), Fate::Redirect(3), Fate::Good, Fate::Silent];
     let pages = fates.into_iter().enumerate().map(|(number, fate)| Page { url: url(number), fate });
     let asks = [0, 1, 2, 3, 4, 4, 4, 4];
-    let counts = Counts { admitted: 4, done: 2, failed: 1, skipped: 1, ..Counts::default() };
+    let counts = ReportedCounts { admitted: 4, done: 2, failed: 1, skipped: 1, ..ReportedCounts::default() };
     let mut facts = Facts {
         pages: pages.collect(),
         field: Some("number"),
@@ -23,8 +23,11 @@ fn linked() -> Facts {
         ..fair()
     };
     let reasons = [("failed:timeout".to_owned(), 1), ("skipped:duplicate".to_owned(), 1)].into();
-    let hosts = vec![HostStats { host: "site".to_owned(), counts }];
-    counts::say(&mut facts, CrawlStats { status: "finished".to_owned(), counts, pending: 0, reasons, hosts });
+    let hosts = vec![ReportedHost { host: "site".to_owned(), counts }];
+    counts::say(
+        &mut facts,
+        ReportedStats { status: "finished".to_owned(), counts, pending: 0, reasons, hosts },
+    );
     facts
 }
 
@@ -48,15 +51,15 @@ fn where_a_redirect_led_is_fetched_with_it_and_a_second_way_there_is_a_copy() {
     assert_eq!(wrong(|_| {}), "");
     // The redirect came first, and the page that it led to was asked for once more.
     assert_eq!(wrong(|facts| facts.asks.push(ask(0, 1, 110))), "");
-    let told = wrong(|facts| facts.asks.extend([ask(0, 1, 110), ask(0, 1, 111)]));
-    assert!(told.contains("fetched again though no fault hit it"), "{told}");
-    let told = wrong(|facts| facts.asks.retain(|ask| ask.page != 1));
-    assert!(told.contains("http://site/1 (Redirect(0)): 0 item(s)"), "{told}");
-    let told = wrong(|facts| {
+    let found = wrong(|facts| facts.asks.extend([ask(0, 1, 110), ask(0, 1, 111)]));
+    assert!(found.contains("fetched again though no fault hit it"), "{found}");
+    let found = wrong(|facts| facts.asks.retain(|ask| ask.page != 1));
+    assert!(found.contains("http://site/1 (Redirect(0)): 0 item(s)"), "{found}");
+    let found = wrong(|facts| {
         facts.items.retain(|item| item.landed.is_none());
         facts.archived.pop();
     });
-    assert!(told.contains("http://site/3 (Good): 0 item(s)"), "{told}");
+    assert!(found.contains("http://site/3 (Good): 0 item(s)"), "{found}");
 }
 
 #[test]
@@ -74,8 +77,8 @@ fn a_redirect_is_in_flight_until_the_page_it_leads_to_has_answered() {
 
 #[test]
 fn an_item_shows_its_page_in_the_fields_of_its_spider() {
-    let told = wrong(|facts| facts.items[0].fields["number"] = json!(7));
-    assert!(told.contains("http://site/0: an item of page 0 without its title or `number`"), "{told}");
+    let found = wrong(|facts| facts.items[0].fields["number"] = json!(7));
+    assert!(found.contains("http://site/0: an item of page 0 without its title or `number`"), "{found}");
     assert!(wrong(|facts| facts.items[0].fields["title"] = json!("Page 1")).contains("without its title"));
     assert!(wrong(|facts| facts.items[1].landed = Some(url(9))).contains("not on the site"));
 }
@@ -84,18 +87,18 @@ fn an_item_shows_its_page_in_the_fields_of_its_spider() {
 fn what_one_sink_has_all_have() {
     for sink in Sink::ALL.into_iter().filter(|sink| *sink != Sink::Archive) {
         let lacks = |item: &ItemLine| item.sink == sink && item.url == url(0);
-        let told = wrong(|facts| facts.items.retain(|item| !lacks(item)));
-        assert!(told.contains("http://site/0: stored in"), "{told}");
-        assert!(told.ends_with(&format!("and not in {sink:?}")), "{told}");
+        let found = wrong(|facts| facts.items.retain(|item| !lacks(item)));
+        assert!(found.contains("http://site/0: stored in"), "{found}");
+        assert!(found.ends_with(&format!("and not in {sink:?}")), "{found}");
     }
-    let told = wrong(|facts| drop(facts.archived.pop()));
-    assert!(told.ends_with("and not in Archive") && told.contains("http://site/3: stored in"), "{told}");
+    let found = wrong(|facts| drop(facts.archived.pop()));
+    assert!(found.ends_with("and not in Archive") && found.contains("http://site/3: stored in"), "{found}");
     assert!(wrong(|facts| facts.archived.push(url(9))).contains("archived, and not on the site"));
-    let told = wrong(|facts| {
+    let found = wrong(|facts| {
         facts.items.remove(2);
         facts.faults.push(fault(Kind::BrokerGone, None, 150, 151));
     });
-    assert_eq!(told, "", "the stream went with the broker's disk");
+    assert_eq!(found, "", "the stream went with the broker's disk");
 }
 
 #[test]
@@ -125,7 +128,14 @@ fn a_page_that_never_answers_is_tried_again_and_fails() {
 }
 
 /// A crawl of 6 pages which may do, or take, 4: what is wrong with it when it did so many and left out so many.
-fn limited(limit: Limit, asked: usize, counts: Counts, why: &str, left_out: u64, forgot: bool) -> String {
+fn limited(
+    limit: Limit,
+    asked: usize,
+    counts: ReportedCounts,
+    why: &str,
+    left_out: u64,
+    forgot: bool,
+) -> String {
     let pages = (0..6).map(|number| Page { url: url(number), fate: Fate::Good });
     let mut facts = Facts {
         pages: pages.collect(),
@@ -138,15 +148,23 @@ fn limited(limit: Limit, asked: usize, counts: Counts, why: &str, left_out: u64,
     if forgot {
         facts.faults.push(fault(Kind::StoreFlushed, None, 102, 102));
     }
-    let hosts = vec![HostStats { host: "site".to_owned(), counts }];
+    let hosts = vec![ReportedHost { host: "site".to_owned(), counts }];
     let reasons = [(why.to_owned(), left_out)].into_iter().filter(|(_, count)| *count > 0).collect();
-    counts::say(&mut facts, CrawlStats { status: "finished".to_owned(), counts, pending: 0, reasons, hosts });
+    counts::say(
+        &mut facts,
+        ReportedStats { status: "finished".to_owned(), counts, pending: 0, reasons, hosts },
+    );
     problems(&facts).join("\n")
 }
 
 #[test]
 fn a_limit_is_reached_and_never_passed_and_what_it_leaves_out_is_counted() {
-    let pages = |done, skipped| Counts { admitted: done + skipped, done, skipped, ..Counts::default() };
+    let pages = |done, skipped| ReportedCounts {
+        admitted: done + skipped,
+        done,
+        skipped,
+        ..ReportedCounts::default()
+    };
     let done = |done, skipped| {
         limited(Limit::Pages(4), done, pages(done as u64, skipped), "skipped:limit", skipped, false)
     };
@@ -160,8 +178,8 @@ fn a_limit_is_reached_and_never_passed_and_what_it_leaves_out_is_counted() {
         limited(Limit::PerHost(4), 5, pages(5, 0), why, 1, false)
             .contains("admitted, which is limited, is 5")
     );
-    let told = limited(Limit::Pages(4), 5, pages(3, 1), "skipped:limit", 1, true);
-    assert_eq!(told, "", "what Redis forgot counts no more");
+    let found = limited(Limit::Pages(4), 5, pages(3, 1), "skipped:limit", 1, true);
+    assert_eq!(found, "", "what Redis forgot counts no more");
 }
 
 #[test]

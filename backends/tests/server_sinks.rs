@@ -30,7 +30,7 @@ fn page(crawl: &CrawlRef, path: &str, kind: Option<&str>, fields: &[Value]) -> P
 }
 
 mod stream {
-    use trawl_backends::rabbitmq::{From, ItemStream, RabbitMq, StreamReader};
+    use trawl_backends::rabbitmq::{ItemStream, RabbitMq, StreamReader, StreamStart};
     use trawl_backends::sinks::Stream;
     use trawl_common::ports::{ErrorKind, Sink};
     use trawl_common::settings::{self, Items, Queues, Topology};
@@ -68,7 +68,7 @@ mod stream {
             .map(|number| page(&CrawlRef::adhoc(), &number.to_string(), None, &[json!({"n": number})]))
             .collect();
         sink.put(&pages).await.unwrap();
-        let stored = rest(stream.read(From::First).await.unwrap()).await;
+        let stored = rest(stream.read(StreamStart::First).await.unwrap()).await;
         let put: Vec<Item> = pages.into_iter().flat_map(|page| page.items).collect();
         assert!(stored == put, "{} of {}", stored.len(), put.len());
     }
@@ -80,16 +80,20 @@ mod stream {
         let pages = ["a", "b", "c", "d", "e", "f"]
             .map(|path| page(&CrawlRef::adhoc(), path, None, std::slice::from_ref(&fields)));
         sink.put(&pages).await.unwrap();
-        assert_eq!(rest(stream.read(From::First).await.unwrap()).await.len(), 6);
+        assert_eq!(rest(stream.read(StreamStart::First).await.unwrap()).await.len(), 6);
     }
 
     #[tokio::test]
     async fn an_empty_stream_ends_at_once_and_two_readers_do_not_disturb_each_other() {
         let (_vhost, sink, stream) = fixture().await;
-        assert_eq!(rest(stream.read(From::First).await.unwrap()).await, []);
-        let late = stream.read(From::Next).await.unwrap();
+        assert_eq!(rest(stream.read(StreamStart::First).await.unwrap()).await, []);
+        let late = stream.read(StreamStart::Next).await.unwrap();
         sink.put(&[page(&CrawlRef::adhoc(), "a", None, &[json!({})])]).await.unwrap();
-        for from in [From::First, From::Offset(late.end()), From::Time(trawl_common::time::UnixMs(0))] {
+        for from in [
+            StreamStart::First,
+            StreamStart::Offset(late.end()),
+            StreamStart::Time(trawl_common::time::UnixMs(0)),
+        ] {
             assert_eq!(rest(stream.read(from).await.unwrap()).await.len(), 1, "{from:?}");
         }
         assert_eq!(rest(late).await, [], "what comes later is not before its end");
@@ -115,7 +119,7 @@ mod postgres {
     use trawl_common::names::SpiderName;
     use trawl_common::ports::{ErrorKind, Sink};
     use trawl_common::settings::{self, ServerUrl};
-    use trawl_common::spider::{Field, From, ItemRule, Kind, PageField, Spider};
+    use trawl_common::spider::{Field, FieldSource, ItemRule, Kind, PageField, Spider};
     use trawl_testkit::faults::database::Database;
     use trawl_testkit::faults::private::PrivateServers;
     use trawl_testkit::servers;
@@ -129,7 +133,7 @@ mod postgres {
     fn spider(kinds: &[Rule<'_>]) -> Spider {
         let name: SpiderName = format!("test-{:016x}", rand::random::<u64>()).parse().unwrap();
         let field = |(name, kind): &(&str, Kind)| {
-            (name.to_string(), Field { kind: *kind, ..Field::of(From::Page(PageField::Title)) })
+            (name.to_string(), Field { kind: *kind, ..Field::of(FieldSource::Page(PageField::Title)) })
         };
         let rule = |(kind, fields): &(Option<&str>, &[(&str, Kind)])| ItemRule {
             name: kind.map(str::to_owned),
@@ -287,7 +291,7 @@ mod postgres {
     }
 
     #[tokio::test]
-    async fn a_server_that_refuses_is_told_with_the_way_out_and_without_the_password() {
+    async fn a_server_that_refuses_is_reported_with_the_way_out_and_without_the_password() {
         let spider = spider(&[(None, &[])]);
         let right = servers::postgres();
         let pages = [page(&crawl(&spider), "a", None, &[json!({})])];
@@ -297,15 +301,18 @@ mod postgres {
             assert!(!error.to_string().contains("s3cret"), "{error}");
             (error.kind, error.to_string())
         };
-        let (kind, told) = refused(right.reveal().replace(":trawl@", ":s3cret@")).await;
-        assert!(kind == ErrorKind::Refused && told.contains("are user and password right"), "{told}");
-        let (kind, told) = refused(format!("{}-nowhere", right.reveal())).await;
-        assert!(kind == ErrorKind::Refused && told.contains("create the database"), "{told}");
-        let (kind, told) = refused("postgres://u:s3cret@127.0.0.1:9/x".into()).await;
-        assert!(kind == ErrorKind::Unavailable && told.contains("is it running there?"), "{told}");
+        let (kind, reported) = refused(right.reveal().replace(":trawl@", ":s3cret@")).await;
+        assert!(kind == ErrorKind::Refused && reported.contains("are user and password right"), "{reported}");
+        let (kind, reported) = refused(format!("{}-nowhere", right.reveal())).await;
+        assert!(kind == ErrorKind::Refused && reported.contains("create the database"), "{reported}");
+        let (kind, reported) = refused("postgres://u:s3cret@127.0.0.1:9/x".into()).await;
+        assert!(kind == ErrorKind::Unavailable && reported.contains("is it running there?"), "{reported}");
         let wrong = ServerUrl::new("postgres://u:s3cret@h:port/x");
-        let told = Postgres::new(&wrong, None, &spider).err().unwrap().to_string();
-        assert!(told.contains("postgres://user:password@host") && !told.contains("s3cret"), "{told}");
+        let reported = Postgres::new(&wrong, None, &spider).err().unwrap().to_string();
+        assert!(
+            reported.contains("postgres://user:password@host") && !reported.contains("s3cret"),
+            "{reported}"
+        );
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use crate::settings::SinkSettings;
 
 /// Flags that win over what a spider's file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wishes {
+pub struct SpiderOverrides {
     /// How often one host is asked.
     pub rate: Option<Rate>,
     /// Whether links are followed also where the file says nothing of that.
@@ -21,9 +21,9 @@ pub struct Wishes {
     pub sinks: Option<Vec<SinkSettings>>,
 }
 
-impl Wishes {
-    /// The spider as wished.
-    pub fn grant(&self, spider: Spider) -> Spider {
+impl SpiderOverrides {
+    /// The spider with these flags.
+    pub fn apply(&self, spider: Spider) -> Spider {
         let mut spider = spider;
         spider.politeness.rate = self.rate.or(spider.politeness.rate);
         spider.max_pages = self.max_pages.or(spider.max_pages);

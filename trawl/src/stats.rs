@@ -1,4 +1,4 @@
-//! A crawl's books as people and programs read them.
+//! A crawl's stats as people and programs read them.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use bytesize::ByteSize;
 use trawl_cli::count;
 use trawl_common::exit::Exit;
-use trawl_common::frontier::crawl::{Books, CrawlState, HostBooks};
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats};
 use trawl_common::ports::WorkerState;
 
 const DIM: Style = Style::new().dimmed();
@@ -24,29 +24,29 @@ pub(crate) fn print_header() {
 }
 
 /// One crawl as a row of the table.
-pub(crate) fn print_row(books: &Books) {
-    let counts = &books.counts;
-    let (failed, status) = (red_if(counts.failed > 0), status_style(books.status));
+pub(crate) fn print_row(stats: &CrawlStats) {
+    let counts = &stats.counts;
+    let (failed, status) = (red_if(counts.failed > 0), status_style(stats.status));
     println!(
         "{:<24} {:<12} {status}{:<10}{status:#} {:>10} {:>10} {failed}{:>8}{failed:#} {:>8} {:>8} {:>10} {:>9.1}",
-        books.crawl.as_str(),
-        books.spider.as_str(),
-        books.status.as_str(),
+        stats.crawl.as_str(),
+        stats.spider.as_str(),
+        stats.status.as_str(),
         count(counts.admitted),
         count(counts.done),
         count(counts.failed),
         count(counts.skipped),
         count(counts.expired),
-        count(books.pending),
-        pages_per_second(books),
+        count(stats.pending),
+        pages_per_second(stats),
     );
 }
 
 /// What a crawl has fetched, for how long, and how long it will take.
-pub(crate) fn print_pace(books: &Books, pages_per_second: f64) {
-    let bytes = size(books.bytes);
-    let took = humantime::format_duration(Duration::from_secs(books.seconds as u64));
-    let rest = match remaining(books, pages_per_second) {
+pub(crate) fn print_pace(stats: &CrawlStats, pages_per_second: f64) {
+    let bytes = size(stats.bytes);
+    let took = humantime::format_duration(Duration::from_secs(stats.seconds as u64));
+    let rest = match remaining(stats, pages_per_second) {
         Some(rest) => format!(", about {} to go", humantime::format_duration(rest)),
         None => String::new(),
     };
@@ -54,11 +54,11 @@ pub(crate) fn print_pace(books: &Books, pages_per_second: f64) {
 }
 
 /// Why URLs of a crawl ended, and what its pages lack.
-pub(crate) fn print_reasons(books: &Books) {
-    if !books.reasons.is_empty() {
+pub(crate) fn print_reasons(stats: &CrawlStats) {
+    if !stats.reasons.is_empty() {
         println!("\n{DIM}{:<10} {:<24} {:>10}{DIM:#}", "what", "why", "number");
     }
-    for (reason, number) in &books.reasons {
+    for (reason, number) in &stats.reasons {
         let (kind, why) = reason.split_once(':').unwrap_or((reason, ""));
         let (style, note) = match kind {
             "missing" => (coloured(AnsiColor::Yellow), "pages without this required field"),
@@ -73,8 +73,8 @@ pub(crate) fn print_reasons(books: &Books) {
 }
 
 /// What limits left out, in a line: `300 by depth, 12 by max_repeats`; `None` if nothing.
-pub(crate) fn left_out(books: &Books) -> Option<String> {
-    let named = books.reasons.iter().filter_map(|(reason, links)| {
+pub(crate) fn left_out(stats: &CrawlStats) -> Option<String> {
+    let named = stats.reasons.iter().filter_map(|(reason, links)| {
         let (_, limit) = reason.split_once(':').filter(|(kind, _)| *kind == LEFT_OUT)?;
         Some(format!("{} by {limit}", count(*links)))
     });
@@ -82,8 +82,8 @@ pub(crate) fn left_out(books: &Books) -> Option<String> {
     (!named.is_empty()).then(|| named.join(", "))
 }
 
-/// The books of a crawl by host.
-pub(crate) fn print_hosts(hosts: &[HostBooks]) {
+/// The stats of a crawl by host.
+pub(crate) fn print_hosts(hosts: &[HostStats]) {
     println!(
         "{DIM}{:<48} {:>10} {:>10} {:>8} {:>8} {:>8} {:>10} {:>10}{DIM:#}",
         "host", "admitted", "done", "failed", "skipped", "expired", "pending", "bytes"
@@ -121,23 +121,23 @@ pub(crate) fn print_workers(workers: &[WorkerState]) {
 }
 
 /// Pages a second over the whole crawl.
-pub(crate) fn pages_per_second(books: &Books) -> f64 {
-    books.counts.done as f64 / books.seconds.max(0.001)
+pub(crate) fn pages_per_second(stats: &CrawlStats) -> f64 {
+    stats.counts.done as f64 / stats.seconds.max(0.001)
 }
 
 /// The exit code that tells how a crawl ended.
-pub(crate) fn exit(books: &Books) -> Exit {
-    match books.status {
+pub(crate) fn exit(stats: &CrawlStats) -> Exit {
+    match stats.status {
         CrawlState::Cancelled => Exit::Cancelled,
-        _ if books.counts.failed > 0 => Exit::FailedUrls,
+        _ if stats.counts.failed > 0 => Exit::FailedUrls,
         _ => Exit::Ok,
     }
 }
 
 /// How long what is left will take at this pace; `None` if nothing is left, or nothing moves.
-fn remaining(books: &Books, pages_per_second: f64) -> Option<Duration> {
-    let seconds = books.pending as f64 / pages_per_second;
-    (books.pending > 0 && seconds.is_finite()).then(|| Duration::from_secs(seconds as u64))
+fn remaining(stats: &CrawlStats, pages_per_second: f64) -> Option<Duration> {
+    let seconds = stats.pending as f64 / pages_per_second;
+    (stats.pending > 0 && seconds.is_finite()).then(|| Duration::from_secs(seconds as u64))
 }
 
 fn size(bytes: u64) -> String {

@@ -1,8 +1,8 @@
-//! The list of crawls, and each one's books.
+//! The list of crawls, and each one's stats.
 
 use std::collections::{BTreeMap, HashMap};
 
-use trawl_common::frontier::crawl::{Books, Counts, HostBooks};
+use trawl_common::frontier::crawl::{Counts, CrawlStats, HostStats};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
@@ -25,8 +25,8 @@ impl RedisRecords {
         match self.spider_of(crawl).await?.filter(|known| known != crawl.spider.as_str()) {
             None => Ok(()),
             Some(other) => {
-                let told = format!("{id} is a crawl of the spider {other}: give this one another id");
-                Err(Error::new(ErrorKind::Refused, told))
+                let message = format!("{id} is a crawl of the spider {other}: give this one another id");
+                Err(Error::new(ErrorKind::Refused, message))
             }
         }
     }
@@ -48,10 +48,10 @@ impl RedisRecords {
         Ok(crawls)
     }
 
-    pub(super) async fn read_books(&self, crawl: &CrawlRef) -> Result<Option<Books>> {
+    pub(super) async fn read_stats(&self, crawl: &CrawlRef) -> Result<Option<CrawlStats>> {
         let keys = CrawlKeys::new(crawl);
         // Not a transaction: a server that is full refuses even those that only read.
-        let mut call = self.scripts.books.key(&keys.crawl);
+        let mut call = self.scripts.stats.key(&keys.crawl);
         call.key(&keys.pending);
         let (fields, pending): (HashMap<String, String>, u64) = self.run(&call).await?;
         let fields = Fields::new(keys.crawl, fields);
@@ -67,7 +67,7 @@ impl RedisRecords {
         reasons.retain(|_, count| *count > 0);
         let started = fields.read("started")?.map_or_else(UnixMs::now, UnixMs);
         let ended = fields.read("ended")?.map_or_else(UnixMs::now, UnixMs);
-        Ok(Some(Books {
+        Ok(Some(CrawlStats {
             crawl: crawl.id.clone(),
             spider: crawl.spider.clone(),
             status,
@@ -100,13 +100,13 @@ impl RedisRecords {
     /// Fails if what the store says of a crawl cannot be read.
     pub(super) async fn check_fields(&self, crawl: &CrawlRef) -> Result<()> {
         self.read_terms(crawl).await?;
-        self.read_books(crawl).await.map(drop)
+        self.read_stats(crawl).await.map(drop)
     }
 
     /// Each counter is a field, `<host> <name>`. They are read in parts: there may be a million hosts.
-    pub(super) async fn read_hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostBooks>> {
+    pub(super) async fn read_hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostStats>> {
         let key = CrawlKeys::new(crawl).hosts;
-        let mut hosts: HashMap<String, HostBooks> = HashMap::new();
+        let mut hosts: HashMap<String, HostStats> = HashMap::new();
         let mut cursor = 0;
         loop {
             let mut scan = redis::cmd("HSCAN");
@@ -114,14 +114,14 @@ impl RedisRecords {
             let (next, fields): (u64, Vec<(String, i64)>) = self.query(&scan).await?;
             for (field, count) in fields {
                 let Some((host, name)) = field.split_once(' ') else { continue };
-                let books = hosts.entry(host.to_owned()).or_default();
+                let stats = hosts.entry(host.to_owned()).or_default();
                 let count = count.max(0) as u64;
                 match name {
-                    "admitted" => books.counts.admitted = count,
-                    "bytes" => books.bytes = count,
+                    "admitted" => stats.counts.admitted = count,
+                    "bytes" => stats.bytes = count,
                     name => {
                         if let Some(terminal) = Terminal::ALL.into_iter().find(|one| one.as_str() == name) {
-                            *books.counts.of(terminal) = count;
+                            *stats.counts.of(terminal) = count;
                         }
                     }
                 }
@@ -131,8 +131,8 @@ impl RedisRecords {
                 break;
             }
         }
-        let named = hosts.into_iter().map(|(host, books)| HostBooks { host, ..books });
-        let mut hosts: Vec<HostBooks> = named.collect();
+        let named = hosts.into_iter().map(|(host, stats)| HostStats { host, ..stats });
+        let mut hosts: Vec<HostStats> = named.collect();
         hosts.sort_by(|a, b| b.counts.admitted.cmp(&a.counts.admitted).then_with(|| a.host.cmp(&b.host)));
         hosts.truncate(most);
         Ok(hosts)
