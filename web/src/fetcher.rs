@@ -133,7 +133,7 @@ impl Fetcher {
     /// Asks for `url`: one request, answered whole within `fetch.timeout`. With validators, which must have come from
     /// that very URL, only if it has changed (RFC 9110 13.1). A status that is neither a success, nor a redirect, nor the
     /// answer to validators is a [`Failure`], as is whatever settings do not allow. Who follows redirects counts them:
-    /// [`MAX_REDIRECTS`].
+    /// [`MAX_REDIRECTS`](crate::MAX_REDIRECTS).
     pub async fn ask(&self, url: &CanonicalUrl, validators: &Validators) -> Result<Answer, Failure> {
         within(self.settings.timeout, async {
             let response = self.request(url, conditions::headers(validators)).await?;
@@ -150,7 +150,7 @@ impl Fetcher {
 
     /// Asks for `url`: one request, of whose answer the body is handed on as it comes, of any kind and however large: for
     /// sitemaps, whose reader has limits of its own. The time limit holds for the answer, and anew for each part of the body.
-    /// Who follows redirects counts them by a [`Trail`].
+    /// Who follows redirects counts them by a [`Trail`](crate::Trail).
     pub async fn open(
         &self,
         url: &CanonicalUrl,
