@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
@@ -21,6 +22,9 @@ use super::private::{LOOK, output};
 use super::stored::files;
 use super::web::Web;
 
+/// Where such a crawl's site is. The site of the crawl that is judged holds its pages back, and all places for slow pages of its domain
+/// may be taken by them for as long as that.
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// Pages of such a crawl.
 const PAGES: usize = 20;
 /// So many have been asked for when it is cancelled.
@@ -153,7 +157,7 @@ async fn begin(
     spider: &str,
 ) -> io::Result<(String, Web)> {
     let id = format!("beside-{}", number + 1);
-    let web = Web::serve(Layout::listed(PAGES, 0), start).await?;
+    let web = Web::serve_at(ADDRESS, Layout::listed(PAGES, 0), start).await?;
     let spiders = programs.folder.join("spiders");
     fs::create_dir_all(&spiders)?;
     fs::write(spiders.join(format!("{id}.toml")), spider)?;

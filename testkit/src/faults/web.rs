@@ -86,7 +86,16 @@ impl Web {
     /// # Errors
     /// When no port is free.
     pub async fn serve(layout: Layout, start: Instant) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        Self::serve_at(Ipv4Addr::LOCALHOST, layout, start).await
+    }
+
+    /// The same at another address of this machine: trawl takes all sites at one address for one domain, whose slow pages share
+    /// their places.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub async fn serve_at(ip: Ipv4Addr, layout: Layout, start: Instant) -> io::Result<Self> {
+        let listener = TcpListener::bind((ip, 0)).await?;
         let origin = format!("http://{}", listener.local_addr()?);
         let page = |(number, leaf): (usize, &Leaf)| Page { url: address(&origin, number), fate: leaf.fate };
         let pages = layout.leaves.iter().enumerate().map(page).collect();
