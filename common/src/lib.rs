@@ -14,6 +14,7 @@ mod escape;
 pub mod exit;
 pub mod frontier;
 pub mod health;
+pub mod jobs;
 pub mod names;
 pub mod nearest;
 pub mod politeness;

@@ -1,4 +1,4 @@
-//! The names of spiders, crawls, workers and readers.
+//! The names of projects, spiders, crawls, workers and readers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -76,6 +76,18 @@ name! {
 name! {
     /// One who reads the stream of items and keeps its place.
     ReaderName, 64
+}
+
+name! {
+    /// A project: whose spiders and jobs they are.
+    ProjectName, 64
+}
+
+impl Default for ProjectName {
+    /// The project of whoever names none.
+    fn default() -> Self {
+        Self("default".into())
+    }
 }
 
 impl Default for SpiderName {

@@ -7,6 +7,7 @@
 //! | [`Frontier`] | a worker: claim, start, settle, release |
 //! | [`Session`] | the producer: admit |
 //! | [`Control`], [`HostControl`] | people's commands |
+//! | [`Jobs`] | who asks for crawls, and who runs them |
 //! | [`Stats`] | what people see |
 //! | [`Hosts`] | politeness: each host's schedule, its back-off, its robots.txt |
 //! | [`Cache`], [`Pages`], [`Sink`] | responses, what is remembered of pages, items |
@@ -17,6 +18,7 @@ mod engine;
 mod error;
 mod frontier;
 mod hosts;
+mod jobs;
 mod pages;
 mod sink;
 mod stats;
@@ -35,6 +37,7 @@ pub use hosts::{
     BackoffRequest, Ended, HostBackoff, HostControl, HostSlotRequest, HostState, Hosts, InFlightRequest,
     RobotsEntry, RobotsFile,
 };
+pub use jobs::{JobCounts, JobFilter, JobPage, Jobs, Submitted};
 pub use pages::{Pages, Walk};
 pub use sink::{Page, Sink, SinkFactory};
 pub use stats::{Backlog, Stats, WorkerState};

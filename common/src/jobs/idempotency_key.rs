@@ -1,0 +1,61 @@
+//! What makes asking twice ask once.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::as_text::as_text;
+
+/// The longest key, in bytes.
+const MAX_BYTES: usize = 255;
+
+/// A text that whoever asks for a job chooses: who asks again with the same key is given the job that was made the first
+/// time. 1 to 255 visible ASCII characters, as in the header `Idempotency-Key` of HTTP APIs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct IdempotencyKey(String);
+
+/// A text that is no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an idempotency key has 1 to {MAX_BYTES} visible ASCII characters")]
+pub struct InvalidIdempotencyKey;
+
+impl IdempotencyKey {
+    /// The key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for IdempotencyKey {
+    type Err = InvalidIdempotencyKey;
+    fn from_str(text: &str) -> Result<Self, InvalidIdempotencyKey> {
+        let fits = (1..=MAX_BYTES).contains(&text.len());
+        match fits && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            true => Ok(Self(text.to_owned())),
+            false => Err(InvalidIdempotencyKey),
+        }
+    }
+}
+
+impl fmt::Display for IdempotencyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+as_text!(IdempotencyKey);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_visible_ascii_of_bounded_length() {
+        assert!("8e03978e-40d5-43dd-bc93-6894a57f9324".parse::<IdempotencyKey>().is_ok());
+        for bad in ["", "a b", "ä", "a\n", &"x".repeat(256)] {
+            assert_eq!(bad.parse::<IdempotencyKey>(), Err(InvalidIdempotencyKey), "{bad:?}");
+        }
+    }
+}

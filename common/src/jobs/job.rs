@@ -1,0 +1,155 @@
+//! A job, and where it stands.
+
+use serde::{Deserialize, Serialize};
+
+use super::{JobOutcome, NewJob, Problem, Turn};
+use crate::names::WorkerId;
+use crate::time::UnixMs;
+
+/// A crawl that was asked for, as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// What was asked for.
+    pub new: NewJob,
+    /// How many jobs were asked for before it.
+    pub number: u64,
+    /// When it was asked for.
+    pub asked: UnixMs,
+    /// Where it stands.
+    pub state: JobState,
+}
+
+/// Where a job stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobState {
+    /// It waits in the line.
+    Pending {
+        /// Until when nobody takes it, for its spider was found busy.
+        not_before: Option<UnixMs>,
+    },
+    /// Somebody feeds it, under a lease.
+    Feeding {
+        /// Who, and since when.
+        run: Run,
+        /// When the lease lapses.
+        until: UnixMs,
+        /// Whether it is to be cancelled. Its crawl may or may not be open, so that is for its feeder to do.
+        is_cancelled: bool,
+    },
+    /// It waits for the end of its crawl.
+    Fed {
+        /// Who fed it, and since when it has run.
+        run: Run,
+        /// Which of its sources could not be read, if there were any.
+        problem: Option<Problem>,
+        /// Whether it is to be cancelled, with its crawl if that was opened.
+        is_cancelled: bool,
+    },
+    /// It is over.
+    Ended(Ended),
+}
+
+/// A job's run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Who took it.
+    pub runner: WorkerId,
+    /// When.
+    pub started: UnixMs,
+}
+
+/// A job's end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How it ended.
+    pub outcome: JobOutcome,
+    /// When.
+    pub at: UnixMs,
+    /// Its run; `None` if nobody had taken it.
+    pub run: Option<Run>,
+}
+
+/// Where a job stands, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
+pub enum JobStatus {
+    /// It waits in the line.
+    Pending,
+    /// It is being fed, or its crawl runs.
+    Running,
+    /// Its crawl is finished.
+    Finished,
+    /// It could not be run.
+    Failed,
+    /// Somebody ended it before its time.
+    Cancelled,
+}
+
+impl JobStatus {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// Whether nothing will happen to the job any more.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Finished | Self::Failed | Self::Cancelled)
+    }
+}
+
+impl Job {
+    /// A job that was just asked for, after `number` others.
+    pub fn asked_for(new: NewJob, number: u64, now: UnixMs) -> Self {
+        Self { new, number, asked: now, state: JobState::Pending { not_before: None } }
+    }
+
+    /// Its place in the line.
+    pub fn turn(&self) -> Turn {
+        Turn::new(self.new.priority, self.number)
+    }
+
+    /// Where it stands, in a word.
+    pub fn status(&self) -> JobStatus {
+        match &self.state {
+            JobState::Pending { .. } => JobStatus::Pending,
+            JobState::Feeding { .. } | JobState::Fed { .. } => JobStatus::Running,
+            JobState::Ended(Ended { outcome, .. }) => match outcome {
+                JobOutcome::Finished { .. } => JobStatus::Finished,
+                JobOutcome::Failed(_) => JobStatus::Failed,
+                JobOutcome::Cancelled => JobStatus::Cancelled,
+            },
+        }
+    }
+
+    /// Who took it last, and when; `None` while it waits, and if nobody ever did.
+    pub fn run(&self) -> Option<&Run> {
+        match &self.state {
+            JobState::Pending { .. } => None,
+            JobState::Feeding { run, .. } | JobState::Fed { run, .. } => Some(run),
+            JobState::Ended(Ended { run, .. }) => run.as_ref(),
+        }
+    }
+
+    /// When it ended.
+    pub fn ended(&self) -> Option<UnixMs> {
+        match &self.state {
+            JobState::Ended(Ended { at, .. }) => Some(*at),
+            _ => None,
+        }
+    }
+
+    /// What went wrong with it, if anything did: why it failed, or which of its sources could not be read.
+    pub fn problem(&self) -> Option<&Problem> {
+        match &self.state {
+            JobState::Pending { .. } | JobState::Feeding { .. } => None,
+            JobState::Fed { problem, .. } => problem.as_ref(),
+            JobState::Ended(Ended { outcome, .. }) => match outcome {
+                JobOutcome::Finished { problem } => problem.as_ref(),
+                JobOutcome::Failed(problem) => Some(problem),
+                JobOutcome::Cancelled => None,
+            },
+        }
+    }
+}

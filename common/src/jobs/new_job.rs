@@ -1,0 +1,127 @@
+//! What somebody asks for.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{IdempotencyKey, JobOverrides, Priority};
+use crate::names::{CrawlId, CrawlRef, ProjectName, SpiderName};
+use crate::spider::FileHash;
+use crate::web::url::CanonicalUrl;
+
+/// How many URLs and sources a job may name.
+const MAX_URLS: usize = 10_000;
+
+/// How many arguments a job may have.
+const MAX_ARGUMENTS: usize = 100;
+
+/// How many bytes all that a job names may have together.
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// A crawl that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewJob {
+    /// The id of the job, and of the crawl that it becomes.
+    pub id: CrawlId,
+    /// Whose spider it is.
+    pub project: ProjectName,
+    /// The spider.
+    pub spider: SpiderName,
+    /// Pages to crawl as they are, in place of where the spider starts.
+    pub urls: Vec<CanonicalUrl>,
+    /// Sitemaps, feeds and lists to read for pages, in place of where the spider starts.
+    pub sources: Vec<CanonicalUrl>,
+    /// The spider's arguments.
+    pub arguments: BTreeMap<String, String>,
+    /// What wins over the spider's file.
+    pub settings: JobOverrides,
+    /// Which text of the spider's file; `None` for what the one who runs the job finds.
+    pub file: Option<FileHash>,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// What makes asking twice ask once.
+    pub idempotency_key: Option<IdempotencyKey>,
+}
+
+/// What no job may ask for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidJob {
+    /// Its id is that of a crawl which never ends.
+    #[error("{0} is for what others publish, and never ends: choose another id")]
+    Adhoc(CrawlId),
+    /// It names too many URLs.
+    #[error(
+        "{0} URLs and sources are too many for a job: write them into a list of URLs, and name that as its source"
+    )]
+    Urls(usize),
+    /// It has too many arguments.
+    #[error("{0} arguments are too many for a job: it may have {MAX_ARGUMENTS}")]
+    Arguments(usize),
+    /// All that it names is too long.
+    #[error("the URLs and arguments of a job may have {MAX_BYTES} bytes together: these have {0}")]
+    Bytes(usize),
+}
+
+impl NewJob {
+    /// The job that runs `spider` as its file says.
+    pub fn new(id: CrawlId, spider: SpiderName) -> Self {
+        let (project, urls, sources, arguments, settings) = Default::default();
+        let (file, priority, idempotency_key) = Default::default();
+        Self { id, project, spider, urls, sources, arguments, settings, file, priority, idempotency_key }
+    }
+
+    /// The crawl that it becomes.
+    pub fn crawl(&self) -> CrawlRef {
+        CrawlRef { id: self.id.clone(), spider: self.spider.clone() }
+    }
+
+    /// Whether it may be asked for: each of its parts is sound, and all together are not too much.
+    pub fn check(&self) -> Result<(), InvalidJob> {
+        if self.id.is_adhoc() {
+            return Err(InvalidJob::Adhoc(self.id.clone()));
+        }
+        let urls = self.urls.len() + self.sources.len();
+        if urls > MAX_URLS {
+            return Err(InvalidJob::Urls(urls));
+        }
+        if self.arguments.len() > MAX_ARGUMENTS {
+            return Err(InvalidJob::Arguments(self.arguments.len()));
+        }
+        let urls = self.urls.iter().chain(&self.sources).map(|url| url.as_str().len());
+        let arguments = self.arguments.iter().map(|(name, value)| name.len() + value.len());
+        match urls.chain(arguments).sum() {
+            0..=MAX_BYTES => Ok(()),
+            bytes => Err(InvalidJob::Bytes(bytes)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(id: &str) -> NewJob {
+        NewJob::new(id.parse().unwrap(), SpiderName::default())
+    }
+
+    #[test]
+    fn a_job_that_asks_for_too_much_is_refused() {
+        let url: CanonicalUrl = "http://a.example/".parse().unwrap();
+        let argument = |number: usize| (format!("a{number}"), "x".repeat(20_000));
+        assert_eq!(job("one").check(), Ok(()));
+        let urls = |count| NewJob { urls: vec![url.clone(); count], ..job("one") };
+        assert_eq!(urls(10_000).check(), Ok(()));
+        assert_eq!(urls(10_001).check(), Err(InvalidJob::Urls(10_001)));
+        let arguments = |count| NewJob { arguments: (0..count).map(argument).collect(), ..job("one") };
+        assert_eq!(arguments(50).check(), Ok(()));
+        assert!(matches!(arguments(60).check(), Err(InvalidJob::Bytes(_))));
+        assert_eq!(arguments(101).check(), Err(InvalidJob::Arguments(101)));
+    }
+
+    #[test]
+    fn a_job_is_no_crawl_of_hand_published_urls() {
+        for id in ["adhoc", "adhoc.shop"] {
+            assert!(job(id).check().unwrap_err().to_string().contains(id));
+        }
+    }
+}
