@@ -9,9 +9,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use proptest::collection::btree_map;
 use proptest::prelude::*;
+use proptest::sample::subsequence;
 use tempfile::TempDir;
-use tokio::time::timeout;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_common::frontier::Start;
@@ -19,6 +22,7 @@ use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
+use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::politeness::gcra::{BackoffTerms, Pace, Slot, SlotRequest, Standing};
 use trawl_common::ports::{
@@ -70,6 +74,7 @@ fn carrier_of(engine: &Embedded) -> Carrier {
         stats: engine.stats(),
         control: engine.control(),
         pages: engine.pages(),
+        health: Arc::default(),
         claims_ahead: false,
     }
 }
@@ -112,16 +117,15 @@ async fn admit(engine: &Embedded, numbers: std::ops::Range<usize>) -> Box<dyn Se
 }
 
 fn join(engine: &Embedded) -> Arc<dyn Frontier> {
+    join_with(engine, Arc::default(), LONG).frontier
+}
+
+fn join_with(engine: &Embedded, health: Arc<Health>, patience: Duration) -> Joined {
     let mut settings = Settings::default();
     settings.worker.prefetch = 1000;
-    let Joined { frontier, .. } = engine.engine().join(Joining {
-        worker: worker(),
-        settings,
-        health: Arc::default(),
-        requests: Arc::new(NoRequests),
-        stop: CancellationToken::new(),
-    });
-    frontier
+    settings.recovery.patience = patience;
+    let (requests, stop) = (Arc::new(NoRequests), CancellationToken::new());
+    engine.engine().join(Joining { worker: worker(), settings, health, requests, stop })
 }
 
 struct NoRequests;
@@ -239,6 +243,83 @@ async fn what_is_forgotten_is_forgotten_beyond_memory_and_the_rest_is_not() {
     let pages: Vec<NewUrl> = (0..COUNT).map(page).collect();
     let new = session.admit(&pages).await.unwrap();
     assert!(new.iter().enumerate().all(|(number, new)| *new == (number % 2 == 1)));
+}
+
+/// A state file that refuses some changes as long as this lives, as it does where its disk is full.
+struct Refusal {
+    file: rusqlite::Connection,
+    count: usize,
+}
+
+impl Refusal {
+    /// Refuses `changes`, such as `INSERT ON records`. What the transaction did before is then undone, by SQLite at once or by
+    /// whoever is told.
+    fn of(changes: &[&str], undoes_at_once: bool, path: &Path) -> Self {
+        let file = rusqlite::Connection::open(path).unwrap();
+        let how = if undoes_at_once { "ROLLBACK" } else { "ABORT" };
+        for (number, change) in changes.iter().enumerate() {
+            let refusal = format!("SELECT RAISE({how}, 'the disk is full')");
+            let sql = format!("CREATE TRIGGER refusal_{number} BEFORE {change} BEGIN {refusal}; END");
+            file.execute_batch(&sql).unwrap();
+        }
+        Self { file, count: changes.len() }
+    }
+}
+
+impl Drop for Refusal {
+    fn drop(&mut self) {
+        for number in 0..self.count {
+            self.file.execute_batch(&format!("DROP TRIGGER refusal_{number}")).unwrap();
+        }
+    }
+}
+
+/// Waits for what must come.
+async fn eventually(mut is_so: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !is_so().await {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(Duration::from_secs(30), waiting).await.unwrap();
+}
+
+#[tokio::test]
+async fn discovery_of_a_session_that_is_gone_ends_although_the_file_refuses_that_at_first() {
+    let (directory, engine) = state_file();
+    let health = Arc::new(Health::default());
+    let Joined { frontier: _frontier, maintenance } =
+        join_with(&engine, Arc::clone(&health), Duration::from_millis(12));
+    let opening = Opening { crawl: crawl(), terms: Terms::default(), is_new: true, lease: Duration::ZERO };
+    drop(engine.engine().open(opening, Arc::default()).await.unwrap());
+    let refusal = Refusal::of(&["UPDATE OF discovered ON crawls"], false, &directory.path().join("crawl.db"));
+    let _maintenance = JoinSet::from_iter([maintenance]);
+    eventually(async || health.trouble().is_some()).await;
+    drop(refusal);
+    let status = async || engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap().status;
+    eventually(async || status().await == CrawlState::Finished).await;
+}
+
+#[tokio::test]
+async fn a_url_whose_end_the_file_refuses_stays_in_hand_and_ends_when_it_can() {
+    for undoes_at_once in [false, true] {
+        let (directory, engine) = state_file();
+        let _session = admit(&engine, 0..1).await;
+        let health = Arc::new(Health::default());
+        let Joined { frontier, .. } = join_with(&engine, Arc::clone(&health), LONG);
+        let claimed = frontier.claim(1).await.remove(0);
+        assert_eq!(frontier.start(&[Claim::of(&claimed.message)]).await.unwrap(), [Start::Go]);
+        let refusal = Refusal::of(&["DELETE ON records"], undoes_at_once, &directory.path().join("crawl.db"));
+        let settling = frontier.settle(vec![done(&claimed)]);
+        let meanwhile = async {
+            eventually(async || health.trouble().is_some()).await;
+            assert_eq!(frontier.activity().in_flight, 1);
+            assert_eq!(available(&engine).await, [] as [usize; 0], "nobody else gets it");
+            drop(refusal);
+        };
+        let (settled, ()) = tokio::join!(settling, meanwhile);
+        assert_eq!((settled.ended.len(), frontier.activity().in_flight), (1, 0));
+    }
 }
 
 #[tokio::test]
@@ -497,6 +578,41 @@ proptest! {
         let path = directory.path().join("crawl.db");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let connect = async || Embedded::open(&path).map(|engine| carrier_of(&engine));
-        runtime.block_on(obeys_the_model(connect, &steps)).unwrap();
+        runtime.block_on(obeys_the_model(connect, |_| None::<()>, &steps)).unwrap();
+    }
+}
+
+/// Changes that a state file may refuse.
+const CHANGES: [&str; 10] = [
+    "UPDATE OF discovered ON crawls",
+    "UPDATE OF status ON crawls",
+    "UPDATE OF done ON crawls",
+    "INSERT ON records",
+    "UPDATE ON records",
+    "DELETE ON records",
+    "INSERT ON fresh",
+    "INSERT ON gone",
+    "INSERT ON failed",
+    "INSERT ON crawl_hosts",
+];
+
+proptest! {
+    // A refusal costs a pause.
+    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_change_that_the_file_refuses_has_changed_nothing(
+        steps in steps(),
+        refusals in btree_map(0..60_usize, (subsequence(&CHANGES[..], 1..6), any::<bool>()), 4..16),
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("crawl.db");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let connect = async || Embedded::open(&path).map(|engine| carrier_of(&engine));
+        let fault = |number| {
+            let (changes, undoes_at_once) = refusals.get(&number)?;
+            Some(Refusal::of(changes, *undoes_at_once, &path))
+        };
+        runtime.block_on(obeys_the_model(connect, fault, &steps)).unwrap();
     }
 }

@@ -71,7 +71,14 @@ async fn carrier() -> (VirtualHost, Carrier) {
     let records = Arc::new(RedisRecords::new(redis.clone(), LONG, Dedup::Plain));
     let pages = Arc::new(RedisPages::new(redis));
     let engine = Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages.clone()));
-    let carrier = Carrier { engine, stats: records.clone(), control: records, pages, claims_ahead: true };
+    let carrier = Carrier {
+        engine,
+        stats: records.clone(),
+        control: records,
+        pages,
+        health: Arc::default(),
+        claims_ahead: true,
+    };
     (vhost, carrier)
 }
 

@@ -1,13 +1,14 @@
 //! How URLs get in, as it runs inside the store: under a lease, or as what a page links to.
 
 use rusqlite::Connection;
+use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::{Taken, UrlState};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{NewUrl, Terms};
 
 use super::books::{self, Sums};
 use super::crawls::{self, Crawl};
-use super::ending::end_if_complete;
+use super::ending::end_discovery;
 use super::error::Result;
 use super::leases::Token;
 use super::records::{self, Address};
@@ -32,15 +33,16 @@ pub(super) fn open(
     Ok(row.terms)
 }
 
-/// A lease is given back, and discovery ends if it was the last.
+/// A lease is given back, and discovery ends if it was the last. To close again is to close once: an answer may have been lost.
 pub(super) fn close(db: &Connection, memory: &mut Memory, crawl: &CrawlRef, token: Token) -> Result<()> {
-    let row = crawls::going(db, crawl)?;
-    memory.leases.give_back(crawl, token);
-    if memory.leases.is_fed(crawl) {
-        return Ok(());
+    if !memory.leases.give_back(token) {
+        let known = crawls::find(db, crawl)?;
+        return match known.filter(|known| known.status != CrawlState::Cancelled) {
+            Some(_) => Ok(()),
+            None => Err(crawls::over(crawl).into()),
+        };
     }
-    crawls::end_discovery(db, row.key)?;
-    end_if_complete(db, memory, row.key)
+    if memory.leases.is_fed(crawl) { Ok(()) } else { end_discovery(db, memory, crawl) }
 }
 
 /// New URLs become records, available at once. Returns, in order, which were new.
@@ -90,4 +92,52 @@ pub(super) fn take_in<'a>(
     }
     memory.dispatch.stir();
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_common::ports::{ErrorKind, Result};
+
+    use super::super::crawls::Clock;
+    use super::super::{commands, schema};
+    use super::*;
+
+    fn crawl() -> CrawlRef {
+        CrawlRef { id: "c1".parse().expect("a name"), spider: "s1".parse().expect("a name") }
+    }
+
+    /// A state, with a crawl that the sessions of these tokens feed.
+    fn fed_by(tokens: &[Token]) -> Result<(schema::State, Memory)> {
+        let (state, mut memory) = (schema::in_memory()?, Memory::new(Clock::Runs));
+        for token in tokens {
+            open(&state.db, &mut memory, &crawl(), &Terms::default(), *token)?;
+        }
+        Ok((state, memory))
+    }
+
+    #[test]
+    fn to_close_twice_is_to_close_once_though_the_crawl_is_finished_by_that() -> Result<()> {
+        let (state, mut memory) = fed_by(&[1, 2])?;
+        let status = || crawls::going(&state.db, &crawl()).map(|crawl| crawl.status);
+        for _ in 0..2 {
+            close(&state.db, &mut memory, &crawl(), 1)?;
+            assert_eq!(status()?, CrawlState::Running, "the other still reads");
+        }
+        for _ in 0..2 {
+            close(&state.db, &mut memory, &crawl(), 2)?;
+            assert!(
+                crawls::find(&state.db, &crawl())?.is_some_and(|crawl| crawl.status == CrawlState::Finished)
+            );
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn whose_crawl_was_cancelled_is_told_so_when_it_closes() -> Result<()> {
+        let (state, mut memory) = fed_by(&[1])?;
+        commands::cancel(&state.db, &mut memory, &crawl())?;
+        let refused = close(&state.db, &mut memory, &crawl(), 1).map_err(trawl_common::ports::Error::from);
+        assert_eq!(refused.map_err(|error| error.kind), Err(ErrorKind::Stale));
+        Ok(())
+    }
 }

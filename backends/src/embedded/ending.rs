@@ -61,7 +61,8 @@ pub(super) fn end_lapsed(db: &Connection, memory: &mut Memory) -> Result<()> {
     Ok(())
 }
 
-fn end_discovery(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> Result<()> {
+/// Every source of a crawl has been read, or nobody reads them any more.
+pub(super) fn end_discovery(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> Result<()> {
     let Some(crawl) = crawls::find(db, crawl)? else { return Ok(()) };
     crawls::end_discovery(db, crawl.key)?;
     end_if_complete(db, memory, crawl.key)

@@ -203,12 +203,7 @@ impl Frontier for EmbeddedFrontier {
 
 impl Drop for EmbeddedFrontier {
     fn drop(&mut self) {
-        if !self.holder.has_left() {
-            let holder = Arc::clone(&self.holder);
-            drop(self.store.submit(move |_, memory| {
-                transitions::lose(memory, &holder);
-                Ok(())
-            }));
-        }
+        let holder = Arc::clone(&self.holder);
+        self.store.note(move |memory| transitions::lose(memory, &holder));
     }
 }

@@ -1,6 +1,5 @@
 //! Who holds which record.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -9,6 +8,8 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::line::Line;
 use trawl_common::names::WorkerId;
 use trawl_common::time::UnixMs;
+
+use super::transactional_map::{self, TransactionalMap};
 
 /// A worker that has joined.
 pub(super) struct Holder {
@@ -52,44 +53,68 @@ impl Holder {
 /// lost from sight.
 #[derive(Default)]
 pub(super) struct Holdings {
-    held: HashMap<i64, Held>,
+    held: TransactionalMap<i64, Held>,
     /// The crawl of each record that has begun.
-    begun: HashMap<i64, i64>,
+    begun: TransactionalMap<i64, i64>,
 }
 
+/// A point that changes can be taken back to.
+#[derive(Clone, Copy)]
+pub(super) struct Savepoint {
+    held: transactional_map::Savepoint,
+    begun: transactional_map::Savepoint,
+}
+
+#[derive(Clone)]
 struct Held {
-    by: Arc<Holder>,
-    line: Line,
+    place: Arc<Place>,
     lane: Lane,
     has_started: bool,
+}
+
+/// One of the records that a worker may hold. It is free again when this is dropped: as soon as it is final that the record has
+/// left the worker's hands.
+struct Place {
+    holder: Arc<Holder>,
+    line: Line,
+}
+
+impl Place {
+    fn take(line: Line, holder: &Arc<Holder>) -> Self {
+        holder.held[line as usize].fetch_add(1, Ordering::Relaxed);
+        Self { holder: Arc::clone(holder), line }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.holder.held[self.line as usize].fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Holdings {
     /// The state of record `id`, if anyone holds it.
     pub(super) fn state(&self, id: i64, now: UnixMs) -> Option<State> {
-        let Held { by, has_started, .. } = self.held.get(&id)?;
-        Some(State::Held { by: by.worker.clone(), since: now, has_started: *has_started })
+        let Held { place, has_started, .. } = self.held.get(id)?;
+        Some(State::Held { by: place.holder.worker.clone(), since: now, has_started: *has_started })
     }
 
     /// Gives record `id`, which came through `line`, to a worker.
-    pub(super) fn give(&mut self, id: i64, (line, lane): (Line, Lane), by: &Arc<Holder>) {
-        self.let_go(id);
-        by.held[line as usize].fetch_add(1, Ordering::Relaxed);
-        self.held.insert(id, Held { by: Arc::clone(by), line, lane, has_started: false });
+    pub(super) fn give(&mut self, id: i64, (line, lane): (Line, Lane), to: &Arc<Holder>) {
+        let place = Arc::new(Place::take(line, to));
+        self.held.insert(id, Held { place, lane, has_started: false });
     }
 
     /// Notes that the start of record `id`, which is held, has been counted.
     pub(super) fn start(&mut self, id: i64) {
-        if let Some(held) = self.held.get_mut(&id) {
-            held.has_started = true;
+        if let Some(held) = self.held.get(id).cloned() {
+            self.held.insert(id, Held { has_started: true, ..held });
         }
     }
 
     /// Takes record `id` out of whosever hands.
     pub(super) fn let_go(&mut self, id: i64) {
-        if let Some(Held { by, line, .. }) = self.held.remove(&id) {
-            by.held[line as usize].fetch_sub(1, Ordering::Relaxed);
-        }
+        self.held.remove(id);
     }
 
     /// Notes whether record `id` of the crawl in row `crawl` has begun.
@@ -97,41 +122,51 @@ impl Holdings {
         if has_begun {
             self.begun.insert(id, crawl);
         } else {
-            self.begun.remove(&id);
+            self.begun.remove(id);
         }
     }
 
     /// Whether record `id` has begun.
     pub(super) fn has_begun(&self, id: i64) -> bool {
-        self.begun.contains_key(&id)
+        self.begun.get(id).is_some()
     }
 
     /// How many records of a crawl have begun.
     pub(super) fn begun_of(&self, crawl: i64) -> u64 {
-        self.begun.values().filter(|of| **of == crawl).count() as u64
+        self.begun.iter().filter(|(_, of)| **of == crawl).count() as u64
     }
 
     /// Notes that there is no record `id` any more.
     pub(super) fn forget(&mut self, id: i64) {
         self.let_go(id);
-        self.begun.remove(&id);
+        self.begun.remove(id);
     }
 
     /// Whether anyone holds record `id`.
     pub(super) fn is_held(&self, id: i64) -> bool {
-        self.held.contains_key(&id)
+        self.held.get(id).is_some()
     }
 
     /// The records that a worker holds, each with its lane.
     pub(super) fn of(&self, holder: &Arc<Holder>) -> Vec<(i64, Lane)> {
-        let held = self.held.iter().filter(|(_, held)| Arc::ptr_eq(&held.by, holder));
-        held.map(|(id, held)| (*id, held.lane)).collect()
+        let held = self.held.iter().filter(|(_, held)| Arc::ptr_eq(&held.place.holder, holder));
+        held.map(|(id, held)| (id, held.lane)).collect()
     }
 
-    /// Takes all records out of all hands.
-    pub(super) fn clear(&mut self) {
-        let ids: Vec<i64> = self.held.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.let_go(id));
-        self.begun.clear();
+    /// The point where they stand.
+    pub(super) fn savepoint(&self) -> Savepoint {
+        Savepoint { held: self.held.savepoint(), begun: self.begun.savepoint() }
+    }
+
+    /// Takes back all changes since `savepoint`.
+    pub(super) fn roll_back_to(&mut self, savepoint: Savepoint) {
+        self.held.roll_back_to(savepoint.held);
+        self.begun.roll_back_to(savepoint.begun);
+    }
+
+    /// Makes all changes final.
+    pub(super) fn commit(&mut self) {
+        self.held.commit();
+        self.begun.commit();
     }
 }

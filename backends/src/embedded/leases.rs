@@ -1,10 +1,11 @@
 //! Discovery leases: sessions that admit URLs for a spider, all to one crawl at a time.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use trawl_common::names::{CrawlRef, SpiderName};
+use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Result};
+
+use super::transactional_map::{Savepoint, TransactionalMap};
 
 /// What names a lease.
 pub(super) type Token = u64;
@@ -12,11 +13,11 @@ pub(super) type Token = u64;
 /// The leases of all spiders. Each lives as long as its session, and ends with its process: the file's lock proves that it is
 /// gone.
 #[derive(Default)]
-pub(super) struct Leases(HashMap<SpiderName, Vec<Lease>>);
+pub(super) struct Leases(TransactionalMap<Token, Lease>);
 
+#[derive(Clone)]
 struct Lease {
     crawl: CrawlRef,
-    token: Token,
     /// When it lapses, because its session was neither closed nor abandoned.
     until: Option<Instant>,
 }
@@ -31,52 +32,73 @@ impl Leases {
     /// Takes a lease beside those of others who read sources for the same crawl. `Busy` while someone reads for another crawl of
     /// the spider.
     pub(super) fn take(&mut self, crawl: &CrawlRef, token: Token) -> Result<()> {
-        let now = Instant::now();
-        let leases = self.0.entry(crawl.spider.clone()).or_default();
-        if let Some(other) = leases.iter().find(|lease| lease.is_held(now) && lease.crawl != *crawl) {
+        let is_other = |lease: &Lease| lease.crawl.spider == crawl.spider && lease.crawl != *crawl;
+        if let Some(other) = self.held().find(|lease| is_other(lease)) {
             return Err(busy(&other.crawl));
         }
-        leases.retain(|lease| lease.token != token);
-        leases.push(Lease { crawl: crawl.clone(), token, until: None });
+        self.0.insert(token, Lease { crawl: crawl.clone(), until: None });
         Ok(())
     }
 
-    /// Ends one lease.
-    pub(super) fn give_back(&mut self, crawl: &CrawlRef, token: Token) {
-        if let Some(leases) = self.0.get_mut(&crawl.spider) {
-            leases.retain(|lease| lease.token != token);
-        }
+    /// Ends one lease. Returns whether there was one.
+    pub(super) fn give_back(&mut self, token: Token) -> bool {
+        self.0.remove(token)
     }
 
     /// Has a lease lapse after `ttl`: its session was dropped.
-    pub(super) fn lapse(&mut self, crawl: &CrawlRef, token: Token, ttl: Duration) {
-        let leases = self.0.get_mut(&crawl.spider).into_iter().flatten();
-        for lease in leases.filter(|lease| lease.token == token) {
-            lease.until = Some(Instant::now() + ttl);
+    pub(super) fn lapse(&mut self, token: Token, ttl: Duration) {
+        if let Some(lease) = self.0.get(token).cloned() {
+            self.0.insert(token, Lease { until: Some(Instant::now() + ttl), ..lease });
         }
     }
 
     /// Whether someone reads sources for `crawl`.
     pub(super) fn is_fed(&self, crawl: &CrawlRef) -> bool {
-        let now = Instant::now();
-        let mut leases = self.0.get(&crawl.spider).into_iter().flatten();
-        leases.any(|lease| lease.crawl == *crawl && lease.is_held(now))
+        self.held().any(|lease| lease.crawl == *crawl)
     }
 
     /// Forgets the leases that have lapsed. Returns the crawls that nobody reads sources for any more by that.
     pub(super) fn take_lapsed(&mut self) -> Vec<CrawlRef> {
         let now = Instant::now();
-        let of_all = self.0.values_mut();
-        let lapsed: Vec<Lease> =
-            of_all.flat_map(|leases| leases.extract_if(.., |lease| !lease.is_held(now))).collect();
-        lapsed.into_iter().map(|lease| lease.crawl).filter(|crawl| !self.is_fed(crawl)).collect()
+        let lapsed = self.take_all(|lease| !lease.is_held(now));
+        lapsed.into_iter().filter(|crawl| !self.is_fed(crawl)).collect()
     }
 
     /// Ends every lease to read the sources of `crawl`.
     pub(super) fn end(&mut self, crawl: &CrawlRef) {
-        if let Some(leases) = self.0.get_mut(&crawl.spider) {
-            leases.retain(|lease| lease.crawl != *crawl);
-        }
+        self.take_all(|lease| lease.crawl == *crawl);
+    }
+
+    /// The point where they stand.
+    pub(super) fn savepoint(&self) -> Savepoint {
+        self.0.savepoint()
+    }
+
+    /// Takes back all changes since `savepoint`.
+    pub(super) fn roll_back_to(&mut self, savepoint: Savepoint) {
+        self.0.roll_back_to(savepoint);
+    }
+
+    /// Makes all changes final.
+    pub(super) fn commit(&mut self) {
+        self.0.commit();
+    }
+
+    fn held(&self) -> impl Iterator<Item = &Lease> {
+        let now = Instant::now();
+        self.0.iter().map(|(_, lease)| lease).filter(move |lease| lease.is_held(now))
+    }
+
+    /// Ends the leases of which `is_over` is true. Returns their crawls.
+    fn take_all(&mut self, is_over: impl Fn(&Lease) -> bool) -> Vec<CrawlRef> {
+        let over = self.0.iter().filter(|(_, lease)| is_over(lease));
+        let over: Vec<(Token, CrawlRef)> = over.map(|(token, lease)| (token, lease.crawl.clone())).collect();
+        over.into_iter()
+            .map(|(token, crawl)| {
+                self.0.remove(token);
+                crawl
+            })
+            .collect()
     }
 }
 

@@ -38,6 +38,7 @@ mod session;
 mod settle;
 mod stats;
 mod store;
+mod transactional_map;
 mod transitions;
 
 use std::path::Path;

@@ -76,10 +76,10 @@ impl Session for EmbeddedSession {
     }
 
     async fn abandon(self: Box<Self>) -> Result<()> {
-        let (crawl, token) = (self.crawl.clone(), self.token);
+        let token = self.token;
         self.store
             .call(move |_, memory| {
-                memory.leases.give_back(&crawl, token);
+                memory.leases.give_back(token);
                 Ok(())
             })
             .await
@@ -89,10 +89,7 @@ impl Session for EmbeddedSession {
 impl Drop for EmbeddedSession {
     /// What was closed or abandoned has no lease any more that could lapse.
     fn drop(&mut self) {
-        let (crawl, token, ttl) = (self.crawl.clone(), self.token, self.ttl);
-        drop(self.store.submit(move |_, memory| {
-            memory.leases.lapse(&crawl, token, ttl);
-            Ok(())
-        }));
+        let (token, ttl) = (self.token, self.ttl);
+        self.store.note(move |memory| memory.leases.lapse(token, ttl));
     }
 }

@@ -13,10 +13,11 @@ use trawl_common::ports::{Error, ErrorKind, Result};
 use super::crawls::Clock;
 use super::dispatch::Dispatch;
 use super::error;
-use super::holdings::Holdings;
+use super::holdings::{self, Holdings};
 use super::leases::Leases;
 use super::schema::State;
 use super::seen::Seen;
+use super::transactional_map;
 
 /// How many jobs may share a transaction.
 const GROUP: usize = 64;
@@ -36,7 +37,8 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    fn new(clock: Clock) -> Self {
+    /// Of a process that has just begun.
+    pub(super) fn new(clock: Clock) -> Self {
         let (seen, holdings, leases, dispatch) = Default::default();
         Self { clock, seen, holdings, leases, dispatch }
     }
@@ -53,16 +55,42 @@ impl Memory {
         self.dispatch.stir();
     }
 
-    /// Forgets, as a restart would, what may no longer agree with the file after it refused a change.
-    /// Every record is available then: what was in hand comes again, and nothing waits for ever.
-    fn doubt(&mut self) {
+    fn savepoint(&self) -> Savepoint {
+        Savepoint { holdings: self.holdings.savepoint(), leases: self.leases.savepoint() }
+    }
+
+    /// Has the memory agree with a file whose changes since `savepoint` were undone: what it alone knows is as it was, and what
+    /// it knows of the file is read again.
+    fn roll_back_to(&mut self, savepoint: Savepoint) {
+        self.holdings.roll_back_to(savepoint.holdings);
+        self.leases.roll_back_to(savepoint.leases);
         self.seen = Seen::default();
-        self.holdings.clear();
         self.dispatch.walk_again();
+    }
+
+    /// Makes all changes final, as those of the file are.
+    fn commit(&mut self) {
+        self.holdings.commit();
+        self.leases.commit();
     }
 }
 
-type Job = Box<dyn FnOnce(&mut Transaction<'_>, &mut Memory) -> Answer + Send>;
+/// A point that the memory can go back to.
+#[derive(Clone, Copy)]
+struct Savepoint {
+    holdings: holdings::Savepoint,
+    leases: transactional_map::Savepoint,
+}
+
+/// What the writer is sent.
+enum Job {
+    /// A part of a transaction, which is answered when that has succeeded or failed.
+    Work(Work),
+    /// A change of the memory alone, between two transactions.
+    Note(Box<dyn FnOnce(&mut Memory) + Send>),
+}
+
+type Work = Box<dyn FnOnce(&mut Transaction<'_>, &mut Memory) -> Answer + Send>;
 type Answer = Box<dyn FnOnce(Result<()>)>;
 
 /// The state, behind the one thread that reads and writes it.
@@ -105,18 +133,27 @@ impl Store {
         W: FnOnce(&Connection, &mut Memory) -> error::Result<T> + Send + 'static,
     {
         let (answer, receiver) = oneshot::channel();
-        let job: Job = Box::new(move |tx, memory| {
+        let work: Work = Box::new(move |tx, memory| {
             let result = run(tx, memory, work);
             Box::new(move |committed: Result<()>| {
                 // An error here means that the caller has gone.
-                let _ = answer.send(committed.and(result));
+                let _ = answer.send(result.and_then(|value| committed.map(|()| value)));
             })
         });
+        self.send(Job::Work(work));
+        receiver
+    }
+
+    /// Changes the memory alone. No transaction that fails takes that back.
+    pub(super) fn note<N: FnOnce(&mut Memory) + Send + 'static>(&self, note: N) {
+        self.send(Job::Note(Box::new(note)));
+    }
+
+    fn send(&self, job: Job) {
         if let Some(jobs) = &self.jobs {
             // An error here drops the job and its answer with it, which the receiver reports.
             let _ = jobs.send(job);
         }
-        receiver
     }
 
     /// Completes when records may have become available after this call.
@@ -141,15 +178,23 @@ pub(super) fn answered<T>(answer: std::result::Result<Result<T>, oneshot::error:
 }
 
 fn write(mut state: State, mut memory: Memory, jobs: &mpsc::Receiver<Job>, stirred: &Notify) {
-    while let Ok(first) = jobs.recv() {
-        let group = iter::once(first).chain(jobs.try_iter()).take(GROUP);
-        let mut answers = Vec::new();
-        let committed = commit(&mut state.db, &mut memory, group, &mut answers).map_err(Error::from);
-        if committed.is_err() {
-            memory.doubt();
-        }
-        for answer in answers {
-            answer(committed.clone());
+    let mut next = None;
+    while let Some(job) = next.take().or_else(|| jobs.recv().ok()) {
+        match job {
+            Job::Work(first) => {
+                let rest = iter::from_fn(|| match jobs.try_recv().ok()? {
+                    Job::Work(work) => Some(work),
+                    note @ Job::Note(_) => {
+                        next = Some(note);
+                        None
+                    }
+                });
+                transact(&mut state.db, &mut memory, iter::once(first).chain(rest).take(GROUP));
+            }
+            Job::Note(note) => {
+                note(&mut memory);
+                memory.commit();
+            }
         }
         if memory.dispatch.take_stirred() {
             stirred.notify_waiters();
@@ -157,14 +202,35 @@ fn write(mut state: State, mut memory: Memory, jobs: &mpsc::Receiver<Job>, stirr
     }
 }
 
+/// Runs a group of jobs in one transaction, and answers them.
+fn transact(db: &mut Connection, memory: &mut Memory, group: impl Iterator<Item = Work>) {
+    let (before, mut answers) = (memory.savepoint(), Vec::new());
+    let committed = commit(db, memory, group, &mut answers).map_err(Error::from);
+    match committed {
+        Ok(()) => memory.commit(),
+        Err(_) => memory.roll_back_to(before),
+    }
+    for answer in answers {
+        answer(committed.clone());
+    }
+}
+
 fn commit(
     db: &mut Connection,
     memory: &mut Memory,
-    group: impl Iterator<Item = Job>,
+    group: impl Iterator<Item = Work>,
     answers: &mut Vec<Answer>,
 ) -> error::Result<()> {
     let mut tx = db.transaction()?;
-    answers.extend(group.map(|job| job(&mut tx, memory)));
+    for work in group {
+        answers.push(work(&mut tx, memory));
+        // SQLite ends the transaction by itself where it cannot undo one statement alone, as when the disk is full. What came
+        // next would be in no transaction.
+        if tx.is_autocommit() {
+            let told = "the state file: a change beside this one could not be written, and all were undone";
+            return Err(Error::new(ErrorKind::Unavailable, told).into());
+        }
+    }
     Ok(tx.commit()?)
 }
 
@@ -174,16 +240,21 @@ fn run<T>(
     memory: &mut Memory,
     work: impl FnOnce(&Connection, &mut Memory) -> error::Result<T>,
 ) -> Result<T> {
-    let attempt = || -> error::Result<T> {
-        let savepoint = tx.savepoint()?;
-        let value = work(&savepoint, memory)?;
-        savepoint.commit()?;
-        Ok(value)
-    };
-    attempt().map_err(Error::from).inspect_err(|error| {
-        // Rules are checked before anything is changed.
-        if !matches!(error.kind, ErrorKind::Busy | ErrorKind::Stale) {
-            memory.doubt();
-        }
-    })
+    let before = memory.savepoint();
+    let result = in_savepoint(tx, memory, work);
+    if result.is_err() {
+        memory.roll_back_to(before);
+    }
+    Ok(result?)
+}
+
+fn in_savepoint<T>(
+    tx: &mut Transaction<'_>,
+    memory: &mut Memory,
+    work: impl FnOnce(&Connection, &mut Memory) -> error::Result<T>,
+) -> error::Result<T> {
+    let savepoint = tx.savepoint()?;
+    let value = work(&savepoint, memory)?;
+    savepoint.commit()?;
+    Ok(value)
 }

@@ -14,6 +14,7 @@ use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Hop, Malformed, Message};
 use trawl_common::frontier::outcome::{Reason, Terminal};
+use trawl_common::health::Health;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{
     Claim, Claimed, Control, Ending, Engine, ErrorKind, Finish, Frontier, Joined, Joining, NewUrl, Opening,
@@ -52,6 +53,8 @@ pub struct Carrier {
     pub control: Arc<dyn Control>,
     /// What it remembers of pages.
     pub pages: Arc<dyn Pages>,
+    /// Where it says what it waits for.
+    pub health: Arc<Health>,
     /// Whether its workers hold URLs before they are asked for.
     pub claims_ahead: bool,
 }
@@ -201,7 +204,7 @@ impl Carrier {
         let Joined { frontier, maintenance } = self.engine.join(Joining {
             worker,
             settings,
-            health: Arc::default(),
+            health: Arc::clone(&self.health),
             requests: Arc::new(Anything),
             stop: stop.clone(),
         });
@@ -210,13 +213,13 @@ impl Carrier {
 
     async fn open(&self, cast: &Cast, terms: Terms) -> Result<Box<dyn Session>> {
         let opening = Opening { crawl: cast.crawl.clone(), terms, is_new: true, lease: LONG };
-        self.engine.open(opening, Arc::default()).await
+        self.engine.open(opening, Arc::clone(&self.health)).await
     }
 
     /// Opens a crawl that may be known.
     async fn reopen(&self, cast: &Cast, lease: Duration) -> Result<Box<dyn Session>> {
         let opening = Opening { crawl: cast.crawl.clone(), terms: Terms::default(), is_new: false, lease };
-        self.engine.open(opening, Arc::default()).await
+        self.engine.open(opening, Arc::clone(&self.health)).await
     }
 
     /// Sends pages again that failed, in their crawl. Returns how many there were.

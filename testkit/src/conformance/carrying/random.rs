@@ -2,8 +2,12 @@
 //! any order, an engine answers as a model of a page does, and its stats agree.
 
 use std::collections::BTreeSet;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
+use tokio::time::sleep;
 use trawl_common::frontier::Heard;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::Terminal;
@@ -129,22 +133,24 @@ impl Process {
 }
 
 /// Takes `steps` on the engine that `connect` gives, now and after each [`Step::Crash`], and then ends what is
-/// left. Panics where the engine departs from the model.
-pub async fn obeys_the_model(
+/// left. `fault` may make a step fail, by its number, until what it returns is dropped: that is when the engine has said so, and
+/// tries again. Panics where the engine departs from the model.
+pub async fn obeys_the_model<F>(
     mut connect: impl AsyncFnMut() -> Result<Carrier>,
+    mut fault: impl FnMut(usize) -> Option<F>,
     steps: &[Step],
 ) -> Result<()> {
     let cast = Cast::new();
     let mut process = Process::new(connect().await?, &cast);
     let mut model = Model::new();
     take(Step::Open, &cast, &mut process, &mut model).await?;
-    for step in steps {
+    for (number, step) in steps.iter().enumerate() {
         if matches!(step, Step::Crash) {
             process.end().await;
             process = Process::new(connect().await?, &cast);
             model.pages.values_mut().for_each(|page| page.holder = None);
         }
-        take(*step, &cast, &mut process, &mut model).await?;
+        take_despite(fault(number), *step, &cast, &mut process, &mut model).await?;
         agree(&cast, &process, &mut model).await?;
     }
     let end = |url| [Who::One, Who::Two].map(|who| Step::End(who, url, Terminal::Done));
@@ -158,6 +164,29 @@ pub async fn obeys_the_model(
     }
     assert!(model.status.is_over());
     Ok(())
+}
+
+/// Takes a step during a fault, which ends as soon as the engine has met it.
+async fn take_despite<F>(
+    fault: Option<F>,
+    step: Step,
+    cast: &Cast,
+    process: &mut Process,
+    model: &mut Model,
+) -> Result<()> {
+    let health = Arc::clone(&process.carrier.health);
+    let until_met = async move {
+        while fault.is_some() && health.trouble().is_none() {
+            sleep(Duration::from_millis(1)).await;
+        }
+        drop(fault);
+        pending().await
+    };
+    tokio::select! {
+        biased;
+        taken = take(step, cast, process, model) => taken,
+        never = until_met => never,
+    }
 }
 
 async fn agree(cast: &Cast, process: &Process, model: &mut Model) -> Result<()> {
@@ -184,6 +213,7 @@ fn goes<T: std::fmt::Debug>(result: Result<T>, expected: bool) -> Option<T> {
 
 async fn take(step: Step, cast: &Cast, process: &mut Process, model: &mut Model) -> Result<()> {
     let is_going = !model.status.is_over();
+    let health = Arc::clone(&process.carrier.health);
     let settlement = |url, verdict| vec![Settlement { message: cast.message(url), verdict }];
     match step {
         Step::Open => {
@@ -255,11 +285,23 @@ async fn take(step: Step, cast: &Cast, process: &mut Process, model: &mut Model)
             let held = model.pages.values_mut().filter(|page| page.holder == Some(who));
             held.for_each(|page| page.holder = None);
         }
-        Step::Pause => drop(goes(process.carrier.control.pause(&cast.crawl).await, model.pause())),
-        Step::Resume => drop(goes(process.carrier.control.resume(&cast.crawl).await, model.resume())),
-        Step::Cancel => drop(goes(process.carrier.control.cancel(&cast.crawl).await, model.cancel())),
+        Step::Pause => {
+            let paused = health.patiently("pausing", || process.carrier.control.pause(&cast.crawl)).await;
+            goes(paused, model.pause());
+        }
+        Step::Resume => {
+            let resumed = health.patiently("resuming", || process.carrier.control.resume(&cast.crawl)).await;
+            goes(resumed, model.resume());
+        }
+        Step::Cancel => {
+            let cancelled =
+                health.patiently("cancelling", || process.carrier.control.cancel(&cast.crawl)).await;
+            goes(cancelled, model.cancel());
+        }
         Step::Replay(url) => {
-            if let Some(replayed) = goes(process.carrier.replay(cast, &[url]).await, is_going) {
+            let urls = [url];
+            let replayed = health.patiently("replaying", || process.carrier.replay(cast, &urls)).await;
+            if let Some(replayed) = goes(replayed, is_going) {
                 assert_eq!(replayed, u64::from(model.replay(url)));
             }
         }
