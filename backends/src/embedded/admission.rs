@@ -6,12 +6,13 @@ use trawl_common::frontier::{Taken, UrlState};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{NewUrl, Terms};
 
-use super::books::{self, Sums};
+use super::address::Address;
 use super::crawls::{self, Crawl};
 use super::ending::end_discovery;
 use super::error::Result;
 use super::leases::Token;
-use super::records::{self, Address};
+use super::records;
+use super::stats_delta::{self, StatsDeltas};
 use super::store::Memory;
 use super::transitions::context;
 
@@ -53,10 +54,10 @@ pub(super) fn admit(
     urls: &[(Address, NewUrl)],
 ) -> Result<Vec<bool>> {
     let crawl = crawls::going(db, crawl)?;
-    let mut sums = Sums::default();
+    let mut deltas = StatsDeltas::default();
     let taken =
-        take_in(db, memory, &crawl, urls.iter().map(|(address, url)| (address, url)), None, &mut sums)?;
-    sums.write(db)?;
+        take_in(db, memory, &crawl, urls.iter().map(|(address, url)| (address, url)), None, &mut deltas)?;
+    deltas.write(db)?;
     Ok(taken.into_iter().map(|taken| taken == Taken::New).collect())
 }
 
@@ -67,7 +68,7 @@ pub(super) fn take_in<'a>(
     crawl: &Crawl,
     urls: impl Iterator<Item = (&'a Address, &'a NewUrl)>,
     most: Option<u64>,
-    sums: &mut Sums,
+    deltas: &mut StatsDeltas,
 ) -> Result<Vec<Taken>> {
     let context = context(memory, crawl);
     let mut all = Vec::new();
@@ -78,15 +79,15 @@ pub(super) fn take_in<'a>(
         let url = new.url.as_str();
         let has_room = match most {
             Some(most) if seen.is_none() => {
-                let written = books::admitted_of_host(db, crawl.key, url)?;
-                written + sums.admitted_of_host(crawl.key, url) < most
+                let written = stats_delta::admitted_of_host(db, crawl.key, url)?;
+                written + deltas.admitted_of_host(crawl.key, url) < most
             }
             Some(_) | None => true,
         };
         let taken = state.admit(new.lane, new.deadline, has_room, &context);
         if taken == Taken::New {
             records::insert(db, &mut memory.seen, crawl, address, new)?;
-            sums.admitted(crawl.key, url);
+            deltas.admitted(crawl.key, url);
         }
         all.push(taken);
     }
@@ -98,7 +99,6 @@ pub(super) fn take_in<'a>(
 mod tests {
     use trawl_common::ports::{ErrorKind, Result};
 
-    use super::super::crawls::Clock;
     use super::super::{commands, schema};
     use super::*;
 
@@ -108,7 +108,7 @@ mod tests {
 
     /// A state, with a crawl that the sessions of these tokens feed.
     fn fed_by(tokens: &[Token]) -> Result<(schema::State, Memory)> {
-        let (state, mut memory) = (schema::in_memory()?, Memory::new(Clock::Runs));
+        let (state, mut memory) = (schema::in_memory()?, Memory::default());
         for token in tokens {
             open(&state.db, &mut memory, &crawl(), &Terms::default(), *token)?;
         }

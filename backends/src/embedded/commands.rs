@@ -7,10 +7,11 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::NewUrl;
 use trawl_common::web::url::CanonicalUrl;
 
-use super::books::{self, Sums};
+use super::address::Address;
 use super::ending::{end_if_complete, end_the_rest};
 use super::error::Result;
-use super::records::{self, Address};
+use super::records;
+use super::stats_delta::{self, StatsDeltas};
 use super::store::Memory;
 use super::{crawls, failures};
 
@@ -61,7 +62,7 @@ pub(super) fn replay(
     let target = crawls::going(db, into)?;
     let Some(source) = crawls::find(db, from)? else { return Ok(0) };
     let mut replayed = 0;
-    let mut sums = Sums::default();
+    let mut deltas = StatsDeltas::default();
     for url in urls {
         let Some((terminal, note)) = failures::find(db, source.key, url)? else { continue };
         let why = match terminal {
@@ -76,13 +77,13 @@ pub(super) fn replay(
         }
         failures::remove(db, source.key, url)?;
         if source.key == target.key {
-            books::uncount(db, target.key, url.as_str(), terminal, why)?;
+            stats_delta::uncount(db, target.key, url.as_str(), terminal, why)?;
         } else {
-            sums.admitted(target.key, url.as_str());
+            deltas.admitted(target.key, url.as_str());
         }
         replayed += 1;
     }
-    sums.write(db)?;
+    deltas.write(db)?;
     memory.dispatch.stir();
     Ok(replayed)
 }

@@ -1,31 +1,17 @@
-//! The table `crawls`: each crawl's books.
+//! The table `crawls`: what each crawl is bound to, how it stands, and its counters.
 
 use std::num::NonZeroU64;
 use std::rc::Rc;
-use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats};
+use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::names::{CrawlId, CrawlRef};
-use trawl_common::ports::{Backlog, Error, ErrorKind, Terms};
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{Error, ErrorKind, Terms};
 use trawl_common::time::UnixMs;
 
-use super::books;
 use super::error::{Fault, Result};
-use super::records::{sql_ms, unix_ms};
-
-/// About so many bytes a record takes beside its URL and its referrer.
-const BESIDE_TEXT: u64 = 100;
-
-/// What time it is in the books of a crawl that is not over.
-#[derive(Clone, Copy)]
-pub(super) enum Clock {
-    /// Time goes on: this process crawls.
-    Runs,
-    /// It is when a process last crawled: that may be another, or none may be at work.
-    AsTouched,
-}
+use super::fields::{sql_ms, unix_ms};
 
 /// A crawl's row, as far as transitions need it.
 #[derive(Clone)]
@@ -269,61 +255,4 @@ pub(super) fn note_sources(db: &Connection, crawl: &CrawlRef, named: &str) -> Re
     db.prepare_cached("INSERT OR REPLACE INTO sources (crawl, named) VALUES (?1, ?2)")?
         .execute([crawl.id.as_str(), named])?;
     Ok(())
-}
-
-/// The books of one crawl.
-pub(super) fn books_of(db: &Connection, clock: Clock, id: &CrawlId) -> Result<Option<CrawlStats>> {
-    let mut select = db.prepare_cached("SELECT * FROM crawls WHERE id = ?1 ORDER BY started DESC LIMIT 1")?;
-    select.query_row([id.as_str()], |row| Ok(read(db, clock, row))).optional()?.transpose()
-}
-
-/// The books of every crawl, the newest first.
-pub(super) fn all_books(db: &Connection, clock: Clock) -> Result<Vec<CrawlStats>> {
-    let mut select = db.prepare_cached("SELECT * FROM crawls ORDER BY started DESC, key DESC")?;
-    select.query_map([], |row| Ok(read(db, clock, row)))?.map(|books| books?).collect()
-}
-
-fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
-    let counter = |name: &str| row.get::<_, i64>(name).map(|count| count as u64);
-    let counts = Counts {
-        admitted: counter("admitted")?,
-        done: counter("done")?,
-        failed: counter("failed")?,
-        skipped: counter("skipped")?,
-        expired: counter("expired")?,
-        cancelled: counter("cancelled")?,
-    };
-    let started = unix_ms(row.get("started")?);
-    let until = match (row.get::<_, Option<i64>>("ended")?, clock) {
-        (Some(ended), _) => unix_ms(ended),
-        (None, Clock::Runs) => UnixMs::now(),
-        (None, Clock::AsTouched) => row.get::<_, Option<i64>>("touched")?.map_or(started, unix_ms),
-    };
-    let away = Duration::from_millis(counter("away")?);
-    let name = |column: &str| row.get::<_, String>(column);
-    Ok(CrawlStats {
-        crawl: name("id")?.try_into().map_err(Fault::corrupt)?,
-        spider: name("spider")?.try_into().map_err(Fault::corrupt)?,
-        status: name("status")?.parse().map_err(Fault::corrupt)?,
-        counts,
-        pending: counts.admitted.saturating_sub(counts.ended()),
-        bytes: counter("bytes")?,
-        reasons: books::reasons(db, row.get("key")?)?,
-        left_out: counter("left_out")?,
-        seconds: until.since(started).saturating_sub(away).as_secs_f64(),
-        discovered: row.get("discovered")?,
-        started,
-    })
-}
-
-/// What waits in a crawl. The newest records tell how many bytes all of them take.
-pub(super) fn backlog_of(db: &Connection, clock: Clock, crawl: &CrawlId) -> Result<Backlog> {
-    let urls = books_of(db, clock, crawl)?.map_or(0, |books| books.pending);
-    let text: f64 = db
-        .prepare_cached(
-            "SELECT ifnull(avg(length(url) + ifnull(length(referrer), 0)), 0)
-             FROM (SELECT url, referrer FROM records ORDER BY id DESC LIMIT 1000)",
-        )?
-        .query_row([], |row| row.get(0))?;
-    Ok(Backlog { urls, bytes: urls * (text as u64 + BESIDE_TEXT) })
 }

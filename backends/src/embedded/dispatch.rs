@@ -8,8 +8,9 @@ use trawl_common::frontier::line::Line;
 use trawl_common::time::UnixMs;
 
 use super::error::Result;
+use super::fields::sql_ms;
 use super::holdings::Holdings;
-use super::records::{self, STORED, Stored, sql_ms};
+use super::records::{self, STORED, Stored};
 
 /// Where to look for records that nobody holds.
 ///

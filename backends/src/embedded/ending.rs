@@ -5,9 +5,9 @@ use trawl_common::frontier::End;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Finish;
 
-use super::books::Sums;
+use super::address::Address;
 use super::error::Result;
-use super::records::Address;
+use super::stats_delta::StatsDeltas;
 use super::store::Memory;
 use super::transitions::context;
 use super::{crawls, failures, records, seen};
@@ -36,12 +36,12 @@ pub(super) fn end(
 pub(super) fn end_the_rest(db: &Connection, memory: &mut Memory, key: i64) -> Result<()> {
     let Some(end) = context(memory, &crawls::at(db, key)?).end_of_rest() else { return Ok(()) };
     seen::leave_all(db, key)?;
-    let mut sums = Sums::default();
+    let mut deltas = StatsDeltas::default();
     records::delete_all(db, key, |id, url| {
         memory.forget(id);
-        sums.ended(key, url, end, 0);
+        deltas.ended(key, url, end, 0);
     })?;
-    sums.write(db)?;
+    deltas.write(db)?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use trawl_common::ports::{FailedPage, Finish, MAX_INVALID};
 use trawl_common::web::url::CanonicalUrl;
 
 use super::error::{Fault, Result};
-use super::{books, crawls};
+use super::{crawls, stats_delta};
 
 /// How many entries a page has at most.
 const PAGE: usize = 500;
@@ -31,7 +31,7 @@ pub(super) fn refuse(db: &Connection, letters: &[DeadLetter]) -> Result<()> {
     for letter in letters {
         if let Some(crawl) = crawls::find(db, &letter.crawl)? {
             add_invalid(db, crawl.key, &letter.url, &letter.note())?;
-            books::invalid(db, crawl.key)?;
+            stats_delta::invalid(db, crawl.key)?;
         }
     }
     Ok(())

@@ -20,10 +20,10 @@ use trawl_common::ports::{
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
+use super::address::Address;
 use super::claiming::{Claim, Got, Want, claim};
 use super::crawls;
 use super::holdings::Holder;
-use super::records::Address;
 use super::settle::Batch;
 use super::stats::LastBeat;
 use super::store::{Store, answered};

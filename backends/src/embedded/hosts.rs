@@ -18,7 +18,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
 use super::error;
-use super::records::{sql_ms, unix_ms};
+use super::fields::{sql_ms, unix_ms};
 use super::store::Store;
 
 /// Fewer schedules than this are never searched for old ones.

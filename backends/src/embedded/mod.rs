@@ -4,7 +4,7 @@
 //! small is that a record and its wake-up are one row: to admit a URL is to publish it, so there is no
 //! outbox, nothing to confirm and nothing to reconcile.
 //!
-//! **What is durable.** Records, books, the set of URLs seen, the list of those that failed, what is remembered of pages,
+//! **What is durable.** Records, stats, the set of URLs seen, the list of those that failed, what is remembered of pages,
 //! and which hosts are blocked or want to be left alone. A killed process loses
 //! nothing that a call has returned for. A power cut may lose the last moments before it, and leaves the
 //! file consistent as of the moment before those (`synchronous = NORMAL`).
@@ -12,19 +12,40 @@
 //! **What is not.** Who holds a record, leases, the next slots of hosts and cached responses live in
 //! memory. They die with the process, and so they should: one process at a time may change the file, so
 //! whoever opens it knows that every former holder is gone, and what was in hand is available again. Others may look on.
+//! When the file refuses a change, both are as they were before: [`Store`] takes back what a transaction did to memory.
+//!
+//! **Layers.** A file knows those of lower lines alone.
+//!
+//! ```text
+//! engine
+//! frontier  session  control
+//! settle
+//! admission  claiming  commands
+//! ending
+//! transitions
+//! stats  pages  hosts
+//! store
+//! dispatch  failures
+//! records  crawl_stats  stats_delta
+//! crawls  schema  seen  holdings  leases
+//! fields
+//! address  cache  error  file_lock  transactional_map
+//! ```
 
+mod address;
 mod admission;
-mod books;
 mod cache;
 mod claiming;
 mod commands;
 mod control;
+mod crawl_stats;
 mod crawls;
 mod dispatch;
 mod ending;
 mod engine;
 mod error;
 mod failures;
+mod fields;
 mod file_lock;
 mod frontier;
 mod holdings;
@@ -37,6 +58,7 @@ mod seen;
 mod session;
 mod settle;
 mod stats;
+mod stats_delta;
 mod store;
 mod transactional_map;
 mod transitions;
@@ -51,7 +73,7 @@ use trawl_common::ports::{
 
 use self::cache::MemoryCache;
 use self::control::EmbeddedControl;
-use self::crawls::Clock;
+use self::crawl_stats::Clock;
 use self::engine::EmbeddedEngine;
 use self::hosts::MemoryHosts;
 use self::pages::EmbeddedPages;
@@ -62,6 +84,7 @@ use self::store::Store;
 /// The adapters of one embedded engine. The file is closed when the last of them is dropped.
 pub struct Embedded {
     store: Arc<Store>,
+    clock: Clock,
     last_beat: Arc<LastBeat>,
     hosts: Arc<MemoryHosts>,
     cache: Arc<MemoryCache>,
@@ -91,10 +114,10 @@ impl Embedded {
 
     fn over(state: State, clock: Clock) -> Result<Self> {
         let known = hosts::known(&state.db)?;
-        let store = Arc::new(Store::start(state, clock)?);
+        let store = Arc::new(Store::start(state)?);
         let hosts = Arc::new(MemoryHosts::new(store.clone(), known));
         let (last_beat, cache) = Default::default();
-        Ok(Self { store, hosts, last_beat, cache })
+        Ok(Self { store, clock, hosts, last_beat, cache })
     }
 
     /// What a crawl was begun with, as [`Embedded::note_sources`] had it.
@@ -128,7 +151,7 @@ impl Embedded {
 
     /// What people see of crawls.
     pub fn stats(&self) -> Arc<dyn Stats> {
-        Arc::new(EmbeddedStats::new(self.store.clone(), self.last_beat.clone()))
+        Arc::new(EmbeddedStats::new(self.store.clone(), self.clock, self.last_beat.clone()))
     }
 
     /// Control of the crawls.

@@ -12,7 +12,7 @@ use trawl_common::spider::page_history::{Validators, Visited};
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 use super::error::{self, Fault};
-use super::records::{sql_ms, unix_ms};
+use super::fields::{sql_ms, unix_ms};
 use super::store::Store;
 
 /// How many pages a part of a walk has at most.

@@ -3,57 +3,18 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Hop, Message};
-use trawl_common::frontier::{Record, State, UrlState};
+use trawl_common::frontier::{Record, State};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::NewUrl;
 use trawl_common::time::UnixMs;
-use trawl_common::web::url::{CanonicalUrl, Fingerprint};
+use trawl_common::web::url::CanonicalUrl;
 
+use super::address::Address;
 use super::crawls::Crawl;
 use super::error::{Fault, Result};
+use super::fields::{sql_ms, unix_ms};
 use super::holdings::Holdings;
 use super::seen::Seen;
-use super::store::Memory;
-
-/// Where the record of one URL is found. Built by the caller, so that the writer need not hash.
-#[derive(Clone)]
-pub(super) struct Address {
-    pub(super) url: Fingerprint,
-    pub(super) crawl: CrawlRef,
-}
-
-impl Address {
-    /// The address of `url` in `crawl`. Spiders don't mix: each has seen a URL, or not, on its own.
-    pub(super) fn new(crawl: &CrawlRef, url: &CanonicalUrl) -> Self {
-        Self { url: Fingerprint::of(&format!("{}\n{url}", crawl.spider)), crawl: crawl.clone() }
-    }
-}
-
-/// What is known of a URL.
-pub(super) struct Sight {
-    /// The row of its record, in this crawl or another, if it has one.
-    pub(super) id: Option<i64>,
-    /// What the rules go by.
-    pub(super) url: UrlState,
-}
-
-/// Looks a URL up that `crawl` may know.
-pub(super) fn sight(
-    db: &Connection,
-    memory: &mut Memory,
-    crawl: &Crawl,
-    address: &Address,
-    now: UnixMs,
-) -> Result<Sight> {
-    let Some(id) = memory.seen.find(db, address)? else {
-        return Ok(Sight { id: None, url: UrlState::Unseen });
-    };
-    let url = match read(db, &memory.holdings, id, crawl, now)? {
-        Some(record) => UrlState::Pending(record),
-        None => UrlState::Ended,
-    };
-    Ok(Sight { id: Some(id), url })
-}
 
 /// The record in a row, if that is one of the crawl.
 pub(super) fn read(
@@ -316,14 +277,4 @@ fn lane(row: &Row<'_>, column: usize) -> Result<Lane> {
 /// A deadline, of how it is stored: as it would be if its crawl had never been paused.
 fn deadline(stored: Option<i64>, idle: i64) -> Option<UnixMs> {
     stored.map(|stored| unix_ms(stored.saturating_add(idle)))
-}
-
-/// An instant as SQLite stores it; one beyond its range is as far as it goes.
-pub(super) fn sql_ms(instant: UnixMs) -> i64 {
-    i64::try_from(instant.0).unwrap_or(i64::MAX)
-}
-
-/// An instant as it was stored.
-pub(super) fn unix_ms(stored: i64) -> UnixMs {
-    UnixMs(stored.max(0) as u64)
 }

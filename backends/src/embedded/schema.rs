@@ -12,8 +12,8 @@ use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::time::UnixMs;
 
 use super::error::Fault;
+use super::fields::sql_ms;
 use super::file_lock::FileLock;
-use super::records::sql_ms;
 
 /// Marks a file as ours (`application_id`): "trwl".
 const APPLICATION: i64 = 0x7472_776c;
@@ -105,7 +105,7 @@ const OUT_OF_2: &str = "
     PRAGMA user_version = 3;
 ";
 
-/// What version 4 has more: what a crawl is bound to, and more of its books.
+/// What version 4 has more: what a crawl is bound to, and more of its stats.
 const OUT_OF_3: &str = "
     ALTER TABLE crawls ADD COLUMN recrawl TEXT NOT NULL DEFAULT 'never';
     ALTER TABLE crawls ADD COLUMN max_pages INTEGER;

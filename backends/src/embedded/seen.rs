@@ -14,8 +14,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use trawl_common::names::CrawlRef;
 use trawl_common::web::url::Fingerprint;
 
+use super::address::Address;
 use super::error::Result;
-use super::records::Address;
 
 /// How many keys wait for their place in the index: a few megabytes, and a pause of some tenths of a
 /// second when they go there.

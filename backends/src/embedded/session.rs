@@ -9,8 +9,8 @@ use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{NewUrl, Opening, Result, Session, Terms};
 
+use super::address::Address;
 use super::leases::Token;
-use super::records::Address;
 use super::store::Store;
 use super::{admission, failures};
 

@@ -10,13 +10,13 @@ use trawl_common::names::WorkerId;
 use trawl_common::ports::{Ending, Settled, Settlement, Verdict};
 use trawl_common::time::UnixMs;
 
+use super::address::Address;
 use super::admission::take_in;
-use super::books::Sums;
 use super::crawls::Crawls;
 use super::ending::{end, end_if_complete, end_the_rest};
 use super::error::Result;
 use super::pages::{self, Remembered};
-use super::records::Address;
+use super::stats_delta::StatsDeltas;
 use super::store::Memory;
 use super::transitions::{Found, find, give_back, put_aside};
 
@@ -52,7 +52,8 @@ impl Batch {
         memory: &mut Memory,
         worker: &WorkerId,
     ) -> Result<Vec<Ended>> {
-        let mut settling = Settling { db, memory, worker, crawls: Crawls::default(), sums: Sums::default() };
+        let mut settling =
+            Settling { db, memory, worker, crawls: Crawls::default(), deltas: StatsDeltas::default() };
         let ended = self.0.iter().map(|item| settling.take(item)).collect::<Result<Vec<Ended>>>()?;
         settling.count()?;
         let endings = self.0.iter().zip(&ended);
@@ -112,7 +113,7 @@ struct Settling<'a> {
     memory: &'a mut Memory,
     worker: &'a WorkerId,
     crawls: Crawls,
-    sums: Sums,
+    deltas: StatsDeltas,
 }
 
 impl Settling<'_> {
@@ -137,23 +138,23 @@ impl Settling<'_> {
 
     /// What a page links to is admitted before the page ends, so that its crawl does not end between the two.
     fn end(&mut self, Item { address, links, .. }: &Item, ending: &Ending) -> Result<Ended> {
-        let Self { db, memory, worker, crawls, sums } = self;
+        let Self { db, memory, worker, crawls, deltas } = self;
         let Some(found) = find(db, memory, crawls, address)? else { return Ok(None) };
         let Found { crawl, id, mut url, mut context } = found;
         let mut taken = Vec::new();
         if !links.is_empty() && url.takes_links(worker, &context) {
             let most = crawl.terms.max_per_host.map(NonZeroU64::get);
-            taken = take_in(db, memory, &crawl, links.iter().zip(&ending.links), most, sums)?;
+            taken = take_in(db, memory, &crawl, links.iter().zip(&ending.links), most, deltas)?;
         }
         if let Some(room) = &mut context.room {
-            room.left = room.left.saturating_sub(sums.done(crawl.key));
+            room.left = room.left.saturating_sub(deltas.done(crawl.key));
         }
         let finish = &ending.finish;
         match (url.finish(worker, finish.terminal, finish.why, &context), id) {
             (Finished::Now(ended), Some(id)) => {
                 end(db, memory, (address, finish), ended, (crawl.key, id))?;
-                sums.of_page(crawl.key, finish, left_out(&taken));
-                sums.ended(crawl.key, finish.claim.url.as_str(), ended, finish.bytes);
+                deltas.of_page(crawl.key, finish, left_out(&taken));
+                deltas.ended(crawl.key, finish.claim.url.as_str(), ended, finish.bytes);
                 Ok(Some(taken))
             }
             (Finished::NotHeld, _) => Ok(None),
@@ -162,8 +163,8 @@ impl Settling<'_> {
     }
 
     fn count(self) -> Result<()> {
-        let Self { db, memory, sums, .. } = self;
-        for crawl in sums.write(db)? {
+        let Self { db, memory, deltas, .. } = self;
+        for crawl in deltas.write(db)? {
             end_the_rest(db, memory, crawl)?;
             end_if_complete(db, memory, crawl)?;
         }

@@ -8,8 +8,9 @@ use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{Backlog, Heartbeat, Result, Stats, Terms, WorkerState};
 
+use super::crawl_stats::Clock;
 use super::store::Store;
-use super::{books, crawls};
+use super::{crawl_stats, crawls};
 
 /// For so long a worker is taken to live after it has said so.
 const BEAT_TTL: Duration = Duration::from_secs(15);
@@ -40,40 +41,42 @@ impl LastBeat {
 /// The stats of one state file.
 pub(super) struct EmbeddedStats {
     store: Arc<Store>,
+    clock: Clock,
     last_beat: Arc<LastBeat>,
 }
 
 impl EmbeddedStats {
-    /// The stats of `store`.
-    pub(super) fn new(store: Arc<Store>, last_beat: Arc<LastBeat>) -> Self {
-        Self { store, last_beat }
+    /// The stats of `store`, by this clock.
+    pub(super) fn new(store: Arc<Store>, clock: Clock, last_beat: Arc<LastBeat>) -> Self {
+        Self { store, clock, last_beat }
     }
 }
 
 #[async_trait]
 impl Stats for EmbeddedStats {
     async fn crawl_stats(&self, crawl: &CrawlId) -> Result<Option<CrawlStats>> {
-        let crawl = crawl.clone();
-        self.store.call(move |db, memory| crawls::books_of(db, memory.clock, &crawl)).await
+        let (clock, crawl) = (self.clock, crawl.clone());
+        self.store.call(move |db, _| crawl_stats::of(db, clock, &crawl)).await
     }
 
     async fn crawls(&self) -> Result<Vec<CrawlStats>> {
-        self.store.call(|db, memory| crawls::all_books(db, memory.clock)).await
+        let clock = self.clock;
+        self.store.call(move |db, _| crawl_stats::all(db, clock)).await
     }
 
     async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostStats>> {
         let crawl = crawl.clone();
         self.store
             .call(move |db, _| match crawls::find(db, &crawl)? {
-                Some(known) => books::hosts(db, known.key, most),
+                Some(known) => crawl_stats::hosts(db, known.key, most),
                 None => Ok(Vec::new()),
             })
             .await
     }
 
     async fn backlog(&self, crawl: &CrawlRef) -> Result<Backlog> {
-        let crawl = crawl.id.clone();
-        self.store.call(move |db, memory| crawls::backlog_of(db, memory.clock, &crawl)).await
+        let (clock, crawl) = (self.clock, crawl.id.clone());
+        self.store.call(move |db, _| crawl_stats::backlog(db, clock, &crawl)).await
     }
 
     async fn terms(&self, crawl: &CrawlRef) -> Result<Terms> {

@@ -10,7 +10,6 @@ use tokio::sync::{Notify, oneshot};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::ports::{Error, ErrorKind, Result};
 
-use super::crawls::Clock;
 use super::dispatch::Dispatch;
 use super::error;
 use super::holdings::{self, Holdings};
@@ -23,6 +22,7 @@ use super::transactional_map;
 const GROUP: usize = 64;
 
 /// What the writer knows beyond the file. A new process starts without it.
+#[derive(Default)]
 pub(super) struct Memory {
     /// Which URLs were seen lately.
     pub(super) seen: Seen,
@@ -32,17 +32,9 @@ pub(super) struct Memory {
     pub(super) leases: Leases,
     /// Where to look for records that nobody holds.
     pub(super) dispatch: Dispatch,
-    /// What time it is for crawls that are not over.
-    pub(super) clock: Clock,
 }
 
 impl Memory {
-    /// Of a process that has just begun.
-    pub(super) fn new(clock: Clock) -> Self {
-        let (seen, holdings, leases, dispatch) = Default::default();
-        Self { clock, seen, holdings, leases, dispatch }
-    }
-
     /// Takes a record out of its holder's hands: anyone may have it next.
     pub(super) fn let_go(&mut self, id: i64, lane: Lane) {
         self.holdings.let_go(id);
@@ -105,13 +97,13 @@ pub(super) struct Store {
 
 impl Store {
     /// Starts the writer on an open state file.
-    pub(super) fn start(state: State, clock: Clock) -> Result<Self> {
+    pub(super) fn start(state: State) -> Result<Self> {
         let (jobs, waiting) = mpsc::channel();
         let stirred = Arc::new(Notify::new());
         let notify = stirred.clone();
         let writer = thread::Builder::new()
             .name("state".into())
-            .spawn(move || write(state, Memory::new(clock), &waiting, &notify))
+            .spawn(move || write(state, Memory::default(), &waiting, &notify))
             .map_err(|error| Error::new(ErrorKind::Unavailable, format_args!("no thread: {error}")))?;
         Ok(Self { jobs: Some(jobs), writer: Some(writer), stirred })
     }

@@ -13,10 +13,11 @@ use trawl_common::frontier::{Context, Record, Room, Start, State, UrlState};
 use trawl_common::names::WorkerId;
 use trawl_common::time::UnixMs;
 
+use super::address::Address;
 use super::crawls::{Crawl, Crawls};
 use super::error::Result;
 use super::holdings::Holder;
-use super::records::{self, Address, Sight};
+use super::records;
 use super::store::Memory;
 
 /// What decides about the URLs of a crawl now.
@@ -51,7 +52,14 @@ pub(super) fn find(
 ) -> Result<Option<Found>> {
     let Some(crawl) = crawls.find(db, &address.crawl)? else { return Ok(None) };
     let context = context(memory, &crawl);
-    let Sight { id, url } = records::sight(db, memory, &crawl, address, context.now)?;
+    let id = memory.seen.find(db, address)?;
+    let url = match id {
+        Some(id) => match records::read(db, &memory.holdings, id, &crawl, context.now)? {
+            Some(record) => UrlState::Pending(record),
+            None => UrlState::Ended,
+        },
+        None => UrlState::Unseen,
+    };
     Ok(Some(Found { crawl, id, url, context }))
 }
 

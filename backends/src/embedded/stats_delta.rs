@@ -1,10 +1,10 @@
-//! What is counted of a crawl beside its counters: why URLs ended, by host, in bytes.
+//! How the stats of crawls change: their counters, why URLs ended, and the same by host.
 
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, params};
 use trawl_common::frontier::End;
-use trawl_common::frontier::crawl::{Counts, HostStats};
+use trawl_common::frontier::crawl::Counts;
 use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::Finish;
@@ -13,12 +13,12 @@ use trawl_common::web::url::authority;
 use super::crawls;
 use super::error::Result;
 
-/// What changes in the books of crawls by their rows, added up and written at once.
+/// What is to be added to the stats of crawls, by their rows.
 #[derive(Default)]
-pub(super) struct Sums(BTreeMap<i64, Sum>);
+pub(super) struct StatsDeltas(BTreeMap<i64, StatsDelta>);
 
 #[derive(Default)]
-struct Sum {
+struct StatsDelta {
     counts: Counts,
     bytes: u64,
     left_out: u64,
@@ -26,46 +26,46 @@ struct Sum {
     hosts: BTreeMap<String, (Counts, u64)>,
 }
 
-impl Sums {
+impl StatsDeltas {
     /// A URL got its record.
     pub(super) fn admitted(&mut self, crawl: i64, url: &str) {
-        let sum = self.0.entry(crawl).or_default();
-        sum.counts.admitted += 1;
-        sum.host(url).0.admitted += 1;
+        let delta = self.0.entry(crawl).or_default();
+        delta.counts.admitted += 1;
+        delta.host(url).0.admitted += 1;
     }
 
     /// How many URLs like this one's host got theirs, as far as it is not written.
     pub(super) fn admitted_of_host(&self, crawl: i64, url: &str) -> u64 {
-        let sum = self.0.get(&crawl);
-        sum.and_then(|sum| sum.hosts.get(authority(url))).map_or(0, |(counts, _)| counts.admitted)
+        let delta = self.0.get(&crawl);
+        delta.and_then(|delta| delta.hosts.get(authority(url))).map_or(0, |(counts, _)| counts.admitted)
     }
 
     /// How many pages of a crawl were done, as far as it is not written.
     pub(super) fn done(&self, crawl: i64) -> u64 {
-        self.0.get(&crawl).map_or(0, |sum| sum.counts.done)
+        self.0.get(&crawl).map_or(0, |delta| delta.counts.done)
     }
 
     /// What the page of a URL that has ended adds, whose host had no room for so many more of its links.
     pub(super) fn of_page(&mut self, crawl: i64, finish: &Finish, left_out: u64) {
-        let sum = self.0.entry(crawl).or_default();
-        sum.left_out += finish.left_out.total() + left_out;
+        let delta = self.0.entry(crawl).or_default();
+        delta.left_out += finish.left_out.total() + left_out;
         if left_out > 0 {
-            *sum.reasons.entry(format!("left_out:{}", Limit::MaxPerHost.as_str())).or_default() += left_out;
+            *delta.reasons.entry(format!("left_out:{}", Limit::MaxPerHost.as_str())).or_default() += left_out;
         }
         for (reason, number) in finish.reasons() {
-            *sum.reasons.entry(reason).or_default() += number;
+            *delta.reasons.entry(reason).or_default() += number;
         }
     }
 
     /// A record has gone, whose body had so many bytes.
     pub(super) fn ended(&mut self, crawl: i64, url: &str, end: End, body: u64) {
-        let sum = self.0.entry(crawl).or_default();
-        *sum.counts.of(end.terminal) += 1;
-        sum.bytes += body;
+        let delta = self.0.entry(crawl).or_default();
+        *delta.counts.of(end.terminal) += 1;
+        delta.bytes += body;
         if let Some(why) = end.why {
-            *sum.reasons.entry(format!("{}:{why}", end.terminal.as_str())).or_default() += 1;
+            *delta.reasons.entry(format!("{}:{why}", end.terminal.as_str())).or_default() += 1;
         }
-        let (counts, bytes) = sum.host(url);
+        let (counts, bytes) = delta.host(url);
         *counts.of(end.terminal) += 1;
         *bytes += body;
     }
@@ -73,12 +73,12 @@ impl Sums {
     /// Writes all of it. Returns the rows of the crawls.
     pub(super) fn write(self, db: &Connection) -> Result<Vec<i64>> {
         let crawls = self.0.keys().copied().collect();
-        for (crawl, sum) in self.0 {
-            crawls::count(db, crawl, &sum.counts, sum.bytes, sum.left_out)?;
-            for (reason, count) in sum.reasons {
+        for (crawl, delta) in self.0 {
+            crawls::count(db, crawl, &delta.counts, delta.bytes, delta.left_out)?;
+            for (reason, count) in delta.reasons {
                 add_reason(db, crawl, &reason, count as i64)?;
             }
-            for (host, (counts, bytes)) in sum.hosts {
+            for (host, (counts, bytes)) in delta.hosts {
                 add_host(db, crawl, &host, &counts, bytes)?;
             }
         }
@@ -86,7 +86,7 @@ impl Sums {
     }
 }
 
-impl Sum {
+impl StatsDelta {
     fn host(&mut self, url: &str) -> &mut (Counts, u64) {
         self.hosts.entry(authority(url).to_owned()).or_default()
     }
@@ -122,36 +122,6 @@ pub(super) fn admitted_of_host(db: &Connection, crawl: i64, url: &str) -> Result
     let sql = "SELECT coalesce(sum(admitted), 0) FROM crawl_hosts WHERE crawl = ?1 AND host = ?2";
     let of = params![crawl, authority(url)];
     Ok(db.prepare_cached(sql)?.query_row(of, |row| row.get::<_, i64>(0))? as u64)
-}
-
-/// How many URLs of a crawl ended why.
-pub(super) fn reasons(db: &Connection, crawl: i64) -> Result<BTreeMap<String, u64>> {
-    let mut select =
-        db.prepare_cached("SELECT reason, count FROM crawl_reasons WHERE crawl = ?1 AND count > 0")?;
-    let reason = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64));
-    Ok(select.query_map([crawl], reason)?.collect::<rusqlite::Result<_>>()?)
-}
-
-/// A crawl's books by host, those with the most URLs first.
-pub(super) fn hosts(db: &Connection, crawl: i64, most: usize) -> Result<Vec<HostStats>> {
-    let mut select = db.prepare_cached(
-        "SELECT host, admitted, done, failed, skipped, expired, cancelled, bytes FROM crawl_hosts
-         WHERE crawl = ?1 ORDER BY admitted DESC, host LIMIT ?2",
-    )?;
-    let host = |row: &rusqlite::Row<'_>| {
-        let number = |column| row.get::<_, i64>(column).map(|count| count as u64);
-        let counts = Counts {
-            admitted: number(1)?,
-            done: number(2)?,
-            failed: number(3)?,
-            skipped: number(4)?,
-            expired: number(5)?,
-            cancelled: number(6)?,
-        };
-        Ok(HostStats { host: row.get(0)?, counts, bytes: number(7)? })
-    };
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    Ok(select.query_map([crawl, most], host)?.collect::<rusqlite::Result<_>>()?)
 }
 
 fn add_reason(db: &Connection, crawl: i64, reason: &str, count: i64) -> Result<()> {

@@ -1,0 +1,18 @@
+//! Where the record of a URL is found.
+
+use trawl_common::names::CrawlRef;
+use trawl_common::web::url::{CanonicalUrl, Fingerprint};
+
+/// Where the record of one URL is found. Built by the caller, so that the writer need not hash.
+#[derive(Clone)]
+pub(super) struct Address {
+    pub(super) url: Fingerprint,
+    pub(super) crawl: CrawlRef,
+}
+
+impl Address {
+    /// The address of `url` in `crawl`. Spiders don't mix: each has seen a URL, or not, on its own.
+    pub(super) fn new(crawl: &CrawlRef, url: &CanonicalUrl) -> Self {
+        Self { url: Fingerprint::of(&format!("{}\n{url}", crawl.spider)), crawl: crawl.clone() }
+    }
+}
