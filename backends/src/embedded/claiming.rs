@@ -9,10 +9,11 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Claimed, OpenCrawl};
 use trawl_common::time::UnixMs;
 
+use super::corrupt::quarantine;
 use super::crawls::Crawls;
-use super::error::Result;
+use super::error::{Result, unless_corrupt};
 use super::holdings::Holder;
-use super::records::{self, Stored};
+use super::records::{self, Stored, Unreadable};
 use super::store::Memory;
 use super::transitions::context;
 
@@ -44,8 +45,8 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// What the worker is given. `None` if its texts cannot be read, which this program would not have written.
-    pub(super) fn claimed(self) -> Result<Claimed> {
+    /// What the worker is given, if the record's texts can be read.
+    pub(super) fn claimed(self) -> std::result::Result<Claimed, Unreadable> {
         let Self { stored, heard, of, crawl } = self;
         let (attempts, starts, deadline) = match heard {
             Heard::Take { attempts, starts, deadline } => (attempts, starts, deadline),
@@ -58,31 +59,60 @@ impl Claim {
 
 /// Hands out what is available now: what was put aside and is due, then lane by lane. Who holds it is noted in memory alone.
 pub(super) fn claim(db: &Connection, memory: &mut Memory, want: &Want) -> Result<Got> {
-    let Want { holder, prefetch, max } = want;
     let (now, mut got, mut crawls) = (UnixMs::now(), Got::default(), Crawls::default());
-    if holder.has_left() {
+    if want.holder.has_left() {
         return Ok(got);
     }
     for line in Line::ALL {
-        let room = prefetch.saturating_sub(holder.holds_of(line)).min(max - got.claims.len());
-        if room == 0 {
-            continue;
-        }
-        for stored in memory.dispatch.next(db, &memory.holdings, line, now, room)? {
-            let crawl = crawls.at(db, stored.crawl)?;
-            let mut record = stored.record(&memory.holdings, &crawl);
-            let heard = record.hear(&holder.worker, stored.due, &context(memory, &crawl));
-            // Whatever else is heard of a record says that it is not available.
-            if let Heard::Take { .. } | Heard::Full = heard {
-                memory.holdings.give(stored.id, (line, stored.lane), holder);
-                let (of, crawl) =
-                    (crawl.crawl.clone(), OpenCrawl { terms: crawl.terms, started: crawl.started });
-                got.claims.push(Claim { stored, heard, of, crawl });
-            }
-        }
+        while claim_of(db, memory, want, line, now, (&mut crawls, &mut got))? {}
     }
     if got.claims.is_empty() {
         got.next_due = records::next_due(db, now)?;
     }
     Ok(got)
+}
+
+/// Hands out what is available of one line. What cannot be read is taken out of the way; returns whether anything was, so that there
+/// may be more behind it.
+fn claim_of(
+    db: &Connection,
+    memory: &mut Memory,
+    Want { holder, prefetch, max }: &Want,
+    line: Line,
+    now: UnixMs,
+    (crawls, got): (&mut Crawls, &mut Got),
+) -> Result<bool> {
+    let room = prefetch.saturating_sub(holder.holds_of(line)).min(max - got.claims.len());
+    if room == 0 {
+        return Ok(false);
+    }
+    let mut is_cleared = false;
+    for found in memory.dispatch.next(db, &memory.holdings, line, now, room)? {
+        let of = match &found {
+            Ok(stored) => stored.crawl,
+            Err(unreadable) => unreadable.crawl,
+        };
+        let Some(crawl) = unless_corrupt(crawls.at(db, of))? else {
+            memory.dispatch.pass_over(of);
+            is_cleared = true;
+            continue;
+        };
+        let stored = match found {
+            Ok(stored) => stored,
+            Err(unreadable) => {
+                quarantine(db, memory, &unreadable)?;
+                is_cleared = true;
+                continue;
+            }
+        };
+        let mut record = stored.record(&memory.holdings);
+        let heard = record.hear(&holder.worker, stored.due, &context(memory, &crawl));
+        // Whatever else is heard of a record says that it is not available.
+        if let Heard::Take { .. } | Heard::Full = heard {
+            memory.holdings.give(stored.id, (line, stored.lane), holder);
+            let (of, crawl) = (crawl.crawl.clone(), OpenCrawl { terms: crawl.terms, started: crawl.started });
+            got.claims.push(Claim { stored, heard, of, crawl });
+        }
+    }
+    Ok(is_cleared)
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 use trawl_common::frontier::crawl::CrawlState;
-use trawl_common::frontier::outcome::{Class, Skip, Terminal};
+use trawl_common::frontier::outcome::{Class, Reason, Skip, Terminal};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::NewUrl;
 use trawl_common::web::url::CanonicalUrl;
@@ -66,6 +66,7 @@ pub(super) fn replay(
     for url in urls {
         let Some((terminal, note)) = failures::find(db, source.key, url)? else { continue };
         let why = match terminal {
+            Terminal::Failed if note.cause.reason == Reason::Corrupt => Some(Reason::Corrupt.as_str()),
             Terminal::Failed => note.cause.class.map(Class::as_str),
             Terminal::Skipped => Some(Skip::Blocked.as_str()),
             Terminal::Done | Terminal::Expired | Terminal::Cancelled => None,

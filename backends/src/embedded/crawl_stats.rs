@@ -9,8 +9,8 @@ use trawl_common::names::CrawlId;
 use trawl_common::ports::Backlog;
 use trawl_common::time::UnixMs;
 
-use super::error::{Fault, Result};
-use super::fields::unix_ms;
+use super::error::{Result, unless_corrupt};
+use super::fields::Fields;
 
 /// About so many bytes a record takes beside its URL and its referrer.
 const BESIDE_TEXT: u64 = 100;
@@ -30,42 +30,51 @@ pub(super) fn of(db: &Connection, clock: Clock, id: &CrawlId) -> Result<Option<C
     select.query_row([id.as_str()], |row| Ok(read(db, clock, row))).optional()?.transpose()
 }
 
-/// The stats of every crawl, the newest first.
+/// The stats of every crawl, the newest first. One that cannot be read is named in the log, and left out.
 pub(super) fn all(db: &Connection, clock: Clock) -> Result<Vec<CrawlStats>> {
     let mut select = db.prepare_cached("SELECT * FROM crawls ORDER BY started DESC, key DESC")?;
-    select.query_map([], |row| Ok(read(db, clock, row)))?.map(|stats| stats?).collect()
+    let mut rows = select.query([])?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        all.extend(unless_corrupt(read(db, clock, row))?);
+    }
+    Ok(all)
 }
 
 fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
-    let counter = |name: &str| row.get::<_, i64>(name).map(|count| count as u64);
-    let counts = Counts {
-        admitted: counter("admitted")?,
-        done: counter("done")?,
-        failed: counter("failed")?,
-        skipped: counter("skipped")?,
-        expired: counter("expired")?,
-        cancelled: counter("cancelled")?,
-    };
-    let started = unix_ms(row.get("started")?);
-    let until = match (row.get::<_, Option<i64>>("ended")?, clock) {
-        (Some(ended), _) => unix_ms(ended),
+    let fields = Fields::new(row, "crawl", "id");
+    let counts = counts(&fields)?;
+    let started = fields.instant("started")?;
+    let until = match (fields.optional_instant("ended")?, clock) {
+        (Some(ended), _) => ended,
         (None, Clock::Runs) => UnixMs::now(),
-        (None, Clock::AsTouched) => row.get::<_, Option<i64>>("touched")?.map_or(started, unix_ms),
+        // Older versions did not note it.
+        (None, Clock::AsTouched) => fields.optional_instant("touched")?.unwrap_or(started),
     };
-    let away = Duration::from_millis(counter("away")?);
-    let name = |column: &str| row.get::<_, String>(column);
+    let away = Duration::from_millis(fields.number("away")?);
     Ok(CrawlStats {
-        crawl: name("id")?.try_into().map_err(Fault::corrupt)?,
-        spider: name("spider")?.try_into().map_err(Fault::corrupt)?,
-        status: name("status")?.parse().map_err(Fault::corrupt)?,
+        crawl: fields.text("id")?,
+        spider: fields.text("spider")?,
+        status: fields.text("status")?,
         counts,
         pending: counts.admitted.saturating_sub(counts.ended()),
-        bytes: counter("bytes")?,
+        bytes: fields.number("bytes")?,
         reasons: reasons(db, row.get("key")?)?,
-        left_out: counter("left_out")?,
+        left_out: fields.number("left_out")?,
         seconds: until.since(started).saturating_sub(away).as_secs_f64(),
         discovered: row.get("discovered")?,
         started,
+    })
+}
+
+fn counts(fields: &Fields<'_, '_>) -> Result<Counts> {
+    Ok(Counts {
+        admitted: fields.number("admitted")?,
+        done: fields.number("done")?,
+        failed: fields.number("failed")?,
+        skipped: fields.number("skipped")?,
+        expired: fields.number("expired")?,
+        cancelled: fields.number("cancelled")?,
     })
 }
 
@@ -85,8 +94,12 @@ pub(super) fn backlog(db: &Connection, clock: Clock, crawl: &CrawlId) -> Result<
 fn reasons(db: &Connection, crawl: i64) -> Result<BTreeMap<String, u64>> {
     let mut select =
         db.prepare_cached("SELECT reason, count FROM crawl_reasons WHERE crawl = ?1 AND count > 0")?;
-    let reason = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64));
-    Ok(select.query_map([crawl], reason)?.collect::<rusqlite::Result<_>>()?)
+    let mut rows = select.query([crawl])?;
+    let mut reasons = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        reasons.insert(row.get("reason")?, Fields::new(row, "reason", "reason").number("count")?);
+    }
+    Ok(reasons)
 }
 
 /// The stats of a crawl by host, those with the most URLs first.
@@ -95,18 +108,13 @@ pub(super) fn hosts(db: &Connection, crawl: i64, most: usize) -> Result<Vec<Host
         "SELECT host, admitted, done, failed, skipped, expired, cancelled, bytes FROM crawl_hosts
          WHERE crawl = ?1 ORDER BY admitted DESC, host LIMIT ?2",
     )?;
-    let host = |row: &Row<'_>| {
-        let number = |column| row.get::<_, i64>(column).map(|count| count as u64);
-        let counts = Counts {
-            admitted: number(1)?,
-            done: number(2)?,
-            failed: number(3)?,
-            skipped: number(4)?,
-            expired: number(5)?,
-            cancelled: number(6)?,
-        };
-        Ok(HostStats { host: row.get(0)?, counts, bytes: number(7)? })
-    };
     let most = i64::try_from(most).unwrap_or(i64::MAX);
-    Ok(select.query_map([crawl, most], host)?.collect::<rusqlite::Result<_>>()?)
+    let mut rows = select.query([crawl, most])?;
+    let mut hosts = Vec::new();
+    while let Some(row) = rows.next()? {
+        let fields = Fields::new(row, "host", "host");
+        let (counts, bytes) = (counts(&fields)?, fields.number("bytes")?);
+        hosts.push(HostStats { host: row.get("host")?, counts, bytes });
+    }
+    Ok(hosts)
 }

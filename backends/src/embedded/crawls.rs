@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU64;
 use std::rc::Rc;
+use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use trawl_common::frontier::crawl::{Counts, CrawlState};
@@ -10,8 +11,8 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Terms};
 use trawl_common::time::UnixMs;
 
-use super::error::{Fault, Result};
-use super::fields::{sql_ms, unix_ms};
+use super::error::Result;
+use super::fields::{Fields, sql_ms};
 
 /// A crawl's row, as far as transitions need it.
 #[derive(Clone)]
@@ -28,8 +29,8 @@ pub(super) struct Crawl {
     pub(super) terms: Terms,
     /// How many pages it has done.
     pub(super) done: u64,
-    /// For how long it was paused so far, in ms; the pause that it may be in does not count yet.
-    pub(super) idle: i64,
+    /// For how long it was paused so far; the pause that it may be in does not count yet.
+    pub(super) idle: Duration,
 }
 
 impl Crawl {
@@ -53,7 +54,7 @@ fn begin(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result<Crawl> {
         terms.recrawl.to_string()
     ])?;
     let key = db.last_insert_rowid();
-    Ok(Crawl { key, crawl: crawl.clone(), started, status, terms: *terms, done: 0, idle: 0 })
+    Ok(Crawl { key, crawl: crawl.clone(), started, status, terms: *terms, done: 0, idle: Duration::ZERO })
 }
 
 /// The crawl's row, made if there is none, with the limits of `terms`.
@@ -62,7 +63,7 @@ pub(super) fn ensure(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result
         Some(known) => known,
         None => begin(db, crawl, terms)?,
     };
-    let limit = |limit: Option<NonZeroU64>| limit.and_then(|limit| i64::try_from(limit.get()).ok());
+    let limit = |limit: Option<NonZeroU64>| limit.map(|limit| i64::try_from(limit.get()).unwrap_or(i64::MAX));
     db.prepare_cached("UPDATE crawls SET max_pages = ?2, max_per_host = ?3 WHERE key = ?1")?
         .execute(params![known.key, limit(terms.max_pages), limit(terms.max_per_host)])?;
     let terms = Terms { recrawl: known.terms.recrawl, ..*terms };
@@ -85,28 +86,22 @@ pub(super) fn at(db: &Connection, key: i64) -> Result<Crawl> {
 }
 
 fn row(row: &Row<'_>) -> Result<Crawl> {
-    let text = |column: &str| row.get::<_, String>(column);
-    let limit = |column: &str| {
-        row.get::<_, Option<i64>>(column).map(|limit| limit.and_then(|limit| NonZeroU64::new(limit as u64)))
-    };
+    let fields = Fields::new(row, "crawl", "id");
     let terms = Terms {
-        recrawl: text("recrawl")?.parse().map_err(Fault::corrupt)?,
-        max_pages: limit("max_pages")?,
-        max_per_host: limit("max_per_host")?,
+        recrawl: fields.text("recrawl")?,
+        max_pages: fields.limit("max_pages")?,
+        max_per_host: fields.limit("max_per_host")?,
         // Nobody asks: who works here has opened it.
         file: None,
     };
     Ok(Crawl {
         key: row.get("key")?,
-        crawl: CrawlRef {
-            id: text("id")?.try_into().map_err(Fault::corrupt)?,
-            spider: text("spider")?.try_into().map_err(Fault::corrupt)?,
-        },
-        started: unix_ms(row.get("started")?),
-        status: text("status")?.parse().map_err(Fault::corrupt)?,
+        crawl: CrawlRef { id: fields.text("id")?, spider: fields.text("spider")? },
+        started: fields.instant("started")?,
+        status: fields.text("status")?,
         terms,
-        done: row.get::<_, i64>("done")? as u64,
-        idle: row.get("idle")?,
+        done: fields.number("done")?,
+        idle: Duration::from_millis(fields.number("idle")?),
     })
 }
 

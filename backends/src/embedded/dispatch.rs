@@ -10,7 +10,7 @@ use trawl_common::time::UnixMs;
 use super::error::Result;
 use super::fields::sql_ms;
 use super::holdings::Holdings;
-use super::records::{self, STORED, Stored};
+use super::records::{self, STORED, Stored, Unreadable};
 
 /// Where to look for records that nobody holds.
 ///
@@ -20,8 +20,13 @@ use super::records::{self, STORED, Stored};
 pub(super) struct Dispatch {
     again: BTreeSet<(Lane, i64)>,
     cursors: BTreeMap<Lane, i64>,
+    /// The rows of crawls that cannot be read: nothing of them is handed out.
+    passed_over: BTreeSet<i64>,
     stirred: bool,
 }
+
+/// A record that may be handed out, or is in the way of the others.
+pub(super) type Found = std::result::Result<Stored, Unreadable>;
 
 /// What a record's crawl must be, for the record to be handed out.
 const GOING: &str = "c.paused IS NULL";
@@ -43,11 +48,17 @@ impl Dispatch {
         std::mem::take(&mut self.stirred)
     }
 
+    /// Hands out nothing more of the crawl in row `crawl`, until all lanes are walked again.
+    pub(super) fn pass_over(&mut self, crawl: i64) {
+        self.passed_over.insert(crawl);
+    }
+
     /// Walks all lanes from their start once more: what was passed over there has become available.
     /// What came back is found on the way, too.
     pub(super) fn walk_again(&mut self) {
         self.again.clear();
         self.cursors.clear();
+        self.passed_over.clear();
         self.stirred = true;
     }
 
@@ -59,9 +70,9 @@ impl Dispatch {
         line: Line,
         now: UnixMs,
         most: usize,
-    ) -> Result<Vec<Stored>> {
+    ) -> Result<Vec<Found>> {
         match line {
-            Line::Due => due(db, holdings, now, most),
+            Line::Due => self.due(db, holdings, now, most),
             Line::Priority => self.next_in(db, holdings, Lane::Priority, most),
             // A lane has no time to live here.
             Line::Expired => Ok(Vec::new()),
@@ -75,21 +86,21 @@ impl Dispatch {
         holdings: &Holdings,
         lane: Lane,
         most: usize,
-    ) -> Result<Vec<Stored>> {
+    ) -> Result<Vec<Found>> {
         let mut found = self.returned(db, holdings, lane, most)?;
         self.walk(db, holdings, lane, most, &mut found)?;
         Ok(found)
     }
 
     /// Records that came back to `lane`. One that has been taken, parked or deleted since is passed over, and so
-    /// is one whose crawl is paused: it is found by [`Lines::walk_again`].
+    /// is one whose crawl is paused: it is found by [`Dispatch::walk_again`].
     fn returned(
         &mut self,
         db: &Connection,
         holdings: &Holdings,
         lane: Lane,
         most: usize,
-    ) -> Result<Vec<Stored>> {
+    ) -> Result<Vec<Found>> {
         let mut one =
             db.prepare_cached(&format!("{STORED} WHERE r.id = ?1 AND r.due IS NULL AND {GOING}"))?;
         let mut found = Vec::new();
@@ -100,6 +111,7 @@ impl Dispatch {
             let mut rows = one.query([id])?;
             if let Some(row) = rows.next()?
                 && !holdings.is_held(id)
+                && !self.passed_over.contains(&row.get(1)?)
             {
                 found.push(Stored::read(row)?);
             }
@@ -114,13 +126,17 @@ impl Dispatch {
         holdings: &Holdings,
         lane: Lane,
         most: usize,
-        found: &mut Vec<Stored>,
+        found: &mut Vec<Found>,
     ) -> Result<()> {
-        let sql = format!(
-            "{STORED} WHERE r.lane = '{lane}' AND r.due IS NULL AND r.id > ?1 AND {GOING} ORDER BY r.id"
-        );
+        // What is in no lane is found too, so that it is named.
+        let of_lane = match lane {
+            Lane::Priority => "r.lane = 'priority'",
+            Lane::Bulk => "r.lane <> 'priority'",
+        };
+        let sql =
+            format!("{STORED} WHERE {of_lane} AND r.due IS NULL AND r.id > ?1 AND {GOING} ORDER BY r.id");
         let mut next = db.prepare_cached(&sql)?;
-        let returned: BTreeSet<i64> = found.iter().map(|record| record.id).collect();
+        let returned: BTreeSet<i64> = found.iter().map(id_of).collect();
         let mut cursor = self.cursors.get(&lane).copied().unwrap_or_default();
         let mut rows = next.query([cursor])?;
         while found.len() < most {
@@ -129,26 +145,36 @@ impl Dispatch {
                 break;
             };
             cursor = row.get(0)?;
-            if !returned.contains(&cursor) && !holdings.is_held(cursor) {
+            if !returned.contains(&cursor)
+                && !holdings.is_held(cursor)
+                && !self.passed_over.contains(&row.get(1)?)
+            {
                 found.push(Stored::read(row)?);
             }
         }
         self.cursors.insert(lane, cursor);
         Ok(())
     }
+
+    /// Parked records that are due. Those in hand keep their place until they start, hence the filter.
+    fn due(&self, db: &Connection, holdings: &Holdings, now: UnixMs, most: usize) -> Result<Vec<Found>> {
+        let mut due = db.prepare_cached(&format!("{STORED} WHERE r.due <= ?1 AND {GOING} ORDER BY r.due"))?;
+        let mut rows = due.query([sql_ms(now)])?;
+        let mut found = Vec::new();
+        while found.len() < most
+            && let Some(row) = rows.next()?
+        {
+            if !holdings.is_held(row.get(0)?) && !self.passed_over.contains(&row.get(1)?) {
+                found.push(Stored::read(row)?);
+            }
+        }
+        Ok(found)
+    }
 }
 
-/// Parked records that are due. Those in hand keep their place until they start, hence the filter.
-fn due(db: &Connection, holdings: &Holdings, now: UnixMs, most: usize) -> Result<Vec<Stored>> {
-    let mut due = db.prepare_cached(&format!("{STORED} WHERE r.due <= ?1 AND {GOING} ORDER BY r.due"))?;
-    let mut rows = due.query([sql_ms(now)])?;
-    let mut found = Vec::new();
-    while found.len() < most
-        && let Some(row) = rows.next()?
-    {
-        if !holdings.is_held(row.get(0)?) {
-            found.push(Stored::read(row)?);
-        }
+fn id_of(found: &Found) -> i64 {
+    match found {
+        Ok(record) => record.id,
+        Err(unreadable) => unreadable.id,
     }
-    Ok(found)
 }

@@ -6,7 +6,7 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::Finish;
 
 use super::address::Address;
-use super::error::Result;
+use super::error::{Result, unless_corrupt};
 use super::stats_delta::StatsDeltas;
 use super::store::Memory;
 use super::transitions::context;
@@ -56,7 +56,7 @@ pub(super) fn end_if_complete(db: &Connection, memory: &mut Memory, key: i64) ->
 /// Discovery ends where the last session was neither closed nor abandoned, and has been gone for long.
 pub(super) fn end_lapsed(db: &Connection, memory: &mut Memory) -> Result<()> {
     for crawl in memory.leases.take_lapsed() {
-        end_discovery(db, memory, &crawl)?;
+        unless_corrupt(end_discovery(db, memory, &crawl))?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! What can go wrong inside the store.
 
 use rusqlite::ErrorCode;
+use tracing::error;
 use trawl_common::ports::{Error, ErrorKind};
 
 /// Why a job failed: by SQLite, or by a rule of its port.
@@ -20,7 +21,18 @@ pub(super) type Result<T> = std::result::Result<T, Fault>;
 impl Fault {
     /// A column holds what this program would not have written.
     pub(super) fn corrupt(what: impl std::fmt::Display) -> Self {
-        Self::Rule(Error::new(ErrorKind::Corrupt, format_args!("the state file holds {what}")))
+        Self::Rule(Error::new(ErrorKind::Corrupt, format_args!("the state file: {what}")))
+    }
+}
+
+/// Leaves out what cannot be read, and names it in the log: everything else goes on.
+pub(super) fn unless_corrupt<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(Fault::Rule(error)) if error.kind == ErrorKind::Corrupt => {
+            error!(%error, "left alone until it is set right");
+            Ok(None)
+        }
+        result => result.map(Some),
     }
 }
 

@@ -2,14 +2,16 @@
 //!
 //! Beside them, as if they had ended as `invalid`, the texts of sources that were no URLs.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 use trawl_common::frontier::dead_letter::{DeadLetter, Note};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{FailedPage, Finish, MAX_INVALID};
 use trawl_common::web::url::CanonicalUrl;
 
-use super::error::{Fault, Result};
+use super::error::{Fault, Result, unless_corrupt};
+use super::fields::Fields;
 use super::{crawls, stats_delta};
+use crate::notes;
 
 /// How many entries a page has at most.
 const PAGE: usize = 500;
@@ -38,7 +40,7 @@ pub(super) fn refuse(db: &Connection, letters: &[DeadLetter]) -> Result<()> {
 }
 
 /// Adds a text that is no URL to its crawl's list, if there is room.
-fn add_invalid(db: &Connection, crawl: i64, text: &str, note: &Note) -> Result<()> {
+pub(super) fn add_invalid(db: &Connection, crawl: i64, text: &str, note: &Note) -> Result<()> {
     let note = serde_json::to_string(note).map_err(Fault::corrupt)?;
     db.prepare_cached(
         "INSERT OR REPLACE INTO failed (crawl, url, terminal, note) SELECT ?1, ?2, ?3, ?4
@@ -51,8 +53,8 @@ fn add_invalid(db: &Connection, crawl: i64, text: &str, note: &Note) -> Result<(
 /// The texts of a crawl that are no URLs.
 pub(super) fn invalid(db: &Connection, crawl: i64) -> Result<Vec<(String, Note)>> {
     let mut select = db.prepare_cached("SELECT url, note FROM failed WHERE crawl = ?1 AND terminal = ?2")?;
-    let texts = select.query_map(params![crawl, INVALID], |row| Ok((row.get(0)?, note(row, 1))))?;
-    texts.map(|text| text.map_err(Fault::from).and_then(|(text, note)| Ok((text, note?)))).collect()
+    let texts = select.query_map(params![crawl, INVALID], |row| Ok((row.get(0)?, note(row, 1)?)))?;
+    Ok(texts.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Takes a text that is no URL out of the list. Returns whether it was in it.
@@ -65,12 +67,11 @@ pub(super) fn remove_invalid(db: &Connection, crawl: i64, text: &str) -> Result<
 /// One entry: how the URL ended, and why.
 pub(super) fn find(db: &Connection, crawl: i64, url: &CanonicalUrl) -> Result<Option<(Terminal, Note)>> {
     let mut find = db.prepare_cached(
-        "SELECT terminal, note FROM failed WHERE crawl = ?1 AND url = ?2 AND terminal <> 'invalid'",
+        "SELECT url, terminal, note FROM failed WHERE crawl = ?1 AND url = ?2 AND terminal <> 'invalid'",
     )?;
-    find.query_row(params![crawl, url.as_str()], |row| Ok((terminal(row, 0), note(row, 1))))
-        .optional()?
-        .map(|(terminal, note)| Ok((terminal?, note?)))
-        .transpose()
+    let mut rows = find.query(params![crawl, url.as_str()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    Ok(Some((terminal(row)?, note(row, 2)?)))
 }
 
 /// Takes a URL out of the list. Returns whether it was in it.
@@ -88,23 +89,29 @@ pub(super) fn page(db: &Connection, crawl: i64, cursor: u64) -> Result<FailedPag
     let after = i64::try_from(cursor).unwrap_or(i64::MAX);
     let mut rows = select.query(params![after, crawl, PAGE as i64])?;
     let mut page = FailedPage::default();
-    let mut last = None;
+    let (mut count, mut last) = (0, 0);
     while let Some(row) = rows.next()? {
-        let url: String = row.get(1)?;
-        page.urls.push((CanonicalUrl::recorded(&url).map_err(Fault::corrupt)?, note(row, 2)?));
-        last = Some(row.get::<_, i64>(0)? as u64);
+        (count, last) = (count + 1, row.get::<_, i64>("entry")?);
+        let fields = letter(row);
+        match CanonicalUrl::recorded(&fields.text::<String>("url")?) {
+            Ok(url) => page.urls.push((url, note(row, 2)?)),
+            Err(_) => page.urls.extend(unless_corrupt(Err(fields.unreadable("url")))?),
+        }
     }
-    page.next = last.filter(|_| page.urls.len() == PAGE);
+    page.next = (count == PAGE).then_some(last.cast_unsigned());
     Ok(page)
 }
 
-fn note(row: &Row<'_>, column: usize) -> Result<Note> {
-    let text = row.get_ref(column)?.as_str().map_err(Fault::corrupt)?;
-    serde_json::from_str(text).map_err(Fault::corrupt)
+fn letter<'a, 'stmt>(row: &'a Row<'stmt>) -> Fields<'a, 'stmt> {
+    Fields::new(row, "dead letter", "url")
 }
 
-fn terminal(row: &Row<'_>, column: usize) -> Result<Terminal> {
-    let name = row.get_ref(column)?.as_str().map_err(Fault::corrupt)?;
+fn note(row: &Row<'_>, column: usize) -> rusqlite::Result<Note> {
+    Ok(notes::stored(row.get_ref(column)?.as_bytes()?))
+}
+
+fn terminal(row: &Row<'_>) -> Result<Terminal> {
+    let name: String = row.get("terminal")?;
     let known = Terminal::ALL.into_iter().find(|terminal| terminal.as_str() == name);
-    known.ok_or_else(|| Fault::corrupt(format_args!("the terminal state `{name}`")))
+    known.ok_or_else(|| letter(row).unreadable("terminal"))
 }

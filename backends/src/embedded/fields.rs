@@ -1,13 +1,115 @@
-//! How the fields of rows hold what SQLite has no type for.
+//! The fields of rows. One that holds what trawl does not write is an error that names it: no default passes for what was written.
 
+use std::num::NonZeroU64;
+use std::str::FromStr;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Row, RowIndex};
+use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
+
+use super::error::{Fault, Result};
 
 /// An instant as it is stored, in ms since 1970; one beyond SQLite's range is as far as it goes.
 pub(super) fn sql_ms(instant: UnixMs) -> i64 {
     i64::try_from(instant.0).unwrap_or(i64::MAX)
 }
 
-/// An instant as it was stored.
-pub(super) fn unix_ms(stored: i64) -> UnixMs {
-    UnixMs(stored.max(0) as u64)
+/// The fields of one row.
+pub(super) struct Fields<'a, 'stmt> {
+    row: &'a Row<'stmt>,
+    of: &'static str,
+    name: &'static str,
+}
+
+impl<'a, 'stmt> Fields<'a, 'stmt> {
+    /// The fields of a row of `of`, such as a crawl, whose name is in the column `name`.
+    pub(super) fn new(row: &'a Row<'stmt>, of: &'static str, name: &'static str) -> Self {
+        Self { row, of, name }
+    }
+
+    /// A number.
+    pub(super) fn number<T: TryFrom<i64>>(&self, column: impl RowIndex) -> Result<T> {
+        self.required(column, integer)
+    }
+
+    /// A number, if there is one.
+    pub(super) fn optional_number<T: TryFrom<i64>>(&self, column: impl RowIndex) -> Result<Option<T>> {
+        self.optional(column, integer)
+    }
+
+    /// A number above zero, if there is one.
+    pub(super) fn limit(&self, column: impl RowIndex) -> Result<Option<NonZeroU64>> {
+        self.optional(column, |value| integer(value).and_then(NonZeroU64::new))
+    }
+
+    /// An instant.
+    pub(super) fn instant(&self, column: impl RowIndex) -> Result<UnixMs> {
+        self.number(column).map(UnixMs)
+    }
+
+    /// An instant, if there is one.
+    pub(super) fn optional_instant(&self, column: impl RowIndex) -> Result<Option<UnixMs>> {
+        Ok(self.optional_number(column)?.map(UnixMs))
+    }
+
+    /// What a text says.
+    pub(super) fn text<T: FromStr>(&self, column: impl RowIndex) -> Result<T> {
+        self.required(column, parsed)
+    }
+
+    /// What a text says, if there is one.
+    pub(super) fn optional_text<T: FromStr>(&self, column: impl RowIndex) -> Result<Option<T>> {
+        self.optional(column, parsed)
+    }
+
+    fn required<T>(&self, column: impl RowIndex, read: impl FnOnce(ValueRef<'_>) -> Option<T>) -> Result<T> {
+        read(self.row.get_ref(column)?).ok_or_else(|| self.unreadable(column))
+    }
+
+    fn optional<T>(
+        &self,
+        column: impl RowIndex,
+        read: impl FnOnce(ValueRef<'_>) -> Option<T>,
+    ) -> Result<Option<T>> {
+        match self.row.get_ref(column)? {
+            ValueRef::Null => Ok(None),
+            value => read(value).map(Some).ok_or_else(|| self.unreadable(column)),
+        }
+    }
+
+    /// The error of a column that cannot be read.
+    pub(super) fn unreadable(&self, column: impl RowIndex) -> Fault {
+        let named = |column: usize| self.row.as_ref().column_name(column).unwrap_or("?").to_owned();
+        let field = column.idx(self.row.as_ref()).map_or_else(|_| "?".to_owned(), named);
+        unreadable(self.of, &self.shown(self.name), &field, &self.shown(column))
+    }
+
+    /// What is there, as people may see it.
+    fn shown(&self, column: impl RowIndex) -> String {
+        match self.row.get_ref(column) {
+            Ok(ValueRef::Integer(number)) => number.to_string(),
+            Ok(ValueRef::Real(number)) => number.to_string(),
+            Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => {
+                printable(&String::from_utf8_lossy(bytes), 512)
+            }
+            Ok(ValueRef::Null) | Err(_) => String::new(),
+        }
+    }
+}
+
+/// The error of a field of `of`, whose name is `name`, which holds what cannot be read.
+pub(super) fn unreadable(of: &str, name: &str, field: &str, held: &str) -> Fault {
+    let told = format!("the field {field} of {of} {name} holds `{held}`");
+    Fault::corrupt(format_args!(
+        "{told}: trawl writes nothing of that kind: has another program written there?"
+    ))
+}
+
+fn integer<T: TryFrom<i64>>(value: ValueRef<'_>) -> Option<T> {
+    value.as_i64().ok()?.try_into().ok()
+}
+
+fn parsed<T: FromStr>(value: ValueRef<'_>) -> Option<T> {
+    value.as_str().ok()?.parse().ok()
 }

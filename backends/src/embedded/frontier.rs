@@ -8,7 +8,6 @@ use async_trait::async_trait;
 use tokio::sync::{Mutex, oneshot};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::error;
 use trawl_common::backoff::Backoff;
 use trawl_common::frontier::Start;
 use trawl_common::frontier::message::Message;
@@ -22,8 +21,10 @@ use trawl_common::web::url::CanonicalUrl;
 
 use super::address::Address;
 use super::claiming::{Claim, Got, Want, claim};
+use super::corrupt::quarantine;
 use super::crawls;
 use super::holdings::Holder;
+use super::records::Unreadable;
 use super::settle::Batch;
 use super::stats::LastBeat;
 use super::store::{Store, answered};
@@ -48,6 +49,7 @@ pub(super) struct EmbeddedFrontier {
 struct Claiming {
     asked: Option<oneshot::Receiver<Result<Got>>>,
     ready: VecDeque<Claim>,
+    unreadable: Vec<Unreadable>,
 }
 
 impl EmbeddedFrontier {
@@ -69,7 +71,7 @@ impl EmbeddedFrontier {
     }
 
     /// Waits until there is something to hand out.
-    async fn wait(&self, Claiming { asked, ready }: &mut Claiming, max: usize) {
+    async fn wait(&self, Claiming { asked, ready, .. }: &mut Claiming, max: usize) {
         let mut backoff = Backoff::default();
         while ready.is_empty() {
             // Listening starts before looking, so that nothing can slip in between.
@@ -106,16 +108,29 @@ impl EmbeddedFrontier {
         self.store.submit(move |db, memory| claim(db, memory, &want))
     }
 
+    /// Takes records out of the way that cannot be read.
+    async fn clear(&self, unreadable: &mut Vec<Unreadable>) {
+        while let Some(record) = unreadable.last() {
+            let clearing = || {
+                let record = record.clone();
+                self.store.call(move |db, memory| quarantine(db, memory, &record))
+            };
+            self.health.until_done("taking a record out of the way", clearing).await;
+            unreadable.pop();
+        }
+    }
+
     async fn next(&self, max: usize) -> Vec<Claimed> {
         let mut claiming = self.claiming.lock().await;
         let mut next = Vec::new();
         while next.is_empty() {
+            self.clear(&mut claiming.unreadable).await;
             self.wait(&mut claiming, max).await;
-            let count = max.min(claiming.ready.len());
-            for claim in claiming.ready.drain(..count) {
+            let Claiming { ready, unreadable, .. } = &mut *claiming;
+            for claim in ready.drain(..max.min(ready.len())) {
                 match claim.claimed() {
                     Ok(claimed) => next.push(claimed),
-                    Err(error) => error!(%error, "a URL is left alone, as its record cannot be read"),
+                    Err(record) => unreadable.push(record),
                 }
             }
         }

@@ -7,22 +7,26 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use moka::sync::Cache as Memory;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
+use tracing::error;
 use trawl_common::politeness::gcra::{Backoff, Schedule, Slot};
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::ports::{
-    BackoffRequest, Ended, HostBackoff, HostControl, HostSlotRequest, HostState, Hosts, InFlightRequest,
-    Result, RobotsEntry, RobotsFile,
+    BackoffRequest, Ended, Error, HostBackoff, HostControl, HostSlotRequest, HostState, Hosts,
+    InFlightRequest, Result, RobotsEntry, RobotsFile,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
 use super::error;
-use super::fields::{sql_ms, unix_ms};
+use super::fields::{Fields, sql_ms};
 use super::store::Store;
 
 /// Fewer schedules than this are never searched for old ones.
 const FEW: usize = 1024;
+
+/// For so long a URL waits of whose host the file holds what cannot be read.
+const LEFT_ALONE: Duration = Duration::from_secs(60);
 
 /// All robots.txt files together may take so many bytes.
 const ROBOTS_BYTES: u64 = 32 << 20;
@@ -47,6 +51,8 @@ struct Host {
 
 struct Schedules {
     by_key: HashMap<HostKey, Host>,
+    /// What of the file cannot be read. These hosts are left alone: they may have been blocked, or have asked for a pause.
+    unreadable: HashMap<HostKey, Error>,
     /// At how many to look for old ones: twice as many as the last search left.
     full: usize,
 }
@@ -60,7 +66,7 @@ impl MemoryHosts {
         };
         Self {
             store,
-            schedules: Mutex::new(Schedules { full: FEW.max(2 * known.0.len()), by_key: known.0 }),
+            schedules: Mutex::new(Schedules::of(known)),
             robots: Memory::builder().max_capacity(ROBOTS_BYTES).weigher(weigh).build(),
         }
     }
@@ -74,6 +80,9 @@ impl MemoryHosts {
     async fn change<T>(&self, key: &HostKey, change: impl FnOnce(&mut Host) -> T) -> Result<T> {
         let (result, host) = {
             let mut schedules = self.schedules();
+            if let Some(error) = schedules.unreadable.get(key) {
+                return Err(error.clone());
+            }
             let host = schedules.by_key.entry(key.clone()).or_default();
             (change(host), host.clone())
         };
@@ -84,7 +93,14 @@ impl MemoryHosts {
 }
 
 impl Schedules {
+    fn of(Known { by_key, unreadable, .. }: Known) -> Self {
+        Self { full: FEW.max(2 * by_key.len()), by_key, unreadable }
+    }
+
     fn reserve(&mut self, ask: &HostSlotRequest, now: u64) -> Slot {
+        if self.unreadable.contains_key(&ask.key) {
+            return Slot::Later { wait: LEFT_ALONE, turn: UnixMs::now().plus(LEFT_ALONE) };
+        }
         if self.by_key.len() >= self.full && !self.by_key.contains_key(&ask.key) {
             // A schedule that lies in the past means the same as none.
             self.by_key.retain(|_, host| !host.schedule.is_past(now));
@@ -216,26 +232,53 @@ fn ms(micros: u64) -> UnixMs {
 }
 
 /// What earlier processes were told of hosts.
-pub(super) struct Known(HashMap<HostKey, Host>);
+#[derive(Default)]
+pub(super) struct Known {
+    by_key: HashMap<HostKey, Host>,
+    unreadable: HashMap<HostKey, Error>,
+    /// Of whom it says nothing about now.
+    past: Vec<HostKey>,
+}
 
-/// Reads what earlier processes were told of hosts, and forgets what has passed.
-pub(super) fn known(db: &Connection) -> error::Result<Known> {
-    let mut all = db.prepare("SELECT key, since, until, strikes, status, blocked FROM hosts")?;
-    let rows = all.query_map([], |row| {
-        let number = |column| row.get::<_, i64>(column).map(|number| number.max(0) as u64);
-        let until = number(2)?;
-        let blocked: Option<i64> = row.get(5)?;
-        let backoff = Backoff { since: number(1)?, until, strikes: row.get(3)? };
-        let (is_blocked, at) = (blocked.is_some(), backoff.since);
-        let schedule = Schedule { next: until, backoff, is_blocked, at, ..Schedule::default() };
-        let host = Host { schedule, status: row.get(4)?, blocked: blocked.map(unix_ms), ..Host::default() };
-        Ok((HostKey::from_text(&row.get::<_, String>(0)?), host))
-    })?;
-    let mut known: HashMap<HostKey, Host> = rows.collect::<rusqlite::Result<_>>()?;
-    for (key, _) in known.extract_if(|_, host| host.schedule.is_past(now())) {
-        db.execute("DELETE FROM hosts WHERE key = ?1", [key.as_str()])?;
+impl Known {
+    /// Reads what earlier processes were told of hosts. What cannot be read is named in the log.
+    pub(super) fn read(db: &Connection) -> error::Result<Self> {
+        let mut all = db.prepare("SELECT key, since, until, strikes, status, blocked FROM hosts")?;
+        let mut rows = all.query([])?;
+        let (mut known, now) = (Self::default(), now());
+        while let Some(row) = rows.next()? {
+            let key = HostKey::from_text(&row.get::<_, String>("key")?);
+            match host(row) {
+                Ok(host) if host.schedule.is_past(now) => known.past.push(key),
+                Ok(host) => {
+                    known.by_key.insert(key, host);
+                }
+                Err(fault) => {
+                    let error = Error::from(fault);
+                    error!(%error, "a host is left alone until that is set right");
+                    known.unreadable.insert(key, error);
+                }
+            }
+        }
+        Ok(known)
     }
-    Ok(Known(known))
+
+    /// Deletes what has passed.
+    pub(super) fn forget_past(&mut self, db: &Connection) -> error::Result<()> {
+        for key in self.past.drain(..) {
+            db.execute("DELETE FROM hosts WHERE key = ?1", [key.as_str()])?;
+        }
+        Ok(())
+    }
+}
+
+fn host(row: &Row<'_>) -> error::Result<Host> {
+    let fields = Fields::new(row, "host", "key");
+    let (until, blocked) = (fields.number("until")?, fields.optional_instant("blocked")?);
+    let backoff = Backoff { since: fields.number("since")?, until, strikes: fields.number("strikes")? };
+    let (is_blocked, at) = (blocked.is_some(), backoff.since);
+    let schedule = Schedule { next: until, backoff, is_blocked, at, ..Schedule::default() };
+    Ok(Host { schedule, status: fields.number("status")?, blocked, ..Host::default() })
 }
 
 fn write(db: &Connection, key: &HostKey, host: &Host) -> error::Result<()> {
@@ -263,7 +306,7 @@ mod tests {
 
     #[test]
     fn schedules_of_the_past_are_forgotten_and_others_kept() {
-        let mut schedules = Schedules { by_key: HashMap::new(), full: FEW };
+        let mut schedules = Schedules::of(Known::default());
         let pace = Pace { interval: Duration::from_secs(1), ..Pace::UNLIMITED };
         let ask = |name: u64| HostSlotRequest {
             key: HostKey::from_text(&format!("h{name}.example")),

@@ -21,6 +21,7 @@
 //! frontier  session  control
 //! settle
 //! admission  claiming  commands
+//! corrupt
 //! ending
 //! transitions
 //! stats  pages  hosts
@@ -38,6 +39,7 @@ mod cache;
 mod claiming;
 mod commands;
 mod control;
+mod corrupt;
 mod crawl_stats;
 mod crawls;
 mod dispatch;
@@ -75,7 +77,7 @@ use self::cache::MemoryCache;
 use self::control::EmbeddedControl;
 use self::crawl_stats::Clock;
 use self::engine::EmbeddedEngine;
-use self::hosts::MemoryHosts;
+use self::hosts::{Known, MemoryHosts};
 use self::pages::EmbeddedPages;
 use self::schema::State;
 use self::stats::{EmbeddedStats, LastBeat};
@@ -113,7 +115,10 @@ impl Embedded {
     }
 
     fn over(state: State, clock: Clock) -> Result<Self> {
-        let known = hosts::known(&state.db)?;
+        let mut known = Known::read(&state.db)?;
+        if let Clock::Runs = clock {
+            known.forget_past(&state.db)?;
+        }
         let store = Arc::new(Store::start(state)?);
         let hosts = Arc::new(MemoryHosts::new(store.clone(), known));
         let (last_beat, cache) = Default::default();

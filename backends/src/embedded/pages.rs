@@ -7,18 +7,17 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Claim, Memory, NewUrl, Pages, Result, Walk};
-use trawl_common::spider::item::Change;
 use trawl_common::spider::page_history::{Validators, Visited};
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
-use super::error::{self, Fault};
-use super::fields::{sql_ms, unix_ms};
+use super::error;
+use super::fields::{Fields, sql_ms};
 use super::store::Store;
 
 /// How many pages a part of a walk has at most.
 const PART: usize = 500;
 
-/// The columns that [`read`] reads.
+/// The columns that [`read`] reads beside the URL.
 const COLUMNS: &str = "depth, fetched_at, change, content, etag, modified, items";
 
 /// A memory of pages in the state file.
@@ -95,7 +94,7 @@ pub(super) fn remember(db: &Connection, all: &[Remembered<'_>]) -> error::Result
 
 fn find(db: &Connection, spider: &SpiderName, url: &CanonicalUrl) -> error::Result<Option<Visited>> {
     let mut find = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM pages WHERE spider = ?1 AND url = ?2 AND fetched_at IS NOT NULL"
+        "SELECT url, {COLUMNS} FROM pages WHERE spider = ?1 AND url = ?2 AND fetched_at IS NOT NULL"
     ))?;
     find.query_row([spider.as_str(), url.as_str()], |row| Ok(read(row))).optional()?.transpose()
 }
@@ -144,8 +143,8 @@ fn part(db: &Connection, spider: &SpiderName, cursor: u64) -> error::Result<Walk
     let mut walk = Walk::default();
     let mut last = None;
     while let Some(row) = rows.next()? {
-        let url: String = row.get(1)?;
-        walk.pages.push((url.parse().map_err(Fault::corrupt)?, row.get(2)?));
+        let fields = Fields::new(row, "page", "url");
+        walk.pages.push((fields.text("url")?, fields.number("depth")?));
         last = Some(row.get::<_, i64>(0)? as u64);
     }
     walk.next = last.filter(|_| walk.pages.len() == PART);
@@ -153,14 +152,15 @@ fn part(db: &Connection, spider: &SpiderName, cursor: u64) -> error::Result<Walk
 }
 
 fn read(row: &Row<'_>) -> error::Result<Visited> {
-    let change = row.get_ref("change")?.as_str().map_err(Fault::corrupt)?;
+    let fields = Fields::new(row, "page", "url");
     let text = |column: &str| row.get::<_, Option<String>>(column);
+    let items = |text: String| serde_json::from_str(&text).map_err(|_| fields.unreadable("items"));
     Ok(Visited {
-        fetched_at: unix_ms(row.get("fetched_at")?),
-        depth: row.get("depth")?,
-        change: change.parse::<Change>().map_err(Fault::corrupt)?,
-        content: Fingerprint(row.get("content")?),
+        fetched_at: fields.instant("fetched_at")?,
+        depth: fields.number("depth")?,
+        change: fields.text("change")?,
+        content: Fingerprint(row.get("content").map_err(|_| fields.unreadable("content"))?),
         validators: Validators::new(text("etag")?.as_deref(), text("modified")?.as_deref()),
-        items: text("items")?.as_deref().map(serde_json::from_str).transpose().map_err(Fault::corrupt)?,
+        items: text("items")?.map(items).transpose()?,
     })
 }

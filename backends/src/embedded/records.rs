@@ -5,14 +5,14 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Hop, Message};
 use trawl_common::frontier::{Record, State};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::NewUrl;
+use trawl_common::ports::{Error, NewUrl};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::address::Address;
 use super::crawls::Crawl;
 use super::error::{Fault, Result};
-use super::fields::{sql_ms, unix_ms};
+use super::fields::{Fields, sql_ms, unreadable};
 use super::holdings::Holdings;
 use super::seen::Seen;
 
@@ -25,16 +25,20 @@ pub(super) fn read(
     now: UnixMs,
 ) -> Result<Option<Record>> {
     let mut find = db.prepare_cached(
-        "SELECT lane, due, attempts, starts, deadline FROM records WHERE id = ?1 AND crawl = ?2",
+        "SELECT url, lane, due, attempts, starts, deadline + ?3 AS deadline FROM records WHERE id = ?1 AND crawl = ?2",
     )?;
-    let mut rows = find.query([id, crawl.key])?;
+    let mut rows = find.query(params![id, crawl.key, crawl.idle.as_millis() as i64])?;
     let Some(row) = rows.next()? else { return Ok(None) };
+    let fields = Fields::new(row, "record", "url");
     Ok(Some(Record {
-        state: holdings.state(id, now).unwrap_or(waits(row.get::<_, Option<i64>>(1)?.map(unix_ms))),
-        lane: lane(row, 0)?,
-        deadline: deadline(row.get(4)?, crawl.idle),
-        attempts: row.get(2)?,
-        starts: row.get(3)?,
+        state: match holdings.state(id, now) {
+            Some(held) => held,
+            None => waits(fields.optional_instant("due")?),
+        },
+        lane: fields.text("lane")?,
+        deadline: fields.optional_instant("deadline")?,
+        attempts: fields.number("attempts")?,
+        starts: fields.number("starts")?,
         has_begun: holdings.has_begun(id),
     }))
 }
@@ -75,7 +79,7 @@ pub(super) fn insert_again(
     url: &NewUrl,
 ) -> Result<bool> {
     if let Some(old) = seen.find(db, address)? {
-        if db.prepare_cached("SELECT 1 FROM records WHERE id = ?1")?.exists([old])? {
+        if exists(db, old)? {
             return Ok(false);
         }
         seen.remove(db, address, old)?;
@@ -109,7 +113,7 @@ fn write(db: &Connection, crawl: &Crawl, url: &NewUrl) -> Result<i64> {
         lane.as_str(),
         depth,
         referrer.as_ref().map(CanonicalUrl::as_str),
-        deadline.map(|deadline| sql_ms(deadline) - crawl.idle),
+        deadline.map(|deadline| sql_ms(deadline) - crawl.idle.as_millis() as i64),
     ])?;
     Ok(db.last_insert_rowid())
 }
@@ -155,6 +159,11 @@ pub(super) fn put_aside(
     Ok(())
 }
 
+/// Whether there is a record in row `id`.
+pub(super) fn exists(db: &Connection, id: i64) -> Result<bool> {
+    Ok(db.prepare_cached("SELECT 1 FROM records WHERE id = ?1")?.exists([id])?)
+}
+
 /// Deletes a record.
 pub(super) fn delete(db: &Connection, id: i64) -> Result<()> {
     db.prepare_cached("DELETE FROM records WHERE id = ?1")?.execute([id])?;
@@ -174,7 +183,10 @@ pub(super) fn delete_all(db: &Connection, crawl: i64, mut tell: impl FnMut(i64, 
 /// When the next parked record comes back, after `now`.
 pub(super) fn next_due(db: &Connection, now: UnixMs) -> Result<Option<UnixMs>> {
     let mut first = db.prepare_cached("SELECT due FROM records WHERE due > ?1 ORDER BY due LIMIT 1")?;
-    Ok(first.query_row([sql_ms(now)], |row| row.get(0)).optional()?.map(unix_ms))
+    Ok(first
+        .query_row([sql_ms(now)], |row| row.get(0))
+        .optional()?
+        .map(|due: i64| UnixMs(due.cast_unsigned())))
 }
 
 /// The newest record's row; 0 if there is none.
@@ -193,53 +205,80 @@ pub(super) struct Stored {
     pub(super) lane: Lane,
     /// When it is due, if it was put aside.
     pub(super) due: Option<UnixMs>,
+    /// Until when it is worth fetching.
+    deadline: Option<UnixMs>,
     attempts: u32,
     starts: u32,
-    deadline: Option<i64>,
     url: String,
     depth: u16,
-    slot: Option<i64>,
+    slot: Option<UnixMs>,
     referrer: Option<String>,
     hop: Option<String>,
     hops: u8,
     refusals: u16,
-    turn: Option<i64>,
+    turn: Option<UnixMs>,
     looks: u8,
 }
 
+/// A record that cannot be read.
+#[derive(Clone)]
+pub(super) struct Unreadable {
+    /// Its row.
+    pub(super) id: i64,
+    /// The row of its crawl.
+    pub(super) crawl: i64,
+    /// Its URL, or what is in its place.
+    pub(super) url: String,
+    /// What it holds that cannot be read.
+    pub(super) error: Error,
+}
+
 /// The start of every query that [`Stored::read`] reads.
-pub(super) const STORED: &str = "SELECT r.id, r.crawl, r.lane, r.due, r.attempts, r.starts, r.deadline, r.url, r.depth, r.slot, \
-                                 r.referrer, r.hop, r.hops, r.refusals, r.turn, r.looks FROM records r JOIN crawls c ON c.key = r.crawl";
+pub(super) const STORED: &str = "SELECT r.id, r.crawl, r.lane, r.due, r.attempts, r.starts, r.deadline + c.idle AS deadline, \
+                                 r.url AS url, r.depth, r.slot, r.referrer, r.hop, r.hops, r.refusals, r.turn, r.looks \
+                                 FROM records r JOIN crawls c ON c.key = r.crawl";
 
 impl Stored {
     /// Reads a row of a query that begins with [`STORED`].
-    pub(super) fn read(row: &Row<'_>) -> Result<Self> {
+    pub(super) fn read(row: &Row<'_>) -> Result<std::result::Result<Self, Unreadable>> {
+        let fields = Fields::new(row, "record", "url");
+        match Self::of(row, &fields) {
+            Err(Fault::Rule(error)) => {
+                let url = row.get_ref("url")?.as_bytes().map_err(rusqlite::Error::from)?;
+                let url = String::from_utf8_lossy(url).into_owned();
+                Ok(Err(Unreadable { id: row.get(0)?, crawl: row.get(1)?, url, error }))
+            }
+            read => read.map(Ok),
+        }
+    }
+
+    fn of(row: &Row<'_>, fields: &Fields<'_, '_>) -> Result<Self> {
         Ok(Self {
             id: row.get(0)?,
             crawl: row.get(1)?,
-            lane: lane(row, 2)?,
-            due: row.get::<_, Option<i64>>(3)?.map(unix_ms),
-            attempts: row.get(4)?,
-            starts: row.get(5)?,
-            deadline: row.get(6)?,
-            url: row.get(7)?,
-            depth: row.get(8)?,
-            slot: row.get(9)?,
-            referrer: row.get(10)?,
-            hop: row.get(11)?,
-            hops: row.get(12)?,
-            refusals: row.get(13)?,
-            turn: row.get(14)?,
-            looks: row.get(15)?,
+            lane: fields.text(2)?,
+            due: fields.optional_instant(3)?,
+            attempts: fields.number(4)?,
+            starts: fields.number(5)?,
+            deadline: fields.optional_instant(6)?,
+            url: fields.text(7)?,
+            depth: fields.number(8)?,
+            slot: fields.optional_instant(9)?,
+            referrer: fields.optional_text(10)?,
+            hop: fields.optional_text(11)?,
+            hops: fields.number(12)?,
+            refusals: fields.number(13)?,
+            turn: fields.optional_instant(14)?,
+            looks: fields.number(15)?,
         })
     }
 
     /// What the rules go by. Nobody holds it.
-    pub(super) fn record(&self, holdings: &Holdings, crawl: &Crawl) -> Record {
+    pub(super) fn record(&self, holdings: &Holdings) -> Record {
         Record {
             state: waits(self.due),
             lane: self.lane,
-            deadline: deadline(self.deadline, crawl.idle),
+            deadline: self.deadline,
             attempts: self.attempts,
             starts: self.starts,
             has_begun: holdings.has_begun(self.id),
@@ -247,34 +286,40 @@ impl Stored {
     }
 
     /// The message of its URL, which is worth fetching until `deadline`.
-    pub(super) fn message(self, crawl: CrawlRef, deadline: Option<UnixMs>) -> Result<Message> {
+    pub(super) fn message(
+        self,
+        crawl: CrawlRef,
+        deadline: Option<UnixMs>,
+    ) -> std::result::Result<Message, Unreadable> {
+        let url = CanonicalUrl::recorded(&self.url).map_err(|_| self.unreadable("url", &self.url))?;
+        let hop = self.url_in("hop", self.hop.as_deref())?;
         Ok(Message {
-            url: CanonicalUrl::recorded(&self.url).map_err(Fault::corrupt)?,
+            url,
             crawl,
             lane: self.lane,
             depth: self.depth,
             deadline,
             until: self.due,
             wake: self.due,
-            slot: self.slot.map(unix_ms),
-            turn: self.turn.map(|turn| (unix_ms(turn), self.looks)),
-            referrer: url(self.referrer)?,
-            hop: url(self.hop)?.map(|url| Hop { url, count: self.hops }),
+            slot: self.slot,
+            turn: self.turn.map(|turn| (turn, self.looks)),
+            referrer: self.url_in("referrer", self.referrer.as_deref())?,
+            hop: hop.map(|url| Hop { url, count: self.hops }),
             refusals: self.refusals,
             is_ours: true,
         })
     }
-}
 
-fn url(stored: Option<String>) -> Result<Option<CanonicalUrl>> {
-    stored.map(|url| url.parse()).transpose().map_err(Fault::corrupt)
-}
+    fn url_in(
+        &self,
+        field: &str,
+        held: Option<&str>,
+    ) -> std::result::Result<Option<CanonicalUrl>, Unreadable> {
+        held.map(|text| text.parse().map_err(|_| self.unreadable(field, text))).transpose()
+    }
 
-fn lane(row: &Row<'_>, column: usize) -> Result<Lane> {
-    row.get_ref(column)?.as_str().map_err(Fault::corrupt)?.parse().map_err(Fault::corrupt)
-}
-
-/// A deadline, of how it is stored: as it would be if its crawl had never been paused.
-fn deadline(stored: Option<i64>, idle: i64) -> Option<UnixMs> {
-    stored.map(|stored| unix_ms(stored.saturating_add(idle)))
+    fn unreadable(&self, field: &str, held: &str) -> Unreadable {
+        let error = unreadable("record", &self.url, field, held).into();
+        Unreadable { id: self.id, crawl: self.crawl, url: self.url.clone(), error }
+    }
 }

@@ -180,8 +180,8 @@ const OUT_OF_1: &str = "
 /// What fills them from it. It did not say in which lane a URL had failed.
 const INTO_2: &str = "
     INSERT INTO failed (crawl, url, terminal, note)
-        SELECT crawl, url, terminal, json_set(note, '$.lane', 'bulk', '$.depth', 0) FROM failed_1
-        WHERE json_valid(note);
+        SELECT crawl, url, terminal, iif(json_valid(note), json_set(note, '$.lane', 'bulk', '$.depth', 0), note)
+        FROM failed_1 WHERE note IS NOT NULL;
     DROP TABLE failed_1;
 ";
 

@@ -12,6 +12,7 @@ use trawl_common::web::url::authority;
 
 use super::crawls;
 use super::error::Result;
+use super::fields::Fields;
 
 /// What is to be added to the stats of crawls, by their rows.
 #[derive(Default)]
@@ -92,7 +93,8 @@ impl StatsDelta {
     }
 }
 
-/// Takes back that a URL of the crawl has reached a terminal state: it has a record again.
+/// Takes back that a URL of the crawl has reached a terminal state: it has a record again. What ended before version 4 of the file
+/// was counted neither by reason nor by host.
 pub(super) fn uncount(
     db: &Connection,
     crawl: i64,
@@ -101,13 +103,13 @@ pub(super) fn uncount(
     why: Option<&str>,
 ) -> Result<()> {
     crawls::uncount(db, crawl, terminal)?;
+    let terminal = terminal.as_str();
     if let Some(why) = why {
-        add_reason(db, crawl, &format!("{}:{why}", terminal.as_str()), -1)?;
+        let sql = "UPDATE crawl_reasons SET count = max(0, count - 1) WHERE crawl = ?1 AND reason = ?2";
+        db.prepare_cached(sql)?.execute(params![crawl, format!("{terminal}:{why}")])?;
     }
-    let sql = format!(
-        "UPDATE crawl_hosts SET {terminal} = {terminal} - 1 WHERE crawl = ?1 AND host = ?2",
-        terminal = terminal.as_str()
-    );
+    let sql =
+        format!("UPDATE crawl_hosts SET {terminal} = max(0, {terminal} - 1) WHERE crawl = ?1 AND host = ?2");
     db.prepare_cached(&sql)?.execute(params![crawl, authority(url)])?;
     Ok(())
 }
@@ -119,9 +121,13 @@ pub(super) fn invalid(db: &Connection, crawl: i64) -> Result<()> {
 
 /// How many URLs of a host a crawl has admitted.
 pub(super) fn admitted_of_host(db: &Connection, crawl: i64, url: &str) -> Result<u64> {
-    let sql = "SELECT coalesce(sum(admitted), 0) FROM crawl_hosts WHERE crawl = ?1 AND host = ?2";
-    let of = params![crawl, authority(url)];
-    Ok(db.prepare_cached(sql)?.query_row(of, |row| row.get::<_, i64>(0))? as u64)
+    let sql = "SELECT host, admitted FROM crawl_hosts WHERE crawl = ?1 AND host = ?2";
+    let mut select = db.prepare_cached(sql)?;
+    let mut rows = select.query(params![crawl, authority(url)])?;
+    match rows.next()? {
+        Some(row) => Fields::new(row, "host", "host").number("admitted"),
+        None => Ok(0),
+    }
 }
 
 fn add_reason(db: &Connection, crawl: i64, reason: &str, count: i64) -> Result<()> {

@@ -17,6 +17,7 @@ use super::script_calls::{BATCH, corrupt as wrong_answer, over};
 use super::seen::{entry, seen_keys};
 use super::{corrupt, failed};
 use crate::control_log::Record;
+use crate::notes;
 
 /// Failed URLs in one page, about.
 const PAGE: usize = 500;
@@ -99,7 +100,7 @@ impl Control for RedisRecords {
         let (next, entries): (u64, Vec<(Vec<u8>, Vec<u8>)>) = self.query(&scan).await?;
         let mut urls = Vec::with_capacity(entries.len());
         for (url, stored) in entries {
-            let note = corrupt::note(&stored);
+            let note = notes::stored(&stored);
             match str::from_utf8(&url).ok().and_then(|url| CanonicalUrl::recorded(url).ok()) {
                 Some(url) => urls.push((url, note)),
                 None => {
@@ -114,13 +115,13 @@ impl Control for RedisRecords {
         let mut redis = self.redis.clone();
         let stored: Option<Vec<u8>> =
             redis.hget(CrawlKeys::new(crawl).failed, url.as_str()).await.map_err(failed)?;
-        Ok(stored.as_deref().map(corrupt::note))
+        Ok(stored.as_deref().map(notes::stored))
     }
 
     async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, Note)>> {
         let read = redis::cmd("HGETALL").arg(CrawlKeys::new(crawl).invalid).to_owned();
         let all: Vec<(String, Vec<u8>)> = self.query(&read).await?;
-        Ok(all.into_iter().map(|(text, note)| (text, corrupt::note(&note))).collect())
+        Ok(all.into_iter().map(|(text, note)| (text, notes::stored(&note))).collect())
     }
 
     async fn purge_invalid(&self, crawl: &CrawlRef, texts: &[String]) -> Result<u64> {

@@ -1,17 +1,15 @@
 //! What is stored and cannot be read: it is taken out of the way and named, and everything else goes on.
 
 use tracing::error;
-use trawl_common::frontier::dead_letter::{Cause, DeadLetter, Note};
-use trawl_common::frontier::lane::Lane;
-use trawl_common::frontier::outcome::Reason;
+use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
 use trawl_common::text::printable;
-use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::RedisRecords;
 use super::keys::CrawlKeys;
+use crate::notes;
 
 /// How many records are told of at a time.
 const NAMED: usize = 100;
@@ -41,7 +39,7 @@ impl RedisRecords {
                     let note: Option<Vec<u8>> =
                         self.query(redis::cmd("HGET").arg(&keys.failed).arg(text)).await?;
                     let (url, crawl) = (text.to_owned(), crawl.clone());
-                    let cause = self::note(&note.unwrap_or_default()).cause;
+                    let cause = notes::stored(&note.unwrap_or_default()).cause;
                     dead_letters.push(DeadLetter { url, crawl, cause });
                 }
                 None => self.is_reported(crawl, [&url].into_iter()).await?,
@@ -70,22 +68,4 @@ impl RedisRecords {
 /// Bytes as people may see them.
 pub(super) fn shown(bytes: &[u8]) -> String {
     printable(&String::from_utf8_lossy(bytes), 1024)
-}
-
-/// A note as it is stored, or of what is stored in its place.
-pub(super) fn note(stored: &[u8]) -> Note {
-    serde_json::from_slice(stored).unwrap_or_else(|error| Note {
-        cause: Cause {
-            reason: Reason::Corrupt,
-            class: None,
-            status: None,
-            error: printable(&format!("its note cannot be read ({error}): {}", shown(stored)), 1024),
-            attempts: 0,
-            worker: None,
-            failed_at: UnixMs::default(),
-        },
-        lane: Lane::default(),
-        depth: 0,
-        referrer: None,
-    })
 }

@@ -1,0 +1,57 @@
+//! What is stored and cannot be read: it is taken out of the way and named, and everything else goes on.
+
+use rusqlite::Connection;
+use tracing::error;
+use trawl_common::frontier::End;
+use trawl_common::frontier::dead_letter::Note;
+use trawl_common::frontier::outcome::{Reason, Terminal};
+use trawl_common::ports::{Claim, Error, Finish};
+use trawl_common::text::printable;
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
+
+use super::address::Address;
+use super::ending::{end, end_if_complete};
+use super::error::Result;
+use super::records::{self, Unreadable};
+use super::stats_delta::StatsDeltas;
+use super::store::Memory;
+use super::{crawls, failures};
+use crate::notes;
+
+/// The longest text that is listed, in bytes.
+const MAX_TEXT: usize = 8 * 1024;
+
+/// Ends the URL of a record that cannot be read: it has failed as `corrupt`, and is a dead letter. What is no URL is listed with
+/// the other texts that are none.
+pub(super) fn quarantine(db: &Connection, memory: &mut Memory, record: &Unreadable) -> Result<()> {
+    let Unreadable { id, crawl, url, error } = record;
+    if !records::exists(db, *id)? {
+        return Ok(());
+    }
+    let crawl = crawls::at(db, *crawl)?;
+    let corrupt = End::of(Terminal::Failed, Some(Reason::Corrupt.as_str()));
+    match CanonicalUrl::recorded(url) {
+        Ok(url) => {
+            let claim = Claim { crawl: crawl.crawl.clone(), url };
+            let address = Address::new(&claim.crawl, &claim.url);
+            let finish = Finish { note: Some(note(error)), ..Finish::new(claim, Terminal::Failed) };
+            end(db, memory, (&address, &finish), corrupt, (crawl.key, *id))?;
+        }
+        Err(_) => {
+            records::delete(db, *id)?;
+            memory.forget(*id);
+            failures::add_invalid(db, crawl.key, &printable(url, MAX_TEXT), &note(error))?;
+        }
+    }
+    let mut deltas = StatsDeltas::default();
+    deltas.ended(crawl.key, url, corrupt, 0);
+    deltas.write(db)?;
+    end_if_complete(db, memory, crawl.key)?;
+    error!(crawl = %crawl.crawl.id, url, %error, "a record cannot be read: its URL counts as failed");
+    Ok(())
+}
+
+fn note(error: &Error) -> Note {
+    notes::unreadable(&format!("its record cannot be read: {error}"), UnixMs::now())
+}
