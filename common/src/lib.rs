@@ -9,6 +9,7 @@ pub mod batching;
 pub mod cell;
 pub mod clock;
 pub mod clock_check;
+pub mod dead_letters;
 pub mod duration;
 mod escape;
 pub mod exit;

@@ -9,11 +9,8 @@ use serde_json::{Value, json};
 use trawl_cli::{Fail, Global, Outcome, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::ports::{HostBackoff, HostState};
-use trawl_common::settings::Politeness;
-use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
-use trawl_common::web::url::CanonicalUrl;
 
 use crate::backend::{Backend, Where};
 
@@ -66,25 +63,13 @@ impl Args {
             Command::List { .. } | Command::Show { .. } => Backend::look(&global, &self.place).await?,
             Command::Block { .. } | Command::Unblock { .. } => Backend::open(&global, &self.place).await?,
         };
-        let key = |host: &str| key(host, &backend.settings.politeness);
+        let key = |host: &str| backend.settings.politeness.host_key(host).map_err(Fail::usage);
         match &self.command {
             Command::List { json } => list(&backend, *json).await,
             Command::Show { host, json } => show(&backend, &key(host)?, *json).await,
             Command::Block { host, json } => block(&backend, &key(host)?, *json).await,
             Command::Unblock { host, json } => unblock(&backend, &key(host)?, *json).await,
         }
-    }
-}
-
-/// The schedule that a host has by the settings.
-fn key(text: &str, politeness: &Politeness) -> Result<HostKey, Fail> {
-    if let Some(group) = text.strip_prefix('@') {
-        return Ok(HostKey::group(group));
-    }
-    let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}/") };
-    match CanonicalUrl::parse(&url) {
-        Ok(url) => Ok(politeness.host_policy(&url.host()).key),
-        Err(reason) => Err(Fail::usage(format!("`{}` is no host: {reason}", printable(text, 200)))),
     }
 }
 
@@ -247,16 +232,5 @@ mod tests {
             assert_eq!(rate(set.interval().unwrap_or_default()), text);
         }
         assert_eq!(rate(Duration::from_secs(7 * 3600)), "1 each 7h");
-    }
-
-    #[test]
-    fn a_host_is_named_by_itself_or_by_a_url() {
-        let key = |text| key(text, &Politeness::default()).unwrap().to_string();
-        for text in ["Example.com", "https://example.com:8443/a?b", "example.com:80"] {
-            assert_eq!(key(text), "example.com");
-        }
-        assert_eq!(key("@cdn"), "@cdn");
-        assert_eq!(key("[::1]"), "[::1]");
-        assert!(super::key("no host", &Politeness::default()).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! The program `trawl`, for people: crawls in one process, and a window on the fleet. Called `producer` or `worker`, as by
 //! a link, it is that program: an image needs one file for all three.
 
+mod api;
 mod backend;
 mod control;
 mod crawl;
@@ -65,6 +66,8 @@ enum Command {
     Items(items::Args),
     /// Pack what spiders have seen, so that it takes a tenth of the memory; crawls go on meanwhile
     Pack(pack::Args),
+    /// Serve the HTTP API: crawls, hosts, workers and dead letters for other programs
+    Api(api::Args),
     /// Show or check the settings
     Config(settings::Args),
     /// Read sitemaps into the fleet's queues (the program `producer`)
@@ -112,6 +115,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Spider(args) => args.run(global).await,
         Command::Items(args) => args.run(global).await,
         Command::Pack(args) => args.run(global).await,
+        Command::Api(args) => args.run(global).await,
         Command::Config(args) => args.run(&global),
         Command::Producer(args) => args.run(global).await,
         Command::Worker(args) => args.run(global).await,
@@ -150,8 +154,8 @@ mod tests {
     #[test]
     fn every_command_that_reports_does_so_as_json() {
         for (words, command) in commands() {
-            // Items are JSON as they are; a worker reports in its log; the others write for shells and manuals.
-            let is_another = ["items", "worker", "completions", "man"].contains(&words.as_str());
+            // Items are JSON as they are; a worker and the API report in their logs; the others write for shells and manuals.
+            let is_another = ["items", "worker", "api", "completions", "man"].contains(&words.as_str());
             assert_eq!(has(&command, "json"), !is_another, "{words}");
         }
     }

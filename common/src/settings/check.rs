@@ -16,6 +16,8 @@ pub(super) fn check(settings: &Settings) -> Vec<(&'static str, String)> {
     };
     servers(settings, &mut refuse);
     links(settings, &mut refuse);
+    let is_shared = settings.api.is_one_token_of_two();
+    refuse(is_shared, "api", "two callers have the same token: give each one of its own");
     limits(settings, &mut refuse);
     for sink in &settings.sinks {
         if let Err(what) = sink.check() {

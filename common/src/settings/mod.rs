@@ -1,6 +1,7 @@
 //! Settings: defaults <- `trawl.toml` <- environment <- flags, each key checked.
 
 mod adhoc;
+mod api;
 mod bytes;
 mod check;
 mod dedup;
@@ -24,6 +25,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use adhoc::Adhoc;
+pub use api::{Api, ApiToken, NoToken};
 use bytes::exact_bytes;
 use bytesize::ByteSize;
 pub use dedup::Dedup;
@@ -32,7 +34,7 @@ pub use key::{FleetKey, NoKey};
 pub use load::{Invalid, Source};
 pub use network::{Network, NoNetwork};
 pub use node::{NoNode, Node};
-pub use politeness::{HostPolicy, HostRule, Politeness, RobotsFor, Share};
+pub use politeness::{HostPolicy, HostRule, NoHost, Politeness, RobotsFor, Share};
 pub use ports::{NoPortRange, PortRange};
 pub use producer::{IfRunning, Producer};
 pub use queues::{Acks, Failed, LaneSettings, QueueName, QueueType, Queues, Topology};
@@ -80,6 +82,8 @@ pub struct Settings {
     pub recovery: Recovery,
     /// What is kept of crawls that are over.
     pub keep: Keep,
+    /// The HTTP API.
+    pub api: Api,
     /// What is written of each page, and how long the stream keeps it.
     pub items: Items,
     /// Where items go of a spider that does not say it itself; if it is nowhere, then to the stream in a fleet, and to a file
@@ -340,6 +344,7 @@ impl Default for Settings {
             worker: Worker::default(),
             recovery: Recovery::default(),
             keep: Keep::default(),
+            api: Api::default(),
             items: Items::default(),
             sinks: Vec::new(),
             route: default_rules(),

@@ -8,8 +8,9 @@ use crate::duration;
 use crate::politeness::gcra::Pace;
 use crate::politeness::rate::{Rate, Unit};
 use crate::politeness::robots::RobotsKey;
+use crate::text::printable;
 use crate::web::host::HostKey;
-use crate::web::url::{Host, Origin};
+use crate::web::url::{CanonicalUrl, Host, Origin};
 
 /// How many requests are under way to a host with a rate, unless settings say otherwise: so many, or as many as its rate
 /// starts in a second, so that a host that answers within one is asked as often as that says.
@@ -112,6 +113,22 @@ impl Politeness {
         }
     }
 
+    /// The schedule that a person names: by a host, any URL of it, or `@NAME` for a group of these settings.
+    pub fn host_key(&self, text: &str) -> Result<HostKey, NoHost> {
+        if let Some(name) = text.strip_prefix('@') {
+            let is_group = self.host.iter().any(|rule| rule.group.as_deref() == Some(name));
+            return match is_group {
+                true => Ok(HostKey::group(name)),
+                false => Err(NoHost(format!("{} is no group of [[politeness.host]]", shown(text)))),
+            };
+        }
+        let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}/") };
+        match CanonicalUrl::parse(&url) {
+            Ok(url) => Ok(self.host_policy(&url.host()).key),
+            Err(reason) => Err(NoHost(format!("{} is no host: {reason}", shown(text)))),
+        }
+    }
+
     /// How `host` is to be asked.
     pub fn host_policy(&self, host: &Host) -> HostPolicy {
         let fits = |rule: &&HostRule| rule.host.iter().any(|domain| host.is_within(domain));
@@ -131,6 +148,15 @@ impl Politeness {
             robots: rule.and_then(|rule| rule.robots).unwrap_or(self.robots),
         }
     }
+}
+
+/// What names no host and no group.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoHost(String);
+
+fn shown(text: &str) -> String {
+    format!("`{}`", printable(text, 200))
 }
 
 /// How many requests may be in flight at once by a rate alone.
@@ -160,7 +186,6 @@ impl Default for Politeness {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::url::CanonicalUrl;
 
     fn policy(politeness: &Politeness, host: &str) -> HostPolicy {
         politeness.host_policy(&CanonicalUrl::parse(&format!("http://{host}/")).unwrap().host())
@@ -207,5 +232,20 @@ mod tests {
         let keys = ["bbc.co.uk", "bbc.co.uk", "10.1.2.3", "[::1]", "@cdn", "@cdn", "localhost"];
         assert_eq!(hosts.map(key), keys);
         assert_eq!(policy(&Politeness::default(), "www.bbc.co.uk").key.to_string(), "www.bbc.co.uk");
+    }
+
+    #[test]
+    fn a_host_is_named_by_itself_by_a_url_or_by_its_group() {
+        let rule = HostRule { group: Some("cdn".to_owned()), ..HostRule::default() };
+        let politeness = Politeness { host: vec![rule], ..Politeness::default() };
+        let key = |text| politeness.host_key(text).unwrap().to_string();
+        for text in ["Example.com", "https://example.com:8443/a?b", "example.com:80"] {
+            assert_eq!(key(text), "example.com");
+        }
+        assert_eq!(key("@cdn"), "@cdn");
+        assert_eq!(key("[::1]"), "[::1]");
+        for wrong in ["no host", "@cnd", "", "@"] {
+            assert!(politeness.host_key(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -4,14 +4,13 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use trawl_cli::{CrawlArg, Fail};
+use trawl_common::dead_letters::{self, Failed};
 use trawl_common::duration;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::frontier::outcome::Reason;
 use trawl_common::names::{CrawlRef, SpiderName};
-use trawl_common::time::UnixMs;
-use trawl_common::web::url::{CanonicalUrl, Fingerprint};
+use trawl_common::web::url::Fingerprint;
 
-use super::failed::Failed;
 use crate::backend::Backend;
 
 /// Every dead letter that fits all of these.
@@ -63,24 +62,21 @@ impl Filter {
         Ok(crawls.iter().map(CrawlStats::crawl_ref).collect())
     }
 
-    fn takes(&self, failed: &Failed, now: UnixMs) -> bool {
-        let cause = &failed.note.cause;
-        (self.urls.is_empty() || self.urls.iter().any(|url| is_named(url, &failed.url)))
-            && self.reason.is_none_or(|reason| reason == cause.reason)
-            && self.host.as_ref().is_none_or(|host| failed.host().eq_ignore_ascii_case(host))
-            && self.older_than.is_none_or(|age| cause.failed_at.plus(age) <= now)
+    /// What a dead letter must fit beside its crawl.
+    fn letters(&self) -> dead_letters::Filter {
+        dead_letters::Filter {
+            urls: self.urls.clone(),
+            reason: self.reason,
+            host: self.host.clone(),
+            older_than: self.older_than,
+        }
     }
-}
-
-/// Whether a person means this one: a URL in any form, or the very text.
-pub(super) fn is_named(wanted: &str, url: &str) -> bool {
-    wanted == url || wanted.parse::<CanonicalUrl>().is_ok_and(|wanted| wanted.as_str() == url)
 }
 
 /// What fits a filter, a page at a time, crawl by crawl.
 pub(crate) struct Walk<'a> {
     backend: &'a Backend,
-    filter: &'a Filter,
+    filter: dead_letters::Filter,
     crawls: Vec<CrawlRef>,
     cursor: u64,
     left: u64,
@@ -89,26 +85,20 @@ pub(crate) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(crate) async fn new(backend: &'a Backend, filter: &'a Filter) -> Result<Self, Fail> {
+    pub(crate) async fn new(backend: &'a Backend, filter: &Filter) -> Result<Self, Fail> {
         let crawls = filter.crawls(backend).await?;
-        let left = filter.limit.unwrap_or(u64::MAX);
+        let (filter, left) = (filter.letters(), filter.limit.unwrap_or(u64::MAX));
         Ok(Self { backend, filter, crawls, cursor: 0, left, known: HashSet::new() })
     }
 
     /// The next page, all of one crawl, which may be empty; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<(CrawlRef, Vec<Failed>)>, Fail> {
         let Some(crawl) = self.crawls.last().filter(|_| self.left > 0).cloned() else { return Ok(None) };
-        let page = self.backend.control.failed(&crawl, self.cursor).await?;
-        let now = UnixMs::now();
+        let page = dead_letters::page(&*self.backend.control, &crawl, self.cursor, &self.filter).await?;
         let mut found = Vec::new();
-        let mut entries: Vec<_> = page.urls.into_iter().map(|(url, note)| (url.to_string(), note)).collect();
-        if page.next.is_none() {
-            entries.extend(self.backend.control.invalid(&crawl).await?);
-        }
-        for (url, note) in entries {
-            let fingerprint = Fingerprint::of(&format!("{} {url}", note.cause.reason));
-            let failed = Failed { crawl: crawl.clone(), url, note };
-            if self.left > 0 && self.filter.takes(&failed, now) && self.known.insert(fingerprint) {
+        for failed in page.letters {
+            let fingerprint = Fingerprint::of(&format!("{} {}", failed.note.cause.reason, failed.url));
+            if self.left > 0 && self.known.insert(fingerprint) {
                 self.left -= 1;
                 found.push(failed);
             }

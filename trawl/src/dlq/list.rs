@@ -6,12 +6,13 @@ use anstream::println;
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
 use trawl_cli::{Outcome, count, print_json};
+use trawl_common::dead_letters::Failed;
 use trawl_common::exit::Exit;
 use trawl_common::frontier::outcome::Reason;
 use trawl_common::text::{escape_json, printable};
 use trawl_common::web::url::MAX_URL_BYTES;
 
-use super::failed::{Failed, dead_letters};
+use super::dead_letters;
 use super::filter::{Filter, Walk};
 use crate::backend::Backend;
 

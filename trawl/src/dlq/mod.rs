@@ -1,14 +1,13 @@
 //! `trawl dlq`: URLs that failed or expired. Looking at them takes none away.
 
 mod confirm;
-mod failed;
 mod filter;
 mod list;
 mod replay;
 mod show;
 
 use clap::Subcommand;
-use trawl_cli::{Global, Outcome};
+use trawl_cli::{Global, Outcome, count};
 
 use crate::backend::{Backend, Where};
 
@@ -42,4 +41,9 @@ impl Args {
             Command::Purge(args) => args.purge(&Backend::open(&global, &self.place).await?).await,
         }
     }
+}
+
+/// `1 dead letter`, `1,234 dead letters`.
+fn dead_letters(number: u64) -> String {
+    format!("{} dead letter{}", count(number), if number == 1 { "" } else { "s" })
 }

@@ -2,12 +2,11 @@
 
 use anstream::println;
 use trawl_cli::{Fail, Outcome};
+use trawl_common::dead_letters::{self, Failed};
 use trawl_common::exit::Exit;
 use trawl_common::text::printable;
 use trawl_common::web::url::MAX_URL_BYTES;
 
-use super::failed::Failed;
-use super::filter::is_named;
 use super::list::as_json;
 use crate::backend::Backend;
 
@@ -26,15 +25,8 @@ impl Args {
         let mut found = false;
         for stats in backend.stats.crawls().await? {
             let crawl = stats.crawl_ref();
-            let mut notes = Vec::new();
-            if let Ok(url) = self.url.parse() {
-                notes.extend(backend.control.failure(&crawl, &url).await?);
-            }
-            let invalid = backend.control.invalid(&crawl).await?.into_iter();
-            notes.extend(invalid.filter(|(text, _)| is_named(&self.url, text)).map(|(_, note)| note));
-            for note in notes {
+            for failed in dead_letters::named(&*backend.control, &crawl, &self.url).await? {
                 found = true;
-                let failed = Failed { crawl: crawl.clone(), url: self.url.clone(), note };
                 if self.json { println!("{}", as_json(&failed)) } else { print(&failed) }
             }
         }

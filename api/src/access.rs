@@ -1,0 +1,227 @@
+//! Who may call: tokens and roles, and what a browser must not be made to send.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use tracing::info;
+use trawl_common::names::CallerName;
+use trawl_common::settings::{self, ApiToken};
+use trawl_common::text::printable;
+
+use crate::limits::{Caller, Rates};
+use crate::problem::{Kind, Problem};
+use crate::serve::Peer;
+
+/// What anyone may ask for: it tells nothing of crawls.
+const PUBLIC: [&str; 2] = ["/healthz", "/api/v1/openapi.json"];
+
+/// Who may call, and how often.
+pub struct Access {
+    holders: Vec<Holder>,
+    rates: Rates,
+}
+
+/// The holder of a token.
+struct Holder {
+    name: CallerName,
+    role: Role,
+    /// Of the token: comparing digests of one length tells nothing of it.
+    digest: [u8; 32],
+}
+
+/// What a caller may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// Look.
+    Viewer,
+    /// Change things as well.
+    Operator,
+}
+
+/// That anyone who reaches this address could do anything.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0} can be reached from other machines, and no caller needs a token: name one in api.operators (docs/api.md), or \
+     listen on 127.0.0.1"
+)]
+pub struct Unprotected(SocketAddr);
+
+impl Access {
+    /// As the settings say, for an API that listens on `listen`.
+    pub fn new(settings: &settings::Api, listen: SocketAddr) -> Result<Self, Unprotected> {
+        let holders = |callers: &BTreeMap<CallerName, ApiToken>, role| {
+            let holder = |(name, token): (&CallerName, &ApiToken)| Holder {
+                name: name.clone(),
+                role,
+                digest: digest(token.reveal()),
+            };
+            callers.iter().map(holder).collect::<Vec<_>>()
+        };
+        let mut all = holders(&settings.viewers, Role::Viewer);
+        all.extend(holders(&settings.operators, Role::Operator));
+        if all.is_empty() && !listen.ip().is_loopback() {
+            return Err(Unprotected(listen));
+        }
+        Ok(Self { holders: all, rates: Rates::default() })
+    }
+
+    /// Who calls and what they may do, if this may be answered at all.
+    fn check(&self, request: &Request) -> Result<(Caller, Role), Problem> {
+        let headers = request.headers();
+        let peer = request.extensions().get::<Peer>().map_or(IpAddr::from([0; 4]), |peer| peer.0);
+        if is_cross_site(headers) {
+            let detail =
+                "a page of another site has sent this: only programs, and pages of this address, may";
+            return Err(Problem::new(Kind::Forbidden, detail));
+        }
+        if PUBLIC.contains(&request.uri().path()) {
+            let caller = Caller::Address(peer);
+            return self.rates.check(&caller).map(|()| (caller, Role::Viewer));
+        }
+        if self.holders.is_empty() {
+            let caller = Caller::Address(peer);
+            self.rates.check(&caller)?;
+            return match names_this_machine(headers) {
+                true => Ok((caller, Role::Operator)),
+                false => {
+                    let detail = "without tokens, the API answers only to localhost, 127.0.0.1 and [::1]";
+                    Err(Problem::new(Kind::Misdirected, detail))
+                }
+            };
+        }
+        let Some(holder) = bearer(headers).and_then(|token| self.holder(token)) else {
+            self.rates.check(&Caller::Address(peer))?;
+            let detail = "send `Authorization: Bearer <token>`, with a token of api.viewers or api.operators";
+            return Err(Problem::new(Kind::Unauthorized, detail));
+        };
+        let caller = Caller::Named(holder.name.clone());
+        self.rates.check(&caller)?;
+        Ok((caller, holder.role))
+    }
+
+    /// Whose token it is. It takes as long whichever it is.
+    fn holder(&self, token: &str) -> Option<&Holder> {
+        let sent = digest(token);
+        let is_it = |holder: &&Holder| bool::from(holder.digest.ct_eq(&sent));
+        self.holders.iter().filter(is_it).fold(None, |_, holder| Some(holder))
+    }
+}
+
+/// Lets a request pass, or says why not. What changes something is logged with its caller.
+pub(crate) async fn guard(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
+    let (caller, role) = match access.check(&request) {
+        Ok(known) => known,
+        Err(problem) => return problem.into_response(),
+    };
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        return next.run(request).await;
+    }
+    if role != Role::Operator {
+        let detail = format!("{caller} may only look: changes need a token of api.operators");
+        return Problem::new(Kind::Forbidden, detail).into_response();
+    }
+    let (method, path) = (request.method().clone(), printable(request.uri().path(), 1024));
+    let response = next.run(request).await;
+    info!(%caller, %method, path, status = response.status().as_u16(), "called");
+    response
+}
+
+fn digest(token: &str) -> [u8; 32] {
+    Sha256::digest(token).into()
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Whether a browser sends it for a page of another site: by Fetch Metadata, or by its `Origin`.
+fn is_cross_site(headers: &HeaderMap) -> bool {
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let host = text("host").unwrap_or_default();
+    let is_other_origin = |origin: &str| {
+        let authority = origin.split_once("://").map(|(_, authority)| authority);
+        authority.is_none_or(|authority| !authority.eq_ignore_ascii_case(host))
+    };
+    text("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none"))
+        || text("origin").is_some_and(is_other_origin)
+}
+
+/// Whether a request is for this machine by a name that no DNS server can give to another.
+fn names_this_machine(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
+    host.is_some_and(|authority| {
+        let host = authority.host();
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    fn with(headers: &[(&'static str, &str)]) -> HeaderMap {
+        headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn an_address_that_others_can_reach_needs_a_token() {
+        let settings = settings::Api::default();
+        for local in ["127.0.0.1:1", "[::1]:1"] {
+            assert!(Access::new(&settings, local.parse().unwrap()).is_ok());
+        }
+        for reachable in ["0.0.0.0:1", "[::]:1", "192.0.2.1:1"] {
+            let error = Access::new(&settings, reachable.parse().unwrap()).err().unwrap().to_string();
+            assert!(error.starts_with(reachable) && error.contains("api.operators"), "{error}");
+        }
+    }
+
+    #[test]
+    fn who_asks_too_often_is_told_when_to_ask_again() {
+        let access = Access::new(&settings::Api::default(), "127.0.0.1:1".parse().unwrap()).unwrap();
+        let request = || Request::builder().header("host", "localhost").body(Body::empty()).unwrap();
+        let refused = (0..5_000).find_map(|_| access.check(&request()).err()).unwrap().into_response();
+        assert_eq!(refused.status(), 429);
+        assert!(refused.headers().contains_key("retry-after"));
+    }
+
+    #[test]
+    fn a_page_of_another_site_is_told_from_a_program_and_from_a_page_of_this_address() {
+        let host = ("host", "127.0.0.1:8080");
+        let cross = |more: &[(&'static str, &str)]| is_cross_site(&with(&[&[host], more].concat()));
+        assert!(!cross(&[]), "a program");
+        assert!(!cross(&[("origin", "http://127.0.0.1:8080"), ("sec-fetch-site", "same-origin")]));
+        assert!(!cross(&[("sec-fetch-site", "none")]), "typed by a person");
+        for site in ["cross-site", "same-site", "x"] {
+            assert!(cross(&[("sec-fetch-site", site)]), "{site}");
+        }
+        for origin in ["http://evil.example", "http://127.0.0.1:3000", "null", ""] {
+            assert!(cross(&[("origin", origin)]), "{origin}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_a_dns_server_could_point_here_is_not_this_machine() {
+        let local = |host| names_this_machine(&with(&[("host", host)]));
+        for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:8080", "127.0.0.2", "[::1]:8080"] {
+            assert!(local(host), "{host}");
+        }
+        for host in
+            ["evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "0.0.0.0", "", "::1"]
+        {
+            assert!(!local(host), "{host}");
+        }
+        assert!(!names_this_machine(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,73 @@
+//! Where a list goes on: a text that callers hand back as it is.
+
+use data_encoding::BASE64URL_NOPAD;
+use serde::{Deserialize, Serialize};
+
+use crate::problem::Problem;
+
+/// How many entries a page of a list has, unless asked for another number.
+const USUAL: u16 = 100;
+/// How many it has at most.
+const MOST: u16 = 1000;
+
+/// The number of entries that a caller asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "u16")]
+pub(crate) struct Limit(u16);
+
+impl Default for Limit {
+    fn default() -> Self {
+        Self(USUAL)
+    }
+}
+
+impl TryFrom<u16> for Limit {
+    type Error = String;
+
+    fn try_from(number: u16) -> Result<Self, String> {
+        match number {
+            1..=MOST => Ok(Self(number)),
+            _ => Err(format!("limit: must be 1 to {MOST}")),
+        }
+    }
+}
+
+impl Limit {
+    pub(crate) fn get(self) -> usize {
+        self.0.into()
+    }
+}
+
+/// The text for a place in a list.
+pub(crate) fn encode(place: &impl Serialize) -> String {
+    // Names and numbers: they always serialise.
+    BASE64URL_NOPAD.encode(&serde_json::to_vec(place).unwrap_or_default())
+}
+
+/// The place that a text of [`encode`] stands for.
+pub(crate) fn decode<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, Problem> {
+    let json = BASE64URL_NOPAD.decode(text.as_bytes()).ok();
+    json.and_then(|json| serde_json::from_slice(&json).ok())
+        .ok_or_else(|| Problem::malformed("cursor: send what the last page says in `next`, as it is"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_comes_back_as_it_was_and_any_other_text_is_a_problem() {
+        assert_eq!(decode::<(u64, String)>(&encode(&(7, "a"))), Ok((7, "a".to_owned())));
+        for wrong in ["", "x", "\u{e9}", &encode(&"a"), "====", "AAAA"] {
+            assert!(decode::<(u64, String)>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_page_has_between_one_entry_and_a_thousand() {
+        assert_eq!(
+            [0, 1, 1000, 1001].map(|number| Limit::try_from(number).is_ok()),
+            [false, true, true, false]
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! The routes and the OpenAPI document, made of one list.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::routing::{MethodFilter, on};
+use utoipa::openapi::path::{HttpMethod, Operation, PathItem};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{Components, ContentBuilder, OpenApi as Document, Ref, RefOr, ResponseBuilder};
+use utoipa::{Modify, OpenApi};
+
+use crate::Api;
+use crate::problem::Body as ProblemBody;
+use crate::routes::{crawls, dead_letters, events, hosts, meta, urls, workers};
+
+/// Lists handlers. Each is served at the path and by the method that its own `utoipa::path` says.
+macro_rules! handlers {
+    ($($module:ident :: $handler:ident),* $(,)?) => {
+        #[derive(OpenApi)]
+        #[openapi(
+            info(
+                title = "trawl",
+                description = "Crawls, hosts, workers and dead letters of a trawl fleet, or of one process.",
+                license(name = "MIT OR Apache-2.0")
+            ),
+            paths($($module::$handler),*),
+            components(schemas(ProblemBody)),
+            modifiers(&Common),
+        )]
+        struct Listed;
+
+        /// Every handler at its place.
+        pub(crate) fn routes() -> Router<Arc<Api>> {
+            let document = document();
+            let mut router = Router::new();
+            $(router = at_its_place(router, &document, stringify!($handler), $module::$handler);)*
+            router
+        }
+    };
+}
+
+handlers![
+    meta::healthz,
+    meta::openapi,
+    crawls::list_crawls,
+    crawls::get_crawl,
+    crawls::pause_crawl,
+    crawls::resume_crawl,
+    crawls::cancel_crawl,
+    crawls::list_crawl_hosts,
+    urls::add_urls,
+    events::follow_crawl,
+    hosts::list_hosts,
+    hosts::get_host,
+    hosts::block_host,
+    hosts::unblock_host,
+    workers::list_workers,
+    dead_letters::list_dead_letters,
+    dead_letters::replay_dead_letters,
+    dead_letters::purge_dead_letters,
+];
+
+/// The document of all that is served.
+pub(crate) fn document() -> Document {
+    Listed::openapi()
+}
+
+/// The router with a handler where the document has the operation of this id, which is the handler's name.
+fn at_its_place<H: Handler<T, Arc<Api>>, T: 'static>(
+    router: Router<Arc<Api>>,
+    document: &Document,
+    id: &str,
+    handler: H,
+) -> Router<Arc<Api>> {
+    let is_it = |operation: &Operation| operation.operation_id.as_deref() == Some(id);
+    let place = document.paths.paths.iter().find_map(|(path, item)| {
+        let (method, _) = operations(item).into_iter().find(|(_, operation)| is_it(operation))?;
+        Some((path, method))
+    });
+    match place {
+        Some((path, HttpMethod::Post)) => router.route(path, on(MethodFilter::POST, handler)),
+        Some((path, _)) => router.route(path, on(MethodFilter::GET, handler)),
+        None => router,
+    }
+}
+
+fn operations(item: &PathItem) -> Vec<(HttpMethod, &Operation)> {
+    let all = [(HttpMethod::Get, &item.get), (HttpMethod::Post, &item.post)];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_ref()?))).collect()
+}
+
+/// What every operation has: who may call, and the problems that any of them can meet.
+struct Common;
+
+/// The statuses of those problems.
+const ANY: [(&str, &str); 9] = [
+    ("400", "A parameter or the body is not as this document says"),
+    ("401", "No token, or one that nobody has"),
+    ("403", "The caller may not do this"),
+    ("421", "Without tokens: the request is not for localhost"),
+    ("429", "The caller asks too often"),
+    ("500", "What is stored cannot be understood"),
+    ("502", "A server behind the API refuses"),
+    ("503", "A server behind the API is away or full: try again later"),
+    ("504", "It took too long"),
+];
+
+/// Those that a body can cause.
+const BODY: [(&str, &str); 3] = [
+    ("408", "The body did not come in time"),
+    ("413", "The body is too large"),
+    ("415", "The body is not said to be JSON"),
+];
+
+impl Modify for Common {
+    fn modify(&self, document: &mut Document) {
+        let components = document.components.get_or_insert_with(Components::new);
+        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        components.add_security_scheme("token", SecurityScheme::Http(bearer));
+        for item in document.paths.paths.values_mut() {
+            [&mut item.get, &mut item.post].into_iter().flatten().for_each(tell_problems);
+        }
+    }
+}
+
+/// Adds those problems to an operation. All that go wrong are sent in the same form.
+fn tell_problems(operation: &mut Operation) {
+    let of_body = BODY.iter().filter(|_| operation.request_body.is_some());
+    let known = &mut operation.responses.responses;
+    for (status, description) in ANY.iter().chain(of_body) {
+        let response = || ResponseBuilder::new().description(*description).build().into();
+        known.entry((*status).to_owned()).or_insert_with(response);
+    }
+    for (status, response) in known {
+        if let RefOr::T(response) = response
+            && status.starts_with(['4', '5'])
+        {
+            let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+            response.content.insert("application/problem+json".to_owned(), problem);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What a request says, read so that whatever is wrong in it is a problem of the API's own.
+
+use std::time::Duration;
+
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::header;
+use axum::http::request::Parts;
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+
+use crate::problem::{Kind, Problem};
+
+/// The largest body, in bytes.
+const LARGEST: usize = 1024 * 1024;
+/// How long a body may take to arrive.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// What stands in the path. What cannot stand there names nothing.
+pub(crate) struct Segment<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segment<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(value)) => Ok(Self(value)),
+            Err(rejection) => Err(Problem::not_found(rejection.body_text())),
+        }
+    }
+}
+
+/// The query's parameters, each of which is known.
+pub(crate) struct Params<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Query::from_request_parts(parts, state).await {
+            Ok(Query(params)) => Ok(Self(params)),
+            Err(rejection) => Err(Problem::malformed(rejection.body_text())),
+        }
+    }
+}
+
+/// A body of JSON, whole and in time.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let content_type = request.headers().get(header::CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let essence = content_type.split(';').next().unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case("application/json") {
+            let detail = "send `Content-Type: application/json`";
+            return Err(Problem::new(Kind::UnsupportedMediaType, detail));
+        }
+        let body = body(request).await?;
+        // A list of a struct's members in their order would pass for it.
+        if body.trim_ascii_start().first() != Some(&b'{') {
+            return Err(Problem::malformed("body: send a JSON object"));
+        }
+        serde_json::from_slice(&body)
+            .map(Self)
+            .map_err(|error| Problem::malformed(format_args!("body: {error}")))
+    }
+}
+
+async fn body(request: Request) -> Result<Bytes, Problem> {
+    let body = Limited::new(request.into_body(), LARGEST).collect();
+    match tokio::time::timeout(LONGEST, body).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(Problem::new(Kind::TooLarge, format_args!("a body has at most {LARGEST} bytes")))
+        }
+        Ok(Err(error)) => Err(Problem::malformed(format_args!("body: {error}"))),
+        Err(_) => Err(Problem::new(Kind::BodyTimeout, "send the whole body at once")),
+    }
+}

@@ -1,0 +1,60 @@
+//! The HTTP API: what people and programs see of crawls, hosts, workers and dead letters, and what they do to them.
+//!
+//! [`router`] serves any engine over its ports, and its OpenAPI document is made from the same list of handlers
+//! (`document.rs`). A request passes, in this order: the bounds of a connection ([`serve`]), the checks of who calls
+//! (`access.rs`), a handler (`routes`). Whatever fails is a problem as RFC 9457 has it (`problem.rs`).
+
+mod access;
+mod cursor;
+mod document;
+mod extract;
+mod limits;
+mod problem;
+mod routes;
+mod serve;
+mod view;
+mod watch;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use tokio_util::sync::CancellationToken;
+use trawl_common::ports::{Control, Engine, HostControl, Stats};
+use trawl_common::settings::Settings;
+
+pub use crate::access::{Access, Unprotected};
+pub use crate::serve::serve;
+use crate::watch::Watchers;
+
+/// What the API is about: an engine's ports.
+#[derive(Clone)]
+pub struct Backend {
+    /// Crawls and workers.
+    pub stats: Arc<dyn Stats>,
+    /// What is done to crawls and dead letters.
+    pub control: Arc<dyn Control>,
+    /// Hosts.
+    pub hosts: Arc<dyn HostControl>,
+    /// Where URLs are added, and dead letters sent again.
+    pub engine: Arc<dyn Engine>,
+    /// How hosts are named, and URLs routed.
+    pub settings: Arc<Settings>,
+}
+
+/// What handlers share.
+struct Api {
+    backend: Backend,
+    watchers: Arc<Watchers>,
+}
+
+/// The API's routes over `backend`, for those whom `access` lets in. What waits for a crawl ends when `stop` does.
+pub fn router(backend: Backend, access: Access, stop: CancellationToken) -> Router {
+    let watchers = Watchers::new(Arc::clone(&backend.stats), stop);
+    let api = Arc::new(Api { backend, watchers });
+    let guarded = document::routes()
+        .fallback(problem::no_route)
+        .method_not_allowed_fallback(problem::no_method)
+        .layer(from_fn_with_state(Arc::new(access), access::guard));
+    guarded.layer(axum::middleware::from_fn(limits::in_time)).with_state(api)
+}

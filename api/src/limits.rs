@@ -1,0 +1,111 @@
+//! How often a caller may ask, and how long an answer may take.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use governor::clock::{Clock, DefaultClock};
+use governor::state::keyed::HashMapStateStore;
+use governor::{Quota, RateLimiter};
+use trawl_common::names::CallerName;
+
+use crate::problem::{Kind, Problem};
+
+/// Requests a second of one caller.
+const RATE: NonZeroU32 = NonZeroU32::new(100).unwrap();
+/// Requests of one caller that may come at once after a quiet time.
+const BURST: NonZeroU32 = NonZeroU32::new(500).unwrap();
+/// Callers that are remembered before those that were quiet for a while are forgotten.
+const CALLERS: usize = 10_000;
+/// How long an answer may take to begin: longer than the longest wait for a crawl.
+const LONGEST: Duration = Duration::from_secs(90);
+
+/// Whose requests are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Caller {
+    /// The holder of a token.
+    Named(CallerName),
+    /// Whoever asks from this address, without a token that is known.
+    Address(IpAddr),
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(name) => name.fmt(f),
+            Self::Address(address) => address.fmt(f),
+        }
+    }
+}
+
+impl Caller {
+    /// Itself, but for IPv6 its /64: one customer has that many addresses.
+    fn counted(&self) -> Self {
+        match self {
+            Self::Address(IpAddr::V6(address)) => {
+                Self::Address(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into())
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+/// How often each caller has asked lately.
+pub(crate) struct Rates(RateLimiter<Caller, HashMapStateStore<Caller>, DefaultClock>);
+
+impl Default for Rates {
+    fn default() -> Self {
+        Self(RateLimiter::hashmap(Quota::per_second(RATE).allow_burst(BURST)))
+    }
+}
+
+impl Rates {
+    /// Counts a request of `caller`, or says when the next one may come.
+    pub(crate) fn check(&self, caller: &Caller) -> Result<(), Problem> {
+        if self.0.len() > CALLERS {
+            self.0.retain_recent();
+        }
+        self.0.check_key(&caller.counted()).map_err(|until| {
+            let wait = until.wait_time_from(self.0.clock().now());
+            let detail = format!("{caller} may ask {RATE} times a second");
+            Problem::new(Kind::TooManyRequests, detail).retry_after(wait.as_secs() + 1)
+        })
+    }
+}
+
+/// Gives up on what takes too long.
+pub(crate) async fn in_time(request: Request, next: Next) -> Response {
+    match tokio::time::timeout(LONGEST, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let detail = "it may yet have been done in part: look, and ask again";
+            Problem::new(Kind::Timeout, detail).into_response()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_caller_is_slowed_down_and_another_is_not() {
+        let rates = Rates::default();
+        let [one, other] = ["a", "b"].map(|name| Caller::Named(name.parse().unwrap()));
+        let passed = (0..2 * BURST.get()).filter(|_| rates.check(&one).is_ok()).count();
+        assert!((BURST.get() as usize..2 * BURST.get() as usize).contains(&passed), "{passed}");
+        assert_eq!(rates.check(&other), Ok(()));
+    }
+
+    #[test]
+    fn the_addresses_of_one_customer_are_one_caller() {
+        let counted = |address: &str| Caller::Address(address.parse().unwrap()).counted();
+        assert_eq!(counted("2001:db8::1"), counted("2001:db8::2"));
+        assert_ne!(counted("2001:db8::1"), counted("2001:db8:0:1::1"));
+        assert_ne!(counted("192.0.2.1"), counted("192.0.2.2"));
+    }
+}

@@ -1,0 +1,211 @@
+//! What goes wrong, as callers are told it: `application/problem+json` (RFC 9457).
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use trawl_common::ports::{Error, ErrorKind};
+use trawl_common::text::printable;
+use utoipa::ToSchema;
+
+/// After how many seconds a caller may try again what a server could not do.
+const RETRY_AFTER: u64 = 5;
+/// The longest `detail`, in bytes.
+const LONGEST: usize = 2048;
+
+/// What a problem is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum Kind {
+    /// A parameter, a header or the body is not as the document says.
+    Malformed,
+    /// No token, or one that nobody has.
+    Unauthorized,
+    /// The caller may not do this.
+    Forbidden,
+    /// There is no such thing.
+    NotFound,
+    /// The path is right, the method is not.
+    MethodNotAllowed,
+    /// The body did not come in time.
+    BodyTimeout,
+    /// The crawl is over, or has another state than this needs.
+    Conflict,
+    /// Somebody else holds what this needs.
+    Busy,
+    /// The body is too large.
+    TooLarge,
+    /// The body is not JSON.
+    UnsupportedMediaType,
+    /// The request is for another host.
+    Misdirected,
+    /// The caller asks too often.
+    TooManyRequests,
+    /// What is stored cannot be understood.
+    Corrupt,
+    /// A server behind the API refuses.
+    Refused,
+    /// A server behind the API is away, or as much is under way as may be.
+    Unavailable,
+    /// The store has no room.
+    Full,
+    /// It took too long.
+    Timeout,
+}
+
+impl Kind {
+    fn status(self) -> StatusCode {
+        match self {
+            Self::Malformed => StatusCode::BAD_REQUEST,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::Conflict | Self::Busy => StatusCode::CONFLICT,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
+            Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            Self::Corrupt => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Refused => StatusCode::BAD_GATEWAY,
+            Self::Unavailable | Self::Full => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Malformed => "The request cannot be understood",
+            Self::Unauthorized => "A token is needed",
+            Self::Forbidden => "This is not allowed",
+            Self::NotFound => "There is no such thing",
+            Self::MethodNotAllowed => "This method is not for this path",
+            Self::BodyTimeout => "The body did not come in time",
+            Self::Conflict => "The crawl's state does not allow this",
+            Self::Busy => "Somebody else is at it",
+            Self::TooLarge => "The body is too large",
+            Self::UnsupportedMediaType => "The body must be JSON",
+            Self::Misdirected => "The request is for another host",
+            Self::TooManyRequests => "Too many requests",
+            Self::Corrupt => "What is stored cannot be understood",
+            Self::Refused => "A server refuses",
+            Self::Unavailable => "Not available now",
+            Self::Full => "The store is full",
+            Self::Timeout => "It took too long",
+        }
+    }
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    kind: Kind,
+    detail: String,
+    /// After how many seconds the caller may try again.
+    retry_after: Option<u64>,
+}
+
+/// A problem as it is sent.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct Body {
+    /// What kind of problem it is, for programs: `urn:problem-type:trawl:not-found`
+    r#type: String,
+    /// The same for people
+    title: &'static str,
+    /// The HTTP status
+    #[schema(minimum = 400, maximum = 599)]
+    status: u16,
+    /// What is wrong in this case, and what to do
+    detail: String,
+}
+
+impl Problem {
+    pub(crate) fn new(kind: Kind, detail: impl ToString) -> Self {
+        let waits = matches!(kind, Kind::Unavailable | Kind::Full);
+        let detail = printable(&detail.to_string(), LONGEST);
+        Self { kind, detail, retry_after: waits.then_some(RETRY_AFTER) }
+    }
+
+    pub(crate) fn malformed(detail: impl ToString) -> Self {
+        Self::new(Kind::Malformed, detail)
+    }
+
+    pub(crate) fn not_found(detail: impl ToString) -> Self {
+        Self::new(Kind::NotFound, detail)
+    }
+
+    /// The same, with the time after which another try makes sense.
+    pub(crate) fn retry_after(self, seconds: u64) -> Self {
+        Self { retry_after: Some(seconds), ..self }
+    }
+
+    pub(crate) fn body(&self) -> Body {
+        let name: &'static str = self.kind.into();
+        Body {
+            r#type: format!("urn:problem-type:trawl:{name}"),
+            title: self.kind.title(),
+            status: self.kind.status().as_u16(),
+            detail: self.detail.clone(),
+        }
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let kind = match error.kind {
+            ErrorKind::Unavailable => Kind::Unavailable,
+            ErrorKind::Full => Kind::Full,
+            ErrorKind::Busy => Kind::Busy,
+            ErrorKind::Stale => Kind::Conflict,
+            ErrorKind::Refused => Kind::Refused,
+            ErrorKind::Corrupt => Kind::Corrupt,
+        };
+        Self::new(kind, error)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = (self.kind.status(), axum::Json(self.body())).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if self.kind == Kind::Unauthorized {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+/// The answer to a path that is none of the API's.
+pub(crate) async fn no_route() -> Problem {
+    Problem::not_found("there is no such path: GET /api/v1/openapi.json lists them")
+}
+
+/// The answer to a method that a path does not have.
+pub(crate) async fn no_method() -> Problem {
+    Problem::new(Kind::MethodNotAllowed, "see GET /api/v1/openapi.json for what this path takes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_port_says_becomes_a_status_that_tells_whether_to_try_again() {
+        for (kind, status, retry_after) in [
+            (ErrorKind::Unavailable, 503, Some(RETRY_AFTER)),
+            (ErrorKind::Full, 503, Some(RETRY_AFTER)),
+            (ErrorKind::Busy, 409, None),
+            (ErrorKind::Stale, 409, None),
+            (ErrorKind::Refused, 502, None),
+            (ErrorKind::Corrupt, 500, None),
+        ] {
+            let problem = Problem::from(Error::new(kind, "redis"));
+            assert_eq!((problem.body().status, problem.retry_after), (status, retry_after), "{kind:?}");
+        }
+    }
+}

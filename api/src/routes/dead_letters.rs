@@ -1,0 +1,295 @@
+//! Dead letters: which there are, sent again, taken out for good.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use trawl_common::dead_letters::{self, Failed, Filter, Replay};
+use trawl_common::duration;
+use trawl_common::frontier::crawl::CrawlStats;
+use trawl_common::names::{CrawlId, SpiderName};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::Api;
+use crate::cursor;
+use crate::extract::{Json, Params};
+use crate::problem::Problem;
+use crate::view::{DeadLetter, Reason};
+
+/// How long one request goes on; then it says where the next one goes on.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Which dead letters.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Listing {
+    /// Only those of this crawl
+    #[param(value_type = Option<String>)]
+    crawl: Option<CrawlId>,
+    /// Only those of this spider
+    #[param(value_type = Option<String>)]
+    spider: Option<SpiderName>,
+    /// Only this URL, or this text that is none
+    url: Option<String>,
+    /// Only those that failed for this reason
+    #[param(inline)]
+    reason: Option<Reason>,
+    /// Only those of this host
+    host: Option<String>,
+    /// Only those that failed longer ago: `30m`, `2h`, `1d`
+    #[serde(default, with = "duration::optional")]
+    #[param(value_type = Option<String>)]
+    older_than: Option<Duration>,
+    /// Where to go on: `next` of the page before
+    cursor: Option<String>,
+}
+
+/// A page of dead letters
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DeadLetters {
+    /// In no order. One may come on two pages
+    dead_letters: Vec<DeadLetter>,
+    /// The cursor of the next page, which may be empty; absent on the last
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    next: Option<String>,
+}
+
+/// Which dead letters to send again or to purge. At least one member besides `cursor` must say which
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Selection {
+    /// Every one that there is
+    #[serde(default)]
+    all: bool,
+    /// Only those of this crawl
+    #[schema(value_type = Option<String>)]
+    crawl: Option<CrawlId>,
+    /// Only those of this spider
+    #[schema(value_type = Option<String>)]
+    spider: Option<SpiderName>,
+    /// Only these URLs, and texts that are none
+    #[serde(default)]
+    urls: Vec<String>,
+    /// Only those that failed for this reason
+    reason: Option<Reason>,
+    /// Only those of this host
+    host: Option<String>,
+    /// Only those that failed longer ago: `30m`, `2h`, `1d`
+    #[serde(default, with = "duration::optional")]
+    #[schema(value_type = Option<String>)]
+    older_than: Option<Duration>,
+    /// Where to go on: `next` of the answer before
+    cursor: Option<String>,
+}
+
+/// What was sent again
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Replayed {
+    /// How many
+    sent: u64,
+    /// The crawls that they are in now: those of a crawl that is over are in one of their own
+    crawls: BTreeSet<String>,
+    /// There is more to do: repeat the request with this `cursor`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    next: Option<String>,
+}
+
+/// What was taken out for good
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Purged {
+    /// How many
+    purged: u64,
+    /// There is more to do: repeat the request with this `cursor`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    next: Option<String>,
+}
+
+/// URLs that failed or expired, and texts that are no URLs. Looking at them takes none away
+#[utoipa::path(
+    get, path = "/api/v1/dead-letters", tag = "dead letters", security(("token" = [])),
+    params(Listing),
+    responses((status = 200, body = DeadLetters), (status = 404, description = "There is no such crawl"))
+)]
+pub(crate) async fn list_dead_letters(
+    State(api): State<Arc<Api>>,
+    Params(listing): Params<Listing>,
+) -> Result<axum::Json<DeadLetters>, Problem> {
+    let Listing { crawl, spider, url, reason, host, older_than, cursor } = listing;
+    let filter = filter(url.clone().into_iter().collect(), reason, host, older_than);
+    let mut walk = Walk::new(&api, crawl, spider, filter, cursor).await?;
+    let mut found = Vec::new();
+    match url {
+        Some(url) => found = walk.named(&url).await?,
+        None => {
+            while let Some((_, page)) = walk.next().await? {
+                found.extend(page);
+                if !found.is_empty() {
+                    break;
+                }
+            }
+        }
+    }
+    let dead_letters = found.into_iter().map(DeadLetter::from).collect();
+    Ok(axum::Json(DeadLetters { dead_letters, next: walk.cursor() }))
+}
+
+/// Sends URLs again, with no failure counted
+#[utoipa::path(
+    post, path = "/api/v1/dead-letters/replay", tag = "dead letters", security(("token" = [])), request_body = Selection,
+    responses(
+        (status = 200, body = Replayed),
+        (status = 404, description = "There is no such crawl"),
+        (status = 409, description = "Another crawl of the spider is being fed")
+    )
+)]
+pub(crate) async fn replay_dead_letters(
+    State(api): State<Arc<Api>>,
+    Json(selection): Json<Selection>,
+) -> Result<axum::Json<Replayed>, Problem> {
+    let mut walk = selection.walk(&api).await?;
+    let (mut sent, mut crawls) = (0, BTreeSet::new());
+    let mut replay: Option<Replay<'_>> = None;
+    while let Some((crawl, page)) = walk.next().await? {
+        if replay.as_ref().is_some_and(|replay| *replay.source() != crawl.crawl_ref()) {
+            close(replay.take()).await?;
+        }
+        if !page.is_empty() {
+            let of_crawl = match replay.take() {
+                Some(replay) => replay,
+                None => Replay::of(&crawl, &*api.backend.engine, &*api.backend.stats).await?,
+            };
+            sent += of_crawl.send(&page).await?;
+            crawls.insert(of_crawl.target().id.to_string());
+            replay = Some(of_crawl);
+        }
+    }
+    close(replay).await?;
+    Ok(axum::Json(Replayed { sent, crawls, next: walk.cursor() }))
+}
+
+/// Takes dead letters out of the list for good; the crawls' counters stay
+#[utoipa::path(
+    post, path = "/api/v1/dead-letters/purge", tag = "dead letters", security(("token" = [])), request_body = Selection,
+    responses(
+        (status = 200, body = Purged), (status = 404, description = "There is no such crawl")
+    )
+)]
+pub(crate) async fn purge_dead_letters(
+    State(api): State<Arc<Api>>,
+    Json(selection): Json<Selection>,
+) -> Result<axum::Json<Purged>, Problem> {
+    let mut walk = selection.walk(&api).await?;
+    let mut purged = 0;
+    while let Some((crawl, page)) = walk.next().await? {
+        purged += dead_letters::purge(&*api.backend.control, &crawl.crawl_ref(), &page).await?;
+    }
+    Ok(axum::Json(Purged { purged, next: walk.cursor() }))
+}
+
+async fn close(replay: Option<Replay<'_>>) -> Result<(), Problem> {
+    match replay {
+        Some(replay) => Ok(replay.close().await?),
+        None => Ok(()),
+    }
+}
+
+fn filter(
+    urls: Vec<String>,
+    reason: Option<Reason>,
+    host: Option<String>,
+    older_than: Option<Duration>,
+) -> Filter {
+    Filter { urls, reason: reason.map(Reason::into), host, older_than }
+}
+
+impl Selection {
+    /// A walk through what is selected. That everything is meant must be said.
+    async fn walk(self, api: &Api) -> Result<Walk<'_>, Problem> {
+        let Self { all, crawl, spider, urls, reason, host, older_than, cursor } = self;
+        let filter = filter(urls, reason, host, older_than);
+        let is_choice = !filter.is_empty() || crawl.is_some() || spider.is_some();
+        if all == is_choice {
+            let detail = "say which dead letters are meant, or `\"all\": true` for every one";
+            return Err(Problem::malformed(detail));
+        }
+        Walk::new(api, crawl, spider, filter, cursor).await
+    }
+}
+
+/// Where a walk goes on: the crawl by its start and its id, and the place in its list.
+type Place = (u64, CrawlId, u64);
+
+/// What fits a filter, a page at a time, crawl by crawl, the newest first, for as long as one request may take.
+struct Walk<'a> {
+    api: &'a Api,
+    filter: Filter,
+    /// What is left, the next one last.
+    crawls: Vec<CrawlStats>,
+    /// The place in the list of the next one.
+    scan: u64,
+    until: Instant,
+}
+
+impl<'a> Walk<'a> {
+    async fn new(
+        api: &'a Api,
+        crawl: Option<CrawlId>,
+        spider: Option<SpiderName>,
+        filter: Filter,
+        cursor: Option<String>,
+    ) -> Result<Self, Problem> {
+        let from: Option<Place> = cursor.as_deref().map(cursor::decode).transpose()?;
+        let mut crawls = match crawl {
+            Some(id) => vec![api.crawl(&id).await?],
+            None => api.backend.stats.crawls().await?,
+        };
+        crawls.retain(|stats| spider.as_ref().is_none_or(|spider| *spider == stats.spider));
+        crawls.sort_by(|one, other| (one.started, &one.crawl).cmp(&(other.started, &other.crawl)));
+        let mut scan = 0;
+        if let Some((started, id, place)) = from {
+            crawls.retain(|stats| (stats.started.0, &stats.crawl) <= (started, &id));
+            scan = crawls.last().filter(|next| next.crawl == id).map_or(0, |_| place);
+        }
+        Ok(Self { api, filter, crawls, scan, until: Instant::now() + LONGEST })
+    }
+
+    /// The next page, all of one crawl, which may be empty; `None` at the end, or when it is time to answer.
+    async fn next(&mut self) -> Result<Option<(CrawlStats, Vec<Failed>)>, Problem> {
+        let Some(crawl) = self.crawls.last().filter(|_| Instant::now() < self.until).cloned() else {
+            return Ok(None);
+        };
+        let control = &*self.api.backend.control;
+        let page = dead_letters::page(control, &crawl.crawl_ref(), self.scan, &self.filter).await?;
+        self.scan = page.next.unwrap_or_default();
+        if page.next.is_none() {
+            self.crawls.pop();
+        }
+        Ok(Some((crawl, page.letters)))
+    }
+
+    /// All that the crawls' lists say of one text.
+    async fn named(&mut self, text: &str) -> Result<Vec<Failed>, Problem> {
+        let mut found = Vec::new();
+        while let Some(crawl) = self.crawls.pop() {
+            let control = &*self.api.backend.control;
+            found.extend(dead_letters::named(control, &crawl.crawl_ref(), text).await?);
+        }
+        let now = trawl_common::time::UnixMs::now();
+        found.retain(|failed| self.filter.takes(failed, now));
+        Ok(found)
+    }
+
+    /// Where the next request goes on; `None` at the end.
+    fn cursor(&self) -> Option<String> {
+        let next = self.crawls.last()?;
+        let place: Place = (next.started.0, next.crawl.clone(), self.scan);
+        Some(cursor::encode(&place))
+    }
+}

@@ -1,0 +1,52 @@
+//! A crawl as it goes: server-sent events.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures::Stream;
+use futures::stream::unfold;
+use serde::Serialize;
+use trawl_common::names::CrawlId;
+
+use crate::Api;
+use crate::extract::Segment;
+use crate::problem::Problem;
+use crate::view::Crawl;
+use crate::watch::{Watch, is_over};
+
+/// A crawl as it goes: the event `progress` with the crawl as JSON whenever it has changed, once a second at most, and at last
+/// `end`, or `problem` if it cannot be followed any longer
+#[utoipa::path(
+    get, path = "/api/v1/crawls/{id}/events", tag = "crawls", security(("token" = [])),
+    params(("id" = String, Path, description = "The crawl's id")),
+    responses(
+        (status = 200, body = String, content_type = "text/event-stream"),
+        (status = 404, description = "There is no such crawl")
+    )
+)]
+pub(crate) async fn follow_crawl(
+    State(api): State<Arc<Api>>,
+    Segment(id): Segment<CrawlId>,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    api.crawl(&id).await?;
+    let watch = api.watchers.watch(&id)?;
+    Ok(Sse::new(unfold(Some(watch), next)).keep_alive(KeepAlive::default()))
+}
+
+/// The next event, and the watch as long as others follow.
+async fn next(watch: Option<Watch>) -> Option<(Result<Event, Infallible>, Option<Watch>)> {
+    let mut watch = watch?;
+    let (event, is_last) = match watch.next().await? {
+        Ok(stats) if is_over(&stats) => (event("end", &Crawl::from(stats)), true),
+        Ok(stats) => (event("progress", &Crawl::from(stats)), false),
+        Err(problem) => (event("problem", &problem.body()), true),
+    };
+    Some((Ok(event), (!is_last).then_some(watch)))
+}
+
+fn event(name: &str, data: &impl Serialize) -> Event {
+    // Names and numbers: they always serialise, and JSON has no line feed.
+    Event::default().event(name).data(serde_json::to_string(data).unwrap_or_default())
+}

@@ -1,0 +1,22 @@
+//! Whether the API lives, and what it can do.
+
+use axum::Json;
+use utoipa::openapi::OpenApi;
+
+/// Whether the API lives
+#[utoipa::path(
+    get, path = "/healthz", tag = "meta",
+    responses((status = 200, body = String, content_type = "text/plain"))
+)]
+pub(crate) async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// This document
+#[utoipa::path(
+    get, path = "/api/v1/openapi.json", tag = "meta",
+    responses((status = 200, body = serde_json::Value))
+)]
+pub(crate) async fn openapi() -> Json<OpenApi> {
+    Json(crate::document::document())
+}

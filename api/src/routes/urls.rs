@@ -1,0 +1,104 @@
+//! URLs of a crawl: more of them, for one that runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+use trawl_common::frontier::route::{Hints, route};
+use trawl_common::health::Health;
+use trawl_common::names::CrawlId;
+use trawl_common::ports::{NewUrl, Opening};
+use trawl_common::settings::Settings;
+use trawl_common::text::printable;
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
+use utoipa::ToSchema;
+
+use crate::Api;
+use crate::extract::{Json, Segment};
+use crate::problem::{Kind, Problem};
+
+/// URLs in one request.
+const MOST: usize = 10_000;
+/// How long a request that broke off keeps the spider's other crawls from being fed.
+const LEASE: Duration = Duration::from_secs(10);
+
+/// URLs to crawl
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewUrls {
+    /// At most 10,000
+    #[schema(min_items = 1, max_items = 10_000)]
+    urls: Vec<String>,
+}
+
+/// What became of URLs
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Added {
+    /// How many are new to the spider, or to the crawl if that fetches pages again: these are pending now
+    new: u64,
+    /// How many were known already
+    known: u64,
+}
+
+/// Adds URLs to a crawl that is not over. When this answers, none of them can be lost. They are routed by the settings; how many
+/// pages the crawl may do stays as it is
+#[utoipa::path(
+    post, path = "/api/v1/crawls/{id}/urls", tag = "crawls", security(("token" = [])),
+    params(("id" = String, Path, description = "The crawl's id")), request_body = NewUrls,
+    responses(
+        (status = 200, body = Added),
+        (status = 404, description = "There is no such crawl"),
+        (status = 409, description = "The crawl is over, or another of its spider is being fed")
+    )
+)]
+pub(crate) async fn add_urls(
+    State(api): State<Arc<Api>>,
+    Segment(id): Segment<CrawlId>,
+    Json(NewUrls { urls }): Json<NewUrls>,
+) -> Result<axum::Json<Added>, Problem> {
+    if !(1..=MOST).contains(&urls.len()) {
+        return Err(Problem::malformed(format_args!("urls: 1 to {MOST} at a time")));
+    }
+    let now = UnixMs::now();
+    let urls: Vec<NewUrl> =
+        urls.iter().map(|text| new_url(&api.backend.settings, text, now)).collect::<Result<_, _>>()?;
+    let stats = api.crawl(&id).await?;
+    let crawl = stats.crawl_ref();
+    if crawl.is_adhoc() {
+        let detail = "this crawl is for URLs that are published to the queues (docs/fleet.md)";
+        return Err(Problem::new(Kind::Conflict, detail));
+    }
+    let terms = api.backend.stats.terms(&crawl).await?;
+    let opening = Opening { crawl, terms, is_new: false, lease: LEASE };
+    let session = api.backend.engine.open(opening, at_once()).await?;
+    let new = session.admit(&urls).await?.into_iter().filter(|is_new| *is_new).count();
+    if stats.discovered {
+        session.close().await?;
+    }
+    // Else others read its sources, or may go on with them: discovery is theirs to end. A session that is dropped ends it when
+    // nobody has done so, but not at once.
+    Ok(axum::Json(Added { new: new as u64, known: (urls.len() - new) as u64 }))
+}
+
+fn new_url(settings: &Settings, text: &str, now: UnixMs) -> Result<NewUrl, Problem> {
+    let wrong = |reason: &dyn ToString| {
+        Problem::malformed(format_args!("urls: `{}`: {}", printable(text, 200), reason.to_string()))
+    };
+    let url = CanonicalUrl::parse(text).map_err(|error| wrong(&error))?;
+    let url = settings.urls.canonical(url);
+    if !settings.urls.takes(&url) {
+        return Err(wrong(&settings.urls.too_long()));
+    }
+    let routed = route(&settings.route, &url, Hints::default());
+    Ok(NewUrl { deadline: routed.ttl.map(|ttl| now.plus(ttl)), ..NewUrl::seed(url, routed.lane) })
+}
+
+/// Of a caller who is told at once what fails.
+fn at_once() -> Arc<Health> {
+    let stop = CancellationToken::new();
+    stop.cancel();
+    Arc::new(Health::until(stop))
+}

@@ -1,0 +1,71 @@
+//! Connections, within limits that hold before anyone has said who they are.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+/// Connections at once; more wait to be accepted.
+const CONNECTIONS: usize = 512;
+/// How long a request's head may take to arrive, and a connection may be idle.
+const HEAD: Duration = Duration::from_secs(30);
+/// Header fields of a request.
+const FIELDS: usize = 64;
+/// The longest head of a request, in bytes.
+const HEAD_BYTES: usize = 32 * 1024;
+/// How long answers may take that are under way when the API stops.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long to wait when no connection can be accepted, because the process has too many files open.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The address that a request came from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
+/// Serves HTTP/1.1 on `listener` until `stop`; what is under way then may end.
+pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+    let graceful = GracefulShutdown::new();
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    // The semaphore is never closed.
+    while let Some(Ok(place)) = stop.run_until_cancelled(Arc::clone(&places).acquire_owned()).await {
+        let (stream, peer) = match stop.run_until_cancelled(listener.accept()).await {
+            Some(Ok(accepted)) => accepted,
+            Some(Err(error)) => {
+                warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+            None => break,
+        };
+        let router = TowerToHyperService::new(router.clone());
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(Peer(peer.ip().to_canonical()));
+            router.call(request)
+        });
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(FIELDS).max_buf_size(HEAD_BYTES);
+        let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                debug!(%peer, %error, "a connection broke");
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    if tokio::time::timeout(GRACE, graceful.shutdown()).await.is_err() {
+        warn!("some answers were cut off");
+    }
+}

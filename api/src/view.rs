@@ -1,0 +1,294 @@
+//! Crawls, hosts and workers as callers see them. The names are those that `trawl ... --json` prints.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use trawl_common::dead_letters::Failed;
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats};
+use trawl_common::frontier::dead_letter::Note;
+use trawl_common::frontier::outcome;
+use trawl_common::ports::{HostBackoff, HostState, WorkerState};
+use trawl_common::time::UnixMs;
+use utoipa::ToSchema;
+
+/// An instant, by RFC 3339
+#[derive(Serialize, ToSchema)]
+#[schema(value_type = String, format = DateTime, examples("2026-01-31T12:00:00.000Z"))]
+pub(crate) struct Time(String);
+
+impl From<UnixMs> for Time {
+    fn from(time: UnixMs) -> Self {
+        Self(time.to_string())
+    }
+}
+
+/// Where a crawl stands
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Status {
+    Pending,
+    Running,
+    Paused,
+    Finished,
+    Cancelled,
+}
+
+impl From<CrawlState> for Status {
+    fn from(state: CrawlState) -> Self {
+        match state {
+            CrawlState::Pending => Self::Pending,
+            CrawlState::Running => Self::Running,
+            CrawlState::Paused => Self::Paused,
+            CrawlState::Finished => Self::Finished,
+            CrawlState::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+/// A crawl and its counters
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Crawl {
+    /// Its id
+    crawl: String,
+    spider: String,
+    status: Status,
+    /// URLs that were new and taken in
+    admitted: u64,
+    /// URLs that were fetched and stored
+    done: u64,
+    /// URLs that failed for good
+    failed: u64,
+    /// URLs that were left out on purpose
+    skipped: u64,
+    /// URLs that outlived their deadline
+    expired: u64,
+    /// URLs that were dropped with the crawl
+    cancelled: u64,
+    /// URLs that have no final state yet
+    pending: u64,
+    /// Bytes of the bodies of all that was done
+    bytes: u64,
+    /// How many URLs ended why, as `failed:http`
+    reasons: BTreeMap<String, u64>,
+    /// Links that limits left out
+    left_out: u64,
+    /// Whether every source has been read to its end
+    discovered: bool,
+    started: Time,
+    /// From its start to its end, or to now
+    seconds: f64,
+}
+
+impl From<CrawlStats> for Crawl {
+    fn from(stats: CrawlStats) -> Self {
+        let counts = stats.counts;
+        Self {
+            crawl: stats.crawl.to_string(),
+            spider: stats.spider.to_string(),
+            status: stats.status.into(),
+            admitted: counts.admitted,
+            done: counts.done,
+            failed: counts.failed,
+            skipped: counts.skipped,
+            expired: counts.expired,
+            cancelled: counts.cancelled,
+            pending: stats.pending,
+            bytes: stats.bytes,
+            reasons: stats.reasons,
+            left_out: stats.left_out,
+            discovered: stats.discovered,
+            started: stats.started.into(),
+            seconds: stats.seconds,
+        }
+    }
+}
+
+/// What a crawl has of one host
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CrawlHost {
+    /// The host, with its port if that is not the usual one
+    host: String,
+    admitted: u64,
+    done: u64,
+    failed: u64,
+    skipped: u64,
+    expired: u64,
+    cancelled: u64,
+    pending: u64,
+    bytes: u64,
+}
+
+impl From<HostStats> for CrawlHost {
+    fn from(stats: HostStats) -> Self {
+        let (pending, counts) = (stats.pending(), stats.counts);
+        Self {
+            host: stats.host,
+            admitted: counts.admitted,
+            done: counts.done,
+            failed: counts.failed,
+            skipped: counts.skipped,
+            expired: counts.expired,
+            cancelled: counts.cancelled,
+            pending,
+            bytes: stats.bytes,
+        }
+    }
+}
+
+/// A worker that lives
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Worker {
+    worker: String,
+    version: String,
+    /// URLs in its hands
+    in_flight: u64,
+    pages_per_second: f64,
+    /// `ok`, or what keeps it from working
+    health: String,
+}
+
+impl From<WorkerState> for Worker {
+    fn from(state: WorkerState) -> Self {
+        let WorkerState { worker, version, in_flight, pages_per_second, health } = state;
+        Self { worker: worker.to_string(), version, in_flight, pages_per_second, health }
+    }
+}
+
+/// A host, or a group of hosts that share a rate, and how it is asked
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Host {
+    host: String,
+    /// Milliseconds between two requests; 0 for no limit
+    interval_ms: Option<f64>,
+    /// The next free slot
+    next: Time,
+    /// The turn of the last one in line
+    line: Time,
+    /// Requests under way, where their number is limited
+    under_way: u64,
+    /// How long a request took lately
+    latency_ms: Option<u64>,
+    backoff: Option<Backoff>,
+    /// Since when nobody may ask it
+    blocked: Option<Time>,
+}
+
+/// Why and until when a host is left alone
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Backoff {
+    since: Time,
+    until: Time,
+    /// The HTTP status that it answered; 0 for a redirect that its spider takes for a ban
+    status: u16,
+    /// How many times in a row it did without saying for how long
+    strikes: u32,
+}
+
+impl From<HostState> for Host {
+    fn from(state: HostState) -> Self {
+        let backoff = |HostBackoff { since, until, status, strikes }| Backoff {
+            since: since.into(),
+            until: until.into(),
+            status,
+            strikes,
+        };
+        Self {
+            host: state.key.to_string(),
+            interval_ms: state.interval.map(|interval| interval.as_secs_f64() * 1000.0),
+            next: state.next.into(),
+            line: state.line.into(),
+            under_way: state.under_way,
+            latency_ms: state.latency.map(|latency| latency.as_millis() as u64),
+            backoff: state.backoff.map(backoff),
+            blocked: state.blocked.map(Time::from),
+        }
+    }
+}
+
+/// Why a URL reached no good end
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Reason {
+    Retries,
+    Final,
+    Poison,
+    Expired,
+    Invalid,
+    Corrupt,
+    Blocked,
+}
+
+impl From<outcome::Reason> for Reason {
+    fn from(reason: outcome::Reason) -> Self {
+        match reason {
+            outcome::Reason::Retries => Self::Retries,
+            outcome::Reason::Final => Self::Final,
+            outcome::Reason::Poison => Self::Poison,
+            outcome::Reason::Expired => Self::Expired,
+            outcome::Reason::Invalid => Self::Invalid,
+            outcome::Reason::Corrupt => Self::Corrupt,
+            outcome::Reason::Blocked => Self::Blocked,
+        }
+    }
+}
+
+impl From<Reason> for outcome::Reason {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::Retries => Self::Retries,
+            Reason::Final => Self::Final,
+            Reason::Poison => Self::Poison,
+            Reason::Expired => Self::Expired,
+            Reason::Invalid => Self::Invalid,
+            Reason::Corrupt => Self::Corrupt,
+            Reason::Blocked => Self::Blocked,
+        }
+    }
+}
+
+/// A URL that failed, or a text that is none
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DeadLetter {
+    url: String,
+    crawl: String,
+    spider: String,
+    reason: Reason,
+    /// The kind of the last failure
+    class: Option<String>,
+    /// The last HTTP status
+    status: Option<u16>,
+    /// The last error
+    error: String,
+    /// How often it was tried
+    attempts: u32,
+    /// Who gave up on it
+    worker: Option<String>,
+    failed_at: Time,
+    /// The lane that it came through
+    lane: String,
+    /// Links away from where the crawl started
+    depth: u16,
+    /// The page that linked to it
+    referrer: Option<String>,
+}
+
+impl From<Failed> for DeadLetter {
+    fn from(Failed { crawl, url, note }: Failed) -> Self {
+        let Note { cause, lane, depth, referrer } = note;
+        Self {
+            url,
+            crawl: crawl.id.to_string(),
+            spider: crawl.spider.to_string(),
+            reason: cause.reason.into(),
+            class: cause.class.map(|class| class.to_string()),
+            status: cause.status,
+            error: cause.error,
+            attempts: cause.attempts,
+            worker: cause.worker.map(|worker| worker.to_string()),
+            failed_at: cause.failed_at.into(),
+            lane: lane.to_string(),
+            depth,
+            referrer: referrer.map(|referrer| referrer.to_string()),
+        }
+    }
+}

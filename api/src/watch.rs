@@ -1,0 +1,124 @@
+//! Watching crawls: however many callers wait for one, it is looked at once a second.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+use trawl_common::frontier::crawl::CrawlStats;
+use trawl_common::names::CrawlId;
+use trawl_common::ports::Stats;
+
+use crate::problem::{Kind, Problem};
+
+/// How often a crawl is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// How many callers may wait at once, for all crawls together.
+const PLACES: usize = 256;
+
+/// What was seen of a crawl; nothing before the first look.
+type Seen = Option<Result<CrawlStats, Problem>>;
+
+/// The crawls that are watched.
+pub(crate) struct Watchers {
+    stats: Arc<dyn Stats>,
+    places: Arc<Semaphore>,
+    watched: Mutex<HashMap<CrawlId, Arc<watch::Sender<Seen>>>>,
+    stop: CancellationToken,
+}
+
+/// One caller's view of a crawl.
+pub(crate) struct Watch {
+    seen: watch::Receiver<Seen>,
+    stop: CancellationToken,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Watchers {
+    pub(crate) fn new(stats: Arc<dyn Stats>, stop: CancellationToken) -> Arc<Self> {
+        let places = Arc::new(Semaphore::new(PLACES));
+        Arc::new(Self { stats, places, watched: Mutex::default(), stop })
+    }
+
+    /// Watches a crawl.
+    pub(crate) fn watch(self: &Arc<Self>, id: &CrawlId) -> Result<Watch, Problem> {
+        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
+            Problem::new(Kind::Unavailable, format_args!("{PLACES} callers wait for crawls already"))
+        })?;
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = match watched.get(id) {
+            Some(sender) => sender.subscribe(),
+            None => {
+                let (sender, seen) = watch::channel(None);
+                let sender = Arc::new(sender);
+                watched.insert(id.clone(), Arc::clone(&sender));
+                tokio::spawn(Arc::clone(self).look(id.clone(), sender));
+                seen
+            }
+        };
+        // What was seen already is news to this caller.
+        let mut seen = seen;
+        seen.mark_changed();
+        Ok(Watch { seen, stop: self.stop.clone(), _place: place })
+    }
+
+    /// Looks at a crawl until it is over, or nobody watches.
+    async fn look(self: Arc<Self>, id: CrawlId, sender: Arc<watch::Sender<Seen>>) {
+        let mut ticks = tokio::time::interval(LOOK);
+        loop {
+            ticks.tick().await;
+            let seen = match self.stats.crawl_stats(&id).await {
+                Ok(Some(stats)) => Some(Ok(stats)),
+                Ok(None) => Some(Err(no_crawl(&id))),
+                Err(error) if error.is_temporary() => {
+                    debug!(crawl = %id, %error, "cannot look at a crawl that callers wait for");
+                    None
+                }
+                Err(error) => Some(Err(error.into())),
+            };
+            let is_last = seen.as_ref().is_some_and(|seen| seen.as_ref().map_or(true, is_over));
+            if let Some(seen) = seen {
+                sender.send_if_modified(|before| note(before, seen));
+            }
+            let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+            if is_last || sender.receiver_count() == 0 {
+                watched.remove(&id);
+                return;
+            }
+        }
+    }
+}
+
+impl Watch {
+    /// What the crawl is like as soon as that is news; `None` when nothing more will come.
+    pub(crate) async fn next(&mut self) -> Option<Result<CrawlStats, Problem>> {
+        loop {
+            self.stop.run_until_cancelled(self.seen.changed()).await?.ok()?;
+            if let Some(seen) = &*self.seen.borrow_and_update() {
+                return Some(seen.clone());
+            }
+        }
+    }
+}
+
+/// Whether a crawl has ended, with all that a cancelled one had left.
+pub(crate) fn is_over(stats: &CrawlStats) -> bool {
+    stats.status.is_over() && stats.pending == 0
+}
+
+pub(crate) fn no_crawl(id: &CrawlId) -> Problem {
+    Problem::not_found(format_args!("no crawl {id}: GET /api/v1/crawls lists them"))
+}
+
+/// Notes what was seen. That time has passed is no news.
+fn note(before: &mut Seen, seen: Result<CrawlStats, Problem>) -> bool {
+    let timeless = |stats: &CrawlStats| CrawlStats { seconds: 0.0, ..stats.clone() };
+    let is_news = match (&*before, &seen) {
+        (Some(Ok(before)), Ok(seen)) => timeless(before) != timeless(seen),
+        _ => true,
+    };
+    *before = Some(seen);
+    is_news
+}

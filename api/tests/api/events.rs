@@ -1,0 +1,82 @@
+//! A crawl as it goes.
+
+use reqwest::{Method, Response};
+use serde_json::Value;
+use trawl_common::frontier::outcome::Terminal;
+
+use crate::scene::Scene;
+
+promises! {
+    whoever_follows_a_crawl_hears_of_each_change_and_last_of_its_end
+    a_crawl_that_is_over_tells_so_at_once
+    followers_are_let_go_when_the_api_stops
+}
+
+struct Events {
+    response: Response,
+    text: String,
+}
+
+impl Events {
+    async fn of(scene: &Scene, id: &str) -> Self {
+        let response =
+            scene.operator(Method::GET, &format!("/api/v1/crawls/{id}/events")).send().await.unwrap();
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self { response, text: String::new() }
+    }
+
+    /// The next event and what it says; `None` at the end.
+    async fn next(&mut self) -> Option<(String, Value)> {
+        loop {
+            if let Some((event, rest)) = self.text.split_once("\n\n") {
+                let field =
+                    |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+                let found = field("event: ").zip(field("data: "));
+                self.text = rest.to_owned();
+                if let Some((name, data)) = found {
+                    return Some((name, serde_json::from_str(&data).unwrap()));
+                }
+                continue;
+            }
+            let chunk = self.response.chunk().await.unwrap()?;
+            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+}
+
+async fn whoever_follows_a_crawl_hears_of_each_change_and_last_of_its_end(scene: &Scene) {
+    scene.crawl("one", "a", 2).await;
+    let (mut first, mut second) = (Events::of(scene, "one").await, Events::of(scene, "one").await);
+    let worker = scene.worker();
+    for (events, is_last) in [(&mut first, false), (&mut second, false)] {
+        let (name, crawl) = events.next().await.unwrap();
+        assert_eq!((name.as_str(), &crawl["pending"], is_last), ("progress", &2.into(), false));
+    }
+    worker.end_all(1, Terminal::Done).await;
+    let (name, crawl) = first.next().await.unwrap();
+    assert_eq!((name.as_str(), &crawl["done"]), ("progress", &1.into()));
+    worker.end_all(1, Terminal::Done).await;
+    let (name, crawl) = first.next().await.unwrap();
+    assert_eq!((name.as_str(), &crawl["status"]), ("end", &"finished".into()));
+    assert_eq!(first.next().await, None);
+    let mut last = None;
+    while let Some((name, _)) = second.next().await {
+        last = Some(name);
+    }
+    assert_eq!(last.as_deref(), Some("end"));
+}
+
+async fn a_crawl_that_is_over_tells_so_at_once(scene: &Scene) {
+    scene.crawl("one", "a", 0).await;
+    let mut events = Events::of(scene, "one").await;
+    assert_eq!(events.next().await.unwrap().0, "end");
+    assert_eq!(events.next().await, None);
+}
+
+async fn followers_are_let_go_when_the_api_stops(scene: &Scene) {
+    scene.crawl("one", "a", 1).await;
+    let mut events = Events::of(scene, "one").await;
+    assert_eq!(events.next().await.unwrap().0, "progress");
+    scene.stop();
+    assert_eq!(events.next().await, None);
+}

@@ -1,0 +1,110 @@
+//! What nobody should send.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::scene::{OPERATOR, Scene};
+
+const REPLAY: &str = "/api/v1/dead-letters/replay";
+
+/// What the API answers to these bytes, as far as it answers.
+async fn raw(scene: &Scene, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(scene.address).await.unwrap();
+    // A connection that was answered and closed takes no more.
+    let _ = stream.write_all(bytes).await;
+    let mut answer = Vec::new();
+    let _ = tokio::time::timeout(Duration::from_secs(2), stream.read_to_end(&mut answer)).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_or_no_json_is_refused() {
+    let scene = Scene::embedded().await;
+    let post = |content_type: &str, body: Vec<u8>| {
+        scene.send(scene.operator(Method::POST, REPLAY).header("content-type", content_type).body(body))
+    };
+    let json = "application/json";
+    assert_eq!(post(json, vec![b' '; 1024 * 1024 + 1]).await.status, 413);
+    assert_eq!(post("text/plain", b"{}".to_vec()).await.status, 415);
+    assert_eq!(post("application/x-www-form-urlencoded", b"all=true".to_vec()).await.status, 415);
+    for body in
+        [&b""[..], b"{", b"\xff", b"{\"all\":true,\"all\":true}", b"{\"all\":true} x", b"1e999", b"[true]"]
+    {
+        let answer = post("application/json; charset=utf-8", body.to_vec()).await;
+        assert_eq!(answer.status, 400, "{body:?}");
+    }
+    assert_eq!(post(json, "[".repeat(100_000).into_bytes()).await.status, 400, "deep");
+    assert_eq!(post(json, b"{\"all\": true}".to_vec()).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_path_that_is_none_and_a_method_that_does_not_fit_are_told() {
+    let scene = Scene::embedded().await;
+    for path in [
+        "/",
+        "/api",
+        "/api/v1",
+        "/api/v2/crawls",
+        "/api/v1/crawls/",
+        "//api/v1/crawls",
+        "/api/v1/crawls/a/b/c",
+    ] {
+        assert_eq!(scene.get(path).await.status, 404, "{path}");
+    }
+    for method in [Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS, Method::POST] {
+        let answer = scene.send(scene.operator(method.clone(), "/api/v1/crawls")).await;
+        assert_eq!(answer.status, 405, "{method}");
+        assert!(answer.headers.contains_key("allow"));
+    }
+    for query in [
+        "limit=0",
+        "limit=1001",
+        "limit=-1",
+        "limit=x",
+        "limit=",
+        "x=1",
+        "status=odd",
+        "spider=A",
+        "cursor=%00",
+    ] {
+        let answer = scene.get(&format!("/api/v1/crawls?{query}")).await;
+        assert_eq!(answer.status, 400, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_http_ends_its_own_connection_alone() {
+    let scene = Scene::embedded().await;
+    let token = format!("Authorization: Bearer {OPERATOR}\r\n");
+    let head = format!("POST {REPLAY} HTTP/1.1\r\nHost: x\r\n{token}Content-Type: application/json\r\n");
+    let many: String = (0..200).map(|number| format!("X-{number}: x\r\n")).collect();
+    for bytes in [
+        b"\x16\x03\x01\x02\x00\x01\x00".to_vec(),
+        b"GET / HTTP/9.9\r\n\r\n".to_vec(),
+        format!("GET /api/v1/crawls HTTP/1.1\r\nHost: x\r\n{many}\r\n").into_bytes(),
+        format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "x".repeat(100_000)).into_bytes(),
+        format!("{head}Content-Length: 5\r\nContent-Length: 6\r\n\r\n{{}}").into_bytes(),
+        format!("{head}Content-Length: -1\r\n\r\n{{}}").into_bytes(),
+        format!("{head}Transfer-Encoding: chunked\r\n\r\nZZ\r\n{{}}\r\n").into_bytes(),
+    ] {
+        let answer = raw(&scene, &bytes).await;
+        let status = answer.split(' ').nth(1).unwrap_or_default().to_owned();
+        assert!(answer.is_empty() || status.starts_with('4'), "{answer}");
+    }
+    assert_eq!(scene.get("/api/v1/crawls").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_hundred_requests_that_never_arrive_whole_hold_up_nobody() {
+    let scene = Scene::embedded().await;
+    let mut idle = Vec::new();
+    for _ in 0..100 {
+        let mut stream = TcpStream::connect(scene.address).await.unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: ").await.unwrap();
+        idle.push(stream);
+    }
+    assert_eq!(scene.get("/api/v1/crawls").await.status, 200);
+}

@@ -1,0 +1,13 @@
+//! What the HTTP API promises to its callers, over both engines and real connections.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[macro_use]
+mod scene;
+mod access;
+mod crawls;
+mod dead_letters;
+mod document;
+mod events;
+mod hostile;
+mod hosts;

@@ -1,0 +1,44 @@
+//! Which dead letters are meant.
+
+use std::time::Duration;
+
+use super::Failed;
+use crate::frontier::outcome::Reason;
+use crate::time::UnixMs;
+use crate::web::url::CanonicalUrl;
+
+/// Dead letters that fit all of this. What is empty fits every one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only these: a URL in any form, or the very text that is none.
+    pub urls: Vec<String>,
+    /// Only those that failed for this reason.
+    pub reason: Option<Reason>,
+    /// Only those of this host.
+    pub host: Option<String>,
+    /// Only those that failed longer ago.
+    pub older_than: Option<Duration>,
+}
+
+impl Filter {
+    /// Whether every dead letter fits.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether this one fits at `now`.
+    pub fn takes(&self, failed: &Failed, now: UnixMs) -> bool {
+        let cause = &failed.note.cause;
+        (self.urls.is_empty() || self.urls.iter().any(|url| failed.is_named(url)))
+            && self.reason.is_none_or(|reason| reason == cause.reason)
+            && self.host.as_ref().is_none_or(|host| failed.host().eq_ignore_ascii_case(host))
+            && self.older_than.is_none_or(|age| cause.failed_at.plus(age) <= now)
+    }
+}
+
+impl Failed {
+    /// Whether a person means this one by `text`.
+    pub fn is_named(&self, text: &str) -> bool {
+        text == self.url || text.parse::<CanonicalUrl>().is_ok_and(|url| url.as_str() == self.url)
+    }
+}

@@ -1,0 +1,88 @@
+//! Sending dead letters again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Failed;
+use crate::frontier::crawl::CrawlStats;
+use crate::health::Health;
+use crate::names::{CrawlId, CrawlRef};
+use crate::ports::{Engine, Error, ErrorKind, Opening, Result, Session, Stats, Terms};
+use crate::web::url::CanonicalUrl;
+
+/// How long a replay that dies keeps its crawl open.
+const LEASE: Duration = Duration::from_secs(60);
+
+/// Where the dead letters of one crawl go: into itself, or, if it is over, into a successor, which is open until
+/// [`Replay::close`].
+pub struct Replay<'a> {
+    engine: &'a dyn Engine,
+    from: CrawlRef,
+    into: CrawlRef,
+    session: Option<Box<dyn Session>>,
+}
+
+impl<'a> Replay<'a> {
+    /// For the dead letters of the crawl with these stats.
+    pub async fn of(crawl: &CrawlStats, engine: &'a dyn Engine, stats: &dyn Stats) -> Result<Self> {
+        let from = crawl.crawl_ref();
+        if !crawl.status.is_over() {
+            return Ok(Self { engine, into: from.clone(), from, session: None });
+        }
+        let into = successor(crawl, stats).await?;
+        let Terms { file, .. } = stats.terms(&from).await?;
+        let terms = Terms { file, ..Terms::default() };
+        let opening = Opening { crawl: into.clone(), terms, is_new: false, lease: LEASE };
+        let session = engine.open(opening, impatient()).await?;
+        Ok(Self { engine, from, into, session: Some(session) })
+    }
+
+    /// The crawl that they come from.
+    pub fn source(&self) -> &CrawlRef {
+        &self.from
+    }
+
+    /// The crawl that they go into.
+    pub fn target(&self) -> &CrawlRef {
+        &self.into
+    }
+
+    /// Has URLs leave the list and become pending, with no failure counted. What is no URL stays. Returns how many there were.
+    pub async fn send(&self, letters: &[Failed]) -> Result<u64> {
+        let urls: Vec<CanonicalUrl> = letters.iter().filter_map(Failed::canonical).collect();
+        if urls.is_empty() {
+            return Ok(0);
+        }
+        self.engine.replay(&self.from, &self.into, &urls).await
+    }
+
+    /// That was all: the successor may end.
+    pub async fn close(self) -> Result<()> {
+        match self.session {
+            Some(session) => session.close().await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Of a caller who is told at once what fails.
+fn impatient() -> Arc<Health> {
+    let stop = CancellationToken::new();
+    stop.cancel();
+    Arc::new(Health::until(stop))
+}
+
+/// The first of `<crawl>.r1`, `.r2` and on that is not over.
+async fn successor(crawl: &CrawlStats, stats: &dyn Stats) -> Result<CrawlRef> {
+    for number in 1.. {
+        let id: CrawlId = format!("{}.r{number}", crawl.crawl)
+            .parse()
+            .map_err(|error| Error::new(ErrorKind::Refused, error))?;
+        if stats.crawl_stats(&id).await?.is_none_or(|stats| !stats.status.is_over()) {
+            return Ok(CrawlRef { id, spider: crawl.spider.clone() });
+        }
+    }
+    unreachable!("numbers do not end")
+}

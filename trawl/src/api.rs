@@ -1,0 +1,45 @@
+//! `trawl api`: the HTTP API.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use trawl_api::Access;
+use trawl_cli::{Fail, Global, Outcome, Signals};
+use trawl_common::exit::Exit;
+
+use crate::backend::{Backend, Where};
+
+/// Where to serve it, and of which crawls.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Listen on ADDRESS [default: api.listen of the settings, 127.0.0.1:8080]; other machines' callers need tokens
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    #[command(flatten)]
+    place: Where,
+}
+
+impl Args {
+    pub(crate) async fn run(self, global: Global) -> Outcome {
+        let backend = Backend::open(&global, &self.place).await?;
+        let listen = self.listen.unwrap_or(backend.settings.api.listen);
+        let access = Access::new(&backend.settings.api, listen).map_err(Fail::usage)?;
+        let signals = Signals::listen().map_err(Fail::run)?;
+        let stop = signals.stop().clone();
+        let served = trawl_api::Backend {
+            engine: backend.engine().await?,
+            stats: Arc::clone(&backend.stats),
+            control: Arc::clone(&backend.control),
+            hosts: Arc::clone(&backend.hosts),
+            settings: Arc::new(backend.settings.clone()),
+        };
+        let listener = TcpListener::bind(listen).await;
+        let listener = listener.map_err(|error| Fail::run(format!("cannot listen on {listen}: {error}")))?;
+        let address = listener.local_addr().map_err(Fail::run)?;
+        backend
+            .say(format_args!("serving http://{address}/api/v1: see http://{address}/api/v1/openapi.json"));
+        trawl_api::serve(listener, trawl_api::router(served, access, stop.clone()), stop).await;
+        Ok(signals.exit().unwrap_or(Exit::Ok))
+    }
+}
