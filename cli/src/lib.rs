@@ -1,5 +1,6 @@
 //! What trawl's three programs share: start-up, signals, errors for people, numbers and progress.
 
+mod arguments;
 mod colour;
 mod crawl;
 mod ending;
@@ -11,6 +12,7 @@ mod signals;
 mod spider;
 mod start;
 
+pub use arguments::ArgumentFlags;
 pub use crawl::CrawlArg;
 pub use ending::await_end;
 pub use fail::{Fail, Outcome};

@@ -8,6 +8,7 @@ use trawl_common::names::SpiderName;
 use trawl_common::nearest::nearest;
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
+use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::folder::{self, Folder, Unusable};
 
 use crate::{Fail, mistakes};
@@ -47,27 +48,28 @@ impl SpiderArg {
         }
     }
 
-    /// Where it is found, with all other spiders of the settings.
-    pub fn folder(&self, settings: &Settings) -> Folder {
-        match self {
-            Self::Name(_) => Folder::of(settings),
-            Self::File(file) => Folder::of(settings).with_file(file.clone()),
-        }
+    /// Where it is found, with all other spiders of the settings. Its file has these values for its arguments.
+    pub fn folder(&self, settings: &Settings, arguments: Arguments) -> Result<Folder, Fail> {
+        let folder = Folder::of(settings).with_arguments(self.name()?, arguments);
+        Ok(match self {
+            Self::Name(_) => folder,
+            Self::File(file) => folder.with_file(file.clone()),
+        })
     }
 
     /// Where its file is, or would be.
     pub fn file(&self, settings: &Settings) -> Result<PathBuf, Fail> {
         match self {
-            Self::Name(_) => Ok(self.folder(settings).file(&self.name()?)),
+            Self::Name(_) => Ok(Folder::of(settings).file(&self.name()?)),
             Self::File(file) => Ok(file.clone()),
         }
     }
 
     /// What its file says; `None` if there is none. A file that a person names is there.
     pub fn text(&self, folder: &Folder) -> Result<Option<String>, Fail> {
-        match self {
-            Self::Name(_) => folder.text(&self.name()?),
-            Self::File(file) => folder::text(file).map(Some),
+        match (self, folder.text(&self.name()?)) {
+            (Self::File(file), Ok(None)) => folder::text(file).map(Some),
+            (_, text) => text,
         }
         .map_err(unusable)
     }

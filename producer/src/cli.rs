@@ -18,6 +18,7 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{ErrorKind, Ports, Stats};
 use trawl_common::settings::{IfRunning, Settings};
+use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::{Recrawl, Spider, SpiderOverrides};
 
 use crate::running::{self, Beginning};
@@ -92,8 +93,11 @@ impl Args {
         let signals = Signals::listen().map_err(Fail::run)?;
         let spider = self.spider.clone().unwrap_or_default();
         let overrides = SpiderOverrides { recrawl: self.recrawl, ..SpiderOverrides::default() };
-        let spider =
-            spider.load(&spider.folder(&settings).with_overrides(overrides), &settings, self.no_file)?;
+        let spider = spider.load(
+            &spider.folder(&settings, Arguments::default())?.with_overrides(overrides),
+            &settings,
+            self.no_file,
+        )?;
         let start = Start::of(&spider, &self.sources).map_err(Fail::usage)?;
         let job =
             Job { spider: Arc::new(spider), start, limit: self.limit, html: Html::IsAnError, is_new: false };

@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
-use trawl_cli::{Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, count, print_json};
+use trawl_cli::{
+    ArgumentFlags, Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, count, print_json,
+};
 use trawl_common::exit::Exit;
 use trawl_common::frontier::crawl::{Counts, CrawlStats, HostStats};
 use trawl_common::names::{CrawlRef, WorkerId};
@@ -47,6 +49,8 @@ pub(crate) struct Args {
     /// The spider of that name has no file: it extracts what the section `items` of the settings says
     #[arg(long, requires = "spider")]
     pub(crate) no_file: bool,
+    #[command(flatten)]
+    pub(crate) arguments: ArgumentFlags,
     /// Append items to FILE [default: the sinks of the spider, of the settings, or items.jsonl]; its ending says how: .jsonl,
     /// .csv (then .gz or .zst), .parquet (a folder), .warc.gz (a folder, of whole responses); - is standard output, as JSON
     /// Lines; may be repeated
@@ -119,7 +123,8 @@ impl Args {
             ));
         }
         let named = self.spider.clone().unwrap_or_default();
-        let folder = named.folder(&settings).with_overrides(self.overrides());
+        let arguments = self.arguments.arguments()?;
+        let folder = named.folder(&settings, arguments.clone())?.with_overrides(self.overrides());
         let (spider, _) = spider::load(&named, &folder, &settings, self.no_file)?;
         let job = self.job(spider)?;
         let signals = Signals::listen().map_err(Fail::run)?;
@@ -131,7 +136,8 @@ impl Args {
         // What cannot be opened shows before anything is asked.
         drop(sinks.open(&job.spider).map_err(Fail::usage)?);
         let ports = store.ports(Arc::new(sinks));
-        let (crawl, left) = state::crawl_of(&store, &self.state, &job.spider.name, &self.sources).await?;
+        let (crawl, left) =
+            state::crawl_of(&store, &self.state, &job.spider.name, &self.sources, &arguments).await?;
         if let Some(left) = left {
             let (state, left) = (self.state.display(), count(left));
             global.say(format_args!("going on with crawl {} from {state}: {left} URLs left", crawl.id));

@@ -11,7 +11,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
 use axum::routing::get;
 use tokio::net::TcpListener;
-use trawl_cli::{Fail, Global, Outcome};
+use trawl_cli::{ArgumentFlags, Fail, Global, Outcome};
 use trawl_common::exit::Exit;
 use trawl_common::politeness::rate::Rate;
 use trawl_common::settings::Settings;
@@ -50,6 +50,7 @@ impl Args {
             sources: vec![sitemap],
             spider: None,
             no_file: false,
+            arguments: ArgumentFlags::default(),
             out: vec![self.out.clone()],
             state: folder.path().join("demo.db"),
             rate: None,

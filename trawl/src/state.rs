@@ -5,24 +5,26 @@ use std::path::Path;
 use trawl_backends::embedded::Embedded;
 use trawl_cli::Fail;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
+use trawl_common::spider::arguments::Arguments;
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_producer::Source;
 
 /// The crawl that the state file holds unfinished, and how many URLs are left of it; or a new one. An unfinished one of
-/// another spider, or of other `sources`, is not mixed with this.
+/// another spider, or of other `sources` or `arguments`, is not mixed with this.
 pub(crate) async fn crawl_of(
     store: &Embedded,
     path: &Path,
     spider: &SpiderName,
     sources: &[Source],
+    arguments: &Arguments,
 ) -> Result<(CrawlRef, Option<u64>), Fail> {
     let unfinished = store.stats().crawls().await?.into_iter().find(|stats| !stats.status.is_over());
     let (crawl, left) = match unfinished {
         Some(stats) => (stats.crawl_ref(), Some(stats.pending)),
         None => (CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: spider.clone() }, None),
     };
-    let named = named(sources);
+    let named = named(sources, arguments);
     let before = store.sources(&crawl).await?;
     let other = if crawl.spider != *spider {
         Some(format!("of the spider {}", crawl.spider))
@@ -44,11 +46,15 @@ pub(crate) async fn crawl_of(
 }
 
 /// What a crawl begins with, in whatever order it was named.
-fn named(sources: &[Source]) -> String {
+fn named(sources: &[Source], arguments: &Arguments) -> String {
     let mut names: Vec<String> = sources.iter().map(ToString::to_string).collect();
     names.sort_unstable();
     names.dedup();
-    if names.is_empty() { "the [start] of its spider".to_owned() } else { names.join("\n") }
+    if names.is_empty() {
+        names.push("the [start] of its spider".to_owned());
+    }
+    names.extend(arguments.iter().map(|(name, value)| format!("-a {name}={value}")));
+    names.join("\n")
 }
 
 fn shown(named: &str) -> String {
@@ -77,9 +83,17 @@ mod tests {
 
     #[test]
     fn the_order_of_sources_is_no_difference() {
-        let of = |names: &[&str]| named(&names.iter().map(|name| name.parse().unwrap()).collect::<Vec<_>>());
+        let sources = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<_>>();
+        let of = |names: &[&str]| named(&sources(names), &Arguments::default());
         assert_eq!(of(&["b.txt", "a.txt", "b.txt"]), of(&["a.txt", "b.txt"]));
         assert_ne!(of(&["a.txt"]), of(&["b.txt"]));
         assert_ne!(of(&[]), of(&["a.txt"]));
+    }
+
+    #[test]
+    fn other_arguments_are_a_difference() {
+        let of = |argument: &str| named(&[], &Arguments::of([argument.parse().unwrap()]).unwrap());
+        assert_ne!(of("a=1"), of("a=2"));
+        assert_ne!(of("a=1"), named(&[], &Arguments::default()));
     }
 }

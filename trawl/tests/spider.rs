@@ -110,6 +110,58 @@ async fn a_variable_that_is_not_set_is_a_warning_for_check_and_stops_a_crawl() {
 }
 
 #[tokio::test]
+async fn a_crawl_takes_the_values_of_its_arguments_and_goes_on_by_the_same_alone() {
+    let (workspace, site) = (Workspace::new(), Site::serve(3).await);
+    let text = format!(
+        "[start]\nurls = ['{}{{arg.page}}']\n[arguments]\npage = {{ help = 'its number' }}\n",
+        site.page(0).strip_suffix('0').unwrap()
+    );
+    workspace.write("shop.toml", &text);
+    let crawl = async |state: &str, arguments: &[&str]| {
+        let words = [&CRAWL[..], &["--spider=shop.toml", state], arguments].concat();
+        workspace.run(&words).await
+    };
+    let without = crawl("--state=a.db", &[]).await;
+    assert_eq!(without.status.code(), Some(2));
+    let missing = "shop.toml:4:1: arguments.page: has no default and is not given: -a page=VALUE";
+    assert!(printed(&without).contains(missing), "{}", printed(&without));
+    let unknown = crawl("--state=a.db", &["-a", "pgae=1"]).await;
+    assert!(
+        printed(&unknown).contains("there is no argument `pgae`: did you mean `page`?"),
+        "{}",
+        printed(&unknown)
+    );
+    let twice = crawl("--state=a.db", &["-a", "page=1", "-a", "page=1"]).await;
+    assert!(printed(&twice).contains("the argument `page` is given twice"), "{}", printed(&twice));
+    let crawled = crawl("--state=a.db", &["-a", "page=2"]).await;
+    assert_eq!(crawled.status.code(), Some(0), "{}", printed(&crawled));
+    let urls: Vec<_> =
+        workspace.items().iter().map(|item| item["url"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(urls, [site.page(2)]);
+}
+
+#[tokio::test]
+async fn check_tells_the_arguments_and_warns_of_those_that_must_be_given() {
+    let workspace = Workspace::new();
+    let text = "allowed_domains = ['{arg.shop}.example', '{arg.other}']\n[arguments]\nshop = { help = 'a name' }\nother = 'b.example'\n";
+    workspace.write("shop.toml", text);
+    let checked = workspace.run(&["spider", "check", "shop.toml"]).await;
+    assert_eq!(checked.status.code(), Some(0), "{}", printed(&checked));
+    assert!(
+        printed(&checked).contains("shop.toml:3:1: warning: arguments.shop: has no default"),
+        "{}",
+        printed(&checked)
+    );
+    let given = workspace.run(&["spider", "check", "shop.toml", "-a", "shop=hats"]).await;
+    assert_eq!(printed(&given), "");
+    for expected in
+        ["given    other = b.example", "given    shop (a name) = hats", "URLs of hats.example, b.example"]
+    {
+        assert!(shown(&given).contains(expected), "{expected}\n{}", shown(&given));
+    }
+}
+
+#[tokio::test]
 async fn check_says_whose_rules_of_robots_txt_are_obeyed_and_warns_when_no_name_is_reported() {
     let workspace = Workspace::new();
     let browser = "user_agent = 'Mozilla/5.0 (X11; rv:125.0) Gecko/20100101 Firefox/125.0'";

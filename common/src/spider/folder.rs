@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use super::arguments::Arguments;
 use super::file;
 use super::{FileHash, Mistake, Spider, SpiderOverrides};
 use crate::names::{InvalidName, SpiderName};
@@ -20,6 +21,8 @@ pub struct Folder {
     /// A file that is found by its name wherever it is.
     named: Option<PathBuf>,
     overrides: SpiderOverrides,
+    /// What one spider is given.
+    arguments: Option<(SpiderName, Arguments)>,
     urls: Urls,
 }
 
@@ -74,8 +77,8 @@ impl fmt::Display for Told<'_> {
 impl Folder {
     /// The folder that the settings name.
     pub fn of(settings: &Settings) -> Self {
-        let (named, overrides) = Default::default();
-        Self { path: settings.spiders_dir.clone(), named, overrides, urls: settings.urls.clone() }
+        let (named, overrides, arguments) = Default::default();
+        Self { path: settings.spiders_dir.clone(), named, overrides, arguments, urls: settings.urls.clone() }
     }
 
     /// The same, where the spider that `file` is named for has that file.
@@ -88,6 +91,12 @@ impl Folder {
     #[must_use]
     pub fn with_overrides(self, overrides: SpiderOverrides) -> Self {
         Self { overrides, ..self }
+    }
+
+    /// The same, where the file of the spider `name` has these values for its arguments.
+    #[must_use]
+    pub fn with_arguments(self, name: SpiderName, arguments: Arguments) -> Self {
+        Self { arguments: Some((name, arguments)), ..self }
     }
 
     /// The file that the spider `name` has, if it has one.
@@ -113,11 +122,21 @@ impl Folder {
         Ok(names)
     }
 
-    /// What the file of the spider `name` says; `None` if it has none.
+    /// What the file of the spider `name` says, with the values of its arguments; `None` if it has none.
     pub fn text(&self, name: &SpiderName) -> Result<Option<String>, Unusable> {
         match text(&self.file(name)) {
             Err(Unusable::Unreadable { error, .. }) if error.kind() == ErrorKind::NotFound => Ok(None),
-            text => text.map(Some),
+            text => self.with_values(name, text?).map(Some),
+        }
+    }
+
+    fn with_values(&self, name: &SpiderName, text: String) -> Result<String, Unusable> {
+        match &self.arguments {
+            Some((other, arguments)) if other == name => {
+                let given = file::with_arguments(&text, arguments);
+                given.map_err(|mistakes| self.mistaken(name, &text, mistakes))
+            }
+            _ => Ok(text),
         }
     }
 

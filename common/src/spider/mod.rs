@@ -1,6 +1,7 @@
 //! Spiders: what a person says of a crawl, in one TOML file: where to start, what to follow, what to extract, how
 //! politely, and where the items go.
 
+pub mod arguments;
 mod ban;
 mod domains;
 pub mod file;

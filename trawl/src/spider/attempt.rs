@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use trawl_cli::{Fail, Outcome, SpiderArg};
+use trawl_cli::{ArgumentFlags, Fail, Outcome, SpiderArg};
 use trawl_common::exit::Exit;
 use trawl_common::ports::Response;
 use trawl_common::settings::Settings;
@@ -32,6 +32,8 @@ pub(crate) struct Args {
     /// The page: its URL, or a file in which it was saved
     #[arg(value_name = "URL|FILE")]
     page: Place,
+    #[command(flatten)]
+    arguments: ArgumentFlags,
     /// The URL that a saved page is from: what its links are relative to
     #[arg(long, value_name = "URL")]
     url: Option<CanonicalUrl>,
@@ -65,8 +67,8 @@ impl FromStr for Place {
 impl Args {
     pub(super) async fn run(self, mut settings: Settings) -> Outcome {
         settings.fetch.allow_private |= self.allow_private;
-        let (spider, Ready { extractor, scope, bans }) =
-            load(&self.spider, &self.spider.folder(&settings), &settings, false)?;
+        let folder = self.spider.folder(&settings, self.arguments.arguments()?)?;
+        let (spider, Ready { extractor, scope, bans }) = load(&self.spider, &folder, &settings, false)?;
         let begun = Instant::now();
         let (url, response) = self.response(&spider, &scope, &bans, &settings).await?;
         let took = begun.elapsed();

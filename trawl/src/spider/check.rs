@@ -8,6 +8,7 @@ use trawl_cli::{Outcome, SpiderArg, mistakes, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::settings::Settings;
 use trawl_common::spider::Mistake;
+use trawl_common::spider::arguments::{Arguments, Declaration};
 use trawl_common::spider::folder::Unusable;
 
 use super::examine::{Examined, Robots, examine};
@@ -15,11 +16,11 @@ use super::summary;
 use crate::settings::NAMELESS;
 
 /// Checks each file, and fails if there are mistakes in any.
-pub(super) fn run(spiders: &[SpiderArg], json: bool, settings: &Settings) -> Outcome {
+pub(super) fn run(spiders: &[SpiderArg], arguments: &Arguments, json: bool, settings: &Settings) -> Outcome {
     let mut exit = Exit::Ok;
     for spider in spiders {
         let file = &spider.file(settings)?;
-        let examined = examine(file, settings);
+        let examined = examine(file, arguments, settings);
         match &examined {
             examined if json => print_json(&as_json(file, examined.as_ref())),
             Ok(examined) => tell(examined),
@@ -47,7 +48,7 @@ fn tell(examined: &Examined) {
         );
     }
     if let Some(ready) = ready {
-        summary::print(path, &reading.spider, ready, robots);
+        summary::print(path, reading, ready, robots);
     }
 }
 
@@ -63,7 +64,12 @@ pub(super) fn as_json(file: &Path, examined: Result<&Examined, &Unusable>) -> Va
         "spider": examined.reading.spider.name.as_str(),
         "mistakes": list(&examined.reading.mistakes),
         "unset": list(&examined.reading.unset),
+        "arguments": examined.reading.arguments.iter().map(argument_as_json).collect::<Vec<_>>(),
         "robots_name": examined.robots.name(),
         "needs_tree": examined.ready.as_ref().map(|ready| ready.extractor.needs_tree()),
     })
+}
+
+fn argument_as_json((name, Declaration { value, help, .. }): (&String, &Declaration)) -> Value {
+    json!({ "name": name, "default": value, "help": help })
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use trawl_cli::{Fail, SpiderArg, unusable};
 use trawl_common::politeness::robots::RobotsName;
 use trawl_common::settings::Settings;
+use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::file::{self, Reading};
 use trawl_common::spider::folder::{self, Folder, Unusable};
 use trawl_common::spider::{Bans, Mistake, Scope, Spider};
@@ -66,19 +67,24 @@ impl Ready {
     }
 }
 
-/// Reads a file as far as it can be read.
-pub(crate) fn examine(path: &Path, settings: &Settings) -> Result<Examined, Unusable> {
+/// Reads a file, with these values for its arguments, as far as it can be read.
+pub(crate) fn examine(path: &Path, arguments: &Arguments, settings: &Settings) -> Result<Examined, Unusable> {
     let name = folder::name_of(path)?;
-    let text = folder::text(path)?;
+    let written = folder::text(path)?;
+    let (text, mistaken) = match file::with_arguments(&written, arguments) {
+        Ok(text) => (text, Vec::new()),
+        Err(mistakes) => (written, mistakes),
+    };
     let mut reading = file::read(Spider::of_settings(name, settings), &text, &folder::environment);
+    reading.mistakes.extend(mistaken);
     let ready = Ready::of(&reading.spider);
     if let Err(mistakes) = &ready {
         // Some are found by both.
         let is_new = |new: &&Mistake| reading.mistakes.iter().all(|known| known.place != new.place);
         let new: Vec<_> = mistakes.iter().filter(is_new).cloned().collect();
         reading.mistakes.extend(new);
-        reading.mistakes.sort_by_key(|mistake| mistake.place);
     }
+    reading.mistakes.sort_by_key(|mistake| mistake.place);
     let ready = ready.ok().filter(|_| reading.mistakes.is_empty());
     let robots = Robots::of(&reading.spider, settings);
     Ok(Examined { path: path.to_owned(), text, reading, ready, robots })

@@ -11,10 +11,11 @@ mod tried;
 use anstream::println;
 use clap::Subcommand;
 pub(crate) use examine::load;
-use trawl_cli::{Fail, Global, Outcome, SpiderArg, print_json};
+use trawl_cli::{ArgumentFlags, Fail, Global, Outcome, SpiderArg, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::names::SpiderName;
 use trawl_common::settings::Settings;
+use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::folder::Folder;
 
 /// What to do with spiders.
@@ -31,6 +32,8 @@ enum Command {
         /// The spiders: their files, or their names
         #[arg(required = true, value_name = "FILE|NAME")]
         spiders: Vec<SpiderArg>,
+        #[command(flatten)]
+        arguments: ArgumentFlags,
         /// Print one JSON object a file
         #[arg(long)]
         json: bool,
@@ -57,7 +60,9 @@ impl Args {
     pub(crate) async fn run(self, global: Global) -> Outcome {
         let settings = global.load(&global.source())?;
         match self.command {
-            Command::Check { spiders, json } => check::run(&spiders, json, &settings),
+            Command::Check { spiders, arguments, json } => {
+                check::run(&spiders, &arguments.arguments()?, json, &settings)
+            }
             Command::Try(args) => args.run(settings).await,
             Command::New { name, json } => new::run(&name, json, &settings, &global),
             Command::List { json } => list(json, &settings, &global),
@@ -74,7 +79,7 @@ fn list(json: bool, settings: &Settings, global: &Global) -> Outcome {
     }
     for name in names {
         let file = folder.file(&name);
-        let examined = examine::examine(&file, settings);
+        let examined = examine::examine(&file, &Arguments::default(), settings);
         if json {
             print_json(&check::as_json(&file, examined.as_ref()));
         } else {

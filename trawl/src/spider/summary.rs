@@ -6,15 +6,22 @@ use anstream::println;
 use anstyle::Style;
 use trawl_cli::count;
 use trawl_common::settings::SinkSettings;
+use trawl_common::spider::arguments::Declaration;
+use trawl_common::spider::file::Reading;
 use trawl_common::spider::{Field, FieldSource, Follow, ItemRule, Kind, Required, Spider};
+use trawl_common::text::printable;
 
 use super::examine::{Examined, Ready, Robots};
 
 /// Prints the summary of a file without mistakes.
-pub(super) fn print(path: &Path, spider: &Spider, ready: &Ready, robots: &Robots) {
+pub(super) fn print(path: &Path, reading: &Reading, ready: &Ready, robots: &Robots) {
+    let spider = &reading.spider;
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
     println!("{bold}{}{bold:#}: no mistakes", path.display());
     let line = |name: &str, what: &str| println!("  {dim}{name:<8}{dim:#} {what}");
+    for (name, declared) in &reading.arguments {
+        line("given", &argument(name, declared));
+    }
     line("starts", &starts(spider));
     line("takes", &takes(spider));
     line("follows", &spider.follow.as_ref().map_or("no links".to_owned(), follows));
@@ -45,6 +52,14 @@ pub(super) fn line(examined: &Examined) -> String {
     }
     let links = if spider.follow.is_some() { "follows links" } else { "follows no links" };
     format!("{}, {links}", starts(spider))
+}
+
+/// `category (what is sold) = shoes`
+fn argument(name: &str, Declaration { value, help, .. }: &Declaration) -> String {
+    let help = help.as_ref().map(|help| format!(" ({})", printable(help, 200))).unwrap_or_default();
+    let value =
+        value.as_ref().map_or_else(|| ", which must be given".to_owned(), |value| format!(" = {value}"));
+    format!("{name}{help}{value}")
 }
 
 fn starts(spider: &Spider) -> String {

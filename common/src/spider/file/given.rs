@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde_json::Value;
 use toml::Spanned;
-use toml::de::DeValue;
+use toml::de::{DeString, DeValue};
 
 use super::notes::Notes;
 use crate::nearest::nearest;
@@ -49,16 +49,34 @@ impl<'a> Given<'a> {
         self.wrong(format_args!("{wanted} is wanted, not {found}"))
     }
 
+    /// A text, with the values of the arguments that it names.
     pub(super) fn text(&self) -> Option<Sited<String>> {
+        self.text_of(|_| Ok(()))
+    }
+
+    /// The same. `check` says what is wrong with the value of an argument there.
+    pub(super) fn text_of(&self, check: impl Fn(&str) -> Result<(), &'static str>) -> Option<Sited<String>> {
+        let text = self.verbatim()?;
+        let filled = self.notes.filled(self.place(), &self.key, text, check)?;
+        Some(Sited { value: filled.into_owned(), place: Some(self.place()) })
+    }
+
+    /// A text as it is written, where no argument may stand.
+    pub(super) fn verbatim(&self) -> Option<&'a str> {
         match self.value.get_ref() {
-            DeValue::String(text) => Some(Sited { value: text.to_string(), place: Some(self.place()) }),
+            DeValue::String(text) => Some(text.as_ref()),
             _ => self.not_a("a text in quotes"),
         }
     }
 
     /// A text that says something.
     pub(super) fn words(&self) -> Option<Sited<String>> {
-        let text = self.text()?;
+        self.words_of(|_| Ok(()))
+    }
+
+    /// The same. `check` says what is wrong with the value of an argument there.
+    pub(super) fn words_of(&self, check: impl Fn(&str) -> Result<(), &'static str>) -> Option<Sited<String>> {
+        let text = self.text_of(check)?;
         if text.value.trim().is_empty() { self.wrong("must not be empty") } else { Some(text) }
     }
 
@@ -104,8 +122,7 @@ impl<'a> Given<'a> {
 
     pub(super) fn list(&self) -> Option<Vec<Self>> {
         let DeValue::Array(values) = self.value.get_ref() else { return self.not_a("a list in brackets") };
-        let given = |value| Self { notes: self.notes, key: self.key.clone(), value };
-        Some(values.iter().map(given).collect())
+        Some(values.iter().map(|value| self.inner(value)).collect())
     }
 
     /// Those of a list that can be read.
@@ -117,30 +134,49 @@ impl<'a> Given<'a> {
         matches!(self.value.get_ref(), DeValue::Table(_))
     }
 
+    /// Whether it is a table that is written in braces.
+    pub(super) fn is_inline_table(&self) -> bool {
+        is_inline_table(self.notes.text(), self.value)
+    }
+
     /// The value as JSON.
     pub(super) fn json(&self) -> Option<Value> {
-        as_json(self.value.get_ref()).map_or_else(|| self.wrong("is a number that JSON cannot say"), Some)
+        let value = match self.value.get_ref() {
+            DeValue::String(_) => self.text()?.value.into(),
+            DeValue::Integer(number) => {
+                let number = i64::from_str_radix(number.as_str(), number.radix());
+                number.map_or_else(|_| self.no_json(), |number| Some(number.into()))?
+            }
+            DeValue::Float(number) => {
+                let number = number.as_str().parse().ok().and_then(serde_json::Number::from_f64);
+                number.map_or_else(|| self.no_json(), |number| Some(Value::Number(number)))?
+            }
+            DeValue::Boolean(flag) => (*flag).into(),
+            DeValue::Datetime(date) => date.to_string().into(),
+            DeValue::Array(values) => {
+                Value::Array(values.iter().map(|value| self.inner(value).json()).collect::<Option<_>>()?)
+            }
+            DeValue::Table(table) => {
+                let entry = |(key, value): (&Spanned<DeString<'_>>, &'a Spanned<DeValue<'a>>)| {
+                    Some((key.get_ref().to_string(), self.inner(value).json()?))
+                };
+                Value::Object(table.iter().map(entry).collect::<Option<_>>()?)
+            }
+        };
+        Some(value)
+    }
+
+    fn no_json(&self) -> Option<Value> {
+        self.wrong("is a number that JSON cannot say")
+    }
+
+    /// A value inside this one.
+    fn inner(&self, value: &'a Spanned<DeValue<'a>>) -> Self {
+        Self { notes: self.notes, key: self.key.clone(), value }
     }
 }
 
-fn as_json(value: &DeValue<'_>) -> Option<Value> {
-    Some(match value {
-        DeValue::String(text) => text.as_ref().into(),
-        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).ok()?.into(),
-        DeValue::Float(number) => {
-            serde_json::Number::from_f64(number.as_str().parse().ok()?).map(Value::Number)?
-        }
-        DeValue::Boolean(flag) => (*flag).into(),
-        DeValue::Datetime(date) => date.to_string().into(),
-        DeValue::Array(values) => {
-            Value::Array(values.iter().map(|value| as_json(value.get_ref())).collect::<Option<_>>()?)
-        }
-        DeValue::Table(table) => {
-            let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
-                let key: &std::borrow::Cow<'_, str> = key.get_ref();
-                Some((key.to_string(), as_json(value.get_ref())?))
-            };
-            Value::Object(table.iter().map(entry).collect::<Option<_>>()?)
-        }
-    })
+/// Whether this value of `text` is a table that is written in braces.
+pub(super) fn is_inline_table(text: &str, value: &Spanned<DeValue<'_>>) -> bool {
+    matches!(value.get_ref(), DeValue::Table(_)) && text[value.span().start..].starts_with('{')
 }

@@ -3,12 +3,14 @@
 //! What is read here is read as far as it can be, so that one look finds every mistake. CSS selectors and paths are
 //! parsed by whoever extracts; here only what they are written in.
 
+mod arguments;
 mod ban;
 mod fields;
 mod follow;
 mod given;
 mod notes;
 mod patterns;
+mod placeholders;
 mod request;
 mod rules;
 mod secret;
@@ -21,26 +23,30 @@ mod urls;
 
 use toml::de::DeTable;
 
+pub use self::arguments::with_arguments;
 use self::given::Given;
 use self::notes::Notes;
 use self::section::Section;
+use super::arguments::Declarations;
 use super::{ItemRule, Mistake, Spider};
 
 /// What a file says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// The spider, without what is wrong, and without what variables say that are not set.
+    /// The spider, without what is wrong, and without what names variables and arguments that are not set.
     pub spider: Spider,
     /// What is wrong, in order.
     pub mistakes: Vec<Mistake>,
-    /// The environment variables that it names and that are not set, each where it is named.
+    /// The environment variables that it names and that are not set, and the arguments that have no value, each with its place.
     pub unset: Vec<Mistake>,
+    /// The arguments that it declares.
+    pub arguments: Declarations,
 }
 
 impl Reading {
     /// The spider, if it can work as the file says.
     pub fn ready(self) -> Result<Spider, Vec<Mistake>> {
-        let Self { spider, mut mistakes, unset } = self;
+        let Self { spider, mut mistakes, unset, .. } = self;
         mistakes.extend(unset);
         mistakes.sort_by_key(|mistake| mistake.place);
         if mistakes.is_empty() { Ok(spider) } else { Err(mistakes) }
@@ -53,14 +59,21 @@ pub fn read(usual: Spider, text: &str, environment: &dyn Fn(&str) -> Option<Stri
     let notes = Notes::new(text, environment);
     let mut spider = usual;
     match DeTable::parse(text) {
-        Ok(table) => file(&mut spider, Section::new(&notes, String::new(), table.get_ref(), 0..0)),
+        Ok(table) => {
+            file(&mut spider, &notes, Section::new(&notes, String::new(), table.get_ref(), 0..0));
+            arguments::note_unused(&notes, table.get_ref());
+        }
         Err(error) => notes.wrong(notes.place(&error.span().unwrap_or(0..0)), error.message()),
     }
-    let (mistakes, unset) = notes.into_lists();
-    Reading { spider, mistakes, unset }
+    let (mistakes, unset, arguments) = notes.into_lists();
+    Reading { spider, mistakes, unset, arguments }
 }
 
-fn file(spider: &mut Spider, mut file: Section<'_>) {
+fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
+    // First: what follows names them.
+    if let Some(arguments) = file.within(arguments::SECTION, |section| arguments::declarations(&section)) {
+        notes.declare(arguments);
+    }
     spider.allowed_domains = file.all("allowed_domains", start::allowed);
     spider.max_pages = file.read("max_pages", Given::positive);
     spider.recrawl = file.read("recrawl", Given::parsed).unwrap_or_default();
@@ -72,7 +85,7 @@ fn file(spider: &mut Spider, mut file: Section<'_>) {
     spider.follow = file.within("follow", follow::follow);
     spider.route = file.all("route", |given| Section::of(given).and_then(rules::route));
     spider.politeness = file.within("politeness", rules::politeness).unwrap_or_default();
-    let has_home = !spider.home().is_empty();
+    let has_home = !spider.home().is_empty() || notes.lacks_arguments();
     spider.request =
         file.within("request", |section| request::request(section, has_home)).unwrap_or_default();
     spider.ban = file.within("ban", ban::ban).unwrap_or_default();

@@ -1,8 +1,11 @@
 //! What is noted while a file is read.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::Range;
 
+use super::placeholders::{self, Unfilled};
+use crate::spider::arguments::{Declaration, Declarations};
 use crate::spider::{Mistake, Place, Places};
 
 /// The environment, by the names of its variables.
@@ -13,16 +16,23 @@ const MAX_MISTAKES: usize = 1000;
 
 /// The text that is read, and what is wrong in it so far.
 pub(super) struct Notes<'a> {
+    text: &'a str,
     places: Places<'a>,
     environment: Environment<'a>,
     mistakes: RefCell<Vec<Mistake>>,
     unset: RefCell<Vec<Mistake>>,
+    arguments: RefCell<Declarations>,
 }
 
 impl<'a> Notes<'a> {
     pub(super) fn new(text: &'a str, environment: Environment<'a>) -> Self {
-        let (mistakes, unset) = Default::default();
-        Self { places: Places::of(text), environment, mistakes, unset }
+        let (mistakes, unset, arguments) = Default::default();
+        Self { text, places: Places::of(text), environment, mistakes, unset, arguments }
+    }
+
+    /// What is read.
+    pub(super) fn text(&self) -> &'a str {
+        self.text
     }
 
     /// The place where `span` begins.
@@ -47,13 +57,53 @@ impl<'a> Notes<'a> {
         value
     }
 
-    /// The mistakes, and the variables that are not set, each in the order of their places.
-    pub(super) fn into_lists(self) -> (Vec<Mistake>, Vec<Mistake>) {
+    /// From here on texts may name these arguments.
+    pub(super) fn declare(&self, arguments: Declarations) {
+        *self.arguments.borrow_mut() = arguments;
+    }
+
+    /// Notes that the argument `key` has no value.
+    pub(super) fn not_given(&self, place: Place, key: &str, name: &str) {
+        let what = format!("{key}: has no default and is not given: -a {name}=VALUE");
+        self.unset.borrow_mut().push(Mistake { place: Some(place), what });
+    }
+
+    /// Calls `look` with each argument.
+    pub(super) fn each_argument(&self, look: impl Fn(&str, &Declaration)) {
+        self.arguments.borrow().iter().for_each(|(name, argument)| look(name, argument));
+    }
+
+    /// Whether an argument has no value, so that texts are missing.
+    pub(super) fn lacks_arguments(&self) -> bool {
+        self.arguments.borrow().values().any(|argument| argument.value.is_none())
+    }
+
+    /// The text of `key` with the values of its arguments; `None` if one has none, or if it is wrong, which is noted. `check` says
+    /// what is wrong with a value there.
+    pub(super) fn filled<'t>(
+        &self,
+        place: Place,
+        key: &str,
+        text: &'t str,
+        check: impl Fn(&str) -> Result<(), &'static str>,
+    ) -> Option<Cow<'t, str>> {
+        match placeholders::fill(text, &self.arguments.borrow(), check) {
+            Ok(filled) => Some(filled),
+            Err(Unfilled::Missing) => None,
+            Err(Unfilled::Wrong(what)) => {
+                self.wrong(place, format_args!("{key}: {what}"));
+                None
+            }
+        }
+    }
+
+    /// The mistakes, and the variables and arguments that are not set, each in the order of their places; and the arguments.
+    pub(super) fn into_lists(self) -> (Vec<Mistake>, Vec<Mistake>, Declarations) {
         let sorted = |list: RefCell<Vec<Mistake>>| {
             let mut list = list.into_inner();
             list.sort_by_key(|mistake| mistake.place);
             list
         };
-        (sorted(self.mistakes), sorted(self.unset))
+        (sorted(self.mistakes), sorted(self.unset), self.arguments.into_inner())
     }
 }

@@ -77,10 +77,18 @@ fn server(given: &Given<'_>) -> Option<ServerUrl> {
 }
 
 fn path(given: &Given<'_>) -> Option<PathBuf> {
-    let path = given.words()?.value;
+    let path = given.words_of(within_a_folder)?.value;
     match check_path(&path) {
         Ok(()) => Some(path.into()),
         Err(what) => given.wrong(what),
+    }
+}
+
+/// Whoever starts a crawl may not choose the folder.
+fn within_a_folder(value: &str) -> Result<(), &'static str> {
+    match value.contains(['/', '\\']) || value.starts_with('.') {
+        true => Err("leads out of its folder: in a path it may have no slash, and no dot at its beginning"),
+        false => Ok(()),
     }
 }
 

@@ -359,7 +359,10 @@ fn places() -> Vec<usize> {
     let lines: Vec<&str> = WHOLE.lines().collect();
     let names_are_free = |line: &usize| {
         let table = lines[..=*line].iter().rfind(|line| line.starts_with('[')).copied().unwrap_or_default();
-        !table.ends_with("fields]") && !table.ends_with("headers]") && !table.ends_with("cookies]")
+        !table.ends_with("fields]")
+            && !table.ends_with("arguments]")
+            && !table.ends_with("headers]")
+            && !table.ends_with("cookies]")
     };
     (0..lines.len()).filter(|line| lines[*line].contains(" = ")).filter(names_are_free).collect()
 }
