@@ -1,7 +1,10 @@
 //! What the servers keep a process from doing. Said once when it begins, and once when it is over.
+//!
+//! An outage is waited for, however long it takes. An error that no waiting mends ends the process.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::future::pending;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -17,6 +20,9 @@ pub struct Health {
     troubles: Mutex<BTreeMap<String, Trouble>>,
     /// When it is cancelled, what fails is not tried again.
     stop: CancellationToken,
+    /// The first error that no waiting mends.
+    fatal: OnceLock<Error>,
+    is_fatal: CancellationToken,
 }
 
 struct Trouble {
@@ -67,28 +73,10 @@ impl Health {
         what: &str,
         call: impl Fn() -> F,
     ) -> Result<T> {
-        self.repeat(what, call, Error::is_temporary).await
-    }
-
-    /// Repeats `call`, which is idempotent, until it succeeds, or the store is full.
-    pub async fn unless_full<T, F: Future<Output = Result<T>>>(
-        &self,
-        what: &str,
-        call: impl Fn() -> F,
-    ) -> Result<T> {
-        self.repeat(what, call, |error| error.kind != ErrorKind::Full).await
-    }
-
-    async fn repeat<T, F: Future<Output = Result<T>>>(
-        &self,
-        what: &str,
-        call: impl Fn() -> F,
-        may_pass: impl Fn(&Error) -> bool,
-    ) -> Result<T> {
         let mut backoff = Backoff::default();
         loop {
             let error = match call().await {
-                Err(error) if may_pass(&error) => error,
+                Err(error) if error.is_temporary() => error,
                 result => {
                     self.works(what);
                     return result.map_err(|error| error.during(what));
@@ -104,18 +92,77 @@ impl Health {
         }
     }
 
-    /// Repeats `call`, which is idempotent, until it succeeds.
+    /// Repeats `call`, which is idempotent, until it succeeds, however long a server is away or full. Never returns where no waiting
+    /// helps: [`Self::fatal`] has the error then, which names `what`.
     pub async fn until_done<T, F: Future<Output = Result<T>>>(&self, what: &str, call: impl Fn() -> F) -> T {
+        match self.insist(what, call, Error::is_temporary).await {
+            Ok(value) => value,
+            Err(error) => self.never(error).await,
+        }
+    }
+
+    /// The same, but returns the error where the store is full.
+    pub async fn unless_full<T, F: Future<Output = Result<T>>>(
+        &self,
+        what: &str,
+        call: impl Fn() -> F,
+    ) -> Result<T> {
+        match self.insist(what, call, |error| error.kind == ErrorKind::Unavailable).await {
+            Err(error) if error.kind != ErrorKind::Full => self.never(error).await,
+            result => result,
+        }
+    }
+
+    /// Repeats `call`, which is idempotent, until it succeeds, whatever its error: for what people set right while the process goes
+    /// on with all else.
+    pub async fn until_mended<T, F: Future<Output = Result<T>>>(
+        &self,
+        what: &str,
+        call: impl Fn() -> F,
+    ) -> T {
+        match self.insist(what, call, |_| true).await {
+            Ok(value) => value,
+            Err(_) => unreachable!("every error is waited for"),
+        }
+    }
+
+    /// Repeats `call` until it succeeds, or fails with an error that is not waited for. That names `what`.
+    async fn insist<T, F: Future<Output = Result<T>>>(
+        &self,
+        what: &str,
+        call: impl Fn() -> F,
+        is_waited_for: impl Fn(&Error) -> bool,
+    ) -> Result<T> {
         let mut backoff = Backoff::default();
         loop {
             match call().await {
-                Ok(value) => {
+                Err(error) if is_waited_for(&error) => self.fails(what, &error),
+                result => {
                     self.works(what);
-                    return value;
+                    return result.map_err(|error| error.during(what));
                 }
-                Err(error) => self.fails(what, &error),
             }
             backoff.pause().await;
+        }
+    }
+
+    async fn never<T>(&self, error: Error) -> T {
+        self.ends_by(error);
+        pending().await
+    }
+
+    /// Ends the process with this error, unless another has ended it already.
+    pub fn ends_by(&self, error: Error) {
+        let _ = self.fatal.set(error);
+        self.is_fatal.cancel();
+    }
+
+    /// Waits for the error that ends the process.
+    pub async fn fatal(&self) -> Error {
+        self.is_fatal.cancelled().await;
+        match self.fatal.get() {
+            Some(error) => error.clone(),
+            None => pending().await,
         }
     }
 
@@ -191,6 +238,53 @@ mod tests {
             }
         });
         done.await;
+        assert_eq!((calls.load(Ordering::Relaxed), health.trouble()), (5, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_error_that_no_waiting_mends_ends_the_process_at_once_and_is_named() {
+        for kind in [ErrorKind::Refused, ErrorKind::Corrupt, ErrorKind::Stale, ErrorKind::Busy] {
+            let health = Health::default();
+            let calls = AtomicU32::new(0);
+            let refused = || async {
+                calls.fetch_add(1, Ordering::Relaxed);
+                Result::<()>::Err(Error::new(kind, "no permission"))
+            };
+            let error = tokio::select! {
+                () = health.until_done("finishing", refused) => unreachable!("it is refused"),
+                _ = health.unless_full("remembering", refused) => unreachable!("it is refused"),
+                error = health.fatal() => error,
+            };
+            assert_eq!((error.kind, calls.load(Ordering::Relaxed) <= 2), (kind, true));
+            assert!(error.to_string().ends_with("ing: no permission"), "{error}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_full_store_has_no_room_for_is_told_and_an_outage_is_waited_for() {
+        let health = Health::default();
+        let calls = AtomicU32::new(0);
+        let full_after_an_outage = || async {
+            match calls.fetch_add(1, Ordering::Relaxed) {
+                0..4 => Result::<()>::Err(Error::new(ErrorKind::Unavailable, "redis is away")),
+                _ => Err(Error::full()),
+            }
+        };
+        let error = health.unless_full("remembering pages", full_after_an_outage).await.unwrap_err();
+        assert_eq!((error.kind, calls.load(Ordering::Relaxed)), (ErrorKind::Full, 5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_people_set_right_is_waited_for_whatever_the_error() {
+        let health = Health::default();
+        let calls = AtomicU32::new(0);
+        let refused = || async {
+            match calls.fetch_add(1, Ordering::Relaxed) {
+                4 => Ok(()),
+                _ => Err(Error::new(ErrorKind::Refused, "there is no such column")),
+            }
+        };
+        health.until_mended("storing items", refused).await;
         assert_eq!((calls.load(Ordering::Relaxed), health.trouble()), (5, None));
     }
 

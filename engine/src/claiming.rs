@@ -20,7 +20,7 @@ use trawl_common::settings::Acks;
 use trawl_common::time::UnixMs;
 
 use crate::broker::{Consumer, Content, Delivery, Receipt, Unproven};
-use crate::member::Member;
+use crate::member::{LOOKING_UP, Member};
 use crate::own::Own;
 
 /// What fails while the broker is away.
@@ -33,6 +33,9 @@ const CROWDED: Duration = Duration::from_millis(20);
 const TAKING_IN: &str = "taking in URLs of messages";
 /// That it did is over when a message that was put aside could have said so again.
 const FULL_FOR: Duration = Duration::from_secs(20);
+
+/// For so long a message waits whose crawl cannot be read.
+const UNREADABLE: Duration = Duration::from_secs(60);
 
 /// Takes messages and claims their URLs.
 pub(crate) struct Claiming<'a> {
@@ -172,7 +175,15 @@ impl Claiming<'_> {
     }
 
     async fn hand_out(&self, message: Message, attempts: u32, starts: u32, is_beyond_limit: bool) {
-        let crawl = self.member.crawl(&message.crawl).await;
+        let crawl = match self.member.crawl(&message.crawl).await {
+            Ok(crawl) => crawl,
+            // That crawl stands still until it is set right, and all others go on.
+            Err(error) => {
+                self.member.health.fails_lately(LOOKING_UP, &error, 2 * UNREADABLE);
+                let until = UnixMs::now().plus(UNREADABLE);
+                return self.settle(Own::Waits { message, until }).await;
+            }
+        };
         let claimed = Claimed { message, attempts, starts, is_beyond_limit, crawl };
         // Closed only when the worker ends: what it holds is given back.
         let _ = self.claimed.send(claimed);
@@ -190,7 +201,7 @@ impl Claiming<'_> {
                     Err(error) if error.kind == ErrorKind::Corrupt => Ok(true),
                     told => told.map(|stats| stats.is_some_and(|stats| stats.crawl_ref() == crawl)),
                 };
-                let is_known = health.until_done("looking up a crawl", looking).await;
+                let is_known = health.until_done(LOOKING_UP, looking).await;
                 (!is_known).then_some(*request)
             }
         }

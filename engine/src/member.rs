@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use trawl_common::frontier::message::Message;
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{OpenCrawl, Pages, Requests, one_each};
+use trawl_common::ports::{ErrorKind, OpenCrawl, Pages, Requests, Result, one_each};
 use trawl_common::settings::{Acks, Settings};
 use trawl_common::time::UnixMs;
 
@@ -19,6 +19,9 @@ use crate::by_urgency::ByUrgency;
 use crate::in_flight::InFlight;
 use crate::own::Own;
 use crate::records::Records;
+
+/// What fails while a crawl's terms are not known.
+pub(crate) const LOOKING_UP: &str = "looking up a crawl";
 
 /// So many crawls are known at a time.
 const CRAWLS: u64 = 1_000;
@@ -52,17 +55,24 @@ impl Member {
         Cache::new(CRAWLS)
     }
 
-    /// What is settled of a crawl, looked up once.
-    pub(crate) async fn crawl(&self, crawl: &CrawlRef) -> OpenCrawl {
+    /// What is settled of a crawl, looked up once. Fails if what the records have of it cannot be read.
+    pub(crate) async fn crawl(&self, crawl: &CrawlRef) -> Result<OpenCrawl> {
         if let Some(known) = self.crawls.get(crawl) {
-            return known;
+            return Ok(known);
         }
-        let Self { records, health, .. } = self;
-        let terms = health.until_done("looking up a crawl", || records.terms(crawl)).await;
-        let stats = health.until_done("looking up a crawl", || records.crawl_stats(&crawl.id)).await;
-        let known = OpenCrawl { terms, started: stats.map_or_else(UnixMs::now, |stats| stats.started) };
+        let looking = async || match self.look_up(crawl).await {
+            Err(error) if error.kind == ErrorKind::Corrupt => Ok(Err(error)),
+            known => known.map(Ok),
+        };
+        let known = self.health.until_done(LOOKING_UP, looking).await?;
         self.crawls.insert(crawl.clone(), known);
-        known
+        Ok(known)
+    }
+
+    async fn look_up(&self, crawl: &CrawlRef) -> Result<OpenCrawl> {
+        let terms = self.records.terms(crawl).await?;
+        let stats = self.records.crawl_stats(&crawl.id).await?;
+        Ok(OpenCrawl { terms, started: stats.map_or_else(UnixMs::now, |stats| stats.started) })
     }
 
     /// When messages of a lane are acknowledged.

@@ -37,7 +37,7 @@ impl<'a> Memories<'a> {
         all
     }
 
-    /// Writes all, unless the store is full. What pages link to comes first: who dies in between has remembered too much, and
+    /// Writes all; fails if the store is full. What pages link to comes first: who dies in between has remembered too much, and
     /// loses nothing.
     pub(crate) async fn write(self, Member { pages, health, .. }: &Member) -> Result<()> {
         for (spider, found) in self.links.iter().filter(|(_, found)| !found.is_empty()) {

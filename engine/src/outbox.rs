@@ -19,7 +19,7 @@ pub(crate) enum Tries<'a> {
     One,
     /// As long as another try may succeed and the process is not to stop.
     WhileItMayPass(&'a Health),
-    /// Until it is done.
+    /// As long as another try may succeed; it does not return otherwise.
     UntilDone(&'a Health),
 }
 

@@ -12,9 +12,8 @@
 //! 6. `settle`: tells the engine what became of it, with what it links to; the engine makes that last.
 //!
 //! Beside them, `pulse` shows that the worker lives, and says what it waits for when no URL ends (`schedule::standstill`). An error of
-//! a port that no waiting mends stops all of it (`broken`).
+//! a port that no waiting mends stops all of it ([`Health::fatal`]), but for one of a sink, which stops its spider alone.
 
-mod broken;
 mod claim;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -42,7 +41,6 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broken::Broken;
 use claim::{Claims, SpiderRequests};
 use fetch::dispatcher;
 use fetch::domains::{Domains, FETCH_THREADS};
@@ -133,7 +131,6 @@ pub async fn run(
         tally: Tally::default(),
         url_log: UrlLog::new(&settings),
         standstill: Standstill::default(),
-        broken: Broken::default(),
         known_links: KnownLinks::default(),
         id,
         ports,
@@ -169,7 +166,7 @@ pub async fn run(
     let mut maintenance = JoinSet::from_iter([maintenance]);
     let ended = tokio::select! {
         biased;
-        error = shared.broken.error() => Err(error.into()),
+        error = shared.health.fatal() => Err(error.into()),
         () = end(&mut pipeline) => {
             shared.spiders.close().await;
             Ok(())

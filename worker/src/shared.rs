@@ -9,7 +9,6 @@ use trawl_common::ports::{Frontier, Ports};
 use trawl_common::settings::Settings;
 use trawl_web::Threads;
 
-use crate::broken::Broken;
 use crate::fetch::domains::Domains;
 use crate::known_links::KnownLinks;
 use crate::parse::Parser;
@@ -37,6 +36,5 @@ pub(crate) struct Shared {
     pub(crate) tally: Tally,
     pub(crate) url_log: UrlLog,
     pub(crate) standstill: Standstill,
-    pub(crate) broken: Broken,
     pub(crate) known_links: KnownLinks,
 }

@@ -137,10 +137,11 @@ async fn store(
             false => all.push(settlement.lost()),
         }
     }
-    // Each sink has its own patience: what one has stored it is not told again because another is away.
+    // Each sink has its own patience: what one has stored it is not told again because another is away. A table that lacks a
+    // column, or a file that another process writes to, is set right by people while other spiders go on.
     let storing = spider.sinks.iter().filter(|_| !pages.is_empty()).map(async |sink| {
         let what = format!("spider {}: {}", spider.spider.name, sink.name());
-        shared.health.until_done(&what, || sink.put(&pages)).await;
+        shared.health.until_mended(&what, || sink.put(&pages)).await;
     });
     let mut storing = pin!(join_all(storing));
     if timeout(ALONE, &mut storing).await.is_err() {

@@ -47,7 +47,6 @@ impl From<Fault> for Error {
 
 fn kind(error: &rusqlite::Error) -> ErrorKind {
     match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ErrorKind::Busy,
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => ErrorKind::Refused,
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None => ErrorKind::Corrupt,
         Some(_) => ErrorKind::Unavailable,

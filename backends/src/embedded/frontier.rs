@@ -85,10 +85,14 @@ impl EmbeddedFrontier {
                     ready.extend(claims);
                     next_due
                 }
-                Err(error) => {
+                Err(error) if error.is_temporary() => {
                     self.health.fails(CLAIMING, &error);
                     backoff.pause().await;
                     continue;
+                }
+                Err(error) => {
+                    self.health.ends_by(error.during(CLAIMING));
+                    return pending().await;
                 }
             };
             // An old answer says nothing about now.

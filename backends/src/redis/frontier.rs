@@ -280,8 +280,8 @@ impl Records for RedisRecords {
                 for &at in places {
                     call.arg(&dead_letters[at].url).arg(control::encode(&dead_letters[at].note()));
                 }
-                let is_known: bool = self.run(&call).await?;
-                if !is_known && crawl.is_adhoc() {
+                let is_known = self.unless_foreign(crawl, self.run(&call).await).await?;
+                if is_known == Some(false) && crawl.is_adhoc() {
                     self.restore(crawl).await?;
                     let _: bool = self.run(&call).await?;
                 }

@@ -13,10 +13,11 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::frontier::{Heard, Start};
+use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    Claim, Claimed, Ending, Engine, Finish, Frontier, Joined, Joining, NewUrl, Requests, Result, Settled,
-    Settlement, Verdict,
+    Claim, Claimed, Ending, Engine, Error, ErrorKind, Finish, Frontier, Joined, Joining, NewUrl, Requests,
+    Result, Settled, Settlement, Verdict,
 };
 use trawl_common::settings::{Acks, Settings};
 use trawl_common::time::UnixMs;
@@ -38,6 +39,7 @@ impl Requests for AllRequests {
 /// A worker that has joined.
 struct Member {
     frontier: Arc<dyn Frontier>,
+    health: Arc<Health>,
     _maintenance: JoinSet<()>,
 }
 
@@ -45,20 +47,25 @@ impl Member {
     fn join(servers: &Servers, set: impl FnOnce(&mut Settings)) -> Self {
         let all = Arc::new(servers.clone());
         let engine = Coordinator::new(all.clone(), all.clone(), all);
-        let mut settings = Settings::default();
+        let (mut settings, health) = (Settings::default(), Arc::<Health>::default());
         set(&mut settings);
         let Joined { frontier, maintenance } = engine.join(Joining {
             worker: "worker".parse().unwrap(),
             settings,
-            health: Arc::default(),
+            health: Arc::clone(&health),
             requests: Arc::new(AllRequests),
             stop: CancellationToken::new(),
         });
-        Self { frontier, _maintenance: JoinSet::from_iter([maintenance]) }
+        Self { frontier, health, _maintenance: JoinSet::from_iter([maintenance]) }
     }
 
     async fn claim(&self) -> Claimed {
         timeout(PATIENCE, self.frontier.claim(1)).await.unwrap().remove(0)
+    }
+
+    /// The error that ends it.
+    async fn fatal(&self) -> Error {
+        timeout(PATIENCE, self.health.fatal()).await.unwrap()
     }
 
     async fn settle(&self, message: Message, verdict: Verdict) -> Settled {
@@ -70,15 +77,8 @@ fn ends(message: &Message, terminal: Terminal) -> Ending {
     Ending::of(Finish::new(Claim::of(message), terminal))
 }
 
-const A: &str = "http://site.example/a";
-const B: &str = "http://site.example/b";
-
-#[tokio::test(start_paused = true)]
-async fn a_dead_letter_is_stored_before_its_record_ends_and_its_message_is_acknowledged_last() {
-    let servers = Servers::default();
-    servers.deliver(A);
-    let member = Member::join(&servers, |_| {});
-    let claimed = member.claim().await;
+/// The end of a URL that becomes a dead letter.
+fn fails(message: &Message) -> Verdict {
     let cause = Cause {
         reason: Reason::Final,
         class: None,
@@ -88,8 +88,33 @@ async fn a_dead_letter_is_stored_before_its_record_ends_and_its_message_is_ackno
         worker: None,
         failed_at: UnixMs(0),
     };
-    let ending = Ending { dead_letter: Some(cause), ..ends(&claimed.message, Terminal::Failed) };
-    member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await;
+    Verdict::Ends(Box::new(Ending { dead_letter: Some(cause), ..ends(message, Terminal::Failed) }))
+}
+
+/// The end of a page that links to another.
+fn links(message: &Message) -> Verdict {
+    let links = vec![NewUrl::seed(B.parse().unwrap(), Lane::Bulk)];
+    Verdict::Ends(Box::new(Ending { links, ..ends(message, Terminal::Done) }))
+}
+
+fn waits(_: &Message) -> Verdict {
+    Verdict::PutAside { until: UnixMs::now().plus(Duration::from_secs(60)), failed: false }
+}
+
+/// What becomes of a URL.
+type VerdictOf = fn(&Message) -> Verdict;
+
+const A: &str = "http://site.example/a";
+const B: &str = "http://site.example/b";
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_letter_is_stored_before_its_record_ends_and_its_message_is_acknowledged_last() {
+    let servers = Servers::default();
+    servers.deliver(A);
+    let member = Member::join(&servers, |_| {});
+    let claimed = member.claim().await;
+    let verdict = fails(&claimed.message);
+    member.settle(claimed.message, verdict).await;
     let expected = [
         format!("hear {A}"),
         format!("keep {A}"),
@@ -106,9 +131,8 @@ async fn what_a_page_links_to_is_on_its_way_before_the_page_ends() {
     servers.deliver(A);
     let member = Member::join(&servers, |_| {});
     let claimed = member.claim().await;
-    let links = vec![NewUrl::seed(B.parse().unwrap(), Lane::Bulk)];
-    let ending = Ending { links, ..ends(&claimed.message, Terminal::Done) };
-    let settled = member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await;
+    let verdict = links(&claimed.message);
+    let settled = member.settle(claimed.message, verdict).await;
     assert_eq!(settled.ended[0].links.len(), 1);
     let expected = [
         format!("hear {A}"),
@@ -127,8 +151,8 @@ async fn what_is_put_aside_goes_record_first_then_message_and_is_acknowledged_la
     servers.deliver(A);
     let member = Member::join(&servers, |_| {});
     let claimed = member.claim().await;
-    let until = UnixMs::now().plus(Duration::from_secs(60));
-    member.settle(claimed.message, Verdict::PutAside { until, failed: false }).await;
+    let verdict = waits(&claimed.message);
+    member.settle(claimed.message, verdict).await;
     let calls = ["hear", "park record of", "park message of", "confirm"].map(|call| format!("{call} {A}"));
     assert_eq!(servers.calls(), [&calls[..], &["ack 1".to_owned()]].concat());
     assert_eq!(member.frontier.activity().in_flight, 0);
@@ -236,19 +260,78 @@ async fn messages_that_are_nothing_to_a_worker_never_reach_it() {
     assert_eq!(member.frontier.activity().in_flight, 0);
 }
 
-/// A call that leaves out an answer is made again, and counts as trouble meanwhile.
 #[tokio::test(start_paused = true)]
-async fn a_missing_answer_loses_no_url() {
+async fn a_missing_answer_ends_the_worker_and_its_urls_are_given_back() {
     let servers = Servers::default();
     servers.fault(Fault::ShortAnswer);
     servers.deliver(A);
     servers.deliver(B);
     let member = Member::join(&servers, |_| {});
-    timeout(PATIENCE, servers.until("hear", 4)).await.unwrap();
-    assert_eq!(member.frontier.activity().in_flight, 2);
+    let error = member.fatal().await;
+    assert_eq!(error.to_string(), "hearing messages: 1 answers for 2 messages");
+    assert_eq!((error.kind, member.frontier.activity().in_flight), (ErrorKind::Corrupt, 2));
     servers.fault(Fault::None);
-    member.claim().await;
-    member.claim().await;
+    timeout(PATIENCE, member.frontier.release()).await.unwrap();
+    let calls = servers.calls();
+    assert_eq!(calls.iter().filter(|call| call.starts_with("release record of")).count(), 2, "{calls:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_step_of_settlement_ends_the_worker_and_an_outage_is_waited_for() {
+    let finishes: VerdictOf = |message| Verdict::Ends(Box::new(ends(message, Terminal::Done)));
+    let steps: [(&str, &str, VerdictOf); 10] = [
+        ("hear", "hearing messages", finishes),
+        ("keep", "keeping what is held", fails),
+        ("dead letter", "storing dead letters", fails),
+        ("admit links of", "admitting links", links),
+        ("publish", "publishing", links),
+        ("confirm", "confirming", links),
+        ("park record of", "putting aside", waits),
+        ("park message of", "parking", waits),
+        ("finish", "finishing", finishes),
+        ("release record of", "giving back", |_| Verdict::Released),
+    ];
+    for (call, named, verdict) in steps {
+        for fault in [Fault::Refused(call), Fault::Away(call)] {
+            let servers = Servers::default();
+            servers.fault(fault);
+            servers.deliver(A);
+            let member = Member::join(&servers, |_| {});
+            let settled = async {
+                let message = member.claim().await.message;
+                let verdict = verdict(&message);
+                member.settle(message, verdict).await
+            };
+            if fault == Fault::Refused(call) {
+                let error = tokio::select! {
+                    settled = settled => panic!("{call}: {settled:?}"),
+                    error = member.fatal() => error,
+                };
+                assert_eq!(error.to_string(), format!("{named}: no permission"));
+            } else {
+                let back = async {
+                    sleep(Duration::from_secs(30)).await;
+                    servers.fault(Fault::None);
+                };
+                let (_, ()) = tokio::join!(settled, back);
+                assert!(servers.calls().iter().any(|made| made.starts_with(call)), "{call}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crawl_that_cannot_be_read_stands_still_and_the_worker_goes_on() {
+    let servers = Servers::default();
+    servers.fault(Fault::UnreadableCrawls);
+    servers.deliver(A);
+    let member = Member::join(&servers, |_| {});
+    timeout(PATIENCE, servers.until("park message of", 1)).await.unwrap();
+    let trouble = member.health.trouble().unwrap();
+    assert_eq!(trouble, "looking up a crawl: max_pages is no number");
+    servers.fault(Fault::None);
+    servers.deliver(B);
+    assert_eq!(member.claim().await.message.url.as_str(), B);
 }
 
 #[tokio::test(start_paused = true)]
@@ -258,9 +341,9 @@ async fn a_refused_start_is_an_error_and_an_outage_is_waited_for() {
     let member = Member::join(&servers, |_| {});
     let claimed = member.claim().await;
     let claims = [Claim::of(&claimed.message)];
-    servers.fault(Fault::Refused);
+    servers.fault(Fault::Refused("start"));
     assert!(member.frontier.start(&claims).await.is_err());
-    servers.fault(Fault::Away);
+    servers.fault(Fault::Away("start"));
     let back = async {
         sleep(Duration::from_secs(30)).await;
         servers.fault(Fault::None);

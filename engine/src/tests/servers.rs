@@ -35,10 +35,12 @@ pub(super) enum Fault {
     NotHeld,
     /// The last answer is left out.
     ShortAnswer,
-    /// Starts are refused.
-    Refused,
-    /// Starts cannot be counted now.
-    Away,
+    /// Calls of this name are refused.
+    Refused(&'static str),
+    /// Calls of this name come to nothing now.
+    Away(&'static str),
+    /// What is stored of crawls cannot be read.
+    UnreadableCrawls,
     /// There is no room for links.
     NoRoomForLinks,
     /// Leases take a second to extend.
@@ -107,16 +109,31 @@ impl Servers {
         sleep(Duration::from_millis(1)).await;
     }
 
+    /// Fails if calls of this name do.
+    fn check(&self, name: &str) -> Result<()> {
+        match self.state().fault {
+            Fault::Refused(call) if call == name => Err(Error::new(ErrorKind::Refused, "no permission")),
+            Fault::Away(call) if call == name => Err(Error::new(ErrorKind::Unavailable, "away")),
+            _ => Ok(()),
+        }
+    }
+
     fn called(&self, name: &str, of: impl Display) {
         self.state().calls.push(format!("{name} {of}"));
     }
 
     /// The answers to a call that asks for these, one for each unless one is left out.
-    fn answers<T>(&self, name: &str, urls: &[&CanonicalUrl], answer: impl Fn(&State, &str) -> T) -> Vec<T> {
+    fn answers<T>(
+        &self,
+        name: &str,
+        urls: &[&CanonicalUrl],
+        answer: impl Fn(&State, &str) -> T,
+    ) -> Result<Vec<T>> {
+        self.check(name)?;
         urls.iter().for_each(|url| self.called(name, url));
         let state = self.state();
         let count = urls.len() - usize::from(state.fault == Fault::ShortAnswer);
-        urls[..count].iter().map(|url| answer(&state, url.as_str())).collect()
+        Ok(urls[..count].iter().map(|url| answer(&state, url.as_str())).collect())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -147,11 +164,13 @@ impl Consumer for Stream {
 #[async_trait]
 impl Broker for Servers {
     async fn publish(&self, messages: &[Message]) -> Result<()> {
+        self.check("publish")?;
         messages.iter().for_each(|message| self.called("publish", &message.url));
         Ok(())
     }
 
     async fn park(&self, parked: &[Parked]) -> Result<()> {
+        self.check("park message of")?;
         parked.iter().for_each(|parked| self.called("park message of", &parked.message.url));
         Ok(())
     }
@@ -162,6 +181,7 @@ impl Broker for Servers {
     }
 
     async fn dead_letter(&self, letters: &[DeadLetter]) -> Result<()> {
+        self.check("dead letter")?;
         letters.iter().for_each(|letter| self.called("dead letter", &letter.url));
         Ok(())
     }
@@ -216,6 +236,7 @@ impl Records for Servers {
     }
 
     async fn admit_links(&self, _: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>> {
+        self.check("admit links of")?;
         pages.iter().for_each(|linking| self.called("admit links of", &linking.page.url));
         let has_room = self.state().fault != Fault::NoRoomForLinks;
         let taken = |linking: &Linking| match has_room {
@@ -226,6 +247,7 @@ impl Records for Servers {
     }
 
     async fn confirm(&self, _: &CrawlRef, urls: &[CanonicalUrl]) -> Result<()> {
+        self.check("confirm")?;
         urls.iter().for_each(|url| self.called("confirm", url));
         Ok(())
     }
@@ -237,7 +259,7 @@ impl Records for Servers {
     async fn hear(&self, _: &WorkerId, messages: &[Message]) -> Result<Vec<Heard>> {
         let take = Heard::Take { attempts: 0, starts: 0, deadline: None };
         let urls: Vec<_> = messages.iter().map(|message| &message.url).collect();
-        Ok(self.answers("hear", &urls, |state, url| state.heard.get(url).copied().unwrap_or(take)))
+        self.answers("hear", &urls, |state, url| state.heard.get(url).copied().unwrap_or(take))
     }
 
     async fn keep(&self, _: &WorkerId, messages: &[Message]) -> Result<Vec<bool>> {
@@ -246,34 +268,28 @@ impl Records for Servers {
             sleep(Duration::from_secs(1)).await;
         }
         let urls: Vec<_> = messages.iter().map(|message| &message.url).collect();
-        Ok(self.answers("keep", &urls, |state, _| state.fault != Fault::NotHeld))
+        self.answers("keep", &urls, |state, _| state.fault != Fault::NotHeld)
     }
 
     async fn start(&self, _: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>> {
-        let fault = self.state().fault;
-        match fault {
-            Fault::Refused => Err(Error::new(ErrorKind::Refused, "no permission")),
-            Fault::Away => Err(Error::new(ErrorKind::Unavailable, "away")),
-            _ => {
-                let urls: Vec<_> = claims.iter().map(|claim| &claim.url).collect();
-                Ok(self.answers("start", &urls, |_, _| Start::Go))
-            }
-        }
+        let urls: Vec<_> = claims.iter().map(|claim| &claim.url).collect();
+        self.answers("start", &urls, |_, _| Start::Go)
     }
 
     async fn park(&self, _: &WorkerId, parkings: &[Parking]) -> Result<Vec<bool>> {
         let urls: Vec<_> = parkings.iter().map(|parking| &parking.claim.url).collect();
-        Ok(self.answers("park record of", &urls, |state, _| state.fault != Fault::NotHeld))
+        self.answers("park record of", &urls, |state, _| state.fault != Fault::NotHeld)
     }
 
     async fn release(&self, _: &WorkerId, claims: &[Claim]) -> Result<()> {
+        self.check("release record of")?;
         claims.iter().for_each(|claim| self.called("release record of", &claim.url));
         Ok(())
     }
 
     async fn finish(&self, _: &WorkerId, finishes: &[Finish]) -> Result<Vec<bool>> {
         let urls: Vec<_> = finishes.iter().map(|finish| &finish.claim.url).collect();
-        Ok(self.answers("finish", &urls, |state, _| state.fault != Fault::NotHeld))
+        self.answers("finish", &urls, |state, _| state.fault != Fault::NotHeld)
     }
 
     async fn note_invalid(&self, _: &[DeadLetter]) -> Result<()> {
@@ -337,7 +353,10 @@ impl Stats for Servers {
     }
 
     async fn terms(&self, _: &CrawlRef) -> Result<Terms> {
-        Ok(Terms::default())
+        match self.state().fault {
+            Fault::UnreadableCrawls => Err(Error::new(ErrorKind::Corrupt, "max_pages is no number")),
+            _ => Ok(Terms::default()),
+        }
     }
 
     async fn workers(&self) -> Result<Vec<WorkerState>> {

@@ -38,7 +38,7 @@ pub(crate) async fn left_alone(shared: &Shared, job: &mut Job, failure: Failure)
             refused(shared, job, failure, until)
         }
         Err(error) => {
-            shared.broken.by(error);
+            shared.health.ends_by(error);
             Outcome::Released
         }
     }

@@ -43,7 +43,7 @@ pub(crate) async fn run(
         }
         let started = match start(&shared, jobs, &settle).await {
             Ok(started) => started,
-            Err(error) => return shared.broken.by(error),
+            Err(error) => return shared.health.ends_by(error),
         };
         for job in started {
             shared.url_log.begins(&job.job);

@@ -89,7 +89,7 @@ pub(crate) async fn ask(shared: &Shared, job: &mut Job) -> std::result::Result<H
             decided(job, decision)
         }
         Err(error) => {
-            shared.broken.by(error);
+            shared.health.ends_by(error);
             Err(Outcome::Released)
         }
     }

@@ -111,7 +111,7 @@ impl Scheduler {
     /// Schedules what is claimed until `stop`, then gives back what has not begun. Stops the worker where a port fails for good.
     pub(crate) async fn run(mut self) {
         if let Err(error) = self.schedule().await {
-            return self.shared.broken.by(error);
+            return self.shared.health.ends_by(error);
         }
         while let Some(Ok((job, _))) = self.at_addresses.join_next().await {
             self.settle(job, Outcome::Released).await;

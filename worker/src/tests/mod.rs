@@ -235,6 +235,29 @@ async fn a_refused_call_stops_the_worker_and_an_outage_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_cannot_be_settled_for_good_ends_the_worker_and_is_given_back() {
+    let memory = Memory::default();
+    memory.page(&url(1), QUICK);
+    memory.page(&url(2), None);
+    memory.refuse_settlement();
+    let ended = Worker::start(&memory, |_| {}).ended().await;
+    let Err(RunError::Port(error)) = ended else { panic!("{ended:?}") };
+    assert_eq!(error.to_string(), "finishing: no permission");
+    let calls = memory.calls();
+    assert_eq!((count(&calls, "settle"), count(&calls, "release")), (0, 2), "{calls:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_refuses_keeps_its_pages_from_their_end_until_it_is_set_right() {
+    let memory = Memory::default();
+    memory.page(&url(1), QUICK);
+    memory.sink_refuses(7);
+    let calls = Worker::start(&memory, |_| {}).until_ended(1).await;
+    let (refused, stored) = (count(&calls, "refuse"), at(&calls, &format!("store {}", url(1))));
+    assert_eq!((refused, stored + 1), (7, at(&calls, &format!("settle {} done", url(1)))), "{calls:#?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn after_an_outage_hosts_are_asked_at_their_rate() {
     let memory = Memory::default();
     for number in 0..3 {

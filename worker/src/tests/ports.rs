@@ -60,6 +60,11 @@ struct State {
     pages: HashMap<String, Duration>,
     hosts: HashMap<HostKey, Schedule>,
     schedules: Schedules,
+    /// Whether no settlement can be written any more.
+    refuses_settlement: bool,
+    /// How often the sink still refuses pages.
+    sink_refusals: u32,
+    health: Arc<Health>,
 }
 
 impl Default for State {
@@ -74,6 +79,9 @@ impl Default for State {
             pages: HashMap::new(),
             hosts: HashMap::new(),
             schedules: Schedules::default(),
+            refuses_settlement: false,
+            sink_refusals: 0,
+            health: Arc::default(),
         }
     }
 }
@@ -123,6 +131,16 @@ impl Memory {
         self.state().schedules = schedules;
     }
 
+    /// No settlement can be written from now on.
+    pub(super) fn refuse_settlement(&self) {
+        self.state().refuses_settlement = true;
+    }
+
+    /// The sink refuses the next pages so often.
+    pub(super) fn sink_refuses(&self, times: u32) {
+        self.state().sink_refusals = times;
+    }
+
     /// The calls so far, each with the URL or host that it was for, and after how long, in order.
     pub(super) fn calls(&self) -> Vec<String> {
         self.state().calls.clone()
@@ -146,7 +164,8 @@ impl Memory {
 
 #[async_trait]
 impl Engine for Memory {
-    fn join(&self, _worker: Joining) -> Joined {
+    fn join(&self, Joining { health, .. }: Joining) -> Joined {
+        self.state().health = health;
         Joined { frontier: Arc::new(self.clone()), maintenance: Box::pin(pending()) }
     }
 
@@ -188,6 +207,12 @@ impl Frontier for Memory {
     }
 
     async fn settle(&self, batch: Vec<Settlement>) -> Settled {
+        let refuses = self.state().refuses_settlement;
+        if refuses {
+            let health = Arc::clone(&self.state().health);
+            let refused = || async { Err(Error::new(ErrorKind::Refused, "no permission")) };
+            return health.until_done("finishing", refused).await;
+        }
         let mut settled = Settled::default();
         for Settlement { message, verdict } in batch {
             self.state().held.remove(&message.url);
@@ -383,6 +408,12 @@ impl Sink for Items {
     }
 
     async fn put(&self, pages: &[Page]) -> Result<()> {
+        let refusals = self.0.state().sink_refusals;
+        if refusals > 0 {
+            self.0.state().sink_refusals = refusals - 1;
+            self.0.called("refuse", self.name());
+            return Err(Error::new(ErrorKind::Refused, "there is no column `price`"));
+        }
         pages.iter().for_each(|page| self.0.called("store", &page.url));
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! A key of one crawl or host that somebody has written over stops that one, and no other.
 
 use trawl_common::frontier::Start;
+use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::politeness::gcra::{Pace, SlotRequest, Standing};
 use trawl_common::ports::{Control, ErrorKind, Finish, Stats};
@@ -49,6 +50,9 @@ async fn a_key_that_somebody_has_written_over_stops_its_crawl_and_no_other() {
         let ended = stage.frontier.finish(&stage.worker, &[finish(&held), finish(&sound)]).await.unwrap();
         assert!(ended[1], "{name}");
         stage.frontier.release(&stage.worker, &[held.clone(), late.clone()]).await.unwrap();
+        let invalid =
+            |crawl: &CrawlRef| DeadLetter::invalid("x".into(), crawl.clone(), "no URL".into(), None);
+        stage.frontier.note_invalid(&[invalid(&stage.crawl), invalid(&other)]).await.unwrap();
         stage.set_clock(24 * HOUR + PATIENCE).await;
         stage
             .ask::<()>(
