@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
 use trawl_common::ports::{Error, ErrorKind, Result};
 
 /// The certificates of a PEM file, to trust in place of the system's.
@@ -29,6 +30,16 @@ impl Authority {
             Ok(certificates) => Ok(Self { pem, certificates }),
         }
     }
+}
+
+/// TLS with servers whose certificates come from `authority`, or else from whom the system trusts.
+pub(crate) fn client(authority: Option<&Authority>) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(match authority {
+        Some(authority) => authority.certificates.clone(),
+        None => rustls_native_certs::load_native_certs().certs,
+    });
+    ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
 }
 
 /// Whether TLS itself failed: the server is there, and trying again changes nothing.

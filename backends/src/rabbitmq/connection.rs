@@ -1,19 +1,23 @@
 //! Connections to the broker: to the node that was last there, or the next one of its cluster.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_rs::traits::Reactor;
-use async_rs::{Runtime, Tokio, TokioRuntime};
-use lapin::tcp::{AMQPUriTcpExt, AsyncTcpStream, RustlsConnector, RustlsConnectorConfig, TLSConfig};
-use lapin::uri::AMQPUri;
+use async_rs::{Runtime, Tokio};
+use lapin::tcp::AsyncTcpStream;
+use lapin::uri::{AMQPScheme, AMQPUri};
 use lapin::{Connection, ConnectionProperties};
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_util::compat::TokioAsyncReadCompatExt;
 use tracing::debug;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::{self, ServerUrl};
 
-use super::screen::{Screened, Screening};
+use super::screen::{ByteStream, Screened, Screening};
 use crate::tls::{self, Authority};
 
 /// Within this time a node accepts a connection, or counts as away.
@@ -91,36 +95,25 @@ impl Endpoint {
 /// Opens a connection whose frames are screened before the client library reads them.
 async fn connect(url: &ServerUrl, name: &str, authority: Option<&Authority>) -> lapin::Result<Connection> {
     let properties = ConnectionProperties::default().with_connection_name(name.into());
-    let mut uri: AMQPUri = url.reveal().parse().map_err(std::io::Error::other)?;
+    let mut uri: AMQPUri = url.reveal().parse().map_err(io::Error::other)?;
     uri.query.heartbeat.get_or_insert(HEARTBEAT);
-    // The client's own way to name an authority adds it to the system's.
-    let roots = |authority: &Authority| {
-        let roots = RustlsConnectorConfig::default();
-        roots.with_parsable_certificates(authority.certificates.clone()).connector_with_no_client_auth()
-    };
-    let trusted = authority.map(roots).transpose()?;
-    let tokio = Tokio::current();
-    let screening = Runtime::new(Screening(tokio.clone()));
-    let open = async move |uri, _| {
-        let stream = open_stream(uri, Runtime::new(tokio.clone()), trusted.as_ref()).await?;
+    let tls = (uri.scheme == AMQPScheme::AMQPS).then(|| TlsConnector::from(Arc::new(tls::client(authority))));
+    let screening = Runtime::new(Screening(Tokio::current()));
+    let open = async move |uri: AMQPUri, _| {
+        let stream = open_stream(&uri.authority.host, uri.authority.port, tls.as_ref()).await?;
         Ok(AsyncTcpStream::Plain(Screened::new(stream)))
     };
     Connection::connector(uri, screening, open, properties).await
 }
 
-async fn open_stream(
-    uri: AMQPUri,
-    tokio: TokioRuntime,
-    trusted: Option<&RustlsConnector>,
-) -> io::Result<AsyncTcpStream<<Tokio as Reactor>::TcpStream>> {
-    match trusted {
-        None => uri.connect_with_config_async(TLSConfig::default(), &tokio).await,
-        Some(tls) => {
-            let host = uri.authority.host;
-            let address = tokio.to_socket_addrs((host.clone(), uri.authority.port));
-            AsyncTcpStream::connect(&tokio, address).await?.into_rustls(tls, &host).await
-        }
-    }
+async fn open_stream(host: &str, port: u16, tls: Option<&TlsConnector>) -> io::Result<Box<dyn ByteStream>> {
+    // A URL has an IPv6 address in brackets.
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let stream = TcpStream::connect((host, port)).await?;
+    stream.set_nodelay(true)?;
+    let Some(tls) = tls else { return Ok(Box::new(stream.compat())) };
+    let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+    Ok(Box::new(tls.connect(name, stream).await?.compat()))
 }
 
 /// An error on an open connection.

@@ -22,20 +22,25 @@ const CHUNK: usize = 64 << 10;
 /// Kind, channel and length of a frame.
 const HEAD: usize = 7;
 
+/// What frames travel over: TCP, or TLS over it.
+pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
+
 /// A connection whose frames are screened.
-pub(super) struct Screened<S> {
-    stream: S,
+pub(super) struct Screened {
+    stream: Box<dyn ByteStream>,
     chunk: Box<[u8]>,
     screen: Screen,
 }
 
-impl<S> Screened<S> {
-    pub(super) fn new(stream: S) -> Self {
+impl Screened {
+    pub(super) fn new(stream: Box<dyn ByteStream>) -> Self {
         Self { stream, chunk: vec![0; CHUNK].into(), screen: Screen::default() }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Screened<S> {
+impl AsyncRead for Screened {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -55,7 +60,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Screened<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Screened<S> {
+impl AsyncWrite for Screened {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().stream).poll_write(context, from)
     }

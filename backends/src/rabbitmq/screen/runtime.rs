@@ -9,7 +9,6 @@ use async_rs::Tokio;
 use async_rs::traits::{Executor, Reactor, RuntimeKit};
 use async_rs::util::Task;
 use futures::{AsyncRead, AsyncWrite, Stream};
-use lapin::tcp::AsyncTcpStream;
 
 use super::Screened;
 
@@ -43,7 +42,7 @@ impl Executor for Screening {
 
 impl Reactor for Screening {
     /// Screened above TLS: what arrives is read as the library would.
-    type TcpStream = Screened<AsyncTcpStream<<Tokio as Reactor>::TcpStream>>;
+    type TcpStream = Screened;
     type Sleep = <Tokio as Reactor>::Sleep;
 
     fn register<H: Read + Write + AsFd + AsRawFd + Send + 'static>(
@@ -66,6 +65,6 @@ impl Reactor for Screening {
         address: SocketAddr,
     ) -> impl Future<Output = io::Result<Self::TcpStream>> + Send + 'static {
         let connecting = self.0.tcp_connect_addr(address);
-        async { Ok(Screened::new(AsyncTcpStream::Plain(connecting.await?))) }
+        async { Ok(Screened::new(Box::new(connecting.await?))) }
     }
 }

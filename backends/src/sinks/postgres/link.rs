@@ -11,6 +11,7 @@ use trawl_common::settings::ServerUrl;
 
 use super::error::failed;
 use super::table::{Table, quoted};
+use crate::tls;
 
 /// Within this time a server accepts a connection, or counts as away.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -55,10 +56,7 @@ impl Server {
 
     /// Connects, and makes these tables ready.
     pub(super) async fn connect(&self, tables: &[Table]) -> Result<Link> {
-        let tls = rustls::ClientConfig::builder();
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        let tls = MakeRustlsConnect::new(tls.with_root_certificates(roots).with_no_client_auth());
+        let tls = MakeRustlsConnect::new(tls::client(None));
         let (client, connection) = patiently(&self.url, CONNECT + CONNECT, self.config.connect(tls)).await?;
         let driver = tokio::spawn(async move {
             // Whoever waits for an answer is told what happened.
