@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{info, warn};
 use trawl_common::names::WorkerId;
-use trawl_common::ports::{Engine, Error, ErrorKind, Ports, Result};
+use trawl_common::ports::{Engine, Error, ErrorKind, Jobs, Ports, Result};
 use trawl_common::settings::{Cache, Redis, Settings, SinkSettings};
 use trawl_engine::Coordinator;
 
-use crate::rabbitmq::{ControlLog, RabbitMq};
-use crate::redis::{self, Link, RedisCache, RedisHosts, RedisPages, RedisRecords};
+use crate::rabbitmq::{ControlLog, JobWakeUps, RabbitMq};
+use crate::redis::{self, Link, RedisCache, RedisHosts, RedisJobs, RedisPages, RedisRecords};
 use crate::sinks::Sinks;
 
 /// How long a program waits for servers that start at the same time as it does.
@@ -43,13 +43,16 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         [] => vec![SinkSettings::Stream],
         named => named.to_vec(),
     };
+    let jobs = jobs_of(settings, store.clone())?;
     let pages = Arc::new(RedisPages::new(store));
     let engine = Coordinator::new(records.clone(), queue.clone(), pages.clone());
     Ok(Ports {
         engine: Arc::new(engine),
+        control: records.clone(),
         stats: records,
         hosts,
         cache: Arc::new(cache),
+        jobs,
         pages,
         sink_factory: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue)),
     })
@@ -64,6 +67,12 @@ pub async fn engine_of(
     let Settings { rabbitmq, queues, items, .. } = settings;
     let broker = Arc::new(RabbitMq::connect(rabbitmq, queues, items).await?);
     Ok(Arc::new(Coordinator::new(records, broker, Arc::new(RedisPages::new(store)))))
+}
+
+/// The jobs, and what wakes workers for them.
+pub fn jobs_of(settings: &Settings, store: Link) -> Result<Arc<dyn Jobs>> {
+    let wake_ups = JobWakeUps::new(&settings.rabbitmq, &settings.queues)?;
+    Ok(Arc::new(RedisJobs::new(store, settings.jobs.per_spider).waking(Arc::new(wake_ups))))
 }
 
 /// The response cache on this server, within its budget unless the server keeps one.

@@ -2,13 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use trawl_backends::rabbitmq::RabbitMq;
-use trawl_backends::redis::{self, Link, RedisCache, RedisHosts, RedisPages, RedisRecords};
-use trawl_common::ports::{Cache, Error, ErrorKind, Pages};
+use trawl_backends::redis::{self, Link, RedisCache, RedisHosts, RedisJobs, RedisPages, RedisRecords};
+use trawl_common::ports::{Cache, Error, ErrorKind, Jobs, Pages};
 use trawl_common::settings::{self, Dedup, Encoding, Items, Queues, Redis, ServerUrl};
 use trawl_engine::Records;
 use trawl_testkit::cluster;
@@ -76,6 +77,12 @@ async fn pages() -> (Shared, Arc<dyn Pages>) {
     (STORE.read().await, Arc::new(RedisPages::new(link().await)))
 }
 
+async fn jobs() -> (Own, Arc<dyn Jobs>) {
+    let own = emptied().await;
+    (own, Arc::new(RedisJobs::new(link().await, NonZeroU32::MIN)))
+}
+
+trawl_testkit::jobs_conformance!(jobs);
 trawl_testkit::frontier_conformance!(frontier, brief_frontier);
 trawl_testkit::control_conformance!(control_ports, brief_control_ports);
 trawl_testkit::hosts_conformance!(hosts, frugal);

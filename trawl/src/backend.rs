@@ -9,8 +9,9 @@ use trawl_backends::fleet;
 use trawl_backends::redis::{self, Link, RedisRecords};
 use trawl_cli::{CrawlArg, Fail, Global};
 use trawl_common::frontier::crawl::CrawlStats;
-use trawl_common::names::CrawlId;
-use trawl_common::ports::{Control, Engine, Error, ErrorKind, HostControl, Stats};
+use trawl_common::jobs::{Job, JobStatus, Problem};
+use trawl_common::names::{CrawlId, CrawlRef};
+use trawl_common::ports::{Control, Engine, Error, ErrorKind, HostControl, Jobs, Stats};
 use trawl_common::settings::Settings;
 
 /// Which crawls a command is about.
@@ -26,6 +27,7 @@ pub(crate) struct Backend {
     pub(crate) stats: Arc<dyn Stats>,
     pub(crate) control: Arc<dyn Control>,
     pub(crate) hosts: Arc<dyn HostControl>,
+    pub(crate) jobs: Arc<dyn Jobs>,
     pub(crate) settings: Settings,
     engine: EngineAt,
     place: Where,
@@ -66,11 +68,12 @@ impl Backend {
         if !file.exists() {
             return Err(Fail::usage(format!("{}: there is no such state file", file.display())));
         }
-        let store = open(file).map_err(Fail::usage)?;
+        let store = open(file).map_err(Fail::usage)?.with_jobs(&settings.jobs);
         Ok(Self {
             stats: store.stats(),
             control: store.control(),
             hosts: store.host_control(),
+            jobs: store.jobs(),
             settings,
             engine: EngineAt::File(store),
             place: place.clone(),
@@ -84,9 +87,10 @@ impl Backend {
         redis::check_schema(&redis).await?;
         let (records, hosts) = fleet::records_of(&settings, redis.clone())?;
         records.follow_clock().await?;
+        let jobs = fleet::jobs_of(&settings, redis.clone())?;
         let (stats, control, global) = (records.clone(), records.clone(), global.clone());
         let (engine, place) = (EngineAt::Servers(records, redis), Where::default());
-        Ok(Self { stats, control, hosts, settings, engine, place, global })
+        Ok(Self { stats, control, hosts, jobs, settings, engine, place, global })
     }
 
     /// What carries URLs: of a fleet, which is connected to for this.
@@ -104,17 +108,41 @@ impl Backend {
         matches!(self.engine, EngineAt::Servers(..))
     }
 
-    /// The stats of the crawl that a person means.
+    /// The stats of the crawl that a person means. That of a job may not have begun.
     pub(crate) async fn crawl(&self, arg: &CrawlArg) -> Result<CrawlStats, Fail> {
-        arg.crawl_stats(&*self.stats).await?.ok_or_else(|| match arg {
-            CrawlArg::Latest => Fail::usage("there is no crawl yet"),
-            CrawlArg::Named(id) => self.missing(id),
-        })
+        match (arg.crawl_stats(&*self.stats).await?, arg) {
+            (Some(stats), _) => Ok(stats),
+            (None, CrawlArg::Latest) => Err(Fail::usage("there is no crawl yet")),
+            (None, CrawlArg::Named(id)) => self.not_begun(id).await,
+        }
     }
 
-    /// The stats of a crawl that must exist.
+    /// The stats of a crawl that must exist. That of a job may not have begun.
     pub(crate) async fn crawl_stats(&self, id: &CrawlId) -> Result<CrawlStats, Fail> {
-        self.stats.crawl_stats(id).await?.ok_or_else(|| self.missing(id))
+        match self.stats.crawl_stats(id).await? {
+            Some(stats) => Ok(stats),
+            None => self.not_begun(id).await,
+        }
+    }
+
+    /// The stats of a job's crawl that has not begun, or never will.
+    async fn not_begun(&self, id: &CrawlId) -> Result<CrawlStats, Fail> {
+        let job = self.jobs.job(id).await?.ok_or_else(|| self.missing(id))?;
+        match job.status() {
+            JobStatus::Failed => Err(failed(&job)),
+            _ => Ok(job.stats_before_it_begins()),
+        }
+    }
+
+    /// Cancels a crawl, and the job that it is of, if it is of one. Returns whether it had not begun.
+    pub(crate) async fn cancel(&self, crawl: &CrawlRef) -> Result<bool, Fail> {
+        // First the job: whoever feeds it would else begin its crawl anew.
+        let was = self.jobs.cancel(&crawl.id).await?;
+        match self.control.cancel(crawl).await {
+            // Whoever feeds the job cancels its crawl when that is there.
+            Err(error) if error.kind == ErrorKind::Stale && was.is_some_and(|was| !was.is_over()) => Ok(true),
+            cancelled => Ok(cancelled.map(|()| false)?),
+        }
     }
 
     fn missing(&self, id: &CrawlId) -> Fail {
@@ -126,4 +154,9 @@ impl Backend {
     pub(crate) fn say(&self, what: impl Display) {
         self.global.say(what);
     }
+}
+
+/// That a job has failed before its crawl began.
+pub(crate) fn failed(job: &Job) -> Fail {
+    Fail::run(format!("job {} has failed: {}", job.new.id, job.problem().map_or("", Problem::as_str)))
 }

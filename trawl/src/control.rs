@@ -43,10 +43,10 @@ impl Args {
                     "the crawl of hand-published URLs never ends: `trawl pause adhoc` holds it",
                 ));
             }
-            Verb::Cancel => {
-                backend.control.cancel(&crawl).await?;
-                "is cancelled"
-            }
+            Verb::Cancel => match backend.cancel(&crawl).await? {
+                true => "is cancelled before it began",
+                false => "is cancelled",
+            },
         };
         let stats = backend.crawl_stats(&crawl.id).await?;
         let (pending, cancelled) = (count(stats.pending), count(stats.counts.cancelled));

@@ -9,6 +9,7 @@ mod demo;
 mod dlq;
 mod hosts;
 mod items;
+mod jobs;
 mod pack;
 #[cfg(test)]
 mod reference;
@@ -56,6 +57,8 @@ enum Command {
     Resume(control::Args),
     /// End a crawl; what is left of it is cancelled
     Cancel(control::Args),
+    /// Ask for crawls, which workers run in their turn; list, show and cancel these jobs
+    Jobs(jobs::Args),
     /// List, show, send again or purge URLs that failed
     Dlq(dlq::Args),
     /// List and show hosts, block those that must not be asked
@@ -110,6 +113,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Pause(args) => args.run(Verb::Pause, global).await,
         Command::Resume(args) => args.run(Verb::Resume, global).await,
         Command::Cancel(args) => args.run(Verb::Cancel, global).await,
+        Command::Jobs(args) => args.run(global).await,
         Command::Dlq(args) => args.run(global).await,
         Command::Hosts(args) => args.run(global).await,
         Command::Spider(args) => args.run(global).await,

@@ -4,15 +4,24 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use trawl_cli::{CrawlArg, Fail, Global, Outcome, Signals, await_end, print_json};
+use tokio::time::sleep;
+use trawl_cli::{CrawlArg, Fail, Global, Outcome, Progress, Signals, await_end, print_json};
 use trawl_common::duration;
 use trawl_common::exit::Exit;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
+use trawl_common::health::Health;
+use trawl_common::jobs::{Job, JobStatus};
 use trawl_common::names::CrawlId;
 
-use crate::backend::{Backend, Where};
+use crate::backend::{Backend, Where, failed};
 use crate::stats;
 use crate::waits;
+
+/// Of so many jobs that wait in the line their crawls are shown.
+const PENDING: usize = 100;
+
+/// How often to look whether the crawl of a job has begun.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Which crawls to show.
 #[derive(clap::Args)]
@@ -117,7 +126,11 @@ impl Args {
     }
 
     async fn show_all(&self, backend: &Backend) -> Result<Vec<CrawlStats>, Fail> {
-        let all = backend.stats.crawls().await?;
+        let mut all = backend.stats.crawls().await?;
+        let waiting = backend.jobs.line(PENDING).await?;
+        let not_begun = |job: &&Job| all.iter().all(|stats| stats.crawl != job.new.id);
+        let pending: Vec<_> = waiting.iter().filter(not_begun).map(Job::stats_before_it_begins).collect();
+        all.splice(..0, pending);
         if self.json {
             all.iter().for_each(print_json);
             return Ok(all);
@@ -162,7 +175,7 @@ impl WaitArgs {
         let backend = Backend::look(&global, &self.place).await?;
         let crawl = backend.crawl(&self.crawl).await?.crawl;
         let line = global.progress();
-        let ended = await_end(&*backend.stats, &crawl, &line);
+        let ended = end_of(&backend, &crawl, &line);
         let ended = match self.timeout {
             None => ended.await?,
             Some(timeout) => match tokio::time::timeout(timeout, ended).await {
@@ -173,6 +186,32 @@ impl WaitArgs {
         if self.json {
             print_json(&ended);
         }
-        Ok(stats::exit(&ended))
+        match backend.jobs.job(&crawl).await?.as_ref().and_then(Job::problem) {
+            Some(problem) if !self.json => {
+                anstream::eprintln!("problem: {problem}");
+                Ok(Exit::Failed)
+            }
+            Some(_) => Ok(Exit::Failed),
+            None => Ok(stats::exit(&ended)),
+        }
+    }
+}
+
+/// The stats of a crawl when it has ended; of a job's, it begins before that, or the job ends without it.
+async fn end_of(backend: &Backend, id: &CrawlId, line: &Progress) -> Result<CrawlStats, Fail> {
+    let health = Health::default();
+    loop {
+        let job = health.patiently("looking at the job", || backend.jobs.job(id)).await?;
+        let stats = health.patiently("looking at the crawl", || backend.stats.crawl_stats(id)).await?;
+        match (job, stats) {
+            (_, Some(_)) | (None, None) => return await_end(&*backend.stats, id, line).await,
+            (Some(job), None) => match job.status() {
+                JobStatus::Failed => return Err(failed(&job)),
+                JobStatus::Cancelled => return Ok(job.stats_before_it_begins()),
+                JobStatus::Pending | JobStatus::Running => line.say(format!("job {id} is pending")),
+                JobStatus::Finished => return await_end(&*backend.stats, id, line).await,
+            },
+        }
+        sleep(LOOK).await;
     }
 }

@@ -1,8 +1,10 @@
 //! The command `worker`: runs until it is asked to stop.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 use trawl_backends::fleet;
 use trawl_cli::{Fail, Global, Outcome, Signals};
@@ -21,7 +23,7 @@ pub struct Args {
     concurrency: Option<u16>,
 }
 
-/// Take URLs from the queues, fetch and extract them, until asked to stop
+/// Take URLs from the queues, fetch and extract them, and run jobs, until asked to stop
 #[derive(Parser)]
 #[command(name = "worker", version)]
 struct Program {
@@ -53,7 +55,15 @@ impl Args {
             connected = fleet::connect(&settings, &id) => connected?,
         };
         let folder = Folder::of(&settings);
-        run(ports, settings, folder, id, signals.stop().clone()).await?;
+        let stop = signals.stop().child_token();
+        let (jobs_settings, jobs_folder) = (Arc::new(settings.clone()), folder.clone());
+        let jobs = trawl_jobs::run(ports.clone(), jobs_settings, jobs_folder, id.clone(), stop.clone());
+        let jobs = AbortOnDropHandle::new(tokio::spawn(jobs));
+        let ended = run(ports, settings, folder, id, signals.stop().clone()).await;
+        stop.cancel();
+        // A panic there has been shown, and ends no work on URLs.
+        let _ = jobs.await;
+        ended?;
         Ok(Exit::Ok)
     }
 }

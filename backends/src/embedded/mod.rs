@@ -24,7 +24,7 @@
 //! corrupt
 //! ending
 //! transitions
-//! stats  pages  hosts
+//! stats  pages  hosts  jobs
 //! store
 //! dispatch  failures
 //! records  crawl_stats  stats_delta
@@ -52,6 +52,7 @@ mod file_lock;
 mod frontier;
 mod holdings;
 mod hosts;
+mod jobs;
 mod leases;
 mod pages;
 mod records;
@@ -65,19 +66,23 @@ mod store;
 mod transactional_map;
 mod transitions;
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
+use tokio::sync::Notify;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    Cache, Control, Engine, HostControl, Hosts, Pages, Ports, Result, SinkFactory, Stats,
+    Cache, Control, Engine, HostControl, Hosts, Jobs, Pages, Ports, Result, SinkFactory, Stats,
 };
+use trawl_common::settings;
 
 use self::cache::MemoryCache;
 use self::control::EmbeddedControl;
 use self::crawl_stats::Clock;
 use self::engine::EmbeddedEngine;
 use self::hosts::{Known, MemoryHosts};
+use self::jobs::EmbeddedJobs;
 use self::pages::EmbeddedPages;
 use self::schema::State;
 use self::stats::{EmbeddedStats, LastBeat};
@@ -90,6 +95,8 @@ pub struct Embedded {
     last_beat: Arc<LastBeat>,
     hosts: Arc<MemoryHosts>,
     cache: Arc<MemoryCache>,
+    submitted: Arc<Notify>,
+    jobs_per_spider: NonZeroU32,
 }
 
 impl Embedded {
@@ -121,8 +128,15 @@ impl Embedded {
         }
         let store = Arc::new(Store::start(state)?);
         let hosts = Arc::new(MemoryHosts::new(store.clone(), known));
-        let (last_beat, cache) = Default::default();
-        Ok(Self { store, clock, hosts, last_beat, cache })
+        let (last_beat, cache, submitted) = Default::default();
+        let jobs_per_spider = settings::Jobs::default().per_spider;
+        Ok(Self { store, clock, hosts, last_beat, cache, submitted, jobs_per_spider })
+    }
+
+    /// The same, where each spider runs as many jobs at a time as `settings` say.
+    #[must_use]
+    pub fn with_jobs(self, settings: &settings::Jobs) -> Self {
+        Self { jobs_per_spider: settings.per_spider, ..self }
     }
 
     /// What a crawl was begun with, as [`Embedded::note_sources`] had it.
@@ -145,6 +159,8 @@ impl Embedded {
             hosts: self.hosts(),
             cache: self.cache(),
             pages: self.pages(),
+            jobs: self.jobs(),
+            control: self.control(),
             sink_factory,
         }
     }
@@ -162,6 +178,11 @@ impl Embedded {
     /// Control of the crawls.
     pub fn control(&self) -> Arc<dyn Control> {
         Arc::new(EmbeddedControl::new(self.store.clone()))
+    }
+
+    /// The jobs.
+    pub fn jobs(&self) -> Arc<dyn Jobs> {
+        Arc::new(EmbeddedJobs::new(self.store.clone(), self.submitted.clone(), self.jobs_per_spider))
     }
 
     /// The hosts' schedules.

@@ -19,7 +19,7 @@ use super::file_lock::FileLock;
 const APPLICATION: i64 = 0x7472_776c;
 
 /// The version of the tables below (`user_version`).
-const VERSION: i64 = 6;
+const VERSION: i64 = 7;
 
 /// A URL costs an insertion at the end of `records` and of `fresh`, and later a share of a sorted one in
 /// `seen`; its terminal state costs a search and a deletion. The partial indexes hold only what was parked
@@ -149,6 +149,32 @@ const OUT_OF_4: &str = "
 const OUT_OF_5: &str = "
     ALTER TABLE pages ADD COLUMN items TEXT;
     PRAGMA user_version = 6;
+";
+
+/// What version 7 has more: jobs, by the order in which they were asked for.
+const OUT_OF_6: &str = "
+    CREATE TABLE jobs (
+        number          INTEGER PRIMARY KEY AUTOINCREMENT,
+        id              TEXT NOT NULL UNIQUE,
+        spider          TEXT NOT NULL,
+        priority        REAL NOT NULL,
+        idempotency_key TEXT UNIQUE,
+        new             TEXT NOT NULL,
+        asked           INTEGER NOT NULL,
+        status          TEXT NOT NULL,
+        runner          TEXT,
+        started         INTEGER,
+        until           INTEGER,
+        is_cancelled    INTEGER NOT NULL,
+        problem         TEXT,
+        ended           INTEGER,
+        looked          INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    CREATE INDEX jobs_line ON jobs (priority DESC, number) WHERE status = 'pending';
+    CREATE INDEX jobs_of_spider ON jobs (spider, status);
+    CREATE INDEX jobs_held ON jobs (until) WHERE until IS NOT NULL;
+    CREATE INDEX jobs_ended ON jobs (ended) WHERE ended IS NOT NULL;
+    PRAGMA user_version = 7;
 ";
 
 /// What each spider remembers of pages, of version 4 too; of those not visited yet the depth alone.
@@ -282,7 +308,8 @@ fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
     )?;
     let tx = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let is_new = number(&tx, "SELECT count(*) FROM sqlite_schema")? == 0;
-    let out_of_4 = format!("{OUT_OF_4} {OUT_OF_5}");
+    let out_of_5 = format!("{OUT_OF_5} {OUT_OF_6}");
+    let out_of_4 = format!("{OUT_OF_4} {out_of_5}");
     let out_of_3 = format!("{OUT_OF_3} {PAGES} {out_of_4}");
     match (number(&tx, "PRAGMA application_id")?, number(&tx, "PRAGMA user_version")?) {
         (0, 0) if is_new => tx.execute_batch(&format!(
@@ -294,7 +321,8 @@ fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
         (APPLICATION, 2) => tx.execute_batch(&format!("{OUT_OF_2} {out_of_3}"))?,
         (APPLICATION, 3) => tx.execute_batch(&out_of_3)?,
         (APPLICATION, 4) => tx.execute_batch(&out_of_4)?,
-        (APPLICATION, 5) => tx.execute_batch(OUT_OF_5)?,
+        (APPLICATION, 5) => tx.execute_batch(&out_of_5)?,
+        (APPLICATION, 6) => tx.execute_batch(OUT_OF_6)?,
         (application, version) => check(application, version)?,
     }
     // Nobody had it open since.
@@ -302,6 +330,8 @@ fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
         "UPDATE crawls SET away = away + max(0, ?1 - coalesce(touched, ?1)), touched = ?1 WHERE ended IS NULL",
         params![sql_ms(UnixMs::now())],
     )?;
+    // Whoever fed a job is gone as well.
+    tx.execute("UPDATE jobs SET until = 0 WHERE until IS NOT NULL", [])?;
     tx.commit()?;
     db.busy_timeout(PATIENCE)?;
     Ok(())

@@ -1,4 +1,4 @@
-//! The queues of URLs, and what each is declared with.
+//! The queues of URLs and of wake-ups for jobs, and what each is declared with.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -12,6 +12,9 @@ use trawl_common::settings::Queues;
 
 use super::arguments::Arguments;
 use super::names;
+
+/// How long a wake-up waits for a worker: whoever comes later looks for jobs by itself.
+const WAKE_UP_TTL: Duration = Duration::from_secs(60);
 
 /// Queues and exchanges of URLs as settings say, and which of them were named in the log.
 pub(super) struct Layout {
@@ -40,12 +43,13 @@ impl Layout {
             let back = Some(("", names::DUE));
             (names::rung(rung), Arguments { ttl: Some(rung), dead_letter: back, ..self.arguments() })
         };
+        let jobs = Arguments { ttl: Some(WAKE_UP_TTL), is_consumed: true, ..self.arguments() };
         let lines = Line::ALL.map(|line| (names::line(line).to_owned(), self.of_line(line)));
         let dead_letters =
             Arguments { ttl: Some(self.queues.failed.ttl), is_consumed: true, ..self.arguments() };
         lines
             .into_iter()
-            .chain([(names::FAILED.to_owned(), dead_letters)])
+            .chain([(names::FAILED.to_owned(), dead_letters), (names::JOBS.to_owned(), jobs)])
             .chain(RUNGS.into_iter().map(rung))
             .collect()
     }

@@ -15,6 +15,7 @@ mod consumer;
 mod control_log;
 mod event;
 mod items;
+mod job_wake_ups;
 mod layout;
 mod names;
 mod passive;
@@ -55,6 +56,7 @@ use trawl_engine::{Broker, Consumer, Mark, Parked, Probe, Receipt};
 
 pub use self::control_log::ControlLog;
 pub use self::items::ItemStream;
+pub use self::job_wake_ups::JobWakeUps;
 pub use self::stream::{Entry, StreamReader, StreamStart};
 
 /// The queue on RabbitMQ.

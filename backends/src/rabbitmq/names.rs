@@ -26,6 +26,9 @@ pub(super) const ITEMS: &str = "items";
 /// The stream of what was ordered of crawls and hosts.
 pub(super) const CONTROL: &str = "control";
 
+/// Wake-ups for workers: there may be a job to take.
+pub(super) const JOBS: &str = "crawl_jobs";
+
 /// What happens to crawls is told here.
 pub(super) const EVENTS: &str = "events";
 
@@ -51,7 +54,7 @@ pub(super) fn line(line: Line) -> &'static str {
 pub(super) fn is_own(queue: &str) -> bool {
     let is_rung = RUNGS.into_iter().any(|rung| self::rung(rung) == queue);
     is_rung
-        || [FAILED, ITEMS, CONTROL].contains(&queue)
+        || [FAILED, ITEMS, CONTROL, JOBS].contains(&queue)
         || Line::ALL.into_iter().any(|line| self::line(line) == queue)
 }
 

@@ -1,9 +1,11 @@
-//! The fields of a crawl's hash. One that holds what trawl does not write is an error that names it, so that its crawl stands
-//! still: no default passes for what was written.
+//! The fields of the hash of a crawl or a job. One that holds what trawl does not write is an error that names it, so that its crawl
+//! stands still: no default passes for what was written.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::str::FromStr;
 
+use serde::de::DeserializeOwned;
 use trawl_common::ports::{Error, ErrorKind, Result};
 
 use super::corrupt::shown;
@@ -23,6 +25,23 @@ impl Fields {
     pub(super) fn read<T: FromStr>(&self, name: &str) -> Result<Option<T>> {
         let read = |text: &String| text.parse().map_err(|_| self.unreadable(name, text));
         self.stored.get(name).map(read).transpose()
+    }
+
+    /// What the field holds, which trawl always writes.
+    pub(super) fn required<T: FromStr>(&self, name: &str) -> Result<T> {
+        self.read(name)?.ok_or_else(|| self.nonsense(&format_args!("no {name}")))
+    }
+
+    /// What the field holds as JSON, which trawl always writes.
+    pub(super) fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
+        let text: String = self.required(name)?;
+        serde_json::from_str(&text).map_err(|_| self.unreadable(name, &text))
+    }
+
+    /// That the fields together say what trawl does not write.
+    pub(super) fn nonsense(&self, what: &dyn fmt::Display) -> Error {
+        let told = format!("redis: {} holds {what}, which trawl does not write: set it right", self.key);
+        Error::new(ErrorKind::Corrupt, told)
     }
 
     /// A counter: zero if there is none, or if a server that lost its last second counted it down below that.

@@ -20,6 +20,35 @@ pub(super) const SWEEPER: &str = "sweeper";
 /// `log` -> how far what was ordered has been taken in from the log.
 pub(super) const TIDES: &str = "tides";
 
+/// Sorted set: the line of pending jobs. The keys that `scripts/jobs/queue.lua` lists share its slot.
+pub(super) const JOBS: &str = "jobs";
+/// Sorted set: job -> its number in the order of asking.
+pub(super) const ALL_JOBS: &str = "{jobs}:all";
+/// Sorted set: job that is over -> when it ended, in ms.
+pub(super) const ENDED_JOBS: &str = "{jobs}:ended";
+
+/// The keys of the jobs themselves.
+pub(super) struct JobKeys {
+    prefix: &'static str,
+}
+
+impl JobKeys {
+    /// On a cluster they share the slot of the line, for one script may touch them.
+    pub(super) fn of(is_cluster: bool) -> Self {
+        Self { prefix: if is_cluster { "{jobs}:job:" } else { "job:" } }
+    }
+
+    /// What each begins with.
+    pub(super) fn prefix(&self) -> &'static str {
+        self.prefix
+    }
+
+    /// Hash: a job.
+    pub(super) fn job(&self, id: &str) -> String {
+        format!("{}{id}", self.prefix)
+    }
+}
+
 fn seen_name(spider: &SpiderName) -> String {
     if *spider == SpiderName::default() {
         "crawled_urls".to_owned()

@@ -25,6 +25,10 @@ impl Link {
         Self(Kind::Server(connection))
     }
 
+    pub(super) fn is_cluster(&self) -> bool {
+        matches!(self.0, Kind::Cluster(_))
+    }
+
     pub(super) fn to_cluster(connection: ClusterConnection) -> Self {
         Self(Kind::Cluster(connection))
     }

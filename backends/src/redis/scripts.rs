@@ -156,6 +156,37 @@ impl HostScripts {
     }
 }
 
+/// Every script of jobs.
+pub(super) struct JobScripts {
+    pub(super) submit: Script,
+    pub(super) take: Script,
+    pub(super) extend: Script,
+    pub(super) fed: Script,
+    pub(super) put_back: Script,
+    pub(super) end: Script,
+    pub(super) cancel: Script,
+    pub(super) look_after: Script,
+    pub(super) forget: Script,
+}
+
+impl JobScripts {
+    /// On `clock`.
+    pub(super) fn new(clock: Clock) -> Self {
+        let script = |head, body| clock.compose(head, &[include_str!("scripts/jobs/queue.lua"), body]);
+        Self {
+            submit: script(TAKES_IN, include_str!("scripts/jobs/submit.lua")),
+            take: script(GOES_ON, include_str!("scripts/jobs/take.lua")),
+            extend: script(GOES_ON, include_str!("scripts/jobs/extend.lua")),
+            fed: script(GOES_ON, include_str!("scripts/jobs/fed.lua")),
+            put_back: script(GOES_ON, include_str!("scripts/jobs/put_back.lua")),
+            end: script(GOES_ON, include_str!("scripts/jobs/end.lua")),
+            cancel: script(GOES_ON, include_str!("scripts/jobs/cancel.lua")),
+            look_after: script(GOES_ON, include_str!("scripts/jobs/look_after.lua")),
+            forget: script(GOES_ON, include_str!("scripts/jobs/forget.lua")),
+        }
+    }
+}
+
 /// The constants that both engines share; times are in microseconds.
 fn host_constants() -> String {
     use trawl_common::politeness::gcra::{

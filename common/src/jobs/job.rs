@@ -1,8 +1,11 @@
 //! A job, and where it stands.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{JobOutcome, NewJob, Problem, Turn};
+use crate::frontier::crawl::{Counts, CrawlState, CrawlStats};
 use crate::names::WorkerId;
 use crate::time::UnixMs;
 
@@ -150,6 +153,26 @@ impl Job {
                 JobOutcome::Failed(problem) => Some(problem),
                 JobOutcome::Cancelled => None,
             },
+        }
+    }
+
+    /// The stats of its crawl as long as that has not begun: there is nothing to count yet.
+    pub fn stats_before_it_begins(&self) -> CrawlStats {
+        CrawlStats {
+            crawl: self.new.id.clone(),
+            spider: self.new.spider.clone(),
+            status: match self.status() {
+                JobStatus::Cancelled => CrawlState::Cancelled,
+                _ => CrawlState::Pending,
+            },
+            counts: Counts::default(),
+            pending: 0,
+            bytes: 0,
+            reasons: BTreeMap::new(),
+            left_out: 0,
+            seconds: 0.0,
+            discovered: false,
+            started: self.asked,
         }
     }
 }

@@ -11,6 +11,8 @@ mod new_job;
 mod outcome;
 mod overrides;
 mod priority;
+mod shown;
+mod stored;
 mod transitions;
 
 pub use idempotency_key::{IdempotencyKey, InvalidIdempotencyKey};
@@ -19,4 +21,5 @@ pub use new_job::{InvalidJob, NewJob};
 pub use outcome::{JobOutcome, Problem};
 pub use overrides::{InvalidOverride, JobOverrides};
 pub use priority::{InvalidPriority, Priority, Turn};
+pub use stored::{ImpossibleState, StoredState};
 pub use transitions::Hold;

@@ -21,6 +21,13 @@ pub enum JobOutcome {
     Cancelled,
 }
 
+impl JobOutcome {
+    /// A failure that `text` tells.
+    pub fn failed(text: impl fmt::Display) -> Self {
+        Self::Failed(Problem::new(text))
+    }
+}
+
 /// What went wrong with a job: one line for people, of at most 1 KB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem(String);

@@ -20,26 +20,19 @@ pub enum Hold {
 }
 
 impl Job {
-    /// Whether somebody may take it, where its spider is free.
-    pub fn is_ready(&self, now: UnixMs) -> bool {
-        match self.state {
-            JobState::Pending { not_before } => not_before.is_none_or(|at| at <= now),
-            _ => false,
-        }
+    /// Whether somebody may take it, where its spider is free. What has lapsed is to be [noted](Job::lapse) before.
+    pub fn is_ready(&self) -> bool {
+        matches!(self.state, JobState::Pending { not_before: None })
     }
 
     /// Whether its spider can feed no other job: it is being fed, or was put back for the spider was found busy.
-    pub fn occupies_spider(&self, now: UnixMs) -> bool {
-        match self.state {
-            JobState::Feeding { .. } => true,
-            JobState::Pending { not_before } => not_before.is_some_and(|at| at > now),
-            JobState::Fed { .. } | JobState::Ended(_) => false,
-        }
+    pub fn occupies_spider(&self) -> bool {
+        matches!(self.state, JobState::Feeding { .. } | JobState::Pending { not_before: Some(_) })
     }
 
     /// **Take:** `runner` begins to feed it.
     pub fn take(&mut self, runner: &WorkerId, lease: Duration, now: UnixMs) -> bool {
-        let is_ready = self.is_ready(now);
+        let is_ready = self.is_ready();
         if is_ready {
             let run = Run { runner: runner.clone(), started: now };
             self.state = JobState::Feeding { run, until: now.plus(lease), is_cancelled: false };
@@ -48,18 +41,16 @@ impl Job {
     }
 
     /// **Lapse:** its feeder has not extended the lease in time. It is pending again, with its place in the line; one that is to be
-    /// cancelled waits for whoever ends it.
+    /// cancelled waits for whoever ends it. Likewise, the time is over for which it was put back.
     pub fn lapse(&mut self, now: UnixMs) -> bool {
-        match &self.state {
-            JobState::Feeding { run, until, is_cancelled } if *until <= now => {
-                self.state = match is_cancelled {
-                    true => JobState::Fed { run: run.clone(), problem: None, is_cancelled: true },
-                    false => JobState::Pending { not_before: None },
-                };
-                true
-            }
+        let has_lapsed = match &self.state {
+            JobState::Pending { not_before: Some(until) } | JobState::Feeding { until, .. } => *until <= now,
             _ => false,
+        };
+        if has_lapsed {
+            self.give_up(None);
         }
+        has_lapsed
     }
 
     /// **Extend:** its feeder goes on.
@@ -88,16 +79,20 @@ impl Job {
     /// **Put back:** its feeder gives it up; it keeps its place in the line. Nobody takes it before `not_before`. One that is to be
     /// cancelled waits for whoever ends it.
     pub fn put_back(&mut self, by: &WorkerId, not_before: Option<UnixMs>) -> bool {
-        match &self.state {
-            JobState::Feeding { run, is_cancelled, .. } if run.runner == *by => {
-                self.state = match is_cancelled {
-                    true => JobState::Fed { run: run.clone(), problem: None, is_cancelled: true },
-                    false => JobState::Pending { not_before },
-                };
-                true
-            }
-            _ => false,
+        let is_held = matches!(&self.state, JobState::Feeding { run, .. } if run.runner == *by);
+        if is_held {
+            self.give_up(not_before);
         }
+        is_held
+    }
+
+    fn give_up(&mut self, not_before: Option<UnixMs>) {
+        self.state = match &self.state {
+            JobState::Feeding { run, is_cancelled: true, .. } => {
+                JobState::Fed { run: run.clone(), problem: None, is_cancelled: true }
+            }
+            _ => JobState::Pending { not_before },
+        };
     }
 
     /// **End:** nothing more happens to it. What has ended stays as it is.
@@ -123,5 +118,112 @@ impl Job {
             JobState::Ended(_) => {}
         }
         was
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::jobs::NewJob;
+    use crate::names::SpiderName;
+
+    const LEASE: Duration = Duration::from_secs(60);
+
+    #[derive(Clone, Copy, Debug)]
+    enum Call {
+        Take(bool),
+        Lapse,
+        Extend(bool),
+        Fed(bool),
+        PutBack(bool),
+        End,
+        Cancel,
+    }
+
+    fn calls() -> impl Strategy<Value = Vec<(Call, u64)>> {
+        let who = any::<bool>;
+        let call = prop_oneof![
+            4 => who().prop_map(Call::Take),
+            2 => Just(Call::Lapse),
+            2 => who().prop_map(Call::Extend),
+            2 => who().prop_map(Call::Fed),
+            2 => who().prop_map(Call::PutBack),
+            1 => Just(Call::End),
+            1 => Just(Call::Cancel),
+        ];
+        proptest::collection::vec((call, 0..90_000_u64), 0..40)
+    }
+
+    fn worker(is_first: bool) -> WorkerId {
+        if is_first { "one" } else { "two" }.parse().unwrap()
+    }
+
+    fn job() -> Job {
+        Job::asked_for(NewJob::new("a".parse().unwrap(), SpiderName::default()), 1, UnixMs(1))
+    }
+
+    fn feeder(job: &Job) -> Option<&WorkerId> {
+        match &job.state {
+            JobState::Feeding { run, .. } => Some(&run.runner),
+            _ => None,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn only_its_feeder_moves_a_job_and_an_end_or_a_cancellation_is_for_good(calls in calls()) {
+            let (mut job, mut now) = (job(), UnixMs(1));
+            let mut was_cancelled = false;
+            for (call, later) in calls {
+                now = now.plus(Duration::from_millis(later));
+                let before = job.clone();
+                match call {
+                    Call::Take(who) => {
+                        let taken = job.take(&worker(who), LEASE, now);
+                        prop_assert_eq!(taken, before.is_ready());
+                        prop_assert!(!taken || feeder(&job) == Some(&worker(who)));
+                    }
+                    Call::Lapse => {
+                        let lapsed = job.lapse(now);
+                        prop_assert!(!lapsed || before.occupies_spider());
+                        prop_assert!(!job.lapse(now), "twice is once");
+                    }
+                    Call::Extend(who) => {
+                        let kept = job.extend(&worker(who), LEASE, now) != Hold::Lost;
+                        prop_assert_eq!(kept, feeder(&before) == Some(&worker(who)));
+                        prop_assert!(!kept || !job.clone().lapse(now));
+                    }
+                    Call::Fed(who) => {
+                        let kept = job.fed(&worker(who), None) != Hold::Lost;
+                        prop_assert_eq!(kept, feeder(&before) == Some(&worker(who)));
+                    }
+                    Call::PutBack(who) => {
+                        let was_held = job.put_back(&worker(who), Some(now.plus(LEASE)));
+                        prop_assert_eq!(was_held, feeder(&before) == Some(&worker(who)));
+                        prop_assert!(!job.is_ready() || before.is_ready());
+                    }
+                    Call::End => prop_assert!(job.end(JobOutcome::failed("no"), now) != before.status().is_over()),
+                    Call::Cancel => {
+                        prop_assert_eq!(job.cancel(now), before.status());
+                        was_cancelled |= !before.status().is_over();
+                    }
+                }
+                prop_assert!(!before.status().is_over() || job == before, "what is over stays");
+                prop_assert!(!was_cancelled || !job.is_ready(), "what is cancelled is taken by nobody");
+                prop_assert_eq!(job.turn(), before.turn());
+            }
+        }
+    }
+
+    #[test]
+    fn a_job_that_is_cancelled_while_it_is_fed_waits_for_whoever_ends_it_when_its_feeder_is_gone() {
+        let mut job = job();
+        assert!(job.take(&worker(true), LEASE, UnixMs(1)));
+        assert_eq!(job.cancel(UnixMs(2)), JobStatus::Running);
+        assert_eq!(job.extend(&worker(true), LEASE, UnixMs(3)), Hold::Cancelled);
+        assert!(job.lapse(UnixMs(3).plus(LEASE)));
+        assert!(matches!(job.state, JobState::Fed { is_cancelled: true, .. }), "{job:?}");
     }
 }

@@ -43,7 +43,7 @@ pub use sink::{Page, Sink, SinkFactory};
 pub use stats::{Backlog, Stats, WorkerState};
 pub use urls::{Claim, MAX_INVALID, NewUrl, Terms, fingerprint};
 
-/// One set of adapters: all that `producer::run` and `worker::run` are given.
+/// One set of adapters: all that the programs' parts are given.
 #[derive(Clone)]
 pub struct Ports {
     /// URLs, and who works on them.
@@ -56,6 +56,10 @@ pub struct Ports {
     pub cache: Arc<dyn Cache>,
     /// What is remembered of pages.
     pub pages: Arc<dyn Pages>,
+    /// Crawls that are asked for.
+    pub jobs: Arc<dyn Jobs>,
+    /// What is done to crawls by command.
+    pub control: Arc<dyn Control>,
     /// Where items go.
     pub sink_factory: Arc<dyn SinkFactory>,
 }

@@ -8,6 +8,7 @@ mod dedup;
 #[cfg(test)]
 mod documented;
 mod heartbeat;
+mod jobs;
 mod key;
 mod load;
 mod network;
@@ -30,6 +31,7 @@ use bytes::exact_bytes;
 use bytesize::ByteSize;
 pub use dedup::Dedup;
 pub use heartbeat::Unnoticed;
+pub use jobs::Jobs;
 pub use key::{FleetKey, NoKey};
 pub use load::{Invalid, Source};
 pub use network::{Network, NoNetwork};
@@ -80,6 +82,8 @@ pub struct Settings {
     pub worker: Worker,
     /// When something counts as lost.
     pub recovery: Recovery,
+    /// How jobs are run.
+    pub jobs: Jobs,
     /// What is kept of crawls that are over.
     pub keep: Keep,
     /// The HTTP API.
@@ -281,8 +285,8 @@ pub struct Recovery {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Keep {
-    /// How many crawls that are over a fleet keeps with their counters and dead letters: the last ones, and all that
-    /// ended within a day.
+    /// How many crawls that are over a fleet keeps with their counters and dead letters, and how many jobs: the last ones, and
+    /// all that ended within a day.
     pub crawls: usize,
     /// How long the dead letters of a crawl that is over are kept in a fleet.
     #[serde(with = "duration")]
@@ -343,6 +347,7 @@ impl Default for Settings {
             retry: Retry::default(),
             worker: Worker::default(),
             recovery: Recovery::default(),
+            jobs: Jobs::default(),
             keep: Keep::default(),
             api: Api::default(),
             items: Items::default(),

@@ -16,6 +16,7 @@ pub mod control;
 mod engine;
 pub mod frontier;
 pub mod hosts;
+pub mod jobs;
 pub mod pages;
 pub mod queue;
 pub mod random;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
+use trawl_backends::embedded::Embedded;
 use trawl_common::frontier::Start;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::frontier::lane::Lane;
@@ -90,12 +91,16 @@ impl Memory {
     /// These, as a worker is given them.
     pub(super) fn ports(&self) -> Ports {
         let memory = Arc::new(self.clone());
+        // Nobody asks for jobs, or commands crawls.
+        let idle = Embedded::in_memory().unwrap();
         Ports {
             engine: memory.clone(),
             stats: memory.clone(),
             hosts: memory.clone(),
             cache: memory.clone(),
             pages: memory,
+            jobs: idle.jobs(),
+            control: idle.control(),
             sink_factory: Arc::new(Items(self.clone())),
         }
     }

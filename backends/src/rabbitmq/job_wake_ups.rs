@@ -1,0 +1,92 @@
+//! Wake-ups for jobs: empty messages in the queue `crawl_jobs`, each for one worker. The jobs themselves are in Redis.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use lapin::options::BasicConsumeOptions;
+use lapin::types::FieldTable;
+use lapin::{BasicProperties, Connection};
+use tokio::sync::Mutex;
+use tokio::time::sleep;
+use tracing::debug;
+use trawl_common::ports::Result;
+use trawl_common::settings::{self, Queues};
+
+use super::connection::{Endpoint, failed};
+use super::layout::Layout;
+use super::names;
+use super::publisher::{Outgoing, Publisher};
+use super::topology::Topology;
+
+/// How long to wait before a queue is asked again that could not be.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// Sends wake-ups, and takes them.
+pub struct JobWakeUps {
+    broker: Arc<Endpoint>,
+    layout: Arc<Layout>,
+    publisher: Publisher,
+    taking: Mutex<Option<Taking>>,
+}
+
+struct Taking {
+    /// Closes when dropped.
+    _connection: Connection,
+    wake_ups: lapin::Consumer,
+}
+
+impl JobWakeUps {
+    /// Through this broker, to which each side is connected with its first call.
+    pub fn new(broker: &settings::RabbitMq, queues: &Queues) -> Result<Self> {
+        let (broker, layout) = (Arc::new(Endpoint::new(broker)?), Arc::new(Layout::new(queues)?));
+        let publisher = Publisher::new(Arc::clone(&broker), Topology::Consuming(Arc::clone(&layout)));
+        Ok(Self { broker, layout, publisher, taking: Mutex::default() })
+    }
+
+    /// Sends one.
+    pub async fn send(&self) -> Result<()> {
+        let wake_up = Outgoing {
+            exchange: "",
+            key: names::JOBS.to_owned(),
+            body: Vec::new(),
+            properties: BasicProperties::default(),
+            mandatory: true,
+        };
+        self.publisher.send([wake_up]).await
+    }
+
+    /// Waits for one. Cancelling the call loses none.
+    pub async fn next(&self) {
+        let mut taking = self.taking.lock().await;
+        loop {
+            if taking.is_none() {
+                match self.take().await {
+                    Ok(open) => *taking = Some(open),
+                    // Jobs are found without wake-ups too, so nobody need be told.
+                    Err(error) => {
+                        debug!(%error, "no wake-ups for jobs just now");
+                        sleep(AGAIN).await;
+                        continue;
+                    }
+                }
+            }
+            let Some(open) = &mut *taking else { continue };
+            match open.wake_ups.next().await {
+                Some(Ok(_)) => return,
+                Some(Err(_)) | None => *taking = None,
+            }
+        }
+    }
+
+    /// Takes each as it comes: one that is lost costs seconds.
+    async fn take(&self) -> Result<Taking> {
+        let connection = self.broker.open("trawl jobs").await?;
+        Topology::Consuming(Arc::clone(&self.layout)).declare(&connection).await?;
+        let channel = connection.create_channel().await.map_err(failed)?;
+        let options = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
+        let tag = format!("trawl.{}", names::JOBS);
+        let consuming = channel.basic_consume(names::JOBS.into(), tag.into(), options, FieldTable::default());
+        Ok(Taking { wake_ups: consuming.await.map_err(failed)?, _connection: connection })
+    }
+}

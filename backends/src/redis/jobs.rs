@@ -1,0 +1,276 @@
+//! Jobs on Redis: `jobs`, the line of those that are pending, and a hash for each, `job:<id>`. `scripts/jobs/queue.lua` lists the keys
+//! beside them.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use redis::{FromRedisValue, ScriptInvocation};
+use tracing::warn;
+use trawl_common::jobs::{Hold, Job, JobOutcome, JobStatus, NewJob, Problem, StoredState};
+use trawl_common::names::{CrawlId, WorkerId};
+use trawl_common::ports::{Error, ErrorKind, JobCounts, JobFilter, JobPage, Jobs, Result, Submitted};
+use trawl_common::time::UnixMs;
+
+use super::fields::Fields;
+use super::keys::{self, JobKeys};
+use super::script_calls::corrupt;
+use super::scripts::{Clock, JobScripts};
+use super::{Link, failed};
+use crate::rabbitmq::JobWakeUps;
+
+/// Jobs are read in parts of so many.
+const PART: usize = 500;
+
+/// The jobs of a fleet.
+pub struct RedisJobs {
+    redis: Link,
+    keys: JobKeys,
+    scripts: JobScripts,
+    per_spider: NonZeroU32,
+    wake_ups: Option<Arc<JobWakeUps>>,
+}
+
+impl RedisJobs {
+    /// On this connection; each spider runs `per_spider` at a time. Nobody is woken for a job.
+    pub fn new(redis: Link, per_spider: NonZeroU32) -> Self {
+        let keys = JobKeys::of(redis.is_cluster());
+        Self { redis, keys, scripts: JobScripts::new(Clock::SERVER), per_spider, wake_ups: None }
+    }
+
+    /// The same, which wakes workers by these.
+    #[must_use]
+    pub fn waking(self, wake_ups: Arc<JobWakeUps>) -> Self {
+        Self { wake_ups: Some(wake_ups), ..self }
+    }
+
+    fn call<'a>(&self, script: &'a redis::Script) -> ScriptInvocation<'a> {
+        let mut call = script.key(keys::JOBS);
+        call.arg(self.keys.prefix()).arg(self.per_spider.get());
+        call
+    }
+
+    async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {
+        call.invoke_async(&mut self.redis.clone()).await.map_err(failed)
+    }
+
+    async fn query<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
+        command.query_async(&mut self.redis.clone()).await.map_err(failed)
+    }
+
+    /// A wake-up that cannot be sent costs a few seconds: whoever waits looks all the same.
+    async fn wake(&self) {
+        if let Some(wake_ups) = &self.wake_ups
+            && let Err(error) = wake_ups.send().await
+        {
+            warn!(%error, "nobody was woken for a job; workers find it by themselves within seconds");
+        }
+    }
+
+    /// The jobs of these ids that are there, in their order.
+    async fn read(&self, ids: &[String]) -> Result<Vec<Job>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut pipeline = redis::pipe();
+        for id in ids {
+            pipeline.cmd("HGETALL").arg(self.keys.job(id));
+        }
+        let found: Vec<HashMap<String, String>> =
+            pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
+        let found = ids.iter().zip(found).filter(|(_, stored)| !stored.is_empty());
+        found.map(|(id, stored)| self.job_of(id, stored)).collect()
+    }
+
+    fn job_of(&self, id: &str, stored: HashMap<String, String>) -> Result<Job> {
+        job_of(Fields::new(self.keys.job(id), stored), id)
+    }
+}
+
+#[async_trait]
+impl Jobs for RedisJobs {
+    async fn submit(&self, job: &NewJob) -> Result<Submitted> {
+        job.check().map_err(|invalid| Error::new(ErrorKind::Refused, invalid))?;
+        let mut call = self.call(&self.scripts.submit);
+        call.arg(job.id.as_str()).arg(job.spider.as_str()).arg(job.priority.to_string());
+        call.arg(job.idempotency_key.as_ref().map_or("", |key| key.as_str()));
+        for (name, value) in fields_of(job)? {
+            call.arg(name).arg(value);
+        }
+        match self.run::<Option<String>>(&call).await? {
+            Some(known) => Ok(Submitted::Known(known.parse().map_err(|_| corrupt("jobs/submit"))?)),
+            None => {
+                self.wake().await;
+                Ok(Submitted::New)
+            }
+        }
+    }
+
+    async fn take(&self, runner: &WorkerId, lease: Duration) -> Result<Option<Job>> {
+        let mut call = self.call(&self.scripts.take);
+        call.arg(runner.as_str()).arg(lease.as_millis() as u64);
+        let taken: Option<(String, HashMap<String, String>)> = self.run(&call).await?;
+        taken.map(|(id, stored)| self.job_of(&id, stored)).transpose()
+    }
+
+    async fn extend(&self, runner: &WorkerId, jobs: &[CrawlId], lease: Duration) -> Result<Vec<Hold>> {
+        let mut call = self.call(&self.scripts.extend);
+        call.arg(runner.as_str()).arg(lease.as_millis() as u64);
+        for job in jobs {
+            call.arg(job.as_str());
+        }
+        let holds: Vec<String> = self.run(&call).await?;
+        holds.iter().map(|hold| hold_of(hold)).collect()
+    }
+
+    async fn fed(&self, runner: &WorkerId, job: &CrawlId, problem: Option<Problem>) -> Result<Hold> {
+        let mut call = self.call(&self.scripts.fed);
+        call.arg(runner.as_str()).arg(job.as_str()).arg(problem.as_ref().map_or("", Problem::as_str));
+        hold_of(&self.run::<String>(&call).await?)
+    }
+
+    async fn put_back(&self, runner: &WorkerId, job: &CrawlId, wait: Duration) -> Result<()> {
+        let mut call = self.call(&self.scripts.put_back);
+        call.arg(runner.as_str()).arg(job.as_str()).arg(wait.as_millis() as u64);
+        self.run(&call).await
+    }
+
+    async fn end(&self, job: &CrawlId, outcome: &JobOutcome) -> Result<()> {
+        let (status, problem) = match outcome {
+            JobOutcome::Finished { problem } => (JobStatus::Finished, problem.as_ref()),
+            JobOutcome::Failed(problem) => (JobStatus::Failed, Some(problem)),
+            JobOutcome::Cancelled => (JobStatus::Cancelled, None),
+        };
+        let mut call = self.call(&self.scripts.end);
+        call.arg(job.as_str()).arg(status.as_str()).arg(problem.map_or("", Problem::as_str));
+        let () = self.run(&call).await?;
+        // Its spider may run the next.
+        self.wake().await;
+        Ok(())
+    }
+
+    async fn cancel(&self, job: &CrawlId) -> Result<Option<JobStatus>> {
+        let mut call = self.call(&self.scripts.cancel);
+        let was: Option<String> = self.run(call.arg(job.as_str())).await?;
+        was.map(|was| was.parse().map_err(|_| corrupt("jobs/cancel"))).transpose()
+    }
+
+    async fn look_after(&self, max: usize, pause: Duration) -> Result<Vec<Job>> {
+        let mut call = self.call(&self.scripts.look_after);
+        call.arg(max.min(PART)).arg(pause.as_millis() as u64);
+        let found: Vec<(String, HashMap<String, String>)> = self.run(&call).await?;
+        found.into_iter().map(|(id, stored)| self.job_of(&id, stored)).collect()
+    }
+
+    async fn job(&self, id: &CrawlId) -> Result<Option<Job>> {
+        Ok(self.read(&[id.to_string()]).await?.pop())
+    }
+
+    async fn list(&self, filter: &JobFilter, page: JobPage) -> Result<Vec<Job>> {
+        let (mut found, mut before) = (Vec::new(), page.before);
+        while found.len() < page.max {
+            let mut part = redis::cmd("ZREVRANGEBYSCORE");
+            part.arg(keys::ALL_JOBS).arg(before.map_or("+inf".to_owned(), |before| format!("({before}")));
+            part.arg("-inf").arg("WITHSCORES").arg("LIMIT").arg(0).arg(PART);
+            let part: Vec<(String, u64)> = self.query(&part).await?;
+            let Some((_, last)) = part.last() else { break };
+            before = Some(*last);
+            let ids: Vec<String> = part.into_iter().map(|(id, _)| id).collect();
+            found.extend(self.read(&ids).await?.into_iter().filter(|job| filter.admits(job)));
+        }
+        found.truncate(page.max);
+        Ok(found)
+    }
+
+    async fn line(&self, max: usize) -> Result<Vec<Job>> {
+        if max == 0 {
+            return Ok(Vec::new());
+        }
+        let line: Vec<String> = self.query(redis::cmd("ZRANGE").arg(keys::JOBS).arg(0).arg(max - 1)).await?;
+        // Each is the number, a blank, and the id.
+        let ids: Vec<String> =
+            line.iter().filter_map(|entry| entry.split_once(' ')).map(|(_, id)| id.to_owned()).collect();
+        self.read(&ids).await
+    }
+
+    async fn counts(&self) -> Result<JobCounts> {
+        let mut pipeline = redis::pipe();
+        for key in [keys::ALL_JOBS, keys::JOBS, keys::ENDED_JOBS] {
+            pipeline.cmd("ZCARD").arg(key);
+        }
+        let (all, pending, ended): (u64, u64, u64) =
+            pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
+        Ok(JobCounts { pending, running: all.saturating_sub(pending + ended), ended })
+    }
+
+    async fn forget(&self, keep: usize, age: Duration) -> Result<u64> {
+        let mut call = self.call(&self.scripts.forget);
+        self.run(call.arg(keep).arg(age.as_millis() as u64)).await
+    }
+
+    async fn wake_up(&self) {
+        match &self.wake_ups {
+            Some(wake_ups) => wake_ups.next().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn hold_of(text: &str) -> Result<Hold> {
+    match text {
+        "kept" => Ok(Hold::Kept),
+        "cancelled" => Ok(Hold::Cancelled),
+        "lost" => Ok(Hold::Lost),
+        _ => Err(corrupt("jobs")),
+    }
+}
+
+/// What was asked for, as fields: lists and tables as JSON.
+fn fields_of(job: &NewJob) -> Result<Vec<(&'static str, String)>> {
+    let json = |value: serde_json::Result<String>| {
+        value.map_err(|error| {
+            Error::new(ErrorKind::Refused, format_args!("a job that cannot be written: {error}"))
+        })
+    };
+    let mut fields = vec![
+        ("project", job.project.to_string()),
+        ("spider", job.spider.to_string()),
+        ("priority", job.priority.to_string()),
+        ("urls", json(serde_json::to_string(&job.urls))?),
+        ("sources", json(serde_json::to_string(&job.sources))?),
+        ("arguments", json(serde_json::to_string(&job.arguments))?),
+        ("settings", json(serde_json::to_string(&job.settings))?),
+    ];
+    fields.extend(job.file.map(|file| ("file", file.to_string())));
+    fields.extend(job.idempotency_key.as_ref().map(|key| ("idempotency_key", key.to_string())));
+    Ok(fields)
+}
+
+fn job_of(fields: Fields, id: &str) -> Result<Job> {
+    let new = NewJob {
+        id: id.parse().map_err(|_| corrupt("jobs"))?,
+        project: fields.required("project")?,
+        spider: fields.required("spider")?,
+        urls: fields.json("urls")?,
+        sources: fields.json("sources")?,
+        arguments: fields.json("arguments")?,
+        settings: fields.json("settings")?,
+        file: fields.read("file")?,
+        priority: fields.required("priority")?,
+        idempotency_key: fields.read("idempotency_key")?,
+    };
+    let instant = |name| -> Result<Option<UnixMs>> { Ok(fields.read(name)?.map(UnixMs)) };
+    let stored = StoredState {
+        status: fields.required("status")?,
+        runner: fields.read("runner")?,
+        started: instant("started")?,
+        until: instant("until")?,
+        is_cancelled: fields.count("cancel")? == 1,
+        problem: fields.read::<String>("problem")?.map(Problem::new),
+        ended: instant("ended")?,
+    };
+    let state = stored.try_into().map_err(|impossible| fields.nonsense(&impossible))?;
+    Ok(Job { new, number: fields.required("number")?, asked: UnixMs(fields.required("asked")?), state })
+}

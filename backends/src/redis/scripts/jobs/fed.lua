@@ -1,0 +1,11 @@
+-- ARGV: runner, id, problem (empty for none). The sources of a job are read. Returns how it stood to the runner.
+local job = find(ARGV[4])
+if not job or not is_fed_by(job, ARGV[3]) then
+  return 'lost'
+end
+await_end(job)
+if ARGV[5] ~= '' then
+  redis.call('HSET', job.key, 'problem', ARGV[5])
+end
+set_head(job.spider)
+return job.cancel and 'cancelled' or 'kept'

@@ -1,0 +1,17 @@
+-- ARGV: how many are kept, for how many ms each is kept at least. Forgets jobs that ended longest ago, some hundreds in a call.
+-- Returns how many.
+local many = redis.call('ZCARD', key('ended')) - ARGV[3]
+if many <= 0 then
+  return 0
+end
+local old = redis.call('ZRANGEBYSCORE', key('ended'), '-inf', int(now_ms() - ARGV[4]), 'LIMIT', 0, math.min(many, 500))
+for _, id in ipairs(old) do
+  local idempotency_key = redis.call('HGET', PREFIX .. id, 'idempotency_key')
+  if idempotency_key then
+    redis.call('HDEL', key('keys'), idempotency_key)
+  end
+  redis.call('UNLINK', PREFIX .. id)
+  redis.call('ZREM', key('ended'), id)
+  redis.call('ZREM', key('all'), id)
+end
+return #old

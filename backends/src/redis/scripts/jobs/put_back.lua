@@ -1,0 +1,7 @@
+-- ARGV: runner, id, for how long nobody takes it, in ms. Gives a job back to its place in the line.
+local job = find(ARGV[4])
+if job and is_fed_by(job, ARGV[3]) then
+  local wait = tonumber(ARGV[5])
+  give_up(job, wait > 0 and now_ms() + wait or nil)
+end
+return redis.status_reply('OK')

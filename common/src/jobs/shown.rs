@@ -1,0 +1,51 @@
+//! A job as programs read it, in commands' JSON.
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+
+use super::{Job, JobOverrides, JobStatus, Priority, Problem};
+use crate::names::{CrawlId, ProjectName, SpiderName, WorkerId};
+use crate::web::url::CanonicalUrl;
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    job: &'a CrawlId,
+    project: &'a ProjectName,
+    spider: &'a SpiderName,
+    status: JobStatus,
+    priority: Priority,
+    urls: &'a [CanonicalUrl],
+    sources: &'a [CanonicalUrl],
+    arguments: &'a BTreeMap<String, String>,
+    settings: JobOverrides,
+    asked: String,
+    started: Option<String>,
+    ended: Option<String>,
+    worker: Option<&'a WorkerId>,
+    problem: Option<&'a str>,
+}
+
+impl Serialize for Job {
+    /// Instants are texts by RFC 3339.
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let run = self.run();
+        Shown {
+            job: &self.new.id,
+            project: &self.new.project,
+            spider: &self.new.spider,
+            status: self.status(),
+            priority: self.new.priority,
+            urls: &self.new.urls,
+            sources: &self.new.sources,
+            arguments: &self.new.arguments,
+            settings: self.new.settings,
+            asked: self.asked.to_string(),
+            started: run.map(|run| run.started.to_string()),
+            ended: self.ended().map(|at| at.to_string()),
+            worker: run.map(|run| &run.runner),
+            problem: self.problem().map(Problem::as_str),
+        }
+        .serialize(to)
+    }
+}

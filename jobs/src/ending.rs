@@ -1,0 +1,64 @@
+//! Ends jobs with their crawls, and forgets those that ended long ago. Any worker does it for all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use tracing::info;
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::jobs::{Job, JobOutcome, JobState};
+use trawl_common::ports::Result;
+
+use crate::outage::Outage;
+use crate::{LOOK, Runner};
+
+/// So many jobs are looked at in one go.
+const JOBS: usize = 100;
+
+/// How often old jobs are forgotten.
+const FORGET: Duration = Duration::from_secs(60);
+
+/// For how long a job that is over is kept at least.
+const KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
+
+/// Looks again and again.
+pub(crate) async fn run(runner: Arc<Runner>) {
+    let (mut looking, mut forgetting) = (Outage::default(), Outage::default());
+    let mut forgotten = Instant::now();
+    loop {
+        looking.note("ending jobs", look(&runner).await);
+        if forgotten.elapsed() >= FORGET {
+            forgotten = Instant::now();
+            let keep = runner.settings.keep.crawls;
+            forgetting.note("forgetting old jobs", runner.ports.jobs.forget(keep, KEPT_FOR).await);
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Ends the jobs whose crawls are over. What another worker has just looked at is left to it.
+async fn look(runner: &Runner) -> Result<()> {
+    for job in runner.ports.jobs.look_after(JOBS, LOOK / 2).await? {
+        if let Some(outcome) = outcome_of(runner, &job).await? {
+            info!(job = %job.new.id, spider = %job.new.spider, ?outcome, "a job has ended");
+            runner.ports.jobs.end(&job.new.id, &outcome).await?;
+        }
+    }
+    Ok(())
+}
+
+/// How the job has ended, if it has.
+async fn outcome_of(runner: &Runner, job: &Job) -> Result<Option<JobOutcome>> {
+    let stats = runner.ports.stats.crawl_stats(&job.new.id).await?;
+    let is_cancelled = matches!(job.state, JobState::Fed { is_cancelled: true, .. });
+    Ok(match stats.map(|stats| stats.status) {
+        Some(CrawlState::Finished) => Some(JobOutcome::Finished { problem: job.problem().cloned() }),
+        Some(CrawlState::Cancelled) => Some(JobOutcome::Cancelled),
+        _ if is_cancelled => {
+            runner.cancel_crawl(&job.new.crawl()).await?;
+            Some(JobOutcome::Cancelled)
+        }
+        Some(CrawlState::Pending | CrawlState::Running | CrawlState::Paused) => None,
+        None => Some(JobOutcome::failed("its crawl is gone: was the store emptied?")),
+    })
+}

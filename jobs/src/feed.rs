@@ -1,0 +1,123 @@
+//! Feeds one job: reads its sources into its crawl, as a run of the producer, under the job's lease.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use trawl_common::health::Health;
+use trawl_common::jobs::{Hold, Job, JobOutcome, JobStatus, Problem};
+use trawl_common::names::{CrawlId, CrawlRef};
+use trawl_common::ports::{ErrorKind, Result};
+use trawl_producer::{Progress, Report, RunError};
+
+use crate::{Runner, sources};
+
+/// For how long nobody takes a job whose spider is found busy, or whose servers are away.
+const PUT_BACK: Duration = Duration::from_secs(5);
+
+/// How feeding went.
+#[derive(Debug)]
+enum Fed {
+    /// Its sources are read, but for what the problem names.
+    Wholly(Option<Problem>),
+    /// Its crawl is over already.
+    Before,
+    /// It cannot be fed now: for so long nobody needs to try.
+    NotNow(Duration),
+    /// It cannot be fed at all.
+    Never(String),
+}
+
+/// 1. Reads the sources, and extends the lease meanwhile. Who no longer has the job, or finds it cancelled, stops.
+/// 2. Says what came of it: that the job is fed, that it is to be taken again, or that it has failed.
+/// 3. Cancels the crawl of a job that was cancelled meanwhile: it may have been opened since.
+pub(crate) async fn run(runner: &Runner, job: Job, stop: &CancellationToken) {
+    let crawl = job.new.crawl();
+    info!(job = %crawl.id, spider = %crawl.spider, priority = %job.new.priority, "feeding a job");
+    let stop_feeding = stop.child_token();
+    let fed = tokio::select! {
+        fed = feed(runner, &job, &crawl, &stop_feeding) => fed,
+        never = keep(runner, &crawl.id, &stop_feeding) => match never {},
+    };
+    // While a server is away the lease may lapse: then another takes the job, and nothing is said twice.
+    let health = Health::until(stop.clone());
+    let settled = health.patiently("settling a job", || settle(runner, &crawl, &fed)).await;
+    if let Err(error) = settled {
+        warn!(job = %crawl.id, %error, "what came of a job could not be written: it will be taken again");
+    }
+}
+
+/// Extends the lease until what it stands for is over; stops the feeding of a job that is no longer to be fed.
+async fn keep(runner: &Runner, job: &CrawlId, stop_feeding: &CancellationToken) -> std::convert::Infallible {
+    loop {
+        sleep(runner.lease() / 4).await;
+        let holds = runner.ports.jobs.extend(&runner.id, std::slice::from_ref(job), runner.lease()).await;
+        // Who cannot ask tries again: the lease outlives a few such calls.
+        if holds.is_ok_and(|holds| holds != [Hold::Kept]) {
+            stop_feeding.cancel();
+        }
+    }
+}
+
+async fn feed(runner: &Runner, job: &Job, crawl: &CrawlRef, stop: &CancellationToken) -> Fed {
+    let run = match sources::of(&job.new, &runner.folder, &runner.settings) {
+        Ok(run) => run,
+        Err(unfeedable) => return Fed::Never(unfeedable.to_string()),
+    };
+    let (settings, progress) = (Arc::clone(&runner.settings), Arc::<Progress>::default());
+    match trawl_producer::run(&runner.ports, settings, run, crawl, progress, stop).await {
+        Ok(report) if report.stopped => Fed::NotNow(Duration::ZERO),
+        Ok(report) => of_report(&report),
+        Err(RunError::Port(error)) => match error.kind {
+            ErrorKind::Busy | ErrorKind::Unavailable | ErrorKind::Full => Fed::NotNow(PUT_BACK),
+            ErrorKind::Stale => Fed::Before,
+            ErrorKind::Refused | ErrorKind::Corrupt => Fed::Never(error.to_string()),
+        },
+        Err(error) => Fed::Never(error.to_string()),
+    }
+}
+
+/// A job of which nothing could be read has failed.
+fn of_report(report: &Report) -> Fed {
+    let problems = report.problems.join("; ");
+    match (report.problems.is_empty(), report.counters.found) {
+        (true, _) => Fed::Wholly(None),
+        (false, 0) => Fed::Never(problems),
+        (false, _) => Fed::Wholly(Some(Problem::new(problems))),
+    }
+}
+
+async fn settle(runner: &Runner, crawl: &CrawlRef, fed: &Fed) -> Result<()> {
+    let (jobs, id) = (&runner.ports.jobs, &crawl.id);
+    match fed {
+        Fed::Wholly(problem) => drop(jobs.fed(&runner.id, id, problem.clone()).await?),
+        Fed::Before => drop(jobs.fed(&runner.id, id, None).await?),
+        // A job that is cancelled is not put back: it waits for its end.
+        Fed::NotNow(wait) => jobs.put_back(&runner.id, id, *wait).await?,
+        Fed::Never(error) => {
+            warn!(job = %id, error, "a job has failed");
+            if jobs.extend(&runner.id, std::slice::from_ref(id), runner.lease()).await? != [Hold::Lost] {
+                runner.cancel_crawl(crawl).await?;
+                jobs.end(id, &JobOutcome::failed(error)).await?;
+            }
+        }
+    }
+    // Somebody may have ended it, when there was no crawl to cancel yet.
+    let status = jobs.job(id).await?.map(|job| job.status());
+    if status == Some(JobStatus::Cancelled) {
+        runner.cancel_crawl(crawl).await?;
+    }
+    Ok(())
+}
+
+impl Runner {
+    /// Cancels a crawl, if it was opened and is not over.
+    pub(crate) async fn cancel_crawl(&self, crawl: &CrawlRef) -> Result<()> {
+        match self.ports.control.cancel(crawl).await {
+            Err(error) if error.kind == ErrorKind::Stale => Ok(()),
+            cancelled => cancelled,
+        }
+    }
+}

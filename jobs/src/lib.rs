@@ -1,0 +1,94 @@
+//! Runs jobs: takes each crawl that was asked for in its turn, feeds it as the producer does, and ends the job with its crawl.
+//!
+//! 1. [`run`] takes a job as long as this worker has room, when it is woken or every few seconds;
+//! 2. `feed` reads its sources into its crawl, and extends its lease meanwhile;
+//! 3. `ending` looks whether the crawls of jobs that are fed have ended, whoever fed them, and forgets old jobs.
+//!
+//! Whoever dies in between loses nothing: a lease that lapses gives its job back to the line, and the next one goes on with the same
+//! crawl.
+
+mod ending;
+mod feed;
+mod outage;
+mod sources;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use trawl_common::names::WorkerId;
+use trawl_common::ports::Ports;
+use trawl_common::settings::Settings;
+use trawl_common::spider::folder::Folder;
+
+use crate::outage::Outage;
+
+/// How often to look for what no wake-up told: a job to take, and crawls that have ended.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Who runs jobs, and with what.
+struct Runner {
+    ports: Ports,
+    settings: Arc<Settings>,
+    folder: Folder,
+    id: WorkerId,
+}
+
+/// Runs jobs until `stop`, by what the files of spiders in `folder` say; then gives back what is not fed to its end. Servers that are
+/// away are waited for.
+pub async fn run(
+    ports: Ports,
+    settings: Arc<Settings>,
+    folder: Folder,
+    id: WorkerId,
+    stop: CancellationToken,
+) {
+    let runner = Arc::new(Runner { ports, settings, folder, id });
+    if runner.room() == 0 {
+        return;
+    }
+    // Ended with this function.
+    let mut beside = JoinSet::new();
+    beside.spawn(ending::run(Arc::clone(&runner)));
+    let mut feeding = JoinSet::new();
+    let mut outage = Outage::default();
+    while !stop.is_cancelled() {
+        fill(&runner, &mut feeding, &mut outage, &stop).await;
+        tokio::select! {
+            () = stop.cancelled() => {}
+            Some(_) = feeding.join_next() => {}
+            () = runner.ports.jobs.wake_up(), if feeding.len() < runner.room() => {}
+            () = sleep(LOOK) => {}
+        }
+    }
+    while feeding.join_next().await.is_some() {}
+}
+
+/// Takes jobs while there is room, each to be fed on a task of its own.
+async fn fill(
+    runner: &Arc<Runner>,
+    feeding: &mut JoinSet<()>,
+    outage: &mut Outage,
+    stop: &CancellationToken,
+) {
+    while feeding.len() < runner.room() && !stop.is_cancelled() {
+        let taken = runner.ports.jobs.take(&runner.id, runner.lease()).await;
+        let Some(Some(job)) = outage.note("taking a job", taken) else { return };
+        let (runner, stop) = (Arc::clone(runner), stop.clone());
+        feeding.spawn(async move { feed::run(&runner, job, &stop).await });
+    }
+}
+
+impl Runner {
+    /// How many jobs are fed at once.
+    fn room(&self) -> usize {
+        self.settings.jobs.per_worker.into()
+    }
+
+    /// For how long a job is taken, again and again while it is fed.
+    fn lease(&self) -> Duration {
+        self.settings.recovery.patience
+    }
+}

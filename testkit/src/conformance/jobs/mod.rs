@@ -1,0 +1,314 @@
+//! What jobs promise: each is taken by one runner, in its turn, and none is lost.
+
+mod random;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use trawl_common::jobs::{Hold, Job, JobOutcome, JobState, JobStatus, NewJob, Problem};
+use trawl_common::names::{CrawlId, WorkerId};
+use trawl_common::ports::{ErrorKind, JobCounts, JobFilter, JobPage, Jobs, Result, Submitted};
+use trawl_common::spider::{FileHash, Recrawl};
+
+use super::eventually;
+
+pub use random::{Step, obeys_the_model, steps};
+
+const LONG: Duration = Duration::from_secs(3600);
+
+/// Makes a test of each promise; the fixture returns a guard and an `Arc<dyn Jobs>` of which no other test knows, and each spider of
+/// which runs one job at a time.
+#[macro_export]
+macro_rules! jobs_conformance {
+    ($fixture:path) => {
+        $crate::promises! { $fixture, jobs:
+            the_highest_priority_is_taken_first_and_among_equals_the_first_asked_for
+            what_is_asked_for_is_given_as_it_was
+            asking_twice_asks_once
+            what_no_job_may_ask_for_is_refused
+            each_job_is_taken_by_one_runner
+            a_busy_spider_leaves_its_next_job_pending_and_others_go_on
+            a_lapsed_lease_gives_a_job_its_place_in_the_line_again
+            a_job_that_is_put_back_waits_and_its_spider_with_it
+            a_pending_job_is_cancelled_at_once_and_one_that_runs_is_marked
+            a_cancelled_job_whose_feeder_is_gone_waits_for_whoever_ends_it
+            what_is_fed_is_looked_after_in_turn
+            an_end_is_for_good
+            a_list_is_read_page_by_page_the_newest_first
+            what_ended_longest_ago_is_forgotten_with_its_key
+        }
+    };
+}
+
+fn id(text: &str) -> CrawlId {
+    text.parse().expect("it is written as an id")
+}
+
+fn runner(text: &str) -> WorkerId {
+    text.parse().expect("it is written as a name")
+}
+
+fn job(name: &str, spider: &str, priority: f64) -> NewJob {
+    let new = NewJob::new(id(name), spider.parse().expect("it is written as a name"));
+    NewJob { priority: priority.try_into().expect("it is finite"), ..new }
+}
+
+async fn submit(jobs: &Arc<dyn Jobs>, new: impl IntoIterator<Item = NewJob>) -> Result<()> {
+    for job in new {
+        assert_eq!(jobs.submit(&job).await?, Submitted::New);
+    }
+    Ok(())
+}
+
+async fn take(jobs: &Arc<dyn Jobs>, who: &str) -> Result<Option<String>> {
+    Ok(jobs.take(&runner(who), LONG).await?.map(|job| job.new.id.to_string()))
+}
+
+async fn status(jobs: &Arc<dyn Jobs>, name: &str) -> Result<JobStatus> {
+    Ok(jobs.job(&id(name)).await?.expect("it is there").status())
+}
+
+fn ids(jobs: &[Job]) -> Vec<&str> {
+    jobs.iter().map(|job| job.new.id.as_str()).collect()
+}
+
+/// Also where priorities are negative, tiny or huge.
+pub async fn the_highest_priority_is_taken_first_and_among_equals_the_first_asked_for(
+    jobs: &Arc<dyn Jobs>,
+) -> Result<()> {
+    let priorities = [
+        ("a", 0.0),
+        ("b", -1.5),
+        ("c", 10.0),
+        ("d", 0.0),
+        ("e", 1e-300),
+        ("f", 10.0),
+        ("g", 1e300),
+        ("h", -0.0),
+    ];
+    submit(jobs, priorities.map(|(name, priority)| job(name, name, priority))).await?;
+    let turns = ["g", "c", "f", "e", "a", "d", "h", "b"];
+    assert_eq!(ids(&jobs.line(100).await?), turns);
+    assert_eq!(ids(&jobs.line(2).await?), turns[..2]);
+    for turn in turns {
+        assert_eq!(take(jobs, "one").await?.as_deref(), Some(turn));
+    }
+    assert_eq!(take(jobs, "one").await?, None);
+    Ok(())
+}
+
+/// All parts, and the absence of each.
+pub async fn what_is_asked_for_is_given_as_it_was(jobs: &Arc<dyn Jobs>) -> Result<()> {
+    let url = |text: &str| text.parse().expect("it is written as a URL");
+    let mut full = NewJob {
+        project: "shop".parse().expect("it is written as a name"),
+        urls: vec![url("http://a.example/1"), url("http://a.example/%C3%A4?x='\"")],
+        sources: vec![url("http://a.example/sitemap.xml")],
+        arguments: [("category".to_owned(), "a \"b\"\n{c} ä".to_owned())].into(),
+        file: Some(FileHash::of("max_pages = 1")),
+        idempotency_key: Some("key-1".parse().expect("it is written as a key")),
+        ..job("full", "shop", -2.5)
+    };
+    full.settings.recrawl = Some(Recrawl::Always);
+    full.settings.limit = Some(7);
+    let empty = job("empty", "default", 0.0);
+    submit(jobs, [full.clone(), empty.clone()]).await?;
+    for expected in [full, empty] {
+        let found = jobs.job(&expected.id).await?.expect("it is there");
+        assert_eq!(found.state, JobState::Pending { not_before: None });
+        assert_eq!(found.new, expected);
+    }
+    assert_eq!(jobs.job(&id("none")).await?, None);
+    Ok(())
+}
+
+/// By the id, and by the key.
+pub async fn asking_twice_asks_once(jobs: &Arc<dyn Jobs>) -> Result<()> {
+    let key = Some("k".parse().expect("it is written as a key"));
+    let first = NewJob { idempotency_key: key.clone(), ..job("first", "a", 0.0) };
+    submit(jobs, [first.clone()]).await?;
+    assert_eq!(jobs.submit(&first).await?, Submitted::Known(id("first")));
+    let second = NewJob { idempotency_key: key, ..job("second", "b", 5.0) };
+    assert_eq!(jobs.submit(&second).await?, Submitted::Known(id("first")));
+    assert_eq!(jobs.counts().await?, JobCounts { pending: 1, running: 0, ended: 0 });
+    jobs.end(&id("first"), &JobOutcome::Cancelled).await?;
+    assert_eq!(jobs.submit(&first).await?, Submitted::Known(id("first")), "also when it is over");
+    Ok(())
+}
+
+/// Nothing of it is kept.
+pub async fn what_no_job_may_ask_for_is_refused(jobs: &Arc<dyn Jobs>) -> Result<()> {
+    let refused =
+        jobs.submit(&job("adhoc", "default", 0.0)).await.expect_err("a crawl of that id never ends");
+    assert_eq!(refused.kind, ErrorKind::Refused);
+    assert_eq!(jobs.counts().await?, JobCounts::default());
+    Ok(())
+}
+
+/// However many ask at once.
+pub async fn each_job_is_taken_by_one_runner(jobs: &Arc<dyn Jobs>) -> Result<()> {
+    const COUNT: usize = 40;
+    submit(jobs, (0..COUNT).map(|number| job(&format!("j{number}"), &format!("s{number}"), 0.0))).await?;
+    let mut takers = JoinSet::new();
+    for number in 0..COUNT + 10 {
+        let jobs = Arc::clone(jobs);
+        takers.spawn(async move { take(&jobs, &format!("runner-{number}")).await });
+    }
+    let mut taken = Vec::new();
+    while let Some(one) = takers.join_next().await {
+        taken.extend(one.expect("it does not panic")?);
+    }
+    let distinct: BTreeSet<&String> = taken.iter().collect();
+    assert_eq!((taken.len(), distinct.len()), (COUNT, COUNT));
+    Ok(())
+}
+
+/// It is free when its job has ended, and not before.
+pub async fn a_busy_spider_leaves_its_next_job_pending_and_others_go_on(jobs: &Arc<dyn Jobs>) -> Result<()> {
+    submit(jobs, [job("a1", "a", 9.0), job("a2", "a", 8.0), job("b1", "b", 0.0)]).await?;
+    assert_eq!(take(jobs, "one").await?.as_deref(), Some("a1"));
+    assert_eq!(take(jobs, "two").await?.as_deref(), Some("b1"));
+    assert_eq!(take(jobs, "two").await?, None);
+    assert_eq!(jobs.fed(&runner("one"), &id("a1"), None).await?, Hold::Kept);
+    assert_eq!(take(jobs, "two").await?, None, "its crawl runs");
+    jobs.end(&id("a1"), &JobOutcome::Finished { problem: None }).await?;
+    assert_eq!(take(jobs, "two").await?.as_deref(), Some("a2"));
+    Ok(())
+}
+
+/// Whoever had it has it no more.
+pub async fn a_lapsed_lease_gives_a_job_its_place_in_the_line_again(jobs: &Arc<dyn Jobs>) -> Result<()> {
+    submit(jobs, [job("a", "a", 1.0), job("b", "b", 0.0)]).await?;
+    let lapsing = jobs.take(&runner("dead"), Duration::ZERO).await?.expect("it is free");
+    assert_eq!(lapsing.new.id, id("a"));
+    assert_eq!(take(jobs, "two").await?.as_deref(), Some("a"));
+    assert_eq!(jobs.extend(&runner("dead"), &[id("a"), id("none")], LONG).await?, [Hold::Lost, Hold::Lost]);
+    assert_eq!(jobs.fed(&runner("dead"), &id("a"), None).await?, Hold::Lost);
+    jobs.put_back(&runner("dead"), &id("a"), Duration::ZERO).await?;
+    assert_eq!(jobs.extend(&runner("two"), &[id("a")], LONG).await?, [Hold::Kept]);
+    Ok(())
+}
+
+/// Others of the spider would find it as busy.
+pub async fn a_job_that_is_put_back_waits_and_its_spider_with_it(jobs: &Arc<dyn Jobs>) -> Result<()> {
+    submit(jobs, [job("a1", "a", 0.0), job("a2", "a", 0.0), job("b", "b", 0.0)]).await?;
+    assert_eq!(take(jobs, "one").await?.as_deref(), Some("a1"));
+    jobs.put_back(&runner("one"), &id("a1"), Duration::ZERO).await?;
+    assert_eq!(take(jobs, "one").await?.as_deref(), Some("a1"), "it has kept its place");
+    jobs.put_back(&runner("one"), &id("a1"), Duration::from_millis(300)).await?;
+    assert_eq!(status(jobs, "a1").await?, JobStatus::Pending);
+    assert_eq!(take(jobs, "one").await?.as_deref(), Some("b"));
+    eventually(LONG, async || Ok(take(jobs, "one").await?.as_deref() == Some("a1"))).await
+}
+
+/// The mark is for whoever feeds it.
+pub async fn a_pending_job_is_cancelled_at_once_and_one_that_runs_is_marked(
+    jobs: &Arc<dyn Jobs>,
+) -> Result<()> {
+    submit(jobs, [job("a", "a", 1.0), job("b", "b", 0.0)]).await?;
+    assert_eq!(take(jobs, "one").await?.as_deref(), Some("a"));
+    assert_eq!(jobs.cancel(&id("b")).await?, Some(JobStatus::Pending));
+    assert_eq!(status(jobs, "b").await?, JobStatus::Cancelled);
+    assert_eq!(take(jobs, "one").await?, None);
+    assert_eq!(jobs.cancel(&id("a")).await?, Some(JobStatus::Running));
+    assert_eq!(jobs.extend(&runner("one"), &[id("a")], LONG).await?, [Hold::Cancelled]);
+    assert_eq!(jobs.fed(&runner("one"), &id("a"), None).await?, Hold::Cancelled);
+    jobs.end(&id("a"), &JobOutcome::Cancelled).await?;
+    assert_eq!(jobs.cancel(&id("a")).await?, Some(JobStatus::Cancelled));
+    assert_eq!(jobs.cancel(&id("none")).await?, None);
+    Ok(())
+}
+
+/// Nobody feeds it again.
+pub async fn a_cancelled_job_whose_feeder_is_gone_waits_for_whoever_ends_it(
+    jobs: &Arc<dyn Jobs>,
+) -> Result<()> {
+    submit(jobs, [job("a", "a", 0.0)]).await?;
+    jobs.take(&runner("dead"), Duration::ZERO).await?;
+    jobs.cancel(&id("a")).await?;
+    assert_eq!(take(jobs, "two").await?, None);
+    let waiting = jobs.look_after(10, Duration::ZERO).await?;
+    assert!(matches!(waiting[0].state, JobState::Fed { is_cancelled: true, .. }), "{waiting:?}");
+    Ok(())
+}
+
+/// Those that nobody has looked at come first, and none twice within the pause.
+pub async fn what_is_fed_is_looked_after_in_turn(jobs: &Arc<dyn Jobs>) -> Result<()> {
+    for name in ["a", "b", "c"] {
+        submit(jobs, [job(name, name, 0.0)]).await?;
+        take(jobs, "one").await?;
+        let problem = (name == "b").then(|| Problem::new("no such page"));
+        jobs.fed(&runner("one"), &id(name), problem).await?;
+    }
+    let first = jobs.look_after(2, LONG).await?;
+    let second = jobs.look_after(2, LONG).await?;
+    assert_eq!((first.len(), second.len()), (2, 1));
+    let all: BTreeSet<&str> = ids(&first).into_iter().chain(ids(&second)).collect();
+    assert_eq!(all, ["a", "b", "c"].into());
+    assert_eq!(jobs.look_after(2, LONG).await?, []);
+    let found = jobs.job(&id("b")).await?.expect("it is there");
+    assert_eq!(found.problem().map(Problem::as_str), Some("no such page"));
+    Ok(())
+}
+
+/// It says who ran it, and what was wrong.
+pub async fn an_end_is_for_good(jobs: &Arc<dyn Jobs>) -> Result<()> {
+    submit(jobs, [job("a", "a", 0.0)]).await?;
+    take(jobs, "one").await?;
+    jobs.end(&id("a"), &JobOutcome::failed("no such spider")).await?;
+    jobs.end(&id("a"), &JobOutcome::Cancelled).await?;
+    let ended = jobs.job(&id("a")).await?.expect("it is there");
+    assert_eq!(ended.status(), JobStatus::Failed);
+    assert_eq!(ended.problem().map(Problem::as_str), Some("no such spider"));
+    assert_eq!(ended.run().map(|run| run.runner.as_str()), Some("one"));
+    assert!(ended.ended() >= Some(ended.asked));
+    assert_eq!(jobs.extend(&runner("one"), &[id("a")], LONG).await?, [Hold::Lost]);
+    assert_eq!(jobs.counts().await?, JobCounts { pending: 0, running: 0, ended: 1 });
+    Ok(())
+}
+
+/// Filters leave out what is not meant, on each page.
+pub async fn a_list_is_read_page_by_page_the_newest_first(jobs: &Arc<dyn Jobs>) -> Result<()> {
+    submit(
+        jobs,
+        (0..7).map(|number| job(&format!("j{number}"), if number % 2 == 0 { "even" } else { "odd" }, 0.0)),
+    )
+    .await?;
+    take(jobs, "one").await?;
+    let all = JobFilter::default();
+    let first = jobs.list(&all, JobPage { before: None, max: 3 }).await?;
+    assert_eq!(ids(&first), ["j6", "j5", "j4"]);
+    let second = jobs.list(&all, JobPage { before: Some(first[2].number), max: 100 }).await?;
+    assert_eq!(ids(&second), ["j3", "j2", "j1", "j0"]);
+    let spider = Some("odd".parse().expect("it is written as a name"));
+    let odd = JobFilter { spider, ..all.clone() };
+    assert_eq!(ids(&jobs.list(&odd, JobPage { before: None, max: 2 }).await?), ["j5", "j3"]);
+    let running = JobFilter { status: Some(JobStatus::Running), ..all };
+    assert_eq!(ids(&jobs.list(&running, JobPage { before: None, max: 9 }).await?), ["j0"]);
+    Ok(())
+}
+
+/// What is young is kept, however much of it there is; and who asks for a forgotten job again asks anew.
+pub async fn what_ended_longest_ago_is_forgotten_with_its_key(jobs: &Arc<dyn Jobs>) -> Result<()> {
+    let keyed = |name: &str| NewJob {
+        idempotency_key: Some(format!("key-{name}").parse().expect("it is written as a key")),
+        ..job(name, name, 0.0)
+    };
+    for name in ["a", "b", "c"] {
+        submit(jobs, [keyed(name)]).await?;
+        jobs.end(&id(name), &JobOutcome::Cancelled).await?;
+        // By the clock of the store one is over before the next.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    submit(jobs, [keyed("pending")]).await?;
+    assert_eq!(jobs.forget(1, LONG).await?, 0);
+    assert_eq!(jobs.forget(3, Duration::ZERO).await?, 0);
+    assert_eq!(jobs.forget(1, Duration::ZERO).await?, 2);
+    assert_eq!(
+        ids(&jobs.list(&JobFilter::default(), JobPage { before: None, max: 9 }).await?),
+        ["pending", "c"]
+    );
+    submit(jobs, [keyed("a")]).await
+}

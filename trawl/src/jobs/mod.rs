@@ -1,0 +1,123 @@
+//! `trawl jobs`: crawls that are asked for.
+
+mod submit;
+mod table;
+
+use clap::Subcommand;
+use trawl_cli::{Fail, Global, Outcome, print_json};
+use trawl_common::exit::Exit;
+use trawl_common::jobs::{Job, JobStatus};
+use trawl_common::names::{CrawlId, SpiderName};
+use trawl_common::ports::{JobFilter, JobPage};
+
+use crate::backend::{Backend, Where};
+
+/// What to do with jobs.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    place: Where,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Ask for a crawl, which a worker with room begins; print its id
+    Submit(submit::Args),
+    /// List jobs, the newest first; those that wait in the line as their turn comes
+    List {
+        /// Only those that stand so: pending, running, finished, failed, cancelled
+        #[arg(long, value_name = "STATUS")]
+        status: Option<JobStatus>,
+        /// Only those of this spider
+        #[arg(long, value_name = "NAME")]
+        spider: Option<SpiderName>,
+        /// At most N
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        limit: usize,
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one job
+    Show {
+        /// Its id
+        job: CrawlId,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Cancel a job: out of the line, or with its crawl
+    Cancel {
+        /// Its id
+        job: CrawlId,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl Args {
+    pub(crate) async fn run(self, global: Global) -> Outcome {
+        match self.command {
+            Command::Submit(args) => args.run(Backend::open(&global, &self.place).await?).await,
+            Command::List { status, spider, limit, json } => {
+                let backend = Backend::look(&global, &self.place).await?;
+                let filter = JobFilter { status, spider, project: None };
+                show_all(&list(&backend, &filter, limit).await?, &backend, json);
+                Ok(Exit::Ok)
+            }
+            Command::Show { job, json } => {
+                let backend = Backend::look(&global, &self.place).await?;
+                show_one(&find(&backend, &job).await?, json);
+                Ok(Exit::Ok)
+            }
+            Command::Cancel { job, json } => {
+                let backend = Backend::open(&global, &self.place).await?;
+                let crawl = find(&backend, &job).await?.new.crawl();
+                let done = match backend.cancel(&crawl).await? {
+                    true => "is cancelled before its crawl began",
+                    false => "is cancelled, with its crawl",
+                };
+                backend.say(format_args!("job {job} {done}"));
+                if json {
+                    show_one(&find(&backend, &job).await?, json);
+                }
+                Ok(Exit::Ok)
+            }
+        }
+    }
+}
+
+/// Those that wait in the line come first, in their turn.
+async fn list(backend: &Backend, filter: &JobFilter, limit: usize) -> Result<Vec<Job>, Fail> {
+    let in_line = match filter.status {
+        None | Some(JobStatus::Pending) => backend.jobs.line(limit).await?,
+        Some(_) => Vec::new(),
+    };
+    let mut jobs: Vec<Job> = in_line.into_iter().filter(|job| filter.admits(job)).collect();
+    if filter.status != Some(JobStatus::Pending) {
+        let others = backend.jobs.list(filter, JobPage { before: None, max: limit }).await?;
+        jobs.extend(others.into_iter().filter(|job| job.status() != JobStatus::Pending));
+    }
+    jobs.truncate(limit);
+    Ok(jobs)
+}
+
+async fn find(backend: &Backend, id: &CrawlId) -> Result<Job, Fail> {
+    let missing = || Fail::usage(format!("no job {id}: `trawl jobs list` lists them"));
+    backend.jobs.job(id).await?.ok_or_else(missing)
+}
+
+fn show_all(jobs: &[Job], backend: &Backend, json: bool) {
+    match json {
+        true => jobs.iter().for_each(print_json),
+        false if jobs.is_empty() => backend.say("no such job: ask for one with `trawl jobs submit SPIDER`"),
+        false => table::print(jobs),
+    }
+}
+
+fn show_one(job: &Job, json: bool) {
+    if json { print_json(job) } else { table::print_in_full(job) }
+}

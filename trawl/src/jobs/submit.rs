@@ -1,0 +1,90 @@
+//! `trawl jobs submit`
+
+use anstream::println;
+use serde::Serialize;
+use trawl_cli::{Fail, Outcome, print_json};
+use trawl_common::exit::Exit;
+use trawl_common::jobs::{IdempotencyKey, JobOverrides, NewJob, Priority};
+use trawl_common::names::{CrawlId, ProjectName, SpiderName};
+use trawl_common::ports::Submitted;
+use trawl_common::spider::Recrawl;
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
+
+use crate::backend::Backend;
+
+/// What to ask for.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The spider; `default` needs no file
+    spider: SpiderName,
+    /// Sitemaps, sitemap indexes, feeds or lists of URLs on the web [default: what the spider's file says]
+    #[arg(value_name = "SOURCE")]
+    sources: Vec<CanonicalUrl>,
+    /// Crawl this page, besides what SOURCEs name; may be given again
+    #[arg(long = "url", value_name = "URL")]
+    urls: Vec<CanonicalUrl>,
+    /// How urgent it is: the highest number is taken first
+    #[arg(long, value_name = "N", default_value_t, allow_negative_numbers = true)]
+    priority: Priority,
+    /// Set an argument of the spider; may be given again
+    #[arg(short = 'a', long = "argument", value_name = "NAME=VALUE", value_parser = argument)]
+    arguments: Vec<(String, String)>,
+    /// Fetch again what was crawled before: never, changed (if it has), always, or what is older than an AGE, as 12h
+    #[arg(long, value_name = "WHEN")]
+    recrawl: Option<Recrawl>,
+    /// End the crawl after N pages
+    #[arg(long, value_name = "N")]
+    max_pages: Option<std::num::NonZeroU64>,
+    /// Take at most N URLs from the sources
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Whose job it is
+    #[arg(long, value_name = "NAME", default_value_t)]
+    project: ProjectName,
+    /// Ask once: with a key that was used before, show the job that was made with it
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<IdempotencyKey>,
+    /// Print the job's id as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn argument(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+#[derive(Serialize)]
+struct Answer {
+    job: CrawlId,
+    /// Whether it was asked for just now, and not before with the same key.
+    new: bool,
+}
+
+impl Args {
+    pub(super) async fn run(self, backend: Backend) -> Outcome {
+        let new = NewJob {
+            project: self.project,
+            urls: self.urls,
+            sources: self.sources,
+            arguments: self.arguments.into_iter().collect(),
+            settings: JobOverrides { recrawl: self.recrawl, max_pages: self.max_pages, limit: self.limit },
+            priority: self.priority,
+            idempotency_key: self.idempotency_key,
+            ..NewJob::new(CrawlId::generate(UnixMs::now()), self.spider)
+        };
+        new.check().map_err(Fail::usage)?;
+        let answer = match backend.jobs.submit(&new).await? {
+            Submitted::New => Answer { job: new.id, new: true },
+            Submitted::Known(job) => Answer { job, new: false },
+        };
+        let (job, done) = (&answer.job, if answer.new { "is pending" } else { "was asked for before" });
+        backend.say(format_args!("job {job} {done}; `trawl wait {job}` waits for its end"));
+        match self.json {
+            true => print_json(&answer),
+            false => println!("{job}"),
+        }
+        Ok(Exit::Ok)
+    }
+}

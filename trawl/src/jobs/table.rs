@@ -1,0 +1,54 @@
+//! Jobs as people read them.
+
+use anstream::println;
+use anstyle::Style;
+use trawl_common::jobs::{Job, Problem};
+use trawl_common::text::printable;
+
+const DIM: Style = Style::new().dimmed();
+
+/// A row for each.
+pub(super) fn print(jobs: &[Job]) {
+    println!(
+        "{DIM}{:<24} {:<12} {:<10} {:>8}  {:<24}  {}{DIM:#}",
+        "job", "spider", "status", "priority", "asked", "problem"
+    );
+    for job in jobs {
+        println!(
+            "{:<24} {:<12} {:<10} {:>8}  {:<24}  {}",
+            job.new.id.as_str(),
+            job.new.spider.as_str(),
+            job.status().as_str(),
+            job.new.priority.to_string(),
+            job.asked.to_string(),
+            printable(job.problem().map_or("", Problem::as_str), 80),
+        );
+    }
+}
+
+/// All that is known of one, a line for each part that it has.
+pub(super) fn print_in_full(job: &Job) {
+    let row = |name: &str, value: &str| println!("{DIM}{name:<10}{DIM:#} {value}");
+    let new = &job.new;
+    row("job", new.id.as_str());
+    row("spider", new.spider.as_str());
+    row("project", new.project.as_str());
+    row("status", job.status().as_str());
+    row("priority", &new.priority.to_string());
+    new.urls.iter().for_each(|url| row("url", url.as_str()));
+    new.sources.iter().for_each(|source| row("source", source.as_str()));
+    for (name, value) in &new.arguments {
+        row("argument", &printable(&format!("{name}={value}"), 200));
+    }
+    row("asked", &job.asked.to_string());
+    if let Some(run) = job.run() {
+        row("started", &run.started.to_string());
+        row("worker", run.runner.as_str());
+    }
+    if let Some(ended) = job.ended() {
+        row("ended", &ended.to_string());
+    }
+    if let Some(problem) = job.problem() {
+        row("problem", problem.as_str());
+    }
+}

@@ -1,0 +1,141 @@
+//! Jobs on a fleet of real processes: each is run once, in its turn, and none is lost.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[expect(dead_code, reason = "the crawls of jobs have names of their own")]
+mod support;
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::{Fleet, LIMIT, ends_well};
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+use trawl_backends::{fleet, redis};
+use trawl_common::jobs::{Job, JobStatus, NewJob};
+use trawl_common::ports::{JobFilter, JobPage, Jobs, Submitted};
+use trawl_common::settings::{Redis, Settings};
+use trawl_testkit::site::Site;
+
+const ALL: JobPage = JobPage { before: None, max: 10_000 };
+
+/// The jobs of a fleet, as an API would ask for them.
+async fn jobs_of(fleet: &Fleet) -> Arc<dyn Jobs> {
+    let mut settings =
+        Settings { redis: Redis { url: fleet.redis.clone(), ..Redis::default() }, ..Settings::default() };
+    settings.rabbitmq.url = fleet.vhost.url.clone();
+    let store = redis::connect(&settings.redis).await.unwrap();
+    fleet::jobs_of(&settings, store).unwrap()
+}
+
+/// A job that fetches one page of the site, of a spider that has a file.
+fn job(fleet: &Fleet, id: &str, spider: &str, page: String, priority: f64) -> NewJob {
+    fs::write(fleet.folder.path().join(format!("spiders/{spider}.toml")), "").unwrap();
+    let new = NewJob::new(id.parse().unwrap(), spider.parse().unwrap());
+    NewJob { urls: vec![page.parse().unwrap()], priority: priority.try_into().unwrap(), ..new }
+}
+
+/// All jobs, once so many of them are over.
+async fn ended(jobs: &Arc<dyn Jobs>, count: usize, limit: Duration) -> Vec<Job> {
+    let ended = async {
+        loop {
+            let all = jobs.list(&JobFilter::default(), ALL).await.unwrap();
+            if all.iter().filter(|job| job.status().is_over()).count() >= count {
+                return all;
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(limit, ended).await.expect("the jobs end")
+}
+
+async fn kill(mut worker: Child) {
+    worker.kill().await.unwrap();
+}
+
+/// What a command that ends with `code` printed.
+async fn run(mut command: Command, code: i32) -> (String, String) {
+    let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
+    let (out, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(code), "{out}{error}");
+    (out.trim().to_owned(), error)
+}
+
+#[tokio::test]
+async fn no_job_is_lost_and_none_is_run_twice_when_a_worker_is_killed() {
+    const SPIDERS: usize = 12;
+    const JOBS: usize = 10;
+    let fleet = Fleet::new().await;
+    let site = Site::serve(SPIDERS * JOBS).await;
+    let jobs = jobs_of(&fleet).await;
+    for number in 0..SPIDERS * JOBS {
+        let spider = format!("s{}", number % SPIDERS);
+        let new = job(&fleet, &format!("j{number}"), &spider, site.page(number), (number % 3) as f64);
+        assert_eq!(jobs.submit(&new).await.unwrap(), Submitted::New);
+    }
+    let dying = fleet.worker(&[]);
+    let living = fleet.worker(&[]);
+    site.asked_for(SPIDERS * JOBS / 4).await;
+    kill(dying).await;
+    let all = ended(&jobs, SPIDERS * JOBS, 3 * LIMIT).await;
+    assert_eq!(all.len(), SPIDERS * JOBS);
+    assert!(all.iter().all(|job| job.status() == JobStatus::Finished), "{all:?}");
+    let asked: Vec<(String, usize)> =
+        site.log().into_iter().filter(|(path, _)| path.starts_with("/page/")).collect();
+    assert_eq!(asked.len(), SPIDERS * JOBS, "each page is fetched");
+    // What the killed worker had begun and not settled is fetched again, once.
+    let again: usize = asked.iter().map(|(_, times)| times - 1).sum();
+    assert!(again <= 4, "{asked:?}");
+    ends_well(living).await;
+}
+
+#[tokio::test]
+async fn of_what_is_pending_the_highest_priority_is_begun_first() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(10).await;
+    let jobs = jobs_of(&fleet).await;
+    for (number, priority) in [0.0, 5.0, -1.0, 2.5, 100.0, 2.5].into_iter().enumerate() {
+        let new = job(&fleet, &format!("j{number}"), &format!("s{number}"), site.page(number), priority);
+        jobs.submit(&new).await.unwrap();
+    }
+    let worker = fleet.worker(&[("TRAWL__JOBS__PER_WORKER", "1")]);
+    let mut all = ended(&jobs, 6, LIMIT).await;
+    all.sort_by_key(|job| job.run().map(|run| run.started));
+    let begun: Vec<&str> = all.iter().map(|job| job.new.id.as_str()).collect();
+    assert_eq!(begun, ["j4", "j1", "j3", "j5", "j0", "j2"]);
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_job_is_asked_for_waited_for_and_cancelled_by_command() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(3).await;
+    let sitemap = format!("{}/sitemap.xml", site.origin);
+    let (cancelled, _) = run(fleet.command(&["jobs", "submit", "default", &sitemap]), 0).await;
+    let (status, _) = run(fleet.command(&["status", &cancelled, "--json"]), 0).await;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["status"], "pending");
+    run(fleet.command(&["jobs", "cancel", &cancelled]), 0).await;
+    run(fleet.command(&["wait", &cancelled]), 4).await;
+
+    let key = ["jobs", "submit", "default", &sitemap, "--priority", "-1.5", "--idempotency-key", "k"];
+    let (first, _) = run(fleet.command(&key), 0).await;
+    let (again, _) = run(fleet.command(&key), 0).await;
+    assert_eq!(first, again);
+    let (unknown, _) = run(fleet.command(&["jobs", "submit", "no-such-spider"]), 0).await;
+    let worker = fleet.worker(&[]);
+    run(fleet.command(&["wait", &first]), 0).await;
+    let (_, error) = run(fleet.command(&["wait", &unknown]), 1).await;
+    assert!(error.contains("no-such-spider.toml"), "{error}");
+    let jobs = jobs_of(&fleet).await;
+    ended(&jobs, 3, LIMIT).await;
+    let (listed, _) = run(fleet.command(&["jobs", "list", "--json"]), 0).await;
+    let statuses: Vec<String> = listed
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["status"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(statuses, ["failed", "finished", "cancelled"]);
+    ends_well(worker).await;
+}
