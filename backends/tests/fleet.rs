@@ -220,7 +220,7 @@ mod classic {
 }
 
 mod requests {
-    use trawl_common::frontier::Heard;
+    use trawl_common::frontier::ClaimReply;
     use trawl_common::frontier::lane::Lane;
     use trawl_common::frontier::message::Message;
     use trawl_common::frontier::outcome::Terminal;
@@ -232,16 +232,16 @@ mod requests {
     use super::*;
 
     const ASKED: &str = "{crawled_urls}:seen:adhoc";
-    const TAKE: Heard = Heard::Take { attempts: 0, starts: 0, deadline: None };
+    const TAKE: ClaimReply = ClaimReply::Take { attempts: 0, starts: 0, deadline: None };
 
-    async fn ask(frontier: &RedisRecords, number: usize) -> Heard {
+    async fn ask(frontier: &RedisRecords, number: usize) -> ClaimReply {
         let url = CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap();
         let message = Message { is_ours: false, ..Message::seed(url, CrawlRef::adhoc(), Lane::Bulk) };
         let worker = "w".parse().unwrap();
-        let heard = frontier.hear(&worker, std::slice::from_ref(&message)).await.unwrap()[0];
+        let reply = frontier.claim(&worker, std::slice::from_ref(&message)).await.unwrap()[0];
         let finish = Finish::new(Claim::of(&message), Terminal::Done);
         frontier.finish(&worker, &[finish]).await.unwrap();
-        heard
+        reply
     }
 
     async fn asked(link: &Link) -> u64 {
@@ -266,7 +266,7 @@ mod requests {
         let frontier = RedisRecords::new(link.clone(), LONG, Dedup::Plain).again_after(LONG);
         assert_eq!(ask(&frontier, 0).await, TAKE);
         age(&link, LONG - Duration::from_secs(60)).await;
-        assert_eq!(ask(&frontier, 0).await, Heard::Drop);
+        assert_eq!(ask(&frontier, 0).await, ClaimReply::Drop);
         age(&link, Duration::from_secs(60)).await;
         assert_eq!(ask(&frontier, 0).await, TAKE);
         let now_and_always = RedisRecords::new(link, LONG, Dedup::Plain).again_after(Duration::ZERO);
@@ -295,7 +295,7 @@ mod requests {
 }
 
 mod records {
-    use trawl_common::frontier::Heard;
+    use trawl_common::frontier::ClaimReply;
     use trawl_common::frontier::lane::Lane;
     use trawl_common::frontier::message::Message;
     use trawl_common::names::{CrawlRef, SpiderName};
@@ -342,8 +342,8 @@ mod records {
         write.arg(PENDING).arg(message.url.as_str()).arg("p 5000 - 0 2 priority 3 7000 http://site.example/");
         let () = write.query_async(&mut link.clone()).await.unwrap();
         let worker = "w".parse().unwrap();
-        let heard = frontier.hear(&worker, std::slice::from_ref(&message)).await.unwrap();
-        assert_eq!(heard, [Heard::Take { attempts: 2, starts: 0, deadline: Some(UnixMs(7000)) }]);
+        let replies = frontier.claim(&worker, std::slice::from_ref(&message)).await.unwrap();
+        assert_eq!(replies, [ClaimReply::Take { attempts: 2, starts: 0, deadline: Some(UnixMs(7000)) }]);
         let text = read(&link, &message).await;
         assert!(text.starts_with('h') && text.ends_with(" p3 http://site.example/ w 0 2"), "{text}");
     }
@@ -352,18 +352,22 @@ mod records {
     async fn the_message_of_a_parked_url_that_comes_too_early_waits_for_its_time_and_a_copy_is_dropped() {
         let (_, frontier, message, _) = admitted().await;
         let worker = "w".parse().unwrap();
-        let hear = async |wake| {
+        let reply = async |wake| {
             let message = Message { wake, ..message.clone() };
-            frontier.hear(&worker, &[message]).await.unwrap()[0]
+            frontier.claim(&worker, &[message]).await.unwrap()[0]
         };
-        hear(None).await;
+        reply(None).await;
         let until = UnixMs::now().plus(LONG);
         let claim = Claim::of(&message);
         frontier.park(&worker, &[Parking { claim, until, failed: false }]).await.unwrap();
-        assert_eq!(hear(Some(until)).await, Heard::Wait { until });
-        assert_eq!(hear(Some(until)).await, Heard::Wait { until }, "and again");
-        assert_eq!(hear(Some(UnixMs(until.0 - 1))).await, Heard::Drop, "from when it was parked before");
-        assert_eq!(hear(None).await, Heard::Drop, "from before it was parked");
+        assert_eq!(reply(Some(until)).await, ClaimReply::Wait { until });
+        assert_eq!(reply(Some(until)).await, ClaimReply::Wait { until }, "and again");
+        assert_eq!(
+            reply(Some(UnixMs(until.0 - 1))).await,
+            ClaimReply::Drop,
+            "from when it was parked before"
+        );
+        assert_eq!(reply(None).await, ClaimReply::Drop, "from before it was parked");
     }
 
     #[tokio::test]
@@ -373,12 +377,12 @@ mod records {
         let id = message.crawl.id.clone();
         let forged = CrawlRef { id: id.clone(), spider: "other".parse().unwrap() };
         let forged = Message { crawl: forged, ..message.clone() };
-        assert_eq!(frontier.hear(&worker, &[forged]).await.unwrap(), [Heard::Unknown]);
+        assert_eq!(frontier.claim(&worker, &[forged]).await.unwrap(), [ClaimReply::Unknown]);
         let mut look = ::redis::cmd("EXISTS");
         look.arg("{crawled_urls:other}:crawl:c").arg("{crawled_urls:other}:pending:c");
         let left: u64 = look.query_async(&mut link.clone()).await.unwrap();
         assert_eq!(left, 0);
-        let taken = frontier.hear(&worker, &[message]).await.unwrap();
-        assert!(matches!(taken[..], [Heard::Take { .. }]), "{taken:?}");
+        let taken = frontier.claim(&worker, &[message]).await.unwrap();
+        assert!(matches!(taken[..], [ClaimReply::Take { .. }]), "{taken:?}");
     }
 }

@@ -80,7 +80,7 @@ async fn finish(frontier: &RedisRecords, crawl: &CrawlRef, pages: Range<usize>) 
     let worker = "worker".parse().unwrap();
     let message = |number| Message::seed(page(number), crawl.clone(), Lane::Bulk);
     let messages: Vec<Message> = pages.clone().map(message).collect();
-    frontier.hear(&worker, &messages).await.unwrap();
+    frontier.claim(&worker, &messages).await.unwrap();
     let finishes: Vec<Finish> = pages.map(|number| Finish::new(claim(number), Terminal::Done)).collect();
     frontier.finish(&worker, &finishes).await.unwrap()
 }
@@ -206,7 +206,7 @@ async fn says_what_a_set_says(steps: &[Step]) {
                 pending.extend(pages.clone().zip(new).filter_map(|(page, new)| new.then_some(page)));
             }
             Step::Finish(pages) => {
-                // Whoever hears of one that was never admitted admits it.
+                // Whoever claims one that was never admitted admits it.
                 seen.extend(pages.clone());
                 let ended = finish(&frontier, &lease.crawl, pages.clone()).await;
                 assert!(ended.into_iter().all(|ended| ended));

@@ -16,7 +16,7 @@ use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
-use trawl_common::frontier::{Heard, Start, Taken};
+use trawl_common::frontier::{ClaimReply, Start, Taken};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Claim, Control, Finish, NewUrl, Result, Stats, Terms};
 use trawl_common::settings::{Redis, ServerUrl};
@@ -103,13 +103,13 @@ impl Fleet {
     /// Handles all that is queued, and looks for what is not.
     async fn round(&mut self) {
         let messages: Vec<Message> = self.queue.drain(..).collect();
-        let heard = again(|| self.redis.hear(&self.worker, &messages)).await;
-        for (message, heard) in messages.into_iter().zip(heard) {
-            match heard {
-                Heard::Take { .. } => self.handle(message).await,
-                Heard::Wait { .. } | Heard::SendAgain => self.queue.push_back(message),
-                Heard::Drop => {}
-                Heard::NoRoom | Heard::Full | Heard::Unknown => panic!("{heard:?}"),
+        let replies = again(|| self.redis.claim(&self.worker, &messages)).await;
+        for (message, reply) in messages.into_iter().zip(replies) {
+            match reply {
+                ClaimReply::Take { .. } => self.handle(message).await,
+                ClaimReply::Wait { .. } | ClaimReply::SendAgain => self.queue.push_back(message),
+                ClaimReply::Drop => {}
+                ClaimReply::NoRoom | ClaimReply::Full | ClaimReply::Unknown => panic!("{reply:?}"),
             }
         }
         if self.queue.is_empty() {
@@ -121,10 +121,10 @@ impl Fleet {
         let found = again(|| self.redis.sweep(&self.worker)).await;
         self.swept += found.lost.len();
         self.send(found.lost).await;
-        if let Some(mark) = found.probe {
-            again(|| self.redis.probed(mark)).await;
-            let probes = Line::ALL.map(|line| Probe { line, mark });
-            again(|| self.redis.passed(&probes)).await;
+        if let Some(times) = found.probe {
+            again(|| self.redis.probe_sent(times)).await;
+            let probes = Line::ALL.map(|line| Probe { line, times });
+            again(|| self.redis.probes_returned(&probes)).await;
         }
         assert_eq!(found.awaiting, [], "nothing was forgotten");
         for stats in found.ended {
@@ -138,7 +138,7 @@ impl Fleet {
         let claim = Claim { crawl: self.crawl.clone(), url: message.url.clone() };
         let number = number(&message.url);
         let is_first = self.done.insert(number);
-        assert_eq!(again(|| self.redis.keep(&self.worker, std::slice::from_ref(&message))).await, [true]);
+        assert_eq!(again(|| self.redis.extend(&self.worker, std::slice::from_ref(&message))).await, [true]);
         match number {
             GIVEN_BACK_ONCE if is_first => {
                 again(|| self.redis.release(&self.worker, std::slice::from_ref(&claim))).await;
@@ -225,8 +225,8 @@ async fn is_exact(redis: RedisRecords) -> usize {
     let lease = fleet.discover().await;
     again(|| fleet.redis.pause(&fleet.crawl)).await;
     let messages: Vec<Message> = fleet.queue.iter().cloned().collect();
-    let heard = again(|| fleet.redis.hear(&fleet.worker, &messages)).await;
-    assert!(heard.iter().all(|heard| matches!(heard, Heard::Wait { .. })), "{heard:?}");
+    let replies = again(|| fleet.redis.claim(&fleet.worker, &messages)).await;
+    assert!(replies.iter().all(|reply| matches!(reply, ClaimReply::Wait { .. })), "{replies:?}");
     again(|| fleet.redis.resume(&fleet.crawl)).await;
     while !fleet.done.contains(&REPLAYED) {
         fleet.round().await;

@@ -322,7 +322,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_failed_lately_counts_as_over_after_a_while() {
         let health = Health::default();
-        health.fails_lately("hearing", &Error::full(), Duration::from_secs(20));
+        health.fails_lately("claiming", &Error::full(), Duration::from_secs(20));
         tokio::time::advance(Duration::from_secs(19)).await;
         assert!(health.trouble().is_some());
         tokio::time::advance(Duration::from_secs(1)).await;
@@ -334,9 +334,9 @@ mod tests {
         let health = Health::default();
         health.fails("taking messages", &Error::new(ErrorKind::Unavailable, "rabbitmq is away"));
         tokio::time::advance(Duration::from_secs(1)).await;
-        health.fails("hearing messages", &Error::new(ErrorKind::Unavailable, "redis is away"));
+        health.fails("claiming URLs", &Error::new(ErrorKind::Unavailable, "redis is away"));
         assert_eq!(health.trouble().as_deref(), Some("taking messages: rabbitmq is away"));
         health.works("taking messages");
-        assert_eq!(health.trouble().as_deref(), Some("hearing messages: redis is away"));
+        assert_eq!(health.trouble().as_deref(), Some("claiming URLs: redis is away"));
     }
 }

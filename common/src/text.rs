@@ -89,16 +89,16 @@ pub fn is_harmful(c: char) -> bool {
 
 /// An error and what caused it, outermost first. What the text so far says already is left out.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut told = error.to_string();
+    let mut all = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         let text = error.to_string();
-        if !told.contains(&text) {
-            told = format!("{told}: {text}");
+        if !all.contains(&text) {
+            all = format!("{all}: {text}");
         }
         cause = error.source();
     }
-    told
+    all
 }
 
 #[cfg(test)]

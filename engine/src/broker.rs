@@ -11,13 +11,13 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
 
-use crate::records::{Mark, Probe};
+use crate::records::{Probe, ProbeTimes};
 
 /// Carries messages, durably and at least once.
 ///
 /// Every publishing call returns only when all that it was given is stored durably (the broker has
 /// confirmed it). On an error any part may have been stored: repeating the call is harmless, for a
-/// message too many is heard and dropped.
+/// message too many is dropped when it is claimed.
 #[async_trait]
 pub trait Broker: Send + Sync {
     /// Sends each message to its lane.
@@ -31,10 +31,10 @@ pub trait Broker: Send + Sync {
     fn wake(&self, until: UnixMs) -> Wake;
 
     /// Stores dead letters where people and other programs find them.
-    async fn dead_letter(&self, letters: &[DeadLetter]) -> Result<()>;
+    async fn dead_letter(&self, dead_letters: &[DeadLetter]) -> Result<()>;
 
-    /// Sends a probe of this mark through every line.
-    async fn probe(&self, mark: Mark) -> Result<()>;
+    /// Sends a probe with these times through every line.
+    async fn probe(&self, times: ProbeTimes) -> Result<()>;
 
     /// How long it takes at most until all that is parked now has come back; zero if nothing is.
     async fn longest_parked(&self) -> Result<Duration>;
@@ -78,7 +78,7 @@ pub struct Delivery {
 pub enum Content {
     /// A wake-up for a URL.
     Message(Message),
-    /// A mark of the fleet's own.
+    /// A probe of the fleet's own.
     Probe(Probe),
     /// Something that is neither.
     Malformed(Malformed),
@@ -86,10 +86,10 @@ pub enum Content {
     Unproven(Unproven),
 }
 
-/// What says that it is the fleet's own and cannot prove it.
+/// What claims to be the fleet's own and cannot prove it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unproven {
-    /// A mark, which says nothing.
+    /// A probe. It counts for nothing.
     Probe,
     /// A wake-up for a URL of this crawl.
     Message {

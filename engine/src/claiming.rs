@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 use trawl_common::backoff::Backoff;
-use trawl_common::frontier::Heard;
+use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::line::Line;
@@ -123,10 +123,10 @@ impl Claiming<'_> {
             return;
         }
         let Member { records, worker, health, .. } = self.member;
-        let hearing = async || one_each(records.hear(worker, &messages).await?, messages.len(), "messages");
-        let heard = health.until_done("hearing messages", hearing).await;
-        for (message, heard) in messages.into_iter().zip(heard) {
-            self.decide(message, heard).await;
+        let claiming = async || one_each(records.claim(worker, &messages).await?, messages.len(), "messages");
+        let replies = health.until_done("claiming URLs", claiming).await;
+        for (message, reply) in messages.into_iter().zip(replies) {
+            self.decide(message, reply).await;
         }
     }
 
@@ -142,22 +142,22 @@ impl Claiming<'_> {
         }
     }
 
-    async fn decide(&self, message: Message, heard: Heard) {
-        match heard {
+    async fn decide(&self, message: Message, reply: ClaimReply) {
+        match reply {
             // The record decides; what a copy of its message says of it may be old.
-            Heard::Take { attempts, starts, deadline } => {
+            ClaimReply::Take { attempts, starts, deadline } => {
                 self.hand_out(Message { deadline, ..message }, attempts, starts, false).await;
             }
-            Heard::Full => self.hand_out(message, 0, 0, true).await,
-            Heard::SendAgain => self.settle(Own::SentAgain(message)).await,
-            Heard::Wait { until } => self.settle(Own::Waits { message, until }).await,
-            Heard::NoRoom => {
+            ClaimReply::Full => self.hand_out(message, 0, 0, true).await,
+            ClaimReply::SendAgain => self.settle(Own::SentAgain(message)).await,
+            ClaimReply::Wait { until } => self.settle(Own::Waits { message, until }).await,
+            ClaimReply::NoRoom => {
                 self.member.health.fails_lately(TAKING_IN, &Error::full(), FULL_FOR);
                 let until = UnixMs::now().plus(until_another_worker());
                 self.settle(Own::Waits { message, until }).await;
             }
             // Forgotten at once: its own message may come at any time, and is not to join it.
-            Heard::Drop => {
+            ClaimReply::Drop => {
                 if self.member.settings.log.urls {
                     info!(url = %message.url, "dropped: it has ended, waits, or was asked for a moment ago");
                 }
@@ -165,7 +165,7 @@ impl Claiming<'_> {
                 self.settle(Own::Dropped(receipts)).await;
             }
             // Has no record to settle.
-            Heard::Unknown => {
+            ClaimReply::Unknown => {
                 let receipts = self.member.in_flight.forget(&Claim::of(&message));
                 let reason = format!("there is no crawl {}", message.crawl.id);
                 let malformed = Malformed { text: message.url.to_string(), reason };
@@ -199,7 +199,7 @@ impl Claiming<'_> {
                 let looking = async || match records.crawl_stats(&crawl.id).await {
                     // What is known of it cannot be read, but it is known.
                     Err(error) if error.kind == ErrorKind::Corrupt => Ok(true),
-                    told => told.map(|stats| stats.is_some_and(|stats| stats.crawl_ref() == crawl)),
+                    stats => stats.map(|stats| stats.is_some_and(|stats| stats.crawl_ref() == crawl)),
                 };
                 let is_known = health.until_done(LOOKING_UP, looking).await;
                 (!is_known).then_some(*request)

@@ -58,7 +58,7 @@ impl Frontier for Member {
             urls.iter().map(|url| self.in_flight.is_older(url, self.lease_period())).collect();
         let in_doubt = urls.iter().zip(&is_in_doubt).filter(|(_, is_in_doubt)| **is_in_doubt);
         let in_doubt: Vec<Message> = in_doubt.map(|(url, _)| (*url).clone()).collect();
-        let mut held = self.keep(&in_doubt).await.into_iter();
+        let mut held = self.extend(&in_doubt).await.into_iter();
         is_in_doubt.into_iter().map(|is_in_doubt| !is_in_doubt || held.next() == Some(true)).collect()
     }
 

@@ -31,4 +31,4 @@ mod upkeep;
 
 pub use broker::{Broker, Consumer, Content, Delivery, Parked, Receipt, Unproven};
 pub use coordinator::Coordinator;
-pub use records::{Lease, Linked, Linking, Mark, Parking, Probe, Records, Sweep};
+pub use records::{Lease, Linked, Linking, Parking, Probe, ProbeTimes, Records, Sweep};

@@ -86,12 +86,12 @@ impl Member {
     }
 
     /// Goes on holding these; returns, in order, which are still this worker's.
-    pub(crate) async fn keep(&self, messages: &[Message]) -> Vec<bool> {
+    pub(crate) async fn extend(&self, messages: &[Message]) -> Vec<bool> {
         let Self { records, health, worker, .. } = self;
         if messages.is_empty() {
             return Vec::new();
         }
-        let keeping = async || one_each(records.keep(worker, messages).await?, messages.len(), "messages");
-        health.until_done("keeping what is held", keeping).await
+        let keeping = async || one_each(records.extend(worker, messages).await?, messages.len(), "messages");
+        health.until_done("extending leases", keeping).await
     }
 }

@@ -7,7 +7,7 @@ use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{Heard, Start, Taken};
+use trawl_common::frontier::{ClaimReply, Start, Taken};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Claim, Finish, Heartbeat, NewUrl, Result, Stats, Terms};
 use trawl_common::time::UnixMs;
@@ -56,17 +56,17 @@ pub trait Records: Stats {
     /// Gives the lease back. With the last one discovery ends; with no record left then, the crawl is finished.
     async fn close(&self, lease: Lease) -> Result<()>;
 
-    /// Asks, on receipt of messages, which of them are this worker's to handle: those become held by it, until
-    /// it has neither kept nor settled them for a quarter of the patience that the frontier was made with.
+    /// Claims the URLs of messages that this worker has received. It holds those that are its to handle until it has neither
+    /// extended nor settled them for a quarter of the patience that the records were made with.
     ///
-    /// A message without a record whose URL was never seen is admitted on the spot: a person or another
-    /// program published it, or the store has forgotten it. What names a crawl that the store does not know begins that
-    /// anew, if a program of trawl's sent it.
-    async fn hear(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<Heard>>;
+    /// A URL that was never seen is admitted on the spot: a person or another program published it, or the store has
+    /// forgotten it. A message that names a crawl which the store does not know begins that crawl anew, if a program of
+    /// trawl's sent it.
+    async fn claim(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<ClaimReply>>;
 
-    /// Goes on holding what is in this worker's hands. What another took over meanwhile stays theirs; what the
+    /// Extends this worker's leases on URLs that it claimed. What another worker took over meanwhile stays the other's; what the
     /// store forgot is admitted again, held by this worker. Returns, in order, which it still holds.
-    async fn keep(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<bool>>;
+    async fn extend(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<bool>>;
 
     /// Counts a start of each URL, just before it is fetched; asked again while the worker holds it, it counts once.
     /// A URL of a crawl that a person paused is let go.
@@ -89,28 +89,28 @@ pub trait Records: Stats {
 
     /// Notes what was no URL, or no message, for people to look at ([`trawl_common::ports::Control::invalid`]), and counts it in its crawl's
     /// stats. A crawl that is not known is begun only for hand-published URLs.
-    async fn note_invalid(&self, letters: &[DeadLetter]) -> Result<()>;
+    async fn note_invalid(&self, dead_letters: &[DeadLetter]) -> Result<()>;
 
     /// Whether the spider of `crawl` has seen a URL: it is pending, or has ended.
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool>;
 
     /// One step of a round through all records, in search of those that were lost from sight: unconfirmed for
-    /// longer than the frontier's patience, held by a worker that no longer keeps them, or not arrived although
+    /// longer than the frontier's patience, held by a worker that no longer extends its lease, or not arrived although
     /// a probe that was sent later has. They become new. Ends what can end. One process at a time does it; in
     /// any other a step finds nothing.
     async fn sweep(&self, worker: &WorkerId) -> Result<Sweep>;
 
-    /// Notes that a probe of this mark was sent through every line: the next one tells whether it came back.
-    async fn probed(&self, mark: Mark) -> Result<()>;
+    /// Notes that a probe was sent through every line at these times. The next probe shows whether this one came back.
+    async fn probe_sent(&self, times: ProbeTimes) -> Result<()>;
 
     /// Notes that a probe came back.
-    async fn passed(&self, probes: &[Probe]) -> Result<()>;
+    async fn probes_returned(&self, probes: &[Probe]) -> Result<()>;
 
     /// Lets a crawl wait for what is parked ([`Sweep::awaiting`]) for this long, and then for one more probe.
     async fn await_parked(&self, crawl: &CrawlRef, longest: Duration) -> Result<()>;
 
     /// Notes that the dead letters of records that could not be read ([`Sweep::corrupt`]) are published.
-    async fn buried(&self, letters: &[DeadLetter]) -> Result<()>;
+    async fn dead_letters_published(&self, dead_letters: &[DeadLetter]) -> Result<()>;
 
     /// Notes that the end of a crawl has been announced.
     async fn announced(&self, crawl: &CrawlRef) -> Result<()>;
@@ -192,11 +192,11 @@ pub struct Parking {
 pub struct Sweep {
     /// Messages of records that were lost from sight, some thousand at most: publish and confirm them.
     pub lost: Vec<Message>,
-    /// Send a probe of this mark through every line, and say so ([`Records::probed`]).
-    pub probe: Option<Mark>,
+    /// Send a probe with these times through every line, and say so ([`Records::probe_sent`]).
+    pub probe: Option<ProbeTimes>,
     /// Crawls that wait for all that may be under way: tell each what is parked ([`Records::await_parked`]).
     pub awaiting: Vec<CrawlRef>,
-    /// Dead letters of records that could not be read: publish them, and say so ([`Records::buried`]).
+    /// Dead letters of records that could not be read: publish them, and say so ([`Records::dead_letters_published`]).
     pub corrupt: Vec<DeadLetter>,
     /// Crawls whose end nobody has announced: do so, and say so ([`Records::announced`]).
     pub ended: Vec<CrawlStats>,
@@ -204,21 +204,21 @@ pub struct Sweep {
     pub rest: Duration,
 }
 
-/// What goes through a line as messages do. When it comes back, all that was sent before it has arrived. When the one
-/// before it has not, the queue has lost what it held.
+/// A message of the engine's own that goes through a line behind all others. When it comes back, all that was sent before it has
+/// arrived. If the probe before it has not come back by then, the queue has lost what it held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// The line that it went through.
     pub line: Line,
-    /// What it says.
-    pub mark: Mark,
+    /// When it was sent.
+    pub times: ProbeTimes,
 }
 
-/// What a probe says.
+/// When a probe was sent, and the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct ProbeTimes {
     /// When it was sent, by the frontier's clock.
     pub sent: UnixMs,
     /// When the one before it was sent; zero for the first.
-    pub before: UnixMs,
+    pub previous: UnixMs,
 }

@@ -82,10 +82,10 @@ impl Session for LeasedSession {
         Ok(new)
     }
 
-    async fn refuse(&self, letters: &[DeadLetter]) -> Result<()> {
+    async fn refuse(&self, dead_letters: &[DeadLetter]) -> Result<()> {
         let Held { records, broker, health, .. } = &*self.held;
-        health.patiently("storing dead letters", || broker.dead_letter(letters)).await?;
-        health.patiently("noting what is no URL", || records.note_invalid(letters)).await
+        health.patiently("storing dead letters", || broker.dead_letter(dead_letters)).await?;
+        health.patiently("noting what is no URL", || records.note_invalid(dead_letters)).await
     }
 
     async fn close(self: Box<Self>) -> Result<()> {

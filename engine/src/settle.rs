@@ -38,7 +38,7 @@ struct PutAside {
 /// What a batch of outcomes comes to.
 #[derive(Default)]
 pub(crate) struct Plan {
-    letters: Vec<DeadLetter>,
+    dead_letters: Vec<DeadLetter>,
     ends: Vec<Ends>,
     put_aside: Vec<PutAside>,
     waiting: Vec<(Message, UnixMs)>,
@@ -77,14 +77,14 @@ impl Plan {
             }
             Own::Malformed(Malformed { text, reason }, receipts) => {
                 let worker = Some(member.worker.clone());
-                self.letters.push(DeadLetter::invalid(text, CrawlRef::adhoc(), reason, worker));
+                self.dead_letters.push(DeadLetter::invalid(text, CrawlRef::adhoc(), reason, worker));
                 self.receipts.extend(receipts);
             }
             Own::Waits { message, until } => {
-                // A slot that is still to come then is good: whoever holds the URL now, and keeps it no more, has not
-                // used it.
+                // A slot that is still to come then is good: if whoever holds the URL now loses it, the slot has not
+                // been used.
                 let slot = message.slot.filter(|&slot| slot > until);
-                // Its turn may be later than when it is heard again.
+                // Its turn may come later than its next claim.
                 let message = Message { until: message.until.max(Some(until)), slot, ..message };
                 self.waiting.push((message, until));
             }
@@ -129,7 +129,7 @@ impl Plan {
     /// 11. Says so to whoever waits for all that came before.
     pub(crate) async fn carry_out(mut self, member: &Member) -> Settled {
         self.extend_leases(member).await;
-        self.send_letters(member).await;
+        self.publish_dead_letters(member).await;
         self.admit_links(member).await;
         self.park(member).await;
         self.remember(member).await;
@@ -150,7 +150,7 @@ impl Plan {
         };
         let in_doubt: Vec<Ends> = self.ends.extract_if(.., is_in_doubt).collect();
         let messages: Vec<Message> = in_doubt.iter().map(|ends| ends.message.clone()).collect();
-        for (ends, is_held) in in_doubt.into_iter().zip(member.keep(&messages).await) {
+        for (ends, is_held) in in_doubt.into_iter().zip(member.extend(&messages).await) {
             match is_held {
                 true => self.ends.push(ends),
                 false => self.goes_round.push(ends.message),
@@ -158,13 +158,13 @@ impl Plan {
         }
     }
 
-    async fn send_letters(&mut self, Member { records, broker, health, .. }: &Member) {
-        if !self.letters.is_empty() {
-            health.until_done("noting what is no URL", || records.note_invalid(&self.letters)).await;
+    async fn publish_dead_letters(&mut self, Member { records, broker, health, .. }: &Member) {
+        if !self.dead_letters.is_empty() {
+            health.until_done("noting what is no URL", || records.note_invalid(&self.dead_letters)).await;
         }
-        self.letters.extend(self.ends.iter().filter_map(Ends::letter));
-        if !self.letters.is_empty() {
-            health.until_done("storing dead letters", || broker.dead_letter(&self.letters)).await;
+        self.dead_letters.extend(self.ends.iter().filter_map(Ends::dead_letter));
+        if !self.dead_letters.is_empty() {
+            health.until_done("storing dead letters", || broker.dead_letter(&self.dead_letters)).await;
         }
     }
 
@@ -193,7 +193,7 @@ impl Plan {
         }
     }
 
-    /// The record and the message are told the same instant. What this worker no longer holds goes round once more.
+    /// Record and message have the same instant. What this worker no longer holds goes round once more.
     async fn park(&mut self, member: &Member) {
         let Member { records, broker, health, worker, .. } = member;
         if !self.put_aside.is_empty() {
@@ -269,7 +269,7 @@ impl Plan {
 
     async fn note_probes(&self, Member { records, health, .. }: &Member) {
         if !self.probes.is_empty() {
-            health.until_done("noting probes", || records.passed(&self.probes)).await;
+            health.until_done("noting probes", || records.probes_returned(&self.probes)).await;
         }
     }
 
@@ -280,7 +280,7 @@ impl Plan {
         }
     }
 
-    /// A lost connection has put these messages back: they will be heard, and dropped or taken.
+    /// A lost connection has put these messages back: they are delivered again, and dropped or taken then.
     async fn acknowledge(&self, Member { broker, .. }: &Member) {
         let acked = broker.ack(&self.receipts).await;
         let released = broker.release(&self.receipts_to_release).await;
@@ -291,8 +291,8 @@ impl Plan {
 }
 
 impl Ends {
-    /// What other programs are told of it.
-    fn letter(&self) -> Option<DeadLetter> {
+    /// What other programs get to know of it.
+    fn dead_letter(&self) -> Option<DeadLetter> {
         let cause = self.ending.dead_letter.clone()?;
         Some(DeadLetter { url: self.message.url.to_string(), crawl: self.message.crawl.clone(), cause })
     }

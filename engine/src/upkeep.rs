@@ -1,4 +1,5 @@
-//! What an engine does on the side for a worker: it settles what is nothing to it, keeps what it holds, and looks for what others lost.
+//! What an engine does for a worker in the background: it settles what is no work for the worker, extends its leases, and looks for
+//! what others lost.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::outbox::{self, Tries};
 use crate::own::Own;
 use crate::settle::{BATCH, Plan};
 
-/// Settles what is nothing to a worker, in batches, until every sender is gone.
+/// Settles what is no work for a worker, in batches, until every sender is gone.
 pub(crate) async fn settles_own(member: &Member, mut from: mpsc::Receiver<Own>) {
     let mut batch = Vec::with_capacity(BATCH);
     while gather(&mut from, &mut batch, BATCH).await > 0 {
@@ -23,7 +24,7 @@ pub(crate) async fn settles_own(member: &Member, mut from: mpsc::Receiver<Own>) 
     }
 }
 
-/// Keeps what has been held for a while, until the task is ended. Most pages are settled before.
+/// Extends the leases of what has been held for a while, until the task is ended. Most pages are settled before.
 pub(crate) async fn extends_leases(member: &Member) {
     let period = member.lease_period();
     let mut ticks = interval(period);
@@ -31,7 +32,7 @@ pub(crate) async fn extends_leases(member: &Member) {
     loop {
         ticks.tick().await;
         // What another has by now is noticed when it is settled.
-        member.keep(&member.in_flight.older_than(period)).await;
+        member.extend(&member.in_flight.older_than(period)).await;
     }
 }
 
@@ -60,9 +61,9 @@ pub(crate) async fn sweeps(member: &Member) {
 /// 6. Announces ends.
 async fn sweep(Member { records, broker, worker, .. }: &Member) -> Result<Duration> {
     let found = records.sweep(worker).await?;
-    if let Some(mark) = found.probe {
-        broker.probe(mark).await?;
-        records.probed(mark).await?;
+    if let Some(times) = found.probe {
+        broker.probe(times).await?;
+        records.probe_sent(times).await?;
     }
     if !found.lost.is_empty() {
         info!(urls = found.lost.len(), "sending lost URLs on their way again");
@@ -73,7 +74,7 @@ async fn sweep(Member { records, broker, worker, .. }: &Member) -> Result<Durati
     }
     if !found.corrupt.is_empty() {
         broker.dead_letter(&found.corrupt).await?;
-        records.buried(&found.corrupt).await?;
+        records.dead_letters_published(&found.corrupt).await?;
     }
     for ended in &found.ended {
         info!(crawl = %ended.crawl, status = %ended.status, "crawl has ended");

@@ -11,9 +11,10 @@
 //! 5. `store`: puts what the page yielded into the sinks of its spider;
 //! 6. `settle`: tells the engine what became of it, with what it links to; the engine makes that last.
 //!
-//! Beside them, `pulse` shows that the worker lives, and says what it waits for when no URL ends (`schedule::standstill`). An error of
+//! Beside them, `background` shows that the worker lives, and says what it waits for when no URL ends (`schedule::standstill`). An error of
 //! a port that no waiting mends stops all of it ([`Health::fatal`]), but for one of a sink, which stops its spider alone.
 
+mod background;
 mod claim;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -24,7 +25,7 @@ mod job;
 mod known_links;
 mod links;
 mod parse;
-mod pulse;
+
 mod schedule;
 mod settle;
 mod settlement;
@@ -136,16 +137,16 @@ pub async fn run(
         ports,
         settings,
     });
-    pulse::first_beat(&shared).await?;
+    background::first_heartbeat(&shared).await?;
     // Ended with this function.
-    let mut pulse = JoinSet::new();
-    pulse.spawn(pulse::beats(Arc::clone(&shared)));
-    pulse.spawn(pulse::places(Arc::clone(&shared)));
-    pulse.spawn(pulse::looks(Arc::clone(&shared)));
-    pulse.spawn(pulse::summaries(Arc::clone(&shared)));
-    pulse.spawn(pulse::standstill(Arc::clone(&shared)));
+    let mut background = JoinSet::new();
+    background.spawn(background::heartbeats(Arc::clone(&shared)));
+    background.spawn(background::renew_places(Arc::clone(&shared)));
+    background.spawn(background::reload_spiders(Arc::clone(&shared)));
+    background.spawn(background::summaries(Arc::clone(&shared)));
+    background.spawn(background::report_standstill(Arc::clone(&shared)));
     let schedules = shared.schedules.clone();
-    pulse.spawn(async move { match schedules.in_flight.freeing(&*schedules.hosts).await {} });
+    background.spawn(async move { match schedules.in_flight.freeing(&*schedules.hosts).await {} });
 
     let (ready, to_start) = mpsc::channel(STARTS_AHEAD);
     let (store, to_store) = mpsc::channel(SETTLEMENTS_AHEAD);

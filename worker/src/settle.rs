@@ -1,4 +1,4 @@
-//! The end of a URL's way through this worker: what became of it, as the engine is told.
+//! The end of a URL's way through this worker: what became of it, as the engine gets to know it.
 
 use std::sync::Arc;
 use std::time::Duration;

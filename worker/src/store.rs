@@ -137,7 +137,7 @@ async fn store(
             false => all.push(settlement.lost()),
         }
     }
-    // Each sink has its own patience: what one has stored it is not told again because another is away. A table that lacks a
+    // Each sink is tried by itself: what one has stored is not sent to it again because another is away. A table that lacks a
     // column, or a file that another process writes to, is set right by people while other spiders go on.
     let storing = spider.sinks.iter().filter(|_| !pages.is_empty()).map(async |sink| {
         let what = format!("spider {}: {}", spider.spider.name, sink.name());

@@ -1,4 +1,4 @@
-//! What a worker's log tells of each URL, if `log.urls` says so. That a URL became a dead letter is always told.
+//! What a worker logs of each URL, if `log.urls` is set. That a URL became a dead letter is always logged.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use trawl_common::settings::Settings;
 use crate::job::Job;
 use crate::settlement::Handled;
 
-/// Tells of URLs, or of none.
+/// Logs each URL, or none.
 pub(crate) struct UrlLog {
     urls: bool,
     /// How often a URL is tried again.

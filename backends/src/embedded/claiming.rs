@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use trawl_common::frontier::Heard;
+use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::line::Line;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Claimed, OpenCrawl};
@@ -39,7 +39,7 @@ pub(super) struct Got {
 /// A record that is a worker's to handle.
 pub(super) struct Claim {
     stored: Stored,
-    heard: Heard,
+    reply: ClaimReply,
     of: CrawlRef,
     crawl: OpenCrawl,
 }
@@ -47,12 +47,12 @@ pub(super) struct Claim {
 impl Claim {
     /// What the worker is given, if the record's texts can be read.
     pub(super) fn claimed(self) -> std::result::Result<Claimed, Unreadable> {
-        let Self { stored, heard, of, crawl } = self;
-        let (attempts, starts, deadline) = match heard {
-            Heard::Take { attempts, starts, deadline } => (attempts, starts, deadline),
+        let Self { stored, reply, of, crawl } = self;
+        let (attempts, starts, deadline) = match reply {
+            ClaimReply::Take { attempts, starts, deadline } => (attempts, starts, deadline),
             _ => (0, 0, None),
         };
-        let is_beyond_limit = heard == Heard::Full;
+        let is_beyond_limit = reply == ClaimReply::Full;
         Ok(Claimed { message: stored.message(of, deadline)?, attempts, starts, is_beyond_limit, crawl })
     }
 }
@@ -106,12 +106,12 @@ fn claim_of(
             }
         };
         let mut record = stored.record(&memory.holdings);
-        let heard = record.hear(&holder.worker, stored.due, &context(memory, &crawl));
-        // Whatever else is heard of a record says that it is not available.
-        if let Heard::Take { .. } | Heard::Full = heard {
+        let reply = record.claim(&holder.worker, stored.due, &context(memory, &crawl));
+        // Whatever else is replied for a record says that it is not available.
+        if let ClaimReply::Take { .. } | ClaimReply::Full = reply {
             memory.holdings.give(stored.id, (line, stored.lane), holder);
             let (of, crawl) = (crawl.crawl.clone(), OpenCrawl { terms: crawl.terms, started: crawl.started });
-            got.claims.push(Claim { stored, heard, of, crawl });
+            got.claims.push(Claim { stored, reply, of, crawl });
         }
     }
     Ok(is_cleared)

@@ -29,10 +29,10 @@ pub(super) fn add(db: &Connection, crawl: i64, finish: &Finish) -> Result<()> {
 const INVALID: &str = "invalid";
 
 /// Adds what is no URL to its crawl's list, and counts it.
-pub(super) fn refuse(db: &Connection, letters: &[DeadLetter]) -> Result<()> {
-    for letter in letters {
-        if let Some(crawl) = crawls::find(db, &letter.crawl)? {
-            add_invalid(db, crawl.key, &letter.url, &letter.note())?;
+pub(super) fn refuse(db: &Connection, dead_letters: &[DeadLetter]) -> Result<()> {
+    for dead_letter in dead_letters {
+        if let Some(crawl) = crawls::find(db, &dead_letter.crawl)? {
+            add_invalid(db, crawl.key, &dead_letter.url, &dead_letter.note())?;
             stats_delta::invalid(db, crawl.key)?;
         }
     }

@@ -187,7 +187,7 @@ impl Frontier for EmbeddedFrontier {
             self.store.call(move |db, memory| batch.settle(db, memory, &holder.worker))
         };
         let ended = self.health.until_done("settling", settling).await;
-        Arc::unwrap_or_clone(batch).told(ended)
+        Arc::unwrap_or_clone(batch).settled(ended)
     }
 
     async fn release(&self) {

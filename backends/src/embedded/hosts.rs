@@ -231,7 +231,7 @@ fn ms(micros: u64) -> UnixMs {
     UnixMs(micros / 1_000)
 }
 
-/// What earlier processes were told of hosts.
+/// What earlier processes learnt about hosts.
 #[derive(Default)]
 pub(super) struct Known {
     by_key: HashMap<HostKey, Host>,
@@ -241,7 +241,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Reads what earlier processes were told of hosts. What cannot be read is named in the log.
+    /// Reads what earlier processes learnt about hosts. What cannot be read is named in the log.
     pub(super) fn read(db: &Connection) -> error::Result<Self> {
         let mut all = db.prepare("SELECT key, since, until, strikes, status, blocked FROM hosts")?;
         let mut rows = all.query([])?;

@@ -213,14 +213,14 @@ const INTO_2: &str = "
 
 /// The state file at `path`, which this process alone may change; created where there is none, for its owner's eyes only.
 pub(super) fn open(path: &Path) -> Result<State> {
-    let told = |error: io::Error| {
+    let unopened = |error: io::Error| {
         Error::new(ErrorKind::Unavailable, format_args!("{} cannot be opened: {error}", path.display()))
     };
     // What SQLite puts beside it has the same mode.
-    OpenOptions::new().create(true).append(true).mode(0o600).open(path).map_err(told)?;
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path).map_err(unopened)?;
     let lock = FileLock::wait(path).map_err(|error| match error.kind() {
         io::ErrorKind::ResourceBusy => in_use(path),
-        _ => told(error),
+        _ => unopened(error),
     })?;
     let db = Connection::open(path).map_err(Fault::from).and_then(|mut db| prepare(&mut db).map(|()| db));
     Ok(State { db: db.map_err(|fault| unusable(fault, path))?, _lock: Some(lock) })

@@ -58,11 +58,11 @@ impl Session for EmbeddedSession {
         self.health.patiently("admitting", admitting).await
     }
 
-    async fn refuse(&self, letters: &[DeadLetter]) -> Result<()> {
-        let letters: Arc<[DeadLetter]> = letters.into();
+    async fn refuse(&self, dead_letters: &[DeadLetter]) -> Result<()> {
+        let dead_letters: Arc<[DeadLetter]> = dead_letters.into();
         let noting = || {
-            let letters = Arc::clone(&letters);
-            self.store.call(move |db, _| failures::refuse(db, &letters))
+            let dead_letters = Arc::clone(&dead_letters);
+            self.store.call(move |db, _| failures::refuse(db, &dead_letters))
         };
         self.health.patiently("noting what is no URL", noting).await
     }

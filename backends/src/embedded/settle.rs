@@ -62,8 +62,8 @@ impl Batch {
         Ok(ended)
     }
 
-    /// What its worker is told.
-    pub(super) fn told(self, ended: Vec<Ended>) -> Settled {
+    /// What the worker gets back.
+    pub(super) fn settled(self, ended: Vec<Ended>) -> Settled {
         let ended = self.0.into_iter().zip(ended).filter_map(|(item, ended)| {
             let Verdict::Ends(mut ending) = item.settlement.verdict else { return None };
             let taken = ended?;

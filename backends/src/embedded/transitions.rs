@@ -73,14 +73,14 @@ impl Found {
         rule: impl FnOnce(&mut UrlState, &Context) -> T,
     ) -> Result<T> {
         let before = self.url.clone();
-        let told = rule(&mut self.url, &self.context);
+        let outcome = rule(&mut self.url, &self.context);
         if let (UrlState::Pending(before), UrlState::Pending(after), Some(id)) = (&before, &self.url, self.id)
             && before != after
         {
             memory.holdings.set_begun(id, self.crawl.key, after.has_begun);
             write(db, memory, id, after, message)?;
         }
-        Ok(told)
+        Ok(outcome)
     }
 }
 
@@ -119,7 +119,7 @@ pub(super) fn extend(
         held.push(match find(db, memory, &mut crawls, address)? {
             // What the file does not know nobody holds.
             Some(found) if found.id.is_some() => {
-                found.change(db, memory, None, |url, context| url.keep(worker, message, context))?
+                found.change(db, memory, None, |url, context| url.extend(worker, message, context))?
             }
             Some(_) | None => false,
         });

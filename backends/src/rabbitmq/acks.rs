@@ -50,7 +50,7 @@ impl Acks {
         send
     }
 
-    /// Notes a delivery that the broker was told of in another way: given back.
+    /// Notes a delivery that was settled in another way: it was given back.
     pub(super) fn returned(&mut self, tag: u64) -> Option<Ack> {
         if tag > self.low && self.above.insert(tag, Known::ToBroker) == Some(Known::ToUs) {
             self.held_back -= 1;

@@ -6,7 +6,7 @@ use lapin::types::{AMQPValue, FieldTable, ShortString};
 use trawl_common::settings::QueueType;
 
 /// So often a message of a quorum queue may come back undelivered before it is taken for expired. RabbitMQ 4 would say 20, and
-/// a worker that crashes gives back all that it had: what kills workers is told by the records, one URL at a time.
+/// a worker that crashes gives back all that it had: the records find what kills workers, one URL at a time.
 pub(super) const DELIVERY_LIMIT: i64 = 1_000_000;
 
 /// The arguments of one queue.

@@ -14,7 +14,7 @@ use trawl_common::spider::item::Item;
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint, InvalidUrl, MAX_URL_BYTES};
-use trawl_engine::{Content, Mark, Probe, Unproven};
+use trawl_engine::{Content, Probe, ProbeTimes, Unproven};
 
 use super::screen::{DEEPEST, UNREADABLE};
 use super::seal::{Author, Purpose, Seal};
@@ -137,8 +137,8 @@ pub(super) const PROBE_BODY: &[u8] = b"probe";
 /// The properties and headers of a probe through a line.
 pub(super) fn probe_properties(probe: Probe, seal: &Seal) -> BasicProperties {
     let mut headers = FieldTable::default();
-    put_number(&mut headers, PROBE, probe.mark.sent.0);
-    put_number(&mut headers, BEFORE, probe.mark.before.0);
+    put_number(&mut headers, PROBE, probe.times.sent.0);
+    put_number(&mut headers, BEFORE, probe.times.previous.0);
     seal.sign(Purpose::Probe(probe.line), PROBE_BODY, &mut headers);
     BasicProperties::default().with_delivery_mode(PERSISTENT).with_headers(headers)
 }
@@ -146,9 +146,9 @@ pub(super) fn probe_properties(probe: Probe, seal: &Seal) -> BasicProperties {
 /// Whom a fleet believes what.
 #[derive(Clone, Default)]
 pub struct Trust {
-    /// The keys by which its own messages are told.
+    /// The keys by which it recognizes its own messages.
     pub seal: Seal,
-    /// The spiders that a stranger may name, if these are told.
+    /// The spiders that a stranger may name, if strangers can be recognized.
     pub spiders: Vec<SpiderName>,
 }
 
@@ -157,10 +157,10 @@ pub fn content(delivery: &Delivery, line: Line, trust: &Trust) -> Content {
     let none = FieldTable::default();
     let headers = Headers(delivery.properties.headers().as_ref().unwrap_or(&none));
     if let Some(sent) = headers.number(PROBE).ok().flatten().map(UnixMs) {
-        let before = headers.number(BEFORE).ok().flatten().map(UnixMs).unwrap_or_default();
+        let previous = headers.number(BEFORE).ok().flatten().map(UnixMs).unwrap_or_default();
         match trust.seal.author(Purpose::Probe(line), &delivery.data, headers.0) {
             Author::Fleet | Author::Anyone => {
-                return Content::Probe(Probe { line, mark: Mark { sent, before } });
+                return Content::Probe(Probe { line, times: ProbeTimes { sent, previous } });
             }
             Author::Stranger if delivery.data == PROBE_BODY => return Content::Unproven(Unproven::Probe),
             // Of what else a stranger sends the body counts, and it alone.
@@ -472,8 +472,8 @@ mod tests {
 
     #[test]
     fn a_probe_is_told_from_a_message() {
-        let mark = Mark { sent: UnixMs(1_700_000_030_123), before: UnixMs(1_700_000_000_123) };
-        let probe = Probe { line: Line::Due, mark };
+        let times = ProbeTimes { sent: UnixMs(1_700_000_030_123), previous: UnixMs(1_700_000_000_123) };
+        let probe = Probe { line: Line::Due, times };
         let delivery = delivery(b"probe", probe_properties(probe, &Seal::default()));
         assert_eq!(content(&delivery, Line::Due, &Trust::default()), Content::Probe(probe));
     }

@@ -52,7 +52,7 @@ use trawl_common::ports::{Page, Result};
 use trawl_common::settings::{self, Items, Queues};
 use trawl_common::spider::item::Item;
 use trawl_common::time::UnixMs;
-use trawl_engine::{Broker, Consumer, Mark, Parked, Probe, Receipt};
+use trawl_engine::{Broker, Consumer, Parked, Probe, ProbeTimes, Receipt};
 
 pub use self::control_log::ControlLog;
 pub use self::items::ItemStream;
@@ -160,12 +160,12 @@ impl Broker for RabbitMq {
         self.publisher.send(dead_letters.iter().map(outgoing)).await
     }
 
-    async fn probe(&self, mark: Mark) -> Result<()> {
+    async fn probe(&self, times: ProbeTimes) -> Result<()> {
         let outgoing = |line: Line| Outgoing {
             exchange: "",
             key: names::line(line).to_owned(),
             body: codec::PROBE_BODY.to_vec(),
-            properties: codec::probe_properties(Probe { line, mark }, &self.trust.seal),
+            properties: codec::probe_properties(Probe { line, times }, &self.trust.seal),
             mandatory: true,
         };
         self.publisher.send(Line::ALL.map(outgoing)).await

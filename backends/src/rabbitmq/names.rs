@@ -29,7 +29,7 @@ pub(super) const CONTROL: &str = "control";
 /// Wake-ups for workers: there may be a job to take.
 pub(super) const JOBS: &str = "crawl_jobs";
 
-/// What happens to crawls is told here.
+/// Where the ends of crawls are announced.
 pub(super) const EVENTS: &str = "events";
 
 /// Where strangers may publish who may write to nothing else: to the lanes, by their queues' names.

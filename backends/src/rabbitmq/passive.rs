@@ -16,7 +16,7 @@ use super::layout::Layout;
 const DIFFERENCES: usize = 12;
 
 /// Looks for these queues. One that is missing is an error that says how to declare it; of one that is other than trawl would
-/// have it, people are told once.
+/// have it, that is logged once.
 pub(super) async fn check(
     connection: &Connection,
     layout: &Layout,

@@ -49,7 +49,7 @@ pub struct Seal {
 }
 
 impl Seal {
-    /// By the keys that settings name; without one, nothing is signed and nobody told from another.
+    /// By the keys that settings name; without one, nothing is signed and no message can be trusted more than another.
     pub fn new(settings: &settings::RabbitMq) -> Self {
         let keys = settings.key.iter().chain(&settings.former_keys);
         // Of HMAC, any length is one.

@@ -1,7 +1,7 @@
 //! A bound on what all values of one kind take together, in a Redis that throws none away by itself.
 //!
-//! Each process tells the server of what it has put when that comes to a hundredth of the budget, and takes away what is too
-//! much: first what would lapse first. That is no call for each value. What a process that dies has not told of lapses by its time.
+//! Each process reports what it has put when that comes to a hundredth of the budget, and then removes what is too
+//! much, beginning with what would lapse first. So not each value costs a call. What a process that dies has not reported lapses by itself.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::Link;
 /// What a value takes beside itself and its key, which is in the index once more: both entries.
 const BESIDE: usize = 250;
 
-/// So many values are told of, or taken away, at a time at most.
+/// At most so many values are reported, or removed, at a time.
 const AT_ONCE: usize = 500;
 
 pub(super) struct Budget {
@@ -21,12 +21,12 @@ pub(super) struct Budget {
     index: &'static str,
     bytes: &'static str,
     most: u64,
-    unreported: Mutex<Untold>,
+    unreported: Mutex<Unreported>,
     script: Script,
 }
 
 #[derive(Default)]
-struct Untold {
+struct Unreported {
     values: Vec<Put>,
     bytes: u64,
 }
@@ -80,7 +80,7 @@ impl Budget {
         Ok(())
     }
 
-    /// What is to be told now, if it is enough.
+    /// What to report now, if it is enough.
     fn note(&self, key: String, value: usize, ttl: Duration) -> Option<Vec<Put>> {
         let bytes = value + 2 * key.len() + BESIDE;
         let mut unreported = self.unreported.lock().unwrap_or_else(PoisonError::into_inner);

@@ -11,7 +11,7 @@ use super::RedisRecords;
 use super::keys::CrawlKeys;
 use crate::notes;
 
-/// How many records are told of at a time.
+/// How many records are reported at a time.
 const NAMED: usize = 100;
 
 impl RedisRecords {

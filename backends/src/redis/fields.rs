@@ -56,9 +56,9 @@ impl Fields {
 
     fn unreadable(&self, name: &str, text: &str) -> Error {
         let (key, text) = (&self.key, shown(text.as_bytes()));
-        let told = format!(
+        let what = format!(
             "redis: the field {name} of {key} holds `{text}`, which trawl does not write: set it right"
         );
-        Error::new(ErrorKind::Corrupt, told)
+        Error::new(ErrorKind::Corrupt, what)
     }
 }

@@ -10,7 +10,7 @@ use super::RedisRecords;
 use super::corrupt::shown;
 use super::keys::{self, CrawlKeys};
 
-/// For so long a message of such a crawl waits until it is heard again.
+/// For so long a message of such a crawl waits until its URL is claimed again.
 pub(super) const WAIT: Duration = Duration::from_secs(60);
 
 impl RedisRecords {

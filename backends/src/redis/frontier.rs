@@ -8,15 +8,15 @@ use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{Heard, MAX_STARTS, Start, Taken};
+use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start, Taken};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
     Claim, Error, ErrorKind, Finish, Heartbeat, MAX_INVALID, NewUrl, Result, Terms, one_each,
 };
 use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::{Lease, Linked, Linking, Mark, Parking, Probe, Records, Sweep};
+use trawl_engine::{Lease, Linked, Linking, Parking, Probe, ProbeTimes, Records, Sweep};
 
-use super::hear::Ear;
+use super::claim::Purpose;
 use super::keys::{self, CrawlKeys};
 use super::script_calls::{BATCH, by_crawl, corrupt, optional};
 use super::second_home::Past;
@@ -154,13 +154,13 @@ impl Records for RedisRecords {
         if self.run(&call).await? { Ok(()) } else { Err(stale(&lease)) }
     }
 
-    async fn hear(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<Heard>> {
-        self.hear_all(worker, messages, Ear::Fresh).await
+    async fn claim(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<ClaimReply>> {
+        self.claim_all(worker, messages, Purpose::Claim).await
     }
 
-    async fn keep(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<bool>> {
-        let reply = self.hear_all(worker, messages, Ear::Keeping).await?;
-        Ok(reply.into_iter().map(|reply| matches!(reply, Heard::Take { .. })).collect())
+    async fn extend(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<bool>> {
+        let reply = self.claim_all(worker, messages, Purpose::Extend).await?;
+        Ok(reply.into_iter().map(|reply| matches!(reply, ClaimReply::Take { .. })).collect())
     }
 
     async fn start(&self, worker: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>> {
@@ -298,14 +298,14 @@ impl Records for RedisRecords {
         self.sweep_step(worker).await
     }
 
-    async fn probed(&self, mark: Mark) -> Result<()> {
-        self.write(redis::cmd("HSET").arg(keys::TIDES).arg("sent").arg(mark.sent.0)).await
+    async fn probe_sent(&self, times: ProbeTimes) -> Result<()> {
+        self.write(redis::cmd("HSET").arg(keys::WATERMARKS).arg("sent").arg(times.sent.0)).await
     }
 
-    async fn passed(&self, probes: &[Probe]) -> Result<()> {
-        let mut call = self.scripts.tide.key(keys::TIDES);
+    async fn probes_returned(&self, probes: &[Probe]) -> Result<()> {
+        let mut call = self.scripts.watermark.key(keys::WATERMARKS);
         for probe in probes {
-            call.arg(probe.line.as_str()).arg(probe.mark.sent.0).arg(probe.mark.before.0);
+            call.arg(probe.line.as_str()).arg(probe.times.sent.0).arg(probe.times.previous.0);
         }
         self.run(&call).await
     }
@@ -317,7 +317,7 @@ impl Records for RedisRecords {
         self.run(&call).await
     }
 
-    async fn buried(&self, dead_letters: &[DeadLetter]) -> Result<()> {
+    async fn dead_letters_published(&self, dead_letters: &[DeadLetter]) -> Result<()> {
         for (crawl, places) in by_crawl(dead_letters, |dead_letter| &dead_letter.crawl) {
             self.is_reported(crawl, places.into_iter().map(|at| dead_letters[at].url.as_str())).await?;
         }

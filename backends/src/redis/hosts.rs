@@ -33,7 +33,7 @@ const LISTED_FOR: Duration = Duration::from_secs(3_600);
 /// For so long a URL waits whose host's key holds something else.
 const LEFT_ALONE: Duration = Duration::from_secs(60);
 
-/// How often the index is told of the same host.
+/// How often the same host is put into the index.
 const NOTED_FOR: Duration = Duration::from_secs(60);
 
 /// Of so many hosts a process remembers that the index knows them.

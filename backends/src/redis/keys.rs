@@ -18,7 +18,7 @@ pub(super) const SWEEPER: &str = "sweeper";
 /// Hash: line -> when the last probe was sent that came back through it, in ms; `gap:<line>` -> likewise of the last one
 /// that came back without the one before it; `sent` -> when the last one left; `place` -> where the sweep has come to;
 /// `log` -> how far what was ordered has been taken in from the log.
-pub(super) const TIDES: &str = "tides";
+pub(super) const WATERMARKS: &str = "tides";
 
 /// Sorted set: the line of pending jobs. The keys that `scripts/jobs/queue.lua` lists share its slot.
 pub(super) const JOBS: &str = "jobs";
@@ -91,7 +91,7 @@ pub(super) struct CrawlKeys {
     pub(super) invalid: String,
     /// Hash: URL -> the bytes of a record that cannot be read.
     pub(super) corrupt: String,
-    /// Set: those of which nobody has told people yet.
+    /// Set: those among them that were not reported yet.
     pub(super) unreported: String,
     pub(super) gone: String,
     pub(super) leases: String,

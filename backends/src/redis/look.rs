@@ -9,7 +9,7 @@ use trawl_common::frontier::line::Line;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{ErrorKind, Result};
 use trawl_common::time::UnixMs;
-use trawl_engine::{Mark, Sweep};
+use trawl_engine::{ProbeTimes, Sweep};
 
 use super::fields::Fields;
 use super::keys::{self, CrawlKeys};
@@ -29,7 +29,7 @@ const FORGOTTEN: usize = 100;
 /// Who has said nothing for so long is no worker any more.
 const GONE_AFTER: Duration = Duration::from_secs(24 * 3600);
 
-/// The field of `T:tide` that says where a round has come to: the crawl, a blank, the cursor.
+/// The field of [`keys::WATERMARKS`] that says where a round has come to: the crawl, a blank, the cursor.
 const PLACE: &str = "place";
 
 /// The fields that say how a crawl stands.
@@ -77,7 +77,7 @@ impl RedisRecords {
         if !self.is_sweeper(worker).await? {
             return Ok(None);
         }
-        let known: HashMap<String, String> = self.query(redis::cmd("HGETALL").arg(keys::TIDES)).await?;
+        let known: HashMap<String, String> = self.query(redis::cmd("HGETALL").arg(keys::WATERMARKS)).await?;
         self.remember(&known).await?;
         let now = self.now().await?;
         let watermarks = self.probe(&known, now, sweep).await?;
@@ -106,9 +106,9 @@ impl RedisRecords {
         self.run(&call).await
     }
 
-    /// What probes have told, and another one if the last was sent half a patience ago. One that could not be sent is not
-    /// missed: the queue would seem to have lost all that it holds. What lies ahead of `now` is from before
-    /// the clock was set back.
+    /// The watermarks that probes have reached, and a further probe if the last was sent half a patience ago. A probe that could not
+    /// be sent must not count as sent: the queue would seem to have lost all that it holds. What lies ahead of `now` is from
+    /// before the clock was set back.
     async fn probe(
         &self,
         known: &HashMap<String, String>,
@@ -119,12 +119,12 @@ impl RedisRecords {
             let at = known.get(field).and_then(|text| text.parse().ok());
             at.filter(|&at| at <= now.0).unwrap_or_default()
         };
-        let before = UnixMs(of("sent"));
-        if before.plus(self.patience / 2) <= now {
-            sweep.probe = Some(Mark { sent: now, before });
+        let previous = UnixMs(of("sent"));
+        if previous.plus(self.patience / 2) <= now {
+            sweep.probe = Some(ProbeTimes { sent: now, previous });
         }
         Ok(Watermarks {
-            passed: Line::ALL.map(|line| of(line.as_str())),
+            delivered: Line::ALL.map(|line| of(line.as_str())),
             lost_before: Line::ALL.map(|line| of(&format!("gap:{line}"))),
         })
     }
@@ -181,7 +181,7 @@ impl RedisRecords {
             let keys = CrawlKeys::new(crawl);
             let mut call = self.scripts.tend.prepare_invoke();
             call.key(&keys.crawl).key(&keys.pending).key(&keys.leases);
-            call.arg(crawl.id.as_str()).arg(watermarks.earliest()).arg(self.patience.as_millis() as u64);
+            call.arg(crawl.id.as_str()).arg(watermarks.lowest()).arg(self.patience.as_millis() as u64);
             if self.run::<String>(&call).await? == "await" {
                 sweep.awaiting.push(crawl.clone());
             }
@@ -192,12 +192,12 @@ impl RedisRecords {
     async fn keep_place(&self, round: &Round) -> Result<()> {
         let crawl = round.left.front().map_or("", |crawl| crawl.id.as_str());
         let place = format!("{crawl} {}", round.cursor);
-        self.write(redis::cmd("HSET").arg(keys::TIDES).arg(PLACE).arg(place)).await
+        self.write(redis::cmd("HSET").arg(keys::WATERMARKS).arg(PLACE).arg(place)).await
     }
 
     /// The round is over: the next one begins at the start.
     pub(super) async fn drop_place(&self) -> Result<()> {
-        self.query(redis::cmd("HDEL").arg(keys::TIDES).arg(PLACE)).await
+        self.query(redis::cmd("HDEL").arg(keys::WATERMARKS).arg(PLACE)).await
     }
 
     /// Forgets the oldest crawls that are over, but for as many as are kept, and workers that are long gone.

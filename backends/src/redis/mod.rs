@@ -5,6 +5,7 @@
 
 mod budget;
 mod cache;
+mod claim;
 mod clock;
 mod connect;
 mod control;
@@ -14,7 +15,6 @@ mod fields;
 mod foreign;
 mod frontier;
 mod full;
-mod hear;
 mod host_control;
 mod hosts;
 mod jobs;

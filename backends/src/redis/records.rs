@@ -30,7 +30,7 @@ pub struct RedisRecords {
     pub(super) round: Mutex<Option<Round>>,
     /// Where this store learns what it has forgotten.
     pub(super) second_home: Option<SecondHome>,
-    /// When the index was last told of a crawl that this process works on.
+    /// When each crawl that this process works on was last put into the index.
     pub(super) indexed: Memory<CrawlRef, ()>,
     pub(super) named: Named,
 }
@@ -38,8 +38,8 @@ pub struct RedisRecords {
 impl RedisRecords {
     /// On this connection. After `patience` without a sign something counts as lost.
     ///
-    /// Whether what a spider has seen is a set of URLs or packed is told by Redis; of one that has seen nothing yet it will be
-    /// as `dedup` says.
+    /// Whether what a spider has seen is a set of URLs or packed is read from Redis; for a spider that has seen nothing yet it is
+    /// what `dedup` says.
     pub fn new(redis: Link, patience: Duration, dedup: Dedup) -> Self {
         Self::with_clock(redis, Clock::SERVER, patience, dedup)
     }

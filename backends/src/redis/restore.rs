@@ -14,7 +14,7 @@ use super::script_calls::limits;
 use super::second_home::{Past, SecondHome};
 use crate::control_log::{Logged, LoggedCrawl, Record};
 
-/// The field of the tides that counts how far the log was taken in: 1 while it is, more when it has been.
+/// The field of [`keys::WATERMARKS`] that says how far the log was taken in: 1 while it is being read, more when it has been.
 const LOG: &str = "log";
 
 /// Whether what was admitted to a crawl may be under way, although the store does not know the crawl.
@@ -80,17 +80,18 @@ impl RedisRecords {
     }
 
     /// Takes in what the log says, if this store never did: it is new, or was emptied. Those who meet a crawl see to that too, but
-    /// nobody speaks any more of one whose last URL had ended. `known` is what the tides say.
+    /// nobody speaks any more of one whose last URL had ended. `known` has the fields of
+    /// [`keys::WATERMARKS`].
     pub(super) async fn remember(&self, known: &HashMap<String, String>) -> Result<()> {
         let is_past = |count: &String| count.parse::<u64>().is_ok_and(|count| count > 1);
         if self.second_home.is_none() || known.get(LOG).is_some_and(is_past) {
             return Ok(());
         }
-        let () = self.write(redis::cmd("HSET").arg(keys::TIDES).arg(LOG).arg(1)).await?;
+        let () = self.write(redis::cmd("HSET").arg(keys::WATERMARKS).arg(LOG).arg(1)).await?;
         let _turn = self.turn().await;
         self.recover(None).await?;
         // In a store that was emptied meanwhile this is one, and it is taken in once more.
-        self.write(redis::cmd("HINCRBY").arg(keys::TIDES).arg(LOG).arg(1)).await
+        self.write(redis::cmd("HINCRBY").arg(keys::WATERMARKS).arg(LOG).arg(1)).await
     }
 
     /// The log is read by one at a time.

@@ -21,18 +21,18 @@ pub(super) struct Round {
     pub(super) watermarks: Watermarks,
 }
 
-/// What is known of each queue from probes, in the order of [`Line::ALL`].
+/// What the probes of each line have shown, in the order of [`Line::ALL`].
 #[derive(Default)]
 pub(super) struct Watermarks {
-    /// When the last one was sent that came back.
-    pub(super) passed: [u64; Line::ALL.len()],
-    /// When the last one was sent that came back without the one before it.
+    /// When the last probe was sent that came back: all that was sent before it has been delivered.
+    pub(super) delivered: [u64; Line::ALL.len()],
+    /// When the last probe was sent that came back without the one before it: the queue lost what was sent before it.
     pub(super) lost_before: [u64; Line::ALL.len()],
 }
 
 impl Watermarks {
     /// Up to when every queue is known to have handed out what was sent.
-    pub(super) fn earliest(&self) -> u64 {
-        self.passed.into_iter().min().unwrap_or_default()
+    pub(super) fn lowest(&self) -> u64 {
+        self.delivered.into_iter().min().unwrap_or_default()
     }
 }

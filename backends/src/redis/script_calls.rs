@@ -37,6 +37,6 @@ pub(super) fn over(crawl: &CrawlRef, status: &str) -> Error {
 
 /// That a script has not answered as it should.
 pub(super) fn corrupt(script: &str) -> Error {
-    let told = "gave an answer of another shape: are all programs here of one version?";
-    Error::new(ErrorKind::Corrupt, format!("redis: the script {script} {told}"))
+    let what = "gave an answer of another shape: are all programs here of one version?";
+    Error::new(ErrorKind::Corrupt, format!("redis: the script {script} {what}"))
 }

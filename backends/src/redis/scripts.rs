@@ -66,10 +66,10 @@ pub(super) struct Scripts {
     pub(super) follow: Script,
     pub(super) confirm: Script,
     pub(super) close: Script,
-    pub(super) hear: Script,
-    /// As `hear`, but for URLs without a record, which it does not take.
-    pub(super) hear_known: Script,
-    pub(super) keep: Script,
+    pub(super) claim: Script,
+    /// As `claim`, but for URLs without a record, which it does not take.
+    pub(super) claim_known: Script,
+    pub(super) extend: Script,
     pub(super) start: Script,
     pub(super) park: Script,
     pub(super) release: Script,
@@ -80,7 +80,7 @@ pub(super) struct Scripts {
     pub(super) tend: Script,
     pub(super) wait: Script,
     pub(super) clear: Script,
-    pub(super) tide: Script,
+    pub(super) watermark: Script,
     pub(super) command: Script,
     pub(super) replay: Script,
     pub(super) has_seen: Script,
@@ -95,8 +95,8 @@ impl Scripts {
         let leasing = |head, body| clock.leasing(head, body);
         let seeing = |head, body: &str| clock.seeing(dedup, head, body);
         let admission = |body| seeing(TAKES_IN, &[include_str!("scripts/admission.lua"), body].concat());
-        let hearing = |head, takes_new: bool| {
-            seeing(head, &format!("local TAKES_NEW = {takes_new}\n{}", include_str!("scripts/hear.lua")))
+        let claiming = |head, takes_new: bool| {
+            seeing(head, &format!("local TAKES_NEW = {takes_new}\n{}", include_str!("scripts/claim.lua")))
         };
         Self {
             time: clock.script(),
@@ -109,9 +109,9 @@ impl Scripts {
             follow: admission(include_str!("scripts/follow.lua")),
             confirm: plain(include_str!("scripts/confirm.lua")),
             close: leasing(GOES_ON, include_str!("scripts/close.lua")),
-            hear: hearing(TAKES_IN, true),
-            hear_known: hearing(GOES_ON, false),
-            keep: hearing(GOES_ON, true),
+            claim: claiming(TAKES_IN, true),
+            claim_known: claiming(GOES_ON, false),
+            extend: claiming(GOES_ON, true),
             start: plain(include_str!("scripts/start.lua")),
             park: plain(include_str!("scripts/park.lua")),
             release: plain(include_str!("scripts/release.lua")),
@@ -122,7 +122,7 @@ impl Scripts {
             tend: leasing(GOES_ON, include_str!("scripts/tend.lua")),
             wait: plain(include_str!("scripts/await.lua")),
             clear: seeing(GOES_ON, include_str!("scripts/clear.lua")),
-            tide: plain(include_str!("scripts/tide.lua")),
+            watermark: plain(include_str!("scripts/watermark.lua")),
             command: leasing(GOES_ON, include_str!("scripts/command.lua")),
             replay: seeing(TAKES_IN, include_str!("scripts/replay.lua")),
             has_seen: seeing(READS, include_str!("scripts/has_seen.lua")),

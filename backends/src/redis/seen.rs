@@ -1,4 +1,4 @@
-//! What was seen, as scripts are told of it (`scripts/seen.lua`).
+//! What was seen, as arguments of scripts (`scripts/seen.lua`).
 
 use redis::ScriptInvocation;
 use trawl_common::names::CrawlRef;

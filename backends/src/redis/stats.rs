@@ -9,7 +9,7 @@ use super::RedisRecords;
 use super::fields::Fields;
 use super::keys::{self, CrawlKeys};
 
-/// By so many records it is told how much memory all of them take.
+/// The memory that all records take is estimated from so many of them.
 const MEASURED: u32 = 1000;
 #[async_trait]
 impl Stats for RedisRecords {

@@ -93,7 +93,7 @@ impl RedisRecords {
         let mut call = self.scripts.sweep.prepare_invoke();
         call.key(&keys.pending).key(&keys.outbox).arg(crawl.id.as_str()).arg(&round.cursor).arg(STEP);
         call.arg(self.patience.as_millis() as u64).arg(self.possession().as_millis() as u64);
-        for known in [round.watermarks.passed, round.watermarks.lost_before] {
+        for known in [round.watermarks.delivered, round.watermarks.lost_before] {
             for line in [Line::Due, Line::Priority, Line::Bulk] {
                 call.arg(known[line as usize]);
             }

@@ -145,7 +145,7 @@ impl Run<'_> {
         let lease = self.records.open(&self.crawl, Terms::default(), "bench", LONG).await?;
         let parent = seed(urls);
         self.records.admit(&lease, slice::from_ref(&parent)).await?;
-        self.records.hear(&worker(), &[parent.message(&self.crawl)]).await?;
+        self.records.claim(&worker(), &[parent.message(&self.crawl)]).await?;
         let page = self.claim(urls);
         let admit = async |run: &Self, batch: Range<usize>| {
             let seeds = batch.map(seed);
@@ -173,15 +173,15 @@ impl Run<'_> {
 
     /// What a worker does with some of them.
     async fn handle(&mut self, urls: usize) -> Result<()> {
-        let hear = async |run: &Self, batch: Range<usize>| {
+        let claim = async |run: &Self, batch: Range<usize>| {
             let messages: Vec<_> = batch.map(|at| seed(at).message(&run.crawl)).collect();
-            run.records.hear(&worker(), &messages).await.map(drop)
+            run.records.claim(&worker(), &messages).await.map(drop)
         };
         let start = async |run: &Self, batch: Range<usize>| {
             let claims: Vec<Claim> = batch.map(|at| run.claim(at)).collect();
             run.records.start(&worker(), &claims).await.map(drop)
         };
-        self.time("hear", urls - WINDOW..urls, &hear).await?;
+        self.time("claim", urls - WINDOW..urls, &claim).await?;
         self.time("start", urls - WINDOW..urls, &start).await
     }
 
@@ -192,7 +192,7 @@ impl Run<'_> {
         };
         let take_and_finish = async |run: &Self, batch: Range<usize>| {
             let messages: Vec<_> = batch.clone().map(|at| seed(at).message(&run.crawl)).collect();
-            run.records.hear(&worker(), &messages).await?;
+            run.records.claim(&worker(), &messages).await?;
             finish(run, batch).await
         };
         self.time("finish", urls - WINDOW..urls, &finish).await?;
@@ -270,6 +270,6 @@ async fn ask<T: FromRedisValue>(link: &Link, command: &[&str]) -> Result<T> {
 
 /// One field of what the server says of itself.
 async fn info<T: FromRedisValue>(link: &Link, section: &str, field: &str) -> Result<T> {
-    let told: InfoDict = ask(link, &["INFO", section]).await?;
-    told.get(field).ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("redis: INFO does not say {field}")))
+    let info: InfoDict = ask(link, &["INFO", section]).await?;
+    info.get(field).ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("redis: INFO does not say {field}")))
 }

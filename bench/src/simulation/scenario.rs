@@ -17,7 +17,7 @@ pub struct Scenario {
     pub concurrency: u16,
     /// `worker.prefetch`: the messages of each queue that the broker sends each ahead of need.
     pub prefetch: u16,
-    /// How long a worker takes for each message that it hears.
+    /// How long a worker takes to claim the URL of a message.
     #[serde(serialize_with = "seconds")]
     pub handling: Duration,
     /// How many URLs the producer reads, admits and publishes in a second.

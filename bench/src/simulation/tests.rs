@@ -93,9 +93,9 @@ fn the_number_of_hops_is_logarithmic_in_the_wait() {
 
 #[test]
 fn the_same_seed_gives_the_same_report_and_another_one_another() {
-    let told = |seed| serde_json::to_string(&seen(&Scenario { seed, ..small() }).0).unwrap();
-    assert_eq!(told(1), told(1));
-    assert_ne!(told(1), told(2));
+    let report = |seed| serde_json::to_string(&seen(&Scenario { seed, ..small() }).0).unwrap();
+    assert_eq!(report(1), report(1));
+    assert_ne!(report(1), report(2));
 }
 
 #[test]

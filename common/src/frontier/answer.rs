@@ -2,9 +2,9 @@
 
 use crate::time::UnixMs;
 
-/// What a worker is to do with a message it received.
+/// The reply to a claim: what a worker is to do with a message that it received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum ClaimReply {
     /// Handle it: the record is held by this worker now.
     Take {
         /// Failed attempts so far.
@@ -14,23 +14,23 @@ pub enum Heard {
         /// When it is no longer worth fetching: the record's deadline, moved by the pauses of its crawl.
         deadline: Option<UnixMs>,
     },
-    /// Publish it once more, then settle it: the store had forgotten the crawl and has only now learnt of this URL.
-    /// So it knows all that is queued as soon as the queue has gone round, long before all is fetched.
+    /// Publish it once more, then acknowledge it: the store had forgotten the crawl and has only now learnt of this URL.
+    /// So the store knows all that is queued as soon as the queue has gone round, long before all is fetched.
     SendAgain,
-    /// Put it aside until then, and hear it again: another worker holds the URL, a person holds the crawl, or it is parked
+    /// Put it aside until then, and claim it again: another worker holds the URL, its crawl is paused, or it is parked
     /// and this is its message, come before its time. Not to be dropped, for it may be all that is left of the URL when the
     /// store loses its data.
     Wait {
-        /// When to hear it again.
+        /// When to claim it again.
         until: UnixMs,
     },
-    /// Put it aside for a while, and hear it again: the store has no record of the URL, and no room for one.
+    /// Put it aside for a while, and claim it again: the store has no record of the URL, and no room for one.
     NoRoom,
     /// Skip it: its crawl has done as many pages as it may. The record is held by this worker.
     Full,
-    /// Settle it and forget it: the URL is finished, or parked and has a message of its own.
+    /// Acknowledge it and forget it: the URL is finished, or parked and has a message of its own.
     Drop,
-    /// Refuse it: it names a crawl that the store does not know, and nothing shows that there ever was one.
+    /// Reject it: it names a crawl that the store does not know, and nothing shows that there ever was one.
     Unknown,
 }
 

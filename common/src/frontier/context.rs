@@ -33,13 +33,13 @@ pub struct Room {
     pub begun: u64,
 }
 
-/// What probes say of a line. Both are zero where none was sent.
+/// What the probes of a line have shown. Both are zero if none was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Passed {
+pub struct Watermark {
     /// When the last probe was sent that came back: all that was sent before it has been delivered.
-    pub probe: UnixMs,
+    pub delivered: UnixMs,
     /// When the last probe was sent that came back without the one before it: the queue lost what was sent before it.
-    pub gap: UnixMs,
+    pub lost_before: UnixMs,
 }
 
 impl Context {

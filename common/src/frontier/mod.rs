@@ -22,7 +22,7 @@ pub mod route;
 mod tests;
 mod transitions;
 
-pub use answer::{Heard, MAX_STARTS, Start, Taken};
-pub use context::{Context, Passed, Room};
+pub use answer::{ClaimReply, MAX_STARTS, Start, Taken};
+pub use context::{Context, Room, Watermark};
 pub use end::{End, Finished};
 pub use record::{Record, State, UrlState};

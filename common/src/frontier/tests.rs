@@ -42,8 +42,8 @@ fn worker(number: usize) -> WorkerId {
 enum Call {
     Admit,
     Confirm,
-    Hear(usize),
-    Keep(usize),
+    Claim(usize),
+    Extend(usize),
     Start(usize),
     Park(usize, bool),
     Release(usize),
@@ -59,8 +59,8 @@ fn calls() -> impl Strategy<Value = Vec<(usize, Call)>> {
     let call = prop_oneof![
         1 => Just(Call::Admit),
         1 => Just(Call::Confirm),
-        4 => who().prop_map(Call::Hear),
-        1 => who().prop_map(Call::Keep),
+        4 => who().prop_map(Call::Claim),
+        1 => who().prop_map(Call::Extend),
         4 => who().prop_map(Call::Start),
         1 => (who(), any::<bool>()).prop_map(|(who, failed)| Call::Park(who, failed)),
         1 => who().prop_map(Call::Release),
@@ -124,8 +124,8 @@ impl World {
         match call {
             Call::Admit => drop(url.admit(Lane::Bulk, None, true, &context)),
             Call::Confirm => url.confirm(),
-            Call::Hear(who) => drop(url.hear(&worker(who), &message(), &context)),
-            Call::Keep(who) => drop(url.keep(&worker(who), &message(), &context)),
+            Call::Claim(who) => drop(url.claim(&worker(who), &message(), &context)),
+            Call::Extend(who) => drop(url.extend(&worker(who), &message(), &context)),
             Call::Start(who) => {
                 if url.start(&worker(who), &context) == Start::Go && !had_started {
                     self.unended[at] += 1;
@@ -153,7 +153,7 @@ impl World {
                     self.done += u64::from(end.terminal == Terminal::Done);
                 }
             }
-            Call::Sweep => drop(url.sweep(|_| Passed::default(), &context)),
+            Call::Sweep => drop(url.sweep(|_| Watermark::default(), &context)),
             Call::Pause => self.status = CrawlState::Paused,
             Call::Resume => self.status = CrawlState::Running,
             Call::Pass(time) => self.now = self.now.plus(time),
@@ -241,9 +241,9 @@ fn what_is_left_of_a_full_crawl_is_skipped_but_not_in_a_pause() {
 #[test]
 fn a_lease_is_anothers_until_it_has_lapsed() {
     let lapses = UnixMs(0).plus(POSSESSION);
-    let hear = |now| held_after(0).hear(&worker(1), &message(), &context(now));
-    assert_eq!(hear(lapses), Heard::Wait { until: UnixMs(lapses.0 + 1) });
-    assert_eq!(hear(UnixMs(lapses.0 + 1)), Heard::Take { attempts: 0, starts: 0, deadline: None });
+    let claim = |now| held_after(0).claim(&worker(1), &message(), &context(now));
+    assert_eq!(claim(lapses), ClaimReply::Wait { until: UnixMs(lapses.0 + 1) });
+    assert_eq!(claim(UnixMs(lapses.0 + 1)), ClaimReply::Take { attempts: 0, starts: 0, deadline: None });
 }
 
 #[test]
@@ -251,26 +251,26 @@ fn before_its_time_a_parked_url_keeps_its_own_message_and_drops_copies() {
     let until = UnixMs(60_000);
     let parked =
         || UrlState::Pending(Record::new(State::Parked { until, unconfirmed: None }, Lane::Bulk, None));
-    let hear = |wake, now| parked().hear(&worker(0), &Message { wake, ..message() }, &context(UnixMs(now)));
-    assert_eq!(hear(None, 0), Heard::Drop);
-    assert_eq!(hear(Some(until), 0), Heard::Wait { until });
-    assert_eq!(hear(None, 55_000), Heard::Take { attempts: 0, starts: 0, deadline: None });
+    let claim = |wake, now| parked().claim(&worker(0), &Message { wake, ..message() }, &context(UnixMs(now)));
+    assert_eq!(claim(None, 0), ClaimReply::Drop);
+    assert_eq!(claim(Some(until), 0), ClaimReply::Wait { until });
+    assert_eq!(claim(None, 55_000), ClaimReply::Take { attempts: 0, starts: 0, deadline: None });
 }
 
 #[test]
 fn what_a_probe_has_passed_is_lost_after_a_patience_and_at_once_if_the_queue_lost_it() {
     let queued =
         || UrlState::Pending(Record::new(State::Queued { since: UnixMs(1_000) }, Lane::Priority, None));
-    let passed = |probe, gap| {
+    let watermark = |delivered, lost_before| {
         move |line| match line {
-            Line::Priority => Passed { probe: UnixMs(probe), gap: UnixMs(gap) },
-            _ => Passed { probe: UnixMs(u64::MAX), gap: UnixMs(u64::MAX) },
+            Line::Priority => Watermark { delivered: UnixMs(delivered), lost_before: UnixMs(lost_before) },
+            _ => Watermark { delivered: UnixMs(u64::MAX), lost_before: UnixMs(u64::MAX) },
         }
     };
     let later = context(UnixMs(200_000));
-    assert!(!queued().sweep(passed(61_000, 1_000), &later));
-    assert!(queued().sweep(passed(61_001, 1_000), &later));
-    assert!(queued().sweep(passed(61_000, 1_001), &later));
+    assert!(!queued().sweep(watermark(61_000, 1_000), &later));
+    assert!(queued().sweep(watermark(61_001, 1_000), &later));
+    assert!(queued().sweep(watermark(61_000, 1_001), &later));
 }
 
 #[test]

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use super::answer::{Heard, MAX_STARTS, Start, Taken};
-use super::context::{Context, Passed};
+use super::answer::{ClaimReply, MAX_STARTS, Start, Taken};
+use super::context::{Context, Watermark};
 use super::end::{End, Finished};
 use super::record::{EARLY, Record, State, UrlState};
 use crate::frontier::crawl::CrawlState;
@@ -66,33 +66,33 @@ impl UrlState {
         }
     }
 
-    /// **Hear:** a worker that does not have the URL in hand receives a message for it.
+    /// **Claim:** a worker that does not hold the URL has received a message for it.
     ///
-    /// An unseen URL is admitted. If the store had forgotten the crawl the message goes round once more, so that the store knows
+    /// An unseen URL is admitted. If the store had forgotten the crawl, the message goes round once more, so that the store knows
     /// all that is queued before all of it is fetched.
-    pub fn hear(&mut self, worker: &WorkerId, message: &Message, context: &Context) -> Heard {
+    pub fn claim(&mut self, worker: &WorkerId, message: &Message, context: &Context) -> ClaimReply {
         if context.status.is_over() {
-            return Heard::Drop;
+            return ClaimReply::Drop;
         }
         match self {
-            Self::Ended => Heard::Drop,
-            Self::Pending(record) => record.hear(worker, message.wake, context),
+            Self::Ended => ClaimReply::Drop,
+            Self::Pending(record) => record.claim(worker, message.wake, context),
             Self::Unseen => {
                 let queued = State::Queued { since: context.now };
                 let mut record = Record::new(queued, message.lane, message.deadline);
-                let heard = match context.is_recovering {
-                    true => Heard::SendAgain,
-                    false => record.hear(worker, message.wake, context),
+                let reply = match context.is_recovering {
+                    true => ClaimReply::SendAgain,
+                    false => record.claim(worker, message.wake, context),
                 };
                 *self = Self::Pending(record);
-                heard
+                reply
             }
         }
     }
 
-    /// **Keep:** a worker goes on holding the URL. One that the store has forgotten is admitted again, in the worker's hands.
+    /// **Extend:** a worker goes on holding the URL. If the store has forgotten the URL, it is admitted again, held by the worker.
     /// Returns whether the worker holds it.
-    pub fn keep(&mut self, worker: &WorkerId, message: &Message, context: &Context) -> bool {
+    pub fn extend(&mut self, worker: &WorkerId, message: &Message, context: &Context) -> bool {
         if context.status.is_over() {
             return false;
         }
@@ -170,11 +170,10 @@ impl UrlState {
         }
     }
 
-    /// **Sweep:** what was lost from sight becomes new. `passed` says what probes tell of each line. Returns whether it was lost,
-    /// so that its message is to be sent again.
-    pub fn sweep(&mut self, passed: impl Fn(Line) -> Passed, context: &Context) -> bool {
+    /// **Sweep:** what was lost from sight becomes new. Returns whether it was lost, so that its message is to be sent again.
+    pub fn sweep(&mut self, watermark: impl Fn(Line) -> Watermark, context: &Context) -> bool {
         let Self::Pending(record) = self else { return false };
-        let is_lost = record.is_lost(passed, context);
+        let is_lost = record.is_lost(watermark, context);
         if is_lost {
             record.state = State::New { since: context.now };
         }
@@ -191,29 +190,33 @@ impl UrlState {
 }
 
 impl Record {
-    /// **Hear**, of a pending URL: `wake` is when the message that is received was to come back, if it was put aside.
-    pub fn hear(&mut self, worker: &WorkerId, wake: Option<UnixMs>, context: &Context) -> Heard {
+    /// **Claim**, of a pending URL: `wake` is when the message that was received was to come back, if it was put aside.
+    pub fn claim(&mut self, worker: &WorkerId, wake: Option<UnixMs>, context: &Context) -> ClaimReply {
         match &self.state {
             State::Held { by, since, .. }
                 if by != worker && !self.state.has_lapsed(context.now, context.possession()) =>
             {
-                return Heard::Wait { until: UnixMs(since.plus(context.possession()).0 + 1) };
+                return ClaimReply::Wait { until: UnixMs(since.plus(context.possession()).0 + 1) };
             }
             State::Parked { until, .. } if *until > context.now.plus(EARLY) => {
                 // The message that it waits for is kept; a copy of another is not.
-                return if wake == Some(*until) { Heard::Wait { until: *until } } else { Heard::Drop };
+                return if wake == Some(*until) {
+                    ClaimReply::Wait { until: *until }
+                } else {
+                    ClaimReply::Drop
+                };
             }
             _ => {}
         }
         if context.status == CrawlState::Paused {
             self.state = LET_GO;
-            return Heard::Wait { until: context.now.plus(context.pause_wait) };
+            return ClaimReply::Wait { until: context.now.plus(context.pause_wait) };
         }
         self.state = State::Held { by: worker.clone(), since: context.now, has_started: false };
         if context.is_full() {
-            return Heard::Full;
+            return ClaimReply::Full;
         }
-        Heard::Take { attempts: self.attempts, starts: self.starts, deadline: self.deadline }
+        ClaimReply::Take { attempts: self.attempts, starts: self.starts, deadline: self.deadline }
     }
 
     /// The limit decides before the starts do: of a crawl that has done all that it may everything left is skipped, and a suspect
@@ -238,12 +241,12 @@ impl Record {
         Start::Go
     }
 
-    fn is_lost(&self, passed: impl Fn(Line) -> Passed, context: &Context) -> bool {
+    fn is_lost(&self, watermark: impl Fn(Line) -> Watermark, context: &Context) -> bool {
         let is_stale = |since: UnixMs| since.plus(context.patience) <= context.now;
         let is_missing = |since: UnixMs, line| {
-            let Passed { probe, gap } = passed(line);
-            // Without a gap, what a later probe has overtaken may still be on its way through a worker.
-            since.plus(context.patience) < probe || since < gap
+            let Watermark { delivered, lost_before } = watermark(line);
+            // A queue that lost nothing may have delivered the message a moment ago: a worker may be about to claim it.
+            since.plus(context.patience) < delivered || since < lost_before
         };
         match &self.state {
             State::New { since } => is_stale(*since),

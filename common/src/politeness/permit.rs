@@ -112,7 +112,7 @@ impl InFlight {
         }
     }
 
-    /// Tells `hosts` of what is over by now. What cannot be told lapses.
+    /// Reports to `hosts` what is over by now. What cannot be reported lapses.
     pub async fn free(&self, hosts: &dyn Hosts) {
         let over = std::mem::take(&mut self.lists().over);
         if !over.is_empty()

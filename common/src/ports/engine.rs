@@ -95,7 +95,7 @@ pub trait Session: Send + Sync {
     async fn admit(&self, urls: &[NewUrl]) -> Result<Vec<bool>>;
 
     /// Keeps what is no URL as dead letters, for people to look at, and counts it.
-    async fn refuse(&self, letters: &[DeadLetter]) -> Result<()>;
+    async fn refuse(&self, dead_letters: &[DeadLetter]) -> Result<()>;
 
     /// Gives the lease back: every source has been read. With the last lease discovery ends; with no record left then, the crawl is
     /// finished.

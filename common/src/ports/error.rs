@@ -57,7 +57,7 @@ impl fmt::Display for Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error of `kind`, told in `context`: what is wrong, and what people can do about it.
+    /// An error of `kind`, described by `context`: what is wrong, and what people can do about it.
     pub fn new(kind: ErrorKind, context: impl fmt::Display) -> Self {
         Self { kind, operation: None, context: printable(&context.to_string(), 2048) }
     }
@@ -75,10 +75,10 @@ impl Error {
         self
     }
 
-    /// That the store is full, as people are told.
+    /// That the store is full.
     pub fn full() -> Self {
-        let told = "the store is full (Redis: maxmemory): no URLs are taken in until there is room; what is there goes on";
-        Self::new(ErrorKind::Full, told)
+        let what = "the store is full (Redis: maxmemory): no URLs are taken in until there is room; what is there goes on";
+        Self::new(ErrorKind::Full, what)
     }
 
     /// Whether the same call may succeed later.
@@ -111,9 +111,9 @@ mod tests {
     fn an_error_names_the_operation_whose_it_is_its_causes_and_what_to_do() {
         let source = NoAnswer(io::Error::other("connection reset"));
         let error = Error::caused_by(ErrorKind::Unavailable, "redis", &source);
-        let told = "redis: no answer: connection reset: is it running, and can it be reached from here?";
-        assert_eq!(error.to_string(), told);
+        let text = "redis: no answer: connection reset: is it running, and can it be reached from here?";
+        assert_eq!(error.to_string(), text);
         let error = error.during("reserving slots").during("fetching");
-        assert_eq!(error.to_string(), format!("reserving slots: {told}"));
+        assert_eq!(error.to_string(), format!("reserving slots: {text}"));
     }
 }

@@ -27,8 +27,8 @@ pub trait Hosts: Send + Sync {
     /// Notes that a host wants to be left alone. Returns when it may be asked again, by this machine's clock.
     async fn push_back(&self, key: &HostKey, refusal: &BackoffRequest) -> Result<UnixMs>;
 
-    /// What is known of the robots.txt of this name. Of those who ask when nothing is known, one is told to fetch it.
-    /// If it dies, another is told after `lease`.
+    /// What is known of the robots.txt of this name. Of those who ask when nothing is known, one is to fetch it ([`RobotsEntry::Yours`]).
+    /// If it dies, another one is to do so after `lease`.
     async fn robots(&self, key: &RobotsKey, lease: Duration) -> Result<RobotsEntry>;
 
     /// Keeps a robots.txt for `ttl`. What is kept is for whoever asks from now on. A store that is full gives it up.
@@ -95,7 +95,7 @@ pub struct BackoffRequest {
 pub enum RobotsEntry {
     /// It was fetched.
     Known(RobotsFile),
-    /// Nothing, and nobody is fetching it: whoever is told so does.
+    /// Nothing, and nobody is fetching it: whoever gets this reply fetches it.
     Yours,
     /// Another is fetching it.
     Awaited,

@@ -14,7 +14,7 @@ pub struct Adhoc {
     /// How long after a URL was asked for, or fetched, it is fetched when it is asked for again; sooner it is a repeat.
     #[serde(with = "duration")]
     pub again: Duration,
-    /// The spiders that a stranger's message may name. Without `rabbitmq.key` it may name any, as nobody is told from another.
+    /// The spiders that a stranger's message may name. Without `rabbitmq.key` it may name any, for no message can be trusted more than another.
     #[serde(default)]
     pub spiders: Vec<SpiderName>,
 }

@@ -17,7 +17,7 @@ const DEFAULT_FILE: &str = "trawl.toml";
 /// How the names of variables begin that are settings.
 const PREFIX: &str = "TRAWL__";
 
-/// How many mistakes are told of a file.
+/// How many mistakes of a file are listed.
 const MOST: usize = 100;
 
 /// Where settings come from.

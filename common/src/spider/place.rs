@@ -18,7 +18,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A text whose places can be told.
+/// A text in which line and column of an offset can be found.
 pub struct Places<'a> {
     text: &'a str,
     /// Where each line begins.

@@ -12,7 +12,7 @@ use trawl_common::frontier::dead_letter::Cause;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::frontier::outcome::{Reason, Terminal};
-use trawl_common::frontier::{Heard, Start};
+use trawl_common::frontier::{ClaimReply, Start};
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
@@ -116,8 +116,8 @@ async fn a_dead_letter_is_stored_before_its_record_ends_and_its_message_is_ackno
     let verdict = fails(&claimed.message);
     member.settle(claimed.message, verdict).await;
     let expected = [
-        format!("hear {A}"),
-        format!("keep {A}"),
+        format!("claim {A}"),
+        format!("extend {A}"),
         format!("dead letter {A}"),
         format!("finish {A}"),
         "ack 1".into(),
@@ -135,7 +135,7 @@ async fn what_a_page_links_to_is_on_its_way_before_the_page_ends() {
     let settled = member.settle(claimed.message, verdict).await;
     assert_eq!(settled.ended[0].links.len(), 1);
     let expected = [
-        format!("hear {A}"),
+        format!("claim {A}"),
         format!("admit links of {A}"),
         format!("publish {B}"),
         format!("confirm {B}"),
@@ -153,7 +153,7 @@ async fn what_is_put_aside_goes_record_first_then_message_and_is_acknowledged_la
     let claimed = member.claim().await;
     let verdict = waits(&claimed.message);
     member.settle(claimed.message, verdict).await;
-    let calls = ["hear", "park record of", "park message of", "confirm"].map(|call| format!("{call} {A}"));
+    let calls = ["claim", "park record of", "park message of", "confirm"].map(|call| format!("{call} {A}"));
     assert_eq!(servers.calls(), [&calls[..], &["ack 1".to_owned()]].concat());
     assert_eq!(member.frontier.activity().in_flight, 0);
 }
@@ -170,7 +170,7 @@ async fn what_is_no_longer_held_goes_round_and_ends_nothing() {
     assert_eq!(settled, Settled::default());
     assert_eq!(
         servers.calls(),
-        [format!("hear {A}"), format!("finish {A}"), format!("publish {A}"), "ack 1".into()]
+        [format!("claim {A}"), format!("finish {A}"), format!("publish {A}"), "ack 1".into()]
     );
 }
 
@@ -181,7 +181,7 @@ async fn what_is_given_back_is_free_before_its_message_is() {
     let member = Member::join(&servers, |_| {});
     member.claim().await;
     timeout(PATIENCE, member.frontier.release()).await.unwrap();
-    assert_eq!(servers.calls(), [format!("hear {A}"), format!("release record of {A}"), "release 1".into()]);
+    assert_eq!(servers.calls(), [format!("claim {A}"), format!("release record of {A}"), "release 1".into()]);
     assert_eq!(member.frontier.activity(), Default::default());
 }
 
@@ -194,7 +194,7 @@ async fn nothing_is_taken_any_more_once_a_worker_gives_back_what_it_has() {
     timeout(PATIENCE, member.frontier.release()).await.unwrap();
     servers.deliver(B);
     sleep(Duration::from_secs(1)).await;
-    assert!(!servers.calls().contains(&format!("hear {B}")), "{:#?}", servers.calls());
+    assert!(!servers.calls().contains(&format!("claim {B}")), "{:#?}", servers.calls());
 }
 
 /// Most leases need no extension, and one may come to need it while others are extended.
@@ -224,7 +224,7 @@ async fn a_message_that_was_acknowledged_when_its_url_began_gets_a_successor_whe
     assert_eq!(member.frontier.start(&[Claim::of(&claimed.message)]).await.unwrap(), [Start::Go]);
     timeout(PATIENCE, member.frontier.release()).await.unwrap();
     let calls = servers.calls();
-    assert_eq!(calls[..3], [format!("hear {A}"), format!("start {A}"), "ack 1".to_owned()]);
+    assert_eq!(calls[..3], [format!("claim {A}"), format!("start {A}"), "ack 1".to_owned()]);
     assert_eq!(
         calls[3..],
         ["park record of", "park message of", "confirm"].map(|call| format!("{call} {A}"))
@@ -241,14 +241,17 @@ async fn a_message_that_comes_twice_is_claimed_once_and_both_are_acknowledged() 
     timeout(PATIENCE, servers.until_taken()).await.unwrap();
     let ending = ends(&claimed.message, Terminal::Done);
     member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await;
-    assert_eq!(servers.calls(), [format!("hear {A}"), format!("finish {A}"), "ack 1".into(), "ack 2".into()]);
+    assert_eq!(
+        servers.calls(),
+        [format!("claim {A}"), format!("finish {A}"), "ack 1".into(), "ack 2".into()]
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn messages_that_are_nothing_to_a_worker_never_reach_it() {
     let servers = Servers::default();
-    servers.hears(A, Heard::Drop);
-    servers.hears(B, Heard::Wait { until: UnixMs::now().plus(Duration::from_secs(60)) });
+    servers.replies_to_claim(A, ClaimReply::Drop);
+    servers.replies_to_claim(B, ClaimReply::Wait { until: UnixMs::now().plus(Duration::from_secs(60)) });
     servers.deliver(A);
     servers.deliver(B);
     let member = Member::join(&servers, |_| {});
@@ -268,7 +271,7 @@ async fn a_missing_answer_ends_the_worker_and_its_urls_are_given_back() {
     servers.deliver(B);
     let member = Member::join(&servers, |_| {});
     let error = member.fatal().await;
-    assert_eq!(error.to_string(), "hearing messages: 1 answers for 2 messages");
+    assert_eq!(error.to_string(), "claiming URLs: 1 answers for 2 messages");
     assert_eq!((error.kind, member.frontier.activity().in_flight), (ErrorKind::Corrupt, 2));
     servers.fault(Fault::None);
     timeout(PATIENCE, member.frontier.release()).await.unwrap();
@@ -280,7 +283,7 @@ async fn a_missing_answer_ends_the_worker_and_its_urls_are_given_back() {
 async fn a_refused_step_of_settlement_ends_the_worker_and_an_outage_is_waited_for() {
     let finishes: VerdictOf = |message| Verdict::Ends(Box::new(ends(message, Terminal::Done)));
     let steps: [(&str, &str, VerdictOf); 10] = [
-        ("hear", "hearing messages", finishes),
+        ("claim", "claiming URLs", finishes),
         ("keep", "keeping what is held", fails),
         ("dead letter", "storing dead letters", fails),
         ("admit links of", "admitting links", links),

@@ -13,7 +13,7 @@ use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::Wake;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{Heard, Start, Taken};
+use trawl_common::frontier::{ClaimReply, Start, Taken};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{
     Backlog, Claim, Error, ErrorKind, Finish, Heartbeat, NewUrl, Pages, Result, Stats, Terms, Walk,
@@ -24,7 +24,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
 use crate::broker::{Broker, Consumer, Content, Delivery, Parked, Receipt};
-use crate::records::{Lease, Linked, Linking, Mark, Parking, Probe, Records, Sweep};
+use crate::records::{Lease, Linked, Linking, Parking, Probe, ProbeTimes, Records, Sweep};
 
 /// What is wrong with them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ struct State {
     calls: Vec<String>,
     queue: VecDeque<Delivery>,
     tag: u64,
-    heard: HashMap<String, Heard>,
+    replies: HashMap<String, ClaimReply>,
     lost: Vec<Message>,
     fault: Fault,
 }
@@ -75,9 +75,9 @@ impl Servers {
         self.some_queued.notify_one();
     }
 
-    /// What the records say when they hear of a URL.
-    pub(super) fn hears(&self, url: &str, heard: Heard) {
-        self.state().heard.insert(url.to_owned(), heard);
+    /// What the records reply to a claim of a URL.
+    pub(super) fn replies_to_claim(&self, url: &str, reply: ClaimReply) {
+        self.state().replies.insert(url.to_owned(), reply);
     }
 
     /// The next step of the sweep finds this.
@@ -186,7 +186,7 @@ impl Broker for Servers {
         Ok(())
     }
 
-    async fn probe(&self, _: Mark) -> Result<()> {
+    async fn probe(&self, _: ProbeTimes) -> Result<()> {
         unreachable!("no sweep asks for a probe")
     }
 
@@ -256,19 +256,19 @@ impl Records for Servers {
         unreachable!("a worker has no lease of a crawl")
     }
 
-    async fn hear(&self, _: &WorkerId, messages: &[Message]) -> Result<Vec<Heard>> {
-        let take = Heard::Take { attempts: 0, starts: 0, deadline: None };
+    async fn claim(&self, _: &WorkerId, messages: &[Message]) -> Result<Vec<ClaimReply>> {
+        let take = ClaimReply::Take { attempts: 0, starts: 0, deadline: None };
         let urls: Vec<_> = messages.iter().map(|message| &message.url).collect();
-        self.answers("hear", &urls, |state, url| state.heard.get(url).copied().unwrap_or(take))
+        self.answers("claim", &urls, |state, url| state.replies.get(url).copied().unwrap_or(take))
     }
 
-    async fn keep(&self, _: &WorkerId, messages: &[Message]) -> Result<Vec<bool>> {
+    async fn extend(&self, _: &WorkerId, messages: &[Message]) -> Result<Vec<bool>> {
         let fault = self.state().fault;
         if fault == Fault::SlowLeases {
             sleep(Duration::from_secs(1)).await;
         }
         let urls: Vec<_> = messages.iter().map(|message| &message.url).collect();
-        self.answers("keep", &urls, |state, _| state.fault != Fault::NotHeld)
+        self.answers("extend", &urls, |state, _| state.fault != Fault::NotHeld)
     }
 
     async fn start(&self, _: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>> {
@@ -305,11 +305,11 @@ impl Records for Servers {
         Ok(Sweep { lost, rest: Duration::from_secs(3_600), ..Sweep::default() })
     }
 
-    async fn probed(&self, _: Mark) -> Result<()> {
+    async fn probe_sent(&self, _: ProbeTimes) -> Result<()> {
         unreachable!("no sweep asks for a probe")
     }
 
-    async fn passed(&self, _: &[Probe]) -> Result<()> {
+    async fn probes_returned(&self, _: &[Probe]) -> Result<()> {
         unreachable!("no probe is sent")
     }
 
@@ -317,7 +317,7 @@ impl Records for Servers {
         unreachable!("no crawl waits for what is parked")
     }
 
-    async fn buried(&self, _: &[DeadLetter]) -> Result<()> {
+    async fn dead_letters_published(&self, _: &[DeadLetter]) -> Result<()> {
         unreachable!("all can be read")
     }
 

@@ -75,7 +75,7 @@ async fn admit(
     Ok(())
 }
 
-/// The pages, and letters for what is no page.
+/// The pages, and dead letters for what is no page.
 fn part(bundle: Vec<Finding>, crawl: &CrawlRef) -> (Vec<Candidate>, Vec<DeadLetter>) {
     let mut found = Vec::with_capacity(bundle.len());
     let mut dead_letters = Vec::new();

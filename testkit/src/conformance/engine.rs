@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
-use trawl_common::frontier::Heard;
+use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{Claim, Control, Finish, NewUrl, Result};
@@ -13,7 +13,7 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{Broker, Consumer, Content, Delivery, Lease, Receipt, Records};
 
 use super::eventually;
-use super::scene::Scene;
+use super::fixture::Fixture;
 
 /// The ports that carry a URL through a fleet.
 pub struct Engine {
@@ -38,12 +38,12 @@ impl Engine {
     /// Admits, publishes and confirms.
     pub(super) async fn send(
         &self,
-        scene: &Scene<'_>,
+        fixture: &Fixture<'_>,
         lease: &Lease,
         urls: &[NewUrl],
     ) -> Result<Vec<Message>> {
         self.frontier.admit(lease, urls).await?;
-        let messages: Vec<Message> = urls.iter().map(|url| url.message(&scene.crawl)).collect();
+        let messages: Vec<Message> = urls.iter().map(|url| url.message(&fixture.crawl)).collect();
         self.publish(&messages).await?;
         Ok(messages)
     }
@@ -57,12 +57,12 @@ impl Engine {
     }
 
     /// A running crawl whose first `count` bulk pages are on their way.
-    pub(super) async fn begin(&self, count: usize) -> Result<(Scene<'_>, Lease)> {
-        let scene = Scene::new(&self.frontier);
-        let lease = scene.begin(0).await?;
-        let urls: Vec<NewUrl> = (0..count).map(|number| scene.new_url(number)).collect();
-        self.send(&scene, &lease, &urls).await?;
-        Ok((scene, lease))
+    pub(super) async fn begin(&self, count: usize) -> Result<(Fixture<'_>, Lease)> {
+        let fixture = Fixture::new(&self.frontier);
+        let lease = fixture.begin(0).await?;
+        let urls: Vec<NewUrl> = (0..count).map(|number| fixture.new_url(number)).collect();
+        self.send(&fixture, &lease, &urls).await?;
+        Ok((fixture, lease))
     }
 }
 
@@ -83,19 +83,19 @@ pub(super) fn read(batch: Vec<Delivery>) -> Received {
 /// the messages that arrived meanwhile.
 pub(super) async fn tend(
     engine: &Engine,
-    scene: &Scene<'_>,
+    fixture: &Fixture<'_>,
     consumer: &mut dyn Consumer,
 ) -> Result<Received> {
     let Engine { queue, frontier, .. } = engine;
-    let swept = frontier.sweep(&scene.other).await?;
+    let swept = frontier.sweep(&fixture.other).await?;
     for message in swept.lost {
         let claim = Claim::of(&message);
         queue.publish(&[message]).await?;
         frontier.confirm(&claim.crawl, &[claim.url]).await?;
     }
-    if let Some(mark) = swept.probe {
-        queue.probe(mark).await?;
-        frontier.probed(mark).await?;
+    if let Some(times) = swept.probe {
+        queue.probe(times).await?;
+        frontier.probe_sent(times).await?;
     }
     for crawl in &swept.awaiting {
         frontier.await_parked(crawl, queue.longest_parked().await?).await?;
@@ -105,26 +105,26 @@ pub(super) async fn tend(
         batch.into_iter().partition(|delivery| matches!(delivery.content, Content::Probe(_)));
     for Delivery { content, receipt } in probes {
         if let Content::Probe(probe) = content {
-            frontier.passed(&[probe]).await?;
+            frontier.probes_returned(&[probe]).await?;
         }
         queue.ack(&[receipt]).await?;
     }
     Ok(read(messages))
 }
 
-/// Turn after turn, until page `number` arrives and is heard with `expected`; what else arrives is acked.
-pub(super) async fn tend_until_heard(
+/// Turn after turn, until page `number` arrives and its claim gets `expected`; what else arrives is acked.
+pub(super) async fn tend_until_claimed(
     engine: &Engine,
-    scene: &Scene<'_>,
+    fixture: &Fixture<'_>,
     consumer: &mut dyn Consumer,
     number: usize,
-    expected: Heard,
+    expected: ClaimReply,
 ) -> Result<()> {
     eventually(LIMIT, async || {
         let mut came = false;
-        for (message, receipt) in tend(engine, scene, consumer).await? {
-            let is_it = message.url == scene.url(number);
-            came |= is_it && scene.hear(&scene.other, number).await? == expected;
+        for (message, receipt) in tend(engine, fixture, consumer).await? {
+            let is_it = message.url == fixture.url(number);
+            came |= is_it && fixture.claim(&fixture.other, number).await? == expected;
             engine.queue.ack(&[receipt]).await?;
         }
         Ok(came)
@@ -163,17 +163,21 @@ pub(super) fn urls(received: &Received) -> BTreeSet<CanonicalUrl> {
 }
 
 /// What a worker does with what it takes.
-pub(super) async fn handle(engine: &Engine, scene: &Scene<'_>, received: &Received) -> Result<Vec<Heard>> {
-    let mut heard = Vec::new();
+pub(super) async fn handle(
+    engine: &Engine,
+    fixture: &Fixture<'_>,
+    received: &Received,
+) -> Result<Vec<ClaimReply>> {
+    let mut replies = Vec::new();
     for (message, receipt) in received {
-        let outcome = engine.frontier.hear(&scene.worker, std::slice::from_ref(message)).await?[0];
-        if outcome != Heard::Drop {
+        let outcome = engine.frontier.claim(&fixture.worker, std::slice::from_ref(message)).await?[0];
+        if outcome != ClaimReply::Drop {
             let claim = Claim::of(message);
             let finish = Finish::new(claim, Terminal::Done);
-            engine.frontier.finish(&scene.worker, &[finish]).await?;
+            engine.frontier.finish(&fixture.worker, &[finish]).await?;
         }
         engine.queue.ack(&[*receipt]).await?;
-        heard.push(outcome);
+        replies.push(outcome);
     }
-    Ok(heard)
+    Ok(replies)
 }

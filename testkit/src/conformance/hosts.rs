@@ -472,7 +472,7 @@ pub async fn no_host_is_left_alone_for_longer_than_settings_say(ports: &HostPort
     Ok(())
 }
 
-/// Whoever holds a slot is told as well.
+/// Not even by a URL that holds a slot.
 pub async fn a_blocked_host_is_not_asked_until_it_is_unblocked(ports: &HostPorts) -> Result<()> {
     let host = unique("host");
     let fresh = ask(&host, 0, 1);

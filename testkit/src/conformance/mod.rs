@@ -14,6 +14,7 @@ pub mod cache;
 pub mod carrying;
 pub mod control;
 mod engine;
+mod fixture;
 pub mod frontier;
 pub mod hosts;
 pub mod jobs;
@@ -21,7 +22,6 @@ pub mod pages;
 pub mod queue;
 pub mod random;
 pub mod recovery;
-mod scene;
 pub mod sink;
 pub mod sweeping;
 

@@ -1,10 +1,10 @@
 //! What every queue promises, together with the frontier of its engine: a message is the wake-up of a
-//! record, so each is admitted first, and heard when it arrives.
+//! record, so each is admitted first, and claimed when it arrives.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
-use trawl_common::frontier::Heard;
+use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::dead_letter::{Cause, DeadLetter};
 use trawl_common::frontier::ladder::RUNGS;
 use trawl_common::frontier::lane::Lane;
@@ -17,7 +17,7 @@ use trawl_engine::{Parked, Receipt};
 
 pub use super::engine::Engine;
 use super::engine::{GLANCE, LIMIT, SLACK, collect, handle, next, read, urls};
-use super::scene::{TAKE, much_later};
+use super::fixture::{TAKE, much_later};
 
 /// Makes a test of each promise of a queue; the fixture returns a guard and an [`Engine`] whose queues no
 /// other test uses.
@@ -30,7 +30,7 @@ macro_rules! queue_conformance {
             an_acked_message_does_not_come_again
             a_released_message_comes_again
             a_foreign_receipt_settles_nothing
-            a_message_too_many_is_heard_and_dropped
+            a_message_too_many_is_dropped
             every_batch_is_ordered_by_urgency
             prefetch_bounds_what_is_unsettled
             cancelling_a_wait_loses_nothing
@@ -45,47 +45,47 @@ macro_rules! queue_conformance {
 
 /// In either lane, with a deadline or without.
 pub async fn a_message_arrives_with_all_that_it_carries(engine: &Engine) -> Result<()> {
-    let (scene, lease) = engine.begin(0).await?;
+    let (fixture, lease) = engine.begin(0).await?;
     let urls = [
-        scene.new_url(0),
-        NewUrl { lane: Lane::Priority, ..scene.new_url(1) },
-        NewUrl { deadline: Some(much_later()), ..scene.new_url(2) },
+        fixture.new_url(0),
+        NewUrl { lane: Lane::Priority, ..fixture.new_url(1) },
+        NewUrl { deadline: Some(much_later()), ..fixture.new_url(2) },
     ];
-    let mut sent = engine.send(&scene, &lease, &urls).await?;
+    let mut sent = engine.send(&fixture, &lease, &urls).await?;
     let mut consumer = engine.queue.consume(10).await?;
     let received = collect(&mut *consumer, 3).await?;
     let mut messages: Vec<_> = received.iter().map(|(message, _)| message.clone()).collect();
     messages.sort_by(|a, b| a.url.cmp(&b.url));
     sent.sort_by(|a, b| a.url.cmp(&b.url));
     assert_eq!(messages, sent);
-    handle(engine, &scene, &received).await?;
+    handle(engine, &fixture, &received).await?;
     Ok(())
 }
 
 /// What only other programs send: a depth and a page that it was linked from.
 pub async fn a_message_by_hand_arrives_with_all_that_it_carries(engine: &Engine) -> Result<()> {
-    let (scene, _lease) = engine.begin(0).await?;
-    let seed = Message::seed(scene.url(0), CrawlRef::adhoc(), Lane::Priority);
-    let sent = Message { depth: 3, referrer: Some(scene.url(1)), deadline: Some(much_later()), ..seed };
+    let (fixture, _lease) = engine.begin(0).await?;
+    let seed = Message::seed(fixture.url(0), CrawlRef::adhoc(), Lane::Priority);
+    let sent = Message { depth: 3, referrer: Some(fixture.url(1)), deadline: Some(much_later()), ..seed };
     engine.queue.publish(std::slice::from_ref(&sent)).await?;
     let mut consumer = engine.queue.consume(10).await?;
     let received = collect(&mut *consumer, 1).await?;
     assert_eq!(received[0].0, sent);
-    let taken = Heard::Take { attempts: 0, starts: 0, deadline: sent.deadline };
-    assert_eq!(handle(engine, &scene, &received).await?, [taken]);
+    let taken = ClaimReply::Take { attempts: 0, starts: 0, deadline: sent.deadline };
+    assert_eq!(handle(engine, &fixture, &received).await?, [taken]);
     Ok(())
 }
 
 /// Not while its URL is held, nor after its end.
 pub async fn an_acked_message_does_not_come_again(engine: &Engine) -> Result<()> {
-    let (scene, _lease) = engine.begin(1).await?;
+    let (fixture, _lease) = engine.begin(1).await?;
     let mut consumer = engine.queue.consume(10).await?;
     let received = collect(&mut *consumer, 1).await?;
-    scene.hear(&scene.worker, 0).await?;
-    scene.start(&scene.worker, 0).await?;
+    fixture.claim(&fixture.worker, 0).await?;
+    fixture.start(&fixture.worker, 0).await?;
     engine.queue.ack(&[received[0].1]).await?;
     assert!(next(&mut *consumer, 10, GLANCE).await?.is_none(), "acked when its fetch began");
-    scene.finish(0, Terminal::Done).await?;
+    fixture.finish(0, Terminal::Done).await?;
     engine.queue.ack(&[received[0].1]).await?;
     assert!(next(&mut *consumer, 10, GLANCE).await?.is_none(), "ended");
     Ok(())
@@ -93,22 +93,22 @@ pub async fn an_acked_message_does_not_come_again(engine: &Engine) -> Result<()>
 
 /// To this consumer or to another.
 pub async fn a_released_message_comes_again(engine: &Engine) -> Result<()> {
-    let (scene, _lease) = engine.begin(3).await?;
+    let (fixture, _lease) = engine.begin(3).await?;
     let mut consumer = engine.queue.consume(10).await?;
     let received = collect(&mut *consumer, 3).await?;
-    scene.hear(&scene.worker, 0).await?;
-    scene.release(&scene.worker, 0).await?;
+    fixture.claim(&fixture.worker, 0).await?;
+    fixture.release(&fixture.worker, 0).await?;
     let receipts: Vec<Receipt> = received.iter().map(|(_, receipt)| *receipt).collect();
     engine.queue.release(&receipts).await?;
     let again = collect(&mut *consumer, 3).await?;
     assert_eq!(urls(&again), urls(&received));
-    assert_eq!(handle(engine, &scene, &again).await?, [TAKE; 3]);
+    assert_eq!(handle(engine, &fixture, &again).await?, [TAKE; 3]);
     Ok(())
 }
 
 /// As one from before a reconnect: neither acked nor released by it, the message stays where it is.
 pub async fn a_foreign_receipt_settles_nothing(engine: &Engine) -> Result<()> {
-    let (scene, _lease) = engine.begin(1).await?;
+    let (fixture, _lease) = engine.begin(1).await?;
     let mut consumer = engine.queue.consume(10).await?;
     let received = collect(&mut *consumer, 1).await?;
     let foreign = Receipt { session: u64::MAX, ..received[0].1 };
@@ -117,60 +117,60 @@ pub async fn a_foreign_receipt_settles_nothing(engine: &Engine) -> Result<()> {
     assert!(next(&mut *consumer, 10, GLANCE).await?.is_none());
     engine.queue.release(&[received[0].1]).await?;
     let again = collect(&mut *consumer, 1).await?;
-    assert_eq!(handle(engine, &scene, &again).await?, [TAKE]);
+    assert_eq!(handle(engine, &fixture, &again).await?, [TAKE]);
     Ok(())
 }
 
 /// A publisher that is not sure publishes again.
-pub async fn a_message_too_many_is_heard_and_dropped(engine: &Engine) -> Result<()> {
-    let (scene, _lease) = engine.begin(1).await?;
-    engine.publish(&[scene.message(0), scene.message(0)]).await?;
+pub async fn a_message_too_many_is_dropped(engine: &Engine) -> Result<()> {
+    let (fixture, _lease) = engine.begin(1).await?;
+    engine.publish(&[fixture.message(0), fixture.message(0)]).await?;
     let mut consumer = engine.queue.consume(10).await?;
     let received = collect(&mut *consumer, 1).await?;
-    assert_eq!(handle(engine, &scene, &received).await?, [TAKE]);
+    assert_eq!(handle(engine, &fixture, &received).await?, [TAKE]);
     while let Some(more) = next(&mut *consumer, 10, GLANCE).await? {
-        let heard = handle(engine, &scene, &more).await?;
-        assert!(heard.iter().all(|heard| *heard == Heard::Drop));
+        let replies = handle(engine, &fixture, &more).await?;
+        assert!(replies.iter().all(|reply| *reply == ClaimReply::Drop));
     }
-    let stats = scene.crawl_stats().await?;
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.counts.admitted, stats.counts.done), (1, 1));
     Ok(())
 }
 
 /// The order within a batch, which `next` checks; which messages share one is up to their arrival.
 pub async fn every_batch_is_ordered_by_urgency(engine: &Engine) -> Result<()> {
-    let (scene, lease) = engine.begin(5).await?;
+    let (fixture, lease) = engine.begin(5).await?;
     let urgent: Vec<NewUrl> =
-        (5..10).map(|number| NewUrl { lane: Lane::Priority, ..scene.new_url(number) }).collect();
-    engine.send(&scene, &lease, &urgent).await?;
+        (5..10).map(|number| NewUrl { lane: Lane::Priority, ..fixture.new_url(number) }).collect();
+    engine.send(&fixture, &lease, &urgent).await?;
     let mut consumer = engine.queue.consume(20).await?;
     let received = collect(&mut *consumer, 10).await?;
     assert_eq!(urls(&received).len(), 10);
-    handle(engine, &scene, &received).await?;
+    handle(engine, &fixture, &received).await?;
     Ok(())
 }
 
 /// Until something is settled.
 pub async fn prefetch_bounds_what_is_unsettled(engine: &Engine) -> Result<()> {
-    let (scene, _lease) = engine.begin(5).await?;
+    let (fixture, _lease) = engine.begin(5).await?;
     let mut consumer = engine.queue.consume(3).await?;
     let first = collect(&mut *consumer, 3).await?;
     assert!(next(&mut *consumer, 10, GLANCE).await?.is_none());
-    handle(engine, &scene, &first).await?;
+    handle(engine, &fixture, &first).await?;
     let rest = collect(&mut *consumer, 2).await?;
     assert!(urls(&rest).is_disjoint(&urls(&first)));
-    handle(engine, &scene, &rest).await?;
+    handle(engine, &fixture, &rest).await?;
     Ok(())
 }
 
 /// However often, before the message comes, while it comes and after.
 pub async fn cancelling_a_wait_loses_nothing(engine: &Engine) -> Result<()> {
-    let (scene, lease) = engine.begin(0).await?;
+    let (fixture, lease) = engine.begin(0).await?;
     let mut consumer = engine.queue.consume(10).await?;
     for number in 0..5 {
         let brief = Duration::from_millis(number as u64 % 3);
         assert!(next(&mut *consumer, 10, brief).await?.is_none());
-        engine.send(&scene, &lease, &[scene.new_url(number)]).await?;
+        engine.send(&fixture, &lease, &[fixture.new_url(number)]).await?;
         let deadline = Instant::now() + LIMIT;
         let received = loop {
             assert!(Instant::now() < deadline, "page {number} did not come");
@@ -178,18 +178,18 @@ pub async fn cancelling_a_wait_loses_nothing(engine: &Engine) -> Result<()> {
                 break received;
             }
         };
-        assert_eq!(handle(engine, &scene, &received).await?, [TAKE]);
+        assert_eq!(handle(engine, &fixture, &received).await?, [TAKE]);
     }
     Ok(())
 }
 
 /// Each message goes to one of them.
 pub async fn two_consumers_share_the_work(engine: &Engine) -> Result<()> {
-    let (scene, _lease) = engine.begin(20).await?;
+    let (fixture, _lease) = engine.begin(20).await?;
     let (mut one, mut two) = (engine.queue.consume(5).await?, engine.queue.consume(5).await?);
     let deadline = Instant::now() + LIMIT;
-    let mut heard = Vec::new();
-    while heard.len() < 20 {
+    let mut replies = Vec::new();
+    while replies.len() < 20 {
         let either = async {
             tokio::select! {
                 batch = one.next(3) => batch,
@@ -197,59 +197,59 @@ pub async fn two_consumers_share_the_work(engine: &Engine) -> Result<()> {
             }
         };
         let batch = timeout_at(deadline, either).await.expect("all arrive in time")?;
-        heard.extend(handle(engine, &scene, &read(batch)).await?);
+        replies.extend(handle(engine, &fixture, &read(batch)).await?);
     }
-    assert_eq!(heard, [TAKE; 20]);
+    assert_eq!(replies, [TAKE; 20]);
     Ok(())
 }
 
 /// Not before its wake-up, with its lane, its slot, where a redirect led, and all else.
 pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine: &Engine) -> Result<()> {
-    let (scene, lease) = engine.begin(0).await?;
-    let url = NewUrl { lane: Lane::Priority, deadline: Some(much_later()), ..scene.new_url(0) };
-    engine.send(&scene, &lease, &[url]).await?;
+    let (fixture, lease) = engine.begin(0).await?;
+    let url = NewUrl { lane: Lane::Priority, deadline: Some(much_later()), ..fixture.new_url(0) };
+    engine.send(&fixture, &lease, &[url]).await?;
     let mut consumer = engine.queue.consume(10).await?;
     let received = collect(&mut *consumer, 1).await?;
     let (message, receipt) = received[0].clone();
-    scene.hear(&scene.worker, 0).await?;
+    fixture.claim(&fixture.worker, 0).await?;
     let turn = UnixMs::now().plus(Duration::from_millis(1_200));
     let wake = engine.queue.wake(turn);
-    let hop = Some(Hop { url: scene.url(1), count: 2 });
+    let hop = Some(Hop { url: fixture.url(1), count: 2 });
     let (until, turn_of) = (Some(turn), Some((turn, 2)));
     let message =
         Message { until, wake: Some(wake.at), slot: until, turn: turn_of, hop, refusals: 3, ..message };
-    assert!(scene.park(&scene.worker, 0, wake.at, false).await?);
+    assert!(fixture.park(&fixture.worker, 0, wake.at, false).await?);
     engine.queue.park(&[Parked { message: message.clone(), wake }]).await?;
-    engine.frontier.confirm(&scene.crawl, std::slice::from_ref(&message.url)).await?;
+    engine.frontier.confirm(&fixture.crawl, std::slice::from_ref(&message.url)).await?;
     engine.queue.ack(&[receipt]).await?;
     let received = collect(&mut *consumer, 1).await?;
     let early = wake.at.wait_from(UnixMs::now());
     assert!(early <= SLACK, "{early:?} too early");
     assert_eq!(received[0].0, message);
-    let taken = Heard::Take { attempts: 0, starts: 0, deadline: message.deadline };
-    assert_eq!(handle(engine, &scene, &received).await?, [taken]);
+    let taken = ClaimReply::Take { attempts: 0, starts: 0, deadline: message.deadline };
+    assert_eq!(handle(engine, &fixture, &received).await?, [taken]);
     Ok(())
 }
 
-/// However long after its record was told: a rung that fits what is left of the wait would bring it before that is due.
+/// However long after its record was parked: a rung that fits what is left of the wait would bring it before that is due.
 pub async fn a_message_that_is_parked_late_comes_no_sooner(engine: &Engine) -> Result<()> {
-    let (scene, _lease) = engine.begin(1).await?;
+    let (fixture, _lease) = engine.begin(1).await?;
     let mut consumer = engine.queue.consume(10).await?;
     let (message, receipt) = collect(&mut *consumer, 1).await?[0].clone();
-    scene.hear(&scene.worker, 0).await?;
+    fixture.claim(&fixture.worker, 0).await?;
     let turn = UnixMs::now().plus(RUNGS[1] + SLACK);
     let wake = engine.queue.wake(turn);
-    assert!(scene.park(&scene.worker, 0, wake.at, false).await?);
+    assert!(fixture.park(&fixture.worker, 0, wake.at, false).await?);
     while turn.wait_from(UnixMs::now()) > RUNGS[1] - 10 * SLACK {
         sleep(Duration::from_millis(1)).await;
     }
     engine.queue.park(&[Parked { message: message.clone(), wake }]).await?;
-    engine.frontier.confirm(&scene.crawl, &[message.url]).await?;
+    engine.frontier.confirm(&fixture.crawl, &[message.url]).await?;
     engine.queue.ack(&[receipt]).await?;
     let received = collect(&mut *consumer, 1).await?;
     let early = wake.at.wait_from(UnixMs::now());
     assert!(early <= SLACK, "{early:?} too early");
-    assert_eq!(handle(engine, &scene, &received).await?, [TAKE]);
+    assert_eq!(handle(engine, &fixture, &received).await?, [TAKE]);
     Ok(())
 }
 
@@ -265,14 +265,14 @@ pub async fn a_wake_is_never_later_than_asked(engine: &Engine) -> Result<()> {
 
 /// Of a URL, or of what was none.
 pub async fn a_dead_letter_of_any_shape_is_taken(engine: &Engine) -> Result<()> {
-    let (scene, _lease) = engine.begin(0).await?;
+    let (fixture, _lease) = engine.begin(0).await?;
     let cause = Cause {
         reason: Reason::Retries,
         class: Some(Class::Http),
         status: Some(503),
         error: "HTTP 503".to_owned(),
         attempts: 4,
-        worker: Some(scene.worker.clone()),
+        worker: Some(fixture.worker.clone()),
         failed_at: UnixMs::now(),
     };
     let bare = DeadLetter {
@@ -280,7 +280,7 @@ pub async fn a_dead_letter_of_any_shape_is_taken(engine: &Engine) -> Result<()> 
         crawl: CrawlRef::adhoc(),
         cause: Cause { reason: Reason::Invalid, class: None, status: None, worker: None, ..cause.clone() },
     };
-    let full = DeadLetter { url: scene.url(0).to_string(), crawl: scene.crawl.clone(), cause };
+    let full = DeadLetter { url: fixture.url(0).to_string(), crawl: fixture.crawl.clone(), cause };
     engine.queue.dead_letter(&[full, bare]).await?;
     engine.queue.dead_letter(&[]).await
 }

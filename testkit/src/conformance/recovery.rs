@@ -1,10 +1,10 @@
 //! What an engine of several processes promises beyond the others: crawls that a store forgot end exactly
-//! nevertheless, and their ends are told.
+//! nevertheless, and their ends are announced.
 
 use std::time::Duration;
 
 use tokio::time::sleep;
-use trawl_common::frontier::Heard;
+use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{Result, Terms};
@@ -13,7 +13,7 @@ use trawl_engine::Lease;
 
 use super::engine::{Engine, GLANCE, LIMIT, tend};
 use super::eventually;
-use super::scene::{LONG, Scene};
+use super::fixture::{Fixture, LONG};
 
 /// Makes a test of each promise; the fixture is that of [`crate::sweep_conformance`].
 #[macro_export]
@@ -32,98 +32,101 @@ macro_rules! recovery_conformance {
 
 /// Its holder and the store may both be gone by then.
 pub async fn a_message_is_kept_while_another_holds_its_url(engine: &Engine) -> Result<()> {
-    let (scene, _lease) = engine.begin(1).await?;
-    scene.hear(&scene.worker, 0).await?;
-    let heard = engine.frontier.hear(&scene.other, &[scene.message(0)]).await?;
-    assert!(matches!(heard[0], Heard::Wait { until } if until <= UnixMs::now().plus(LIMIT)), "{heard:?}");
+    let (fixture, _lease) = engine.begin(1).await?;
+    fixture.claim(&fixture.worker, 0).await?;
+    let replies = engine.frontier.claim(&fixture.other, &[fixture.message(0)]).await?;
+    assert!(
+        matches!(replies[0], ClaimReply::Wait { until } if until <= UnixMs::now().plus(LIMIT)),
+        "{replies:?}"
+    );
     Ok(())
 }
 
 /// The pause may outlast the store's data.
 pub async fn a_message_is_kept_while_its_crawl_is_paused(engine: &Engine) -> Result<()> {
-    let (scene, _lease) = engine.begin(1).await?;
-    engine.control.pause(&scene.crawl).await?;
-    let heard = engine.frontier.hear(&scene.other, &[scene.message(0)]).await?;
+    let (fixture, _lease) = engine.begin(1).await?;
+    engine.control.pause(&fixture.crawl).await?;
+    let replies = engine.frontier.claim(&fixture.other, &[fixture.message(0)]).await?;
     let a_while = UnixMs::now().plus(GLANCE);
-    assert!(matches!(heard[0], Heard::Wait { until } if until > a_while), "{heard:?}");
+    assert!(matches!(replies[0], ClaimReply::Wait { until } if until > a_while), "{replies:?}");
     Ok(())
 }
 
 /// One step, after the rest that the one before asked for. Returns whether it tells the end of the crawl.
-async fn is_reported(engine: &Engine, scene: &Scene<'_>) -> Result<bool> {
-    let swept = engine.frontier.sweep(&scene.worker).await?;
+async fn is_reported(engine: &Engine, fixture: &Fixture<'_>) -> Result<bool> {
+    let swept = engine.frontier.sweep(&fixture.worker).await?;
     sleep(swept.rest).await;
-    let ended = swept.ended.iter().find(|stats| stats.crawl == scene.crawl.id);
+    let ended = swept.ended.iter().find(|stats| stats.crawl == fixture.crawl.id);
     assert!(ended.is_none_or(|stats| stats.status.is_over()), "{ended:?}");
     Ok(ended.is_some())
 }
 
 /// Whoever is to announce it may die first.
-async fn is_told_until_announced(engine: &Engine, scene: &Scene<'_>) -> Result<()> {
+async fn is_told_until_announced(engine: &Engine, fixture: &Fixture<'_>) -> Result<()> {
     for _ in 0..2 {
-        eventually(LIMIT, async || is_reported(engine, scene).await).await?;
+        eventually(LIMIT, async || is_reported(engine, fixture).await).await?;
     }
-    engine.frontier.announced(&scene.crawl).await?;
+    engine.frontier.announced(&fixture.crawl).await?;
     for _ in 0..10 {
-        assert!(!is_reported(engine, scene).await?, "it has been announced");
+        assert!(!is_reported(engine, fixture).await?, "it has been announced");
     }
     Ok(())
 }
 
 /// And not before it has ended.
 pub async fn the_end_of_a_crawl_is_reported_until_it_is_announced(engine: &Engine) -> Result<()> {
-    let (scene, lease) = engine.begin(1).await?;
+    let (fixture, lease) = engine.begin(1).await?;
     engine.frontier.close(lease).await?;
     for _ in 0..5 {
-        assert!(!is_reported(engine, &scene).await?, "one URL is left");
+        assert!(!is_reported(engine, &fixture).await?, "one URL is left");
     }
-    scene.finish(0, Terminal::Done).await?;
-    is_told_until_announced(engine, &scene).await
+    fixture.finish(0, Terminal::Done).await?;
+    is_told_until_announced(engine, &fixture).await
 }
 
 /// It is an end.
 pub async fn the_end_of_a_cancelled_crawl_is_reported_too(engine: &Engine) -> Result<()> {
-    let (scene, _lease) = engine.begin(2).await?;
-    engine.control.cancel(&scene.crawl).await?;
-    is_told_until_announced(engine, &scene).await
+    let (fixture, _lease) = engine.begin(2).await?;
+    engine.control.cancel(&fixture.crawl).await?;
+    is_told_until_announced(engine, &fixture).await
 }
 
 /// Nobody goes on with it; what was admitted ends as ever.
 pub async fn a_crawl_whose_producer_died_ends_without_it(engine: &Engine) -> Result<()> {
-    let scene = Scene::new(&engine.frontier);
+    let fixture = Fixture::new(&engine.frontier);
     let lease =
-        engine.frontier.open(&scene.crawl, Terms::default(), "producer", Duration::from_millis(50)).await?;
-    engine.send(&scene, &lease, &[scene.new_url(0)]).await?;
-    scene.finish(0, Terminal::Done).await?;
-    assert_eq!(scene.status().await?, CrawlState::Running, "its producer may go on");
+        engine.frontier.open(&fixture.crawl, Terms::default(), "producer", Duration::from_millis(50)).await?;
+    engine.send(&fixture, &lease, &[fixture.new_url(0)]).await?;
+    fixture.finish(0, Terminal::Done).await?;
+    assert_eq!(fixture.status().await?, CrawlState::Running, "its producer may go on");
     eventually(LIMIT, async || {
-        let swept = engine.frontier.sweep(&scene.worker).await?;
+        let swept = engine.frontier.sweep(&fixture.worker).await?;
         sleep(swept.rest).await;
-        Ok(scene.status().await? == CrawlState::Finished)
+        Ok(fixture.status().await? == CrawlState::Finished)
     })
     .await?;
-    assert_eq!(scene.crawl_stats().await?.counts.done, 1);
+    assert_eq!(fixture.crawl_stats().await?.counts.done, 1);
     Ok(())
 }
 
 /// Its producer has said all that it knows; a message that is still under way says more.
 pub async fn a_forgotten_crawl_ends_only_after_what_may_be_under_way(engine: &Engine) -> Result<()> {
-    let scene = Scene::new(&engine.frontier);
-    let forgotten = Lease { crawl: scene.crawl.clone(), token: 7, terms: Terms::default() };
+    let fixture = Fixture::new(&engine.frontier);
+    let forgotten = Lease { crawl: fixture.crawl.clone(), token: 7, terms: Terms::default() };
     let lease = engine.frontier.reopen(&forgotten, "producer", LONG).await?;
-    engine.queue.publish(&[scene.message(0)]).await?;
+    engine.queue.publish(&[fixture.message(0)]).await?;
     engine.frontier.close(lease).await?;
-    assert_eq!(scene.status().await?, CrawlState::Running, "its messages may be under way");
+    assert_eq!(fixture.status().await?, CrawlState::Running, "its messages may be under way");
     let mut consumer = engine.queue.consume(10).await?;
     eventually(LIMIT, async || {
-        for (message, receipt) in tend(engine, &scene, &mut *consumer).await? {
-            engine.frontier.hear(&scene.worker, std::slice::from_ref(&message)).await?;
-            scene.finish(0, Terminal::Done).await?;
+        for (message, receipt) in tend(engine, &fixture, &mut *consumer).await? {
+            engine.frontier.claim(&fixture.worker, std::slice::from_ref(&message)).await?;
+            fixture.finish(0, Terminal::Done).await?;
             engine.queue.ack(&[receipt]).await?;
         }
-        Ok(scene.status().await? == CrawlState::Finished)
+        Ok(fixture.status().await? == CrawlState::Finished)
     })
     .await?;
-    assert_eq!(scene.crawl_stats().await?.counts.done, 1, "it did not end before");
+    assert_eq!(fixture.crawl_stats().await?.counts.done, 1, "it did not end before");
     Ok(())
 }

@@ -17,7 +17,7 @@ use super::place::Bookmark;
 use super::recent::Recent;
 use super::rows::Rows;
 
-/// Messages after which lines are handed on and the broker is told, at the latest; it sends fewer than twice as many ahead.
+/// Messages after which lines are handed on and acknowledged, at the latest; it sends fewer than twice as many ahead.
 const BATCH: usize = 64;
 
 /// One run of the command.

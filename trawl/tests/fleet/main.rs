@@ -124,8 +124,8 @@ async fn a_health_check_tells_whether_a_worker_lives() {
     let worker = fleet.worker(&[]);
     consumed(&fleet).await;
     let checked = check().await;
-    let told: Value = serde_json::from_slice(&checked.stdout).unwrap();
-    assert_eq!((checked.status.code(), &told["health"]), (Some(0), &"ok".into()));
+    let status: Value = serde_json::from_slice(&checked.stdout).unwrap();
+    assert_eq!((checked.status.code(), &status["health"]), (Some(0), &"ok".into()));
     ends_well(worker).await;
 }
 

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn work_that_nobody_waits_for_is_told() {
+    async fn work_that_nobody_waits_for_knows_it() {
         let threads = Threads::start(1).unwrap();
         let (begin, begun) = oneshot::channel();
         let (sender, receiver) = oneshot::channel();

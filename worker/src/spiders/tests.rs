@@ -26,13 +26,13 @@ impl SinkFactory for Nowhere {
     }
 }
 
-struct Scene {
+struct Fixture {
     folder: TempDir,
     spiders: Spiders,
     name: SpiderName,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
@@ -60,114 +60,115 @@ impl Scene {
 
 #[test]
 fn a_changed_file_is_used_from_the_next_look_on() {
-    let scene = Scene::new();
-    scene.write("max_pages = 1");
-    assert_eq!(scene.pages(), Some(1));
-    scene.write("max_pages = 2");
-    assert_eq!(scene.pages(), Some(1));
-    scene.spiders.look_again();
-    assert_eq!(scene.pages(), Some(2));
+    let fixture = Fixture::new();
+    fixture.write("max_pages = 1");
+    assert_eq!(fixture.pages(), Some(1));
+    fixture.write("max_pages = 2");
+    assert_eq!(fixture.pages(), Some(1));
+    fixture.spiders.look_again();
+    assert_eq!(fixture.pages(), Some(2));
 }
 
 #[test]
 fn a_file_that_has_not_changed_is_not_loaded_again() {
-    let scene = Scene::new();
-    scene.write("max_pages = 1");
-    let before = scene.spiders.get(&scene.name).unwrap();
-    scene.spiders.look_again();
-    assert!(Arc::ptr_eq(&before, &scene.spiders.get(&scene.name).unwrap()));
+    let fixture = Fixture::new();
+    fixture.write("max_pages = 1");
+    let before = fixture.spiders.get(&fixture.name).unwrap();
+    fixture.spiders.look_again();
+    assert!(Arc::ptr_eq(&before, &fixture.spiders.get(&fixture.name).unwrap()));
 }
 
 #[test]
 fn a_file_that_breaks_or_goes_leaves_the_last_version_that_worked() {
-    let scene = Scene::new();
-    scene.write("max_pages = 1");
-    assert_eq!(scene.pages(), Some(1));
-    scene.write("max_pages = ");
-    scene.spiders.look_again();
-    assert_eq!((scene.pages(), scene.is_wrong()), (Some(1), true));
-    fs::remove_file(scene.folder.path().join("shop.toml")).unwrap();
-    scene.spiders.look_again();
-    assert_eq!((scene.pages(), scene.is_wrong()), (Some(1), true));
-    scene.write("max_pages = 1");
-    scene.spiders.look_again();
-    assert_eq!((scene.pages(), scene.is_wrong()), (Some(1), false));
+    let fixture = Fixture::new();
+    fixture.write("max_pages = 1");
+    assert_eq!(fixture.pages(), Some(1));
+    fixture.write("max_pages = ");
+    fixture.spiders.look_again();
+    assert_eq!((fixture.pages(), fixture.is_wrong()), (Some(1), true));
+    fs::remove_file(fixture.folder.path().join("shop.toml")).unwrap();
+    fixture.spiders.look_again();
+    assert_eq!((fixture.pages(), fixture.is_wrong()), (Some(1), true));
+    fixture.write("max_pages = 1");
+    fixture.spiders.look_again();
+    assert_eq!((fixture.pages(), fixture.is_wrong()), (Some(1), false));
 }
 
 #[test]
 fn a_file_that_is_broken_from_the_start_works_once_it_is_mended() {
-    let scene = Scene::new();
-    scene.write("[fields]\ntitle = 'h1['");
-    assert!(scene.spiders.get(&scene.name).is_none());
-    scene.spiders.look_again();
-    assert!(scene.spiders.get(&scene.name).is_none());
-    scene.write("max_pages = 3\n[fields]\ntitle = 'h1'");
-    scene.spiders.look_again();
-    assert_eq!(scene.pages(), Some(3));
+    let fixture = Fixture::new();
+    fixture.write("[fields]\ntitle = 'h1['");
+    assert!(fixture.spiders.get(&fixture.name).is_none());
+    fixture.spiders.look_again();
+    assert!(fixture.spiders.get(&fixture.name).is_none());
+    fixture.write("max_pages = 3\n[fields]\ntitle = 'h1'");
+    fixture.spiders.look_again();
+    assert_eq!(fixture.pages(), Some(3));
 }
 
 #[test]
 fn a_file_that_appears_later_is_taken_up() {
-    let scene = Scene::new();
-    assert_eq!(scene.pages(), None);
-    scene.write("max_pages = 4");
-    scene.spiders.look_again();
-    assert_eq!(scene.pages(), Some(4));
+    let fixture = Fixture::new();
+    assert_eq!(fixture.pages(), None);
+    fixture.write("max_pages = 4");
+    fixture.spiders.look_again();
+    assert_eq!(fixture.pages(), Some(4));
 }
 
 #[test]
 fn sinks_stay_open_while_they_and_their_items_are_the_same() {
-    let scene = Scene::new();
-    scene.write("max_pages = 1");
-    let before = scene.spiders.get(&scene.name).unwrap();
+    let fixture = Fixture::new();
+    fixture.write("max_pages = 1");
+    let before = fixture.spiders.get(&fixture.name).unwrap();
     let is_same = |now: &Loaded| Arc::ptr_eq(&before.sinks[0], &now.sinks[0]);
-    scene.write("max_pages = 2");
-    scene.spiders.look_again();
-    assert!(is_same(&scene.spiders.get(&scene.name).unwrap()));
-    scene.write("[fields]\ntitle = 'h1'");
-    scene.spiders.look_again();
-    assert!(!is_same(&scene.spiders.get(&scene.name).unwrap()));
+    fixture.write("max_pages = 2");
+    fixture.spiders.look_again();
+    assert!(is_same(&fixture.spiders.get(&fixture.name).unwrap()));
+    fixture.write("[fields]\ntitle = 'h1'");
+    fixture.spiders.look_again();
+    assert!(!is_same(&fixture.spiders.get(&fixture.name).unwrap()));
 }
 
 #[test]
 fn a_selector_that_cannot_be_used_is_reported_with_its_place() {
-    let scene = Scene::new();
-    scene.write("[fields]\ntitle = 'h1['");
-    let Err(error) = scene.spiders.load(&scene.name, &Known::default()) else { panic!("it loads") };
+    let fixture = Fixture::new();
+    fixture.write("[fields]\ntitle = 'h1['");
+    let Err(error) = fixture.spiders.load(&fixture.name, &Known::default()) else { panic!("it loads") };
     assert!(error.to_string().contains("shop.toml:2:9: "), "{error}");
 }
 
 #[test]
 fn names_that_anybody_thinks_of_load_no_more_spiders_than_there_are_files_and_some() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let name = |number: usize| format!("none-{number}").parse::<SpiderName>().unwrap();
-    let loaded = (0..1_000).filter(|number| scene.spiders.get(&name(*number)).is_some()).count();
+    let loaded = (0..1_000).filter(|number| fixture.spiders.get(&name(*number)).is_some()).count();
     assert!((FILELESS..=FILELESS + 1).contains(&loaded), "{loaded}");
-    assert!(scene.spiders.known.read().unwrap().len() <= FILELESS + 1);
-    assert!(!scene.spiders.is_for_strangers(&name(0)) && !scene.spiders.is_for_strangers(&scene.name));
-    scene.write("max_pages = 1");
-    scene.spiders.look_again();
-    assert_eq!(scene.pages(), Some(1), "one with a file is loaded however many there are without");
+    assert!(fixture.spiders.known.read().unwrap().len() <= FILELESS + 1);
+    assert!(!fixture.spiders.is_for_strangers(&name(0)) && !fixture.spiders.is_for_strangers(&fixture.name));
+    fixture.write("max_pages = 1");
+    fixture.spiders.look_again();
+    assert_eq!(fixture.pages(), Some(1), "one with a file is loaded however many there are without");
     assert!(
-        scene.spiders.is_for_strangers(&scene.name) && scene.spiders.is_for_strangers(&SpiderName::default())
+        fixture.spiders.is_for_strangers(&fixture.name)
+            && fixture.spiders.is_for_strangers(&SpiderName::default())
     );
 }
 
 #[test]
 fn a_name_without_a_file_is_looked_for_once_until_the_next_look() {
-    let scene = Scene::new();
-    assert!(!scene.spiders.is_for_strangers(&scene.name));
-    scene.write("max_pages = 1");
-    assert!(!scene.spiders.is_for_strangers(&scene.name));
-    scene.spiders.look_again();
-    assert!(scene.spiders.is_for_strangers(&scene.name));
+    let fixture = Fixture::new();
+    assert!(!fixture.spiders.is_for_strangers(&fixture.name));
+    fixture.write("max_pages = 1");
+    assert!(!fixture.spiders.is_for_strangers(&fixture.name));
+    fixture.spiders.look_again();
+    assert!(fixture.spiders.is_for_strangers(&fixture.name));
 }
 
 #[test]
 fn any_number_of_names_without_a_file_takes_bounded_memory() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     for number in 0..MISSING + 10 {
-        assert!(!scene.spiders.is_for_strangers(&format!("s{number}").parse().unwrap()));
+        assert!(!fixture.spiders.is_for_strangers(&format!("s{number}").parse().unwrap()));
     }
-    assert_eq!(scene.spiders.missing().len(), MISSING);
+    assert_eq!(fixture.spiders.missing().len(), MISSING);
 }

@@ -8,7 +8,7 @@ redis.call('HSET', KEYS[1], 'spider', ARGV[1], 'status', ARGV[2], 'started', now
   'run', run_id())
 write_terms(KEYS[1], ARGV[6], ARGV[7], ARGV[8])
 if is_over(ARGV[2]) then
-  -- Its end was told when it came.
+  -- Its end was announced when it came.
   redis.call('HSET', KEYS[1], 'discovery', 'ended', 'ended', now, 'announced', 1)
 elseif ARGV[4] == '1' then
   redis.call('HSET', KEYS[1], 'barrier', now, 'pass', 1)

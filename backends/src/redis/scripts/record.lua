@@ -190,7 +190,7 @@ local function end_if_done(crawl, pending, now)
 end
 
 -- Takes a record that cannot be read out of everyone's way. Its bytes go to `T:corrupt:<crawl>`; the URL has failed as
--- `corrupt`, so that the crawl can end. The set beside it names what nobody has told people of yet.
+-- `corrupt`, so that the crawl can end. The set beside it names what was not reported yet.
 local function quarantine(pending, url, text)
   if redis.call('HDEL', pending, url) == 0 then
     return

@@ -34,17 +34,17 @@ local texts = redis.call('HMGET', KEYS[1], unpack(ARGV, 3))
 for i = 3, #ARGV do
   local text = texts[i - 2]
   local record = read(KEYS[1], ARGV[i], text)
-  local told = 0
+  local reply = 0
   if record and is_held_by(record, ARGV[1]) then
     if status == 'paused' then
       record.state, record.since, record.holder = 'q', 0, '-'
     elseif status == 'running' then
-      told = start(record, ARGV[i])
+      reply = start(record, ARGV[i])
     end
     changed[#changed + 1] = ARGV[i]
     changed[#changed + 1] = format(record)
   end
-  answer[#answer + 1] = told
+  answer[#answer + 1] = reply
 end
 if #changed > 0 then
   redis.call('HSET', KEYS[1], unpack(changed))

@@ -1,5 +1,5 @@
--- KEYS: pending, outbox. ARGV: crawl id, cursor, how many records to look at, patience and possession in ms, the tides of due, priority and bulk, the
--- gaps of these.
+-- KEYS: pending, outbox. ARGV: crawl id, cursor, how many records to look at, patience and possession in ms, for due, priority and bulk:
+-- their watermarks, then the instants before which each lost what it held.
 -- One step of a scan for records that were lost from sight; they become new again.
 -- Returns the next cursor, then url, lane, depth, deadline, referrer, until of each.
 local now = now_ms()
@@ -10,8 +10,8 @@ local function past(stamp)
   return tonumber(stamp) <= now and tonumber(stamp) or 0
 end
 
-local tide = {due = past(ARGV[6]), priority = past(ARGV[7]), bulk = past(ARGV[8])}
-local gap = {due = past(ARGV[9]), priority = past(ARGV[10]), bulk = past(ARGV[11])}
+local watermark = {due = past(ARGV[6]), priority = past(ARGV[7]), bulk = past(ARGV[8])}
+local lost_before = {due = past(ARGV[9]), priority = past(ARGV[10]), bulk = past(ARGV[11])}
 local answer = {'0'}
 
 local function is_lost(state, since, lane)
@@ -21,8 +21,8 @@ local function is_lost(state, since, lane)
     return since + possession < now
   end
   local line = state == 'p' and 'due' or lane
-  -- Without a gap, what has not been heard although a later probe has may still be on its way through a worker.
-  return since + patience < tide[line] or since < gap[line]
+  -- A queue that lost nothing may have delivered the message a moment ago: a worker may be about to claim it.
+  return since + patience < watermark[line] or since < lost_before[line]
 end
 
 -- Whether a record is worth reading: of millions most are as they should be, and their first letters tell.

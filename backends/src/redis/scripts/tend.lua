@@ -1,12 +1,12 @@
--- KEYS: crawl, pending, leases. ARGV: crawl id, the earliest tide of all lines, patience in ms.
+-- KEYS: crawl, pending, leases. ARGV: crawl id, the lowest watermark of all lines, patience in ms.
 -- Ends what can end in a running crawl. Returns "await" if it waits for what is parked.
 local now = now_ms()
-local tide, patience = tonumber(ARGV[2]), tonumber(ARGV[3])
+local watermark, patience = tonumber(ARGV[2]), tonumber(ARGV[3])
 local reader = living_leases(KEYS[3], now)[1]
 local is_fed = reader and reader.crawl == ARGV[1]
 local state = redis.call('HMGET', KEYS[1], 'discovery', 'barrier', 'pass')
 local barrier, pass = tonumber(state[2]), state[3]
-local told = ''
+local reply = ''
 -- The first pass begins now; the second, when what is parked has come back. What lies further ahead is from before the
 -- clock was set back.
 if state[2] and not (barrier and barrier <= now + (pass == '2' and LONGEST_PARKED + patience or 0)) then
@@ -24,13 +24,13 @@ if state[1] == 'open' and not is_fed then
   end
 end
 if barrier and pass == '1' then
-  -- Long enough for the broker to take back what a stopped worker has not heard yet.
-  told = tide >= barrier + patience and 'await' or ''
-elseif barrier and tide >= barrier then
+  -- Long enough for the broker to take back what a stopped worker has not claimed yet.
+  reply = watermark >= barrier + patience and 'await' or ''
+elseif barrier and watermark >= barrier then
   redis.call('HDEL', KEYS[1], 'barrier', 'pass')
   if state[1] == 'unknown' and not is_fed then
     redis.call('HSET', KEYS[1], 'discovery', 'ended', 'incomplete', 1)
   end
 end
 end_if_done(KEYS[1], KEYS[2], now)
-return told
+return reply

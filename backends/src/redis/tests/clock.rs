@@ -7,18 +7,18 @@ use trawl_common::politeness::gcra::{BackoffTerms, Pace, SlotRequest, Standing};
 use trawl_common::ports::{BackoffRequest, Control, Finish, Stats};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
-use trawl_engine::{Mark, Parking, Probe};
+use trawl_engine::{Parking, Probe, ProbeTimes};
 
 use super::*;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-impl Stage {
+impl Fixture {
     /// Sends a probe through every line, which comes back.
     async fn probe(&self) {
         let sent = self.frontier.now().await.unwrap();
-        let probes = Line::ALL.map(|line| Probe { line, mark: Mark { sent, before: UnixMs(0) } });
-        self.frontier.passed(&probes).await.unwrap();
+        let probes = Line::ALL.map(|line| Probe { line, times: ProbeTimes { sent, previous: UnixMs(0) } });
+        self.frontier.probes_returned(&probes).await.unwrap();
     }
 }
 
@@ -39,155 +39,155 @@ fn wait(slot: Slot) -> Duration {
 
 #[tokio::test]
 async fn a_machine_far_from_redis_clock_is_refused_and_goes_by_it_if_it_may() {
-    let stage = Stage::new().await;
-    let refused = stage.frontier.check_clock().await.unwrap_err();
+    let fixture = Fixture::new().await;
+    let refused = fixture.frontier.check_clock().await.unwrap_err();
     assert!(refused.to_string().contains("1day behind Redis'"), "{refused}");
-    let fleet = stage.frontier.now().await.unwrap();
+    let fleet = fixture.frontier.now().await.unwrap();
     assert!(UnixMs::now().0.abs_diff(fleet.0) < 60_000);
-    stage.set_clock(Duration::ZERO).await;
-    stage.frontier.check_clock().await.unwrap();
+    fixture.set_clock(Duration::ZERO).await;
+    fixture.frontier.check_clock().await.unwrap();
 }
 
 #[tokio::test]
 async fn what_is_queued_is_not_lost_because_probes_came_back_in_a_future_that_is_no_more() {
-    let stage = Stage::new().await;
-    let lease = stage.open().await;
-    stage.probe().await;
-    stage.set_clock(DAY - HOUR).await;
-    stage.send(&lease, 0..5).await;
-    stage.set_clock(DAY - HOUR + 3 * PATIENCE).await;
-    assert_eq!(stage.round().await.lost, []);
-    stage.probe().await;
-    assert_eq!(stage.round().await.lost.len(), 5);
+    let fixture = Fixture::new().await;
+    let lease = fixture.open().await;
+    fixture.probe().await;
+    fixture.set_clock(DAY - HOUR).await;
+    fixture.send(&lease, 0..5).await;
+    fixture.set_clock(DAY - HOUR + 3 * PATIENCE).await;
+    assert_eq!(fixture.round().await.lost, []);
+    fixture.probe().await;
+    assert_eq!(fixture.round().await.lost.len(), 5);
 }
 
 #[tokio::test]
 async fn what_was_queued_in_the_future_is_found_when_it_is_lost() {
-    let stage = Stage::new().await;
-    let lease = stage.open().await;
-    stage.send(&lease, 0..5).await;
-    stage.set_clock(DAY - HOUR).await;
-    assert_eq!(stage.round().await.lost, []);
-    stage.set_clock(DAY - HOUR + 3 * PATIENCE).await;
-    stage.probe().await;
-    assert_eq!(stage.round().await.lost.len(), 5);
+    let fixture = Fixture::new().await;
+    let lease = fixture.open().await;
+    fixture.send(&lease, 0..5).await;
+    fixture.set_clock(DAY - HOUR).await;
+    assert_eq!(fixture.round().await.lost, []);
+    fixture.set_clock(DAY - HOUR + 3 * PATIENCE).await;
+    fixture.probe().await;
+    assert_eq!(fixture.round().await.lost.len(), 5);
 }
 
 #[tokio::test]
 async fn what_was_never_confirmed_in_the_future_is_sent_again() {
-    let stage = Stage::new().await;
-    let lease = stage.open().await;
-    stage.frontier.admit(&lease, &[NewUrl::seed(Stage::url(0), Lane::Bulk)]).await.unwrap();
-    stage.set_clock(DAY - HOUR).await;
-    assert_eq!(stage.round().await.lost, []);
-    stage.set_clock(DAY - HOUR + 2 * PATIENCE).await;
-    assert_eq!(stage.round().await.lost.len(), 1);
+    let fixture = Fixture::new().await;
+    let lease = fixture.open().await;
+    fixture.frontier.admit(&lease, &[NewUrl::seed(Fixture::url(0), Lane::Bulk)]).await.unwrap();
+    fixture.set_clock(DAY - HOUR).await;
+    assert_eq!(fixture.round().await.lost, []);
+    fixture.set_clock(DAY - HOUR + 2 * PATIENCE).await;
+    assert_eq!(fixture.round().await.lost.len(), 1);
 }
 
 #[tokio::test]
 async fn probes_go_on() {
-    let stage = Stage::new().await;
-    assert!(stage.round().await.probe.is_some());
-    stage.set_clock(DAY - HOUR).await;
-    let probe = stage.round().await.probe.unwrap();
-    assert_eq!(probe.before.0, 0);
+    let fixture = Fixture::new().await;
+    assert!(fixture.round().await.probe.is_some());
+    fixture.set_clock(DAY - HOUR).await;
+    let probe = fixture.round().await.probe.unwrap();
+    assert_eq!(probe.previous.0, 0);
 }
 
 #[tokio::test]
 async fn a_barrier_is_not_lifted_by_probes_of_the_future() {
-    let stage = Stage::new().await;
-    stage.probe().await;
-    stage.set_clock(DAY - HOUR).await;
+    let fixture = Fixture::new().await;
+    fixture.probe().await;
+    fixture.set_clock(DAY - HOUR).await;
     // Known from its message alone: the crawl was forgotten.
-    stage.hear(&stage.worker, 0).await;
-    assert_eq!(stage.round().await.awaiting, []);
-    stage.set_clock(DAY - HOUR + 2 * PATIENCE).await;
-    assert_eq!(stage.round().await.awaiting, []);
-    stage.probe().await;
-    assert_eq!(stage.round().await.awaiting, std::slice::from_ref(&stage.crawl));
+    fixture.claim(&fixture.worker, 0).await;
+    assert_eq!(fixture.round().await.awaiting, []);
+    fixture.set_clock(DAY - HOUR + 2 * PATIENCE).await;
+    assert_eq!(fixture.round().await.awaiting, []);
+    fixture.probe().await;
+    assert_eq!(fixture.round().await.awaiting, std::slice::from_ref(&fixture.crawl));
 }
 
 #[tokio::test]
 async fn a_barrier_of_the_future_is_lifted_as_if_it_were_set_now() {
-    let stage = Stage::new().await;
-    // Heard first, it goes round once more.
-    assert_eq!(stage.hear(&stage.worker, 0).await, Heard::SendAgain);
-    assert_eq!(stage.hear(&stage.worker, 0).await, TAKE);
-    let finish = Finish::new(stage.claim(0), Terminal::Done);
-    assert_eq!(stage.frontier.finish(&stage.worker, &[finish]).await.unwrap(), [true]);
-    stage.set_clock(HOUR).await;
-    assert_eq!(stage.round().await.awaiting, []);
-    stage.set_clock(HOUR + 2 * PATIENCE).await;
-    stage.probe().await;
-    assert_eq!(stage.round().await.awaiting, std::slice::from_ref(&stage.crawl));
-    stage.frontier.await_parked(&stage.crawl, Duration::ZERO).await.unwrap();
-    stage.set_clock(HOUR + 5 * PATIENCE).await;
-    stage.probe().await;
-    stage.round().await;
-    let stats = stage.frontier.crawl_stats(&stage.crawl.id).await.unwrap().unwrap();
+    let fixture = Fixture::new().await;
+    // ClaimReply first, it goes round once more.
+    assert_eq!(fixture.claim(&fixture.worker, 0).await, ClaimReply::SendAgain);
+    assert_eq!(fixture.claim(&fixture.worker, 0).await, TAKE);
+    let finish = Finish::new(fixture.claim_on(0), Terminal::Done);
+    assert_eq!(fixture.frontier.finish(&fixture.worker, &[finish]).await.unwrap(), [true]);
+    fixture.set_clock(HOUR).await;
+    assert_eq!(fixture.round().await.awaiting, []);
+    fixture.set_clock(HOUR + 2 * PATIENCE).await;
+    fixture.probe().await;
+    assert_eq!(fixture.round().await.awaiting, std::slice::from_ref(&fixture.crawl));
+    fixture.frontier.await_parked(&fixture.crawl, Duration::ZERO).await.unwrap();
+    fixture.set_clock(HOUR + 5 * PATIENCE).await;
+    fixture.probe().await;
+    fixture.round().await;
+    let stats = fixture.frontier.crawl_stats(&fixture.crawl.id).await.unwrap().unwrap();
     assert_eq!(stats.status, CrawlState::Finished);
 }
 
 #[tokio::test]
 async fn what_a_worker_took_in_the_future_and_forgot_is_free_again_in_time() {
-    let stage = Stage::new().await;
-    let lease = stage.open().await;
-    stage.send(&lease, 0..1).await;
-    assert_eq!(stage.hear(&stage.worker, 0).await, TAKE);
-    stage.set_clock(DAY - HOUR).await;
-    assert_eq!(stage.round().await.lost, []);
-    stage.set_clock(DAY - HOUR + PATIENCE / 2).await;
-    assert_eq!(stage.hear(&stage.other, 0).await, TAKE);
+    let fixture = Fixture::new().await;
+    let lease = fixture.open().await;
+    fixture.send(&lease, 0..1).await;
+    assert_eq!(fixture.claim(&fixture.worker, 0).await, TAKE);
+    fixture.set_clock(DAY - HOUR).await;
+    assert_eq!(fixture.round().await.lost, []);
+    fixture.set_clock(DAY - HOUR + PATIENCE / 2).await;
+    assert_eq!(fixture.claim(&fixture.other, 0).await, TAKE);
 }
 
 #[tokio::test]
 async fn what_is_parked_later_than_any_message_is_is_taken_when_it_comes() {
-    let stage = Stage::new().await;
-    let lease = stage.open().await;
-    stage.send(&lease, 0..1).await;
-    stage.hear(&stage.worker, 0).await;
-    let until = stage.frontier.now().await.unwrap().plus(HOUR / 2);
-    let parking = Parking { claim: stage.claim(0), until, failed: false };
-    assert_eq!(stage.frontier.park(&stage.worker, &[parking]).await.unwrap(), [true]);
-    assert_eq!(stage.hear(&stage.worker, 0).await, Heard::Drop);
-    stage.set_clock(DAY - HOUR).await;
-    assert_eq!(stage.hear(&stage.worker, 0).await, TAKE);
+    let fixture = Fixture::new().await;
+    let lease = fixture.open().await;
+    fixture.send(&lease, 0..1).await;
+    fixture.claim(&fixture.worker, 0).await;
+    let until = fixture.frontier.now().await.unwrap().plus(HOUR / 2);
+    let parking = Parking { claim: fixture.claim_on(0), until, failed: false };
+    assert_eq!(fixture.frontier.park(&fixture.worker, &[parking]).await.unwrap(), [true]);
+    assert_eq!(fixture.claim(&fixture.worker, 0).await, ClaimReply::Drop);
+    fixture.set_clock(DAY - HOUR).await;
+    assert_eq!(fixture.claim(&fixture.worker, 0).await, TAKE);
 }
 
 #[tokio::test]
 async fn a_pause_that_began_in_the_future_moves_no_deadline() {
-    let stage = Stage::new().await;
-    let lease = stage.open().await;
-    let deadline = stage.frontier.now().await.unwrap();
-    let url = NewUrl { deadline: Some(deadline), ..NewUrl::seed(Stage::url(0), Lane::Bulk) };
-    stage.frontier.admit(&lease, &[url]).await.unwrap();
-    stage.frontier.pause(&stage.crawl).await.unwrap();
-    stage.set_clock(DAY - HOUR).await;
-    stage.frontier.resume(&stage.crawl).await.unwrap();
-    let heard = stage.hear(&stage.worker, 0).await;
-    assert_eq!(heard, Heard::Take { attempts: 0, starts: 0, deadline: Some(deadline) });
+    let fixture = Fixture::new().await;
+    let lease = fixture.open().await;
+    let deadline = fixture.frontier.now().await.unwrap();
+    let url = NewUrl { deadline: Some(deadline), ..NewUrl::seed(Fixture::url(0), Lane::Bulk) };
+    fixture.frontier.admit(&lease, &[url]).await.unwrap();
+    fixture.frontier.pause(&fixture.crawl).await.unwrap();
+    fixture.set_clock(DAY - HOUR).await;
+    fixture.frontier.resume(&fixture.crawl).await.unwrap();
+    let reply = fixture.claim(&fixture.worker, 0).await;
+    assert_eq!(reply, ClaimReply::Take { attempts: 0, starts: 0, deadline: Some(deadline) });
 }
 
 #[tokio::test]
 async fn a_hosts_schedule_goes_back_with_the_clock_and_expires_nothing() {
-    let stage = Stage::new().await;
-    assert_eq!(stage.slot(&one(None)).await, Slot::Now);
-    assert!(wait(stage.slot(&one(None)).await) <= Duration::from_secs(10));
-    stage.set_clock(DAY - HOUR).await;
-    let deadline = stage.frontier.now().await.unwrap().plus(Duration::from_secs(60));
-    let third = wait(stage.slot(&one(Some(deadline))).await);
+    let fixture = Fixture::new().await;
+    assert_eq!(fixture.slot(&one(None)).await, Slot::Now);
+    assert!(wait(fixture.slot(&one(None)).await) <= Duration::from_secs(10));
+    fixture.set_clock(DAY - HOUR).await;
+    let deadline = fixture.frontier.now().await.unwrap().plus(Duration::from_secs(60));
+    let third = wait(fixture.slot(&one(Some(deadline))).await);
     assert!(third > Duration::from_secs(15) && third <= Duration::from_secs(20), "{third:?}");
 }
 
 #[tokio::test]
 async fn a_back_off_goes_back_with_the_clock() {
-    let stage = Stage::new().await;
+    let fixture = Fixture::new().await;
     let key = HostKey::from_text("site.example");
     let asked = Some(Duration::from_secs(20));
     let terms = BackoffTerms { asked, base: PATIENCE, jitter: 0.0, most: HOUR };
     let refusal = BackoffRequest { status: 503, terms };
-    stage.hosts.push_back(&key, &refusal).await.unwrap();
-    stage.set_clock(DAY - HOUR).await;
-    let left = wait(stage.slot(&one(None)).await);
+    fixture.hosts.push_back(&key, &refusal).await.unwrap();
+    fixture.set_clock(DAY - HOUR).await;
+    let left = wait(fixture.slot(&one(None)).await);
     assert!(left > Duration::from_secs(15) && left <= Duration::from_secs(20), "{left:?}");
 }

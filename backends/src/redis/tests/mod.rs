@@ -11,7 +11,7 @@ mod transitions;
 use std::time::Duration;
 
 use redis::FromRedisValue;
-use trawl_common::frontier::Heard;
+use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// A frontier and host schedules on a database of their own, and a crawl.
-struct Stage {
+struct Fixture {
     link: Link,
     frontier: RedisRecords,
     hosts: RedisHosts,
@@ -49,11 +49,11 @@ struct Stage {
     other: WorkerId,
 }
 
-impl Stage {
+impl Fixture {
     async fn new() -> Self {
         let settings = Redis { url: servers::own_database().await, ..Redis::default() };
         let link = connect(&settings).await.unwrap();
-        let stage = Self {
+        let fixture = Self {
             frontier: RedisRecords::with_clock(link.clone(), LATER, PATIENCE, Dedup::Plain),
             hosts: RedisHosts::with_clock(link.clone(), 1_000_000, LATER),
             link,
@@ -62,8 +62,8 @@ impl Stage {
             other: "other".parse().unwrap(),
         };
         // Far enough from the server's clock to be set back.
-        stage.set_clock(24 * HOUR).await;
-        stage
+        fixture.set_clock(24 * HOUR).await;
+        fixture
     }
 
     /// Sets the clock so far ahead of the server's.
@@ -83,7 +83,7 @@ impl Stage {
         CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap()
     }
 
-    fn claim(&self, number: usize) -> Claim {
+    fn claim_on(&self, number: usize) -> Claim {
         Claim { crawl: self.crawl.clone(), url: Self::url(number) }
     }
 
@@ -99,8 +99,8 @@ impl Stage {
         self.frontier.confirm(&lease.crawl, &urls).await.unwrap();
     }
 
-    async fn hear(&self, worker: &WorkerId, number: usize) -> Heard {
-        self.frontier.hear(worker, &[self.message(number)]).await.unwrap().remove(0)
+    async fn claim(&self, worker: &WorkerId, number: usize) -> ClaimReply {
+        self.frontier.claim(worker, &[self.message(number)]).await.unwrap().remove(0)
     }
 
     /// A whole round of the sweep, by a process that has done none before.
@@ -123,5 +123,5 @@ impl Stage {
     }
 }
 
-/// What is heard of a URL that is free.
-const TAKE: Heard = Heard::Take { attempts: 0, starts: 0, deadline: None };
+/// The reply to a claim of a URL that is free.
+const TAKE: ClaimReply = ClaimReply::Take { attempts: 0, starts: 0, deadline: None };

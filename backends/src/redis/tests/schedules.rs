@@ -147,12 +147,12 @@ impl Pair {
         HostSlotRequest { key: self.key.clone(), request }
     }
 
-    async fn take(&mut self, stage: &Schedules, step: &Step) {
-        let now = stage.now;
+    async fn take(&mut self, fixture: &Schedules, step: &Step) {
+        let now = fixture.now;
         match step {
             Step::Reserve(asks) => {
                 let requests: Vec<HostSlotRequest> = asks.iter().map(|ask| self.request(ask, now)).collect();
-                let reply = stage.hosts.reserve(&requests).await.unwrap();
+                let reply = fixture.hosts.reserve(&requests).await.unwrap();
                 let expected: Vec<Slot> =
                     requests.iter().map(|ask| self.expected.reserve(&ask.request, now)).collect();
                 assert_eq!(reply, expected);
@@ -160,17 +160,17 @@ impl Pair {
             }
             Step::Stay(tokens, lapse) => {
                 let visits: Vec<InFlightRequest> = tokens.iter().map(|&token| self.visit(token)).collect();
-                stage.hosts.stay(&visits, *lapse).await.unwrap();
+                fixture.hosts.stay(&visits, *lapse).await.unwrap();
                 tokens.iter().for_each(|&token| self.expected.stay(token, *lapse, now));
             }
             Step::Leave(ended) => {
                 let all =
                     ended.iter().map(|&(token, is_welcome)| Ended { visit: self.visit(token), is_welcome });
-                stage.hosts.leave(&all.collect::<Vec<_>>()).await.unwrap();
+                fixture.hosts.leave(&all.collect::<Vec<_>>()).await.unwrap();
                 ended.iter().for_each(|&(token, is_welcome)| self.expected.leave(token, is_welcome, now));
             }
             Step::PushBack(terms) => {
-                stage
+                fixture
                     .hosts
                     .push_back(&self.key, &BackoffRequest { status: 503, terms: *terms })
                     .await
@@ -178,11 +178,11 @@ impl Pair {
                 self.expected.push_back(terms, now);
             }
             Step::Block => {
-                stage.hosts.block(&self.key).await.unwrap();
+                fixture.hosts.block(&self.key).await.unwrap();
                 self.expected.block(now);
             }
             Step::Unblock => {
-                let was = stage.hosts.unblock(&self.key).await.unwrap();
+                let was = fixture.hosts.unblock(&self.key).await.unwrap();
                 assert_eq!(was, self.expected.unblock(now));
             }
             Step::Pass(_) | Step::Await(..) | Step::SetBack(_) => {}
@@ -194,9 +194,9 @@ impl Pair {
     }
 
     /// Compares what is stored with what must be.
-    async fn agree(&self, stage: &Schedules) {
+    async fn agree(&self, fixture: &Schedules) {
         let fields: HashMap<String, String> =
-            stage.ask(redis::cmd("HGETALL").arg(keys::rate_limit(&self.key))).await;
+            fixture.ask(redis::cmd("HGETALL").arg(keys::rate_limit(&self.key))).await;
         assert_eq!(stored(&fields), in_order(self.expected.clone()));
     }
 }
@@ -239,9 +239,9 @@ impl Schedules {
         let settings = Redis { url: servers::own_database().await, ..Redis::default() };
         let link = connect(&settings).await.unwrap();
         let hosts = RedisHosts::with_clock(link.clone(), 1_000_000, SET);
-        let mut stage = Self { link, hosts, now: 0 };
-        stage.set_clock(BEGINNING).await;
-        stage
+        let mut fixture = Self { link, hosts, now: 0 };
+        fixture.set_clock(BEGINNING).await;
+        fixture
     }
 
     async fn set_clock(&mut self, now: u64) {
@@ -276,14 +276,14 @@ proptest! {
     fn every_script_leaves_the_schedule_that_the_arithmetic_says(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let mut stage = Schedules::new().await;
+            let mut fixture = Schedules::new().await;
             let address = HostKey::address("192.0.2.7".parse().unwrap());
             let mut pairs = [Pair::new(HostKey::from_text("site.example")), Pair::new(address)];
             for (which, step) in &steps {
                 let pair = &mut pairs[*which];
-                stage.set_clock(stage.after(step, &pair.answers)).await;
-                pair.take(&stage, step).await;
-                pair.agree(&stage).await;
+                fixture.set_clock(fixture.after(step, &pair.answers)).await;
+                pair.take(&fixture, step).await;
+                pair.agree(&fixture).await;
             }
         });
     }

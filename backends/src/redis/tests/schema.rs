@@ -5,7 +5,7 @@ use trawl_common::ports::ErrorKind;
 use super::*;
 use crate::redis::check_schema;
 
-impl Stage {
+impl Fixture {
     async fn schema(&self) -> Option<String> {
         self.ask(redis::cmd("GET").arg("trawl:schema")).await
     }
@@ -17,28 +17,28 @@ impl Stage {
 
 #[tokio::test]
 async fn a_redis_without_a_version_gets_this_programs() {
-    let stage = Stage::new().await;
+    let fixture = Fixture::new().await;
     for _ in 0..2 {
-        check_schema(&stage.link).await.unwrap();
-        assert_eq!(stage.schema().await.as_deref(), Some("1"));
+        check_schema(&fixture.link).await.unwrap();
+        assert_eq!(fixture.schema().await.as_deref(), Some("1"));
     }
 }
 
 #[tokio::test]
 async fn what_older_programs_left_is_taken_over() {
-    let stage = Stage::new().await;
-    stage.set_schema("0").await;
-    check_schema(&stage.link).await.unwrap();
-    assert_eq!(stage.schema().await.as_deref(), Some("1"));
+    let fixture = Fixture::new().await;
+    fixture.set_schema("0").await;
+    check_schema(&fixture.link).await.unwrap();
+    assert_eq!(fixture.schema().await.as_deref(), Some("1"));
 }
 
 #[tokio::test]
 async fn what_a_newer_program_wrote_is_refused_and_left_as_it_is() {
-    let stage = Stage::new().await;
+    let fixture = Fixture::new().await;
     for newer in ["2", "later"] {
-        stage.set_schema(newer).await;
-        let refused = check_schema(&stage.link).await.unwrap_err();
+        fixture.set_schema(newer).await;
+        let refused = check_schema(&fixture.link).await.unwrap_err();
         assert!(refused.kind == ErrorKind::Refused && refused.to_string().contains(newer), "{refused}");
-        assert_eq!(stage.schema().await.as_deref(), Some(newer));
+        assert_eq!(fixture.schema().await.as_deref(), Some(newer));
     }
 }

@@ -13,13 +13,13 @@ use super::*;
 /// So short that the sweeper looks at all before each step.
 const SHORT: Duration = Duration::from_millis(4);
 
-impl Stage {
-    /// A stage with so many records that a round takes many steps.
+impl Fixture {
+    /// A fixture with so many records that a round takes many steps.
     async fn crowded() -> Self {
-        let stage = Self::new().await;
-        let lease = stage.open().await;
-        stage.send(&lease, 0..8_000).await;
-        stage
+        let fixture = Self::new().await;
+        let lease = fixture.open().await;
+        fixture.send(&lease, 0..8_000).await;
+        fixture
     }
 
     fn sweeper(&self) -> RedisRecords {
@@ -43,7 +43,7 @@ impl Stage {
         let lease = self.frontier.open(&crawl, Terms::default(), "producer", HOUR).await.unwrap();
         self.send(&lease, number..number + 1).await;
         let message = Message { crawl: crawl.clone(), ..self.message(number) };
-        self.frontier.hear(&self.worker, &[message]).await.unwrap();
+        self.frontier.claim(&self.worker, &[message]).await.unwrap();
         let claim = Claim { crawl: crawl.clone(), url: Self::url(number) };
         let finish = Finish { note: Some(note()), ..Finish::new(claim, terminal) };
         self.frontier.finish(&self.worker, &[finish]).await.unwrap();
@@ -73,84 +73,84 @@ fn note() -> Note {
 
 #[tokio::test]
 async fn another_sweeper_goes_on_where_the_last_one_stopped() {
-    let stage = Stage::crowded().await;
-    let all = stage.steps(&stage.sweeper(), 100).await;
+    let fixture = Fixture::crowded().await;
+    let all = fixture.steps(&fixture.sweeper(), 100).await;
     assert!(all > 6, "{all}");
-    let (first, second) = (stage.sweeper(), stage.sweeper());
-    stage.steps(&first, all - 2).await;
-    let rest = stage.steps(&second, 100).await;
+    let (first, second) = (fixture.sweeper(), fixture.sweeper());
+    fixture.steps(&first, all - 2).await;
+    let rest = fixture.steps(&second, 100).await;
     assert!(rest <= 4, "{rest} of {all}");
-    assert_eq!(stage.steps(&second, 100).await, all, "the next round begins at the start");
+    assert_eq!(fixture.steps(&second, 100).await, all, "the next round begins at the start");
 }
 
 #[tokio::test]
 async fn probes_are_sent_while_a_round_goes_on() {
-    let stage = Stage::crowded().await;
-    let sweeper = stage.sweeper();
-    assert!(sweeper.sweep(&stage.worker).await.unwrap().probe.is_some());
+    let fixture = Fixture::crowded().await;
+    let sweeper = fixture.sweeper();
+    assert!(sweeper.sweep(&fixture.worker).await.unwrap().probe.is_some());
     for hour in 25..28 {
-        stage.set_clock(hour * HOUR).await;
-        assert!(sweeper.sweep(&stage.worker).await.unwrap().probe.is_some());
+        fixture.set_clock(hour * HOUR).await;
+        assert!(sweeper.sweep(&fixture.worker).await.unwrap().probe.is_some());
         assert!(sweeper.round.lock().await.is_some(), "the round goes on");
     }
 }
 
 #[tokio::test]
 async fn a_probe_that_could_not_be_sent_is_not_missed() {
-    let stage = Stage::new().await;
-    let unsent = stage.round().await.probe.unwrap();
-    stage.set_clock(25 * HOUR).await;
-    let sent = stage.round().await.probe.unwrap();
-    assert_eq!(sent.before, unsent.before);
-    stage.frontier.probed(sent).await.unwrap();
-    stage.set_clock(26 * HOUR).await;
-    assert_eq!(stage.round().await.probe.unwrap().before, sent.sent);
+    let fixture = Fixture::new().await;
+    let unsent = fixture.round().await.probe.unwrap();
+    fixture.set_clock(25 * HOUR).await;
+    let sent = fixture.round().await.probe.unwrap();
+    assert_eq!(sent.previous, unsent.previous);
+    fixture.frontier.probe_sent(sent).await.unwrap();
+    fixture.set_clock(26 * HOUR).await;
+    assert_eq!(fixture.round().await.probe.unwrap().previous, sent.sent);
 }
 
 #[tokio::test]
 async fn what_is_lost_is_found_in_a_round_of_many_steps() {
-    let stage = Stage::crowded().await;
+    let fixture = Fixture::crowded().await;
     let lost = 3_999;
-    stage.hear(&stage.worker, lost).await;
-    stage.set_clock(25 * HOUR).await;
-    let found = stage.round().await.lost;
-    assert_eq!(found, [stage.message(lost)]);
+    fixture.claim(&fixture.worker, lost).await;
+    fixture.set_clock(25 * HOUR).await;
+    let found = fixture.round().await.lost;
+    assert_eq!(found, [fixture.message(lost)]);
 }
 
 #[tokio::test]
 async fn crawls_that_are_long_over_are_forgotten_but_for_the_last() {
-    let stage = Stage::new().await;
+    let fixture = Fixture::new().await;
     for (number, id) in ["c1", "c2", "c3"].into_iter().enumerate() {
-        stage.ended(id, number, Terminal::Failed).await;
-        stage.set_clock((25 + number as u32) * HOUR).await;
+        fixture.ended(id, number, Terminal::Failed).await;
+        fixture.set_clock((25 + number as u32) * HOUR).await;
     }
     let keep = Keep { crawls: 1, ..Keep::default() };
-    let sweeper = RedisRecords::with_clock(stage.link.clone(), LATER, PATIENCE, Dedup::Plain).keeping(keep);
-    sweeper.sweep(&stage.worker).await.unwrap();
-    assert_eq!(stage.crawls().await, ["c3", "c2", "c1"], "each ended within a day");
-    stage.set_clock(24 * 4 * HOUR).await;
-    sweeper.sweep(&stage.worker).await.unwrap();
-    assert_eq!(stage.crawls().await, ["c3"]);
-    let left: BTreeSet<String> = stage.ask(redis::cmd("KEYS").arg("*:c[12]*")).await;
+    let sweeper = RedisRecords::with_clock(fixture.link.clone(), LATER, PATIENCE, Dedup::Plain).keeping(keep);
+    sweeper.sweep(&fixture.worker).await.unwrap();
+    assert_eq!(fixture.crawls().await, ["c3", "c2", "c1"], "each ended within a day");
+    fixture.set_clock(24 * 4 * HOUR).await;
+    sweeper.sweep(&fixture.worker).await.unwrap();
+    assert_eq!(fixture.crawls().await, ["c3"]);
+    let left: BTreeSet<String> = fixture.ask(redis::cmd("KEYS").arg("*:c[12]*")).await;
     assert_eq!(left, BTreeSet::new());
 }
 
 #[tokio::test]
 async fn dead_letters_of_a_crawl_that_is_over_are_kept_for_a_time() {
-    let stage = Stage::new().await;
-    stage.ended("c1", 0, Terminal::Failed).await;
-    let left: u64 = stage.ask(redis::cmd("TTL").arg("{crawled_urls}:failed:c1")).await;
+    let fixture = Fixture::new().await;
+    fixture.ended("c1", 0, Terminal::Failed).await;
+    let left: u64 = fixture.ask(redis::cmd("TTL").arg("{crawled_urls}:failed:c1")).await;
     assert!(left.abs_diff(Keep::default().failed.as_secs()) < 60, "{left}");
 }
 
 #[tokio::test]
 async fn what_is_on_its_way_from_a_rung_is_waited_for() {
-    let stage = Stage::new().await;
-    stage.hear(&stage.worker, 0).await;
+    let fixture = Fixture::new().await;
+    fixture.claim(&fixture.worker, 0).await;
     let crawl = "{crawled_urls}:crawl:c";
-    let () = stage.ask(redis::cmd("HSET").arg(crawl).arg("pass").arg(1)).await;
-    let before = stage.frontier.now().await.unwrap();
-    stage.frontier.await_parked(&stage.crawl, Duration::ZERO).await.unwrap();
-    let barrier: u64 = stage.ask(redis::cmd("HGET").arg(crawl).arg("barrier")).await;
+    let () = fixture.ask(redis::cmd("HSET").arg(crawl).arg("pass").arg(1)).await;
+    let before = fixture.frontier.now().await.unwrap();
+    fixture.frontier.await_parked(&fixture.crawl, Duration::ZERO).await.unwrap();
+    let barrier: u64 = fixture.ask(redis::cmd("HGET").arg(crawl).arg("barrier")).await;
     assert!(UnixMs(barrier) >= before.plus(PATIENCE));
 }

@@ -59,7 +59,7 @@ impl Server {
         let tls = MakeRustlsConnect::new(tls::client(None));
         let (client, connection) = patiently(&self.url, CONNECT + CONNECT, self.config.connect(tls)).await?;
         let driver = tokio::spawn(async move {
-            // Whoever waits for an answer is told what happened.
+            // Whoever waits for a reply gets the error.
             let _ = connection.await;
         });
         let link = Link { url: self.url.clone(), client, _driver: AbortOnDropHandle::new(driver) };

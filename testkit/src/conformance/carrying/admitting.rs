@@ -11,11 +11,11 @@ use trawl_common::web::url::CanonicalUrl;
 
 use super::{Carrier, Worker};
 use crate::conformance::engine::{GLANCE, LIMIT};
-use crate::conformance::scene::{Cast, much_later};
+use crate::conformance::fixture::{Case, much_later};
 
 /// Seen is seen for the spider, whether the URL has ended or not.
 pub async fn a_later_crawl_of_the_spider_admits_only_what_is_new(carrier: &Carrier) -> Result<()> {
-    let first = Cast::new();
+    let first = Case::new();
     let worker = carrier.join(&first);
     carrier.begin(&first, 2, Terms::default()).await?;
     let claimed = worker.claim_one().await;
@@ -31,7 +31,7 @@ pub async fn a_later_crawl_of_the_spider_admits_only_what_is_new(carrier: &Carri
 
 /// Each spider has seen a URL, or not, on its own.
 pub async fn what_one_spider_has_seen_is_new_to_another(carrier: &Carrier) -> Result<()> {
-    let one = Cast::new();
+    let one = Case::new();
     let two = one.other_spider();
     let worker = carrier.join(&one);
     carrier.begin(&one, 2, Terms::default()).await?;
@@ -45,33 +45,33 @@ pub async fn what_one_spider_has_seen_is_new_to_another(carrier: &Carrier) -> Re
 
 /// Long URLs take more than short ones.
 pub async fn a_backlog_is_told_in_urls_and_in_bytes(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    assert_eq!(carrier.stats.backlog(&cast.crawl).await?.urls, 0);
-    let session = carrier.open(&cast, Terms::default()).await?;
-    session.admit(&(0..10).map(|number| cast.new_url(number)).collect::<Vec<_>>()).await?;
-    let short = carrier.stats.backlog(&cast.crawl).await?;
+    let case = Case::new();
+    assert_eq!(carrier.stats.backlog(&case.crawl).await?.urls, 0);
+    let session = carrier.open(&case, Terms::default()).await?;
+    session.admit(&(0..10).map(|number| case.new_url(number)).collect::<Vec<_>>()).await?;
+    let short = carrier.stats.backlog(&case.crawl).await?;
     assert!(short.urls == 10 && (500..10_000).contains(&short.bytes), "{short:?}");
     let long = |number| {
-        let url = format!("{}?{}", cast.url(number), "x".repeat(2000));
+        let url = format!("{}?{}", case.url(number), "x".repeat(2000));
         NewUrl::seed(CanonicalUrl::parse(&url).expect("it is a URL"), Lane::Bulk)
     };
     session.admit(&(0..990).map(long).collect::<Vec<_>>()).await?;
-    let both = carrier.stats.backlog(&cast.crawl).await?;
+    let both = carrier.stats.backlog(&case.crawl).await?;
     assert!(both.urls == 1000 && (1_900_000..3_000_000).contains(&both.bytes), "{both:?}");
-    let worker = carrier.join(&cast);
+    let worker = carrier.join(&case);
     let claimed = worker.claim_one().await;
     worker.finish(claimed).await;
-    assert_eq!(carrier.stats.backlog(&cast.crawl).await?.urls, 999);
+    assert_eq!(carrier.stats.backlog(&case.crawl).await?.urls, 999);
     session.close().await
 }
 
 /// An adapter may split a batch, and must put its answers together again.
 pub async fn a_batch_of_any_size_is_answered_in_order(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join_with(cast.worker.clone(), |settings| settings.worker.prefetch = 2_000);
-    let session = carrier.open(&cast, Terms::default()).await?;
-    session.admit(&(0..1200).step_by(3).map(|number| cast.new_url(number)).collect::<Vec<_>>()).await?;
-    let all: Vec<NewUrl> = (0..1200).map(|number| cast.new_url(number)).collect();
+    let case = Case::new();
+    let worker = carrier.join_with(case.worker.clone(), |settings| settings.worker.prefetch = 2_000);
+    let session = carrier.open(&case, Terms::default()).await?;
+    session.admit(&(0..1200).step_by(3).map(|number| case.new_url(number)).collect::<Vec<_>>()).await?;
+    let all: Vec<NewUrl> = (0..1200).map(|number| case.new_url(number)).collect();
     let new = session.admit(&all).await?;
     assert!(new.iter().enumerate().all(|(number, new)| *new == (number % 3 != 0)));
     let claimed = worker.claim(1200).await;
@@ -88,37 +88,37 @@ pub async fn a_batch_of_any_size_is_answered_in_order(carrier: &Carrier) -> Resu
         let ended: Vec<_> = settled.ended.into_iter().map(|ended| ended.finish.claim.url).collect();
         assert_eq!(ended, expected);
     }
-    assert_eq!(carrier.stats(&cast).await?.counts.done, 1200);
+    assert_eq!(carrier.stats(&case).await?.counts.done, 1200);
     session.close().await
 }
 
 /// Its lane, its deadline, its depth, and the page that linked to it.
 pub async fn a_url_is_claimed_with_all_that_was_said_of_it(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    let session = carrier.open(&cast, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
     let urls = [
-        cast.new_url(0),
-        NewUrl { lane: Lane::Priority, depth: 3, referrer: Some(cast.url(7)), ..cast.new_url(1) },
-        NewUrl { deadline: Some(much_later()), ..cast.new_url(2) },
+        case.new_url(0),
+        NewUrl { lane: Lane::Priority, depth: 3, referrer: Some(case.url(7)), ..case.new_url(1) },
+        NewUrl { deadline: Some(much_later()), ..case.new_url(2) },
     ];
     session.admit(&urls).await?;
     let claimed = worker.claim_pages(3).await;
     for (number, url) in urls.iter().enumerate() {
-        assert_eq!(claimed[&number].message, url.message(&cast.crawl));
+        assert_eq!(claimed[&number].message, url.message(&case.crawl));
     }
     session.close().await
 }
 
 /// However often, before the URL comes, while it comes and after.
 pub async fn cancelling_a_claim_loses_nothing(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    let session = carrier.open(&cast, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
     for number in 0..5 {
         let brief = Duration::from_millis(number as u64 % 3);
         assert!(timeout(brief, worker.frontier.claim(9)).await.is_err());
-        session.admit(&[cast.new_url(number)]).await?;
+        session.admit(&[case.new_url(number)]).await?;
         let claiming = async {
             loop {
                 if let Ok(claimed) = timeout(brief, worker.frontier.claim(9)).await {
@@ -131,30 +131,30 @@ pub async fn cancelling_a_claim_loses_nothing(carrier: &Carrier) -> Result<()> {
         worker.finish(claimed.into_iter().next().expect("it is one")).await;
     }
     session.close().await?;
-    assert_eq!(carrier.stats(&cast).await?.counts.done, 5);
+    assert_eq!(carrier.stats(&case).await?.counts.done, 5);
     Ok(())
 }
 
 /// By `worker.prefetch` in each lane.
 pub async fn the_fetches_of_a_worker_are_bounded_until_it_settles(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join_with(cast.worker.clone(), |settings| settings.worker.prefetch = 3);
-    carrier.begin(&cast, 5, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join_with(case.worker.clone(), |settings| settings.worker.prefetch = 3);
+    carrier.begin(&case, 5, Terms::default()).await?;
     let first = worker.claim(3).await;
     worker.claims_nothing().await;
     for claimed in first {
         worker.finish(claimed).await;
     }
     worker.work_off(2).await;
-    assert_eq!(carrier.stats(&cast).await?.counts.done, 5);
+    assert_eq!(carrier.stats(&case).await?.counts.done, 5);
     Ok(())
 }
 
 /// Each URL goes to one of them.
 pub async fn two_workers_share_the_work(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let (one, two) = (carrier.join(&cast), carrier.join_as(cast.other.clone()));
-    carrier.begin(&cast, 20, Terms::default()).await?;
+    let case = Case::new();
+    let (one, two) = (carrier.join(&case), carrier.join_as(case.other.clone()));
+    carrier.begin(&case, 20, Terms::default()).await?;
     let work = async |worker: &Worker| {
         let mut count = 0;
         while let Ok(claimed) = timeout(GLANCE, worker.frontier.claim(3)).await {
@@ -168,6 +168,6 @@ pub async fn two_workers_share_the_work(carrier: &Carrier) -> Result<()> {
     let (by_one, by_two) = tokio::join!(work(&one), work(&two));
     assert_eq!(by_one + by_two, 20);
     assert!(by_one > 0 && by_two > 0, "{by_one} and {by_two}");
-    assert_eq!(carrier.stats(&cast).await?.counts.done, 20);
+    assert_eq!(carrier.stats(&case).await?.counts.done, 20);
     Ok(())
 }

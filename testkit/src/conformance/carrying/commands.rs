@@ -12,11 +12,11 @@ use trawl_common::time::UnixMs;
 
 use super::{Carrier, done, kind};
 use crate::conformance::eventually;
-use crate::conformance::scene::{Cast, LONG, much_later};
+use crate::conformance::fixture::{Case, LONG, much_later};
 
 /// `Stale`: there is nothing to command.
 pub async fn a_crawl_that_is_over_or_unknown_takes_no_commands(carrier: &Carrier) -> Result<()> {
-    let (finished, unknown) = (Cast::new(), Cast::new());
+    let (finished, unknown) = (Case::new(), Case::new());
     carrier.begin(&finished, 0, Terms::default()).await?;
     for crawl in [&finished.crawl, &unknown.crawl] {
         assert_eq!(kind(carrier.control.pause(crawl).await), Some(ErrorKind::Stale));
@@ -30,37 +30,37 @@ pub async fn a_crawl_that_is_over_or_unknown_takes_no_commands(carrier: &Carrier
 
 /// Neither who held its URLs, nor its producer; to say it again is to have said it.
 pub async fn a_cancelled_crawl_has_no_url_left_and_nothing_revives_it(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    let session = carrier.open(&cast, Terms::default()).await?;
-    session.admit(&(0..1200).map(|number| cast.new_url(number)).collect::<Vec<_>>()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
+    session.admit(&(0..1200).map(|number| case.new_url(number)).collect::<Vec<_>>()).await?;
     let claimed = worker.claim(5).await;
     worker.put_aside(&claimed[0], much_later(), true).await;
-    assert!(worker.end(&cast, &claimed[1], Terminal::Done).await);
-    assert!(worker.end(&cast, &claimed[2], Terminal::Failed).await);
+    assert!(worker.end(&case, &claimed[1], Terminal::Done).await);
+    assert!(worker.end(&case, &claimed[2], Terminal::Failed).await);
     assert_eq!(worker.start(&claimed[3]).await, Start::Go);
     let expected = Counts { admitted: 1200, done: 1, failed: 1, cancelled: 1198, ..Counts::default() };
     for _ in 0..2 {
-        carrier.control.cancel(&cast.crawl).await?;
-        let stats = carrier.stats(&cast).await?;
+        carrier.control.cancel(&case.crawl).await?;
+        let stats = carrier.stats(&case).await?;
         assert_eq!((stats.status, stats.counts, stats.pending), (CrawlState::Cancelled, expected, 0));
     }
-    assert!(carrier.control.failure(&cast.crawl, &claimed[2].message.url).await?.is_some(), "the list stays");
+    assert!(carrier.control.failure(&case.crawl, &claimed[2].message.url).await?.is_some(), "the list stays");
     assert_eq!(worker.start(&claimed[4]).await, Start::Lost);
     worker.put_aside(&claimed[4], UnixMs::now(), true).await;
-    assert!(worker.end(&cast, &claimed[3], Terminal::Done).await, "it has ended, as cancelled");
+    assert!(worker.end(&case, &claimed[3], Terminal::Done).await, "it has ended, as cancelled");
     assert!(!worker.extends(&claimed[4]).await);
-    let urls: Vec<NewUrl> = (0..3).map(|number| cast.new_url(number)).collect();
+    let urls: Vec<NewUrl> = (0..3).map(|number| case.new_url(number)).collect();
     assert_eq!(kind(session.admit(&urls).await), Some(ErrorKind::Stale));
-    assert_eq!(kind(carrier.reopen(&cast, LONG).await), Some(ErrorKind::Stale));
-    let stats = carrier.stats(&cast).await?;
+    assert_eq!(kind(carrier.reopen(&case, LONG).await), Some(ErrorKind::Stale));
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts, stats.pending), (CrawlState::Cancelled, expected, 0));
     Ok(())
 }
 
 /// What was claimed before is let go.
 pub async fn nothing_is_claimed_or_started_of_a_paused_crawl(carrier: &Carrier) -> Result<()> {
-    let (paused, running) = (Cast::new(), Cast::new());
+    let (paused, running) = (Case::new(), Case::new());
     let worker = carrier.join(&paused);
     carrier.begin(&paused, 2, Terms::default()).await?;
     let claimed = worker.claim_one().await;
@@ -79,17 +79,17 @@ pub async fn nothing_is_claimed_or_started_of_a_paused_crawl(carrier: &Carrier) 
 
 /// Whether it was claimed before the pause, or admitted in it.
 pub async fn what_was_queued_goes_on_after_a_pause(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    let session = carrier.open(&cast, Terms::default()).await?;
-    session.admit(&[cast.new_url(0), cast.new_url(1)]).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
+    session.admit(&[case.new_url(0), case.new_url(1)]).await?;
     let claimed = worker.claim_one().await;
-    carrier.control.pause(&cast.crawl).await?;
-    assert_eq!(session.admit(&[cast.new_url(2)]).await?, [true], "sources may go on being read");
+    carrier.control.pause(&case.crawl).await?;
+    assert_eq!(session.admit(&[case.new_url(2)]).await?, [true], "sources may go on being read");
     assert_eq!(worker.start(&claimed).await, Start::Lost);
     worker.claims_nothing().await;
-    carrier.control.resume(&cast.crawl).await?;
-    assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Running);
+    carrier.control.resume(&case.crawl).await?;
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Running);
     for claimed in worker.claim_pages(3).await.values() {
         assert_eq!(worker.start(claimed).await, Start::Go);
     }
@@ -98,9 +98,9 @@ pub async fn what_was_queued_goes_on_after_a_pause(carrier: &Carrier) -> Result<
 
 /// Its attempts stay, its time stays, and a fetch that did not begin does not count as one.
 pub async fn a_pause_changes_nothing_else_about_a_url(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 3, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 3, Terms::default()).await?;
     let claimed = worker.claim_pages(3).await;
     worker.put_aside(&claimed[&0], UnixMs::now(), true).await;
     worker.put_aside(&claimed[&1], much_later(), true).await;
@@ -108,11 +108,11 @@ pub async fn a_pause_changes_nothing_else_about_a_url(carrier: &Carrier) -> Resu
     for _ in 0..=MAX_STARTS {
         let claimed = worker.claim_pages(2).await;
         assert_eq!((claimed[&0].attempts, claimed[&2].attempts), (1, 0));
-        carrier.control.pause(&cast.crawl).await?;
+        carrier.control.pause(&case.crawl).await?;
         for claimed in claimed.values() {
             assert_eq!(worker.start(claimed).await, Start::Lost);
         }
-        carrier.control.resume(&cast.crawl).await?;
+        carrier.control.resume(&case.crawl).await?;
     }
     let claimed = worker.claim_pages(2).await;
     assert_eq!((claimed[&0].attempts, claimed[&2].starts), (1, 0));
@@ -130,17 +130,17 @@ async fn some_time() -> Result<Duration> {
 
 /// By the time from the first word to the last, however often either is said.
 pub async fn deadlines_move_by_the_pause(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    let session = carrier.open(&cast, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
     let deadline = much_later();
-    session.admit(&[NewUrl { deadline: Some(deadline), ..cast.new_url(0) }]).await?;
+    session.admit(&[NewUrl { deadline: Some(deadline), ..case.new_url(0) }]).await?;
     let asked = UnixMs::now();
-    carrier.control.pause(&cast.crawl).await?;
+    carrier.control.pause(&case.crawl).await?;
     let pause = some_time().await?;
-    carrier.control.pause(&cast.crawl).await?;
-    carrier.control.resume(&cast.crawl).await?;
-    carrier.control.resume(&cast.crawl).await?;
+    carrier.control.pause(&case.crawl).await?;
+    carrier.control.resume(&case.crawl).await?;
+    carrier.control.resume(&case.crawl).await?;
     let longest = UnixMs::now().since(asked) + Duration::from_millis(5);
     let moved = worker.claim_one().await.message.deadline.expect("it has a deadline");
     let by = moved.since(deadline);
@@ -150,15 +150,15 @@ pub async fn deadlines_move_by_the_pause(carrier: &Carrier) -> Result<()> {
 
 /// Of a URL that sources name, or that a page links to.
 pub async fn a_deadline_that_is_set_after_a_pause_stays_as_it_is(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    let session = carrier.open(&cast, Terms::default()).await?;
-    session.admit(&[cast.new_url(0)]).await?;
-    carrier.control.pause(&cast.crawl).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
+    session.admit(&[case.new_url(0)]).await?;
+    carrier.control.pause(&case.crawl).await?;
     some_time().await?;
-    carrier.control.resume(&cast.crawl).await?;
+    carrier.control.resume(&case.crawl).await?;
     let deadline = Some(much_later());
-    let url = |number| NewUrl { deadline, ..cast.new_url(number) };
+    let url = |number| NewUrl { deadline, ..case.new_url(number) };
     let page = worker.claim_one().await;
     session.admit(&[url(1)]).await?;
     assert!(worker.tell(&page, done(&page.message, vec![url(2)])).await);
@@ -170,20 +170,20 @@ pub async fn a_deadline_that_is_set_after_a_pause_stays_as_it_is(carrier: &Carri
 
 /// A fetch that has begun ends as any other, or is put aside.
 pub async fn what_is_in_hand_may_end_in_a_pause(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 3, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 3, Terms::default()).await?;
     let claimed = worker.claim_pages(3).await;
     for claimed in claimed.values() {
         assert_eq!(worker.start(claimed).await, Start::Go);
     }
-    carrier.control.pause(&cast.crawl).await?;
-    assert!(worker.end(&cast, &claimed[&0], Terminal::Done).await);
+    carrier.control.pause(&case.crawl).await?;
+    assert!(worker.end(&case, &claimed[&0], Terminal::Done).await);
     worker.put_aside(&claimed[&1], UnixMs::now(), true).await;
     worker.give_back(&claimed[&2]).await;
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.done, stats.pending), (CrawlState::Paused, 1, 2));
-    carrier.control.resume(&cast.crawl).await?;
+    carrier.control.resume(&case.crawl).await?;
     let claimed = worker.claim_pages(2).await;
     assert_eq!((claimed[&1].attempts, claimed[&2].attempts), (1, 0));
     Ok(())
@@ -191,18 +191,18 @@ pub async fn what_is_in_hand_may_end_in_a_pause(carrier: &Carrier) -> Result<()>
 
 /// A person who holds a crawl may want to add to it.
 pub async fn a_paused_crawl_does_not_end_before_it_goes_on(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    let session = carrier.open(&cast, Terms::default()).await?;
-    session.admit(&[cast.new_url(0)]).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
+    session.admit(&[case.new_url(0)]).await?;
     let claimed = worker.claim_one().await;
-    carrier.control.pause(&cast.crawl).await?;
+    carrier.control.pause(&case.crawl).await?;
     session.close().await?;
-    assert!(worker.end(&cast, &claimed, Terminal::Done).await);
-    let stats = carrier.stats(&cast).await?;
+    assert!(worker.end(&case, &claimed, Terminal::Done).await);
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.discovered, stats.pending), (CrawlState::Paused, true, 0));
-    carrier.control.resume(&cast.crawl).await?;
-    assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Finished);
+    carrier.control.resume(&case.crawl).await?;
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
     Ok(())
 }
 
@@ -210,34 +210,34 @@ pub async fn a_paused_crawl_does_not_end_before_it_goes_on(carrier: &Carrier) ->
 pub async fn a_limit_that_is_reached_in_a_pause_skips_nothing_before_its_end(
     carrier: &Carrier,
 ) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
+    let case = Case::new();
+    let worker = carrier.join(&case);
     let terms = Terms { max_pages: NonZeroU64::new(1), ..Terms::default() };
-    carrier.begin(&cast, 3, terms).await?;
+    carrier.begin(&case, 3, terms).await?;
     let claimed = worker.claim_one().await;
-    carrier.control.pause(&cast.crawl).await?;
-    assert!(worker.end(&cast, &claimed, Terminal::Done).await);
-    assert_eq!(carrier.stats(&cast).await?.pending, 2);
-    carrier.control.resume(&cast.crawl).await?;
-    let stats = carrier.stats(&cast).await?;
+    carrier.control.pause(&case.crawl).await?;
+    assert!(worker.end(&case, &claimed, Terminal::Done).await);
+    assert_eq!(carrier.stats(&case).await?.pending, 2);
+    carrier.control.resume(&case.crawl).await?;
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.skipped), (CrawlState::Finished, 2));
     Ok(())
 }
 
 /// The answer of the first call may have been lost.
 pub async fn to_pause_or_resume_twice_is_to_do_it_once(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 1, Terms::default()).await?;
-    carrier.control.resume(&cast.crawl).await?;
-    assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Running);
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 1, Terms::default()).await?;
+    carrier.control.resume(&case.crawl).await?;
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Running);
     for _ in 0..2 {
-        carrier.control.pause(&cast.crawl).await?;
-        assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Paused);
+        carrier.control.pause(&case.crawl).await?;
+        assert_eq!(carrier.stats(&case).await?.status, CrawlState::Paused);
     }
     for _ in 0..2 {
-        carrier.control.resume(&cast.crawl).await?;
-        assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Running);
+        carrier.control.resume(&case.crawl).await?;
+        assert_eq!(carrier.stats(&case).await?.status, CrawlState::Running);
     }
     worker.work_off(1).await;
     Ok(())
@@ -245,20 +245,20 @@ pub async fn to_pause_or_resume_twice_is_to_do_it_once(carrier: &Carrier) -> Res
 
 /// And takes no other command then.
 pub async fn a_paused_crawl_can_be_cancelled(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    carrier.begin(&cast, 2, Terms::default()).await?;
-    carrier.control.pause(&cast.crawl).await?;
-    carrier.control.cancel(&cast.crawl).await?;
-    assert_eq!(kind(carrier.control.resume(&cast.crawl).await), Some(ErrorKind::Stale));
-    assert_eq!(kind(carrier.control.pause(&cast.crawl).await), Some(ErrorKind::Stale));
-    let stats = carrier.stats(&cast).await?;
+    let case = Case::new();
+    carrier.begin(&case, 2, Terms::default()).await?;
+    carrier.control.pause(&case.crawl).await?;
+    carrier.control.cancel(&case.crawl).await?;
+    assert_eq!(kind(carrier.control.resume(&case.crawl).await), Some(ErrorKind::Stale));
+    assert_eq!(kind(carrier.control.pause(&case.crawl).await), Some(ErrorKind::Stale));
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.cancelled), (CrawlState::Cancelled, 2));
     Ok(())
 }
 
 /// Or whoever else: a crawl that is over holds up no other of its spider.
 pub async fn who_reads_sources_for_a_cancelled_crawl_may_open_another(carrier: &Carrier) -> Result<()> {
-    let first = Cast::new();
+    let first = Case::new();
     let session = carrier.open(&first, Terms::default()).await?;
     session.admit(&[first.new_url(0)]).await?;
     carrier.control.cancel(&first.crawl).await?;
@@ -270,14 +270,14 @@ pub async fn who_reads_sources_for_a_cancelled_crawl_may_open_another(carrier: &
     next.close().await
 }
 
-async fn admitted(session: &dyn Session, cast: &Cast, count: usize) -> Result<Vec<bool>> {
-    let urls: Vec<NewUrl> = (0..count).map(|number| cast.new_url(number)).collect();
+async fn admitted(session: &dyn Session, case: &Case, count: usize) -> Result<Vec<bool>> {
+    let urls: Vec<NewUrl> = (0..count).map(|number| case.new_url(number)).collect();
     session.admit(&urls).await
 }
 
 /// What has been fetched has been fetched.
 pub async fn a_later_crawl_finds_what_was_cancelled_and_nothing_else(carrier: &Carrier) -> Result<()> {
-    let first = Cast::new();
+    let first = Case::new();
     let worker = carrier.join(&first);
     let session = carrier.open(&first, Terms::default()).await?;
     assert_eq!(admitted(&*session, &first, 3).await?, [true; 3]);
@@ -297,7 +297,7 @@ pub async fn a_later_crawl_finds_what_was_cancelled_and_nothing_else(carrier: &C
 
 /// Not before: whoever still has it would revive it.
 pub async fn a_later_crawl_finds_what_expired_once_its_crawl_is_over(carrier: &Carrier) -> Result<()> {
-    let first = Cast::new();
+    let first = Case::new();
     let worker = carrier.join(&first);
     carrier.begin(&first, 2, Terms::default()).await?;
     let claimed = worker.claim_pages(2).await;
@@ -316,7 +316,7 @@ pub async fn a_later_crawl_finds_what_expired_once_its_crawl_is_over(carrier: &C
 
 /// It was fetched and its items are stored, so no later crawl fetches it again. What the limit left unfetched may be found again.
 pub async fn what_was_fetched_beyond_the_limit_stays_seen(carrier: &Carrier) -> Result<()> {
-    let first = Cast::new();
+    let first = Case::new();
     let worker = carrier.join(&first);
     let terms = Terms { max_pages: NonZeroU64::new(1), ..Terms::default() };
     carrier.begin(&first, 3, terms).await?;

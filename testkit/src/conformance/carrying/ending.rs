@@ -9,25 +9,25 @@ use trawl_common::ports::{Finish, Result, Settlement, Terms};
 use trawl_common::time::UnixMs;
 
 use super::{Carrier, ends, number};
-use crate::conformance::scene::Cast;
+use crate::conformance::fixture::Case;
 use crate::conformance::{eventually, unique};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The first call ends it; no other counts, in the same batch or later, with whatever state.
 pub async fn a_url_ends_once(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 2, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 2, Terms::default()).await?;
     let claimed = worker.claim_pages(2).await.remove(&0).expect("it is claimed");
     let settlement =
-        || Settlement { message: claimed.message.clone(), verdict: ends(cast.ending(0, Terminal::Done)) };
+        || Settlement { message: claimed.message.clone(), verdict: ends(case.ending(0, Terminal::Done)) };
     let settled = worker.frontier.settle(vec![settlement(), settlement()]).await;
-    assert_eq!(settled.ended.len(), 2, "told again, it is as before");
+    assert_eq!(settled.ended.len(), 2, "repeated, it is as before");
     for terminal in [Terminal::Done, Terminal::Failed] {
-        assert!(worker.end(&cast, &claimed, terminal).await);
+        assert!(worker.end(&case, &claimed, terminal).await);
     }
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     assert_eq!(stats.counts, Counts { admitted: 2, done: 1, ..Counts::default() });
     assert_eq!(stats.pending, 1);
     Ok(())
@@ -35,42 +35,42 @@ pub async fn a_url_ends_once(carrier: &Carrier) -> Result<()> {
 
 /// And no state counts for another.
 pub async fn every_terminal_state_has_its_counter(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
+    let case = Case::new();
+    let worker = carrier.join(&case);
     let count = Terminal::ALL.len();
-    carrier.begin(&cast, count, Terms::default()).await?;
+    carrier.begin(&case, count, Terms::default()).await?;
     let claimed = worker.claim_pages(count).await;
     let mut expected = Counts { admitted: count as u64, ..Counts::default() };
     for (number, terminal) in Terminal::ALL.into_iter().enumerate() {
-        assert!(worker.end(&cast, &claimed[&number], terminal).await);
+        assert!(worker.end(&case, &claimed[&number], terminal).await);
         *expected.of(terminal) += 1;
-        assert_eq!(carrier.stats(&cast).await?.counts, expected);
+        assert_eq!(carrier.stats(&case).await?.counts, expected);
     }
     Ok(())
 }
 
 /// Nothing is counted that was not admitted, in this crawl or in another of the spider.
 pub async fn what_was_never_admitted_does_not_end(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 1, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 1, Terms::default()).await?;
     let claimed = worker.claim_one().await;
-    let next = cast.next_crawl();
+    let next = case.next_crawl();
     carrier.begin(&next, 0, Terms::default()).await?;
     let mut elsewhere = claimed.clone();
     elsewhere.message.crawl = next.crawl.clone();
     worker.end(&next, &elsewhere, Terminal::Done).await;
     assert_eq!(carrier.stats(&next).await?.counts, Counts::default());
     let mut never = claimed;
-    never.message.url = cast.url(1);
-    assert!(!worker.end(&cast, &never, Terminal::Done).await);
-    assert_eq!(carrier.stats(&cast).await?.counts, Counts { admitted: 1, ..Counts::default() });
+    never.message.url = case.url(1);
+    assert!(!worker.end(&case, &never, Terminal::Done).await);
+    assert_eq!(carrier.stats(&case).await?.counts, Counts { admitted: 1, ..Counts::default() });
     Ok(())
 }
 
 /// Each crawl gets its own count, and its own end.
 pub async fn urls_of_several_crawls_end_in_one_call(carrier: &Carrier) -> Result<()> {
-    let one = Cast::new();
+    let one = Case::new();
     let two = one.other_spider();
     let worker = carrier.join(&one);
     carrier.begin(&one, 1, Terms::default()).await?;
@@ -93,36 +93,36 @@ pub async fn urls_of_several_crawls_end_in_one_call(carrier: &Carrier) -> Result
 
 /// Not with its last URL so far, and not with any but the last.
 pub async fn a_crawl_ends_with_its_last_url_once_discovery_has_ended(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    let session = carrier.open(&cast, Terms::default()).await?;
-    session.admit(&[cast.new_url(0)]).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
+    session.admit(&[case.new_url(0)]).await?;
     worker.work_off(1).await;
-    assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Running, "more may be admitted");
-    session.admit(&[cast.new_url(1), cast.new_url(2)]).await?;
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Running, "more may be admitted");
+    session.admit(&[case.new_url(1), case.new_url(2)]).await?;
     session.close().await?;
     let claimed = worker.claim_pages(2).await;
-    assert!(worker.end(&cast, &claimed[&1], Terminal::Skipped).await);
-    assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Running, "one is left");
-    assert!(worker.end(&cast, &claimed[&2], Terminal::Failed).await);
-    assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Finished);
+    assert!(worker.end(&case, &claimed[&1], Terminal::Skipped).await);
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Running, "one is left");
+    assert!(worker.end(&case, &claimed[&2], Terminal::Failed).await);
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
     Ok(())
 }
 
 /// Sources may name nothing at all.
 pub async fn an_empty_crawl_ends_with_discovery(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let session = carrier.open(&cast, Terms::default()).await?;
-    assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Running);
+    let case = Case::new();
+    let session = carrier.open(&case, Terms::default()).await?;
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Running);
     session.close().await?;
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts), (CrawlState::Finished, Counts::default()));
     Ok(())
 }
 
 /// `seconds` runs while the crawl does.
 pub async fn the_clock_of_a_crawl_stops_at_its_end(carrier: &Carrier) -> Result<()> {
-    let (running, finished) = (Cast::new(), Cast::new());
+    let (running, finished) = (Case::new(), Case::new());
     let _session = carrier.open(&running, Terms::default()).await?;
     carrier.begin(&finished, 0, Terms::default()).await?;
     let (first, end) = (carrier.stats(&running).await?.seconds, carrier.stats(&finished).await?.seconds);
@@ -133,13 +133,13 @@ pub async fn the_clock_of_a_crawl_stops_at_its_end(carrier: &Carrier) -> Result<
 
 /// Running or over, with the stats that each has alone. An unknown one has none.
 pub async fn crawls_are_listed_the_newest_first(carrier: &Carrier) -> Result<()> {
-    let (older, newer) = (Cast::new(), Cast::new());
+    let (older, newer) = (Case::new(), Case::new());
     carrier.begin(&older, 2, Terms::default()).await?;
     let started = carrier.stats(&older).await?.started;
     eventually(LIMIT, async || Ok(UnixMs::now() > started.plus(Duration::from_millis(5)))).await?;
     carrier.begin(&newer, 0, Terms::default()).await?;
     let all = carrier.stats.crawls().await?;
-    let place = |cast: &Cast| all.iter().position(|books| books.crawl == cast.crawl.id);
+    let place = |case: &Case| all.iter().position(|books| books.crawl == case.crawl.id);
     let (at_newer, at_older) = (place(&newer).expect("listed"), place(&older).expect("listed"));
     assert!(at_newer < at_older);
     assert_eq!(all[at_newer].status, CrawlState::Finished);
@@ -152,24 +152,24 @@ pub async fn crawls_are_listed_the_newest_first(carrier: &Carrier) -> Result<()>
 /// Exact, as the counters are, and whatever number of fields a page lacks.
 pub async fn the_stats_tell_why_where_and_how_much(carrier: &Carrier) -> Result<()> {
     const FIELDS: usize = 5000;
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 5, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 5, Terms::default()).await?;
     let claimed = worker.claim_pages(5).await;
     let missing: Vec<String> = (0..FIELDS).map(|number| format!("field{number}")).collect();
     let done = |number| Finish {
         bytes: 1000,
         missing: missing.clone(),
-        ..Finish::new(cast.claim(number), Terminal::Done)
+        ..Finish::new(case.claim_on(number), Terminal::Done)
     };
     let robots = Some(Skip::Robots.as_str());
-    let skipped = Finish { why: robots, ..Finish::new(cast.claim(2), Terminal::Skipped) };
+    let skipped = Finish { why: robots, ..Finish::new(case.claim_on(2), Terminal::Skipped) };
     for (number, finish) in
-        [(0, done(0)), (1, done(1)), (1, done(1)), (2, skipped), (3, cast.ending(3, Terminal::Failed))]
+        [(0, done(0)), (1, done(1)), (1, done(1)), (2, skipped), (3, case.ending(3, Terminal::Failed))]
     {
         worker.tell(&claimed[&number], ends(finish)).await;
     }
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     let reason = |name: &str| stats.reasons.get(name).copied();
     assert_eq!(
         (stats.bytes, reason("missing:field0"), reason("missing:field4999")),
@@ -177,30 +177,30 @@ pub async fn the_stats_tell_why_where_and_how_much(carrier: &Carrier) -> Result<
     );
     assert_eq!((reason("skipped:robots"), reason("failed:http")), (Some(1), Some(1)));
     assert_eq!(stats.reasons.len(), FIELDS + 2);
-    let hosts = carrier.stats.hosts(&cast.crawl, 10).await?;
+    let hosts = carrier.stats.hosts(&case.crawl, 10).await?;
     assert_eq!(hosts.len(), 1);
     assert_eq!((hosts[0].counts, hosts[0].bytes, hosts[0].pending()), (stats.counts, 2000, 1));
-    assert_eq!(hosts[0].host, trawl_common::web::url::authority(cast.url(0).as_str()));
-    assert!(carrier.stats.hosts(&cast.crawl, 0).await?.is_empty());
+    assert_eq!(hosts[0].host, trawl_common::web::url::authority(case.url(0).as_str()));
+    assert!(carrier.stats.hosts(&case.crawl, 0).await?.is_empty());
     Ok(())
 }
 
-/// Each limit by its name, and once, however often the end of a page is told.
+/// Each limit by its name, and once, however often the end of a page is repeated.
 pub async fn the_stats_tell_what_limits_left_out(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 3, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 3, Terms::default()).await?;
     let claimed = worker.claim_pages(3).await;
     let done = |number, depth| {
         let mut left_out = LeftOut::default();
         left_out.add(Limit::Depth, depth);
         left_out.add(Limit::MaxPerHost, 1);
-        Finish { left_out, ..Finish::new(cast.claim(number), Terminal::Done) }
+        Finish { left_out, ..Finish::new(case.claim_on(number), Terminal::Done) }
     };
     for (number, depth) in [(0, 12), (1, 30), (1, 30)] {
         worker.tell(&claimed[&number], ends(done(number, depth))).await;
     }
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     let by = |limit: Limit| stats.reasons.get(&format!("left_out:{}", limit.as_str())).copied();
     assert_eq!((by(Limit::Depth), by(Limit::MaxPerHost), by(Limit::PageLinks)), (Some(42), Some(2), None));
     assert_eq!((stats.left_out, stats.reasons.len()), (44, 2));

@@ -18,114 +18,114 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::url::Fingerprint;
 
 use super::{Carrier, Worker, done, ends};
-use crate::conformance::scene::{Cast, LONG};
+use crate::conformance::fixture::{Case, LONG};
 
 fn limit(number: u64) -> Option<NonZeroU64> {
     NonZeroU64::new(number)
 }
 
-fn links(cast: &Cast, numbers: &[usize]) -> Vec<NewUrl> {
-    let link = |number: &usize| NewUrl { depth: 1, referrer: Some(cast.url(0)), ..cast.new_url(*number) };
+fn links(case: &Case, numbers: &[usize]) -> Vec<NewUrl> {
+    let link = |number: &usize| NewUrl { depth: 1, referrer: Some(case.url(0)), ..case.new_url(*number) };
     numbers.iter().map(link).collect()
 }
 
 impl Worker {
     /// Has a page end that links to others. Returns whether it has.
-    async fn follow(&self, cast: &Cast, claimed: &Claimed, to: &[usize]) -> bool {
-        self.tell(claimed, done(&claimed.message, links(cast, to))).await
+    async fn follow(&self, case: &Case, claimed: &Claimed, to: &[usize]) -> bool {
+        self.tell(claimed, done(&claimed.message, links(case, to))).await
     }
 }
 
 impl Carrier {
     /// A crawl of so many pages, whose sources may go on.
-    async fn begin_with(&self, cast: &Cast, pages: usize, terms: Terms) -> Result<()> {
-        let session = self.open(cast, terms).await?;
-        session.admit(&(0..pages).map(|number| cast.new_url(number)).collect::<Vec<_>>()).await?;
+    async fn begin_with(&self, case: &Case, pages: usize, terms: Terms) -> Result<()> {
+        let session = self.open(case, terms).await?;
+        session.admit(&(0..pages).map(|number| case.new_url(number)).collect::<Vec<_>>()).await?;
         session.abandon().await
     }
 }
 
 /// Each once, whoever links to it, also when sources have named it.
 pub async fn what_pages_link_to_is_admitted_once(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 2, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 2, Terms::default()).await?;
     let claimed = worker.claim_pages(2).await;
-    assert!(worker.follow(&cast, &claimed[&0], &[1, 2, 2, 3]).await);
-    assert!(worker.follow(&cast, &claimed[&1], &[0, 3, 4]).await);
-    let stats = carrier.stats(&cast).await?;
+    assert!(worker.follow(&case, &claimed[&0], &[1, 2, 2, 3]).await);
+    assert!(worker.follow(&case, &claimed[&1], &[0, 3, 4]).await);
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.counts.admitted, stats.pending, stats.status), (5, 3, CrawlState::Running));
     worker.work_off(3).await;
-    assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Finished);
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
     Ok(())
 }
 
 /// All links of one page.
 pub async fn any_number_of_links_is_admitted_in_order(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 1, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 1, Terms::default()).await?;
     let claimed = worker.claim_one().await;
-    let all = links(&cast, &(0..1300).collect::<Vec<_>>());
+    let all = links(&case, &(0..1300).collect::<Vec<_>>());
     let settlement =
         Settlement { message: claimed.message.clone(), verdict: done(&claimed.message, all.clone()) };
     let settled = worker.frontier.settle(vec![settlement]).await;
     assert_eq!(settled.ended[0].links, all);
-    assert_eq!(carrier.stats(&cast).await?.counts.admitted, 1300);
+    assert_eq!(carrier.stats(&case).await?.counts.admitted, 1300);
     Ok(())
 }
 
 /// A trap is a host with ever more pages.
 pub async fn links_to_one_host_are_taken_up_to_a_limit(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    let session = carrier.open(&cast, Terms { max_per_host: limit(4), ..Terms::default() }).await?;
-    session.admit(&[cast.new_url(0), cast.new_url(1)]).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms { max_per_host: limit(4), ..Terms::default() }).await?;
+    session.admit(&[case.new_url(0), case.new_url(1)]).await?;
     let claimed = worker.claim_pages(2).await;
-    let elsewhere = Cast::new();
-    let mut to = links(&cast, &[1, 2, 3, 4, 5]);
+    let elsewhere = Case::new();
+    let mut to = links(&case, &[1, 2, 3, 4, 5]);
     to.push(elsewhere.new_url(0));
     let message = claimed[&0].message.clone();
     let settlement = Settlement { verdict: done(&message, to), message };
     let settled = worker.frontier.settle(vec![settlement]).await;
-    let mut known = links(&cast, &[1, 2, 3]);
+    let mut known = links(&case, &[1, 2, 3]);
     known.push(elsewhere.new_url(0));
     assert_eq!(settled.ended[0].links, known);
     let left_out: Vec<_> = settled.ended[0].finish.left_out.iter().collect();
     assert_eq!(left_out, [(Limit::MaxPerHost, 2)]);
-    assert!(worker.follow(&cast, &claimed[&1], &[3, 4]).await);
-    let stats = carrier.stats(&cast).await?;
+    assert!(worker.follow(&case, &claimed[&1], &[3, 4]).await);
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.counts.admitted, stats.left_out), (5, 3));
     assert_eq!(stats.reasons.get("left_out:max_per_host"), Some(&3));
-    assert_eq!(session.admit(&[cast.new_url(8)]).await?, [true], "what sources name is no trap");
+    assert_eq!(session.admit(&[case.new_url(8)]).await?, [true], "what sources name is no trap");
     session.close().await
 }
 
 /// Exactly so many, however many are under way at once: a page begins only if it can be one of them.
 pub async fn no_more_pages_begin_than_the_crawl_may_do(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin_with(&cast, 6, Terms { max_pages: limit(2), ..Terms::default() }).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin_with(&case, 6, Terms { max_pages: limit(2), ..Terms::default() }).await?;
     let claimed = worker.claim_pages(6).await;
     assert_eq!(worker.start(&claimed[&0]).await, Start::Go);
     assert_eq!(worker.start(&claimed[&1]).await, Start::Go);
     assert_eq!(worker.start(&claimed[&1]).await, Start::Go, "asked again, it counts once");
     assert_eq!(worker.start(&claimed[&2]).await, Start::Awaited);
-    assert!(worker.end(&cast, &claimed[&0], Terminal::Failed).await);
+    assert!(worker.end(&case, &claimed[&0], Terminal::Failed).await);
     assert_eq!(worker.start(&claimed[&2]).await, Start::Go, "one failed, so there is room");
     worker.put_aside(&claimed[&1], UnixMs::now().plus(LONG), true).await;
     assert_eq!(worker.start(&claimed[&3]).await, Start::Go, "one is put aside, so there is room");
     worker.put_aside(&claimed[&3], UnixMs::now().plus(LONG), false).await;
     assert_eq!(worker.start(&claimed[&4]).await, Start::Go, "as before");
     assert_eq!(worker.start(&claimed[&5]).await, Start::Awaited);
-    assert!(worker.end(&cast, &claimed[&2], Terminal::Done).await);
+    assert!(worker.end(&case, &claimed[&2], Terminal::Done).await);
     assert_eq!(worker.start(&claimed[&5]).await, Start::Awaited);
     Ok(())
 }
 
 /// Each URL once in that crawl, though its spider has seen them all.
 pub async fn a_recrawl_takes_each_url_once_though_all_were_seen(carrier: &Carrier) -> Result<()> {
-    let first = Cast::new();
+    let first = Case::new();
     let worker = carrier.join(&first);
     carrier.begin(&first, 3, Terms::default()).await?;
     worker.work_off(3).await;
@@ -153,10 +153,10 @@ pub async fn a_recrawl_takes_each_url_once_though_all_were_seen(carrier: &Carrie
 
 /// Each visit, and what the pages link to; what is gone is forgotten.
 pub async fn what_is_remembered_of_pages_is_there_when_they_have_ended(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 2, Terms::default()).await?;
-    let spider = &cast.crawl.spider;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 2, Terms::default()).await?;
+    let spider = &case.crawl.spider;
     let visited = Visited {
         fetched_at: UnixMs(1_700_000_000_000),
         validators: Validators::default(),
@@ -165,79 +165,79 @@ pub async fn what_is_remembered_of_pages_is_there_when_they_have_ended(carrier: 
         depth: 0,
         items: None,
     };
-    carrier.pages.note(spider, &[(cast.url(1), visited.clone())]).await?;
+    carrier.pages.note(spider, &[(case.url(1), visited.clone())]).await?;
     let memories = [Memory::Visited(visited.clone()), Memory::Gone];
     let mut batch = Vec::new();
     for (number, Claimed { message, .. }) in worker.claim_pages(2).await {
-        let to = if number == 0 { links(&cast, &[5]) } else { Vec::new() };
-        let finish = cast.ending(number, Terminal::Done);
+        let to = if number == 0 { links(&case, &[5]) } else { Vec::new() };
+        let finish = case.ending(number, Terminal::Done);
         let memory = Some(memories[number].clone());
         let ending = Ending { finish, dead_letter: None, links: to, memory };
         batch.push(Settlement { message, verdict: Verdict::Ends(Box::new(ending)) });
     }
     assert_eq!(worker.frontier.settle(batch).await.ended.len(), 2);
-    let urls = [0, 1, 5].map(|number| cast.url(number));
+    let urls = [0, 1, 5].map(|number| case.url(number));
     assert_eq!(carrier.pages.look(spider, &urls).await?, [Some(visited), None, None]);
     let walk = carrier.pages.walk(spider, 0).await?;
     let known: BTreeSet<_> = walk.pages.into_iter().collect();
-    assert_eq!(known, BTreeSet::from([(cast.url(0), 0), (cast.url(5), 1)]));
+    assert_eq!(known, BTreeSet::from([(case.url(0), 0), (case.url(5), 1)]));
     Ok(())
 }
 
 /// Whoever joins a crawl later is bound by the same: limits can change, what is seen cannot.
 pub async fn the_terms_of_a_crawl_are_known(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    assert_eq!(carrier.stats.terms(&cast.crawl).await?, Terms::default());
+    let case = Case::new();
+    assert_eq!(carrier.stats.terms(&case.crawl).await?, Terms::default());
     let terms = Terms {
         recrawl: Recrawl::Age(Duration::from_secs(90)),
         max_pages: limit(7),
         max_per_host: limit(8),
         file: None,
     };
-    let session = carrier.open(&cast, terms).await?;
-    assert_eq!((session.terms(), carrier.stats.terms(&cast.crawl).await?), (terms, terms));
+    let session = carrier.open(&case, terms).await?;
+    assert_eq!((session.terms(), carrier.stats.terms(&case.crawl).await?), (terms, terms));
     session.abandon().await?;
     let fewer = Terms { max_pages: limit(3), ..Terms::default() };
-    let opening = Opening { crawl: cast.crawl.clone(), terms: fewer, is_new: false, lease: LONG };
+    let opening = Opening { crawl: case.crawl.clone(), terms: fewer, is_new: false, lease: LONG };
     let session = carrier.engine.open(opening, Default::default()).await?;
     let known = Terms { recrawl: terms.recrawl, ..fewer };
-    assert_eq!((session.terms(), carrier.stats.terms(&cast.crawl).await?), (known, known));
+    assert_eq!((session.terms(), carrier.stats.terms(&case.crawl).await?), (known, known));
     session.close().await
 }
 
 /// Else a worker that was stopped for long would add to what another has read anew.
 pub async fn only_the_holder_of_a_page_admits_its_links(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let (worker, other) = (carrier.join(&cast), carrier.join_as(cast.other.clone()));
-    carrier.begin_with(&cast, 2, Terms::default()).await?;
+    let case = Case::new();
+    let (worker, other) = (carrier.join(&case), carrier.join_as(case.other.clone()));
+    carrier.begin_with(&case, 2, Terms::default()).await?;
     let claimed = worker.claim_pages(2).await;
-    assert!(!other.follow(&cast, &claimed[&0], &[7]).await);
+    assert!(!other.follow(&case, &claimed[&0], &[7]).await);
     worker.give_back(&claimed[&1]).await;
-    assert!(!worker.follow(&cast, &claimed[&1], &[7]).await, "nobody holds it");
-    assert!(worker.end(&cast, &claimed[&0], Terminal::Done).await);
-    worker.follow(&cast, &claimed[&0], &[7]).await;
-    assert_eq!(carrier.stats(&cast).await?.counts.admitted, 2, "it had ended");
+    assert!(!worker.follow(&case, &claimed[&1], &[7]).await, "nobody holds it");
+    assert!(worker.end(&case, &claimed[&0], Terminal::Done).await);
+    worker.follow(&case, &claimed[&0], &[7]).await;
+    assert_eq!(carrier.stats(&case).await?.counts.admitted, 2, "it had ended");
     Ok(())
 }
 
 /// The rest is skipped, each once, and the crawl ends.
 pub async fn a_crawl_that_has_done_all_that_it_may_skips_the_rest(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    let session = carrier.open(&cast, Terms { max_pages: limit(2), ..Terms::default() }).await?;
-    session.admit(&(0..800).map(|number| cast.new_url(number)).collect::<Vec<_>>()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms { max_pages: limit(2), ..Terms::default() }).await?;
+    session.admit(&(0..800).map(|number| case.new_url(number)).collect::<Vec<_>>()).await?;
     let claimed = worker.claim(3).await;
     for claimed in &claimed[..2] {
         assert_eq!(worker.start(claimed).await, Start::Go);
-        assert!(worker.follow(&cast, claimed, &[900]).await);
+        assert!(worker.follow(&case, claimed, &[900]).await);
     }
     session.close().await?;
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.done, stats.counts.skipped), (CrawlState::Finished, 2, 799));
     assert_eq!(stats.reasons.get("skipped:limit"), Some(&799));
     assert_eq!(worker.start(&claimed[2]).await, Start::Lost);
     assert_eq!(worker.frontier.activity().in_flight, 0);
-    let next = cast.next_crawl();
+    let next = case.next_crawl();
     let session = carrier.open(&next, Terms::default()).await?;
     let urls: Vec<NewUrl> = (0..800).map(|number| next.new_url(number)).collect();
     let new = session.admit(&urls).await?.into_iter().filter(|new| *new).count();
@@ -247,25 +247,25 @@ pub async fn a_crawl_that_has_done_all_that_it_may_skips_the_rest(carrier: &Carr
 
 /// A limit holds even where more were fetched than may be done.
 pub async fn more_than_it_may_do_is_never_counted_as_done(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin_with(&cast, 3, Terms { max_pages: limit(1), ..Terms::default() }).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin_with(&case, 3, Terms { max_pages: limit(1), ..Terms::default() }).await?;
     let batch = worker
         .claim(2)
         .await
         .into_iter()
         .map(|Claimed { message, .. }| Settlement { verdict: done(&message, Vec::new()), message });
     assert_eq!(worker.frontier.settle(batch.collect()).await.ended.len(), 2);
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.counts.done, stats.counts.skipped, stats.pending), (1, 2, 0));
     Ok(())
 }
 
 /// A crawl that may do one of its two pages, the first of which was started as often as may be, and never ended.
-async fn with_a_suspect(carrier: &Carrier, cast: &Cast) -> Result<()> {
-    carrier.begin_with(cast, 2, Terms { max_pages: limit(1), ..Terms::default() }).await?;
+async fn with_a_suspect(carrier: &Carrier, case: &Case) -> Result<()> {
+    carrier.begin_with(case, 2, Terms { max_pages: limit(1), ..Terms::default() }).await?;
     for _ in 0..MAX_STARTS {
-        let worker = carrier.join(cast);
+        let worker = carrier.join(case);
         let claimed = worker.claim_pages(2).await;
         assert_eq!(worker.start(&claimed[&0]).await, Start::Go);
     }
@@ -274,21 +274,21 @@ async fn with_a_suspect(carrier: &Carrier, cast: &Cast) -> Result<()> {
 
 /// As all that the limit leaves: a later crawl finds out whether it is poison.
 pub async fn at_the_limit_a_suspect_is_no_poison(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    with_a_suspect(carrier, &cast).await?;
-    let worker = carrier.join(&cast);
+    let case = Case::new();
+    with_a_suspect(carrier, &case).await?;
+    let worker = carrier.join(&case);
     let claimed = worker.claim_pages(2).await;
-    assert!(worker.end(&cast, &claimed[&1], Terminal::Done).await);
+    assert!(worker.end(&case, &claimed[&1], Terminal::Done).await);
     assert_eq!(worker.start(&claimed[&0]).await, Start::Lost, "it is skipped already");
-    assert_eq!(carrier.stats(&cast).await?.counts.skipped, 1);
+    assert_eq!(carrier.stats(&case).await?.counts.skipped, 1);
     Ok(())
 }
 
 /// Nor does it wait for one: it takes none.
 pub async fn poison_is_told_although_no_place_is_free(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    with_a_suspect(carrier, &cast).await?;
-    let worker = carrier.join(&cast);
+    let case = Case::new();
+    with_a_suspect(carrier, &case).await?;
+    let worker = carrier.join(&case);
     let claimed = worker.claim_pages(2).await;
     // Given back before it starts again, it leaves its place to the other.
     worker.give_back(&claimed[&0]).await;
@@ -300,7 +300,7 @@ pub async fn poison_is_told_although_no_place_is_free(carrier: &Carrier) -> Resu
 
 /// What it did not fetch is as new to the spider as it was before.
 pub async fn what_a_recrawl_did_not_fetch_stays_as_it_was(carrier: &Carrier) -> Result<()> {
-    let first = Cast::new();
+    let first = Case::new();
     let worker = carrier.join(&first);
     carrier.begin(&first, 1, Terms::default()).await?;
     worker.work_off(1).await;

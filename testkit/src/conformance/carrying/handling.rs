@@ -9,48 +9,48 @@ use trawl_common::ports::{Claim, Finish, Result, Settlement, Terms, Verdict};
 use trawl_common::time::UnixMs;
 
 use super::{Carrier, ends};
-use crate::conformance::scene::{Cast, much_later};
+use crate::conformance::fixture::{Case, much_later};
 
 /// By its own spider.
 pub async fn a_url_is_seen_while_it_is_pending_and_when_it_has_ended(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let other = cast.other_spider();
-    let worker = carrier.join(&cast);
+    let case = Case::new();
+    let other = case.other_spider();
+    let worker = carrier.join(&case);
     carrier.begin(&other, 0, Terms::default()).await?;
-    carrier.begin(&cast, 2, Terms::default()).await?;
+    carrier.begin(&case, 2, Terms::default()).await?;
     let claimed = worker.claim_one().await;
     worker.finish(claimed).await;
     for number in [0, 1] {
-        assert!(worker.frontier.has_seen(&cast.crawl, &cast.url(number)).await);
-        assert!(!worker.frontier.has_seen(&other.crawl, &cast.url(number)).await);
+        assert!(worker.frontier.has_seen(&case.crawl, &case.url(number)).await);
+        assert!(!worker.frontier.has_seen(&other.crawl, &case.url(number)).await);
     }
-    assert!(!worker.frontier.has_seen(&cast.crawl, &cast.url(2)).await);
+    assert!(!worker.frontier.has_seen(&case.crawl, &case.url(2)).await);
     Ok(())
 }
 
 /// From the moment its page is stored, and without being counted.
 pub async fn where_redirects_led_counts_as_seen(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    let session = carrier.open(&cast, Terms::default()).await?;
-    session.admit(&[cast.new_url(0)]).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
+    session.admit(&[case.new_url(0)]).await?;
     let claimed = worker.claim_one().await;
-    let verdict = || ends(Finish { landed: Some(cast.url(7)), ..cast.ending(0, Terminal::Done) });
+    let verdict = || ends(Finish { landed: Some(case.url(7)), ..case.ending(0, Terminal::Done) });
     for _ in 0..2 {
         worker.tell(&claimed, verdict()).await;
     }
-    assert!(worker.frontier.has_seen(&cast.crawl, &cast.url(7)).await);
-    assert_eq!(session.admit(&[cast.new_url(7), cast.new_url(8)]).await?, [false, true]);
-    let stats = carrier.stats(&cast).await?;
+    assert!(worker.frontier.has_seen(&case.crawl, &case.url(7)).await);
+    assert_eq!(session.admit(&[case.new_url(7), case.new_url(8)]).await?, [false, true]);
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.counts.admitted, stats.counts.done, stats.pending), (2, 1, 1));
     session.close().await
 }
 
 /// The answer may have been lost on its way: that is no reason to suspect the page.
 pub async fn a_start_that_is_asked_for_again_counts_once(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 1, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 1, Terms::default()).await?;
     let claimed = worker.claim_one().await;
     for _ in 0..=MAX_STARTS {
         assert_eq!(worker.start(&claimed).await, Start::Go);
@@ -61,9 +61,9 @@ pub async fn a_start_that_is_asked_for_again_counts_once(carrier: &Carrier) -> R
 
 /// A fetch that failed has ended: retries may be more than the starts that poison takes.
 pub async fn a_retry_is_an_end_and_no_step_towards_poison(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 1, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 1, Terms::default()).await?;
     for attempts in 0..=MAX_STARTS + 1 {
         let claimed = worker.claim_one().await;
         assert_eq!((claimed.attempts, claimed.starts), (attempts, 0));
@@ -75,9 +75,9 @@ pub async fn a_retry_is_an_end_and_no_step_towards_poison(carrier: &Carrier) -> 
 
 /// To wait for a slot is no failure, and to be given back none either.
 pub async fn only_a_failure_counts_as_an_attempt(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 1, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 1, Terms::default()).await?;
     for (failed, attempts) in [(false, 0), (true, 0), (false, 1), (true, 1)] {
         let claimed = worker.claim_one().await;
         assert_eq!(claimed.attempts, attempts);
@@ -91,37 +91,37 @@ pub async fn only_a_failure_counts_as_an_attempt(carrier: &Carrier) -> Result<()
 
 /// Put aside, ended, or never admitted: whoever thinks to have it is mistaken.
 pub async fn what_is_not_in_hand_is_neither_started_nor_extended(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 2, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 2, Terms::default()).await?;
     let claimed = worker.claim_pages(2).await;
     worker.put_aside(&claimed[&0], much_later(), false).await;
-    assert!(worker.end(&cast, &claimed[&1], Terminal::Done).await);
+    assert!(worker.end(&case, &claimed[&1], Terminal::Done).await);
     for claimed in claimed.values() {
         assert_eq!(worker.start(claimed).await, Start::Lost);
         assert!(!worker.extends(claimed).await);
     }
-    assert_eq!(worker.frontier.start(&[cast.claim(9)]).await?, [Start::Lost], "never admitted");
+    assert_eq!(worker.frontier.start(&[case.claim_on(9)]).await?, [Start::Lost], "never admitted");
     // What is put aside already is not put aside anew, nor does it end.
     worker.put_aside(&claimed[&0], UnixMs::now(), true).await;
     worker.give_back(&claimed[&0]).await;
-    assert!(!worker.end(&cast, &claimed[&0], Terminal::Failed).await);
+    assert!(!worker.end(&case, &claimed[&0], Terminal::Failed).await);
     worker.claims_nothing().await;
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.counts.done, stats.counts.failed, stats.pending), (1, 0, 1));
     Ok(())
 }
 
 /// Which starts afresh.
 pub async fn what_is_put_aside_keeps_its_slot_and_its_turn_unless_it_failed(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 2, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 2, Terms::default()).await?;
     let until = UnixMs::now().plus(Duration::from_millis(1_200));
     let mut batch = Vec::new();
     for (number, claimed) in worker.claim_pages(2).await {
         let mut message = claimed.message;
-        message.hop = Some(Hop { url: cast.url(7), count: 2 });
+        message.hop = Some(Hop { url: case.url(7), count: 2 });
         (message.slot, message.turn, message.refusals) = (Some(until), Some((until, 2)), 3);
         batch.push(Settlement { message, verdict: Verdict::PutAside { until, failed: number == 1 } });
     }
@@ -137,13 +137,13 @@ pub async fn what_is_put_aside_keeps_its_slot_and_its_turn_unless_it_failed(carr
 
 /// It said nothing, and neither settled nor gave back anything.
 pub async fn what_a_worker_that_is_gone_held_is_claimed_by_another(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let first = carrier.join(&cast);
-    carrier.begin(&cast, 3, Terms::default()).await?;
+    let case = Case::new();
+    let first = carrier.join(&case);
+    carrier.begin(&case, 3, Terms::default()).await?;
     let claimed = first.claim(2).await;
     assert_eq!(first.start(&claimed[0]).await, Start::Go);
     drop(first);
-    let second = carrier.join_as(cast.other.clone());
+    let second = carrier.join_as(case.other.clone());
     let starts: u32 = second.claim(3).await.iter().map(|claimed| claimed.starts).sum();
     assert_eq!(starts, 1, "the start that had no end");
     Ok(())
@@ -151,29 +151,29 @@ pub async fn what_a_worker_that_is_gone_held_is_claimed_by_another(carrier: &Car
 
 /// Whatever kills its worker is stopped before it kills them all.
 pub async fn the_fourth_start_without_an_end_is_poison(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    carrier.begin(&cast, 1, Terms::default()).await?;
+    let case = Case::new();
+    carrier.begin(&case, 1, Terms::default()).await?;
     for starts in 0..MAX_STARTS {
-        let worker = carrier.join(&cast);
+        let worker = carrier.join(&case);
         let claimed = worker.claim_one().await;
         assert_eq!(claimed.starts, starts);
         assert_eq!(worker.start(&claimed).await, Start::Go);
     }
-    let worker = carrier.join(&cast);
+    let worker = carrier.join(&case);
     let claimed = worker.claim_one().await;
     for _ in 0..2 {
         assert_eq!(worker.start(&claimed).await, Start::Poison);
     }
-    assert!(worker.end(&cast, &claimed, Terminal::Failed).await);
+    assert!(worker.end(&case, &claimed, Terminal::Failed).await);
     Ok(())
 }
 
 /// A page that has killed workers may wait for its host, or be given back, before it starts again: that is no end.
 pub async fn what_is_put_aside_before_it_starts_stays_a_suspect(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    carrier.begin(&cast, 1, Terms::default()).await?;
+    let case = Case::new();
+    carrier.begin(&case, 1, Terms::default()).await?;
     for starts in 0..=MAX_STARTS {
-        let worker = carrier.join(&cast);
+        let worker = carrier.join(&case);
         let claimed = worker.claim_one().await;
         worker.put_aside(&claimed, UnixMs::now(), false).await;
         let claimed = worker.claim_one().await;
@@ -188,21 +188,21 @@ pub async fn what_is_put_aside_before_it_starts_stays_a_suspect(carrier: &Carrie
 
 /// Nor does whoever tries disturb its holder.
 pub async fn what_another_holds_is_neither_started_nor_extended_nor_settled(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let (worker, other) = (carrier.join(&cast), carrier.join_as(cast.other.clone()));
-    carrier.begin(&cast, 1, Terms::default()).await?;
+    let case = Case::new();
+    let (worker, other) = (carrier.join(&case), carrier.join_as(case.other.clone()));
+    carrier.begin(&case, 1, Terms::default()).await?;
     let claimed = worker.claim_one().await;
     assert_eq!(other.start(&claimed).await, Start::Lost);
     assert!(!other.extends(&claimed).await);
     other.put_aside(&claimed, UnixMs::now(), true).await;
     other.give_back(&claimed).await;
-    assert!(!other.end(&cast, &claimed, Terminal::Failed).await);
+    assert!(!other.end(&case, &claimed, Terminal::Failed).await);
     other.claims_nothing().await;
     assert!(worker.extends(&claimed).await);
     assert_eq!(worker.frontier.start(&[Claim::of(&claimed.message)]).await?, [Start::Go]);
-    assert!(worker.end(&cast, &claimed, Terminal::Done).await);
-    assert!(other.end(&cast, &claimed, Terminal::Failed).await, "it has ended, as the other said");
-    let stats = carrier.stats(&cast).await?;
+    assert!(worker.end(&case, &claimed, Terminal::Done).await);
+    assert!(other.end(&case, &claimed, Terminal::Failed).await, "it has ended, as the other said");
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.counts.done, stats.counts.failed, stats.pending), (1, 0, 0));
     Ok(())
 }

@@ -24,7 +24,7 @@ use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
 
 use super::engine::{GLANCE, LIMIT};
-use super::scene::{Cast, LONG};
+use super::fixture::{Case, LONG};
 
 mod admitting;
 mod commands;
@@ -188,8 +188,8 @@ struct Worker {
 }
 
 impl Carrier {
-    fn join(&self, cast: &Cast) -> Worker {
-        self.join_as(cast.worker.clone())
+    fn join(&self, case: &Case) -> Worker {
+        self.join_as(case.worker.clone())
     }
 
     fn join_as(&self, worker: WorkerId) -> Worker {
@@ -211,34 +211,34 @@ impl Carrier {
         Worker { frontier, stop, maintenance: JoinSet::from_iter([maintenance]) }
     }
 
-    async fn open(&self, cast: &Cast, terms: Terms) -> Result<Box<dyn Session>> {
-        let opening = Opening { crawl: cast.crawl.clone(), terms, is_new: true, lease: LONG };
+    async fn open(&self, case: &Case, terms: Terms) -> Result<Box<dyn Session>> {
+        let opening = Opening { crawl: case.crawl.clone(), terms, is_new: true, lease: LONG };
         self.engine.open(opening, Arc::clone(&self.health)).await
     }
 
     /// Opens a crawl that may be known.
-    async fn reopen(&self, cast: &Cast, lease: Duration) -> Result<Box<dyn Session>> {
-        let opening = Opening { crawl: cast.crawl.clone(), terms: Terms::default(), is_new: false, lease };
+    async fn reopen(&self, case: &Case, lease: Duration) -> Result<Box<dyn Session>> {
+        let opening = Opening { crawl: case.crawl.clone(), terms: Terms::default(), is_new: false, lease };
         self.engine.open(opening, Arc::clone(&self.health)).await
     }
 
     /// Sends pages again that failed, in their crawl. Returns how many there were.
-    async fn replay(&self, cast: &Cast, numbers: &[usize]) -> Result<u64> {
-        let urls: Vec<_> = numbers.iter().map(|number| cast.url(*number)).collect();
-        self.engine.replay(&cast.crawl, &cast.crawl, &urls).await
+    async fn replay(&self, case: &Case, numbers: &[usize]) -> Result<u64> {
+        let urls: Vec<_> = numbers.iter().map(|number| case.url(*number)).collect();
+        self.engine.replay(&case.crawl, &case.crawl, &urls).await
     }
 
     /// A crawl of so many pages, all of which are found.
-    async fn begin(&self, cast: &Cast, pages: usize, terms: Terms) -> Result<()> {
-        let session = self.open(cast, terms).await?;
-        let urls: Vec<NewUrl> = (0..pages).map(|number| cast.new_url(number)).collect();
+    async fn begin(&self, case: &Case, pages: usize, terms: Terms) -> Result<()> {
+        let session = self.open(case, terms).await?;
+        let urls: Vec<NewUrl> = (0..pages).map(|number| case.new_url(number)).collect();
         assert_eq!(session.admit(&urls).await?, vec![true; pages]);
         session.close().await
     }
 
     /// The stats of the crawl, which must agree with themselves.
-    async fn stats(&self, cast: &Cast) -> Result<CrawlStats> {
-        let stats = self.stats.crawl_stats(&cast.crawl.id).await?.expect("the crawl is known");
+    async fn stats(&self, case: &Case) -> Result<CrawlStats> {
+        let stats = self.stats.crawl_stats(&case.crawl.id).await?.expect("the crawl is known");
         assert_eq!(stats.counts.admitted, stats.pending + stats.counts.ended(), "{stats:?}");
         Ok(stats)
     }
@@ -310,8 +310,8 @@ impl Worker {
     }
 
     /// Has a URL end so. Returns whether it has.
-    async fn end(&self, cast: &Cast, claimed: &Claimed, terminal: Terminal) -> bool {
-        self.tell(claimed, ends(cast.ending(number(claimed), terminal))).await
+    async fn end(&self, case: &Case, claimed: &Claimed, terminal: Terminal) -> bool {
+        self.tell(claimed, ends(case.ending(number(claimed), terminal))).await
     }
 
     /// Claims so many pages, and has them end as done.
@@ -344,20 +344,20 @@ fn done(message: &Message, links: Vec<NewUrl>) -> Verdict {
 
 /// In the crawl, every URL is claimed once, and the last end is the crawl's.
 pub async fn what_is_admitted_is_claimed_and_a_crawl_ends_with_its_last_url(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 20, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 20, Terms::default()).await?;
     let claimed = worker.claim(20).await;
     let urls: BTreeSet<_> = claimed.iter().map(|claimed| claimed.message.url.clone()).collect();
-    assert_eq!(urls, (0..20).map(|number| cast.url(number)).collect());
+    assert_eq!(urls, (0..20).map(|number| case.url(number)).collect());
     assert_eq!(worker.frontier.activity().in_flight, 20);
     for (number, claimed) in claimed.into_iter().enumerate() {
         assert_eq!((claimed.attempts, claimed.starts, claimed.is_beyond_limit), (0, 0, false));
-        let stats = carrier.stats(&cast).await?;
+        let stats = carrier.stats(&case).await?;
         assert_eq!((stats.status, stats.pending), (CrawlState::Running, 20 - number as u64));
         assert_eq!(worker.finish(claimed).await.ended.len(), 1);
     }
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.done), (CrawlState::Finished, 20));
     assert_eq!(worker.frontier.activity().in_flight, 0);
     Ok(())
@@ -365,33 +365,33 @@ pub async fn what_is_admitted_is_claimed_and_a_crawl_ends_with_its_last_url(carr
 
 /// Within a call, over several, and by a page that links to it.
 pub async fn a_url_is_admitted_once_however_often_it_is_found(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    let session = carrier.open(&cast, Terms::default()).await?;
-    let [a, b] = [cast.new_url(0), cast.new_url(1)];
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
+    let [a, b] = [case.new_url(0), case.new_url(1)];
     assert_eq!(session.admit(&[a.clone(), b.clone(), a.clone()]).await?, [true, true, false]);
     assert_eq!(session.admit(&[b.clone(), a]).await?, [false, false]);
     session.close().await?;
     let page = worker.claim_one().await;
-    let verdict = done(&page.message, vec![cast.new_url(0), b]);
+    let verdict = done(&page.message, vec![case.new_url(0), b]);
     worker.settle(page, verdict).await;
     let last = worker.claim_one().await;
     worker.finish(last).await;
-    assert!(worker.frontier.has_seen(&cast.crawl, &cast.url(1)).await);
-    assert!(!worker.frontier.has_seen(&cast.crawl, &cast.url(2)).await);
-    let stats = carrier.stats(&cast).await?;
+    assert!(worker.frontier.has_seen(&case.crawl, &case.url(1)).await);
+    assert!(!worker.frontier.has_seen(&case.crawl, &case.url(2)).await);
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.admitted, stats.counts.done), (CrawlState::Finished, 2, 2));
     Ok(())
 }
 
 /// The priority lane before bulk, although it was admitted later.
 pub async fn urgent_urls_are_claimed_first(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let session = carrier.open(&cast, Terms::default()).await?;
-    session.admit(&[cast.new_url(0)]).await?;
-    session.admit(&[NewUrl::seed(cast.url(1), Lane::Priority)]).await?;
+    let case = Case::new();
+    let session = carrier.open(&case, Terms::default()).await?;
+    session.admit(&[case.new_url(0)]).await?;
+    session.admit(&[NewUrl::seed(case.url(1), Lane::Priority)]).await?;
     session.close().await?;
-    let worker = carrier.join(&cast);
+    let worker = carrier.join(&case);
     // Both have arrived by then.
     while carrier.claims_ahead && worker.frontier.activity().in_flight < 2 {
         tokio::task::yield_now().await;
@@ -400,58 +400,58 @@ pub async fn urgent_urls_are_claimed_first(carrier: &Carrier) -> Result<()> {
     let claimed = worker.claim(2).await;
     assert_eq!(
         claimed.iter().map(|claimed| &claimed.message.url).collect::<Vec<_>>(),
-        [&cast.url(1), &cast.url(0)]
+        [&case.url(1), &case.url(0)]
     );
     Ok(())
 }
 
 /// They are admitted before the page ends, so that the crawl does not end between the two.
 pub async fn a_crawl_goes_on_with_what_its_last_page_links_to(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 1, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 1, Terms::default()).await?;
     let page = worker.claim_one().await;
-    let link = |number| NewUrl { depth: 1, referrer: Some(cast.url(0)), ..cast.new_url(number) };
+    let link = |number| NewUrl { depth: 1, referrer: Some(case.url(0)), ..case.new_url(number) };
     let verdict = done(&page.message, vec![link(1), link(2)]);
     let settled = worker.settle(page, verdict).await;
     assert_eq!(settled.ended[0].links, [link(1), link(2)]);
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.pending, stats.counts.done), (CrawlState::Running, 2, 1));
     for claimed in worker.claim(2).await {
         assert_eq!(claimed.message.depth, 1);
         worker.finish(claimed).await;
     }
-    assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Finished);
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
     Ok(())
 }
 
 /// It forgets where redirects led, and which slot it had.
 pub async fn what_failed_comes_back_with_one_attempt_more_and_afresh(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 1, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 1, Terms::default()).await?;
     for attempts in 0..3 {
         let mut claimed = worker.claim_one().await;
         assert_eq!((claimed.attempts, &claimed.message.hop, claimed.message.slot), (attempts, &None, None));
-        claimed.message.hop = Some(Hop { url: cast.url(7), count: 1 });
+        claimed.message.hop = Some(Hop { url: case.url(7), count: 1 });
         claimed.message.slot = Some(UnixMs::now());
         let settled = worker.settle(claimed, Verdict::PutAside { until: UnixMs::now(), failed: true }).await;
         assert_eq!(settled, Settled::default());
     }
     let claimed = worker.claim_one().await;
     worker.finish(claimed).await;
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.done), (CrawlState::Finished, 1));
     Ok(())
 }
 
 /// As one that was not asked yet: no attempt more.
 pub async fn what_is_put_aside_comes_back_with_all_that_was_known_of_it(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 1, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 1, Terms::default()).await?;
     let mut claimed = worker.claim_one().await;
-    let hop = Some(Hop { url: cast.url(7), count: 2 });
+    let hop = Some(Hop { url: case.url(7), count: 2 });
     claimed.message.hop.clone_from(&hop);
     claimed.message.refusals = 3;
     let until = UnixMs::now().plus(Duration::from_millis(1_200));
@@ -465,93 +465,93 @@ pub async fn what_is_put_aside_comes_back_with_all_that_was_known_of_it(carrier:
 
 /// Any worker takes it at once: nothing says that it would have to wait.
 pub async fn what_is_left_to_others_comes_to_another_worker(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let first = carrier.join(&cast);
-    carrier.begin(&cast, 1, Terms::default()).await?;
+    let case = Case::new();
+    let first = carrier.join(&case);
+    carrier.begin(&case, 1, Terms::default()).await?;
     let claimed = first.claim_one().await;
     let (message, until) = (claimed.message, UnixMs::now());
     // It is not to claim it again itself.
     first.stop.cancel();
     first.frontier.settle(vec![Settlement { message, verdict: Verdict::LeftToOthers { until } }]).await;
     first.frontier.release().await;
-    let second = carrier.join_as(cast.other.clone());
+    let second = carrier.join_as(case.other.clone());
     let claimed = second.claim_one().await;
     assert!(claimed.message.until.is_none_or(|until| until <= UnixMs::now()));
     second.finish(claimed).await;
-    assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Finished);
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
     Ok(())
 }
 
 /// What it had begun, and what it had not.
 pub async fn what_a_worker_releases_is_claimed_by_another(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let first = carrier.join(&cast);
-    carrier.begin(&cast, 3, Terms::default()).await?;
+    let case = Case::new();
+    let first = carrier.join(&case);
+    carrier.begin(&case, 3, Terms::default()).await?;
     let claimed = first.claim(2).await;
     assert_eq!(first.frontier.start(&[Claim::of(&claimed[0].message)]).await?, [Start::Go]);
     first.stop.cancel();
     first.frontier.release().await;
     assert_eq!(first.frontier.activity().in_flight, 0);
-    let second = carrier.join_as(cast.other.clone());
+    let second = carrier.join_as(case.other.clone());
     for claimed in second.claim(3).await {
         assert_eq!(claimed.attempts, 0);
         second.finish(claimed).await;
     }
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.done), (CrawlState::Finished, 3));
     Ok(())
 }
 
 /// A worker that stood still for long may settle what another has ended, or has in hand.
 pub async fn what_is_no_longer_a_workers_is_not_counted_for_it(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let first = carrier.join(&cast);
-    carrier.begin(&cast, 1, Terms::default()).await?;
+    let case = Case::new();
+    let first = carrier.join(&case);
+    carrier.begin(&case, 1, Terms::default()).await?;
     let late = first.claim_one().await;
     first.stop.cancel();
     first.frontier.release().await;
-    let second = carrier.join_as(cast.other.clone());
+    let second = carrier.join_as(case.other.clone());
     let claimed = second.claim_one().await;
 
     let mut failed = Finish::new(Claim::of(&late.message), Terminal::Failed);
     failed.why = Some("timeout");
-    let ending = Ending { links: vec![cast.new_url(5)], ..Ending::of(failed) };
+    let ending = Ending { links: vec![case.new_url(5)], ..Ending::of(failed) };
     let verdict = Verdict::Ends(Box::new(ending));
     let settled = first.frontier.settle(vec![Settlement { message: late.message, verdict }]).await;
     assert_eq!(settled, Settled::default());
 
     second.finish(claimed).await;
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.admitted, stats.counts.done), (CrawlState::Finished, 1, 1));
     Ok(())
 }
 
 /// The reply to the first call may have been lost.
 pub async fn what_is_settled_twice_counts_once(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 1, Terms::default()).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 1, Terms::default()).await?;
     let claimed = worker.claim_one().await;
     let settlement =
         Settlement { message: claimed.message.clone(), verdict: done(&claimed.message, Vec::new()) };
     assert_eq!(worker.settle(claimed, settlement.verdict.clone()).await.ended.len(), 1);
     worker.frontier.settle(vec![settlement]).await;
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.done), (CrawlState::Finished, 1));
     Ok(())
 }
 
 /// They count as skipped, and the crawl ends.
 pub async fn beyond_the_page_limit_urls_are_handed_out_to_be_skipped(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
+    let case = Case::new();
+    let worker = carrier.join(&case);
     let terms = Terms { max_pages: std::num::NonZeroU64::new(1), ..Terms::default() };
-    let session = carrier.open(&cast, terms).await?;
-    session.admit(&[cast.new_url(0)]).await?;
+    let session = carrier.open(&case, terms).await?;
+    session.admit(&[case.new_url(0)]).await?;
     let page = worker.claim_one().await;
     assert_eq!(page.crawl.terms, terms);
     worker.finish(page).await;
-    session.admit(&[cast.new_url(1)]).await?;
+    session.admit(&[case.new_url(1)]).await?;
     session.close().await?;
     let beyond = worker.claim_one().await;
     assert!(beyond.is_beyond_limit);
@@ -559,19 +559,19 @@ pub async fn beyond_the_page_limit_urls_are_handed_out_to_be_skipped(carrier: &C
     let ending = Ending::of(finish);
     let verdict = Verdict::Ends(Box::new(ending));
     worker.frontier.settle(vec![Settlement { message: beyond.message, verdict }]).await;
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.done, stats.counts.skipped), (CrawlState::Finished, 1, 1));
     Ok(())
 }
 
 /// In the crawl that it failed in, as long as that goes on.
 pub async fn a_dead_letter_is_listed_and_claimed_again_when_it_is_replayed(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    let session = carrier.open(&cast, Terms::default()).await?;
-    session.admit(&[cast.new_url(0)]).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
+    session.admit(&[case.new_url(0)]).await?;
     let claimed = worker.claim_one().await;
-    let note = cast.note(0, Terminal::Failed);
+    let note = case.note(0, Terminal::Failed);
     let finish = Finish {
         why: Some("http"),
         note: Some(note.clone()),
@@ -580,69 +580,69 @@ pub async fn a_dead_letter_is_listed_and_claimed_again_when_it_is_replayed(carri
     let ending = Ending { finish, dead_letter: Some(note.cause.clone()), links: Vec::new(), memory: None };
     let settled = worker.settle(claimed, Verdict::Ends(Box::new(ending))).await;
     assert_eq!(settled.ended.len(), 1);
-    let failed = carrier.control.failed(&cast.crawl, 0).await?;
-    assert_eq!(failed.urls, [(cast.url(0), note)]);
+    let failed = carrier.control.failed(&case.crawl, 0).await?;
+    assert_eq!(failed.urls, [(case.url(0), note)]);
 
-    let urls = [cast.url(0), cast.url(1)];
-    assert_eq!(carrier.engine.replay(&cast.crawl, &cast.crawl, &urls).await?, 1, "the other never failed");
+    let urls = [case.url(0), case.url(1)];
+    assert_eq!(carrier.engine.replay(&case.crawl, &case.crawl, &urls).await?, 1, "the other never failed");
     let claimed = worker.claim_one().await;
     assert_eq!(claimed.attempts, 0);
     worker.finish(claimed).await;
     session.close().await?;
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.done, stats.counts.failed), (CrawlState::Finished, 1, 0));
     Ok(())
 }
 
 /// For people to look at.
 pub async fn what_is_no_url_is_kept_and_counted(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let session = carrier.open(&cast, Terms::default()).await?;
-    let (text, crawl) = ("not a URL".to_owned(), cast.crawl.clone());
+    let case = Case::new();
+    let session = carrier.open(&case, Terms::default()).await?;
+    let (text, crawl) = ("not a URL".to_owned(), case.crawl.clone());
     session.refuse(&[DeadLetter::invalid(text, crawl, "no scheme".to_owned(), None)]).await?;
     session.close().await?;
-    let invalid = carrier.control.invalid(&cast.crawl).await?;
+    let invalid = carrier.control.invalid(&case.crawl).await?;
     assert_eq!(invalid.len(), 1);
     let (text, note) = &invalid[0];
     assert_eq!(
         (text.as_str(), note.cause.reason, note.cause.error.as_str()),
         ("not a URL", Reason::Invalid, "no scheme")
     );
-    assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Finished);
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
     Ok(())
 }
 
 /// For a later run to go on.
 pub async fn a_session_that_is_abandoned_leaves_its_crawl_open(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    let session = carrier.open(&cast, Terms::default()).await?;
-    session.admit(&[cast.new_url(0)]).await?;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
+    session.admit(&[case.new_url(0)]).await?;
     session.abandon().await?;
     let claimed = worker.claim_one().await;
     worker.finish(claimed).await;
-    assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Running);
-    let opening = Opening { crawl: cast.crawl.clone(), terms: Terms::default(), is_new: false, lease: LONG };
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Running);
+    let opening = Opening { crawl: case.crawl.clone(), terms: Terms::default(), is_new: false, lease: LONG };
     let session = carrier.engine.open(opening, Arc::default()).await?;
-    assert_eq!(session.admit(&[cast.new_url(0), cast.new_url(1)]).await?, [false, true]);
+    assert_eq!(session.admit(&[case.new_url(0), case.new_url(1)]).await?, [false, true]);
     session.close().await?;
     let claimed = worker.claim_one().await;
     worker.finish(claimed).await;
-    assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Finished);
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
     Ok(())
 }
 
 /// It is there for whoever joins later.
 pub async fn nothing_is_claimed_after_the_stop(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
+    let case = Case::new();
+    let worker = carrier.join(&case);
     worker.stop.cancel();
-    carrier.begin(&cast, 1, Terms::default()).await?;
+    carrier.begin(&case, 1, Terms::default()).await?;
     worker.claims_nothing().await;
     worker.frontier.release().await;
-    let second = carrier.join_as(cast.other.clone());
+    let second = carrier.join_as(case.other.clone());
     let claimed = second.claim_one().await;
     second.finish(claimed).await;
-    assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Finished);
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
     Ok(())
 }

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tokio::time::sleep;
-use trawl_common::frontier::Heard;
+use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{Claim, ErrorKind, NewUrl, Result, Session, Settlement, Verdict};
 
 use super::{Carrier, Worker, ends, number};
+use crate::conformance::fixture::{Case, LONG, long_ago, much_later};
 use crate::conformance::random::{Model, Who};
-use crate::conformance::scene::{Cast, LONG, long_ago, much_later};
 
 /// How many URLs the steps are about.
 const URLS: usize = 4;
@@ -110,8 +110,8 @@ struct Process {
 }
 
 impl Process {
-    fn new(carrier: Carrier, cast: &Cast) -> Self {
-        let workers = [carrier.join(cast), carrier.join_as(cast.other.clone())];
+    fn new(carrier: Carrier, case: &Case) -> Self {
+        let workers = [carrier.join(case), carrier.join_as(case.other.clone())];
         Self { carrier, session: None, workers }
     }
 
@@ -126,8 +126,8 @@ impl Process {
         &self.workers[who as usize]
     }
 
-    fn replace(&mut self, who: Who, cast: &Cast) {
-        let worker = if who == Who::One { &cast.worker } else { &cast.other };
+    fn replace(&mut self, who: Who, case: &Case) {
+        let worker = if who == Who::One { &case.worker } else { &case.other };
         self.workers[who as usize] = self.carrier.join_as(worker.clone());
     }
 }
@@ -140,26 +140,26 @@ pub async fn obeys_the_model<F>(
     mut fault: impl FnMut(usize) -> Option<F>,
     steps: &[Step],
 ) -> Result<()> {
-    let cast = Cast::new();
-    let mut process = Process::new(connect().await?, &cast);
+    let case = Case::new();
+    let mut process = Process::new(connect().await?, &case);
     let mut model = Model::new();
-    take(Step::Open, &cast, &mut process, &mut model).await?;
+    take(Step::Open, &case, &mut process, &mut model).await?;
     for (number, step) in steps.iter().enumerate() {
         if matches!(step, Step::Crash) {
             process.end().await;
-            process = Process::new(connect().await?, &cast);
+            process = Process::new(connect().await?, &case);
             model.pages.values_mut().for_each(|page| page.holder = None);
         }
-        take_despite(fault(number), *step, &cast, &mut process, &mut model).await?;
-        agree(&cast, &process, &mut model).await?;
+        take_despite(fault(number), *step, &case, &mut process, &mut model).await?;
+        agree(&case, &process, &mut model).await?;
     }
     let end = |url| [Who::One, Who::Two].map(|who| Step::End(who, url, Terminal::Done));
     // What is put aside for long no worker ends.
     let rest = [Step::Resume, Step::Claim(Who::One)].into_iter().chain((0..URLS).flat_map(end));
     for step in rest.chain([Step::Open, Step::Close, Step::Cancel]) {
         if !model.status.is_over() {
-            take(step, &cast, &mut process, &mut model).await?;
-            agree(&cast, &process, &mut model).await?;
+            take(step, &case, &mut process, &mut model).await?;
+            agree(&case, &process, &mut model).await?;
         }
     }
     assert!(model.status.is_over());
@@ -170,7 +170,7 @@ pub async fn obeys_the_model<F>(
 async fn take_despite<F>(
     fault: Option<F>,
     step: Step,
-    cast: &Cast,
+    case: &Case,
     process: &mut Process,
     model: &mut Model,
 ) -> Result<()> {
@@ -184,13 +184,13 @@ async fn take_despite<F>(
     };
     tokio::select! {
         biased;
-        taken = take(step, cast, process, model) => taken,
+        taken = take(step, case, process, model) => taken,
         never = until_met => never,
     }
 }
 
-async fn agree(cast: &Cast, process: &Process, model: &mut Model) -> Result<()> {
-    let stats = process.carrier.stats(cast).await?;
+async fn agree(case: &Case, process: &Process, model: &mut Model) -> Result<()> {
+    let stats = process.carrier.stats(case).await?;
     assert_eq!((stats.counts, stats.pending), (model.counts, model.left()));
     assert_eq!(stats.status, model.status);
     // Whether a cancelled crawl had read its sources is nobody's question.
@@ -211,16 +211,16 @@ fn goes<T: std::fmt::Debug>(result: Result<T>, expected: bool) -> Option<T> {
     }
 }
 
-async fn take(step: Step, cast: &Cast, process: &mut Process, model: &mut Model) -> Result<()> {
+async fn take(step: Step, case: &Case, process: &mut Process, model: &mut Model) -> Result<()> {
     let is_going = !model.status.is_over();
     let health = Arc::clone(&process.carrier.health);
-    let settlement = |url, verdict| vec![Settlement { message: cast.message(url), verdict }];
+    let settlement = |url, verdict| vec![Settlement { message: case.message(url), verdict }];
     match step {
         Step::Open => {
             if let Some(before) = process.session.take() {
                 before.abandon().await?;
             }
-            match process.carrier.reopen(cast, LONG).await {
+            match process.carrier.reopen(case, LONG).await {
                 Ok(session) => {
                     assert!(is_going);
                     model.is_closed = false;
@@ -239,7 +239,7 @@ async fn take(step: Step, cast: &Cast, process: &mut Process, model: &mut Model)
         Step::Admit(first, count) => {
             if let Some(session) = &process.session {
                 let numbers = (first..first + count).map(|number| number % URLS);
-                let urls: Vec<NewUrl> = numbers.clone().map(|number| cast.new_url(number)).collect();
+                let urls: Vec<NewUrl> = numbers.clone().map(|number| case.new_url(number)).collect();
                 if let Some(new) = goes(session.admit(&urls).await, is_going) {
                     assert_eq!(new, numbers.map(|number| model.admit(number)).collect::<Vec<_>>());
                 }
@@ -248,13 +248,13 @@ async fn take(step: Step, cast: &Cast, process: &mut Process, model: &mut Model)
         Step::Claim(who) => claim(who, process.worker(who), model).await,
         Step::Extend(who, url) => {
             if model.pages.contains_key(&url) {
-                let message = cast.message(url);
+                let message = case.message(url);
                 let held = process.worker(who).frontier.extend(&[&message]).await;
-                assert_eq!(held, [model.keep(who, url)]);
+                assert_eq!(held, [model.extend(who, url)]);
             }
         }
         Step::Start(who, url) => {
-            let claim = Claim { crawl: cast.crawl.clone(), url: cast.url(url) };
+            let claim = Claim { crawl: case.crawl.clone(), url: case.url(url) };
             assert_eq!(process.worker(who).frontier.start(&[claim]).await?, [model.start(who, url)]);
         }
         Step::PutAside { who, url, long, failed } => {
@@ -271,36 +271,36 @@ async fn take(step: Step, cast: &Cast, process: &mut Process, model: &mut Model)
         }
         Step::End(who, url, terminal) => {
             let expected = model.finish(who, url, terminal);
-            let verdict = ends(cast.ending(url, terminal));
+            let verdict = ends(case.ending(url, terminal));
             let settled = process.worker(who).frontier.settle(settlement(url, verdict)).await;
             assert_eq!(settled.ended.len(), usize::from(expected));
         }
         Step::Leave(who) => {
             process.worker(who).frontier.release().await;
             (0..URLS).for_each(|url| model.release(who, url));
-            process.replace(who, cast);
+            process.replace(who, case);
         }
         Step::Vanish(who) => {
-            process.replace(who, cast);
+            process.replace(who, case);
             let held = model.pages.values_mut().filter(|page| page.holder == Some(who));
             held.for_each(|page| page.holder = None);
         }
         Step::Pause => {
-            let paused = health.patiently("pausing", || process.carrier.control.pause(&cast.crawl)).await;
+            let paused = health.patiently("pausing", || process.carrier.control.pause(&case.crawl)).await;
             goes(paused, model.pause());
         }
         Step::Resume => {
-            let resumed = health.patiently("resuming", || process.carrier.control.resume(&cast.crawl)).await;
+            let resumed = health.patiently("resuming", || process.carrier.control.resume(&case.crawl)).await;
             goes(resumed, model.resume());
         }
         Step::Cancel => {
             let cancelled =
-                health.patiently("cancelling", || process.carrier.control.cancel(&cast.crawl)).await;
+                health.patiently("cancelling", || process.carrier.control.cancel(&case.crawl)).await;
             goes(cancelled, model.cancel());
         }
         Step::Replay(url) => {
             let urls = [url];
-            let replayed = health.patiently("replaying", || process.carrier.replay(cast, &urls)).await;
+            let replayed = health.patiently("replaying", || process.carrier.replay(case, &urls)).await;
             if let Some(replayed) = goes(replayed, is_going) {
                 assert_eq!(replayed, u64::from(model.replay(url)));
             }
@@ -319,7 +319,7 @@ async fn claim(who: Who, worker: &Worker, model: &mut Model) {
     let claimed = worker.claim(expected.len()).await;
     assert_eq!(claimed.iter().map(number).collect::<BTreeSet<_>>(), expected);
     for claimed in &claimed {
-        let Some(Heard::Take { attempts, starts, .. }) = model.hear(who, number(claimed)) else {
+        let Some(ClaimReply::Take { attempts, starts, .. }) = model.claim(who, number(claimed)) else {
             panic!("it is available");
         };
         assert_eq!((claimed.attempts, claimed.starts), (attempts, starts));

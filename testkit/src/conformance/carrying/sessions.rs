@@ -9,25 +9,25 @@ use trawl_common::ports::{ErrorKind, Result, Terms};
 use super::{Carrier, kind};
 use crate::conformance::engine::LIMIT;
 use crate::conformance::eventually;
-use crate::conformance::scene::{Cast, LONG};
+use crate::conformance::fixture::{Case, LONG};
 
 const BRIEF: Duration = Duration::from_millis(100);
 
 /// `Busy` names the crawl, for the person who waits.
 pub async fn who_opens_another_crawl_is_told_which_one_is_read(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let _session = carrier.open(&cast, Terms::default()).await?;
-    let next = cast.next_crawl();
+    let case = Case::new();
+    let _session = carrier.open(&case, Terms::default()).await?;
+    let next = case.next_crawl();
     let refused = carrier.open(&next, Terms::default()).await.err().expect("another crawl is read");
     assert_eq!(refused.kind, ErrorKind::Busy);
-    assert!(refused.to_string().contains(cast.crawl.id.as_str()), "{refused}");
+    assert!(refused.to_string().contains(case.crawl.id.as_str()), "{refused}");
     assert_eq!(carrier.stats.crawl_stats(&next.crawl.id).await?, None, "a refused crawl has not begun");
     Ok(())
 }
 
 /// A lease is a spider's.
 pub async fn two_spiders_are_read_side_by_side(carrier: &Carrier) -> Result<()> {
-    let one = Cast::new();
+    let one = Case::new();
     let two = one.other_spider();
     let first = carrier.open(&one, Terms::default()).await?;
     let second = carrier.open(&two, Terms::default()).await?;
@@ -38,38 +38,38 @@ pub async fn two_spiders_are_read_side_by_side(carrier: &Carrier) -> Result<()> 
 
 /// A finished crawl stays finished.
 pub async fn a_crawl_that_is_over_is_stale_to_open(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    carrier.begin(&cast, 0, Terms::default()).await?;
-    assert_eq!(kind(carrier.reopen(&cast, LONG).await), Some(ErrorKind::Stale));
+    let case = Case::new();
+    carrier.begin(&case, 0, Terms::default()).await?;
+    assert_eq!(kind(carrier.reopen(&case, LONG).await), Some(ErrorKind::Stale));
     Ok(())
 }
 
 /// Counters go on, and the crawl does not end before discovery has ended again.
 pub async fn a_crawl_goes_on_where_it_was(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    carrier.begin(&cast, 2, Terms::default()).await?;
-    assert!(carrier.stats(&cast).await?.discovered);
-    let session = carrier.reopen(&cast, LONG).await?;
-    assert!(!carrier.stats(&cast).await?.discovered);
-    let urls = [0, 1, 2].map(|number| cast.new_url(number));
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, 2, Terms::default()).await?;
+    assert!(carrier.stats(&case).await?.discovered);
+    let session = carrier.reopen(&case, LONG).await?;
+    assert!(!carrier.stats(&case).await?.discovered);
+    let urls = [0, 1, 2].map(|number| case.new_url(number));
     assert_eq!(session.admit(&urls).await?, [false, false, true]);
     worker.work_off(3).await;
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.done), (CrawlState::Running, 3));
     session.close().await?;
-    assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Finished);
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
     Ok(())
 }
 
 /// As long as it lives nobody may read another crawl of its spider.
 pub async fn a_session_outlives_its_lease(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let next = cast.next_crawl();
-    let session = carrier.reopen(&cast, 2 * BRIEF).await?;
+    let case = Case::new();
+    let next = case.next_crawl();
+    let session = carrier.reopen(&case, 2 * BRIEF).await?;
     sleep(6 * BRIEF).await;
     assert_eq!(kind(carrier.reopen(&next, LONG).await), Some(ErrorKind::Busy));
-    assert_eq!(session.admit(&[cast.new_url(0)]).await?, [true]);
+    assert_eq!(session.admit(&[case.new_url(0)]).await?, [true]);
     session.close().await?;
     carrier.reopen(&next, LONG).await?.close().await
 }
@@ -78,44 +78,44 @@ pub async fn a_session_outlives_its_lease(carrier: &Carrier) -> Result<()> {
 pub async fn several_sessions_feed_one_crawl_and_discovery_ends_with_the_last(
     carrier: &Carrier,
 ) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join(&cast);
-    let one = carrier.reopen(&cast, LONG).await?;
-    let two = carrier.reopen(&cast, LONG).await?;
-    let three = carrier.reopen(&cast, LONG).await?;
-    assert_eq!(one.admit(&[cast.new_url(0), cast.new_url(1)]).await?, [true, true]);
-    assert_eq!(two.admit(&[cast.new_url(1), cast.new_url(2)]).await?, [false, true]);
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let one = carrier.reopen(&case, LONG).await?;
+    let two = carrier.reopen(&case, LONG).await?;
+    let three = carrier.reopen(&case, LONG).await?;
+    assert_eq!(one.admit(&[case.new_url(0), case.new_url(1)]).await?, [true, true]);
+    assert_eq!(two.admit(&[case.new_url(1), case.new_url(2)]).await?, [false, true]);
     worker.work_off(3).await;
     one.close().await?;
     two.abandon().await?;
-    let stats = carrier.stats(&cast).await?;
+    let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.discovered), (CrawlState::Running, false), "the third is still reading");
     three.close().await?;
-    assert_eq!(carrier.stats(&cast).await?.status, CrawlState::Finished);
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
     Ok(())
 }
 
 /// Nobody goes on with it; what was admitted ends as ever.
 pub async fn a_crawl_whose_session_was_dropped_ends_without_it(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let worker = carrier.join_with(cast.worker.clone(), |settings| settings.recovery.patience = 2 * BRIEF);
-    let session = carrier.reopen(&cast, BRIEF).await?;
-    session.admit(&[cast.new_url(0)]).await?;
+    let case = Case::new();
+    let worker = carrier.join_with(case.worker.clone(), |settings| settings.recovery.patience = 2 * BRIEF);
+    let session = carrier.reopen(&case, BRIEF).await?;
+    session.admit(&[case.new_url(0)]).await?;
     drop(session);
     worker.work_off(1).await;
-    eventually(LIMIT, async || Ok(carrier.stats(&cast).await?.status == CrawlState::Finished)).await?;
-    assert_eq!(carrier.stats(&cast).await?.counts.done, 1);
+    eventually(LIMIT, async || Ok(carrier.stats(&case).await?.status == CrawlState::Finished)).await?;
+    assert_eq!(carrier.stats(&case).await?.counts.done, 1);
     Ok(())
 }
 
 /// Once its lease has lapsed; the same crawl may be taken on at once.
 pub async fn a_session_that_was_dropped_may_be_followed_by_another(carrier: &Carrier) -> Result<()> {
-    let cast = Cast::new();
-    let next = cast.next_crawl();
-    drop(carrier.reopen(&cast, 5 * BRIEF).await?);
+    let case = Case::new();
+    let next = case.next_crawl();
+    drop(carrier.reopen(&case, 5 * BRIEF).await?);
     assert_eq!(kind(carrier.reopen(&next, LONG).await), Some(ErrorKind::Busy));
-    let session = carrier.reopen(&cast, LONG).await?;
-    assert_eq!(session.admit(&[cast.new_url(0)]).await?, [true]);
+    let session = carrier.reopen(&case, LONG).await?;
+    assert_eq!(session.admit(&[case.new_url(0)]).await?, [true]);
     session.abandon().await?;
     eventually(LIMIT, async || match carrier.reopen(&next, LONG).await {
         Ok(_) => Ok(true),

@@ -5,74 +5,74 @@ use std::time::Duration;
 
 use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{Heard, Start};
+use trawl_common::frontier::{ClaimReply, Start};
 use trawl_common::ports::{ErrorKind, Result, Terms};
 use trawl_engine::Lease;
 
 use super::{ControlPorts, kind};
 use crate::conformance::eventually;
-use crate::conformance::scene::{LONG, Scene, TAKE, much_later};
+use crate::conformance::fixture::{Fixture, LONG, TAKE, much_later};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// New, parked or held: all of them, by the time that the call returns. To say it again is to have said it.
 pub async fn each_url_of_a_cancelled_crawl_has_its_terminal_state(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    scene.begin(1200).await?;
+    let fixture = Fixture::new(&ports.frontier);
+    fixture.begin(1200).await?;
     for number in 0..2 {
-        scene.hear(&scene.worker, number).await?;
+        fixture.claim(&fixture.worker, number).await?;
     }
-    scene.park(&scene.worker, 0, much_later(), true).await?;
-    scene.finish(2, Terminal::Done).await?;
-    scene.finish(3, Terminal::Failed).await?;
+    fixture.park(&fixture.worker, 0, much_later(), true).await?;
+    fixture.finish(2, Terminal::Done).await?;
+    fixture.finish(3, Terminal::Failed).await?;
     let expected = Counts { admitted: 1200, done: 1, failed: 1, cancelled: 1198, ..Counts::default() };
     for _ in 0..2 {
-        ports.control.cancel(&scene.crawl).await?;
-        let stats = scene.crawl_stats().await?;
+        ports.control.cancel(&fixture.crawl).await?;
+        let stats = fixture.crawl_stats().await?;
         assert_eq!((stats.status, stats.counts, stats.pending), (CrawlState::Cancelled, expected, 0));
     }
-    assert!(ports.control.failure(&scene.crawl, &scene.url(3)).await?.is_some(), "the list stays");
+    assert!(ports.control.failure(&fixture.crawl, &fixture.url(3)).await?.is_some(), "the list stays");
     Ok(())
 }
 
 /// And takes no other command then.
 pub async fn a_paused_crawl_can_be_cancelled(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    scene.begin(2).await?;
-    ports.control.pause(&scene.crawl).await?;
-    ports.control.cancel(&scene.crawl).await?;
-    assert_eq!(kind(ports.control.resume(&scene.crawl).await), Some(ErrorKind::Stale));
-    assert_eq!(kind(ports.control.pause(&scene.crawl).await), Some(ErrorKind::Stale));
-    let stats = scene.crawl_stats().await?;
+    let fixture = Fixture::new(&ports.frontier);
+    fixture.begin(2).await?;
+    ports.control.pause(&fixture.crawl).await?;
+    ports.control.cancel(&fixture.crawl).await?;
+    assert_eq!(kind(ports.control.resume(&fixture.crawl).await), Some(ErrorKind::Stale));
+    assert_eq!(kind(ports.control.pause(&fixture.crawl).await), Some(ErrorKind::Stale));
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.status, stats.counts.cancelled), (CrawlState::Cancelled, 2));
     Ok(())
 }
 
 /// Neither who held its URLs, nor a late message, nor its producer.
 pub async fn nothing_revives_a_cancelled_crawl(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    let lease = scene.begin(2).await?;
-    scene.hear(&scene.worker, 0).await?;
-    scene.start(&scene.worker, 0).await?;
-    ports.control.cancel(&scene.crawl).await?;
-    let before = scene.crawl_stats().await?;
-    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
-    assert!(!scene.park(&scene.worker, 0, much_later(), true).await?);
-    assert!(scene.end(&scene.worker, 0, Terminal::Done).await?, "it has ended, as cancelled");
-    assert!(!scene.keep(&scene.worker, 0).await?);
+    let fixture = Fixture::new(&ports.frontier);
+    let lease = fixture.begin(2).await?;
+    fixture.claim(&fixture.worker, 0).await?;
+    fixture.start(&fixture.worker, 0).await?;
+    ports.control.cancel(&fixture.crawl).await?;
+    let before = fixture.crawl_stats().await?;
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost);
+    assert!(!fixture.park(&fixture.worker, 0, much_later(), true).await?);
+    assert!(fixture.end(&fixture.worker, 0, Terminal::Done).await?, "it has ended, as cancelled");
+    assert!(!fixture.extend(&fixture.worker, 0).await?);
     for number in 0..3 {
-        assert_eq!(scene.hear(&scene.worker, number).await?, Heard::Drop);
+        assert_eq!(fixture.claim(&fixture.worker, number).await?, ClaimReply::Drop);
     }
-    assert_eq!(kind(scene.admit(&lease, 0..3).await), Some(ErrorKind::Stale));
-    assert_eq!(kind(scene.open().await), Some(ErrorKind::Stale));
-    let after = scene.crawl_stats().await?;
+    assert_eq!(kind(fixture.admit(&lease, 0..3).await), Some(ErrorKind::Stale));
+    assert_eq!(kind(fixture.open().await), Some(ErrorKind::Stale));
+    let after = fixture.crawl_stats().await?;
     assert_eq!((after.status, after.counts, after.pending), (before.status, before.counts, 0));
     Ok(())
 }
 
 /// Or whoever else: a crawl that is over holds up no other of its spider.
 pub async fn who_reads_sources_for_a_cancelled_crawl_may_open_another(ports: &ControlPorts) -> Result<()> {
-    let first = Scene::new(&ports.frontier);
+    let first = Fixture::new(&ports.frontier);
     let lease = first.begin(1).await?;
     ports.control.cancel(&first.crawl).await?;
     let second = first.next_crawl();
@@ -83,11 +83,11 @@ pub async fn who_reads_sources_for_a_cancelled_crawl_may_open_another(ports: &Co
 }
 
 /// Admits page `number` as often as it takes to be new; sweeps may have to tidy up first.
-pub(super) async fn finds_again(scene: &Scene<'_>, lease: &Lease, number: usize) -> Result<()> {
+pub(super) async fn finds_again(fixture: &Fixture<'_>, lease: &Lease, number: usize) -> Result<()> {
     eventually(LIMIT, async || {
-        let found = scene.admit(lease, [number]).await? == [true];
+        let found = fixture.admit(lease, [number]).await? == [true];
         if !found {
-            scene.frontier.sweep(&scene.other).await?;
+            fixture.frontier.sweep(&fixture.other).await?;
         }
         Ok(found)
     })
@@ -96,7 +96,7 @@ pub(super) async fn finds_again(scene: &Scene<'_>, lease: &Lease, number: usize)
 
 /// What has been fetched has been fetched.
 pub async fn a_later_crawl_finds_what_was_cancelled_and_nothing_else(ports: &ControlPorts) -> Result<()> {
-    let first = Scene::new(&ports.frontier);
+    let first = Fixture::new(&ports.frontier);
     let lease = first.begin(3).await?;
     first.finish(0, Terminal::Done).await?;
     first.finish(1, Terminal::Failed).await?;
@@ -106,18 +106,18 @@ pub async fn a_later_crawl_finds_what_was_cancelled_and_nothing_else(ports: &Con
     let lease = second.open().await?;
     finds_again(&second, &lease, 2).await?;
     assert_eq!(second.admit(&lease, 0..3).await?, [false, false, false]);
-    assert_eq!(first.hear(&first.worker, 2).await?, Heard::Drop, "a copy from the first crawl");
-    assert_eq!(second.hear(&second.worker, 2).await?, TAKE);
+    assert_eq!(first.claim(&first.worker, 2).await?, ClaimReply::Drop, "a copy from the first crawl");
+    assert_eq!(second.claim(&second.worker, 2).await?, TAKE);
     assert_eq!(second.crawl_stats().await?.counts.admitted, 1);
     Ok(())
 }
 
 /// Not before: a late copy of its message would revive it.
 pub async fn a_later_crawl_finds_what_expired_once_its_crawl_is_over(ports: &ControlPorts) -> Result<()> {
-    let first = Scene::new(&ports.frontier);
+    let first = Fixture::new(&ports.frontier);
     let lease = first.begin(2).await?;
     first.finish(0, Terminal::Expired).await?;
-    assert_eq!(first.hear(&first.worker, 0).await?, Heard::Drop, "a late copy");
+    assert_eq!(first.claim(&first.worker, 0).await?, ClaimReply::Drop, "a late copy");
     ports.frontier.close(lease).await?;
     let second = first.next_crawl();
     let lease = second.open().await?;
@@ -126,14 +126,14 @@ pub async fn a_later_crawl_finds_what_expired_once_its_crawl_is_over(ports: &Con
     assert_eq!(first.status().await?, CrawlState::Finished);
     finds_again(&second, &lease, 0).await?;
     assert_eq!(second.admit(&lease, 0..2).await?, [false, false]);
-    assert_eq!(first.hear(&first.worker, 0).await?, Heard::Drop, "a copy from the first crawl");
-    assert_eq!(second.hear(&second.worker, 0).await?, TAKE);
+    assert_eq!(first.claim(&first.worker, 0).await?, ClaimReply::Drop, "a copy from the first crawl");
+    assert_eq!(second.claim(&second.worker, 0).await?, TAKE);
     Ok(())
 }
 
 /// It was fetched and its items are stored, so no later crawl fetches it again. What the limit left unfetched may be found again.
 pub async fn what_was_fetched_beyond_the_limit_stays_seen(ports: &ControlPorts) -> Result<()> {
-    let first = Scene::new(&ports.frontier);
+    let first = Fixture::new(&ports.frontier);
     let terms = Terms { max_pages: NonZeroU64::new(1), ..Terms::default() };
     let lease = ports.frontier.open(&first.crawl, terms, "producer", LONG).await?;
     first.admit(&lease, 0..3).await?;

@@ -9,13 +9,13 @@ use trawl_common::ports::Result;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::ControlPorts;
-use crate::conformance::scene::Scene;
+use crate::conformance::fixture::Fixture;
 
 /// Every page of the list, and how many there were.
-async fn list(ports: &ControlPorts, scene: &Scene<'_>) -> Result<(BTreeMap<CanonicalUrl, Note>, usize)> {
+async fn list(ports: &ControlPorts, fixture: &Fixture<'_>) -> Result<(BTreeMap<CanonicalUrl, Note>, usize)> {
     let (mut all, mut pages, mut cursor) = (BTreeMap::new(), 0, Some(0));
     while let Some(from) = cursor {
-        let page = ports.control.failed(&scene.crawl, from).await?;
+        let page = ports.control.failed(&fixture.crawl, from).await?;
         all.extend(page.urls);
         (pages, cursor) = (pages + 1, page.next);
         assert!(pages <= 10_000, "a list has an end");
@@ -25,62 +25,62 @@ async fn list(ports: &ControlPorts, scene: &Scene<'_>) -> Result<(BTreeMap<Canon
 
 /// Each with all that is known of it, as long as its crawl is known; nothing else is there.
 pub async fn the_list_holds_what_failed_and_what_expired(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    assert_eq!(list(ports, &scene).await?.0, BTreeMap::new(), "an unknown crawl");
-    let lease = scene.begin(6).await?;
+    let fixture = Fixture::new(&ports.frontier);
+    assert_eq!(list(ports, &fixture).await?.0, BTreeMap::new(), "an unknown crawl");
+    let lease = fixture.begin(6).await?;
     let ends = [Terminal::Failed, Terminal::Failed, Terminal::Expired, Terminal::Done, Terminal::Skipped];
     let expected: BTreeMap<_, _> =
-        (0..3).map(|number| (scene.url(number), scene.note(number, ends[number]))).collect();
+        (0..3).map(|number| (fixture.url(number), fixture.note(number, ends[number]))).collect();
     for (number, terminal) in ends.into_iter().enumerate() {
-        scene.finish(number, terminal).await?;
-        scene.finish(number, Terminal::Failed).await?;
+        fixture.finish(number, terminal).await?;
+        fixture.finish(number, Terminal::Failed).await?;
     }
-    assert_eq!(list(ports, &scene).await?.0, expected);
-    scene.finish(5, Terminal::Done).await?;
+    assert_eq!(list(ports, &fixture).await?.0, expected);
+    fixture.finish(5, Terminal::Done).await?;
     ports.frontier.close(lease).await?;
-    assert_eq!(scene.status().await?, CrawlState::Finished);
-    assert_eq!(list(ports, &scene).await?.0, expected);
+    assert_eq!(fixture.status().await?, CrawlState::Finished);
+    assert_eq!(list(ports, &fixture).await?.0, expected);
     for number in 0..6 {
-        let failure = ports.control.failure(&scene.crawl, &scene.url(number)).await?;
-        assert_eq!(failure.as_ref(), expected.get(&scene.url(number)));
+        let failure = ports.control.failure(&fixture.crawl, &fixture.url(number)).await?;
+        assert_eq!(failure.as_ref(), expected.get(&fixture.url(number)));
     }
-    assert_eq!(list(ports, &scene.other_spider()).await?.0, BTreeMap::new());
+    assert_eq!(list(ports, &fixture.other_spider()).await?.0, BTreeMap::new());
     Ok(())
 }
 
 /// Nothing is left out, also where another crawl's failures lie between.
 pub async fn the_list_is_read_page_by_page(ports: &ControlPorts) -> Result<()> {
     const COUNT: usize = 2_500;
-    let scene = Scene::new(&ports.frontier);
-    let other = scene.other_spider();
-    scene.begin(COUNT).await?;
+    let fixture = Fixture::new(&ports.frontier);
+    let other = fixture.other_spider();
+    fixture.begin(COUNT).await?;
     other.begin(COUNT).await?;
     let ends: Vec<_> = (0..COUNT)
-        .flat_map(|number| [scene.ending(number, Terminal::Failed), other.ending(number, Terminal::Failed)])
+        .flat_map(|number| [fixture.ending(number, Terminal::Failed), other.ending(number, Terminal::Failed)])
         .collect();
-    scene.finish_all(&ends).await?;
-    let (all, pages) = list(ports, &scene).await?;
+    fixture.finish_all(&ends).await?;
+    let (all, pages) = list(ports, &fixture).await?;
     assert_eq!(all.len(), COUNT);
     assert!(pages > 1, "a page of {COUNT}");
-    assert!((0..COUNT).all(|number| all.contains_key(&scene.url(number))));
+    assert!((0..COUNT).all(|number| all.contains_key(&fixture.url(number))));
     Ok(())
 }
 
 /// It is not shown, not replayed and not purged again; the stats don't forget it.
 pub async fn what_is_purged_is_gone_and_stays_counted(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    let lease = scene.begin(3).await?;
+    let fixture = Fixture::new(&ports.frontier);
+    let lease = fixture.begin(3).await?;
     for number in 0..3 {
-        scene.finish(number, Terminal::Failed).await?;
+        fixture.finish(number, Terminal::Failed).await?;
     }
-    let before = scene.crawl_stats().await?;
-    let urls = [scene.url(0), scene.url(1), scene.url(9)];
-    assert_eq!(ports.control.purge(&scene.crawl, &urls).await?, 2);
-    assert_eq!(ports.control.purge(&scene.crawl, &urls).await?, 0);
-    assert_eq!(list(ports, &scene).await?.0.into_keys().collect::<Vec<_>>(), [scene.url(2)]);
-    assert_eq!(ports.control.failure(&scene.crawl, &scene.url(0)).await?, None);
-    assert!(ports.frontier.replay(&scene.crawl, &scene.crawl, &urls).await?.is_empty());
-    assert_eq!(scene.admit(&lease, 0..2).await?, [false, false], "seen is seen");
-    assert_eq!(scene.crawl_stats().await?.counts, before.counts);
+    let before = fixture.crawl_stats().await?;
+    let urls = [fixture.url(0), fixture.url(1), fixture.url(9)];
+    assert_eq!(ports.control.purge(&fixture.crawl, &urls).await?, 2);
+    assert_eq!(ports.control.purge(&fixture.crawl, &urls).await?, 0);
+    assert_eq!(list(ports, &fixture).await?.0.into_keys().collect::<Vec<_>>(), [fixture.url(2)]);
+    assert_eq!(ports.control.failure(&fixture.crawl, &fixture.url(0)).await?, None);
+    assert!(ports.frontier.replay(&fixture.crawl, &fixture.crawl, &urls).await?.is_empty());
+    assert_eq!(fixture.admit(&lease, 0..2).await?, [false, false], "seen is seen");
+    assert_eq!(fixture.crawl_stats().await?.counts, before.counts);
     Ok(())
 }

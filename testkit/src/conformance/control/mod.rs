@@ -41,7 +41,7 @@ macro_rules! control_conformance {
             a_pause_changes_nothing_else_about_a_url
             deadlines_move_by_the_pause
             a_deadline_that_is_set_after_a_pause_stays_as_it_is
-            a_url_first_heard_of_in_a_pause_waits_for_its_end
+            a_url_first_met_in_a_pause_waits_for_its_end
             what_is_in_hand_may_end_in_a_pause
             a_paused_crawl_does_not_end_before_it_goes_on
             to_pause_or_resume_twice_is_to_do_it_once

@@ -5,83 +5,83 @@ use std::time::Duration;
 
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{Heard, MAX_STARTS, Start};
+use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start};
 use trawl_common::ports::{ErrorKind, NewUrl, Result, Terms};
 use trawl_common::time::UnixMs;
 use trawl_engine::Linking;
 
 use super::{ControlPorts, kind};
 use crate::conformance::eventually;
-use crate::conformance::scene::{LONG, Scene, TAKE, long_ago, much_later, took};
+use crate::conformance::fixture::{Fixture, LONG, TAKE, long_ago, much_later, took};
 
 /// What is received is dropped, and what was received before is let go.
 pub async fn no_fetch_begins_while_a_crawl_is_paused(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    scene.begin(2).await?;
-    scene.hear(&scene.worker, 0).await?;
-    ports.control.pause(&scene.crawl).await?;
-    assert_eq!(scene.status().await?, CrawlState::Paused);
-    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
-    assert!(scene.is_held_back(&scene.worker, 1).await?);
-    assert!(scene.is_held_back(&scene.other, 0).await?, "let go, and held by the pause");
-    assert_eq!(scene.crawl_stats().await?.pending, 2);
+    let fixture = Fixture::new(&ports.frontier);
+    fixture.begin(2).await?;
+    fixture.claim(&fixture.worker, 0).await?;
+    ports.control.pause(&fixture.crawl).await?;
+    assert_eq!(fixture.status().await?, CrawlState::Paused);
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost);
+    assert!(fixture.is_held_back(&fixture.worker, 1).await?);
+    assert!(fixture.is_held_back(&fixture.other, 0).await?, "let go, and held by the pause");
+    assert_eq!(fixture.crawl_stats().await?.pending, 2);
     Ok(())
 }
 
 /// Whether it was received before the pause, in it, or never.
 pub async fn what_was_queued_goes_on_after_a_pause(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    scene.begin(3).await?;
-    scene.hear(&scene.worker, 0).await?;
-    ports.control.pause(&scene.crawl).await?;
-    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
-    assert!(scene.is_held_back(&scene.worker, 1).await?);
-    ports.control.resume(&scene.crawl).await?;
-    assert_eq!(scene.status().await?, CrawlState::Running);
+    let fixture = Fixture::new(&ports.frontier);
+    fixture.begin(3).await?;
+    fixture.claim(&fixture.worker, 0).await?;
+    ports.control.pause(&fixture.crawl).await?;
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost);
+    assert!(fixture.is_held_back(&fixture.worker, 1).await?);
+    ports.control.resume(&fixture.crawl).await?;
+    assert_eq!(fixture.status().await?, CrawlState::Running);
     for number in 0..3 {
-        assert_eq!(scene.hear(&scene.other, number).await?, TAKE);
-        assert_eq!(scene.start(&scene.other, number).await?, Start::Go);
+        assert_eq!(fixture.claim(&fixture.other, number).await?, TAKE);
+        assert_eq!(fixture.start(&fixture.other, number).await?, Start::Go);
     }
     Ok(())
 }
 
 /// Its attempts stay, its time stays, and a fetch that did not begin does not count as one.
 pub async fn a_pause_changes_nothing_else_about_a_url(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    scene.begin(3).await?;
+    let fixture = Fixture::new(&ports.frontier);
+    fixture.begin(3).await?;
     for (number, until) in [(0, long_ago()), (1, much_later())] {
-        scene.hear(&scene.worker, number).await?;
-        scene.park(&scene.worker, number, until, true).await?;
+        fixture.claim(&fixture.worker, number).await?;
+        fixture.park(&fixture.worker, number, until, true).await?;
     }
     for _ in 0..=MAX_STARTS {
-        assert_eq!(scene.hear(&scene.worker, 2).await?, TAKE);
-        ports.control.pause(&scene.crawl).await?;
-        assert_eq!(scene.start(&scene.worker, 2).await?, Start::Lost);
-        ports.control.resume(&scene.crawl).await?;
+        assert_eq!(fixture.claim(&fixture.worker, 2).await?, TAKE);
+        ports.control.pause(&fixture.crawl).await?;
+        assert_eq!(fixture.start(&fixture.worker, 2).await?, Start::Lost);
+        ports.control.resume(&fixture.crawl).await?;
     }
-    assert_eq!(scene.hear(&scene.worker, 0).await?, took(1));
-    assert_eq!(scene.hear(&scene.worker, 1).await?, Heard::Drop, "parked until later");
-    assert_eq!(scene.hear(&scene.worker, 2).await?, TAKE);
-    assert_eq!(scene.start(&scene.worker, 2).await?, Start::Go);
+    assert_eq!(fixture.claim(&fixture.worker, 0).await?, took(1));
+    assert_eq!(fixture.claim(&fixture.worker, 1).await?, ClaimReply::Drop, "parked until later");
+    assert_eq!(fixture.claim(&fixture.worker, 2).await?, TAKE);
+    assert_eq!(fixture.start(&fixture.worker, 2).await?, Start::Go);
     Ok(())
 }
 
 /// By the time from the first word to the last, however often either is said.
 pub async fn deadlines_move_by_the_pause(ports: &ControlPorts) -> Result<()> {
     const PAUSE: Duration = Duration::from_millis(30);
-    let scene = Scene::new(&ports.frontier);
-    let lease = scene.begin(0).await?;
+    let fixture = Fixture::new(&ports.frontier);
+    let lease = fixture.begin(0).await?;
     let deadline = much_later();
-    ports.frontier.admit(&lease, &[NewUrl { deadline: Some(deadline), ..scene.new_url(0) }]).await?;
+    ports.frontier.admit(&lease, &[NewUrl { deadline: Some(deadline), ..fixture.new_url(0) }]).await?;
     let asked = UnixMs::now();
-    ports.control.pause(&scene.crawl).await?;
+    ports.control.pause(&fixture.crawl).await?;
     let paused = UnixMs::now();
     eventually(Duration::from_secs(10), async || Ok(UnixMs::now().since(paused) > PAUSE)).await?;
-    ports.control.pause(&scene.crawl).await?;
-    ports.control.resume(&scene.crawl).await?;
-    ports.control.resume(&scene.crawl).await?;
+    ports.control.pause(&fixture.crawl).await?;
+    ports.control.resume(&fixture.crawl).await?;
+    ports.control.resume(&fixture.crawl).await?;
     let longest = UnixMs::now().since(asked) + Duration::from_millis(5);
-    let Heard::Take { deadline: Some(moved), .. } = scene.hear(&scene.worker, 0).await? else {
+    let ClaimReply::Take { deadline: Some(moved), .. } = fixture.claim(&fixture.worker, 0).await? else {
         panic!("it has a deadline and nobody holds it");
     };
     let by = moved.since(deadline);
@@ -89,73 +89,73 @@ pub async fn deadlines_move_by_the_pause(ports: &ControlPorts) -> Result<()> {
     Ok(())
 }
 
-/// Of a URL that sources name, that a page links to, or that is first heard of.
+/// Of a URL that sources name, that a page links to, or that is first met in a message.
 pub async fn a_deadline_that_is_set_after_a_pause_stays_as_it_is(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    let lease = scene.begin(1).await?;
-    ports.control.pause(&scene.crawl).await?;
+    let fixture = Fixture::new(&ports.frontier);
+    let lease = fixture.begin(1).await?;
+    ports.control.pause(&fixture.crawl).await?;
     let paused = UnixMs::now();
     eventually(Duration::from_secs(10), async || Ok(UnixMs::now() > paused)).await?;
-    ports.control.resume(&scene.crawl).await?;
+    ports.control.resume(&fixture.crawl).await?;
     let deadline = Some(much_later());
-    let url = |number| NewUrl { deadline, ..scene.new_url(number) };
+    let url = |number| NewUrl { deadline, ..fixture.new_url(number) };
     ports.frontier.admit(&lease, &[url(1)]).await?;
-    scene.hear(&scene.worker, 0).await?;
-    let linking = Linking { page: scene.claim(0), links: vec![url(2)] };
-    ports.frontier.admit_links(&scene.worker, &[linking]).await?;
-    let messages = [1, 2, 3].map(|number| url(number).message(&scene.crawl));
-    let heard = ports.frontier.hear(&scene.worker, &messages).await?;
-    assert_eq!(heard, [Heard::Take { attempts: 0, starts: 0, deadline }; 3]);
+    fixture.claim(&fixture.worker, 0).await?;
+    let linking = Linking { page: fixture.claim_on(0), links: vec![url(2)] };
+    ports.frontier.admit_links(&fixture.worker, &[linking]).await?;
+    let messages = [1, 2, 3].map(|number| url(number).message(&fixture.crawl));
+    let replies = ports.frontier.claim(&fixture.worker, &messages).await?;
+    assert_eq!(replies, [ClaimReply::Take { attempts: 0, starts: 0, deadline }; 3]);
     Ok(())
 }
 
 /// Published by hand, or forgotten by the store.
-pub async fn a_url_first_heard_of_in_a_pause_waits_for_its_end(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    let lease = scene.begin(0).await?;
-    ports.control.pause(&scene.crawl).await?;
-    assert!(scene.is_held_back(&scene.worker, 0).await?);
-    assert_eq!(scene.admit(&lease, 0..2).await?, [false, true], "sources may go on being read");
-    let stats = scene.crawl_stats().await?;
+pub async fn a_url_first_met_in_a_pause_waits_for_its_end(ports: &ControlPorts) -> Result<()> {
+    let fixture = Fixture::new(&ports.frontier);
+    let lease = fixture.begin(0).await?;
+    ports.control.pause(&fixture.crawl).await?;
+    assert!(fixture.is_held_back(&fixture.worker, 0).await?);
+    assert_eq!(fixture.admit(&lease, 0..2).await?, [false, true], "sources may go on being read");
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.counts.admitted, stats.pending), (2, 2));
-    ports.control.resume(&scene.crawl).await?;
-    assert_eq!(scene.hear(&scene.other, 0).await?, TAKE);
-    assert_eq!(scene.hear(&scene.other, 1).await?, TAKE);
+    ports.control.resume(&fixture.crawl).await?;
+    assert_eq!(fixture.claim(&fixture.other, 0).await?, TAKE);
+    assert_eq!(fixture.claim(&fixture.other, 1).await?, TAKE);
     Ok(())
 }
 
 /// A fetch that has begun ends as any other, or is put aside.
 pub async fn what_is_in_hand_may_end_in_a_pause(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    scene.begin(3).await?;
+    let fixture = Fixture::new(&ports.frontier);
+    fixture.begin(3).await?;
     for number in 0..3 {
-        scene.hear(&scene.worker, number).await?;
-        assert_eq!(scene.start(&scene.worker, number).await?, Start::Go);
+        fixture.claim(&fixture.worker, number).await?;
+        assert_eq!(fixture.start(&fixture.worker, number).await?, Start::Go);
     }
-    ports.control.pause(&scene.crawl).await?;
-    assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
-    assert!(scene.park(&scene.worker, 1, long_ago(), true).await?);
-    scene.release(&scene.worker, 2).await?;
-    let stats = scene.crawl_stats().await?;
+    ports.control.pause(&fixture.crawl).await?;
+    assert!(fixture.end(&fixture.worker, 0, Terminal::Done).await?);
+    assert!(fixture.park(&fixture.worker, 1, long_ago(), true).await?);
+    fixture.release(&fixture.worker, 2).await?;
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.status, stats.counts.done, stats.pending), (CrawlState::Paused, 1, 2));
-    ports.control.resume(&scene.crawl).await?;
-    assert_eq!(scene.hear(&scene.other, 1).await?, took(1));
-    assert_eq!(scene.hear(&scene.other, 2).await?, TAKE);
+    ports.control.resume(&fixture.crawl).await?;
+    assert_eq!(fixture.claim(&fixture.other, 1).await?, took(1));
+    assert_eq!(fixture.claim(&fixture.other, 2).await?, TAKE);
     Ok(())
 }
 
 /// A person who holds a crawl may want to add to it.
 pub async fn a_paused_crawl_does_not_end_before_it_goes_on(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    let lease = scene.begin(1).await?;
-    scene.hear(&scene.worker, 0).await?;
-    ports.control.pause(&scene.crawl).await?;
+    let fixture = Fixture::new(&ports.frontier);
+    let lease = fixture.begin(1).await?;
+    fixture.claim(&fixture.worker, 0).await?;
+    ports.control.pause(&fixture.crawl).await?;
     ports.frontier.close(lease).await?;
-    assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
-    let stats = scene.crawl_stats().await?;
+    assert!(fixture.end(&fixture.worker, 0, Terminal::Done).await?);
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.status, stats.discovered, stats.pending), (CrawlState::Paused, true, 0));
-    ports.control.resume(&scene.crawl).await?;
-    assert_eq!(scene.status().await?, CrawlState::Finished);
+    ports.control.resume(&fixture.crawl).await?;
+    assert_eq!(fixture.status().await?, CrawlState::Finished);
     Ok(())
 }
 
@@ -163,62 +163,62 @@ pub async fn a_paused_crawl_does_not_end_before_it_goes_on(ports: &ControlPorts)
 pub async fn a_limit_that_is_reached_in_a_pause_skips_nothing_before_its_end(
     ports: &ControlPorts,
 ) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
+    let fixture = Fixture::new(&ports.frontier);
     let terms = Terms { max_pages: NonZeroU64::new(1), ..Terms::default() };
-    let lease = ports.frontier.open(&scene.crawl, terms, "producer", LONG).await?;
-    scene.admit(&lease, 0..3).await?;
+    let lease = ports.frontier.open(&fixture.crawl, terms, "producer", LONG).await?;
+    fixture.admit(&lease, 0..3).await?;
     ports.frontier.close(lease).await?;
-    scene.hear(&scene.worker, 0).await?;
-    ports.control.pause(&scene.crawl).await?;
-    assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
-    ports.frontier.sweep(&scene.worker).await?;
-    assert_eq!(scene.crawl_stats().await?.pending, 2);
-    ports.control.resume(&scene.crawl).await?;
+    fixture.claim(&fixture.worker, 0).await?;
+    ports.control.pause(&fixture.crawl).await?;
+    assert!(fixture.end(&fixture.worker, 0, Terminal::Done).await?);
+    ports.frontier.sweep(&fixture.worker).await?;
+    assert_eq!(fixture.crawl_stats().await?.pending, 2);
+    ports.control.resume(&fixture.crawl).await?;
     eventually(Duration::from_secs(30), async || {
-        ports.frontier.sweep(&scene.worker).await?;
-        Ok(scene.status().await? == CrawlState::Finished)
+        ports.frontier.sweep(&fixture.worker).await?;
+        Ok(fixture.status().await? == CrawlState::Finished)
     })
     .await?;
-    assert_eq!(scene.crawl_stats().await?.counts.skipped, 2);
+    assert_eq!(fixture.crawl_stats().await?.counts.skipped, 2);
     Ok(())
 }
 
 /// The answer of the first call may have been lost.
 pub async fn to_pause_or_resume_twice_is_to_do_it_once(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    scene.begin(1).await?;
-    ports.control.resume(&scene.crawl).await?;
-    assert_eq!(scene.status().await?, CrawlState::Running);
+    let fixture = Fixture::new(&ports.frontier);
+    fixture.begin(1).await?;
+    ports.control.resume(&fixture.crawl).await?;
+    assert_eq!(fixture.status().await?, CrawlState::Running);
     for _ in 0..2 {
-        ports.control.pause(&scene.crawl).await?;
-        assert_eq!(scene.status().await?, CrawlState::Paused);
+        ports.control.pause(&fixture.crawl).await?;
+        assert_eq!(fixture.status().await?, CrawlState::Paused);
     }
     for _ in 0..2 {
-        ports.control.resume(&scene.crawl).await?;
-        assert_eq!(scene.status().await?, CrawlState::Running);
+        ports.control.resume(&fixture.crawl).await?;
+        assert_eq!(fixture.status().await?, CrawlState::Running);
     }
-    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
+    assert_eq!(fixture.claim(&fixture.worker, 0).await?, TAKE);
     Ok(())
 }
 
 /// A command is to one crawl, also where one call is about several.
 pub async fn other_crawls_go_on_while_one_is_paused(ports: &ControlPorts) -> Result<()> {
-    let paused = Scene::new(&ports.frontier);
+    let paused = Fixture::new(&ports.frontier);
     let running = paused.other_spider();
     paused.begin(2).await?;
     running.begin(2).await?;
-    paused.hear(&paused.worker, 0).await?;
+    paused.claim(&paused.worker, 0).await?;
     ports.control.pause(&paused.crawl).await?;
-    let heard = ports.frontier.hear(&paused.worker, &[paused.message(1), running.message(0)]).await?;
-    assert!(matches!(heard[..], [Heard::Drop | Heard::Wait { .. }, TAKE]), "{heard:?}");
-    let starts = ports.frontier.start(&paused.worker, &[paused.claim(0), running.claim(0)]).await?;
+    let replies = ports.frontier.claim(&paused.worker, &[paused.message(1), running.message(0)]).await?;
+    assert!(matches!(replies[..], [ClaimReply::Drop | ClaimReply::Wait { .. }, TAKE]), "{replies:?}");
+    let starts = ports.frontier.start(&paused.worker, &[paused.claim_on(0), running.claim_on(0)]).await?;
     assert_eq!(starts, [Start::Lost, Start::Go]);
     Ok(())
 }
 
 /// `Stale`: there is nothing to command.
 pub async fn a_crawl_that_is_over_or_unknown_takes_no_commands(ports: &ControlPorts) -> Result<()> {
-    let (finished, unknown) = (Scene::new(&ports.frontier), Scene::new(&ports.frontier));
+    let (finished, unknown) = (Fixture::new(&ports.frontier), Fixture::new(&ports.frontier));
     ports.frontier.close(finished.open().await?).await?;
     for crawl in [&finished.crawl, &unknown.crawl] {
         assert_eq!(kind(ports.control.pause(crawl).await), Some(ErrorKind::Stale));

@@ -5,16 +5,16 @@ use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Reason, Skip, Terminal};
-use trawl_common::frontier::{Heard, MAX_STARTS, Start};
+use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start};
 use trawl_common::ports::{Claim, ErrorKind, Finish, NewUrl, Result};
 use trawl_common::web::url::CanonicalUrl;
 
 use super::cancelling::finds_again;
 use super::{ControlPorts, kind};
-use crate::conformance::scene::{Scene, TAKE, long_ago};
+use crate::conformance::fixture::{Fixture, TAKE, long_ago};
 
 /// What wakes a worker for a replayed page: all that its note knows of it.
-fn message(from: &Scene<'_>, into: &Scene<'_>, number: usize, terminal: Terminal) -> Message {
+fn message(from: &Fixture<'_>, into: &Fixture<'_>, number: usize, terminal: Terminal) -> Message {
     let note = from.note(number, terminal);
     let seed = Message::seed(into.url(number), into.crawl.clone(), note.lane);
     Message { depth: note.depth, referrer: note.referrer, ..seed }
@@ -22,48 +22,48 @@ fn message(from: &Scene<'_>, into: &Scene<'_>, number: usize, terminal: Terminal
 
 /// With no failure counted and no start; the stats say that it is pending, once.
 pub async fn a_replayed_url_begins_anew_in_its_crawl(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    let lease = scene.begin(3).await?;
-    scene.hear(&scene.worker, 0).await?;
-    scene.park(&scene.worker, 0, long_ago(), true).await?;
+    let fixture = Fixture::new(&ports.frontier);
+    let lease = fixture.begin(3).await?;
+    fixture.claim(&fixture.worker, 0).await?;
+    fixture.park(&fixture.worker, 0, long_ago(), true).await?;
     for _ in 0..MAX_STARTS {
-        scene.hear(&scene.worker, 0).await?;
-        assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
+        fixture.claim(&fixture.worker, 0).await?;
+        assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Go);
     }
-    scene.finish(0, Terminal::Failed).await?;
-    scene.finish(1, Terminal::Failed).await?;
-    let urls = [scene.url(0), scene.url(1)];
-    let messages = ports.frontier.replay(&scene.crawl, &scene.crawl, &urls).await?;
-    assert_eq!(messages, [0, 1].map(|number| message(&scene, &scene, number, Terminal::Failed)));
-    ports.frontier.confirm(&scene.crawl, &urls).await?;
-    let stats = scene.crawl_stats().await?;
+    fixture.finish(0, Terminal::Failed).await?;
+    fixture.finish(1, Terminal::Failed).await?;
+    let urls = [fixture.url(0), fixture.url(1)];
+    let messages = ports.frontier.replay(&fixture.crawl, &fixture.crawl, &urls).await?;
+    assert_eq!(messages, [0, 1].map(|number| message(&fixture, &fixture, number, Terminal::Failed)));
+    ports.frontier.confirm(&fixture.crawl, &urls).await?;
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.counts, stats.pending), (Counts { admitted: 3, ..Counts::default() }, 3));
     assert!(stats.reasons.is_empty(), "{stats:?}");
-    assert_eq!(ports.frontier.hosts(&scene.crawl, 1).await?[0].counts, stats.counts);
-    assert_eq!(ports.control.failure(&scene.crawl, &scene.url(0)).await?, None);
-    assert_eq!(scene.admit(&lease, 0..2).await?, [false, false]);
-    assert_eq!(scene.hear(&scene.other, 0).await?, TAKE);
-    assert_eq!(scene.start(&scene.other, 0).await?, Start::Go);
-    assert!(scene.end(&scene.other, 0, Terminal::Done).await?);
-    assert_eq!(scene.crawl_stats().await?.counts, Counts { admitted: 3, done: 1, ..Counts::default() });
+    assert_eq!(ports.frontier.hosts(&fixture.crawl, 1).await?[0].counts, stats.counts);
+    assert_eq!(ports.control.failure(&fixture.crawl, &fixture.url(0)).await?, None);
+    assert_eq!(fixture.admit(&lease, 0..2).await?, [false, false]);
+    assert_eq!(fixture.claim(&fixture.other, 0).await?, TAKE);
+    assert_eq!(fixture.start(&fixture.other, 0).await?, Start::Go);
+    assert!(fixture.end(&fixture.other, 0, Terminal::Done).await?);
+    assert_eq!(fixture.crawl_stats().await?.counts, Counts { admitted: 3, done: 1, ..Counts::default() });
     Ok(())
 }
 
 /// Again and again, and counted once each time.
 pub async fn a_replayed_url_can_fail_and_be_replayed_again(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    let lease = scene.begin(1).await?;
+    let fixture = Fixture::new(&ports.frontier);
+    let lease = fixture.begin(1).await?;
     for _ in 0..3 {
-        scene.finish(0, Terminal::Failed).await?;
-        assert_eq!(scene.crawl_stats().await?.counts.failed, 1);
-        assert!(ports.control.failure(&scene.crawl, &scene.url(0)).await?.is_some());
-        assert_eq!(ports.frontier.replay(&scene.crawl, &scene.crawl, &[scene.url(0)]).await?.len(), 1);
-        assert_eq!(scene.crawl_stats().await?.counts.failed, 0);
+        fixture.finish(0, Terminal::Failed).await?;
+        assert_eq!(fixture.crawl_stats().await?.counts.failed, 1);
+        assert!(ports.control.failure(&fixture.crawl, &fixture.url(0)).await?.is_some());
+        assert_eq!(ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[fixture.url(0)]).await?.len(), 1);
+        assert_eq!(fixture.crawl_stats().await?.counts.failed, 0);
     }
     ports.frontier.close(lease).await?;
-    assert_eq!(scene.status().await?, CrawlState::Running);
-    scene.finish(0, Terminal::Done).await?;
-    let stats = scene.crawl_stats().await?;
+    assert_eq!(fixture.status().await?, CrawlState::Running);
+    fixture.finish(0, Terminal::Done).await?;
+    let stats = fixture.crawl_stats().await?;
     let expected = Counts { admitted: 1, done: 1, ..Counts::default() };
     assert_eq!((stats.status, stats.counts), (CrawlState::Finished, expected));
     Ok(())
@@ -73,42 +73,42 @@ pub async fn a_replayed_url_can_fail_and_be_replayed_again(ports: &ControlPorts)
 pub async fn a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_as_it_stands(
     ports: &ControlPorts,
 ) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    let lease = scene.begin(0).await?;
-    let host = scene.url(0).host();
+    let fixture = Fixture::new(&ports.frontier);
+    let lease = fixture.begin(0).await?;
+    let host = fixture.url(0).host();
     let old = CanonicalUrl::recorded(&format!("http://{host}./%7ea?%2f")).expect("it is a URL");
     assert!(old.as_str().contains("./%7ea?%2f"));
     let new_url = NewUrl::seed(old.clone(), Lane::Bulk);
     assert_eq!(ports.frontier.admit(&lease, std::slice::from_ref(&new_url)).await?, [true]);
-    ports.frontier.confirm(&scene.crawl, std::slice::from_ref(&old)).await?;
+    ports.frontier.confirm(&fixture.crawl, std::slice::from_ref(&old)).await?;
     let ending = |terminal| Finish {
-        note: (terminal == Terminal::Failed).then(|| scene.note(0, terminal)),
-        ..Finish::new(Claim { crawl: scene.crawl.clone(), url: old.clone() }, terminal)
+        note: (terminal == Terminal::Failed).then(|| fixture.note(0, terminal)),
+        ..Finish::new(Claim { crawl: fixture.crawl.clone(), url: old.clone() }, terminal)
     };
-    assert_eq!(scene.finish_all(&[ending(Terminal::Failed)]).await?, [true]);
-    let listed = ports.control.failed(&scene.crawl, 0).await?.urls;
+    assert_eq!(fixture.finish_all(&[ending(Terminal::Failed)]).await?, [true]);
+    let listed = ports.control.failed(&fixture.crawl, 0).await?.urls;
     assert_eq!(listed.into_iter().map(|(url, _)| url).collect::<Vec<_>>(), std::slice::from_ref(&old));
-    let messages = ports.frontier.replay(&scene.crawl, &scene.crawl, std::slice::from_ref(&old)).await?;
+    let messages = ports.frontier.replay(&fixture.crawl, &fixture.crawl, std::slice::from_ref(&old)).await?;
     assert_eq!(
         messages.into_iter().map(|message| message.url).collect::<Vec<_>>(),
         std::slice::from_ref(&old)
     );
-    assert_eq!(scene.finish_all(&[ending(Terminal::Done)]).await?, [true]);
-    assert_eq!(scene.crawl_stats().await?.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
+    assert_eq!(fixture.finish_all(&[ending(Terminal::Done)]).await?, [true]);
+    assert_eq!(fixture.crawl_stats().await?.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
     Ok(())
 }
 
 /// Else it would expire again at once.
 pub async fn a_replayed_url_that_expired_has_no_deadline(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    let lease = scene.begin(0).await?;
-    ports.frontier.admit(&lease, &[NewUrl { deadline: Some(long_ago()), ..scene.new_url(0) }]).await?;
-    scene.finish(0, Terminal::Expired).await?;
-    let messages = ports.frontier.replay(&scene.crawl, &scene.crawl, &[scene.url(0)]).await?;
-    assert_eq!(messages, [message(&scene, &scene, 0, Terminal::Expired)]);
-    assert_eq!(scene.crawl_stats().await?.counts, Counts { admitted: 1, ..Counts::default() });
-    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
-    assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
+    let fixture = Fixture::new(&ports.frontier);
+    let lease = fixture.begin(0).await?;
+    ports.frontier.admit(&lease, &[NewUrl { deadline: Some(long_ago()), ..fixture.new_url(0) }]).await?;
+    fixture.finish(0, Terminal::Expired).await?;
+    let messages = ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[fixture.url(0)]).await?;
+    assert_eq!(messages, [message(&fixture, &fixture, 0, Terminal::Expired)]);
+    assert_eq!(fixture.crawl_stats().await?.counts, Counts { admitted: 1, ..Counts::default() });
+    assert_eq!(fixture.claim(&fixture.worker, 0).await?, TAKE);
+    assert!(fixture.end(&fixture.worker, 0, Terminal::Done).await?);
     Ok(())
 }
 
@@ -116,29 +116,29 @@ pub async fn a_replayed_url_that_expired_has_no_deadline(ports: &ControlPorts) -
 pub async fn what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl(
     ports: &ControlPorts,
 ) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    let lease = scene.begin(3).await?;
+    let fixture = Fixture::new(&ports.frontier);
+    let lease = fixture.begin(3).await?;
     let blocked = |number| {
-        let note = scene.note(number, Terminal::Skipped);
+        let note = fixture.note(number, Terminal::Skipped);
         let cause = Cause { reason: Reason::Blocked, class: None, status: None, ..note.cause };
-        let finish = Finish::new(scene.claim(number), Terminal::Skipped);
+        let finish = Finish::new(fixture.claim_on(number), Terminal::Skipped);
         Finish { why: Some(Skip::Blocked.as_str()), note: Some(Note { cause, ..note }), ..finish }
     };
     for number in 0..2 {
-        scene.hear(&scene.worker, number).await?;
+        fixture.claim(&fixture.worker, number).await?;
     }
-    assert_eq!(scene.finish_all(&[blocked(0), blocked(1)]).await?, [true, true]);
-    let stats = scene.crawl_stats().await?;
+    assert_eq!(fixture.finish_all(&[blocked(0), blocked(1)]).await?, [true, true]);
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.counts.skipped, stats.reasons["skipped:blocked"]), (2, 2));
-    assert_eq!(ports.control.failure(&scene.crawl, &scene.url(0)).await?, blocked(0).note);
-    assert_eq!(ports.frontier.replay(&scene.crawl, &scene.crawl, &[scene.url(0)]).await?.len(), 1);
-    let stats = scene.crawl_stats().await?;
+    assert_eq!(ports.control.failure(&fixture.crawl, &fixture.url(0)).await?, blocked(0).note);
+    assert_eq!(ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[fixture.url(0)]).await?.len(), 1);
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.counts.skipped, stats.reasons["skipped:blocked"], stats.pending), (1, 1, 2));
-    scene.finish(0, Terminal::Done).await?;
-    scene.finish(2, Terminal::Done).await?;
+    fixture.finish(0, Terminal::Done).await?;
+    fixture.finish(2, Terminal::Done).await?;
     ports.frontier.close(lease).await?;
-    assert_eq!(scene.status().await?, CrawlState::Finished);
-    let later = scene.next_crawl();
+    assert_eq!(fixture.status().await?, CrawlState::Finished);
+    let later = fixture.next_crawl();
     let lease = later.open().await?;
     finds_again(&later, &lease, 1).await?;
     assert_eq!(later.admit(&lease, 0..1).await?, [false]);
@@ -147,24 +147,24 @@ pub async fn what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl(
 
 /// Done, pending, never seen, named twice, or of another crawl.
 pub async fn what_is_not_in_the_list_is_not_replayed(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    let unknown = scene.next_crawl();
-    scene.begin(3).await?;
-    scene.finish(0, Terminal::Done).await?;
-    scene.finish(1, Terminal::Failed).await?;
-    let urls = [0, 1, 2, 9, 1].map(|number| scene.url(number));
-    assert!(ports.frontier.replay(&unknown.crawl, &scene.crawl, &urls).await?.is_empty());
-    let messages = ports.frontier.replay(&scene.crawl, &scene.crawl, &urls).await?;
-    assert_eq!(messages, [message(&scene, &scene, 1, Terminal::Failed)]);
-    assert!(ports.frontier.replay(&scene.crawl, &scene.crawl, &urls).await?.is_empty());
-    let stats = scene.crawl_stats().await?;
+    let fixture = Fixture::new(&ports.frontier);
+    let unknown = fixture.next_crawl();
+    fixture.begin(3).await?;
+    fixture.finish(0, Terminal::Done).await?;
+    fixture.finish(1, Terminal::Failed).await?;
+    let urls = [0, 1, 2, 9, 1].map(|number| fixture.url(number));
+    assert!(ports.frontier.replay(&unknown.crawl, &fixture.crawl, &urls).await?.is_empty());
+    let messages = ports.frontier.replay(&fixture.crawl, &fixture.crawl, &urls).await?;
+    assert_eq!(messages, [message(&fixture, &fixture, 1, Terminal::Failed)]);
+    assert!(ports.frontier.replay(&fixture.crawl, &fixture.crawl, &urls).await?.is_empty());
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.counts, stats.pending), (Counts { admitted: 3, done: 1, ..Counts::default() }, 2));
     Ok(())
 }
 
 /// A finished crawl stays as it is; what failed in it is admitted there.
 pub async fn a_finished_crawl_is_replayed_into_a_successor(ports: &ControlPorts) -> Result<()> {
-    let first = Scene::new(&ports.frontier);
+    let first = Fixture::new(&ports.frontier);
     let lease = first.begin(2).await?;
     first.finish(0, Terminal::Done).await?;
     first.finish(1, Terminal::Failed).await?;
@@ -180,8 +180,8 @@ pub async fn a_finished_crawl_is_replayed_into_a_successor(ports: &ControlPorts)
     assert_eq!((after.status, after.counts, after.pending), (before.status, before.counts, 0));
     assert_eq!(ports.control.failure(&first.crawl, &first.url(1)).await?, None);
     assert_eq!(second.crawl_stats().await?.counts, Counts { admitted: 1, ..Counts::default() });
-    assert_eq!(first.hear(&first.worker, 1).await?, Heard::Drop, "a copy from the first crawl");
-    assert_eq!(second.hear(&second.worker, 1).await?, TAKE);
+    assert_eq!(first.claim(&first.worker, 1).await?, ClaimReply::Drop, "a copy from the first crawl");
+    assert_eq!(second.claim(&second.worker, 1).await?, TAKE);
     assert!(second.end(&second.worker, 1, Terminal::Failed).await?);
     assert_eq!(second.status().await?, CrawlState::Finished);
     assert!(ports.control.failure(&second.crawl, &second.url(1)).await?.is_some());
@@ -190,7 +190,7 @@ pub async fn a_finished_crawl_is_replayed_into_a_successor(ports: &ControlPorts)
 
 /// Though its spider may have forgotten it by then; it is seen from now on.
 pub async fn what_expired_is_replayed_into_a_successor(ports: &ControlPorts) -> Result<()> {
-    let first = Scene::new(&ports.frontier);
+    let first = Fixture::new(&ports.frontier);
     let lease = first.begin(1).await?;
     first.finish(0, Terminal::Expired).await?;
     ports.frontier.close(lease).await?;
@@ -199,7 +199,7 @@ pub async fn what_expired_is_replayed_into_a_successor(ports: &ControlPorts) -> 
     let messages = ports.frontier.replay(&first.crawl, &second.crawl, &[first.url(0)]).await?;
     assert_eq!(messages, [message(&first, &second, 0, Terminal::Expired)]);
     assert_eq!(second.admit(&lease, [0]).await?, [false]);
-    assert_eq!(second.hear(&second.worker, 0).await?, TAKE);
+    assert_eq!(second.claim(&second.worker, 0).await?, TAKE);
     assert!(second.end(&second.worker, 0, Terminal::Done).await?);
     assert_eq!(second.crawl_stats().await?.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
     Ok(())
@@ -207,29 +207,29 @@ pub async fn what_expired_is_replayed_into_a_successor(ports: &ControlPorts) -> 
 
 /// `Stale`, and the list is as it was.
 pub async fn nothing_is_replayed_into_a_crawl_that_is_over_or_unknown(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    let lease = scene.begin(1).await?;
-    scene.finish(0, Terminal::Failed).await?;
+    let fixture = Fixture::new(&ports.frontier);
+    let lease = fixture.begin(1).await?;
+    fixture.finish(0, Terminal::Failed).await?;
     ports.frontier.close(lease).await?;
-    let before = scene.crawl_stats().await?;
-    for into in [&scene, &scene.next_crawl()] {
-        let refused = ports.frontier.replay(&scene.crawl, &into.crawl, &[scene.url(0)]).await;
+    let before = fixture.crawl_stats().await?;
+    for into in [&fixture, &fixture.next_crawl()] {
+        let refused = ports.frontier.replay(&fixture.crawl, &into.crawl, &[fixture.url(0)]).await;
         assert_eq!(kind(refused), Some(ErrorKind::Stale));
     }
-    assert!(ports.control.failure(&scene.crawl, &scene.url(0)).await?.is_some());
-    assert_eq!(scene.crawl_stats().await?.counts, before.counts);
+    assert!(ports.control.failure(&fixture.crawl, &fixture.url(0)).await?.is_some());
+    assert_eq!(fixture.crawl_stats().await?.counts, before.counts);
     Ok(())
 }
 
 /// As all that is new does.
 pub async fn what_is_replayed_into_a_paused_crawl_waits(ports: &ControlPorts) -> Result<()> {
-    let scene = Scene::new(&ports.frontier);
-    scene.begin(1).await?;
-    scene.finish(0, Terminal::Failed).await?;
-    ports.control.pause(&scene.crawl).await?;
-    assert_eq!(ports.frontier.replay(&scene.crawl, &scene.crawl, &[scene.url(0)]).await?.len(), 1);
-    assert!(scene.is_held_back(&scene.worker, 0).await?);
-    ports.control.resume(&scene.crawl).await?;
-    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
+    let fixture = Fixture::new(&ports.frontier);
+    fixture.begin(1).await?;
+    fixture.finish(0, Terminal::Failed).await?;
+    ports.control.pause(&fixture.crawl).await?;
+    assert_eq!(ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[fixture.url(0)]).await?.len(), 1);
+    assert!(fixture.is_held_back(&fixture.worker, 0).await?);
+    ports.control.resume(&fixture.crawl).await?;
+    assert_eq!(fixture.claim(&fixture.worker, 0).await?, TAKE);
     Ok(())
 }

@@ -9,20 +9,20 @@ use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
 use trawl_engine::Records;
 
-use crate::conformance::scene::{Scene, much_later};
+use crate::conformance::fixture::{Fixture, much_later};
 use crate::conformance::{eventually, unique};
 
 /// The first call ends it; no other counts, in the same batch or later, with whatever state.
 pub async fn a_url_ends_once(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(2).await?;
-    scene.hear(&scene.worker, 0).await?;
-    let twice = [scene.ending(0, Terminal::Done), scene.ending(0, Terminal::Done)];
-    assert_eq!(frontier.finish(&scene.worker, &twice).await?, [true, true]);
-    let before = scene.crawl_stats().await?;
-    assert!(scene.end(&scene.worker, 0, Terminal::Done).await?, "told again, it is as before");
-    assert!(scene.end(&scene.worker, 0, Terminal::Failed).await?);
-    let after = scene.crawl_stats().await?;
+    let fixture = Fixture::new(frontier);
+    fixture.begin(2).await?;
+    fixture.claim(&fixture.worker, 0).await?;
+    let twice = [fixture.ending(0, Terminal::Done), fixture.ending(0, Terminal::Done)];
+    assert_eq!(frontier.finish(&fixture.worker, &twice).await?, [true, true]);
+    let before = fixture.crawl_stats().await?;
+    assert!(fixture.end(&fixture.worker, 0, Terminal::Done).await?, "repeated, it is as before");
+    assert!(fixture.end(&fixture.worker, 0, Terminal::Failed).await?);
+    let after = fixture.crawl_stats().await?;
     assert_eq!(after.counts, before.counts);
     assert_eq!(after.counts, Counts { admitted: 2, done: 1, ..Counts::default() });
     assert_eq!(after.pending, 1);
@@ -31,47 +31,47 @@ pub async fn a_url_ends_once(frontier: &Arc<dyn Records>) -> Result<()> {
 
 /// And no state counts for another.
 pub async fn every_terminal_state_has_its_counter(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(Terminal::ALL.len()).await?;
+    let fixture = Fixture::new(frontier);
+    fixture.begin(Terminal::ALL.len()).await?;
     let mut expected = Counts { admitted: Terminal::ALL.len() as u64, ..Counts::default() };
     for (number, terminal) in Terminal::ALL.into_iter().enumerate() {
-        scene.finish(number, terminal).await?;
+        fixture.finish(number, terminal).await?;
         *expected.of(terminal) += 1;
-        assert_eq!(scene.crawl_stats().await?.counts, expected);
+        assert_eq!(fixture.crawl_stats().await?.counts, expected);
     }
-    assert_eq!(scene.crawl_stats().await?.pending, 0);
+    assert_eq!(fixture.crawl_stats().await?.pending, 0);
     Ok(())
 }
 
 /// Else a worker that was stopped for long would decide about what another has in hand, or is yet to take.
 pub async fn only_the_holder_ends_a_url(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(3).await?;
+    let fixture = Fixture::new(frontier);
+    fixture.begin(3).await?;
     for number in [1, 2] {
-        scene.hear(&scene.worker, number).await?;
+        fixture.claim(&fixture.worker, number).await?;
     }
-    scene.park(&scene.worker, 1, much_later(), false).await?;
-    let ends = [0, 1, 2].map(|number| scene.ending(number, Terminal::Failed));
-    assert_eq!(frontier.finish(&scene.other, &ends).await?, [false; 3]);
-    assert_eq!(frontier.finish(&scene.worker, &ends).await?, [false, false, true], "not queued or parked");
-    let stats = scene.crawl_stats().await?;
+    fixture.park(&fixture.worker, 1, much_later(), false).await?;
+    let ends = [0, 1, 2].map(|number| fixture.ending(number, Terminal::Failed));
+    assert_eq!(frontier.finish(&fixture.other, &ends).await?, [false; 3]);
+    assert_eq!(frontier.finish(&fixture.worker, &ends).await?, [false, false, true], "not queued or parked");
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.counts.failed, stats.pending), (1, 2));
     Ok(())
 }
 
 /// Nothing is counted that was not admitted, in a crawl that is known or not.
 pub async fn what_was_never_admitted_does_not_end(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    assert!(!scene.end(&scene.worker, 0, Terminal::Done).await?);
-    scene.begin(1).await?;
-    assert!(!scene.end(&scene.worker, 1, Terminal::Done).await?);
-    assert_eq!(scene.crawl_stats().await?.counts, Counts { admitted: 1, ..Counts::default() });
+    let fixture = Fixture::new(frontier);
+    assert!(!fixture.end(&fixture.worker, 0, Terminal::Done).await?);
+    fixture.begin(1).await?;
+    assert!(!fixture.end(&fixture.worker, 1, Terminal::Done).await?);
+    assert_eq!(fixture.crawl_stats().await?.counts, Counts { admitted: 1, ..Counts::default() });
     Ok(())
 }
 
 /// Each crawl gets its own count, and its own end.
 pub async fn urls_of_several_crawls_end_in_one_call(frontier: &Arc<dyn Records>) -> Result<()> {
-    let one = Scene::new(frontier);
+    let one = Fixture::new(frontier);
     let two = one.other_spider();
     let leases = [one.begin(1).await?, two.begin(2).await?];
     for lease in leases {
@@ -79,8 +79,8 @@ pub async fn urls_of_several_crawls_end_in_one_call(frontier: &Arc<dyn Records>)
     }
     let ends =
         [two.ending(0, Terminal::Done), one.ending(0, Terminal::Failed), one.ending(7, Terminal::Done)];
-    one.hear(&one.worker, 0).await?;
-    two.hear(&one.worker, 0).await?;
+    one.claim(&one.worker, 0).await?;
+    two.claim(&one.worker, 0).await?;
     assert_eq!(frontier.finish(&one.worker, &ends).await?, [true, true, false]);
     assert_eq!(one.status().await?, CrawlState::Finished);
     assert_eq!(two.status().await?, CrawlState::Running);
@@ -92,44 +92,44 @@ pub async fn urls_of_several_crawls_end_in_one_call(frontier: &Arc<dyn Records>)
 pub async fn a_crawl_ends_with_its_last_url_once_discovery_has_ended(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let lease = scene.begin(1).await?;
-    scene.finish(0, Terminal::Done).await?;
-    assert_eq!(scene.status().await?, CrawlState::Running, "more may be admitted");
-    scene.admit(&lease, 1..3).await?;
+    let fixture = Fixture::new(frontier);
+    let lease = fixture.begin(1).await?;
+    fixture.finish(0, Terminal::Done).await?;
+    assert_eq!(fixture.status().await?, CrawlState::Running, "more may be admitted");
+    fixture.admit(&lease, 1..3).await?;
     frontier.close(lease).await?;
-    scene.finish(1, Terminal::Skipped).await?;
-    assert_eq!(scene.status().await?, CrawlState::Running, "one is left");
-    scene.finish(2, Terminal::Failed).await?;
-    assert_eq!(scene.status().await?, CrawlState::Finished);
+    fixture.finish(1, Terminal::Skipped).await?;
+    assert_eq!(fixture.status().await?, CrawlState::Running, "one is left");
+    fixture.finish(2, Terminal::Failed).await?;
+    assert_eq!(fixture.status().await?, CrawlState::Finished);
     Ok(())
 }
 
 /// The last URL may end before the last source does.
 pub async fn a_crawl_with_no_url_left_ends_with_discovery(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let lease = scene.begin(1).await?;
-    scene.finish(0, Terminal::Done).await?;
-    assert_eq!(scene.status().await?, CrawlState::Running);
+    let fixture = Fixture::new(frontier);
+    let lease = fixture.begin(1).await?;
+    fixture.finish(0, Terminal::Done).await?;
+    assert_eq!(fixture.status().await?, CrawlState::Running);
     frontier.close(lease).await?;
-    assert_eq!(scene.status().await?, CrawlState::Finished);
+    assert_eq!(fixture.status().await?, CrawlState::Finished);
     Ok(())
 }
 
 /// Sources may name nothing at all.
 pub async fn an_empty_crawl_ends_with_discovery(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let lease = scene.open().await?;
-    assert_eq!(scene.status().await?, CrawlState::Running);
+    let fixture = Fixture::new(frontier);
+    let lease = fixture.open().await?;
+    assert_eq!(fixture.status().await?, CrawlState::Running);
     frontier.close(lease).await?;
-    let stats = scene.crawl_stats().await?;
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.status, stats.counts), (CrawlState::Finished, Counts::default()));
     Ok(())
 }
 
 /// `seconds` runs while the crawl does.
 pub async fn the_clock_of_a_crawl_stops_at_its_end(frontier: &Arc<dyn Records>) -> Result<()> {
-    let (running, finished) = (Scene::new(frontier), Scene::new(frontier));
+    let (running, finished) = (Fixture::new(frontier), Fixture::new(frontier));
     running.open().await?;
     frontier.close(finished.open().await?).await?;
     let (first, end) = (running.crawl_stats().await?.seconds, finished.crawl_stats().await?.seconds);
@@ -147,14 +147,14 @@ pub async fn an_unknown_crawl_has_no_stats(frontier: &Arc<dyn Records>) -> Resul
 
 /// Running or over, with the stats that each has alone.
 pub async fn crawls_are_listed_the_newest_first(frontier: &Arc<dyn Records>) -> Result<()> {
-    let (older, newer) = (Scene::new(frontier), Scene::new(frontier));
+    let (older, newer) = (Fixture::new(frontier), Fixture::new(frontier));
     older.begin(2).await?;
     let started = older.crawl_stats().await?.started;
     eventually(Duration::from_secs(10), async || Ok(UnixMs::now() > started.plus(Duration::from_millis(5))))
         .await?;
     frontier.close(newer.open().await?).await?;
     let all = frontier.crawls().await?;
-    let place = |scene: &Scene<'_>| all.iter().position(|stats| stats.crawl == scene.crawl.id);
+    let place = |fixture: &Fixture<'_>| all.iter().position(|stats| stats.crawl == fixture.crawl.id);
     let (at_newer, at_older) = (place(&newer).expect("listed"), place(&older).expect("listed"));
     assert!(at_newer < at_older);
     assert_eq!(all[at_newer].status, CrawlState::Finished);

@@ -4,48 +4,51 @@ use std::sync::Arc;
 
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{Heard, MAX_STARTS, Start};
+use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start};
 use trawl_common::ports::{Finish, NewUrl, Result};
 use trawl_engine::Records;
 
-use crate::conformance::scene::{Scene, TAKE, long_ago, much_later, took};
+use crate::conformance::fixture::{Fixture, TAKE, long_ago, much_later, took};
 
-/// Whoever hears first holds it; to hear it again is to hold it still.
+/// Whoever claims it first holds it, and still holds it after claiming it again.
 pub async fn a_url_is_taken_by_one_worker(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(1).await?;
-    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
-    assert!(scene.is_held_back(&scene.other, 0).await?);
-    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
-    assert_eq!(scene.crawl_stats().await?.pending, 1);
+    let fixture = Fixture::new(frontier);
+    fixture.begin(1).await?;
+    assert_eq!(fixture.claim(&fixture.worker, 0).await?, TAKE);
+    assert!(fixture.is_held_back(&fixture.other, 0).await?);
+    assert_eq!(fixture.claim(&fixture.worker, 0).await?, TAKE);
+    assert_eq!(fixture.crawl_stats().await?.pending, 1);
     Ok(())
 }
 
 /// The record's own, whatever its message says.
 pub async fn a_deadline_comes_with_the_url(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let lease = scene.begin(1).await?;
+    let fixture = Fixture::new(frontier);
+    let lease = fixture.begin(1).await?;
     let deadline = Some(much_later());
-    frontier.admit(&lease, &[NewUrl { deadline, ..scene.new_url(1) }]).await?;
-    assert_eq!(scene.hear(&scene.worker, 1).await?, Heard::Take { attempts: 0, starts: 0, deadline });
-    let late = Message { deadline, ..scene.message(0) };
-    assert_eq!(frontier.hear(&scene.worker, &[late]).await?, [TAKE]);
-    let by_hand = Message { deadline, ..scene.message(2) };
+    frontier.admit(&lease, &[NewUrl { deadline, ..fixture.new_url(1) }]).await?;
     assert_eq!(
-        frontier.hear(&scene.worker, &[by_hand]).await?,
-        [Heard::Take { attempts: 0, starts: 0, deadline }]
+        fixture.claim(&fixture.worker, 1).await?,
+        ClaimReply::Take { attempts: 0, starts: 0, deadline }
+    );
+    let late = Message { deadline, ..fixture.message(0) };
+    assert_eq!(frontier.claim(&fixture.worker, &[late]).await?, [TAKE]);
+    let by_hand = Message { deadline, ..fixture.message(2) };
+    assert_eq!(
+        frontier.claim(&fixture.worker, &[by_hand]).await?,
+        [ClaimReply::Take { attempts: 0, starts: 0, deadline }]
     );
     Ok(())
 }
 
 /// A message too many is harmless.
-pub async fn a_url_that_ended_is_heard_and_dropped(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(2).await?;
-    scene.hear(&scene.worker, 0).await?;
-    scene.finish(0, Terminal::Failed).await?;
-    assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
-    assert_eq!(scene.crawl_stats().await?.counts.admitted, 2);
+pub async fn a_url_that_ended_is_dropped(frontier: &Arc<dyn Records>) -> Result<()> {
+    let fixture = Fixture::new(frontier);
+    fixture.begin(2).await?;
+    fixture.claim(&fixture.worker, 0).await?;
+    fixture.finish(0, Terminal::Failed).await?;
+    assert_eq!(fixture.claim(&fixture.worker, 0).await?, ClaimReply::Drop);
+    assert_eq!(fixture.crawl_stats().await?.counts.admitted, 2);
     Ok(())
 }
 
@@ -53,46 +56,46 @@ pub async fn a_url_that_ended_is_heard_and_dropped(frontier: &Arc<dyn Records>) 
 pub async fn a_url_is_seen_while_it_is_pending_and_when_it_has_ended(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let other = scene.other_spider();
-    scene.begin(2).await?;
+    let fixture = Fixture::new(frontier);
+    let other = fixture.other_spider();
+    fixture.begin(2).await?;
     other.begin(0).await?;
-    scene.finish(0, Terminal::Done).await?;
+    fixture.finish(0, Terminal::Done).await?;
     for number in [0, 1] {
-        assert!(frontier.has_seen(&scene.crawl, &scene.url(number)).await?);
-        assert!(!frontier.has_seen(&other.crawl, &scene.url(number)).await?);
+        assert!(frontier.has_seen(&fixture.crawl, &fixture.url(number)).await?);
+        assert!(!frontier.has_seen(&other.crawl, &fixture.url(number)).await?);
     }
-    assert!(!frontier.has_seen(&scene.crawl, &scene.url(2)).await?);
+    assert!(!frontier.has_seen(&fixture.crawl, &fixture.url(2)).await?);
     Ok(())
 }
 
 /// From the moment its page is stored, and without being counted.
 pub async fn where_redirects_led_counts_as_seen(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let lease = scene.begin(1).await?;
-    scene.hear(&scene.worker, 0).await?;
-    let landed = Some(scene.url(7));
-    let finish = Finish { landed, ..scene.ending(0, Terminal::Done) };
-    assert_eq!(frontier.finish(&scene.worker, &[finish.clone(), finish]).await?, [true, true]);
-    assert!(frontier.has_seen(&scene.crawl, &scene.url(7)).await?);
-    assert_eq!(frontier.admit(&lease, &[scene.new_url(7), scene.new_url(8)]).await?, [false, true]);
-    let stats = scene.crawl_stats().await?;
+    let fixture = Fixture::new(frontier);
+    let lease = fixture.begin(1).await?;
+    fixture.claim(&fixture.worker, 0).await?;
+    let landed = Some(fixture.url(7));
+    let finish = Finish { landed, ..fixture.ending(0, Terminal::Done) };
+    assert_eq!(frontier.finish(&fixture.worker, &[finish.clone(), finish]).await?, [true, true]);
+    assert!(frontier.has_seen(&fixture.crawl, &fixture.url(7)).await?);
+    assert_eq!(frontier.admit(&lease, &[fixture.new_url(7), fixture.new_url(8)]).await?, [false, true]);
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.counts.admitted, stats.counts.done, stats.pending), (2, 1, 1));
     Ok(())
 }
 
-/// A worker hears whatever its queues bring together.
+/// A worker claims together whatever its queues bring together.
 pub async fn messages_of_several_crawls_are_answered_in_order(frontier: &Arc<dyn Records>) -> Result<()> {
-    let one = Scene::new(frontier);
+    let one = Fixture::new(frontier);
     let two = one.other_spider();
     one.begin(2).await?;
     two.begin(2).await?;
     one.finish(0, Terminal::Done).await?;
     two.finish(1, Terminal::Done).await?;
     let messages = [one.message(0), two.message(0), one.message(1), two.message(1)];
-    let heard = frontier.hear(&one.worker, &messages).await?;
-    assert_eq!(heard, [Heard::Drop, TAKE, TAKE, Heard::Drop]);
-    let claims = [two.claim(1), one.claim(1), two.claim(0), one.claim(0)];
+    let replies = frontier.claim(&one.worker, &messages).await?;
+    assert_eq!(replies, [ClaimReply::Drop, TAKE, TAKE, ClaimReply::Drop]);
+    let claims = [two.claim_on(1), one.claim_on(1), two.claim_on(0), one.claim_on(0)];
     let starts = frontier.start(&one.worker, &claims).await?;
     assert_eq!(starts, [Start::Lost, Start::Go, Start::Go, Start::Lost]);
     Ok(())
@@ -100,84 +103,84 @@ pub async fn messages_of_several_crawls_are_answered_in_order(frontier: &Arc<dyn
 
 /// Whatever kills its worker is stopped before it kills them all.
 pub async fn the_fourth_start_without_an_end_is_poison(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(1).await?;
+    let fixture = Fixture::new(frontier);
+    fixture.begin(1).await?;
     for _ in 0..MAX_STARTS {
-        scene.hear(&scene.worker, 0).await?;
-        assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
+        fixture.claim(&fixture.worker, 0).await?;
+        assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Go);
     }
-    scene.hear(&scene.worker, 0).await?;
-    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Poison);
-    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Poison);
-    assert!(scene.end(&scene.worker, 0, Terminal::Failed).await?);
+    fixture.claim(&fixture.worker, 0).await?;
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Poison);
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Poison);
+    assert!(fixture.end(&fixture.worker, 0, Terminal::Failed).await?);
     Ok(())
 }
 
 /// The answer may have been lost on its way: that is no reason to suspect the page.
 pub async fn a_start_that_is_asked_for_again_counts_once(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(1).await?;
-    scene.hear(&scene.worker, 0).await?;
+    let fixture = Fixture::new(frontier);
+    fixture.begin(1).await?;
+    fixture.claim(&fixture.worker, 0).await?;
     for _ in 0..=MAX_STARTS {
-        assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
-        scene.keep(&scene.worker, 0).await?;
+        assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Go);
+        fixture.extend(&fixture.worker, 0).await?;
     }
     Ok(())
 }
 
 /// A fetch that failed has ended: retries may be more than the starts that poison takes.
 pub async fn a_retry_is_an_end_and_no_step_towards_poison(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(1).await?;
+    let fixture = Fixture::new(frontier);
+    fixture.begin(1).await?;
     for attempts in 0..=MAX_STARTS + 1 {
-        assert_eq!(scene.hear(&scene.worker, 0).await?, took(attempts));
-        assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
-        assert!(scene.park(&scene.worker, 0, long_ago(), true).await?);
+        assert_eq!(fixture.claim(&fixture.worker, 0).await?, took(attempts));
+        assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Go);
+        assert!(fixture.park(&fixture.worker, 0, long_ago(), true).await?);
     }
     Ok(())
 }
 
 /// The answer may have been lost on its way: taken for lost itself, the URL would be sent to where it is dropped.
 pub async fn to_park_again_is_to_have_parked(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(1).await?;
-    scene.hear(&scene.worker, 0).await?;
+    let fixture = Fixture::new(frontier);
+    fixture.begin(1).await?;
+    fixture.claim(&fixture.worker, 0).await?;
     let until = long_ago();
     for _ in 0..3 {
-        assert!(scene.park(&scene.worker, 0, until, true).await?);
+        assert!(fixture.park(&fixture.worker, 0, until, true).await?);
     }
-    frontier.confirm(&scene.crawl, &[scene.url(0)]).await?;
-    assert_eq!(scene.hear(&scene.worker, 0).await?, took(1), "it failed once");
+    frontier.confirm(&fixture.crawl, &[fixture.url(0)]).await?;
+    assert_eq!(fixture.claim(&fixture.worker, 0).await?, took(1), "it failed once");
     Ok(())
 }
 
 /// A page that has killed workers may wait for its host, or be given back, before it starts again: that is no end.
 pub async fn what_is_put_aside_before_it_starts_stays_a_suspect(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(1).await?;
+    let fixture = Fixture::new(frontier);
+    fixture.begin(1).await?;
     for _ in 0..MAX_STARTS {
-        scene.hear(&scene.worker, 0).await?;
-        assert!(scene.park(&scene.worker, 0, long_ago(), false).await?);
-        scene.hear(&scene.worker, 0).await?;
-        frontier.release(&scene.worker, &[scene.claim(0)]).await?;
-        scene.hear(&scene.worker, 0).await?;
-        assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
+        fixture.claim(&fixture.worker, 0).await?;
+        assert!(fixture.park(&fixture.worker, 0, long_ago(), false).await?);
+        fixture.claim(&fixture.worker, 0).await?;
+        frontier.release(&fixture.worker, &[fixture.claim_on(0)]).await?;
+        fixture.claim(&fixture.worker, 0).await?;
+        assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Go);
     }
-    scene.hear(&scene.worker, 0).await?;
-    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Poison);
+    fixture.claim(&fixture.worker, 0).await?;
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Poison);
     Ok(())
 }
 
 /// Nobody fetches what is not theirs.
 pub async fn only_the_holder_starts(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(2).await?;
-    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost, "not heard yet");
-    scene.hear(&scene.worker, 0).await?;
-    assert_eq!(scene.start(&scene.other, 0).await?, Start::Lost);
-    scene.finish(0, Terminal::Done).await?;
-    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost, "ended");
-    assert_eq!(scene.start(&scene.worker, 9).await?, Start::Lost, "never admitted");
+    let fixture = Fixture::new(frontier);
+    fixture.begin(2).await?;
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost, "not claimed yet");
+    fixture.claim(&fixture.worker, 0).await?;
+    assert_eq!(fixture.start(&fixture.other, 0).await?, Start::Lost);
+    fixture.finish(0, Terminal::Done).await?;
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost, "ended");
+    assert_eq!(fixture.start(&fixture.worker, 9).await?, Start::Lost, "never admitted");
     Ok(())
 }
 
@@ -185,68 +188,68 @@ pub async fn only_the_holder_starts(frontier: &Arc<dyn Records>) -> Result<()> {
 pub async fn a_parked_url_is_dropped_before_its_time_and_taken_after(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(2).await?;
+    let fixture = Fixture::new(frontier);
+    fixture.begin(2).await?;
     for (number, until) in [(0, much_later()), (1, long_ago())] {
-        scene.hear(&scene.worker, number).await?;
-        assert!(scene.park(&scene.worker, number, until, false).await?);
+        fixture.claim(&fixture.worker, number).await?;
+        assert!(fixture.park(&fixture.worker, number, until, false).await?);
     }
-    frontier.confirm(&scene.crawl, &[scene.url(0), scene.url(1)]).await?;
-    assert_eq!(scene.hear(&scene.worker, 0).await?, Heard::Drop);
-    assert_eq!(scene.hear(&scene.other, 0).await?, Heard::Drop);
-    assert_eq!(scene.hear(&scene.other, 1).await?, TAKE, "it is anyone's when it comes back");
-    assert_eq!(scene.crawl_stats().await?.pending, 2);
+    frontier.confirm(&fixture.crawl, &[fixture.url(0), fixture.url(1)]).await?;
+    assert_eq!(fixture.claim(&fixture.worker, 0).await?, ClaimReply::Drop);
+    assert_eq!(fixture.claim(&fixture.other, 0).await?, ClaimReply::Drop);
+    assert_eq!(fixture.claim(&fixture.other, 1).await?, TAKE, "it is anyone's when it comes back");
+    assert_eq!(fixture.crawl_stats().await?.pending, 2);
     Ok(())
 }
 
 /// To wait for a slot is no failure.
 pub async fn only_a_failure_counts_as_an_attempt(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(1).await?;
+    let fixture = Fixture::new(frontier);
+    fixture.begin(1).await?;
     for (failed, attempts) in [(false, 0), (true, 1), (false, 1), (true, 2)] {
-        scene.hear(&scene.worker, 0).await?;
-        assert!(scene.park(&scene.worker, 0, long_ago(), failed).await?);
-        assert_eq!(scene.hear(&scene.worker, 0).await?, took(attempts));
+        fixture.claim(&fixture.worker, 0).await?;
+        assert!(fixture.park(&fixture.worker, 0, long_ago(), failed).await?);
+        assert_eq!(fixture.claim(&fixture.worker, 0).await?, took(attempts));
     }
-    scene.release(&scene.worker, 0).await?;
-    assert_eq!(scene.hear(&scene.other, 0).await?, took(2));
+    fixture.release(&fixture.worker, 0).await?;
+    assert_eq!(fixture.claim(&fixture.other, 0).await?, took(2));
     Ok(())
 }
 
 /// Parking takes the URL out of the hands that park it, so it works once.
 pub async fn only_the_holder_parks(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(1).await?;
-    assert!(!scene.park(&scene.worker, 0, much_later(), true).await?, "not heard yet");
-    scene.hear(&scene.worker, 0).await?;
-    assert!(!scene.park(&scene.other, 0, much_later(), true).await?);
-    assert!(scene.park(&scene.worker, 0, long_ago(), false).await?);
-    assert!(!scene.park(&scene.worker, 0, much_later(), true).await?, "parked already");
-    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE, "refused parking has no effect");
+    let fixture = Fixture::new(frontier);
+    fixture.begin(1).await?;
+    assert!(!fixture.park(&fixture.worker, 0, much_later(), true).await?, "not claimed yet");
+    fixture.claim(&fixture.worker, 0).await?;
+    assert!(!fixture.park(&fixture.other, 0, much_later(), true).await?);
+    assert!(fixture.park(&fixture.worker, 0, long_ago(), false).await?);
+    assert!(!fixture.park(&fixture.worker, 0, much_later(), true).await?, "parked already");
+    assert_eq!(fixture.claim(&fixture.worker, 0).await?, TAKE, "refused parking has no effect");
     Ok(())
 }
 
 /// At once, with nothing counted.
 pub async fn a_released_url_is_anyones_again(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(1).await?;
-    scene.hear(&scene.worker, 0).await?;
-    scene.release(&scene.worker, 0).await?;
-    scene.release(&scene.worker, 0).await?;
-    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
-    assert_eq!(scene.hear(&scene.other, 0).await?, TAKE);
-    assert_eq!(scene.crawl_stats().await?.pending, 1);
+    let fixture = Fixture::new(frontier);
+    fixture.begin(1).await?;
+    fixture.claim(&fixture.worker, 0).await?;
+    fixture.release(&fixture.worker, 0).await?;
+    fixture.release(&fixture.worker, 0).await?;
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost);
+    assert_eq!(fixture.claim(&fixture.other, 0).await?, TAKE);
+    assert_eq!(fixture.crawl_stats().await?.pending, 1);
     Ok(())
 }
 
 /// Nobody gives away what is not theirs.
 pub async fn only_the_holder_releases(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(1).await?;
-    scene.hear(&scene.worker, 0).await?;
-    scene.release(&scene.other, 0).await?;
-    scene.release(&scene.other, 9).await?;
-    assert!(scene.is_held_back(&scene.other, 0).await?);
-    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
+    let fixture = Fixture::new(frontier);
+    fixture.begin(1).await?;
+    fixture.claim(&fixture.worker, 0).await?;
+    fixture.release(&fixture.other, 0).await?;
+    fixture.release(&fixture.other, 9).await?;
+    assert!(fixture.is_held_back(&fixture.other, 0).await?);
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Go);
     Ok(())
 }

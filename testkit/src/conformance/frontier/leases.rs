@@ -9,7 +9,7 @@ use trawl_common::ports::{ErrorKind, Result, Terms};
 use trawl_engine::{Lease, Records};
 
 use crate::conformance::eventually;
-use crate::conformance::scene::{LONG, Scene};
+use crate::conformance::fixture::{Fixture, LONG};
 
 const BRIEF: Duration = Duration::from_millis(50);
 const LIMIT: Duration = Duration::from_secs(10);
@@ -19,15 +19,15 @@ fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
 }
 
 /// Admits nothing new, to see whether the lease still gives the right to.
-async fn right(scene: &Scene<'_>, lease: &Lease) -> Option<ErrorKind> {
-    kind(scene.frontier.admit(lease, &[scene.new_url(0)]).await)
+async fn right(fixture: &Fixture<'_>, lease: &Lease) -> Option<ErrorKind> {
+    kind(fixture.frontier.admit(lease, &[fixture.new_url(0)]).await)
 }
 
 /// Takes a lease for the spider's next crawl, once that of this one has lapsed.
-async fn take_lapsed(scene: &Scene<'_>) -> Result<Lease> {
-    let (mut taken, next) = (None, scene.next_crawl());
+async fn take_lapsed(fixture: &Fixture<'_>) -> Result<Lease> {
+    let (mut taken, next) = (None, fixture.next_crawl());
     eventually(LIMIT, async || {
-        match scene.frontier.open(&next.crawl, Terms::default(), "successor", LONG).await {
+        match fixture.frontier.open(&next.crawl, Terms::default(), "successor", LONG).await {
             Ok(lease) => taken = Some(lease),
             Err(error) if error.kind == ErrorKind::Busy => {}
             Err(error) => return Err(error),
@@ -42,16 +42,16 @@ async fn take_lapsed(scene: &Scene<'_>) -> Result<Lease> {
 pub async fn who_opens_another_crawl_is_told_who_reads_the_sources(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.frontier.open(&scene.crawl, Terms::default(), "first-producer", LONG).await?;
-    let next = scene.next_crawl();
+    let fixture = Fixture::new(frontier);
+    fixture.frontier.open(&fixture.crawl, Terms::default(), "first-producer", LONG).await?;
+    let next = fixture.next_crawl();
     let refused = frontier
         .open(&next.crawl, Terms::default(), "second-producer", LONG)
         .await
         .expect_err("sources are read for another crawl");
     assert_eq!(refused.kind, ErrorKind::Busy);
     let message = refused.to_string();
-    assert!(message.contains("first-producer") && message.contains(scene.crawl.id.as_str()), "{message}");
+    assert!(message.contains("first-producer") && message.contains(fixture.crawl.id.as_str()), "{message}");
     assert_eq!(frontier.crawl_stats(&next.crawl.id).await?, None, "a refused crawl has not begun");
     Ok(())
 }
@@ -60,49 +60,49 @@ pub async fn who_opens_another_crawl_is_told_who_reads_the_sources(
 pub async fn several_producers_feed_one_crawl_and_discovery_ends_with_the_last(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let open = |holder| frontier.open(&scene.crawl, Terms::default(), holder, LONG);
+    let fixture = Fixture::new(frontier);
+    let open = |holder| frontier.open(&fixture.crawl, Terms::default(), holder, LONG);
     let (one, two, three) = (open("one").await?, open("two").await?, open("three").await?);
-    assert_eq!(scene.admit(&one, 0..2).await?, [true, true]);
-    assert_eq!(scene.admit(&two, 1..3).await?, [false, true]);
+    assert_eq!(fixture.admit(&one, 0..2).await?, [true, true]);
+    assert_eq!(fixture.admit(&two, 1..3).await?, [false, true]);
     for url in 0..3 {
-        scene.finish(url, Terminal::Done).await?;
+        fixture.finish(url, Terminal::Done).await?;
     }
     frontier.close(one.clone()).await?;
     frontier.renew(&two, Duration::ZERO).await?;
-    assert_eq!([right(&scene, &one).await, right(&scene, &two).await], [Some(ErrorKind::Stale); 2]);
-    let stats = scene.crawl_stats().await?;
+    assert_eq!([right(&fixture, &one).await, right(&fixture, &two).await], [Some(ErrorKind::Stale); 2]);
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.status, stats.discovered), (CrawlState::Running, false), "the third is still reading");
     frontier.close(three.clone()).await?;
-    assert_eq!(scene.status().await?, CrawlState::Finished);
+    assert_eq!(fixture.status().await?, CrawlState::Finished);
     // The answer of the first call may have been lost.
     frontier.close(three).await
 }
 
 /// Of those who read sources one may die.
 pub async fn a_producer_that_died_does_not_hold_up_the_others(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let dead = frontier.open(&scene.crawl, Terms::default(), "dead", BRIEF).await?;
-    let alive = frontier.open(&scene.crawl, Terms::default(), "alive", LONG).await?;
-    eventually(LIMIT, async || Ok(right(&scene, &dead).await == Some(ErrorKind::Stale))).await?;
-    assert_eq!(right(&scene, &alive).await, None);
+    let fixture = Fixture::new(frontier);
+    let dead = frontier.open(&fixture.crawl, Terms::default(), "dead", BRIEF).await?;
+    let alive = frontier.open(&fixture.crawl, Terms::default(), "alive", LONG).await?;
+    eventually(LIMIT, async || Ok(right(&fixture, &dead).await == Some(ErrorKind::Stale))).await?;
+    assert_eq!(right(&fixture, &alive).await, None);
     frontier.close(alive).await?;
-    assert!(scene.crawl_stats().await?.discovered);
+    assert!(fixture.crawl_stats().await?.discovered);
     Ok(())
 }
 
 /// To open is idempotent: the answer of the first call may have been lost.
 pub async fn the_holder_of_a_lease_may_open_again(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.open().await?;
-    let lease = scene.open().await?;
-    assert_eq!(right(&scene, &lease).await, None);
+    let fixture = Fixture::new(frontier);
+    fixture.open().await?;
+    let lease = fixture.open().await?;
+    assert_eq!(right(&fixture, &lease).await, None);
     Ok(())
 }
 
 /// A lease is a spider's.
 pub async fn two_spiders_are_discovered_side_by_side(frontier: &Arc<dyn Records>) -> Result<()> {
-    let one = Scene::new(frontier);
+    let one = Fixture::new(frontier);
     let two = one.other_spider();
     let (first, second) = (one.open().await?, two.open().await?);
     assert_eq!((right(&one, &first).await, right(&two, &second).await), (None, None));
@@ -113,28 +113,28 @@ pub async fn two_spiders_are_discovered_side_by_side(frontier: &Arc<dyn Records>
 pub async fn a_lapsed_lease_is_for_the_next_and_stale_for_the_last(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let lapsed = frontier.open(&scene.crawl, Terms::default(), "producer", BRIEF).await?;
-    eventually(LIMIT, async || Ok(right(&scene, &lapsed).await == Some(ErrorKind::Stale))).await?;
-    let lease = frontier.open(&scene.crawl, Terms::default(), "successor", LONG).await?;
-    assert_eq!(right(&scene, &lapsed).await, Some(ErrorKind::Stale));
+    let fixture = Fixture::new(frontier);
+    let lapsed = frontier.open(&fixture.crawl, Terms::default(), "producer", BRIEF).await?;
+    eventually(LIMIT, async || Ok(right(&fixture, &lapsed).await == Some(ErrorKind::Stale))).await?;
+    let lease = frontier.open(&fixture.crawl, Terms::default(), "successor", LONG).await?;
+    assert_eq!(right(&fixture, &lapsed).await, Some(ErrorKind::Stale));
     assert_eq!(kind(frontier.renew(&lapsed, LONG).await), Some(ErrorKind::Stale));
     assert_eq!(kind(frontier.close(lapsed).await), Some(ErrorKind::Stale));
-    assert!(!scene.crawl_stats().await?.discovered, "the successor is still reading");
-    assert_eq!(right(&scene, &lease).await, None);
+    assert!(!fixture.crawl_stats().await?.discovered, "the successor is still reading");
+    assert_eq!(right(&fixture, &lease).await, None);
     Ok(())
 }
 
 /// Told by another lease of the same term, taken later: when that one has lapsed, this one has not.
 pub async fn a_renewed_lease_outlives_its_first_term(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let hourglass = scene.other_spider();
-    let lease = frontier.open(&scene.crawl, Terms::default(), "producer", BRIEF * 4).await?;
+    let fixture = Fixture::new(frontier);
+    let hourglass = fixture.other_spider();
+    let lease = frontier.open(&fixture.crawl, Terms::default(), "producer", BRIEF * 4).await?;
     frontier.renew(&lease, LONG).await?;
     frontier.open(&hourglass.crawl, Terms::default(), "producer", BRIEF * 4).await?;
     take_lapsed(&hourglass).await?;
-    assert_eq!(right(&scene, &lease).await, None);
-    let next = scene.next_crawl();
+    assert_eq!(right(&fixture, &lease).await, None);
+    let next = fixture.next_crawl();
     assert_eq!(
         kind(frontier.open(&next.crawl, Terms::default(), "successor", LONG).await),
         Some(ErrorKind::Busy)
@@ -144,23 +144,23 @@ pub async fn a_renewed_lease_outlives_its_first_term(frontier: &Arc<dyn Records>
 
 /// Even if nobody has taken it: by then it may have been taken for dead.
 pub async fn a_lapsed_lease_cannot_be_renewed(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let lease = frontier.open(&scene.crawl, Terms::default(), "producer", BRIEF).await?;
-    eventually(LIMIT, async || Ok(right(&scene, &lease).await == Some(ErrorKind::Stale))).await?;
+    let fixture = Fixture::new(frontier);
+    let lease = frontier.open(&fixture.crawl, Terms::default(), "producer", BRIEF).await?;
+    eventually(LIMIT, async || Ok(right(&fixture, &lease).await == Some(ErrorKind::Stale))).await?;
     assert_eq!(kind(frontier.renew(&lease, LONG).await), Some(ErrorKind::Stale));
-    assert_eq!(right(&scene, &lease).await, Some(ErrorKind::Stale));
+    assert_eq!(right(&fixture, &lease).await, Some(ErrorKind::Stale));
     Ok(())
 }
 
 /// With its URLs, its counters and, again, the right to admit.
 pub async fn a_lapsed_lease_is_taken_again_by_its_holder(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let lease = frontier.open(&scene.crawl, Terms::default(), "producer", BRIEF).await?;
-    frontier.admit(&lease, &[scene.new_url(0)]).await?;
-    eventually(LIMIT, async || Ok(right(&scene, &lease).await == Some(ErrorKind::Stale))).await?;
+    let fixture = Fixture::new(frontier);
+    let lease = frontier.open(&fixture.crawl, Terms::default(), "producer", BRIEF).await?;
+    frontier.admit(&lease, &[fixture.new_url(0)]).await?;
+    eventually(LIMIT, async || Ok(right(&fixture, &lease).await == Some(ErrorKind::Stale))).await?;
     let again = frontier.reopen(&lease, "producer", LONG).await?;
-    assert_eq!(scene.admit(&again, 0..2).await?, [false, true]);
-    let stats = scene.crawl_stats().await?;
+    assert_eq!(fixture.admit(&again, 0..2).await?, [false, true]);
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.counts.admitted, stats.discovered), (2, false));
     Ok(())
 }
@@ -169,9 +169,9 @@ pub async fn a_lapsed_lease_is_taken_again_by_its_holder(frontier: &Arc<dyn Reco
 pub async fn a_lease_is_not_taken_again_from_another_crawl_nor_for_one_that_is_over(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let lost = frontier.open(&scene.crawl, Terms::default(), "producer", BRIEF).await?;
-    let next = take_lapsed(&scene).await?;
+    let fixture = Fixture::new(frontier);
+    let lost = frontier.open(&fixture.crawl, Terms::default(), "producer", BRIEF).await?;
+    let next = take_lapsed(&fixture).await?;
     assert_eq!(kind(frontier.reopen(&lost, "producer", LONG).await), Some(ErrorKind::Busy));
     frontier.close(next).await?;
     let again = frontier.reopen(&lost, "producer", LONG).await?;
@@ -182,65 +182,65 @@ pub async fn a_lease_is_not_taken_again_from_another_crawl_nor_for_one_that_is_o
 
 /// A store that was emptied does not stop a producer.
 pub async fn a_crawl_that_is_not_known_any_more_is_opened_anew(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let forgotten = Lease { crawl: scene.crawl.clone(), token: 7, terms: Terms::default() };
+    let fixture = Fixture::new(frontier);
+    let forgotten = Lease { crawl: fixture.crawl.clone(), token: 7, terms: Terms::default() };
     let lease = frontier.reopen(&forgotten, "producer", LONG).await?;
-    assert_eq!(scene.admit(&lease, 0..2).await?, [true, true]);
-    let stats = scene.crawl_stats().await?;
+    assert_eq!(fixture.admit(&lease, 0..2).await?, [true, true]);
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.status, stats.counts.admitted), (CrawlState::Running, 2));
     Ok(())
 }
 
 /// A producer that is stopped leaves the sources to another run.
 pub async fn a_lease_renewed_for_no_time_is_given_back(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let lease = scene.begin(1).await?;
+    let fixture = Fixture::new(frontier);
+    let lease = fixture.begin(1).await?;
     for _ in 0..2 {
         frontier.renew(&lease, Duration::ZERO).await?;
     }
-    assert_eq!(right(&scene, &lease).await, Some(ErrorKind::Stale));
-    scene.finish(0, Terminal::Done).await?;
-    let stats = scene.crawl_stats().await?;
+    assert_eq!(right(&fixture, &lease).await, Some(ErrorKind::Stale));
+    fixture.finish(0, Terminal::Done).await?;
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.status, stats.discovered), (CrawlState::Running, false));
-    frontier.open(&scene.crawl, Terms::default(), "successor", LONG).await?;
+    frontier.open(&fixture.crawl, Terms::default(), "successor", LONG).await?;
     Ok(())
 }
 
 /// Closing ends the right to admit, and lets the next producer in.
 pub async fn a_lease_given_back_is_stale(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let lease = scene.begin(1).await?;
+    let fixture = Fixture::new(frontier);
+    let lease = fixture.begin(1).await?;
     frontier.close(lease.clone()).await?;
-    assert_eq!(right(&scene, &lease).await, Some(ErrorKind::Stale));
+    assert_eq!(right(&fixture, &lease).await, Some(ErrorKind::Stale));
     assert_eq!(kind(frontier.renew(&lease, LONG).await), Some(ErrorKind::Stale));
-    assert!(scene.crawl_stats().await?.discovered);
-    frontier.open(&scene.next_crawl().crawl, Terms::default(), "successor", LONG).await?;
+    assert!(fixture.crawl_stats().await?.discovered);
+    frontier.open(&fixture.next_crawl().crawl, Terms::default(), "successor", LONG).await?;
     Ok(())
 }
 
 /// A finished crawl stays finished.
 pub async fn a_crawl_that_is_over_is_stale_to_open(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let lease = scene.open().await?;
+    let fixture = Fixture::new(frontier);
+    let lease = fixture.open().await?;
     frontier.close(lease).await?;
-    assert_eq!(kind(scene.open().await), Some(ErrorKind::Stale));
+    assert_eq!(kind(fixture.open().await), Some(ErrorKind::Stale));
     Ok(())
 }
 
 /// Counters go on, and the crawl does not end before discovery has ended again.
 pub async fn a_crawl_is_continued_where_it_was(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let lease = scene.begin(2).await?;
+    let fixture = Fixture::new(frontier);
+    let lease = fixture.begin(2).await?;
     frontier.close(lease).await?;
-    scene.finish(0, Terminal::Done).await?;
-    let lease = scene.open().await?;
-    assert!(!scene.crawl_stats().await?.discovered);
-    assert_eq!(scene.admit(&lease, 0..3).await?, [false, false, true]);
-    scene.finish(1, Terminal::Done).await?;
-    scene.finish(2, Terminal::Done).await?;
-    let stats = scene.crawl_stats().await?;
+    fixture.finish(0, Terminal::Done).await?;
+    let lease = fixture.open().await?;
+    assert!(!fixture.crawl_stats().await?.discovered);
+    assert_eq!(fixture.admit(&lease, 0..3).await?, [false, false, true]);
+    fixture.finish(1, Terminal::Done).await?;
+    fixture.finish(2, Terminal::Done).await?;
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.status, stats.counts.admitted, stats.counts.done), (CrawlState::Running, 3, 3));
     frontier.close(lease).await?;
-    assert_eq!(scene.status().await?, CrawlState::Finished);
+    assert_eq!(fixture.status().await?, CrawlState::Finished);
     Ok(())
 }

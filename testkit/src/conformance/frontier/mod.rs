@@ -22,7 +22,7 @@ macro_rules! frontier_conformance {
         $crate::promises! { $brief, frontier:
             a_url_that_nobody_keeps_is_taken_over
             a_url_that_is_kept_is_not_taken_over
-            a_url_that_is_heard_again_is_kept
+            a_url_that_is_claimed_again_is_kept
             a_crawl_that_has_done_all_that_it_may_skips_the_rest
         }
         $crate::promises! { $fixture, frontier:
@@ -61,7 +61,7 @@ macro_rules! frontier_conformance {
             a_kept_url_does_not_revive_a_crawl_that_is_over
             a_url_is_taken_by_one_worker
             a_deadline_comes_with_the_url
-            a_url_that_ended_is_heard_and_dropped
+            a_url_that_ended_is_dropped
             a_url_is_seen_while_it_is_pending_and_when_it_has_ended
             where_redirects_led_counts_as_seen
             messages_of_several_crawls_are_answered_in_order

@@ -5,94 +5,94 @@ use std::time::Duration;
 
 use trawl_common::frontier::crawl::Counts;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{Heard, Start};
+use trawl_common::frontier::{ClaimReply, Start};
 use trawl_common::ports::Result;
 use trawl_engine::Records;
 
 use crate::conformance::eventually;
-use crate::conformance::scene::{Scene, TAKE, much_later};
+use crate::conformance::fixture::{Fixture, TAKE, much_later};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// And its former holder has lost it, even if it is only slow.
 pub async fn a_url_that_nobody_keeps_is_taken_over(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(1).await?;
-    assert_eq!(scene.hear(&scene.worker, 0).await?, TAKE);
-    eventually(LIMIT, async || Ok(scene.hear(&scene.other, 0).await? == TAKE)).await?;
-    assert!(!scene.keep(&scene.worker, 0).await?);
-    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
-    assert!(!scene.park(&scene.worker, 0, much_later(), true).await?);
-    assert!(!scene.end(&scene.worker, 0, Terminal::Failed).await?);
-    assert_eq!(scene.start(&scene.other, 0).await?, Start::Go);
-    assert!(scene.end(&scene.other, 0, Terminal::Done).await?);
-    assert!(scene.end(&scene.worker, 0, Terminal::Failed).await?, "it has ended, as the other said");
-    assert_eq!(scene.crawl_stats().await?.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
+    let fixture = Fixture::new(frontier);
+    fixture.begin(1).await?;
+    assert_eq!(fixture.claim(&fixture.worker, 0).await?, TAKE);
+    eventually(LIMIT, async || Ok(fixture.claim(&fixture.other, 0).await? == TAKE)).await?;
+    assert!(!fixture.extend(&fixture.worker, 0).await?);
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost);
+    assert!(!fixture.park(&fixture.worker, 0, much_later(), true).await?);
+    assert!(!fixture.end(&fixture.worker, 0, Terminal::Failed).await?);
+    assert_eq!(fixture.start(&fixture.other, 0).await?, Start::Go);
+    assert!(fixture.end(&fixture.other, 0, Terminal::Done).await?);
+    assert!(fixture.end(&fixture.worker, 0, Terminal::Failed).await?, "it has ended, as the other said");
+    assert_eq!(fixture.crawl_stats().await?.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
     Ok(())
 }
 
 /// Holds two pages and has only the first again and again by `again`, until another takes the second over.
 /// Returns whether that one could take the first as well.
-async fn outlives(scene: &Scene<'_>, again: impl AsyncFn() -> Result<()>) -> Result<bool> {
-    // The first is heard first: by itself it does not outlive the second.
-    scene.hear(&scene.worker, 0).await?;
-    scene.hear(&scene.worker, 1).await?;
+async fn outlives(fixture: &Fixture<'_>, again: impl AsyncFn() -> Result<()>) -> Result<bool> {
+    // The first is claimed first: by itself it does not outlive the second.
+    fixture.claim(&fixture.worker, 0).await?;
+    fixture.claim(&fixture.worker, 1).await?;
     eventually(LIMIT, async || {
         again().await?;
-        Ok(scene.hear(&scene.other, 1).await? == TAKE)
+        Ok(fixture.claim(&fixture.other, 1).await? == TAKE)
     })
     .await?;
-    scene.is_held_back(&scene.other, 0).await
+    fixture.is_held_back(&fixture.other, 0).await
 }
 
 /// For as long as its holder says so in time; on a busy machine this takes more than one try.
 pub async fn a_url_that_is_kept_is_not_taken_over(frontier: &Arc<dyn Records>) -> Result<()> {
     eventually(LIMIT, async || {
-        let scene = Scene::new(frontier);
-        scene.begin(2).await?;
-        outlives(&scene, async || scene.keep(&scene.worker, 0).await.map(drop)).await
+        let fixture = Fixture::new(frontier);
+        fixture.begin(2).await?;
+        outlives(&fixture, async || fixture.extend(&fixture.worker, 0).await.map(drop)).await
     })
     .await
 }
 
 /// A message that comes twice to the same worker says as much.
-pub async fn a_url_that_is_heard_again_is_kept(frontier: &Arc<dyn Records>) -> Result<()> {
+pub async fn a_url_that_is_claimed_again_is_kept(frontier: &Arc<dyn Records>) -> Result<()> {
     eventually(LIMIT, async || {
-        let scene = Scene::new(frontier);
-        scene.begin(2).await?;
-        outlives(&scene, async || scene.hear(&scene.worker, 0).await.map(drop)).await
+        let fixture = Fixture::new(frontier);
+        fixture.begin(2).await?;
+        outlives(&fixture, async || fixture.claim(&fixture.worker, 0).await.map(drop)).await
     })
     .await
 }
 
 /// Nor does it disturb who holds it.
 pub async fn keeping_what_another_holds_takes_nothing(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(1).await?;
-    scene.hear(&scene.worker, 0).await?;
-    assert!(!scene.keep(&scene.other, 0).await?);
-    assert!(scene.keep(&scene.worker, 0).await?);
-    assert_eq!(scene.start(&scene.other, 0).await?, Start::Lost);
-    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
+    let fixture = Fixture::new(frontier);
+    fixture.begin(1).await?;
+    fixture.claim(&fixture.worker, 0).await?;
+    assert!(!fixture.extend(&fixture.other, 0).await?);
+    assert!(fixture.extend(&fixture.worker, 0).await?);
+    assert_eq!(fixture.start(&fixture.other, 0).await?, Start::Lost);
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Go);
     Ok(())
 }
 
 /// Queued, parked or ended: whoever thinks to have it is mistaken.
 pub async fn keeping_what_is_not_in_hand_takes_nothing(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    scene.begin(3).await?;
-    scene.hear(&scene.worker, 1).await?;
-    scene.park(&scene.worker, 1, much_later(), false).await?;
-    scene.hear(&scene.worker, 2).await?;
-    scene.finish(2, Terminal::Done).await?;
-    let before = scene.crawl_stats().await?;
+    let fixture = Fixture::new(frontier);
+    fixture.begin(3).await?;
+    fixture.claim(&fixture.worker, 1).await?;
+    fixture.park(&fixture.worker, 1, much_later(), false).await?;
+    fixture.claim(&fixture.worker, 2).await?;
+    fixture.finish(2, Terminal::Done).await?;
+    let before = fixture.crawl_stats().await?;
     for number in 0..3 {
-        assert!(!scene.keep(&scene.worker, number).await?);
-        assert_eq!(scene.start(&scene.worker, number).await?, Start::Lost);
+        assert!(!fixture.extend(&fixture.worker, number).await?);
+        assert_eq!(fixture.start(&fixture.worker, number).await?, Start::Lost);
     }
-    let heard = [scene.hear(&scene.other, 0).await?, scene.hear(&scene.other, 1).await?];
-    assert_eq!(heard, [TAKE, Heard::Drop]);
-    let after = scene.crawl_stats().await?;
+    let replies = [fixture.claim(&fixture.other, 0).await?, fixture.claim(&fixture.other, 1).await?];
+    assert_eq!(replies, [TAKE, ClaimReply::Drop]);
+    let after = fixture.crawl_stats().await?;
     assert_eq!((after.counts, after.pending), (before.counts, before.pending));
     Ok(())
 }
@@ -101,23 +101,23 @@ pub async fn keeping_what_is_not_in_hand_takes_nothing(frontier: &Arc<dyn Record
 pub async fn a_kept_url_that_was_never_seen_is_admitted_in_its_holders_hands(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
-    let scene = Scene::new(frontier);
-    assert!(scene.keep(&scene.worker, 0).await?);
-    let stats = scene.crawl_stats().await?;
+    let fixture = Fixture::new(frontier);
+    assert!(fixture.extend(&fixture.worker, 0).await?);
+    let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.counts.admitted, stats.pending), (1, 1));
-    assert!(scene.is_held_back(&scene.other, 0).await?);
-    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Go);
-    assert!(scene.end(&scene.worker, 0, Terminal::Done).await?);
+    assert!(fixture.is_held_back(&fixture.other, 0).await?);
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Go);
+    assert!(fixture.end(&fixture.worker, 0, Terminal::Done).await?);
     Ok(())
 }
 
 /// What is over is over, whatever is in whose hands.
 pub async fn a_kept_url_does_not_revive_a_crawl_that_is_over(frontier: &Arc<dyn Records>) -> Result<()> {
-    let scene = Scene::new(frontier);
-    let lease = scene.begin(0).await?;
+    let fixture = Fixture::new(frontier);
+    let lease = fixture.begin(0).await?;
     frontier.close(lease).await?;
-    assert!(!scene.keep(&scene.worker, 0).await?);
-    assert_eq!(scene.start(&scene.worker, 0).await?, Start::Lost);
-    assert_eq!(scene.crawl_stats().await?.counts.admitted, 0);
+    assert!(!fixture.extend(&fixture.worker, 0).await?);
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost);
+    assert_eq!(fixture.crawl_stats().await?.counts.admitted, 0);
     Ok(())
 }

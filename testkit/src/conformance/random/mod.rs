@@ -4,7 +4,7 @@
 mod model;
 mod step;
 
-use trawl_common::frontier::Heard;
+use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{ErrorKind, NewUrl, Result};
@@ -14,7 +14,7 @@ pub(super) use self::model::Model;
 use self::step::URLS;
 pub use self::step::{Step, Who, steps};
 use super::control::ControlPorts;
-use super::scene::{Cast, Scene, long_ago, much_later};
+use super::fixture::{Case, Fixture, long_ago, much_later};
 
 /// Takes `steps` on the engine that `connect` gives, now and after each [`Step::Crash`], and then ends what is
 /// left. Panics where the engine departs from the model.
@@ -23,8 +23,8 @@ pub async fn obeys_the_model(
     steps: &[Step],
 ) -> Result<()> {
     let mut ports = connect().await?;
-    let cast = Cast::new();
-    let mut lease = Some(Scene::with(&ports.frontier, cast.clone()).begin(0).await?);
+    let case = Case::new();
+    let mut lease = Some(Fixture::with(&ports.frontier, case.clone()).begin(0).await?);
     let mut model = Model::new();
     for step in steps {
         if matches!(step, Step::Crash) {
@@ -33,18 +33,18 @@ pub async fn obeys_the_model(
             lease = None;
             // What workers held is theirs until that lapses, which takes longer than the test.
         }
-        let scene = Scene::with(&ports.frontier, cast.clone());
-        take(*step, &ports, &scene, &mut lease, &mut model).await?;
-        agree(&scene, &model).await?;
+        let fixture = Fixture::with(&ports.frontier, case.clone());
+        take(*step, &ports, &fixture, &mut lease, &mut model).await?;
+        agree(&fixture, &model).await?;
     }
-    let scene = Scene::with(&ports.frontier, cast.clone());
-    take(Step::Resume, &ports, &scene, &mut lease, &mut model).await?;
-    let ends = |url| [Step::Hear(Who::One, url), finish(Who::One, url), finish(Who::Two, url)];
+    let fixture = Fixture::with(&ports.frontier, case.clone());
+    take(Step::Resume, &ports, &fixture, &mut lease, &mut model).await?;
+    let ends = |url| [Step::Claim(Who::One, url), finish(Who::One, url), finish(Who::Two, url)];
     // What is parked for long no worker ends.
     for step in (0..URLS).flat_map(ends).chain([Step::Open, Step::Close, Step::Cancel]) {
         if !model.status.is_over() {
-            take(step, &ports, &scene, &mut lease, &mut model).await?;
-            agree(&scene, &model).await?;
+            take(step, &ports, &fixture, &mut lease, &mut model).await?;
+            agree(&fixture, &model).await?;
         }
     }
     assert!(model.status.is_over());
@@ -55,8 +55,8 @@ fn finish(who: Who, url: usize) -> Step {
     Step::Finish(who, url, Terminal::Done)
 }
 
-async fn agree(scene: &Scene<'_>, model: &Model) -> Result<()> {
-    let books = scene.crawl_stats().await?;
+async fn agree(fixture: &Fixture<'_>, model: &Model) -> Result<()> {
+    let books = fixture.crawl_stats().await?;
     assert_eq!((books.counts, books.pending), (model.counts, model.left()));
     assert_eq!(books.status, model.status);
     // Whether a cancelled crawl had read its sources is nobody's question.
@@ -76,22 +76,22 @@ fn goes<T: std::fmt::Debug>(result: Result<T>, expected: bool) -> Option<T> {
 async fn take(
     step: Step,
     ports: &ControlPorts,
-    scene: &Scene<'_>,
+    fixture: &Fixture<'_>,
     lease: &mut Option<Lease>,
     model: &mut Model,
 ) -> Result<()> {
-    let worker = |who| if who == Who::One { &scene.worker } else { &scene.other };
+    let worker = |who| if who == Who::One { &fixture.worker } else { &fixture.other };
     let is_going = !model.status.is_over();
     match step {
         Step::Open => {
-            if let Some(taken) = goes(scene.open().await, is_going) {
+            if let Some(taken) = goes(fixture.open().await, is_going) {
                 model.is_closed = false;
                 *lease = Some(taken);
             }
         }
         Step::Close => {
             if let Some(lease) = lease.take() {
-                let closed = scene.frontier.close(lease).await;
+                let closed = fixture.frontier.close(lease).await;
                 // A cancelled crawl has no sources to end.
                 assert!(closed.is_ok() || !is_going);
                 model.is_closed = true;
@@ -101,53 +101,56 @@ async fn take(
         Step::Admit(first, count) => {
             if let Some(lease) = lease {
                 let numbers = (first..first + count).map(|number| number % URLS);
-                let urls: Vec<NewUrl> = numbers.clone().map(|number| scene.new_url(number)).collect();
-                if let Some(new) = goes(scene.frontier.admit(lease, &urls).await, is_going) {
+                let urls: Vec<NewUrl> = numbers.clone().map(|number| fixture.new_url(number)).collect();
+                if let Some(new) = goes(fixture.frontier.admit(lease, &urls).await, is_going) {
                     assert_eq!(new, numbers.map(|number| model.admit(number)).collect::<Vec<_>>());
                 }
             }
         }
-        Step::Confirm(url) => scene.frontier.confirm(&scene.crawl, &[scene.url(url)]).await?,
-        Step::Hear(who, url) => {
-            let told = scene.hear(worker(who), url).await?;
-            match model.hear(who, url) {
-                Some(expected) => assert_eq!(told, expected),
-                None => assert!(matches!(told, Heard::Wait { .. }), "{told:?}"),
+        Step::Confirm(url) => fixture.frontier.confirm(&fixture.crawl, &[fixture.url(url)]).await?,
+        Step::Claim(who, url) => {
+            let reply = fixture.claim(worker(who), url).await?;
+            match model.claim(who, url) {
+                Some(expected) => assert_eq!(reply, expected),
+                None => assert!(matches!(reply, ClaimReply::Wait { .. }), "{reply:?}"),
             }
         }
-        Step::Keep(who, url) => {
-            let expected = model.keep(who, url);
-            assert_eq!(scene.keep(worker(who), url).await?, expected);
+        Step::Extend(who, url) => {
+            let expected = model.extend(who, url);
+            assert_eq!(fixture.extend(worker(who), url).await?, expected);
         }
         Step::Start(who, url) => {
-            assert_eq!(scene.start(worker(who), url).await?, model.start(who, url));
+            assert_eq!(fixture.start(worker(who), url).await?, model.start(who, url));
         }
         Step::Park { who, url, long, failed } => {
             // No two are alike: to park until the same instant is to repeat a call.
             let until = if long { much_later() } else { long_ago() }.plus(model.next_moment());
             let expected = model.park(who, url, long, failed);
-            assert_eq!(scene.park(worker(who), url, until, failed).await?, expected);
+            assert_eq!(fixture.park(worker(who), url, until, failed).await?, expected);
         }
         Step::Release(who, url) => {
-            scene.release(worker(who), url).await?;
+            fixture.release(worker(who), url).await?;
             model.release(who, url);
         }
         Step::Finish(who, url, terminal) => {
             let expected = model.finish(who, url, terminal);
-            assert_eq!(scene.end(worker(who), url, terminal).await?, expected);
+            assert_eq!(fixture.end(worker(who), url, terminal).await?, expected);
         }
-        Step::Pause => drop(goes(ports.control.pause(&scene.crawl).await, model.pause())),
-        Step::Resume => drop(goes(ports.control.resume(&scene.crawl).await, model.resume())),
-        Step::Cancel => drop(goes(ports.control.cancel(&scene.crawl).await, model.cancel())),
+        Step::Pause => drop(goes(ports.control.pause(&fixture.crawl).await, model.pause())),
+        Step::Resume => drop(goes(ports.control.resume(&fixture.crawl).await, model.resume())),
+        Step::Cancel => drop(goes(ports.control.cancel(&fixture.crawl).await, model.cancel())),
         Step::Replay(url) => {
-            let replayed = ports.frontier.replay(&scene.crawl, &scene.crawl, &[scene.url(url)]).await;
+            let replayed = ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[fixture.url(url)]).await;
             if let Some(messages) = goes(replayed, is_going) {
                 assert_eq!(messages.len(), usize::from(model.replay(url)));
             }
         }
         Step::Sweep => {
-            let swept = scene.frontier.sweep(&scene.worker).await?;
-            assert!(swept.lost.iter().all(|message| message.crawl != scene.crawl), "nothing is lost so soon");
+            let swept = fixture.frontier.sweep(&fixture.worker).await?;
+            assert!(
+                swept.lost.iter().all(|message| message.crawl != fixture.crawl),
+                "nothing is lost so soon"
+            );
         }
         Step::Crash => {}
     }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{Heard, MAX_STARTS, Start};
+use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start};
 
 use super::step::Who;
-use crate::conformance::scene::started;
+use crate::conformance::fixture::started;
 
 /// What must be true of one page.
 #[derive(Default)]
@@ -82,20 +82,20 @@ impl Model {
     }
 
     /// `None` if the page is held back by another worker or a pause: its message waits.
-    pub(in crate::conformance) fn hear(&mut self, who: Who, url: usize) -> Option<Heard> {
+    pub(in crate::conformance) fn claim(&mut self, who: Who, url: usize) -> Option<ClaimReply> {
         if !self.status.is_over() {
             self.admit(url);
         }
         let is_paused = self.is_paused();
-        let Some(page) = self.pending(url) else { return Some(Heard::Drop) };
+        let Some(page) = self.pending(url) else { return Some(ClaimReply::Drop) };
         if page.is_far {
-            return Some(Heard::Drop);
+            return Some(ClaimReply::Drop);
         }
         if page.holder.is_some_and(|holder| holder != who) {
             return None;
         }
         if is_paused {
-            // Who hears it does not have it in hand.
+            // Whoever claims it does not hold it.
             page.holder = None;
             return None;
         }
@@ -104,7 +104,7 @@ impl Model {
     }
 
     /// Whether the worker holds the page.
-    pub(in crate::conformance) fn keep(&mut self, who: Who, url: usize) -> bool {
+    pub(in crate::conformance) fn extend(&mut self, who: Who, url: usize) -> bool {
         if !self.status.is_over() && self.admit(url) {
             self.pages.insert(url, Page { holder: Some(who), ..Page::default() });
         }
@@ -151,7 +151,7 @@ impl Model {
         true
     }
 
-    /// Whether the crawl can be told so.
+    /// Whether the crawl takes this command.
     pub(in crate::conformance) fn pause(&mut self) -> bool {
         let is_going = !self.status.is_over();
         if is_going {
@@ -160,7 +160,7 @@ impl Model {
         is_going
     }
 
-    /// Whether the crawl can be told so.
+    /// Whether the crawl takes this command.
     pub(in crate::conformance) fn resume(&mut self) -> bool {
         let is_going = !self.status.is_over();
         if self.is_paused() {
@@ -170,7 +170,7 @@ impl Model {
         is_going
     }
 
-    /// Whether the crawl can be told so.
+    /// Whether the crawl takes this command.
     pub(in crate::conformance) fn cancel(&mut self) -> bool {
         if self.status == CrawlState::Finished {
             return false;

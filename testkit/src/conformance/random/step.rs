@@ -18,9 +18,9 @@ pub enum Step {
     /// It has read all sources.
     Close,
     /// A worker receives a message.
-    Hear(Who, usize),
+    Claim(Who, usize),
     /// A worker goes on holding a page, or thinks so.
-    Keep(Who, usize),
+    Extend(Who, usize),
     /// A worker is about to fetch.
     Start(Who, usize),
     /// A worker puts a page aside: for long or not, for a failure or not.
@@ -75,8 +75,8 @@ fn step() -> impl Strategy<Value = Step> {
         10 => (url(), 1..=URLS).prop_map(|(first, count)| Step::Admit(first, count)),
         5 => url().prop_map(Step::Confirm),
         5 => Just(Step::Close),
-        30 => (who(), url()).prop_map(|(who, url)| Step::Hear(who, url)),
-        10 => (who(), url()).prop_map(|(who, url)| Step::Keep(who, url)),
+        30 => (who(), url()).prop_map(|(who, url)| Step::Claim(who, url)),
+        10 => (who(), url()).prop_map(|(who, url)| Step::Extend(who, url)),
         20 => (who(), url()).prop_map(|(who, url)| Step::Start(who, url)),
         15 => (who(), url(), any::<bool>(), any::<bool>())
             .prop_map(|(who, url, long, failed)| Step::Park { who, url, long, failed }),

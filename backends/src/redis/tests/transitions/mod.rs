@@ -64,14 +64,14 @@ enum Step {
     /// What a page links to.
     Follow(usize, usize, Vec<usize>),
     Confirm(Vec<usize>),
-    Hear(usize, Vec<usize>, Sender),
-    Keep(usize, Vec<usize>, Sender),
+    Claim(usize, Vec<usize>, Sender),
+    Extend(usize, Vec<usize>, Sender),
     Start(usize, Vec<usize>),
     /// For so many ms, because they failed or not.
     Park(usize, Vec<usize>, u64, bool),
     Release(usize, Vec<usize>),
     Finish(usize, Vec<usize>, Ending),
-    /// For how many ms probes have come back: through all lines, and after a gap.
+    /// For each line, how many ms ago its watermarks were set: what was delivered, and before when the queue lost what it held.
     Sweep([(u64, u64); 3]),
     Replay(usize),
     Pause,
@@ -138,8 +138,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         10 => some_twice().prop_map(Step::Admit),
         8 => (who(), 0..URLS, some_twice()).prop_map(|(who, page, links)| Step::Follow(who, page, links)),
         6 => some().prop_map(Step::Confirm),
-        20 => (who(), some(), sender()).prop_map(|(who, urls, sender)| Step::Hear(who, urls, sender)),
-        6 => (who(), some(), sender()).prop_map(|(who, urls, sender)| Step::Keep(who, urls, sender)),
+        20 => (who(), some(), sender()).prop_map(|(who, urls, sender)| Step::Claim(who, urls, sender)),
+        6 => (who(), some(), sender()).prop_map(|(who, urls, sender)| Step::Extend(who, urls, sender)),
         20 => (who(), some()).prop_map(|(who, urls)| Step::Start(who, urls)),
         8 => (who(), some(), time(), any::<bool>())
             .prop_map(|(who, urls, ms, failed)| Step::Park(who, urls, ms, failed)),

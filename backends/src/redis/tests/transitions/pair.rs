@@ -8,7 +8,7 @@ use trawl_common::frontier::crawl::{CrawlState, HostStats};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::outcome::Reason;
-use trawl_common::frontier::{Passed, Start, State, Taken, UrlState};
+use trawl_common::frontier::{Start, State, Taken, UrlState, Watermark};
 use trawl_common::ports::{Control, ErrorKind, Finish, Stats};
 use trawl_common::spider::Recrawl;
 use trawl_engine::{Linked, Linking, Parking};
@@ -79,7 +79,7 @@ impl Pair {
     fn new_url(&self, number: usize) -> NewUrl {
         let lane = Lane::ALL[number % 2];
         let deadline = (number < URLS / 2).then(|| self.rules.now.plus(HOUR));
-        NewUrl { deadline, ..NewUrl::seed(Stage::url(number), lane) }
+        NewUrl { deadline, ..NewUrl::seed(Fixture::url(number), lane) }
     }
 
     /// The message that a URL's record waits for.
@@ -97,12 +97,12 @@ impl Pair {
         urls.iter().map(|&number| self.message(number, sender)).collect()
     }
 
-    fn claim(&self, number: usize) -> Claim {
-        Claim { crawl: self.crawl.clone(), url: Stage::url(number) }
+    fn claim_on(&self, number: usize) -> Claim {
+        Claim { crawl: self.crawl.clone(), url: Fixture::url(number) }
     }
 
     fn claims(&self, urls: &[usize]) -> Vec<Claim> {
-        urls.iter().map(|&number| self.claim(number)).collect()
+        urls.iter().map(|&number| self.claim_on(number)).collect()
     }
 
     pub(super) async fn take(&mut self, step: &Step) {
@@ -110,27 +110,27 @@ impl Pair {
             Step::Admit(urls) => self.admit(urls).await,
             Step::Follow(who, page, links) => self.follow(&worker(*who), *page, links).await,
             Step::Confirm(urls) => {
-                let all: Vec<CanonicalUrl> = urls.iter().map(|&number| Stage::url(number)).collect();
+                let all: Vec<CanonicalUrl> = urls.iter().map(|&number| Fixture::url(number)).collect();
                 self.frontier.confirm(&self.crawl, &all).await.unwrap();
                 self.rules.apply_all(urls, |url, _| url.confirm());
             }
-            Step::Hear(who, urls, sender) => {
+            Step::Claim(who, urls, sender) => {
                 let (who, messages) = (worker(*who), self.messages(urls, *sender));
-                let reply = self.frontier.hear(&who, &messages).await.unwrap();
+                let reply = self.frontier.claim(&who, &messages).await.unwrap();
                 let repeats = urls.iter().filter(|&&number| self.rules.is_repeat(number, *sender)).count();
                 self.rules.repeats += repeats as u64;
-                let hear = |(&number, message): (&usize, &Message)| {
-                    self.rules.receive(number, *sender, |url, context| url.hear(&who, message, context))
+                let claim = |(&number, message): (&usize, &Message)| {
+                    self.rules.receive(number, *sender, |url, context| url.claim(&who, message, context))
                 };
-                assert_eq!(reply, urls.iter().zip(&messages).map(hear).collect::<Vec<_>>());
+                assert_eq!(reply, urls.iter().zip(&messages).map(claim).collect::<Vec<_>>());
             }
-            Step::Keep(who, urls, sender) => {
+            Step::Extend(who, urls, sender) => {
                 let (who, messages) = (worker(*who), self.messages(urls, *sender));
-                let reply = self.frontier.keep(&who, &messages).await.unwrap();
-                let keep = |(&number, message): (&usize, &Message)| {
-                    self.rules.receive(number, *sender, |url, context| url.keep(&who, message, context))
+                let reply = self.frontier.extend(&who, &messages).await.unwrap();
+                let extend = |(&number, message): (&usize, &Message)| {
+                    self.rules.receive(number, *sender, |url, context| url.extend(&who, message, context))
                 };
-                assert_eq!(reply, urls.iter().zip(&messages).map(keep).collect::<Vec<_>>());
+                assert_eq!(reply, urls.iter().zip(&messages).map(extend).collect::<Vec<_>>());
             }
             Step::Start(who, urls) => {
                 let (who, claims) = (worker(*who), self.claims(urls));
@@ -202,9 +202,9 @@ impl Pair {
     }
 
     async fn follow(&mut self, who: &WorkerId, page: usize, links: &[usize]) {
-        let referrer = Some(Stage::url(page));
+        let referrer = Some(Fixture::url(page));
         let new = |&number: &usize| NewUrl { depth: 1, referrer: referrer.clone(), ..self.new_url(number) };
-        let linking = Linking { page: self.claim(page), links: links.iter().map(new).collect() };
+        let linking = Linking { page: self.claim_on(page), links: links.iter().map(new).collect() };
         let reply = self.frontier.admit_links(who, std::slice::from_ref(&linking)).await.unwrap();
         let links: Vec<_> =
             links.iter().zip(&linking.links).map(|(&number, new)| (number, new.lane, new.deadline)).collect();
@@ -217,7 +217,7 @@ impl Pair {
         let finish = |claim| Finish {
             why,
             note: Some(note(ending.terminal, why)),
-            landed: ending.landed.map(Stage::url),
+            landed: ending.landed.map(Fixture::url),
             ..Finish::new(claim, ending.terminal)
         };
         let finishes: Vec<Finish> = self.claims(urls).into_iter().map(finish).collect();
@@ -229,13 +229,14 @@ impl Pair {
         let now = self.rules.now;
         let mut watermarks = Watermarks::default();
         let lines = [Line::Due, Line::Priority, Line::Bulk];
-        for (line, (probe, gap)) in lines.into_iter().zip(ago) {
-            watermarks.passed[line as usize] = now.0 - probe;
-            watermarks.lost_before[line as usize] = now.0 - gap;
+        for (line, (delivered, lost_before)) in lines.into_iter().zip(ago) {
+            watermarks.delivered[line as usize] = now.0 - delivered;
+            watermarks.lost_before[line as usize] = now.0 - lost_before;
         }
-        let passed = |line: Line| {
+        let watermark = |line: Line| {
             let at = lines.iter().position(|&known| known == line).unwrap();
-            Passed { probe: UnixMs(now.0 - ago[at].0), gap: UnixMs(now.0 - ago[at].1) }
+            let (delivered, lost_before) = ago[at];
+            Watermark { delivered: UnixMs(now.0 - delivered), lost_before: UnixMs(now.0 - lost_before) }
         };
         let round = Round {
             looked: std::time::Instant::now(),
@@ -249,12 +250,13 @@ impl Pair {
         let next = self.frontier.search(&self.crawl, &round, &mut swept).await.unwrap();
         assert_eq!(next, "0", "so few records are one step");
         let lost: BTreeSet<CanonicalUrl> = swept.lost.iter().map(|message| message.url.clone()).collect();
-        let expected: BTreeSet<CanonicalUrl> = self.rules.sweep(passed).into_iter().map(Stage::url).collect();
+        let expected: BTreeSet<CanonicalUrl> =
+            self.rules.sweep(watermark).into_iter().map(Fixture::url).collect();
         assert_eq!((lost, swept.lost.len()), (expected.clone(), expected.len()));
     }
 
     async fn replay(&mut self, number: usize) {
-        let reply = self.frontier.replay(&self.crawl, &self.crawl, &[Stage::url(number)]).await;
+        let reply = self.frontier.replay(&self.crawl, &self.crawl, &[Fixture::url(number)]).await;
         if self.rules.status.is_over() {
             assert_eq!(reply.unwrap_err().kind, ErrorKind::Stale);
             return;
@@ -277,7 +279,7 @@ impl Pair {
             match record.state {
                 State::New { since } => assert_eq!(score, Some(since.0)),
                 State::Parked { unconfirmed, .. } => assert_eq!(score, unconfirmed.map(|since| since.0)),
-                // What a worker heard before it was confirmed may still be listed.
+                // What a worker claimed before it was confirmed may still be listed.
                 State::Queued { .. } | State::Held { .. } => {}
             }
         }
@@ -304,7 +306,7 @@ impl Pair {
     async fn agree_on_seen(&self) {
         let later = crawl("later");
         let ask = async |number: usize| {
-            let url = Stage::url(number);
+            let url = Fixture::url(number);
             let by_crawl = self.frontier.has_seen(&self.crawl, &url).await.unwrap();
             (number, by_crawl, self.frontier.has_seen(&later, &url).await.unwrap())
         };
@@ -319,10 +321,10 @@ impl Pair {
 async fn crawl_earlier(frontier: &RedisRecords) {
     let crawl = crawl("earlier");
     let lease = frontier.open(&crawl, Terms::default(), "producer", HOUR).await.unwrap();
-    let new: Vec<NewUrl> = (0..SEEN).map(|number| NewUrl::seed(Stage::url(number), Lane::Bulk)).collect();
+    let new: Vec<NewUrl> = (0..SEEN).map(|number| NewUrl::seed(Fixture::url(number), Lane::Bulk)).collect();
     frontier.admit(&lease, &new).await.unwrap();
     let messages: Vec<Message> = new.iter().map(|url| url.message(&crawl)).collect();
-    frontier.hear(&worker(0), &messages).await.unwrap();
+    frontier.claim(&worker(0), &messages).await.unwrap();
     let claim = |url: NewUrl| Claim { crawl: crawl.clone(), url: url.url };
     let finishes: Vec<Finish> = new.into_iter().map(|url| Finish::new(claim(url), Terminal::Done)).collect();
     assert_eq!(frontier.finish(&worker(0), &finishes).await.unwrap(), [true; SEEN]);
@@ -342,7 +344,7 @@ fn worker(number: usize) -> WorkerId {
 }
 
 fn text(number: usize) -> String {
-    Stage::url(number).to_string()
+    Fixture::url(number).to_string()
 }
 
 fn note(terminal: Terminal, why: Option<&'static str>) -> Note {

@@ -6,7 +6,7 @@ use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::outcome::Skip;
-use trawl_common::frontier::{Context, End, Finished, Passed, Record, Room, State, Taken, UrlState};
+use trawl_common::frontier::{Context, End, Finished, Record, Room, State, Taken, UrlState, Watermark};
 use trawl_common::names::WorkerId;
 use trawl_common::time::UnixMs;
 
@@ -232,9 +232,9 @@ impl Rules {
     }
 
     /// Returns what was lost.
-    pub(super) fn sweep(&mut self, passed: impl Fn(Line) -> Passed) -> BTreeSet<usize> {
+    pub(super) fn sweep(&mut self, watermark: impl Fn(Line) -> Watermark) -> BTreeSet<usize> {
         let is_lost =
-            |&number: &usize| self.apply(number, Look::Named, |url, context| url.sweep(&passed, context));
+            |&number: &usize| self.apply(number, Look::Named, |url, context| url.sweep(&watermark, context));
         (0..URLS).filter(is_lost).collect()
     }
 

@@ -107,7 +107,7 @@ fn a_wrong_end_a_second_end_and_a_wrong_reason_are_problems() {
 }
 
 #[test]
-fn a_copy_of_an_item_or_a_letter_is_harmless() {
+fn a_copy_of_an_item_or_a_dead_letter_is_harmless() {
     let mut facts = fair();
     facts.items.push(item(0));
     dead_letters(&mut facts).push(dead_letter(1, "final"));
@@ -175,7 +175,7 @@ fn what_is_asked_for_while_a_worker_waits_to_try_again_is_settled_after_that() {
 }
 
 #[test]
-fn a_letter_may_go_with_the_broker_that_held_it() {
+fn a_dead_letter_may_go_with_the_broker_that_held_it() {
     let mut facts = fair();
     dead_letters(&mut facts).remove(0);
     facts.faults.push(fault(Kind::BrokerGone, None, 102, 109));
@@ -216,7 +216,7 @@ fn no_page_is_asked_for_while_a_crawl_is_held() {
 }
 
 #[test]
-fn a_letter_that_is_sent_again_is_fetched_unless_redis_forgot_the_order() {
+fn a_dead_letter_that_is_sent_again_is_fetched_unless_redis_forgot_the_order() {
     let replayed = |kind| {
         let mut facts = fair();
         facts.replays.push(Replay { url: url(1), at: seconds(110) });

@@ -1,13 +1,13 @@
 -- KEYS: crawl, seen and own (each plain, packed), pending, hosts. ARGV: worker, in a crawl of requests after how many ms a URL
--- may be asked for again (else "-"), whether the worker only keeps what it has (1 or 0), how long it may hold a record in ms,
+-- may be asked for again (else "-"), whether the worker only extends what it holds (1 or 0), how long it may hold a record in ms,
 -- then url, short, lane, depth, deadline, referrer, whose it is (0 a stranger's, 1 of trawl's programs, 2 of these and a
 -- request), when it was to come back for each message.
 -- `TAKES_NEW` comes before this text: whether a URL without a record gets one.
 -- Returns nothing if the crawl is not known; else for each message: attempts so far (-1: drop it, -2: send it again, -3: put it
 -- aside, -5: the crawl has done all that it may, -6: it has no record, and there is no room for one), starts without an end, deadline (or until when it is put aside).
--- To one that only keeps: 0 if it still holds it, else -1.
+-- To one that only extends: 0 if it still holds it, else -1.
 local now = now_ms()
-local worker, keeps, possession = ARGV[1], ARGV[3] == '1', tonumber(ARGV[4])
+local worker, extends, possession = ARGV[1], ARGV[3] == '1', tonumber(ARGV[4])
 local state = redis.call('HMGET', KEYS[1], 'status', 'idle', 'barrier')
 local status, idle, recovers = state[1], tonumber(state[2] or 0), state[3]
 if not status then
@@ -32,7 +32,7 @@ local function record_of(url, text, at)
   local entries = {{url = url, short = ARGV[at + 1]}}
   if requests and ARGV[at + 6] ~= '1' then
     if was_asked(requests, url, now) then
-      repeats = repeats + ((keeps or ARGV[at + 6] == '2') and 0 or 1)
+      repeats = repeats + ((extends or ARGV[at + 6] == '2') and 0 or 1)
       return nil, false
     end
   elseif knows(seen, entries)[1] == 1 then
@@ -67,7 +67,7 @@ local function after_a_while()
 end
 
 -- Returns attempts, starts, deadline.
-local function hear(record, is_new, wake)
+local function claim(record, is_new, wake)
   if recovers and is_new then
     -- The queue goes round once, so that this server knows all that is in it long before all is fetched.
     return -2, 0, '-'
@@ -90,7 +90,7 @@ local function hear(record, is_new, wake)
   return -1, 0, '-'
 end
 
-local function keep(record, is_new)
+local function extend(record, is_new)
   if not is_new and not is_held_by(record, worker) then
     return -1, 0, '-'
   end
@@ -111,7 +111,7 @@ for i, url in ipairs(urls) do
   end
   local attempts, starts, deadline = -1, 0, '-'
   if record then
-    attempts, starts, deadline = (keeps and keep or hear)(record, is_new, ARGV[8 * i + 4])
+    attempts, starts, deadline = (extends and extend or claim)(record, is_new, ARGV[8 * i + 4])
     changed[#changed + 1] = url
     changed[#changed + 1] = format(record)
   elseif is_new then

@@ -1,4 +1,4 @@
-//! What a worker does on the side: it shows that it lives, says what it waits for, keeps its places at hosts, and takes up what
+//! What a worker does in the background: it shows that it lives, says what it waits for, keeps its places at hosts, and takes up what
 //! changes in files.
 
 use std::sync::Arc;
@@ -19,12 +19,12 @@ const SUMMARY_EVERY: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The first sign of life, before the first message.
-pub(crate) async fn first_beat(shared: &Shared) -> Result<()> {
+pub(crate) async fn first_heartbeat(shared: &Shared) -> Result<()> {
     beat(shared, 0.0).await
 }
 
-/// Beats until the task is ended.
-pub(crate) async fn beats(shared: Arc<Shared>) {
+/// Sends heartbeats until the task is ended.
+pub(crate) async fn heartbeats(shared: Arc<Shared>) {
     let mut ticks = every(BEAT_EVERY);
     let (mut before, mut since) = (shared.tally.done(), Instant::now());
     loop {
@@ -62,7 +62,7 @@ pub(crate) async fn summaries(shared: Arc<Shared>) {
 }
 
 /// Keeps the places at hosts of requests that take long, until the task is ended.
-pub(crate) async fn places(shared: Arc<Shared>) {
+pub(crate) async fn renew_places(shared: Arc<Shared>) {
     let period = shared.schedules.lapse / 3;
     let mut ticks = every(period);
     loop {
@@ -77,7 +77,7 @@ pub(crate) async fn places(shared: Arc<Shared>) {
 }
 
 /// Takes up what changes in the files of spiders, until the task is ended.
-pub(crate) async fn looks(shared: Arc<Shared>) {
+pub(crate) async fn reload_spiders(shared: Arc<Shared>) {
     let mut ticks = every(LOOK_EVERY);
     loop {
         ticks.tick().await;
@@ -89,7 +89,7 @@ pub(crate) async fn looks(shared: Arc<Shared>) {
 
 /// Says in the log what is waited for when no URL ends, once for each reason, until the task is ended. What a server keeps
 /// from working is said where it fails.
-pub(crate) async fn standstill(shared: Arc<Shared>) {
+pub(crate) async fn report_standstill(shared: Arc<Shared>) {
     let mut ticks = every(LOOK_EVERY);
     let mut said = None;
     loop {

@@ -1,4 +1,4 @@
-//! The cast of a test: one crawl of one spider on one site, and two workers.
+//! What a test works with: one crawl of one spider on one site, and two workers.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
-use trawl_common::frontier::{Heard, Start};
+use trawl_common::frontier::{ClaimReply, Start};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Claim, Finish, NewUrl, Result, Terms};
 use trawl_common::time::UnixMs;
@@ -21,29 +21,29 @@ use super::{page, unique};
 /// Longer than any test.
 pub(super) const LONG: Duration = Duration::from_secs(600);
 
-/// What is heard of a URL that never failed and has no deadline.
-pub(super) const TAKE: Heard = took(0);
+/// The reply to a claim of a URL that never failed and has no deadline.
+pub(super) const TAKE: ClaimReply = took(0);
 
-/// What is heard of a URL without a deadline after so many failures.
-pub(super) const fn took(attempts: u32) -> Heard {
-    Heard::Take { attempts, starts: 0, deadline: None }
+/// The reply to a claim of a URL without a deadline after so many failures.
+pub(super) const fn took(attempts: u32) -> ClaimReply {
+    ClaimReply::Take { attempts, starts: 0, deadline: None }
 }
 
 /// The same after so many starts without an end.
-pub(super) const fn started(attempts: u32, starts: u32) -> Heard {
-    Heard::Take { attempts, starts, deadline: None }
+pub(super) const fn started(attempts: u32, starts: u32) -> ClaimReply {
+    ClaimReply::Take { attempts, starts, deadline: None }
 }
 
-/// Names that meet no other test.
+/// The names of one test. No other test uses them.
 #[derive(Clone)]
-pub(super) struct Cast {
+pub(super) struct Case {
     pub(super) crawl: CrawlRef,
     pub(super) worker: WorkerId,
     pub(super) other: WorkerId,
     site: String,
 }
 
-impl Cast {
+impl Case {
     pub(super) fn new() -> Self {
         let worker = || unique("worker").parse().expect("a unique name is a name");
         Self { crawl: new_crawl(), worker: worker(), other: worker(), site: unique("site") }
@@ -76,7 +76,7 @@ impl Cast {
         self.new_url(number).message(&self.crawl)
     }
 
-    pub(super) fn claim(&self, number: usize) -> Claim {
+    pub(super) fn claim_on(&self, number: usize) -> Claim {
         Claim { crawl: self.crawl.clone(), url: self.url(number) }
     }
 
@@ -86,7 +86,7 @@ impl Cast {
         Finish {
             why: class.map(Class::as_str),
             note: Some(note),
-            ..Finish::new(self.claim(number), terminal)
+            ..Finish::new(self.claim_on(number), terminal)
         }
     }
 
@@ -115,32 +115,32 @@ fn new_crawl() -> CrawlRef {
     }
 }
 
-/// A cast, on a frontier.
-pub(super) struct Scene<'a> {
+/// A test case, and the records under test.
+pub(super) struct Fixture<'a> {
     pub(super) frontier: &'a Arc<dyn Records>,
-    cast: Cast,
+    case: Case,
 }
 
-impl Deref for Scene<'_> {
-    type Target = Cast;
-    fn deref(&self) -> &Cast {
-        &self.cast
+impl Deref for Fixture<'_> {
+    type Target = Case;
+    fn deref(&self) -> &Case {
+        &self.case
     }
 }
 
-impl<'a> Scene<'a> {
-    /// A cast of its own. Nothing is opened yet.
+impl<'a> Fixture<'a> {
+    /// A case of its own. Nothing is opened yet.
     pub(super) fn new(frontier: &'a Arc<dyn Records>) -> Self {
-        Self::with(frontier, Cast::new())
+        Self::with(frontier, Case::new())
     }
 
-    pub(super) fn with(frontier: &'a Arc<dyn Records>, cast: Cast) -> Self {
-        Self { frontier, cast }
+    pub(super) fn with(frontier: &'a Arc<dyn Records>, case: Case) -> Self {
+        Self { frontier, case }
     }
 
     /// The same site and workers in `crawl`.
     pub(super) fn of(&self, crawl: CrawlRef) -> Self {
-        Self::with(self.frontier, self.cast.of(crawl))
+        Self::with(self.frontier, self.case.of(crawl))
     }
 
     /// The same site and workers in the crawl of what others publish for the spider.
@@ -150,12 +150,12 @@ impl<'a> Scene<'a> {
 
     /// The same site and workers in a new crawl of the same spider.
     pub(super) fn next_crawl(&self) -> Self {
-        Self::with(self.frontier, self.cast.next_crawl())
+        Self::with(self.frontier, self.case.next_crawl())
     }
 
     /// The same site and workers in a crawl of another spider.
     pub(super) fn other_spider(&self) -> Self {
-        Self::with(self.frontier, self.cast.other_spider())
+        Self::with(self.frontier, self.case.other_spider())
     }
 
     pub(super) async fn open(&self) -> Result<Lease> {
@@ -182,28 +182,28 @@ impl<'a> Scene<'a> {
         Ok(lease)
     }
 
-    pub(super) async fn hear(&self, worker: &WorkerId, number: usize) -> Result<Heard> {
-        Ok(self.frontier.hear(worker, &[self.message(number)]).await?[0])
+    pub(super) async fn claim(&self, worker: &WorkerId, number: usize) -> Result<ClaimReply> {
+        Ok(self.frontier.claim(worker, &[self.message(number)]).await?[0])
     }
 
-    /// Whether a worker hears that a page is held by another, or by a pause: its message waits.
+    /// Whether a page's message has to wait, because another worker or a pause holds the page.
     pub(super) async fn is_held_back(&self, worker: &WorkerId, number: usize) -> Result<bool> {
-        Ok(matches!(self.hear(worker, number).await?, Heard::Wait { .. }))
+        Ok(matches!(self.claim(worker, number).await?, ClaimReply::Wait { .. }))
     }
 
-    /// What the first worker hears of a message that another program published.
-    pub(super) async fn hear_stranger(&self, number: usize) -> Result<Heard> {
+    /// The first worker claims the URL of a message that another program published.
+    pub(super) async fn claim_for_stranger(&self, number: usize) -> Result<ClaimReply> {
         let message = Message { is_ours: false, ..self.message(number) };
-        Ok(self.frontier.hear(&self.worker, &[message]).await?[0])
+        Ok(self.frontier.claim(&self.worker, &[message]).await?[0])
     }
 
     /// Returns whether the worker still holds the page.
-    pub(super) async fn keep(&self, worker: &WorkerId, number: usize) -> Result<bool> {
-        Ok(self.frontier.keep(worker, &[self.message(number)]).await?[0])
+    pub(super) async fn extend(&self, worker: &WorkerId, number: usize) -> Result<bool> {
+        Ok(self.frontier.extend(worker, &[self.message(number)]).await?[0])
     }
 
     pub(super) async fn start(&self, worker: &WorkerId, number: usize) -> Result<Start> {
-        Ok(self.frontier.start(worker, &[self.claim(number)]).await?[0])
+        Ok(self.frontier.start(worker, &[self.claim_on(number)]).await?[0])
     }
 
     pub(super) async fn park(
@@ -213,12 +213,12 @@ impl<'a> Scene<'a> {
         until: UnixMs,
         failed: bool,
     ) -> Result<bool> {
-        let parking = Parking { claim: self.claim(number), until, failed };
+        let parking = Parking { claim: self.claim_on(number), until, failed };
         Ok(self.frontier.park(worker, &[parking]).await?[0])
     }
 
     pub(super) async fn release(&self, worker: &WorkerId, number: usize) -> Result<()> {
-        self.frontier.release(worker, &[self.claim(number)]).await
+        self.frontier.release(worker, &[self.claim_on(number)]).await
     }
 
     /// Has a worker end a page. Returns whether it has ended.
@@ -229,7 +229,7 @@ impl<'a> Scene<'a> {
     /// Ends a page, which the worker takes first unless it has it.
     pub(super) async fn finish(&self, number: usize, terminal: Terminal) -> Result<()> {
         if !self.end(&self.worker, number, terminal).await? {
-            self.hear(&self.worker, number).await?;
+            self.claim(&self.worker, number).await?;
             assert!(self.end(&self.worker, number, terminal).await?, "page {number} can be taken and ended");
         }
         Ok(())
@@ -240,7 +240,7 @@ impl<'a> Scene<'a> {
         let message =
             |finish: &Finish| Message::seed(finish.claim.url.clone(), finish.claim.crawl.clone(), Lane::Bulk);
         let messages: Vec<Message> = finishes.iter().map(message).collect();
-        self.frontier.hear(&self.worker, &messages).await?;
+        self.frontier.claim(&self.worker, &messages).await?;
         self.frontier.finish(&self.worker, finishes).await
     }
 
