@@ -177,7 +177,7 @@ impl Frontier for EmbeddedFrontier {
             let (holder, urls) = (Arc::clone(&self.holder), Arc::clone(&urls));
             self.store.call(move |db, memory| transitions::extend(db, memory, &holder.worker, &urls))
         };
-        self.health.until_done("keeping what is held", extending).await
+        self.health.until_done("extending leases", extending).await
     }
 
     async fn settle(&self, batch: Vec<Settlement>) -> Settled {

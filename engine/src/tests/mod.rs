@@ -284,7 +284,7 @@ async fn a_refused_step_of_settlement_ends_the_worker_and_an_outage_is_waited_fo
     let finishes: VerdictOf = |message| Verdict::Ends(Box::new(ends(message, Terminal::Done)));
     let steps: [(&str, &str, VerdictOf); 10] = [
         ("claim", "claiming URLs", finishes),
-        ("keep", "keeping what is held", fails),
+        ("extend", "extending leases", fails),
         ("dead letter", "storing dead letters", fails),
         ("admit links of", "admitting links", links),
         ("publish", "publishing", links),
