@@ -20,14 +20,13 @@ use trawl_backends::embedded::Embedded;
 use trawl_common::frontier::Start;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::lane::Lane;
-use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::politeness::gcra::{BackoffTerms, Pace, Slot, SlotRequest, Standing};
 use trawl_common::ports::{
     BackoffRequest, Cache, Claim, Claimed, Ending, ErrorKind, Finish, Frontier, HostSlotRequest, Joined,
-    Joining, NewUrl, Opening, Pages, Requests, Session, Settlement, Terms, Verdict, Walk,
+    Joining, NewUrl, Opening, Pages, Session, Settlement, Terms, Verdict, Walk,
 };
 use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
@@ -36,6 +35,7 @@ use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 use trawl_testkit::conformance::carrying::Carrier;
 use trawl_testkit::conformance::carrying::random::{obeys_the_model, steps};
 use trawl_testkit::conformance::hosts::{Frugal, HostPorts};
+use trawl_testkit::stand_ins::AllRequests;
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -124,16 +124,8 @@ fn join_with(engine: &Embedded, health: Arc<Health>, patience: Duration) -> Join
     let mut settings = Settings::default();
     settings.worker.prefetch = 1000;
     settings.recovery.patience = patience;
-    let (requests, stop) = (Arc::new(NoRequests), CancellationToken::new());
+    let (requests, stop) = (Arc::new(AllRequests), CancellationToken::new());
     engine.engine().join(Joining { worker: worker(), settings, health, requests, stop })
-}
-
-struct NoRequests;
-
-impl Requests for NoRequests {
-    fn check(&self, request: Message) -> Result<Message, Malformed> {
-        Ok(request)
-    }
 }
 
 /// All that is available now, in order.

@@ -5,7 +5,7 @@ import time
 
 PEERS = pathlib.Path(__file__).parent.parent / "peers"
 # A crawl that has not ended after so many seconds never will.
-PATIENCE = 600
+TIMEOUT = 600
 # A fleet is asked so often whether the crawl has ended.
 LOOK = 0.01
 
@@ -29,7 +29,7 @@ class Limit:
 
     def run(self, watch, site, servers, folder):
         watch.start([self.program, site.folder / "urls.txt", *(["--read"] if self.read else [])])
-        watch.await_all(PATIENCE)
+        watch.await_all(TIMEOUT)
         watch.stop_clock()
 
 
@@ -45,7 +45,7 @@ class Embedded:
     def run(self, watch, site, servers, folder):
         command = [self.program, "crawl", *site.sitemaps, "--state", folder / "crawl.db"]
         watch.start([*command, "--out", folder / "items.jsonl", "--quiet"], POLITENESS_OFF)
-        watch.await_all(PATIENCE)
+        watch.await_all(TIMEOUT)
         watch.stop_clock()
         count_items(folder.glob("items.jsonl"), site)
 
@@ -69,15 +69,15 @@ class Fleet:
         self.options = ["--config", folder / "trawl.toml"]
         command = [self.program, "producer", *site.sitemaps, "--crawl", "bench", *self.options]
         watch.start(command, self.environment)
-        watch.await_all(PATIENCE)
+        watch.await_all(TIMEOUT)
 
     def run(self, watch, site, servers, folder):
         for _ in range(self.workers):
             watch.start([self.program, "worker", *self.options], self.environment)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while servers.redis("HGET", "{crawled_urls}:crawl:bench", "status") != "finished":
             if time.monotonic() > deadline:
-                raise TimeoutError(f"the crawl has not ended after {PATIENCE} s")
+                raise TimeoutError(f"the crawl has not ended after {TIMEOUT} s")
             time.sleep(LOOK)
         watch.stop_clock()
         count_items(folder.glob("items-*.jsonl"), site)
@@ -99,11 +99,11 @@ class Peer:
             "COUNT": len(site.urls), "OUT": folder / "items.jsonl",
         }
         watch.start([self.script, "fill"], self.environment)
-        watch.await_all(PATIENCE)
+        watch.await_all(TIMEOUT)
 
     def run(self, watch, site, servers, folder):
         watch.start([self.script, "crawl"], self.environment)
-        watch.await_all(PATIENCE)
+        watch.await_all(TIMEOUT)
         watch.stop_clock()
         count_items(folder.glob("items.jsonl"), site)
 

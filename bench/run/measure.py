@@ -46,20 +46,20 @@ class Watch:
         self.processes.append(process)
         return process
 
-    def await_all(self, patience):
+    def await_all(self, timeout):
         """Waits until all have ended by themselves."""
         for process in list(self.processes):
-            self.await_one(process, patience)
+            self.await_one(process, timeout)
 
-    def await_one(self, process, patience):
-        deadline = time.monotonic() + patience
+    def await_one(self, process, timeout):
+        deadline = time.monotonic() + timeout
         while True:
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
             if pid:
                 break
             if time.monotonic() > deadline:
                 process.kill()
-                raise TimeoutError(f"{process.args[0]} did not end within {patience} s")
+                raise TimeoutError(f"{process.args[0]} did not end within {timeout} s")
             time.sleep(0.002)
         process.returncode = os.waitstatus_to_exitcode(status)
         self.processes.remove(process)

@@ -15,7 +15,7 @@ PACE = 50
 # Bytes that no attack may exceed: half as much again as `worker.page_memory`; the budgets of cache and robots.txt, and records; messages.
 MEMORY, REDIS, RABBITMQ = 768e6, 300e6, 50e6
 VHOST = "neighbours"
-PATIENCE = 120
+TIMEOUT = 120
 # What the fleet signs its messages with.
 KEY = "a key of the fleet that nobody else has"
 
@@ -102,7 +102,7 @@ class Fleet:
         self.servers, place = servers, servers.clean(VHOST)
         self.empty = servers.memory()
         watch.start([trawl, "producer", folder / "urls.txt", "--spider", "neighbours"], place)
-        watch.await_all(PATIENCE)
+        watch.await_all(TIMEOUT)
         watch.start([trawl, "worker"], place)
 
     def look(self):

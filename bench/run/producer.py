@@ -2,7 +2,7 @@
 
 import statistics
 
-from contestants import PATIENCE, POLITENESS_OFF
+from contestants import TIMEOUT, POLITENESS_OFF
 from measure import Watch
 from servers import Servers
 from stage import parser, work_folder, write_costs
@@ -55,7 +55,7 @@ def run(command, servers, folder):
         try:
             with Watch(servers.pids, log) as watch:
                 watch.start(command, {**POLITENESS_OFF, **place})
-                watch.await_all(PATIENCE)
+                watch.await_all(TIMEOUT)
                 watch.stop_clock()
         except (RuntimeError, TimeoutError) as error:
             raise SystemExit(f"{error}\n{(folder / 'log').read_text(errors='replace')[-2000:]}") from error

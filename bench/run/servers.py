@@ -6,7 +6,7 @@ import socket
 import urllib.parse
 import urllib.request
 
-PATIENCE = 60
+TIMEOUT = 60
 
 
 class Servers:
@@ -35,13 +35,13 @@ class Servers:
         user = f"{self.management.username}:{self.management.password}".encode()
         request.add_header("Authorization", "Basic " + base64.b64encode(user).decode())
         request.add_header("Content-Type", "application/json")
-        return urllib.request.urlopen(request, timeout=PATIENCE).read()
+        return urllib.request.urlopen(request, timeout=TIMEOUT).read()
 
     def redis(self, *words):
         """The answer to one command: a text, a number, or None."""
         parts = [str(word).encode() for word in words]
         request = b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
-        with socket.create_connection((self.store.hostname, self.store.port), timeout=PATIENCE) as connection:
+        with socket.create_connection((self.store.hostname, self.store.port), timeout=TIMEOUT) as connection:
             connection.sendall(request)
             with connection.makefile("rb") as answer:
                 line = answer.readline().decode().strip()

@@ -13,22 +13,22 @@ use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
-use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{
-    Claim, Claimed, Ending, ErrorKind, Finish, Joined, Joining, Opening, Requests, Settlement, Terms, Verdict,
+    Claim, Claimed, Ending, ErrorKind, Finish, Joined, Joining, Opening, Settlement, Terms, Verdict,
 };
 use trawl_common::settings::{Producer, Settings};
 use trawl_common::spider::Spider;
 use trawl_common::time::UnixMs;
 use trawl_producer::{Html, Job, Progress, Report, RunError, Source, run};
+use trawl_testkit::stand_ins::AllRequests;
 
 const MAX_BACKLOG: u64 = 1_000;
 /// URLs that are admitted at once.
 const BUNDLE: u64 = 500;
 const URLS: u64 = 6_000;
-const PATIENCE: Duration = Duration::from_millis(400);
+const LEASE: Duration = Duration::from_millis(400);
 
 /// A run with [`URLS`] to read, and nobody who fetches them.
 struct Case {
@@ -62,7 +62,7 @@ impl Case {
         let crawl = CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: SpiderName::default() };
         let mut settings = Settings::default();
         limit(&mut settings.producer);
-        settings.recovery.patience = PATIENCE;
+        settings.recovery.patience = LEASE;
         let (progress, stop) = (Arc::new(Progress::default()), CancellationToken::new());
         let job = Job {
             spider: Arc::new(Spider::without_file(SpiderName::default(), &settings.items)),
@@ -96,7 +96,7 @@ impl Case {
             worker: "worker".parse().unwrap(),
             settings: Settings::default(),
             health: Arc::default(),
-            requests: Arc::new(NoRequests),
+            requests: Arc::new(AllRequests),
             stop: CancellationToken::new(),
         });
         while urls > 0 {
@@ -108,15 +108,6 @@ impl Case {
             });
             frontier.settle(settlements.collect()).await;
         }
-    }
-}
-
-/// Nobody asks for anything.
-struct NoRequests;
-
-impl Requests for NoRequests {
-    fn check(&self, request: Message) -> std::result::Result<Message, Malformed> {
-        Ok(request)
     }
 }
 
@@ -159,10 +150,10 @@ async fn a_run_that_waits_keeps_its_lease_and_a_stop_ends_it() {
     let next = CrawlRef { id: "next".parse().unwrap(), ..case.crawl.clone() };
     let another = async || {
         let (crawl, terms) = (next.clone(), Terms::default());
-        let opening = Opening { crawl, terms, is_new: true, lease: PATIENCE };
+        let opening = Opening { crawl, terms, is_new: true, lease: LEASE };
         case.store.engine().open(opening, Arc::default()).await.map(drop)
     };
-    tokio::time::sleep(3 * PATIENCE).await;
+    tokio::time::sleep(3 * LEASE).await;
     assert_eq!(another().await.unwrap_err().kind, ErrorKind::Busy, "after three times its length");
     assert!(case.progress.backlog().is_some_and(|pending| pending >= MAX_BACKLOG));
 

@@ -14,3 +14,4 @@ pub mod sample_sites;
 pub mod servers;
 pub mod shard;
 pub mod site;
+pub mod stand_ins;

@@ -19,7 +19,7 @@ pub(super) struct FileLock {
 }
 
 /// A process that was killed may take so long to be gone.
-const PATIENCE: Duration = Duration::from_millis(500);
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How often to look whether it is.
 const LOOK: Duration = Duration::from_millis(20);
@@ -30,7 +30,9 @@ impl FileLock {
         let begun = Instant::now();
         loop {
             match Self::take(state) {
-                Err(error) if error.kind() == io::ErrorKind::ResourceBusy && begun.elapsed() < PATIENCE => {
+                Err(error)
+                    if error.kind() == io::ErrorKind::ResourceBusy && begun.elapsed() < LOCK_TIMEOUT =>
+                {
                     sleep(LOOK);
                 }
                 taken => return taken,

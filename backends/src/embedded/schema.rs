@@ -231,7 +231,7 @@ pub(super) fn watch(path: &Path) -> Result<State> {
     let open = || -> std::result::Result<Connection, Fault> {
         // Not read-only: after a crash SQLite has to mend its log before anything can be read.
         let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        db.busy_timeout(PATIENCE)?;
+        db.busy_timeout(BUSY_TIMEOUT)?;
         check(number(&db, "PRAGMA application_id")?, number(&db, "PRAGMA user_version")?)?;
         db.execute_batch("PRAGMA query_only = ON")?;
         Ok(db)
@@ -276,7 +276,7 @@ pub(super) struct State {
 }
 
 /// How long a statement waits for one who only looks.
-const PATIENCE: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Whether a file of this application id and version of schema is one that this program knows.
 fn check(application: i64, version: i64) -> std::result::Result<(), Fault> {
@@ -333,6 +333,6 @@ fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
     // Whoever fed a job is gone as well.
     tx.execute("UPDATE jobs SET until = 0 WHERE until IS NOT NULL", [])?;
     tx.commit()?;
-    db.busy_timeout(PATIENCE)?;
+    db.busy_timeout(BUSY_TIMEOUT)?;
     Ok(())
 }

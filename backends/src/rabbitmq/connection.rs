@@ -21,7 +21,7 @@ use super::screen::{ByteStream, Screened, Screening};
 use crate::tls::{self, Authority};
 
 /// Within this time a node accepts a connection, or counts as away.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Seconds: a node that is silent for two of these is gone. A worker's URL always names its own (`RabbitMq::noticing`).
 const HEARTBEAT: u16 = 10;
 
@@ -72,7 +72,7 @@ impl Endpoint {
     }
 
     async fn open_at(&self, url: &ServerUrl, name: &str) -> Result<Connection> {
-        let connecting = tokio::time::timeout(PATIENCE, connect(url, name, self.authority.as_ref()));
+        let connecting = tokio::time::timeout(CONNECT_TIMEOUT, connect(url, name, self.authority.as_ref()));
         match connecting.await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => {
@@ -85,7 +85,7 @@ impl Endpoint {
                 Err(Error::new(kind(&error), format!("rabbitmq at {url}: {error}: {hint}")))
             }
             Err(_) => {
-                let text = format!("rabbitmq at {url}: no answer within {} s", PATIENCE.as_secs());
+                let text = format!("rabbitmq at {url}: no answer within {} s", CONNECT_TIMEOUT.as_secs());
                 Err(Error::new(ErrorKind::Unavailable, text))
             }
         }

@@ -20,7 +20,7 @@ const WINDOW: usize = 200;
 const WINDOW_BYTES: usize = 32 << 20;
 
 /// A broker that confirms nothing for so long is blocked or gone.
-const PATIENCE: Duration = Duration::from_secs(30);
+const CONFIRM_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One message for the broker.
 pub(super) struct Outgoing {
@@ -109,13 +109,13 @@ pub(super) async fn send_on(channel: &Channel, outgoing: impl IntoIterator<Item 
     for message in outgoing {
         let size = message.body.len();
         while window.len() >= WINDOW || bytes + size > WINDOW_BYTES {
-            let Some(size) = patiently(window.next()).await? else { break };
+            let Some(size) = confirmed_in_time(window.next()).await? else { break };
             bytes -= size?;
         }
         window.push(publish(channel, message));
         bytes += size;
     }
-    while let Some(confirmed) = patiently(window.next()).await? {
+    while let Some(confirmed) = confirmed_in_time(window.next()).await? {
         confirmed?;
     }
     Ok(())
@@ -142,10 +142,12 @@ async fn publish(channel: &Channel, message: Outgoing) -> Result<usize> {
     }
 }
 
-async fn patiently<T>(progress: impl Future<Output = T>) -> Result<T> {
-    tokio::time::timeout(PATIENCE, progress).await.map_err(|_| {
-        let text =
-            format!("rabbitmq confirmed nothing for {} s: is it out of memory or disk?", PATIENCE.as_secs());
+async fn confirmed_in_time<T>(progress: impl Future<Output = T>) -> Result<T> {
+    tokio::time::timeout(CONFIRM_TIMEOUT, progress).await.map_err(|_| {
+        let text = format!(
+            "rabbitmq confirmed nothing for {} s: is it out of memory or disk?",
+            CONFIRM_TIMEOUT.as_secs()
+        );
         Error::new(ErrorKind::Unavailable, text)
     })
 }

@@ -14,7 +14,7 @@ use super::connection::failed;
 use super::publisher::{self, Outgoing};
 
 /// A stream from which not even the reader's own mark comes back for so long is blocked, or without its leader.
-const PATIENCE: Duration = Duration::from_secs(30);
+const MARK_TIMEOUT: Duration = Duration::from_secs(30);
 /// The header of a mark: of a message that is no entry, by which a reader finds where the stream ends.
 const MARK: &str = "mark";
 const OFFSET: &str = "x-stream-offset";
@@ -100,8 +100,9 @@ async fn end(connection: &Connection, stream: &str) -> Result<u64> {
             }
         }
     };
-    let offset = tokio::time::timeout(PATIENCE, come_back).await.unwrap_or_else(|_| {
-        let text = format!("rabbitmq: nothing came from the stream {stream} for {} s", PATIENCE.as_secs());
+    let offset = tokio::time::timeout(MARK_TIMEOUT, come_back).await.unwrap_or_else(|_| {
+        let text =
+            format!("rabbitmq: nothing came from the stream {stream} for {} s", MARK_TIMEOUT.as_secs());
         Err(Error::new(ErrorKind::Unavailable, text))
     })?;
     // Nobody waits on this channel: failing to close it changes nothing.

@@ -16,7 +16,7 @@ use super::{Link, kind};
 use crate::tls::{self, Authority};
 
 /// Within this time a server answers, or counts as away.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// A server that acknowledges nothing for so long is gone, and its connection is opened anew: without this, a
 /// machine that lost its power would be waited for.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -55,8 +55,8 @@ fn hint(error: &RedisError) -> &'static str {
 
 async fn to_server(settings: &Redis, certificates: TlsCertificates) -> RedisResult<Link> {
     let config = ConnectionManagerConfig::new()
-        .set_connection_timeout(Some(PATIENCE))
-        .set_response_timeout(Some(PATIENCE))
+        .set_connection_timeout(Some(TIMEOUT))
+        .set_response_timeout(Some(TIMEOUT))
         .set_number_of_retries(1)
         .set_max_delay(MAX_PAUSE);
     let client = client(settings, certificates)?;
@@ -69,8 +69,8 @@ async fn to_cluster(settings: &Redis, certificates: TlsCertificates) -> RedisRes
     let seeds: Vec<ConnectionInfo> =
         seeds.map(|url| url.reveal().into_connection_info()).collect::<RedisResult<_>>()?;
     let builder = ClusterClient::builder(seeds)
-        .connection_timeout(PATIENCE)
-        .response_timeout(PATIENCE)
+        .connection_timeout(TIMEOUT)
+        .response_timeout(TIMEOUT)
         .min_retry_wait(50)
         .max_retry_wait(MAX_PAUSE.as_millis() as u64)
         .retries(4)
@@ -85,7 +85,7 @@ async fn to_cluster(settings: &Redis, certificates: TlsCertificates) -> RedisRes
 
 /// Why the first node is no way into a cluster, if that can be found out.
 async fn why_not(settings: &Redis, certificates: TlsCertificates) -> Option<RedisError> {
-    let config = AsyncConnectionConfig::new().set_connection_timeout(Some(PATIENCE));
+    let config = AsyncConnectionConfig::new().set_connection_timeout(Some(TIMEOUT));
     let client = client(settings, certificates).ok()?;
     match client.get_multiplexed_async_connection_with_config(&config).await {
         Err(error) => Some(error),

@@ -24,23 +24,13 @@ impl DeadLetter {
     /// For what is no URL, or no message: `error` says why. `worker` found it, if a worker did. User and password in it are left
     /// out: dead letters are read by many.
     pub fn invalid(text: String, crawl: CrawlRef, error: String, worker: Option<WorkerId>) -> Self {
-        let cause = Cause {
-            reason: Reason::Invalid,
-            class: None,
-            status: None,
-            error,
-            attempts: 0,
-            worker,
-            failed_at: UnixMs::now(),
-        };
+        let cause = Cause { worker, ..Cause::new(Reason::Invalid, error, UnixMs::now()) };
         Self { url: without_credentials(&text), crawl, cause }
     }
-}
 
-impl DeadLetter {
     /// What a crawl's list keeps of what is no URL.
     pub fn note(&self) -> Note {
-        Note { cause: self.cause.clone(), lane: Lane::default(), depth: 0, referrer: None }
+        Note::of(self.cause.clone())
     }
 }
 
@@ -63,6 +53,13 @@ pub struct Cause {
     pub failed_at: UnixMs,
 }
 
+impl Cause {
+    /// Of something that was never tried, with neither class, status nor worker.
+    pub fn new(reason: Reason, error: impl Into<String>, failed_at: UnixMs) -> Self {
+        Self { reason, class: None, status: None, error: error.into(), attempts: 0, worker: None, failed_at }
+    }
+}
+
 /// What a crawl's list of failed URLs keeps of one: why it failed, and what it takes to send it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
@@ -75,4 +72,11 @@ pub struct Note {
     pub depth: u16,
     /// The page that linked to it.
     pub referrer: Option<CanonicalUrl>,
+}
+
+impl Note {
+    /// Of a URL about which nothing else is known.
+    pub fn of(cause: Cause) -> Self {
+        Self { cause, lane: Lane::default(), depth: 0, referrer: None }
+    }
 }

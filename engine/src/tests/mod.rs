@@ -10,31 +10,24 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use trawl_common::frontier::dead_letter::Cause;
 use trawl_common::frontier::lane::Lane;
-use trawl_common::frontier::message::{Malformed, Message};
+use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::frontier::{ClaimReply, Start};
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    Claim, Claimed, Ending, Engine, Error, ErrorKind, Finish, Frontier, Joined, Joining, NewUrl, Requests,
-    Result, Settled, Settlement, Verdict,
+    Claim, Claimed, Ending, Engine, Error, ErrorKind, Finish, Frontier, Joined, Joining, NewUrl, Result,
+    Settled, Settlement, Verdict,
 };
 use trawl_common::settings::{Acks, Settings};
 use trawl_common::time::UnixMs;
+use trawl_testkit::stand_ins::{AllRequests, NoPages};
 
 use self::servers::{Fault, Servers};
 use crate::coordinator::Coordinator;
 
 /// So long no test waits, in its own time.
-const PATIENCE: Duration = Duration::from_secs(600);
-
-struct AllRequests;
-
-impl Requests for AllRequests {
-    fn check(&self, request: Message) -> std::result::Result<Message, Malformed> {
-        Ok(request)
-    }
-}
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// A worker that has joined.
 struct Member {
@@ -46,7 +39,7 @@ struct Member {
 impl Member {
     fn join(servers: &Servers, set: impl FnOnce(&mut Settings)) -> Self {
         let all = Arc::new(servers.clone());
-        let engine = Coordinator::new(all.clone(), all.clone(), all);
+        let engine = Coordinator::new(all.clone(), all, Arc::new(NoPages));
         let (mut settings, health) = (Settings::default(), Arc::<Health>::default());
         set(&mut settings);
         let Joined { frontier, maintenance } = engine.join(Joining {
@@ -60,16 +53,16 @@ impl Member {
     }
 
     async fn claim(&self) -> Claimed {
-        timeout(PATIENCE, self.frontier.claim(1)).await.unwrap().remove(0)
+        timeout(LIMIT, self.frontier.claim(1)).await.unwrap().remove(0)
     }
 
     /// The error that ends it.
     async fn fatal(&self) -> Error {
-        timeout(PATIENCE, self.health.fatal()).await.unwrap()
+        timeout(LIMIT, self.health.fatal()).await.unwrap()
     }
 
     async fn settle(&self, message: Message, verdict: Verdict) -> Settled {
-        timeout(PATIENCE, self.frontier.settle(vec![Settlement { message, verdict }])).await.unwrap()
+        timeout(LIMIT, self.frontier.settle(vec![Settlement { message, verdict }])).await.unwrap()
     }
 }
 
@@ -79,15 +72,7 @@ fn ends(message: &Message, terminal: Terminal) -> Ending {
 
 /// The end of a URL that becomes a dead letter.
 fn fails(message: &Message) -> Verdict {
-    let cause = Cause {
-        reason: Reason::Final,
-        class: None,
-        status: None,
-        error: String::new(),
-        attempts: 1,
-        worker: None,
-        failed_at: UnixMs(0),
-    };
+    let cause = Cause { attempts: 1, ..Cause::new(Reason::Final, "", UnixMs(0)) };
     Verdict::Ends(Box::new(Ending { dead_letter: Some(cause), ..ends(message, Terminal::Failed) }))
 }
 
@@ -180,7 +165,7 @@ async fn what_is_given_back_is_free_before_its_message_is() {
     servers.deliver(A);
     let member = Member::join(&servers, |_| {});
     member.claim().await;
-    timeout(PATIENCE, member.frontier.release()).await.unwrap();
+    timeout(LIMIT, member.frontier.release()).await.unwrap();
     assert_eq!(servers.calls(), [format!("claim {A}"), format!("release record of {A}"), "release 1".into()]);
     assert_eq!(member.frontier.activity(), Default::default());
 }
@@ -191,7 +176,7 @@ async fn nothing_is_taken_any_more_once_a_worker_gives_back_what_it_has() {
     servers.deliver(A);
     let member = Member::join(&servers, |_| {});
     member.claim().await;
-    timeout(PATIENCE, member.frontier.release()).await.unwrap();
+    timeout(LIMIT, member.frontier.release()).await.unwrap();
     servers.deliver(B);
     sleep(Duration::from_secs(1)).await;
     assert!(!servers.calls().contains(&format!("claim {B}")), "{:#?}", servers.calls());
@@ -222,7 +207,7 @@ async fn a_message_that_was_acknowledged_when_its_url_began_gets_a_successor_whe
     let member = Member::join(&servers, early);
     let claimed = member.claim().await;
     assert_eq!(member.frontier.start(&[Claim::of(&claimed.message)]).await.unwrap(), [Start::Go]);
-    timeout(PATIENCE, member.frontier.release()).await.unwrap();
+    timeout(LIMIT, member.frontier.release()).await.unwrap();
     let calls = servers.calls();
     assert_eq!(calls[..3], [format!("claim {A}"), format!("start {A}"), "ack 1".to_owned()]);
     assert_eq!(
@@ -238,7 +223,7 @@ async fn a_message_that_comes_twice_is_claimed_once_and_both_are_acknowledged() 
     let member = Member::join(&servers, |_| {});
     let claimed = member.claim().await;
     servers.deliver(A);
-    timeout(PATIENCE, servers.until_taken()).await.unwrap();
+    timeout(LIMIT, servers.until_taken()).await.unwrap();
     let ending = ends(&claimed.message, Terminal::Done);
     member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await;
     assert_eq!(
@@ -255,7 +240,7 @@ async fn messages_that_are_nothing_to_a_worker_never_reach_it() {
     servers.deliver(A);
     servers.deliver(B);
     let member = Member::join(&servers, |_| {});
-    timeout(PATIENCE, servers.until("ack", 2)).await.unwrap();
+    timeout(LIMIT, servers.until("ack", 2)).await.unwrap();
     assert!(timeout(Duration::from_secs(1), member.frontier.claim(1)).await.is_err());
     let calls = servers.calls();
     assert!(calls.contains(&format!("park message of {B}")), "{calls:#?}");
@@ -274,7 +259,7 @@ async fn a_missing_answer_ends_the_worker_and_its_urls_are_given_back() {
     assert_eq!(error.to_string(), "claiming URLs: 1 answers for 2 messages");
     assert_eq!((error.kind, member.frontier.activity().in_flight), (ErrorKind::Corrupt, 2));
     servers.fault(Fault::None);
-    timeout(PATIENCE, member.frontier.release()).await.unwrap();
+    timeout(LIMIT, member.frontier.release()).await.unwrap();
     let calls = servers.calls();
     assert_eq!(calls.iter().filter(|call| call.starts_with("release record of")).count(), 2, "{calls:#?}");
 }
@@ -329,7 +314,7 @@ async fn a_crawl_that_cannot_be_read_stands_still_and_the_worker_goes_on() {
     servers.fault(Fault::UnreadableCrawls);
     servers.deliver(A);
     let member = Member::join(&servers, |_| {});
-    timeout(PATIENCE, servers.until("park message of", 1)).await.unwrap();
+    timeout(LIMIT, servers.until("park message of", 1)).await.unwrap();
     let trouble = member.health.trouble().unwrap();
     assert_eq!(trouble, "looking up a crawl: max_pages is no number");
     servers.fault(Fault::None);
@@ -381,7 +366,7 @@ async fn what_others_lost_is_published_and_confirmed() -> Result<()> {
     let lost = Message::seed(A.parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
     servers.lose(lost);
     let _member = Member::join(&servers, |_| {});
-    timeout(PATIENCE, servers.until("confirm", 1)).await.unwrap();
+    timeout(LIMIT, servers.until("confirm", 1)).await.unwrap();
     assert_eq!(servers.calls(), [format!("publish {A}"), format!("confirm {A}")]);
     Ok(())
 }

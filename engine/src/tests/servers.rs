@@ -1,4 +1,4 @@
-//! Records, a broker and a memory of pages that write down what they are asked. Time is the test's.
+//! Records and a broker that write down what they are asked. Time is the test's.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Display;
@@ -14,12 +14,10 @@ use trawl_common::frontier::ladder::Wake;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{ClaimReply, Start, Taken};
-use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
+use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Backlog, Claim, Error, ErrorKind, Finish, Heartbeat, NewUrl, Pages, Result, Stats, Terms, Walk,
-    WorkerState,
+    Backlog, Claim, Error, ErrorKind, Finish, Heartbeat, NewUrl, Result, Stats, Terms, WorkerState,
 };
-use trawl_common::spider::page_history::Visited;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -361,28 +359,5 @@ impl Stats for Servers {
 
     async fn workers(&self) -> Result<Vec<WorkerState>> {
         Ok(Vec::new())
-    }
-}
-
-#[async_trait]
-impl Pages for Servers {
-    async fn look(&self, _: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Option<Visited>>> {
-        Ok(vec![None; urls.len()])
-    }
-
-    async fn know(&self, _: &SpiderName, _: &[(CanonicalUrl, u16)]) -> Result<()> {
-        Ok(())
-    }
-
-    async fn note(&self, _: &SpiderName, _: &[(CanonicalUrl, Visited)]) -> Result<()> {
-        Ok(())
-    }
-
-    async fn forget(&self, _: &SpiderName, _: &[CanonicalUrl]) -> Result<()> {
-        Ok(())
-    }
-
-    async fn walk(&self, _: &SpiderName, _: u64) -> Result<Walk> {
-        Ok(Walk::default())
     }
 }

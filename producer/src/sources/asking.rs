@@ -18,7 +18,7 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_web::{Fetcher, MAX_REDIRECTS, Opened, Trail};
 
 use crate::report::Progress;
-use crate::sources::download::{self, Parts, Patience};
+use crate::sources::download::{self, Parts, TimeLeft};
 use crate::sources::read_error::ReadError;
 
 /// So many sources are read side by side: one whose server is slow holds up no other.
@@ -67,20 +67,20 @@ impl Asking {
         wanted: mpsc::Sender<T>,
     ) -> Result<(Response, Parts), ReadError> {
         let mut trail = Trail::new(url.clone(), MAX_REDIRECTS);
-        let mut patience = Patience::of(self.limit);
+        let mut time_left = TimeLeft::of(self.limit);
         let mut rest = self.limit;
         loop {
             let host = trail.last().host();
             let policy = self.politeness.host_policy(&host);
             let (reader, permit) = self.turn(&policy, &self.fetcher.addresses(&host).await).await?;
-            match patience.wait(self.fetcher.open(trail.last())).await {
+            match time_left.wait(self.fetcher.open(trail.last())).await {
                 Ok(Opened::Redirect(target)) => {
                     permit.end(true);
                     trail.go(target).map_err(ReadError::Fetch)?;
                 }
                 Ok(Opened::Body(head, body)) => {
                     let head = Response { redirected_to: trail.into_target(), ..head };
-                    let body = download::within(Box::pin(body), patience, wanted).boxed();
+                    let body = download::within(Box::pin(body), time_left, wanted).boxed();
                     return Ok((head, holding(body, reader, permit)));
                 }
                 Err(failure) if failure.is_refusal() => {

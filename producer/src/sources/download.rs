@@ -35,12 +35,12 @@ pub(crate) fn reader(parts: Parts) -> impl Read + Send {
 }
 
 /// How long may still be waited. Only waiting counts: when it is the reader who is slow, the server is not to blame.
-pub(crate) struct Patience {
+pub(crate) struct TimeLeft {
     limit: Duration,
     left: Duration,
 }
 
-impl Patience {
+impl TimeLeft {
     pub(crate) fn of(limit: Duration) -> Self {
         Self { limit, left: limit }
     }
@@ -60,18 +60,18 @@ impl Patience {
     }
 }
 
-/// `parts` as long as there is patience, and somebody wants them.
+/// `parts` as long as time is left, and somebody wants them.
 pub(crate) fn within<T: Send + 'static>(
     parts: impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin,
-    patience: Patience,
+    time_left: TimeLeft,
     wanted: mpsc::Sender<T>,
 ) -> impl Stream<Item = Result<Bytes, Failure>> + Send {
-    stream::try_unfold((parts, patience, wanted), |(mut parts, mut patience, wanted)| async {
+    stream::try_unfold((parts, time_left, wanted), |(mut parts, mut time_left, wanted)| async {
         let part = tokio::select! {
-            part = patience.wait(parts.try_next()) => part?,
+            part = time_left.wait(parts.try_next()) => part?,
             () = wanted.closed() => None,
         };
-        Ok(part.map(|part| (part, (parts, patience, wanted))))
+        Ok(part.map(|part| (part, (parts, time_left, wanted))))
     })
 }
 
@@ -91,7 +91,7 @@ mod tests {
     }
 
     fn dripping(wanted: mpsc::Sender<()>) -> impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin {
-        Box::pin(within(drip(), Patience::of(LIMIT), wanted))
+        Box::pin(within(drip(), TimeLeft::of(LIMIT), wanted))
     }
 
     #[tokio::test(start_paused = true)]

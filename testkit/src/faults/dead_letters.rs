@@ -23,49 +23,49 @@ use super::scenario::BEFORE;
 /// After this it connects again.
 const AGAIN: Duration = Duration::from_millis(200);
 /// A connection that is not there by then is tried anew.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The suite's own queue on the exchange `events`.
 const EVENTS: &str = "fault-suite.events";
 
 /// Everything read so far.
 #[derive(Clone, Default)]
-struct Heard {
+struct Received {
     dead_letters: Arc<Mutex<Vec<DeadLetter>>>,
     ends: Arc<Mutex<Vec<End>>>,
 }
 
 /// Reads `failed_urls` and `events` of one broker for as long as it lives, past every fault.
 pub struct DeadLetters {
-    heard: Heard,
+    received: Received,
     _reading: JoinSet<()>,
 }
 
 impl DeadLetters {
     /// Reads from the broker at this address, directly: what cuts the fleet off does not cut this off.
     pub fn read(broker: SocketAddr) -> Self {
-        let heard = Heard::default();
+        let received = Received::default();
         let mut reading = JoinSet::new();
         for what in [What::DeadLetters, What::Events] {
-            let heard = heard.clone();
+            let received = received.clone();
             reading.spawn(async move {
                 loop {
                     // The queue is declared by the fleet, and servers go and come: all of it is tried again.
-                    let _ = read(broker, what, &heard).await;
+                    let _ = read(broker, what, &received).await;
                     sleep(AGAIN).await;
                 }
             });
         }
-        Self { heard, _reading: reading }
+        Self { received, _reading: reading }
     }
 
     /// The dead letters so far.
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
-        lock(&self.heard.dead_letters).clone()
+        lock(&self.received.dead_letters).clone()
     }
 
     /// The ends of crawls so far, without the copies of each.
     pub fn ends(&self) -> BTreeSet<End> {
-        lock(&self.heard.ends).iter().cloned().collect()
+        lock(&self.received.ends).iter().cloned().collect()
     }
 }
 
@@ -75,15 +75,15 @@ enum What {
     Events,
 }
 
-async fn read(broker: SocketAddr, what: What, heard: &Heard) -> io::Result<()> {
+async fn read(broker: SocketAddr, what: What, received: &Received) -> io::Result<()> {
     let uri = format!("amqp://guest:guest@{broker}/%2f?heartbeat=5");
     let connecting = Connection::connect(&uri, ConnectionProperties::default());
-    let connection = timeout(PATIENCE, connecting).await?.map_err(io::Error::other)?;
+    let connection = timeout(CONNECT_TIMEOUT, connecting).await?.map_err(io::Error::other)?;
     let channel = connection.create_channel().await.map_err(io::Error::other)?;
-    consume(&channel, what, heard).await.map_err(io::Error::other)
+    consume(&channel, what, received).await.map_err(io::Error::other)
 }
 
-async fn consume(channel: &Channel, what: What, heard: &Heard) -> lapin::Result<()> {
+async fn consume(channel: &Channel, what: What, received: &Received) -> lapin::Result<()> {
     let queue = match what {
         What::DeadLetters => "failed_urls",
         What::Events => {
@@ -98,8 +98,8 @@ async fn consume(channel: &Channel, what: What, heard: &Heard) -> lapin::Result<
     while let Some(delivery) = deliveries.next().await {
         let delivery = delivery?;
         match what {
-            What::DeadLetters => lock(&heard.dead_letters).extend(dead_letter(&delivery)),
-            What::Events => lock(&heard.ends).extend(end(&delivery)),
+            What::DeadLetters => lock(&received.dead_letters).extend(dead_letter(&delivery)),
+            What::Events => lock(&received.ends).extend(end(&delivery)),
         }
         delivery.ack(BasicAckOptions::default()).await?;
     }

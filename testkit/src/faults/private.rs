@@ -15,7 +15,7 @@ use super::process;
 use super::signal::{self, Signal};
 
 /// How long a server may take to come up, on a machine that does other things too.
-const PATIENCE: Duration = Duration::from_secs(90);
+const START_TIMEOUT: Duration = Duration::from_secs(90);
 /// How often something outside this process is looked at again.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
@@ -161,7 +161,7 @@ impl Server {
 /// # Errors
 /// The last one, when that takes too long.
 pub(crate) async fn until_ok<T, F: Future<Output = io::Result<T>>>(call: impl Fn() -> F) -> io::Result<T> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + START_TIMEOUT;
     loop {
         match call().await {
             Ok(value) => return Ok(value),

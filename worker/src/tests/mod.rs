@@ -17,7 +17,7 @@ use self::ports::{Memory, Schedules};
 use crate::{RunError, run};
 
 /// So long no test waits, in its own time.
-const PATIENCE: Duration = Duration::from_secs(600);
+const LIMIT: Duration = Duration::from_secs(600);
 
 const QUICK: Option<Duration> = Some(Duration::ZERO);
 
@@ -46,7 +46,7 @@ impl Worker {
 
     /// Stops it when so many URLs have ended. Returns its calls.
     async fn until_ended(self, count: usize) -> Vec<String> {
-        timeout(PATIENCE, self.memory.until("settle", count)).await.unwrap();
+        timeout(LIMIT, self.memory.until("settle", count)).await.unwrap();
         self.stop().await.unwrap()
     }
 
@@ -56,7 +56,7 @@ impl Worker {
     }
 
     async fn ended(self) -> Result<Vec<String>, RunError> {
-        timeout(PATIENCE, self.running).await.unwrap().unwrap()?;
+        timeout(LIMIT, self.running).await.unwrap().unwrap()?;
         Ok(self.memory.calls())
     }
 }
@@ -100,7 +100,7 @@ async fn what_has_to_wait_for_long_is_put_aside_and_not_fetched() {
     memory.page(&later, QUICK);
     let hourly = |settings: &mut Settings| settings.politeness.rate = "1/h".parse().unwrap();
     let worker = Worker::start(&memory, hourly);
-    timeout(PATIENCE, memory.until("put aside", 1)).await.unwrap();
+    timeout(LIMIT, memory.until("put aside", 1)).await.unwrap();
     let calls = worker.until_ended(1).await;
     at(&calls, &format!("put aside {later}"));
     assert_eq!(count(&calls, &format!("ask for {later}")), 0);
@@ -147,7 +147,7 @@ async fn pages_that_never_come_keep_no_fetch_permit_from_other_hosts() {
         settings.worker.shutdown_timeout = Duration::from_secs(1);
     };
     let worker = Worker::start(&memory, few);
-    timeout(PATIENCE, memory.until("settle", 4)).await.unwrap();
+    timeout(LIMIT, memory.until("settle", 4)).await.unwrap();
     let calls = worker.stop().await.unwrap();
     for number in 5..=8 {
         at(&calls, &format!("settle {} done", url(number)));
@@ -160,7 +160,7 @@ async fn a_worker_that_stops_ends_what_has_begun_and_gives_back_the_rest() {
     memory.page(&url(1), Some(Duration::from_millis(500)));
     memory.page(&format!("{}waits", url(1)), QUICK);
     let worker = Worker::start(&memory, |_| {});
-    timeout(PATIENCE, memory.until("ask for", 1)).await.unwrap();
+    timeout(LIMIT, memory.until("ask for", 1)).await.unwrap();
     let calls = worker.stop().await.unwrap();
     at(&calls, &format!("release {}waits", url(1)));
     at(&calls, &format!("settle {} done", url(1)));
@@ -174,7 +174,7 @@ async fn what_does_not_end_in_time_is_given_back() {
     let worker = Worker::start(&memory, |settings| {
         settings.worker.shutdown_timeout = Duration::from_secs(7);
     });
-    timeout(PATIENCE, memory.until("ask for", 1)).await.unwrap();
+    timeout(LIMIT, memory.until("ask for", 1)).await.unwrap();
     let begun = Instant::now();
     let calls = worker.stop().await.unwrap();
     assert_eq!(begun.elapsed().as_secs(), 7);
@@ -226,7 +226,7 @@ async fn a_refused_call_stops_the_worker_and_an_outage_is_waited_for() {
     memory.page(&url(1), QUICK);
     memory.schedules(Schedules::Away(5));
     let worker = Worker::start(&memory, |_| {});
-    timeout(PATIENCE, memory.until("settle", 1)).await.unwrap();
+    timeout(LIMIT, memory.until("settle", 1)).await.unwrap();
     memory.schedules(Schedules::Refuse);
     memory.page(&url(2), QUICK);
     let ended = worker.ended().await;
@@ -265,9 +265,9 @@ async fn after_an_outage_hosts_are_asked_at_their_rate() {
     }
     memory.schedules(Schedules::Away(6));
     let worker = Worker::start(&memory, |_| {});
-    timeout(PATIENCE, memory.until("ask for", 1)).await.unwrap();
+    timeout(LIMIT, memory.until("ask for", 1)).await.unwrap();
     let begun = Instant::now();
-    timeout(PATIENCE, memory.until("ask for", 3)).await.unwrap();
+    timeout(LIMIT, memory.until("ask for", 3)).await.unwrap();
     assert!(begun.elapsed() >= Duration::from_millis(1_950), "{:?}", begun.elapsed());
     sleep(Duration::from_millis(10)).await;
     worker.stop().await.unwrap();

@@ -14,20 +14,20 @@ use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::health::Health;
-use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
+use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::politeness::gcra::{Schedule, Slot};
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::ports::{
     Activity, Backlog, BackoffRequest, Cache, Claim, Claimed, Ended, Engine, Error, ErrorKind, Frontier,
-    Heartbeat, HostSlotRequest, Hosts, InFlightRequest, Joined, Joining, OpenCrawl, Opening, Page, Pages,
-    Ports, Response, Result, RobotsEntry, RobotsFile, Session, Settled, Settlement, Sink, SinkFactory, Stats,
-    Terms, Verdict, Walk, WorkerState,
+    Heartbeat, HostSlotRequest, Hosts, InFlightRequest, Joined, Joining, OpenCrawl, Opening, Page, Ports,
+    Response, Result, RobotsEntry, RobotsFile, Session, Settled, Settlement, Sink, SinkFactory, Stats, Terms,
+    Verdict, WorkerState,
 };
 use trawl_common::spider::Spider;
-use trawl_common::spider::page_history::Visited;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
+use trawl_testkit::stand_ins::NoPages;
 
 /// What a host's schedule does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,8 +97,8 @@ impl Memory {
             engine: memory.clone(),
             stats: memory.clone(),
             hosts: memory.clone(),
-            cache: memory.clone(),
-            pages: memory,
+            cache: memory,
+            pages: Arc::new(NoPages),
             jobs: idle.jobs(),
             control: idle.control(),
             sink_factory: Arc::new(Items(self.clone())),
@@ -371,29 +371,6 @@ impl Cache for Memory {
 
     async fn put(&self, _url: &CanonicalUrl, _response: &Response, _ttl: Duration) -> Result<()> {
         unreachable!("nothing is fetched from elsewhere")
-    }
-}
-
-#[async_trait]
-impl Pages for Memory {
-    async fn look(&self, _: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Option<Visited>>> {
-        Ok(vec![None; urls.len()])
-    }
-
-    async fn know(&self, _: &SpiderName, _: &[(CanonicalUrl, u16)]) -> Result<()> {
-        Ok(())
-    }
-
-    async fn note(&self, _: &SpiderName, _: &[(CanonicalUrl, Visited)]) -> Result<()> {
-        Ok(())
-    }
-
-    async fn forget(&self, _: &SpiderName, _: &[CanonicalUrl]) -> Result<()> {
-        Ok(())
-    }
-
-    async fn walk(&self, _: &SpiderName, _: u64) -> Result<Walk> {
-        Ok(Walk::default())
     }
 }
 

@@ -59,16 +59,7 @@ impl Fixture {
 }
 
 fn note() -> Note {
-    let cause = Cause {
-        reason: Reason::Final,
-        class: None,
-        status: None,
-        error: String::new(),
-        attempts: 1,
-        worker: None,
-        failed_at: UnixMs(0),
-    };
-    Note { cause, lane: Lane::Bulk, depth: 0, referrer: None }
+    Note::of(Cause { attempts: 1, ..Cause::new(Reason::Final, "", UnixMs(0)) })
 }
 
 #[tokio::test]

@@ -14,9 +14,9 @@ use super::table::{Table, quoted};
 use crate::tls;
 
 /// Within this time a server accepts a connection, or counts as away.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Within this time it carries out a statement.
-const PATIENCE: Duration = Duration::from_secs(60);
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where the database is.
 pub(super) struct Server {
@@ -48,16 +48,21 @@ impl Server {
         {
             config.password(password);
         }
-        let own = format!("-c timezone=UTC -c statement_timeout={}", PATIENCE.as_millis());
+        let own = format!("-c timezone=UTC -c statement_timeout={}", STATEMENT_TIMEOUT.as_millis());
         let options = config.get_options().map_or(own.clone(), |theirs| format!("{own} {theirs}"));
-        config.options(options).application_name("trawl").connect_timeout(CONNECT).tcp_user_timeout(PATIENCE);
+        config
+            .options(options)
+            .application_name("trawl")
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_user_timeout(STATEMENT_TIMEOUT);
         Ok(Self { url: url.clone(), config })
     }
 
     /// Connects, and makes these tables ready.
     pub(super) async fn connect(&self, tables: &[Table]) -> Result<Link> {
         let tls = MakeRustlsConnect::new(tls::client(None));
-        let (client, connection) = patiently(&self.url, CONNECT + CONNECT, self.config.connect(tls)).await?;
+        let (client, connection) =
+            within(&self.url, CONNECT_TIMEOUT + CONNECT_TIMEOUT, self.config.connect(tls)).await?;
         let driver = tokio::spawn(async move {
             // Whoever waits for a reply gets the error.
             let _ = connection.await;
@@ -112,19 +117,19 @@ impl Link {
         &self,
         call: impl Future<Output = std::result::Result<T, tokio_postgres::Error>>,
     ) -> Result<T> {
-        patiently(&self.url, PATIENCE + CONNECT, call).await
+        within(&self.url, STATEMENT_TIMEOUT + CONNECT_TIMEOUT, call).await
     }
 }
 
-async fn patiently<T>(
+async fn within<T>(
     url: &ServerUrl,
-    patience: Duration,
+    limit: Duration,
     call: impl Future<Output = std::result::Result<T, tokio_postgres::Error>>,
 ) -> Result<T> {
-    match tokio::time::timeout(patience, call).await {
+    match tokio::time::timeout(limit, call).await {
         Ok(result) => result.map_err(|error| failed(url, &error)),
         Err(_) => {
-            let text = format!("postgres at {url}: no answer within {} s", patience.as_secs());
+            let text = format!("postgres at {url}: no answer within {} s", limit.as_secs());
             Err(Error::new(ErrorKind::Unavailable, text))
         }
     }

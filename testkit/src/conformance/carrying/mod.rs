@@ -12,19 +12,20 @@ use trawl_common::frontier::Start;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::lane::Lane;
-use trawl_common::frontier::message::{Hop, Malformed, Message};
+use trawl_common::frontier::message::{Hop, Message};
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::health::Health;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{
     Claim, Claimed, Control, Ending, Engine, ErrorKind, Finish, Frontier, Joined, Joining, NewUrl, Opening,
-    Pages, Requests, Result, Session, Settled, Settlement, Stats, Terms, Verdict,
+    Pages, Result, Session, Settled, Settlement, Stats, Terms, Verdict,
 };
 use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
 
 use super::engine::{GLANCE, LIMIT};
 use super::fixture::{Case, LONG};
+use crate::stand_ins::AllRequests;
 
 mod admitting;
 mod commands;
@@ -171,15 +172,6 @@ macro_rules! one_process_conformance {
     };
 }
 
-/// Takes every request as it is.
-struct Anything;
-
-impl Requests for Anything {
-    fn check(&self, request: Message) -> std::result::Result<Message, Malformed> {
-        Ok(request)
-    }
-}
-
 /// A worker that has joined.
 struct Worker {
     frontier: Arc<dyn Frontier>,
@@ -205,7 +197,7 @@ impl Carrier {
             worker,
             settings,
             health: Arc::clone(&self.health),
-            requests: Arc::new(Anything),
+            requests: Arc::new(AllRequests),
             stop: stop.clone(),
         });
         Worker { frontier, stop, maintenance: JoinSet::from_iter([maintenance]) }

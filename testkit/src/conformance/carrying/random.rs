@@ -9,16 +9,12 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::time::sleep;
 use trawl_common::frontier::ClaimReply;
-use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{Claim, ErrorKind, NewUrl, Result, Session, Settlement, Verdict};
 
 use super::{Carrier, Worker, ends, number};
 use crate::conformance::fixture::{Case, LONG, long_ago, much_later};
-use crate::conformance::random::{Model, Who};
-
-/// How many URLs the steps are about.
-const URLS: usize = 4;
+use crate::conformance::random::{Model, URLS, Who, goes, url, who};
 
 /// One call, about one of a few pages, by one of two workers.
 #[derive(Clone, Copy, Debug)]
@@ -64,14 +60,6 @@ pub enum Step {
     Replay(usize),
     /// Every process is killed, and new ones begin with the same store.
     Crash,
-}
-
-fn who() -> impl Strategy<Value = Who> {
-    prop_oneof![Just(Who::One), Just(Who::Two)]
-}
-
-fn url() -> impl Strategy<Value = usize> {
-    0..URLS
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -191,24 +179,12 @@ async fn take_despite<F>(
 
 async fn agree(case: &Case, process: &Process, model: &mut Model) -> Result<()> {
     let stats = process.carrier.stats(case).await?;
-    assert_eq!((stats.counts, stats.pending), (model.counts, model.left()));
-    assert_eq!(stats.status, model.status);
-    // Whether a cancelled crawl had read its sources is nobody's question.
-    assert!(stats.discovered == model.is_closed || model.status == CrawlState::Cancelled);
+    model.check(&stats);
     for who in [Who::One, Who::Two] {
         let held = (0..URLS).filter(|url| model.held(who, *url).is_some()).count();
         assert_eq!(process.worker(who).frontier.activity().in_flight, held);
     }
     Ok(())
-}
-
-/// A call that either succeeds, or is `Stale` because the crawl is over.
-fn goes<T: std::fmt::Debug>(result: Result<T>, expected: bool) -> Option<T> {
-    match result {
-        Ok(value) if expected => Some(value),
-        Err(error) if !expected && error.kind == ErrorKind::Stale => None,
-        other => panic!("{other:?}, where success is {expected}"),
-    }
 }
 
 async fn take(step: Step, case: &Case, process: &mut Process, model: &mut Model) -> Result<()> {

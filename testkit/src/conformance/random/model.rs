@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use trawl_common::frontier::crawl::{Counts, CrawlState};
+use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start};
 
@@ -46,6 +46,14 @@ impl Model {
             is_closed: false,
             moments: 0,
         }
+    }
+
+    /// Panics unless the crawl's stats are what they must be.
+    pub(in crate::conformance) fn check(&self, stats: &CrawlStats) {
+        assert_eq!((stats.counts, stats.pending), (self.counts, self.left()));
+        assert_eq!(stats.status, self.status);
+        // Whether a cancelled crawl had read its sources does not matter.
+        assert!(stats.discovered == self.is_closed || self.status == CrawlState::Cancelled);
     }
 
     /// Longer each time.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use trawl_common::frontier::outcome::Terminal;
 
 /// How many URLs the steps are about.
-pub(super) const URLS: usize = 4;
+pub(in crate::conformance) const URLS: usize = 4;
 
 /// One call, on one of a few pages, by one of two workers.
 #[derive(Clone, Copy, Debug)]
@@ -61,11 +61,13 @@ pub enum Who {
     Two,
 }
 
-fn who() -> impl Strategy<Value = Who> {
+/// Draws a worker.
+pub(in crate::conformance) fn who() -> impl Strategy<Value = Who> {
     prop_oneof![Just(Who::One), Just(Who::Two)]
 }
 
-fn url() -> impl Strategy<Value = usize> {
+/// Draws a URL, by its number.
+pub(in crate::conformance) fn url() -> impl Strategy<Value = usize> {
     0..URLS
 }
 

@@ -353,7 +353,5 @@ fn note(terminal: Terminal, why: Option<&'static str>) -> Note {
         (_, Some("blocked")) => Reason::Blocked,
         _ => Reason::Final,
     };
-    let (error, failed_at) = (String::new(), UnixMs(0));
-    let cause = Cause { reason, class: None, status: None, error, attempts: 1, worker: None, failed_at };
-    Note { cause, lane: Lane::Bulk, depth: 0, referrer: None }
+    Note::of(Cause { attempts: 1, ..Cause::new(reason, "", UnixMs(0)) })
 }
