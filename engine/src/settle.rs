@@ -1,4 +1,5 @@
-//! Settlement: the only place that acknowledges, puts aside, retries or dead-letters.
+//! Settlement: what a worker has done with URLs becomes final here, or is put aside. What no worker has to see is settled where it
+//! is met (`claiming.rs`, `upkeep.rs`).
 //!
 //! The order is the promise. What is to last is made durable first, then the record changes, and the
 //! message goes last: a crash between two steps repeats a step, and repeating is harmless.

@@ -207,7 +207,7 @@ impl Frontier for EmbeddedFrontier {
         self.health.until_done("looking for a URL", looking).await
     }
 
-    /// There is one worker, and people see it; those who look into the file from outside see how long it has been at work.
+    /// People see the worker that said so last; those who look into the file from outside see how long it has been at work.
     async fn beat(&self, beat: &Heartbeat) -> Result<()> {
         self.last_beat.is(beat);
         drop(self.store.submit(|db, _| crawls::touch(db)));

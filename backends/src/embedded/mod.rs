@@ -1,6 +1,6 @@
 //! The embedded engine: every port in this process, over one SQLite file, with no server at all.
 //!
-//! The transitions are those of the servers; lanes and parking are columns of the record. What makes it
+//! The transitions are those of `trawl_common::frontier`; lanes and parking are columns of the record. What makes it
 //! small is that a record and its wake-up are one row: to admit a URL is to publish it, so there is no
 //! outbox, nothing to confirm and nothing to reconcile.
 //!

@@ -1,8 +1,8 @@
-//! What becomes of a URL in a crawl: each transition of `docs/states.md`, written once.
+//! What becomes of a URL in a crawl: each transition of `docs/states.md`, written once in Rust, and once more in Lua.
 //!
 //! Nothing here has a clock or a store. The embedded engine reads a state, calls a transition and writes what has changed.
-//! The Redis engine does the same in Lua, where a call is one round trip; a test gives its scripts and these functions the same
-//! calls, and compares the records after each.
+//! For Redis it is Lua, where a call is one round trip; a test gives the scripts and these functions the same calls, and compares the
+//! records after each.
 
 mod answer;
 mod context;

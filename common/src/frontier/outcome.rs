@@ -138,7 +138,7 @@ impl Skip {
     }
 }
 
-/// What became of one delivery of a URL. `settle` matches on it, and nothing else acts on it.
+/// What became of one delivery of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Fetched, extracted, and its item stands in every sink.

@@ -15,9 +15,10 @@ use crate::web::url::CanonicalUrl;
 
 /// One worker's part in an engine: it claims URLs, starts them, and settles them.
 ///
-/// What an engine cannot do now, because a server is away, it tries until it can: no call returns before it is done, and
-/// [`Health`](crate::health::Health) says meanwhile what it waits for. What is refused for good, or cannot be read, ends the worker:
-/// a call that returns no error does not return then, and [`Health::fatal`](crate::health::Health::fatal) has it. A URL that is claimed stays this worker's until it is settled,
+/// What an engine cannot do now, because a server is away, it tries until it can: no call but `start` and `beat` returns before it
+/// is done, and [`Health`](crate::health::Health) says meanwhile what it waits for. What is refused for good, or cannot be read, ends
+/// the worker: a call that returns no error does not return then, and [`Health::fatal`](crate::health::Health::fatal) has it. A URL that
+/// is claimed stays this worker's until it is settled,
 /// released, or taken over by another because this worker gave no sign for long.
 #[async_trait]
 pub trait Frontier: Send + Sync {

@@ -241,7 +241,7 @@ pub struct Retry {
     pub statuses: Vec<u16>,
     /// The kinds of error that are; the others are final.
     pub errors: Vec<Class>,
-    /// The longest wait before the first retry; it doubles with each.
+    /// The longest wait before the first retry; it doubles with each. A `Retry-After` is waited for, up to 24 h.
     #[serde(with = "duration")]
     pub backoff: Duration,
 }

@@ -1,4 +1,4 @@
-//! From leave to fetch to running fetches.
+//! From permission to fetch to running fetches.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! BackoffTerms to send one request to a host. Workers and producer ask for it here, for pages, redirects, `robots.txt` and sources
+//! Permission to send one request to a host. Workers and producer ask for it here, for pages, redirects, `robots.txt` and sources
 //! alike; nothing else reads a [`Slot`].
 
 use std::net::IpAddr;
