@@ -12,7 +12,7 @@
 //! **What is not.** Who holds a record, leases, the next slots of hosts and cached responses live in
 //! memory. They die with the process, and so they should: one process at a time may change the file, so
 //! whoever opens it knows that every former holder is gone, and what was in hand is available again. Others may look on.
-//! When the file refuses a change, both are as they were before: [`Store`] takes back what a transaction did to memory.
+//! When the file refuses a change, both are as they were before: `store` takes back what a transaction did to memory.
 //!
 //! **Layers.** A file knows those of lower lines alone.
 //!
