@@ -26,8 +26,8 @@ pub(crate) enum Unfeedable {
         /// The hash of what the job was asked for with.
         wanted: FileHash,
     },
-    /// Its spider takes no arguments.
-    #[error("spider {0} takes no arguments")]
+    /// It gives arguments, which would not reach the workers that fetch its pages.
+    #[error("a job cannot give arguments yet: write their values into the file of spider {0}")]
     Arguments(SpiderName),
     /// It names nothing to start from.
     #[error(transparent)]
