@@ -72,27 +72,17 @@ impl CrawlArg {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use trawl_common::frontier::crawl::{Counts, CrawlState};
+    use trawl_common::frontier::crawl::CrawlState;
+    use trawl_common::names::CrawlRef;
     use trawl_common::time::UnixMs;
 
     use super::*;
 
     /// What is chosen of these crawls, the newest first.
     fn chosen(arg: &str, crawls: &[&str]) -> Result<Option<String>, String> {
-        let stats = |id: &&str| CrawlStats {
-            crawl: id.parse().unwrap(),
-            spider: "default".parse().unwrap(),
-            status: CrawlState::Running,
-            counts: Counts::default(),
-            pending: 0,
-            bytes: 0,
-            reasons: BTreeMap::new(),
-            left_out: 0,
-            seconds: 0.0,
-            discovered: false,
-            started: UnixMs(0),
+        let stats = |id: &&str| {
+            let crawl = CrawlRef { id: id.parse().unwrap(), spider: "default".parse().unwrap() };
+            CrawlStats::empty(crawl, CrawlState::Running, UnixMs(0))
         };
         let arg: CrawlArg = arg.parse().unwrap();
         let chosen = arg.choose(crawls.iter().map(stats).collect()).map_err(|fail| fail.message)?;

@@ -34,24 +34,17 @@ pub(super) fn ended(stats: &CrawlStats) -> Outgoing {
 mod tests {
     use serde_json::Value;
     use trawl_common::frontier::crawl::{Counts, CrawlState};
+    use trawl_common::names::CrawlRef;
     use trawl_common::time::UnixMs;
 
     use super::*;
 
     #[test]
     fn every_copy_of_an_event_has_one_id_and_carries_the_stats() {
+        let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: "docs".parse().unwrap() };
         let stats = CrawlStats {
-            crawl: "c1".parse().unwrap(),
-            spider: "docs".parse().unwrap(),
-            status: CrawlState::Finished,
             counts: Counts { admitted: 3, done: 3, ..Counts::default() },
-            pending: 0,
-            bytes: 0,
-            reasons: Default::default(),
-            left_out: 0,
-            seconds: 1.5,
-            discovered: true,
-            started: UnixMs(0),
+            ..CrawlStats::empty(crawl, CrawlState::Finished, UnixMs(0))
         };
         let event = ended(&stats);
         assert_eq!((event.exchange, event.key.as_str()), ("events", "crawl.finished"));

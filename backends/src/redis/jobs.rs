@@ -138,13 +138,9 @@ impl Jobs for RedisJobs {
     }
 
     async fn end(&self, job: &CrawlId, outcome: &JobOutcome) -> Result<()> {
-        let (status, problem) = match outcome {
-            JobOutcome::Finished { problem } => (JobStatus::Finished, problem.as_ref()),
-            JobOutcome::Failed(problem) => (JobStatus::Failed, Some(problem)),
-            JobOutcome::Cancelled => (JobStatus::Cancelled, None),
-        };
         let mut call = self.call(&self.scripts.end);
-        call.arg(job.as_str()).arg(status.as_str()).arg(problem.map_or("", Problem::as_str));
+        call.arg(job.as_str()).arg(outcome.status().as_str());
+        call.arg(outcome.problem().map_or("", Problem::as_str));
         let () = self.run(&call).await?;
         // Its spider may run the next.
         self.wake().await;

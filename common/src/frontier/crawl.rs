@@ -11,7 +11,7 @@ use crate::time::UnixMs;
 /// Where a crawl stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[derive(strum::IntoStaticStr, strum::Display, strum::EnumString)]
+#[derive(strum::IntoStaticStr, strum::Display, strum::EnumString, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum CrawlState {
     /// Scheduled, not yet started.
@@ -124,6 +124,23 @@ impl HostStats {
 }
 
 impl CrawlStats {
+    /// Of a crawl in which nothing has happened yet.
+    pub fn empty(CrawlRef { id, spider }: CrawlRef, status: CrawlState, started: UnixMs) -> Self {
+        Self {
+            crawl: id,
+            spider,
+            status,
+            counts: Counts::default(),
+            pending: 0,
+            bytes: 0,
+            reasons: BTreeMap::new(),
+            left_out: 0,
+            seconds: 0.0,
+            discovered: false,
+            started,
+        }
+    }
+
     /// The crawl's address.
     pub fn crawl_ref(&self) -> CrawlRef {
         CrawlRef { id: self.crawl.clone(), spider: self.spider.clone() }

@@ -1,11 +1,9 @@
 //! A job, and where it stands.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use super::{JobOutcome, NewJob, Problem, Turn};
-use crate::frontier::crawl::{Counts, CrawlState, CrawlStats};
+use crate::frontier::crawl::{CrawlState, CrawlStats};
 use crate::names::WorkerId;
 use crate::time::UnixMs;
 
@@ -118,11 +116,7 @@ impl Job {
         match &self.state {
             JobState::Pending { .. } => JobStatus::Pending,
             JobState::Feeding { .. } | JobState::Fed { .. } => JobStatus::Running,
-            JobState::Ended(Ended { outcome, .. }) => match outcome {
-                JobOutcome::Finished { .. } => JobStatus::Finished,
-                JobOutcome::Failed(_) => JobStatus::Failed,
-                JobOutcome::Cancelled => JobStatus::Cancelled,
-            },
+            JobState::Ended(Ended { outcome, .. }) => outcome.status(),
         }
     }
 
@@ -148,31 +142,16 @@ impl Job {
         match &self.state {
             JobState::Pending { .. } | JobState::Feeding { .. } => None,
             JobState::Fed { problem, .. } => problem.as_ref(),
-            JobState::Ended(Ended { outcome, .. }) => match outcome {
-                JobOutcome::Finished { problem } => problem.as_ref(),
-                JobOutcome::Failed(problem) => Some(problem),
-                JobOutcome::Cancelled => None,
-            },
+            JobState::Ended(Ended { outcome, .. }) => outcome.problem(),
         }
     }
 
     /// The stats of its crawl as long as that has not begun: there is nothing to count yet.
     pub fn stats_before_it_begins(&self) -> CrawlStats {
-        CrawlStats {
-            crawl: self.new.id.clone(),
-            spider: self.new.spider.clone(),
-            status: match self.status() {
-                JobStatus::Cancelled => CrawlState::Cancelled,
-                _ => CrawlState::Pending,
-            },
-            counts: Counts::default(),
-            pending: 0,
-            bytes: 0,
-            reasons: BTreeMap::new(),
-            left_out: 0,
-            seconds: 0.0,
-            discovered: false,
-            started: self.asked,
-        }
+        let status = match self.status() {
+            JobStatus::Cancelled => CrawlState::Cancelled,
+            _ => CrawlState::Pending,
+        };
+        CrawlStats::empty(self.new.crawl(), status, self.asked)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::JobStatus;
 use crate::text::printable;
 
 /// The longest text that is kept of what went wrong, in bytes.
@@ -25,6 +26,24 @@ impl JobOutcome {
     /// A failure that `text` tells.
     pub fn failed(text: impl fmt::Display) -> Self {
         Self::Failed(Problem::new(text))
+    }
+
+    /// The same in a word.
+    pub fn status(&self) -> JobStatus {
+        match self {
+            Self::Finished { .. } => JobStatus::Finished,
+            Self::Failed(_) => JobStatus::Failed,
+            Self::Cancelled => JobStatus::Cancelled,
+        }
+    }
+
+    /// What went wrong, if anything did.
+    pub fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::Finished { problem } => problem.as_ref(),
+            Self::Failed(problem) => Some(problem),
+            Self::Cancelled => None,
+        }
     }
 }
 

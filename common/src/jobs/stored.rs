@@ -60,12 +60,8 @@ impl From<&JobState> for StoredState {
                 Self { problem: problem.clone(), is_cancelled: *is_cancelled, ..running }
             }
             JobState::Ended(Ended { outcome, at, run }) => {
-                let (status, problem) = match outcome {
-                    JobOutcome::Finished { problem } => (JobStatus::Finished, problem.clone()),
-                    JobOutcome::Failed(problem) => (JobStatus::Failed, Some(problem.clone())),
-                    JobOutcome::Cancelled => (JobStatus::Cancelled, None),
-                };
-                Self { problem, ended: Some(*at), ..ran(status, run.as_ref()) }
+                let problem = outcome.problem().cloned();
+                Self { problem, ended: Some(*at), ..ran(outcome.status(), run.as_ref()) }
             }
         }
     }
