@@ -9,7 +9,6 @@ use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::jobs::{Job, JobOutcome, JobState};
 use trawl_common::ports::Result;
 
-use crate::outage::Outage;
 use crate::{LOOK, Runner};
 
 /// So many jobs are looked at in one go.
@@ -23,14 +22,13 @@ const KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
 
 /// Looks again and again.
 pub(crate) async fn run(runner: Arc<Runner>) {
-    let (mut looking, mut forgetting) = (Outage::default(), Outage::default());
     let mut forgotten = Instant::now();
     loop {
-        looking.note("ending jobs", look(&runner).await);
+        runner.noted("ending jobs", look(&runner).await);
         if forgotten.elapsed() >= FORGET {
             forgotten = Instant::now();
             let keep = runner.settings.keep.crawls;
-            forgetting.note("forgetting old jobs", runner.ports.jobs.forget(keep, KEPT_FOR).await);
+            runner.noted("forgetting old jobs", runner.ports.jobs.forget(keep, KEPT_FOR).await);
         }
         sleep(LOOK).await;
     }

@@ -9,7 +9,6 @@
 
 mod ending;
 mod feed;
-mod outage;
 mod sources;
 
 use std::sync::Arc;
@@ -18,12 +17,11 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use trawl_common::health::Health;
 use trawl_common::names::WorkerId;
-use trawl_common::ports::Ports;
+use trawl_common::ports::{Ports, Result};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
-
-use crate::outage::Outage;
 
 /// How often to look for what no wake-up told: a job to take, and crawls that have ended.
 const LOOK: Duration = Duration::from_secs(2);
@@ -34,6 +32,7 @@ struct Runner {
     settings: Arc<Settings>,
     folder: Folder,
     id: WorkerId,
+    health: Health,
 }
 
 /// Runs jobs until `stop`, by what the files of spiders in `folder` say; then gives back what is not fed to its end. Servers that are
@@ -45,7 +44,7 @@ pub async fn run(
     id: WorkerId,
     stop: CancellationToken,
 ) {
-    let runner = Arc::new(Runner { ports, settings, folder, id });
+    let runner = Arc::new(Runner { ports, settings, folder, id, health: Health::default() });
     if runner.room() == 0 {
         return;
     }
@@ -53,9 +52,8 @@ pub async fn run(
     let mut beside = JoinSet::new();
     beside.spawn(ending::run(Arc::clone(&runner)));
     let mut feeding = JoinSet::new();
-    let mut outage = Outage::default();
     while !stop.is_cancelled() {
-        fill(&runner, &mut feeding, &mut outage, &stop).await;
+        fill(&runner, &mut feeding, &stop).await;
         tokio::select! {
             () = stop.cancelled() => {}
             Some(_) = feeding.join_next() => {}
@@ -67,21 +65,30 @@ pub async fn run(
 }
 
 /// Takes jobs while there is room, each to be fed on a task of its own.
-async fn fill(
-    runner: &Arc<Runner>,
-    feeding: &mut JoinSet<()>,
-    outage: &mut Outage,
-    stop: &CancellationToken,
-) {
+async fn fill(runner: &Arc<Runner>, feeding: &mut JoinSet<()>, stop: &CancellationToken) {
     while feeding.len() < runner.room() && !stop.is_cancelled() {
         let taken = runner.ports.jobs.take(&runner.id, runner.lease()).await;
-        let Some(Some(job)) = outage.note("taking a job", taken) else { return };
+        let Some(Some(job)) = runner.noted("taking a job", taken) else { return };
         let (runner, stop) = (Arc::clone(runner), stop.clone());
         feeding.spawn(async move { feed::run(&runner, job, &stop).await });
     }
 }
 
 impl Runner {
+    /// What a call that is made again and again gave; `None` if it failed, which is noted.
+    fn noted<T>(&self, what: &str, result: Result<T>) -> Option<T> {
+        match result {
+            Ok(value) => {
+                self.health.works(what);
+                Some(value)
+            }
+            Err(error) => {
+                self.health.fails(what, &error);
+                None
+            }
+        }
+    }
+
     /// How many jobs are fed at once.
     fn room(&self) -> usize {
         self.settings.jobs.per_worker.into()
