@@ -1,15 +1,19 @@
 //! Crawls, hosts and workers as callers see them. The names are those that `trawl ... --json` prints.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use strum::VariantNames;
 use trawl_common::dead_letters::Failed;
-use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats};
+use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats, HostStats};
 use trawl_common::frontier::dead_letter::Note;
 use trawl_common::frontier::outcome;
 use trawl_common::ports::{HostBackoff, HostState, WorkerState};
 use trawl_common::time::UnixMs;
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 /// An instant, by RFC 3339
 #[derive(Serialize, ToSchema)]
@@ -22,36 +26,37 @@ impl From<UnixMs> for Time {
     }
 }
 
-/// Where a crawl stands
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Status {
-    Pending,
-    Running,
-    Paused,
-    Finished,
-    Cancelled,
-}
+/// The schema of an enum of `trawl-common`: its words, from its own list.
+macro_rules! words {
+    ($(#[doc = $doc:literal] $name:ident of $of:ty;)*) => {$(
+        #[doc = $doc]
+        pub(crate) enum $name {}
 
-impl From<CrawlState> for Status {
-    fn from(state: CrawlState) -> Self {
-        match state {
-            CrawlState::Pending => Self::Pending,
-            CrawlState::Running => Self::Running,
-            CrawlState::Paused => Self::Paused,
-            CrawlState::Finished => Self::Finished,
-            CrawlState::Cancelled => Self::Cancelled,
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                let words = <$of as VariantNames>::VARIANTS.iter().copied();
+                ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).description(Some($doc.trim())).into()
+            }
         }
-    }
+
+        impl ToSchema for $name {
+            fn name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+        }
+    )*};
 }
 
-/// A crawl and its counters
+words! {
+    /// Where a crawl stands
+    Status of CrawlState;
+    /// Why a URL reached no good end
+    Reason of outcome::Reason;
+}
+
+/// How many URLs ended how
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Crawl {
-    /// Its id
-    crawl: String,
-    spider: String,
-    status: Status,
+struct Counters {
     /// URLs that were new and taken in
     admitted: u64,
     /// URLs that were fetched and stored
@@ -64,6 +69,25 @@ pub(crate) struct Crawl {
     expired: u64,
     /// URLs that were dropped with the crawl
     cancelled: u64,
+}
+
+impl From<Counts> for Counters {
+    fn from(counts: Counts) -> Self {
+        let Counts { admitted, done, failed, skipped, expired, cancelled } = counts;
+        Self { admitted, done, failed, skipped, expired, cancelled }
+    }
+}
+
+/// A crawl and its counters
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Crawl {
+    /// Its id
+    crawl: String,
+    spider: String,
+    #[schema(value_type = Status)]
+    status: CrawlState,
+    #[serde(flatten)]
+    counters: Counters,
     /// URLs that have no final state yet
     pending: u64,
     /// Bytes of the bodies of all that was done
@@ -81,17 +105,11 @@ pub(crate) struct Crawl {
 
 impl From<CrawlStats> for Crawl {
     fn from(stats: CrawlStats) -> Self {
-        let counts = stats.counts;
         Self {
             crawl: stats.crawl.to_string(),
             spider: stats.spider.to_string(),
-            status: stats.status.into(),
-            admitted: counts.admitted,
-            done: counts.done,
-            failed: counts.failed,
-            skipped: counts.skipped,
-            expired: counts.expired,
-            cancelled: counts.cancelled,
+            status: stats.status,
+            counters: stats.counts.into(),
             pending: stats.pending,
             bytes: stats.bytes,
             reasons: stats.reasons,
@@ -108,30 +126,17 @@ impl From<CrawlStats> for Crawl {
 pub(crate) struct CrawlHost {
     /// The host, with its port if that is not the usual one
     host: String,
-    admitted: u64,
-    done: u64,
-    failed: u64,
-    skipped: u64,
-    expired: u64,
-    cancelled: u64,
+    #[serde(flatten)]
+    counters: Counters,
+    /// URLs that have no final state yet
     pending: u64,
     bytes: u64,
 }
 
 impl From<HostStats> for CrawlHost {
     fn from(stats: HostStats) -> Self {
-        let (pending, counts) = (stats.pending(), stats.counts);
-        Self {
-            host: stats.host,
-            admitted: counts.admitted,
-            done: counts.done,
-            failed: counts.failed,
-            skipped: counts.skipped,
-            expired: counts.expired,
-            cancelled: counts.cancelled,
-            pending,
-            bytes: stats.bytes,
-        }
+        let pending = stats.pending();
+        Self { host: stats.host, counters: stats.counts.into(), pending, bytes: stats.bytes }
     }
 }
 
@@ -205,54 +210,14 @@ impl From<HostState> for Host {
     }
 }
 
-/// Why a URL reached no good end
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Reason {
-    Retries,
-    Final,
-    Poison,
-    Expired,
-    Invalid,
-    Corrupt,
-    Blocked,
-}
-
-impl From<outcome::Reason> for Reason {
-    fn from(reason: outcome::Reason) -> Self {
-        match reason {
-            outcome::Reason::Retries => Self::Retries,
-            outcome::Reason::Final => Self::Final,
-            outcome::Reason::Poison => Self::Poison,
-            outcome::Reason::Expired => Self::Expired,
-            outcome::Reason::Invalid => Self::Invalid,
-            outcome::Reason::Corrupt => Self::Corrupt,
-            outcome::Reason::Blocked => Self::Blocked,
-        }
-    }
-}
-
-impl From<Reason> for outcome::Reason {
-    fn from(reason: Reason) -> Self {
-        match reason {
-            Reason::Retries => Self::Retries,
-            Reason::Final => Self::Final,
-            Reason::Poison => Self::Poison,
-            Reason::Expired => Self::Expired,
-            Reason::Invalid => Self::Invalid,
-            Reason::Corrupt => Self::Corrupt,
-            Reason::Blocked => Self::Blocked,
-        }
-    }
-}
-
 /// A URL that failed, or a text that is none
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DeadLetter {
     url: String,
     crawl: String,
     spider: String,
-    reason: Reason,
+    #[schema(value_type = Reason)]
+    reason: outcome::Reason,
     /// The kind of the last failure
     class: Option<String>,
     /// The last HTTP status
@@ -279,7 +244,7 @@ impl From<Failed> for DeadLetter {
             url,
             crawl: crawl.id.to_string(),
             spider: crawl.spider.to_string(),
-            reason: cause.reason.into(),
+            reason: cause.reason,
             class: cause.class.map(|class| class.to_string()),
             status: cause.status,
             error: cause.error,

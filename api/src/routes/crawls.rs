@@ -8,7 +8,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
 use trawl_common::duration;
-use trawl_common::frontier::crawl::CrawlStats;
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::names::{CrawlId, SpiderName};
 use utoipa::{IntoParams, ToSchema};
 
@@ -31,8 +31,8 @@ pub(crate) struct Listing {
     #[param(value_type = Option<String>)]
     spider: Option<SpiderName>,
     /// Only with this status
-    #[param(inline)]
-    status: Option<Status>,
+    #[param(value_type = Option<Status>, inline)]
+    status: Option<CrawlState>,
     /// How many at most
     #[serde(default)]
     #[param(value_type = Option<u16>, minimum = 1, maximum = 1000, default = 100)]
@@ -68,7 +68,7 @@ pub(crate) async fn list_crawls(
     crawls.retain(|stats| {
         after.as_ref().is_none_or(|after| place(stats) < *after)
             && listing.spider.as_ref().is_none_or(|spider| *spider == stats.spider)
-            && listing.status.is_none_or(|status| status == stats.status.into())
+            && listing.status.is_none_or(|status| status == stats.status)
     });
     let has_more = crawls.len() > listing.limit.get();
     crawls.truncate(listing.limit.get());

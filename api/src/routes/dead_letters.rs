@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use trawl_common::dead_letters::{self, Failed, Filter, Replay};
 use trawl_common::duration;
 use trawl_common::frontier::crawl::CrawlStats;
+use trawl_common::frontier::outcome;
 use trawl_common::names::{CrawlId, SpiderName};
 use utoipa::{IntoParams, ToSchema};
 
@@ -36,8 +37,8 @@ pub(crate) struct Listing {
     /// Only this URL, or this text that is none
     url: Option<String>,
     /// Only those that failed for this reason
-    #[param(inline)]
-    reason: Option<Reason>,
+    #[param(value_type = Option<Reason>, inline)]
+    reason: Option<outcome::Reason>,
     /// Only those of this host
     host: Option<String>,
     /// Only those that failed longer ago: `30m`, `2h`, `1d`
@@ -76,7 +77,8 @@ pub(crate) struct Selection {
     #[serde(default)]
     urls: Vec<String>,
     /// Only those that failed for this reason
-    reason: Option<Reason>,
+    #[schema(value_type = Option<Reason>)]
+    reason: Option<outcome::Reason>,
     /// Only those of this host
     host: Option<String>,
     /// Only those that failed longer ago: `30m`, `2h`, `1d`
@@ -122,7 +124,7 @@ pub(crate) async fn list_dead_letters(
     Params(listing): Params<Listing>,
 ) -> Result<axum::Json<DeadLetters>, Problem> {
     let Listing { crawl, spider, url, reason, host, older_than, cursor } = listing;
-    let filter = filter(url.clone().into_iter().collect(), reason, host, older_than);
+    let filter = Filter { urls: url.clone().into_iter().collect(), reason, host, older_than };
     let mut walk = Walk::new(&api, crawl, spider, filter, cursor).await?;
     let mut found = Vec::new();
     match url {
@@ -200,20 +202,11 @@ async fn close(replay: Option<Replay<'_>>) -> Result<(), Problem> {
     }
 }
 
-fn filter(
-    urls: Vec<String>,
-    reason: Option<Reason>,
-    host: Option<String>,
-    older_than: Option<Duration>,
-) -> Filter {
-    Filter { urls, reason: reason.map(Reason::into), host, older_than }
-}
-
 impl Selection {
     /// A walk through what is selected. That everything is meant must be said.
     async fn walk(self, api: &Api) -> Result<Walk<'_>, Problem> {
         let Self { all, crawl, spider, urls, reason, host, older_than, cursor } = self;
-        let filter = filter(urls, reason, host, older_than);
+        let filter = Filter { urls, reason, host, older_than };
         let is_choice = !filter.is_empty() || crawl.is_some() || spider.is_some();
         if all == is_choice {
             let detail = "say which dead letters are meant, or `\"all\": true` for every one";

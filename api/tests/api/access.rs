@@ -3,11 +3,11 @@
 use reqwest::Method;
 use trawl_common::settings;
 
-use crate::scene::{Scene, VIEWER};
+use crate::fixture::{Fixture, VIEWER};
 
 /// Every operation of the document, with something in place of parameters.
-fn operations(scene: &Scene) -> Vec<(Method, String)> {
-    let paths = scene.document()["paths"].as_object().unwrap();
+fn operations(fixture: &Fixture) -> Vec<(Method, String)> {
+    let paths = fixture.document()["paths"].as_object().unwrap();
     let each = paths.iter().flat_map(|(path, item)| {
         let path = path.replace("{id}", "one").replace("{host}", "a.example");
         let methods = item.as_object().unwrap().keys();
@@ -18,40 +18,40 @@ fn operations(scene: &Scene) -> Vec<(Method, String)> {
 
 #[tokio::test]
 async fn without_a_token_only_health_and_the_document_are_told() {
-    let scene = Scene::embedded().await;
-    scene.crawl("one", "a", 1).await;
-    for (method, path) in operations(&scene) {
+    let fixture = Fixture::embedded().await;
+    fixture.crawl("one", "a", 1).await;
+    for (method, path) in operations(&fixture) {
         let is_public = ["/healthz", "/api/v1/openapi.json"].contains(&path.as_str());
         let expected = if is_public { 200 } else { 401 };
         for token in [None, Some(""), Some("x"), Some("viewer-0123456789abcdef0123456789abcdee")] {
-            let request = scene.request(method.clone(), &path);
+            let request = fixture.request(method.clone(), &path);
             let request = token.iter().fold(request, |request, token| request.bearer_auth(token));
-            let answer = scene.send(request).await;
+            let answer = fixture.send(request).await;
             assert_eq!(answer.status, expected, "{method} {path} {token:?}");
             assert_eq!(answer.headers.contains_key("www-authenticate"), !is_public);
         }
     }
-    assert_eq!(scene.get("/api/v1/crawls/one").await.body["status"], "running");
+    assert_eq!(fixture.get("/api/v1/crawls/one").await.body["status"], "running");
 }
 
 #[tokio::test]
 async fn a_viewer_looks_and_changes_nothing() {
-    let scene = Scene::embedded().await;
-    scene.crawl("one", "a", 0).await;
-    for (method, path) in operations(&scene) {
-        let answer = scene.send(scene.request(method.clone(), &path).bearer_auth(VIEWER)).await;
+    let fixture = Fixture::embedded().await;
+    fixture.crawl("one", "a", 0).await;
+    for (method, path) in operations(&fixture) {
+        let answer = fixture.send(fixture.request(method.clone(), &path).bearer_auth(VIEWER)).await;
         match method {
             Method::GET => assert!(matches!(answer.status, 200 | 404), "{path} {}", answer.status),
             _ => assert_eq!(answer.status, 403, "{method} {path}"),
         }
     }
-    assert_eq!(scene.get("/api/v1/hosts").await.body["hosts"], serde_json::json!([]));
+    assert_eq!(fixture.get("/api/v1/hosts").await.body["hosts"], serde_json::json!([]));
 }
 
 #[tokio::test]
 async fn no_page_of_another_site_can_have_a_browser_ask() {
-    let scene = Scene::guarded_by(settings::Api::default()).await;
-    let own = format!("http://{}", scene.address);
+    let fixture = Fixture::guarded_by(settings::Api::default()).await;
+    let own = format!("http://{}", fixture.address);
     for (header, value, status) in [
         ("sec-fetch-site", "cross-site", 403),
         ("sec-fetch-site", "same-site", 403),
@@ -62,7 +62,7 @@ async fn no_page_of_another_site_can_have_a_browser_ask() {
         ("host", "evil.example", 421),
         ("host", "localhost", 200),
     ] {
-        let request = scene.request(Method::GET, "/api/v1/crawls").header(header, value);
-        assert_eq!(scene.send(request).await.status, status, "{header}: {value}");
+        let request = fixture.request(Method::GET, "/api/v1/crawls").header(header, value);
+        assert_eq!(fixture.send(request).await.status, status, "{header}: {value}");
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::CrawlRef;
 
-use crate::scene::{Scene, page};
+use crate::fixture::{Fixture, page};
 
 promises! {
     crawls_are_listed_a_page_at_a_time_the_newest_first
@@ -23,11 +23,11 @@ promises! {
     what_is_no_url_or_for_no_crawl_that_runs_is_not_added
 }
 
-async fn crawls_are_listed_a_page_at_a_time_the_newest_first(scene: &Scene) {
+async fn crawls_are_listed_a_page_at_a_time_the_newest_first(fixture: &Fixture) {
     for id in ["one", "two", "three", "four", "five"] {
-        scene.crawl(id, id, 1).await;
+        fixture.crawl(id, id, 1).await;
     }
-    let whole = scene.get("/api/v1/crawls").await.body;
+    let whole = fixture.get("/api/v1/crawls").await.body;
     let ids = |page: &serde_json::Value| -> Vec<String> {
         page["crawls"]
             .as_array()
@@ -39,7 +39,7 @@ async fn crawls_are_listed_a_page_at_a_time_the_newest_first(scene: &Scene) {
     assert_eq!((ids(&whole).len(), whole.get("next")), (5, None));
     let (mut listed, mut path) = (Vec::new(), "/api/v1/crawls?limit=2".to_owned());
     loop {
-        let page = scene.get(&path).await.body;
+        let page = fixture.get(&path).await.body;
         listed.extend(ids(&page));
         let Some(next) = page["next"].as_str() else { break };
         assert_eq!(ids(&page).len(), 2);
@@ -48,9 +48,9 @@ async fn crawls_are_listed_a_page_at_a_time_the_newest_first(scene: &Scene) {
     assert_eq!(listed, ids(&whole));
 }
 
-async fn crawls_are_found_by_spider_and_by_status(scene: &Scene) {
-    scene.crawl("one", "a", 1).await;
-    scene.crawl("two", "b", 0).await;
+async fn crawls_are_found_by_spider_and_by_status(fixture: &Fixture) {
+    fixture.crawl("one", "a", 1).await;
+    fixture.crawl("two", "b", 0).await;
     for (query, found) in [
         ("spider=a", vec!["one"]),
         ("spider=c", vec![]),
@@ -58,47 +58,47 @@ async fn crawls_are_found_by_spider_and_by_status(scene: &Scene) {
         ("status=running&spider=a", vec!["one"]),
         ("status=running&spider=b", vec![]),
     ] {
-        let listed = scene.get(&format!("/api/v1/crawls?{query}")).await.body;
+        let listed = fixture.get(&format!("/api/v1/crawls?{query}")).await.body;
         let ids: Vec<_> = listed["crawls"].as_array().unwrap().iter().map(|crawl| &crawl["crawl"]).collect();
         assert_eq!(ids, found, "{query}");
     }
 }
 
-async fn a_crawl_tells_its_counters_and_its_hosts(scene: &Scene) {
-    scene.crawl("one", "a", 3).await;
-    scene.worker().end_all(2, Terminal::Done).await;
-    let crawl = scene.get("/api/v1/crawls/one").await.body;
+async fn a_crawl_tells_its_counters_and_its_hosts(fixture: &Fixture) {
+    fixture.crawl("one", "a", 3).await;
+    fixture.worker().end_all(2, Terminal::Done).await;
+    let crawl = fixture.get("/api/v1/crawls/one").await.body;
     let number = |name: &str| crawl[name].as_u64().unwrap();
     assert_eq!([number("admitted"), number("done"), number("pending")], [3, 2, 1]);
     assert_eq!((&crawl["spider"], &crawl["status"]), (&"a".into(), &"running".into()));
     assert!(crawl["started"].as_str().unwrap().ends_with('Z'));
-    let hosts = scene.get("/api/v1/crawls/one/hosts?limit=1").await.body;
+    let hosts = fixture.get("/api/v1/crawls/one/hosts?limit=1").await.body;
     assert_eq!(hosts["hosts"][0]["host"], "one.example");
     assert_eq!(hosts["hosts"][0]["pending"], 1);
 }
 
-async fn a_wait_ends_with_the_crawl(scene: &Scene) {
-    scene.crawl("one", "a", 1).await;
-    let worker = scene.worker();
+async fn a_wait_ends_with_the_crawl(fixture: &Fixture) {
+    fixture.crawl("one", "a", 1).await;
+    let worker = fixture.worker();
     let (waited, ()) =
-        tokio::join!(scene.get("/api/v1/crawls/one?wait=15s"), worker.end_all(1, Terminal::Done));
+        tokio::join!(fixture.get("/api/v1/crawls/one?wait=15s"), worker.end_all(1, Terminal::Done));
     assert_eq!((&waited.body["status"], &waited.body["done"]), (&"finished".into(), &1.into()));
-    assert_eq!(scene.get("/api/v1/crawls/one?wait=15s").await.body["status"], "finished", "at once");
+    assert_eq!(fixture.get("/api/v1/crawls/one?wait=15s").await.body["status"], "finished", "at once");
 }
 
-async fn a_wait_ends_with_its_time(scene: &Scene) {
-    scene.crawl("one", "a", 1).await;
+async fn a_wait_ends_with_its_time(fixture: &Fixture) {
+    fixture.crawl("one", "a", 1).await;
     let begun = Instant::now();
-    assert_eq!(scene.get("/api/v1/crawls/one?wait=50ms").await.body["status"], "running");
+    assert_eq!(fixture.get("/api/v1/crawls/one?wait=50ms").await.body["status"], "running");
     assert!(begun.elapsed() >= Duration::from_millis(50));
     for wrong in ["61s", "soon", "-1s", "", "99999999999999999999y"] {
-        let answer = scene.get(&format!("/api/v1/crawls/one?wait={wrong}")).await;
+        let answer = fixture.get(&format!("/api/v1/crawls/one?wait={wrong}")).await;
         assert_eq!(answer.status, 400, "{wrong}");
     }
 }
 
-async fn commands_to_a_crawl_are_carried_out_and_those_to_one_that_is_over_are_conflicts(scene: &Scene) {
-    scene.crawl("one", "a", 2).await;
+async fn commands_to_a_crawl_are_carried_out_and_those_to_one_that_is_over_are_conflicts(fixture: &Fixture) {
+    fixture.crawl("one", "a", 2).await;
     for (command, status) in [
         ("pause", "paused"),
         ("pause", "paused"),
@@ -107,75 +107,75 @@ async fn commands_to_a_crawl_are_carried_out_and_those_to_one_that_is_over_are_c
         ("cancel", "cancelled"),
         ("cancel", "cancelled"),
     ] {
-        let answer = scene.post(&format!("/api/v1/crawls/one/{command}")).await;
+        let answer = fixture.post(&format!("/api/v1/crawls/one/{command}")).await;
         assert_eq!((answer.status, &answer.body["status"]), (200, &status.into()), "{command}");
     }
-    assert_eq!(scene.get("/api/v1/crawls/one").await.body["cancelled"], 2);
+    assert_eq!(fixture.get("/api/v1/crawls/one").await.body["cancelled"], 2);
     for command in ["pause", "resume"] {
-        let answer = scene.post(&format!("/api/v1/crawls/one/{command}")).await;
+        let answer = fixture.post(&format!("/api/v1/crawls/one/{command}")).await;
         assert_eq!((answer.status, &answer.body["type"]), (409, &"urn:problem-type:trawl:conflict".into()));
     }
 }
 
-async fn the_crawl_of_hand_published_urls_is_not_cancelled(scene: &Scene) {
+async fn the_crawl_of_hand_published_urls_is_not_cancelled(fixture: &Fixture) {
     let CrawlRef { id, spider } = CrawlRef::adhoc();
-    let (_, session) = scene.session(id.as_str(), spider.as_str()).await;
+    let (_, session) = fixture.session(id.as_str(), spider.as_str()).await;
     session.abandon().await.unwrap();
-    assert_eq!(scene.post("/api/v1/crawls/adhoc/cancel").await.status, 409);
-    assert_eq!(scene.get("/api/v1/crawls/adhoc").await.body["status"], "running");
+    assert_eq!(fixture.post("/api/v1/crawls/adhoc/cancel").await.status, 409);
+    assert_eq!(fixture.get("/api/v1/crawls/adhoc").await.body["status"], "running");
 }
 
-async fn what_is_no_crawl_is_not_found(scene: &Scene) {
+async fn what_is_no_crawl_is_not_found(fixture: &Fixture) {
     for id in ["none", "UPPER", "a%20b", "%00", "%ff", "..%2f..%2fetc", "a%2Fb", &"x".repeat(5000)] {
         for path in ["", "/hosts", "/events"] {
-            let answer = scene.get(&format!("/api/v1/crawls/{id}{path}")).await;
+            let answer = fixture.get(&format!("/api/v1/crawls/{id}{path}")).await;
             assert_eq!(answer.status, 404, "{id}{path}");
         }
         for command in ["pause", "resume", "cancel"] {
-            assert_eq!(scene.post(&format!("/api/v1/crawls/{id}/{command}")).await.status, 404, "{id}");
+            assert_eq!(fixture.post(&format!("/api/v1/crawls/{id}/{command}")).await.status, 404, "{id}");
         }
     }
 }
 
 /// Adds URLs, and returns how many were new and how many were known.
-async fn add(scene: &Scene, id: &str, urls: &[&str]) -> [u64; 2] {
-    let answer = scene.post_json(&format!("/api/v1/crawls/{id}/urls"), &json!({"urls": urls})).await;
+async fn add(fixture: &Fixture, id: &str, urls: &[&str]) -> [u64; 2] {
+    let answer = fixture.post_json(&format!("/api/v1/crawls/{id}/urls"), &json!({"urls": urls})).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     ["new", "known"].map(|name| answer.body[name].as_u64().unwrap())
 }
 
-async fn urls_are_added_to_a_crawl_that_runs_which_ends_when_they_have(scene: &Scene) {
-    scene.crawl("one", "a", 1).await;
+async fn urls_are_added_to_a_crawl_that_runs_which_ends_when_they_have(fixture: &Fixture) {
+    fixture.crawl("one", "a", 1).await;
     let urls = ["http://one.example/0", "http://one.example/new", "HTTP://one.example:80/new#top"];
-    assert_eq!(add(scene, "one", &urls).await, [1, 2]);
-    assert_eq!(add(scene, "one", &urls[1..]).await, [0, 2], "asking twice adds once");
-    let worker = scene.worker();
+    assert_eq!(add(fixture, "one", &urls).await, [1, 2]);
+    assert_eq!(add(fixture, "one", &urls[1..]).await, [0, 2], "asking twice adds once");
+    let worker = fixture.worker();
     worker.end_all(2, Terminal::Done).await;
-    let crawl = scene.get("/api/v1/crawls/one?wait=10s").await.body;
+    let crawl = fixture.get("/api/v1/crawls/one?wait=10s").await.body;
     assert_eq!((&crawl["status"], &crawl["done"]), (&"finished".into(), &2.into()));
 }
 
-async fn a_crawl_whose_sources_are_being_read_is_not_ended_by_urls_that_are_added(scene: &Scene) {
-    let (_, session) = scene.session("one", "a").await;
-    assert_eq!(add(scene, "one", &["http://one.example/0"]).await, [1, 0]);
-    scene.worker().end_all(1, Terminal::Done).await;
-    let crawl = scene.get("/api/v1/crawls/one").await.body;
+async fn a_crawl_whose_sources_are_being_read_is_not_ended_by_urls_that_are_added(fixture: &Fixture) {
+    let (_, session) = fixture.session("one", "a").await;
+    assert_eq!(add(fixture, "one", &["http://one.example/0"]).await, [1, 0]);
+    fixture.worker().end_all(1, Terminal::Done).await;
+    let crawl = fixture.get("/api/v1/crawls/one").await.body;
     assert_eq!((&crawl["status"], &crawl["discovered"]), (&"running".into(), &false.into()));
     let new = trawl_common::ports::NewUrl::seed(page("one", 1), Default::default());
     assert_eq!(session.admit(&[new]).await.unwrap(), [true]);
 }
 
-async fn a_crawl_that_may_do_so_many_pages_does_no_more_when_urls_are_added(scene: &Scene) {
+async fn a_crawl_that_may_do_so_many_pages_does_no_more_when_urls_are_added(fixture: &Fixture) {
     let max_pages = std::num::NonZeroU64::new(7);
     let terms = trawl_common::ports::Terms { max_pages, ..Default::default() };
-    let crawl = scene.crawl_with("one", "a", 1, terms).await;
-    assert_eq!(add(scene, "one", &["http://one.example/new"]).await, [1, 0]);
-    assert_eq!(scene.backend.stats.terms(&crawl).await.unwrap().max_pages, max_pages);
+    let crawl = fixture.crawl_with("one", "a", 1, terms).await;
+    assert_eq!(add(fixture, "one", &["http://one.example/new"]).await, [1, 0]);
+    assert_eq!(fixture.backend.stats.terms(&crawl).await.unwrap().max_pages, max_pages);
 }
 
-async fn what_is_no_url_or_for_no_crawl_that_runs_is_not_added(scene: &Scene) {
-    scene.crawl("one", "a", 1).await;
-    scene.crawl("two", "b", 0).await;
+async fn what_is_no_url_or_for_no_crawl_that_runs_is_not_added(fixture: &Fixture) {
+    fixture.crawl("one", "a", 1).await;
+    fixture.crawl("two", "b", 0).await;
     for (id, body, status) in [
         ("one", json!({"urls": ["http://one.example/new", "ftp://one.example/"]}), 400),
         ("one", json!({"urls": [""]}), 400),
@@ -186,8 +186,8 @@ async fn what_is_no_url_or_for_no_crawl_that_runs_is_not_added(scene: &Scene) {
         ("two", json!({"urls": ["http://one.example/new"]}), 409),
         ("none", json!({"urls": ["http://one.example/new"]}), 404),
     ] {
-        let answer = scene.post_json(&format!("/api/v1/crawls/{id}/urls"), &body).await;
+        let answer = fixture.post_json(&format!("/api/v1/crawls/{id}/urls"), &body).await;
         assert_eq!(answer.status, status, "{id} {}", answer.body);
     }
-    assert_eq!(scene.get("/api/v1/crawls/one").await.body["admitted"], 1);
+    assert_eq!(fixture.get("/api/v1/crawls/one").await.body["admitted"], 1);
 }

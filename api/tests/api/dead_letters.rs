@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, page};
+use crate::fixture::{Fixture, page};
 
 promises! {
     dead_letters_are_listed_page_by_page_and_looking_takes_none_away
@@ -14,10 +14,10 @@ promises! {
 }
 
 /// The URLs of all pages of a listing.
-async fn all(scene: &Scene, query: &str) -> Vec<String> {
+async fn all(fixture: &Fixture, query: &str) -> Vec<String> {
     let (mut urls, mut cursor) = (Vec::new(), String::new());
     loop {
-        let page = scene.get(&format!("/api/v1/dead-letters?{query}{cursor}")).await;
+        let page = fixture.get(&format!("/api/v1/dead-letters?{query}{cursor}")).await;
         assert_eq!(page.status, 200, "{}", page.body);
         let letters = page.body["dead_letters"].as_array().unwrap();
         urls.extend(letters.iter().map(|letter| letter["url"].as_str().unwrap().to_owned()));
@@ -28,17 +28,17 @@ async fn all(scene: &Scene, query: &str) -> Vec<String> {
     urls
 }
 
-async fn dead_letters_are_listed_page_by_page_and_looking_takes_none_away(scene: &Scene) {
-    scene.failed("one", "a", 2).await;
-    scene.failed("two", "b", 1).await;
-    scene.crawl("three", "c", 1).await;
+async fn dead_letters_are_listed_page_by_page_and_looking_takes_none_away(fixture: &Fixture) {
+    fixture.failed("one", "a", 2).await;
+    fixture.failed("two", "b", 1).await;
+    fixture.crawl("three", "c", 1).await;
     for _ in 0..2 {
         assert_eq!(
-            all(scene, "").await,
+            all(fixture, "").await,
             ["http://one.example/0", "http://one.example/1", "http://two.example/0"]
         );
     }
-    let letter = &scene.get("/api/v1/dead-letters?crawl=two").await.body["dead_letters"][0];
+    let letter = &fixture.get("/api/v1/dead-letters?crawl=two").await.body["dead_letters"][0];
     let expected =
         [("crawl", json!("two")), ("spider", json!("b")), ("reason", json!("final")), ("status", json!(404))];
     for (member, value) in expected {
@@ -46,9 +46,9 @@ async fn dead_letters_are_listed_page_by_page_and_looking_takes_none_away(scene:
     }
 }
 
-async fn dead_letters_are_found_by_what_they_are(scene: &Scene) {
-    scene.failed("one", "a", 1).await;
-    scene.failed("two", "b", 1).await;
+async fn dead_letters_are_found_by_what_they_are(fixture: &Fixture) {
+    fixture.failed("one", "a", 1).await;
+    fixture.failed("two", "b", 1).await;
     let (one, two) = (vec!["http://one.example/0".to_owned()], vec!["http://two.example/0".to_owned()]);
     for (query, found) in [
         ("crawl=one", &one),
@@ -60,59 +60,59 @@ async fn dead_letters_are_found_by_what_they_are(scene: &Scene) {
         ("older_than=1h", &vec![]),
         ("older_than=0s&reason=final&host=two.example", &two),
     ] {
-        assert_eq!(all(scene, query).await, *found, "{query}");
+        assert_eq!(all(fixture, query).await, *found, "{query}");
     }
     for wrong in ["reason=x", "older_than=soon", "crawl=NO", "cursor=x", "color=red", "crawl=one&crawl=two"] {
-        assert_eq!(scene.get(&format!("/api/v1/dead-letters?{wrong}")).await.status, 400, "{wrong}");
+        assert_eq!(fixture.get(&format!("/api/v1/dead-letters?{wrong}")).await.status, 400, "{wrong}");
     }
-    assert_eq!(scene.get("/api/v1/dead-letters?crawl=none").await.status, 404);
+    assert_eq!(fixture.get("/api/v1/dead-letters?crawl=none").await.status, 404);
 }
 
-async fn replay(scene: &Scene, selection: &Value) -> Value {
-    let answer = scene.post_json("/api/v1/dead-letters/replay", selection).await;
+async fn replay(fixture: &Fixture, selection: &Value) -> Value {
+    let answer = fixture.post_json("/api/v1/dead-letters/replay", selection).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     answer.body
 }
 
-async fn what_is_sent_again_leaves_the_list(scene: &Scene) {
-    let (_, session) = scene.session("one", "a").await;
+async fn what_is_sent_again_leaves_the_list(fixture: &Fixture) {
+    let (_, session) = fixture.session("one", "a").await;
     let new = trawl_common::ports::NewUrl::seed(page("one", 0), Default::default());
     session.admit(&[new]).await.unwrap();
-    scene.worker().end_all(1, trawl_common::frontier::outcome::Terminal::Failed).await;
-    let sent = replay(scene, &json!({"urls": ["http://one.example/0"]})).await;
+    fixture.worker().end_all(1, trawl_common::frontier::outcome::Terminal::Failed).await;
+    let sent = replay(fixture, &json!({"urls": ["http://one.example/0"]})).await;
     assert_eq!(sent, json!({"sent": 1, "crawls": ["one"]}));
-    assert_eq!(all(scene, "").await, Vec::<String>::new());
-    let crawl = scene.get("/api/v1/crawls/one").await.body;
+    assert_eq!(all(fixture, "").await, Vec::<String>::new());
+    let crawl = fixture.get("/api/v1/crawls/one").await.body;
     assert_eq!((&crawl["pending"], &crawl["failed"]), (&1.into(), &0.into()));
     session.close().await.unwrap();
 }
 
-async fn those_of_a_crawl_that_is_over_go_into_a_successor_which_can_end(scene: &Scene) {
-    scene.failed("one", "a", 2).await;
-    scene.failed("two", "b", 2).await;
-    let sent = replay(scene, &json!({"reason": "final", "all": false})).await;
+async fn those_of_a_crawl_that_is_over_go_into_a_successor_which_can_end(fixture: &Fixture) {
+    fixture.failed("one", "a", 2).await;
+    fixture.failed("two", "b", 2).await;
+    let sent = replay(fixture, &json!({"reason": "final", "all": false})).await;
     assert_eq!(sent, json!({"sent": 4, "crawls": ["one.r1", "two.r1"]}));
-    scene.worker().end_all(4, trawl_common::frontier::outcome::Terminal::Done).await;
+    fixture.worker().end_all(4, trawl_common::frontier::outcome::Terminal::Done).await;
     for id in ["one.r1", "two.r1"] {
-        let crawl = scene.get(&format!("/api/v1/crawls/{id}?wait=10s")).await.body;
+        let crawl = fixture.get(&format!("/api/v1/crawls/{id}?wait=10s")).await.body;
         assert_eq!((&crawl["status"], &crawl["done"]), (&"finished".into(), &2.into()));
     }
 }
 
-async fn what_is_purged_is_gone(scene: &Scene) {
-    scene.failed("one", "a", 3).await;
+async fn what_is_purged_is_gone(fixture: &Fixture) {
+    fixture.failed("one", "a", 3).await;
     let purge = |selection: Value| async move {
-        scene.post_json("/api/v1/dead-letters/purge", &selection).await.body
+        fixture.post_json("/api/v1/dead-letters/purge", &selection).await.body
     };
     assert_eq!(purge(json!({"urls": ["http://one.example/1"]})).await, json!({"purged": 1}));
-    assert_eq!(all(scene, "").await, ["http://one.example/0", "http://one.example/2"]);
+    assert_eq!(all(fixture, "").await, ["http://one.example/0", "http://one.example/2"]);
     assert_eq!(purge(json!({"all": true})).await, json!({"purged": 2}));
-    assert_eq!(all(scene, "").await, Vec::<String>::new());
-    assert_eq!(scene.get("/api/v1/crawls/one").await.body["failed"], 3, "the counters stay");
+    assert_eq!(all(fixture, "").await, Vec::<String>::new());
+    assert_eq!(fixture.get("/api/v1/crawls/one").await.body["failed"], 3, "the counters stay");
 }
 
-async fn nothing_is_touched_unless_it_is_said_which(scene: &Scene) {
-    scene.failed("one", "a", 1).await;
+async fn nothing_is_touched_unless_it_is_said_which(fixture: &Fixture) {
+    fixture.failed("one", "a", 1).await;
     for command in ["replay", "purge"] {
         for unclear in [
             json!({}),
@@ -124,9 +124,9 @@ async fn nothing_is_touched_unless_it_is_said_which(scene: &Scene) {
             json!([]),
             json!(null),
         ] {
-            let answer = scene.post_json(&format!("/api/v1/dead-letters/{command}"), &unclear).await;
+            let answer = fixture.post_json(&format!("/api/v1/dead-letters/{command}"), &unclear).await;
             assert_eq!(answer.status, 400, "{unclear}");
         }
     }
-    assert_eq!(all(scene, "").await.len(), 1);
+    assert_eq!(all(fixture, "").await.len(), 1);
 }

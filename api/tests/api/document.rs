@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::scene::Scene;
+use crate::fixture::Fixture;
 
 /// Every `$ref` below a value.
 fn references<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
@@ -19,8 +19,8 @@ fn references<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
 
 #[tokio::test]
 async fn every_reference_of_the_document_leads_somewhere() {
-    let scene = Scene::embedded().await;
-    let document = scene.document();
+    let fixture = Fixture::embedded().await;
+    let document = fixture.document();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
     let mut found = Vec::new();
     references(document, &mut found);
@@ -33,15 +33,15 @@ async fn every_reference_of_the_document_leads_somewhere() {
 
 #[tokio::test]
 async fn every_operation_of_the_document_is_served_and_says_what_it_does_and_how_it_fails() {
-    let scene = Scene::embedded().await;
-    let paths = scene.document()["paths"].as_object().unwrap();
+    let fixture = Fixture::embedded().await;
+    let paths = fixture.document()["paths"].as_object().unwrap();
     assert!(paths.len() > 10);
     for (path, item) in paths {
         for (method, operation) in item.as_object().unwrap() {
             assert!(operation["summary"].as_str().is_some_and(|text| !text.is_empty()), "{method} {path}");
             let method: Method = method.to_uppercase().parse().unwrap();
             let filled = path.replace("{id}", "none").replace("{host}", "none.example");
-            let answer = scene.send(scene.operator(method.clone(), &filled)).await;
+            let answer = fixture.send(fixture.operator(method.clone(), &filled)).await;
             assert_ne!(answer.status, 405, "{method} {path}");
             if !path.contains('{') {
                 assert_ne!(answer.status, 404, "{method} {path}");

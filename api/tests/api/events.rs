@@ -4,7 +4,7 @@ use reqwest::{Method, Response};
 use serde_json::Value;
 use trawl_common::frontier::outcome::Terminal;
 
-use crate::scene::Scene;
+use crate::fixture::Fixture;
 
 promises! {
     whoever_follows_a_crawl_hears_of_each_change_and_last_of_its_end
@@ -18,9 +18,9 @@ struct Events {
 }
 
 impl Events {
-    async fn of(scene: &Scene, id: &str) -> Self {
+    async fn of(fixture: &Fixture, id: &str) -> Self {
         let response =
-            scene.operator(Method::GET, &format!("/api/v1/crawls/{id}/events")).send().await.unwrap();
+            fixture.operator(Method::GET, &format!("/api/v1/crawls/{id}/events")).send().await.unwrap();
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         Self { response, text: String::new() }
     }
@@ -44,10 +44,10 @@ impl Events {
     }
 }
 
-async fn whoever_follows_a_crawl_hears_of_each_change_and_last_of_its_end(scene: &Scene) {
-    scene.crawl("one", "a", 2).await;
-    let (mut first, mut second) = (Events::of(scene, "one").await, Events::of(scene, "one").await);
-    let worker = scene.worker();
+async fn whoever_follows_a_crawl_hears_of_each_change_and_last_of_its_end(fixture: &Fixture) {
+    fixture.crawl("one", "a", 2).await;
+    let (mut first, mut second) = (Events::of(fixture, "one").await, Events::of(fixture, "one").await);
+    let worker = fixture.worker();
     for (events, is_last) in [(&mut first, false), (&mut second, false)] {
         let (name, crawl) = events.next().await.unwrap();
         assert_eq!((name.as_str(), &crawl["pending"], is_last), ("progress", &2.into(), false));
@@ -66,17 +66,17 @@ async fn whoever_follows_a_crawl_hears_of_each_change_and_last_of_its_end(scene:
     assert_eq!(last.as_deref(), Some("end"));
 }
 
-async fn a_crawl_that_is_over_tells_so_at_once(scene: &Scene) {
-    scene.crawl("one", "a", 0).await;
-    let mut events = Events::of(scene, "one").await;
+async fn a_crawl_that_is_over_tells_so_at_once(fixture: &Fixture) {
+    fixture.crawl("one", "a", 0).await;
+    let mut events = Events::of(fixture, "one").await;
     assert_eq!(events.next().await.unwrap().0, "end");
     assert_eq!(events.next().await, None);
 }
 
-async fn followers_are_let_go_when_the_api_stops(scene: &Scene) {
-    scene.crawl("one", "a", 1).await;
-    let mut events = Events::of(scene, "one").await;
+async fn followers_are_let_go_when_the_api_stops(fixture: &Fixture) {
+    fixture.crawl("one", "a", 1).await;
+    let mut events = Events::of(fixture, "one").await;
     assert_eq!(events.next().await.unwrap().0, "progress");
-    scene.stop();
+    fixture.stop();
     assert_eq!(events.next().await, None);
 }

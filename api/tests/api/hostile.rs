@@ -6,13 +6,13 @@ use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::scene::{OPERATOR, Scene};
+use crate::fixture::{Fixture, OPERATOR};
 
 const REPLAY: &str = "/api/v1/dead-letters/replay";
 
 /// What the API answers to these bytes, as far as it answers.
-async fn raw(scene: &Scene, bytes: &[u8]) -> String {
-    let mut stream = TcpStream::connect(scene.address).await.unwrap();
+async fn raw(fixture: &Fixture, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(fixture.address).await.unwrap();
     // A connection that was answered and closed takes no more.
     let _ = stream.write_all(bytes).await;
     let mut answer = Vec::new();
@@ -22,9 +22,9 @@ async fn raw(scene: &Scene, bytes: &[u8]) -> String {
 
 #[tokio::test]
 async fn a_body_that_is_too_large_or_no_json_is_refused() {
-    let scene = Scene::embedded().await;
+    let fixture = Fixture::embedded().await;
     let post = |content_type: &str, body: Vec<u8>| {
-        scene.send(scene.operator(Method::POST, REPLAY).header("content-type", content_type).body(body))
+        fixture.send(fixture.operator(Method::POST, REPLAY).header("content-type", content_type).body(body))
     };
     let json = "application/json";
     assert_eq!(post(json, vec![b' '; 1024 * 1024 + 1]).await.status, 413);
@@ -42,7 +42,7 @@ async fn a_body_that_is_too_large_or_no_json_is_refused() {
 
 #[tokio::test]
 async fn a_path_that_is_none_and_a_method_that_does_not_fit_are_told() {
-    let scene = Scene::embedded().await;
+    let fixture = Fixture::embedded().await;
     for path in [
         "/",
         "/api",
@@ -52,10 +52,10 @@ async fn a_path_that_is_none_and_a_method_that_does_not_fit_are_told() {
         "//api/v1/crawls",
         "/api/v1/crawls/a/b/c",
     ] {
-        assert_eq!(scene.get(path).await.status, 404, "{path}");
+        assert_eq!(fixture.get(path).await.status, 404, "{path}");
     }
     for method in [Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS, Method::POST] {
-        let answer = scene.send(scene.operator(method.clone(), "/api/v1/crawls")).await;
+        let answer = fixture.send(fixture.operator(method.clone(), "/api/v1/crawls")).await;
         assert_eq!(answer.status, 405, "{method}");
         assert!(answer.headers.contains_key("allow"));
     }
@@ -70,14 +70,14 @@ async fn a_path_that_is_none_and_a_method_that_does_not_fit_are_told() {
         "spider=A",
         "cursor=%00",
     ] {
-        let answer = scene.get(&format!("/api/v1/crawls?{query}")).await;
+        let answer = fixture.get(&format!("/api/v1/crawls?{query}")).await;
         assert_eq!(answer.status, 400, "{query}");
     }
 }
 
 #[tokio::test]
 async fn what_is_no_http_ends_its_own_connection_alone() {
-    let scene = Scene::embedded().await;
+    let fixture = Fixture::embedded().await;
     let token = format!("Authorization: Bearer {OPERATOR}\r\n");
     let head = format!("POST {REPLAY} HTTP/1.1\r\nHost: x\r\n{token}Content-Type: application/json\r\n");
     let many: String = (0..200).map(|number| format!("X-{number}: x\r\n")).collect();
@@ -90,21 +90,21 @@ async fn what_is_no_http_ends_its_own_connection_alone() {
         format!("{head}Content-Length: -1\r\n\r\n{{}}").into_bytes(),
         format!("{head}Transfer-Encoding: chunked\r\n\r\nZZ\r\n{{}}\r\n").into_bytes(),
     ] {
-        let answer = raw(&scene, &bytes).await;
+        let answer = raw(&fixture, &bytes).await;
         let status = answer.split(' ').nth(1).unwrap_or_default().to_owned();
         assert!(answer.is_empty() || status.starts_with('4'), "{answer}");
     }
-    assert_eq!(scene.get("/api/v1/crawls").await.status, 200);
+    assert_eq!(fixture.get("/api/v1/crawls").await.status, 200);
 }
 
 #[tokio::test]
 async fn a_hundred_requests_that_never_arrive_whole_hold_up_nobody() {
-    let scene = Scene::embedded().await;
+    let fixture = Fixture::embedded().await;
     let mut idle = Vec::new();
     for _ in 0..100 {
-        let mut stream = TcpStream::connect(scene.address).await.unwrap();
+        let mut stream = TcpStream::connect(fixture.address).await.unwrap();
         stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: ").await.unwrap();
         idle.push(stream);
     }
-    assert_eq!(scene.get("/api/v1/crawls").await.status, 200);
+    assert_eq!(fixture.get("/api/v1/crawls").await.status, 200);
 }

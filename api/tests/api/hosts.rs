@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trawl_api::Backend;
 
-use crate::scene::{Scene, grouping};
+use crate::fixture::{Fixture, grouping};
 
 promises! {
     a_host_is_blocked_listed_shown_and_let_go
@@ -13,28 +13,28 @@ promises! {
     workers_are_listed
 }
 
-async fn a_host_is_blocked_listed_shown_and_let_go(scene: &Scene) {
-    let blocked = scene.post("/api/v1/hosts/A.example/block").await;
+async fn a_host_is_blocked_listed_shown_and_let_go(fixture: &Fixture) {
+    let blocked = fixture.post("/api/v1/hosts/A.example/block").await;
     assert_eq!((blocked.status, &blocked.body["host"]), (200, &"a.example".into()));
-    let host = scene.get("/api/v1/hosts/a.example").await.body;
+    let host = fixture.get("/api/v1/hosts/a.example").await.body;
     assert!(host["blocked"].as_str().is_some_and(|since| since.ends_with('Z')), "{host}");
-    assert_eq!(scene.get("/api/v1/hosts").await.body["hosts"][0]["host"], "a.example");
+    assert_eq!(fixture.get("/api/v1/hosts").await.body["hosts"][0]["host"], "a.example");
     for _ in 0..2 {
-        let answer = scene.post("/api/v1/hosts/a.example/unblock").await;
+        let answer = fixture.post("/api/v1/hosts/a.example/unblock").await;
         assert_eq!((answer.status, &answer.body["blocked"]), (200, &false.into()));
     }
-    let hosts = scene.get("/api/v1/hosts").await.body;
+    let hosts = fixture.get("/api/v1/hosts").await.body;
     let is_blocked = |host: &serde_json::Value| !host["blocked"].is_null();
     assert!(!hosts["hosts"].as_array().unwrap().iter().any(is_blocked), "{hosts}");
 }
 
-async fn hosts_are_listed_a_page_at_a_time_by_name(scene: &Scene) {
+async fn hosts_are_listed_a_page_at_a_time_by_name(fixture: &Fixture) {
     for host in ["c.example", "a.example", "b.example"] {
-        assert_eq!(scene.post(&format!("/api/v1/hosts/{host}/block")).await.status, 200);
+        assert_eq!(fixture.post(&format!("/api/v1/hosts/{host}/block")).await.status, 200);
     }
     let (mut listed, mut cursor) = (Vec::new(), String::new());
     loop {
-        let page = scene.get(&format!("/api/v1/hosts?limit=1{cursor}")).await.body;
+        let page = fixture.get(&format!("/api/v1/hosts?limit=1{cursor}")).await.body;
         listed.push(page["hosts"][0]["host"].as_str().unwrap().to_owned());
         let Some(next) = page["next"].as_str() else { break };
         cursor = format!("&cursor={next}");
@@ -42,25 +42,25 @@ async fn hosts_are_listed_a_page_at_a_time_by_name(scene: &Scene) {
     assert_eq!(listed, ["a.example", "b.example", "c.example"]);
 }
 
-async fn a_host_that_nobody_knows_is_not_found(scene: &Scene) {
+async fn a_host_that_nobody_knows_is_not_found(fixture: &Fixture) {
     for host in ["a.example", "@cdn", "no%20host", "%ff", "a%2Fb", &"x".repeat(300)] {
-        assert_eq!(scene.get(&format!("/api/v1/hosts/{host}")).await.status, 404, "{host}");
+        assert_eq!(fixture.get(&format!("/api/v1/hosts/{host}")).await.status, 404, "{host}");
     }
     for host in ["@cdn", "no%20host", "%00"] {
-        assert_eq!(scene.post(&format!("/api/v1/hosts/{host}/block")).await.status, 404, "{host}");
+        assert_eq!(fixture.post(&format!("/api/v1/hosts/{host}/block")).await.status, 404, "{host}");
     }
-    assert_eq!(scene.get("/api/v1/hosts").await.body["hosts"], serde_json::json!([]));
+    assert_eq!(fixture.get("/api/v1/hosts").await.body["hosts"], serde_json::json!([]));
 }
 
-async fn workers_are_listed(scene: &Scene) {
-    let workers = scene.get("/api/v1/workers").await.body;
+async fn workers_are_listed(fixture: &Fixture) {
+    let workers = fixture.get("/api/v1/workers").await.body;
     assert!(workers["workers"].is_array());
 }
 
 #[tokio::test]
 async fn a_group_is_blocked_by_its_name() {
-    let scene = Scene::embedded().await;
-    let backend = Backend { settings: Arc::new(grouping("cdn")), ..scene.backend.clone() };
-    let scene = scene.again_over(backend).await;
-    assert_eq!(scene.post("/api/v1/hosts/@cdn/block").await.body["host"], "@cdn");
+    let fixture = Fixture::embedded().await;
+    let backend = Backend { settings: Arc::new(grouping("cdn")), ..fixture.backend.clone() };
+    let fixture = fixture.again_over(backend).await;
+    assert_eq!(fixture.post("/api/v1/hosts/@cdn/block").await.body["host"], "@cdn");
 }

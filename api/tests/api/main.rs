@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[macro_use]
-mod scene;
+mod fixture;
 mod access;
 mod crawls;
 mod dead_letters;

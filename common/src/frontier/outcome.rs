@@ -170,7 +170,7 @@ pub enum Outcome {
 /// Why a URL became a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[derive(strum::IntoStaticStr, strum::Display)]
+#[derive(strum::IntoStaticStr, strum::Display, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum Reason {
     /// Its retries are used up.

@@ -1,0 +1,304 @@
+//! An API over an engine of its own, and a client that accepts no answer but those which the document has.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Client, Method, RequestBuilder};
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use trawl_api::{Access, Backend};
+use trawl_backends::embedded::Embedded;
+use trawl_backends::rabbitmq::RabbitMq;
+use trawl_backends::redis::{self, RedisHosts, RedisPages, RedisRecords};
+use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::outcome::{Reason, Terminal};
+use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::ports::{
+    Claim, Claimed, Ending, Finish, Frontier, Joined, Joining, NewUrl, Opening, Session, Settlement, Terms,
+    Verdict,
+};
+use trawl_common::settings::{self, Dedup, Politeness, Settings};
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_engine::Coordinator;
+use trawl_testkit::servers::{self, VirtualHost};
+use trawl_testkit::stand_ins::AllRequests;
+
+pub(crate) const OPERATOR: &str = "operator-0123456789abcdef0123456789abcdef";
+pub(crate) const VIEWER: &str = "viewer-0123456789abcdef0123456789abcdef";
+
+/// What hangs fails.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Makes a test of each promise for each engine.
+macro_rules! promises {
+    ($($promise:ident)*) => {
+        mod embedded {
+            $(#[tokio::test] async fn $promise() { super::$promise(&$crate::fixture::Fixture::embedded().await).await; })*
+        }
+        mod fleet {
+            $(#[tokio::test] async fn $promise() { super::$promise(&$crate::fixture::Fixture::fleet().await).await; })*
+        }
+    };
+}
+
+/// An API, and what it is about.
+pub(crate) struct Fixture {
+    pub(crate) backend: Backend,
+    pub(crate) address: SocketAddr,
+    client: Client,
+    document: Value,
+    stop: CancellationToken,
+    _stops: DropGuard,
+    _server: JoinSet<()>,
+    vhost: Option<VirtualHost>,
+}
+
+/// An answer that the document has.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: reqwest::header::HeaderMap,
+    pub(crate) body: Value,
+}
+
+impl Fixture {
+    pub(crate) async fn embedded() -> Self {
+        let store = Embedded::in_memory().unwrap();
+        let backend = Backend {
+            stats: store.stats(),
+            control: store.control(),
+            hosts: store.host_control(),
+            engine: store.engine(),
+            settings: Arc::default(),
+        };
+        Self::over(backend, None).await
+    }
+
+    pub(crate) async fn fleet() -> Self {
+        let vhost = VirtualHost::new().await;
+        let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
+        let broker = RabbitMq::connect(&broker, &Default::default(), &Default::default()).await.unwrap();
+        let store = settings::Redis { url: servers::own_database().await, ..settings::Redis::default() };
+        let store = redis::connect(&store).await.unwrap();
+        let records = Arc::new(RedisRecords::new(store.clone(), Duration::from_secs(600), Dedup::Plain));
+        let pages = Arc::new(RedisPages::new(store.clone()));
+        let backend = Backend {
+            engine: Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages)),
+            stats: records.clone(),
+            control: records,
+            hosts: Arc::new(RedisHosts::new(store, 1_000_000)),
+            settings: Arc::default(),
+        };
+        Self::over(backend, Some(vhost)).await
+    }
+
+    async fn over(backend: Backend, vhost: Option<VirtualHost>) -> Self {
+        let callers = |name: &str, token: &str| {
+            [(name.parse().unwrap(), token.to_owned().try_into().unwrap())].into_iter().collect()
+        };
+        let settings = settings::Api {
+            viewers: callers("looker", VIEWER),
+            operators: callers("shop", OPERATOR),
+            ..settings::Api::default()
+        };
+        Self::with(backend, vhost, settings).await
+    }
+
+    /// Over nothing, for whoever these settings let in.
+    pub(crate) async fn guarded_by(settings: settings::Api) -> Self {
+        let Self { backend, .. } = Self::embedded().await;
+        Self::with(backend, None, settings).await
+    }
+
+    async fn with(backend: Backend, vhost: Option<VirtualHost>, settings: settings::Api) -> Self {
+        // Every test of the process installs it; the first succeeds.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let access = Access::new(&settings, address).unwrap();
+        let stop = CancellationToken::new();
+        let mut server = JoinSet::new();
+        let router = trawl_api::router(backend.clone(), access, stop.clone());
+        server.spawn(trawl_api::serve(listener, router, stop.clone()));
+        let client = Client::builder().no_proxy().timeout(LIMIT).build().unwrap();
+        let document = client.get(format!("http://{address}/api/v1/openapi.json")).send().await.unwrap();
+        let document = serde_json::from_slice(&document.bytes().await.unwrap()).unwrap();
+        let stops = stop.clone().drop_guard();
+        Self { backend, address, client, document, stop, _stops: stops, _server: server, vhost }
+    }
+
+    /// The same API over something else.
+    pub(crate) async fn again_over(self, backend: Backend) -> Self {
+        Self::over(backend, self.vhost).await
+    }
+
+    pub(crate) fn document(&self) -> &Value {
+        &self.document
+    }
+
+    /// Stops the API.
+    pub(crate) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// A request as nobody in particular sends it.
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("http://{}{path}", self.address))
+    }
+
+    /// A request of an operator.
+    pub(crate) fn operator(&self, method: Method, path: &str) -> RequestBuilder {
+        self.request(method, path).bearer_auth(OPERATOR)
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(self.operator(Method::GET, path)).await
+    }
+
+    pub(crate) async fn post(&self, path: &str) -> Answer {
+        self.send(self.operator(Method::POST, path)).await
+    }
+
+    pub(crate) async fn post_json(&self, path: &str, body: &Value) -> Answer {
+        let request = self.operator(Method::POST, path).header("content-type", "application/json");
+        self.send(request.body(body.to_string())).await
+    }
+
+    /// Sends a request, whose answer must be one of the document's.
+    pub(crate) async fn send(&self, request: RequestBuilder) -> Answer {
+        let request = request.build().unwrap();
+        let (method, path) = (request.method().as_str().to_lowercase(), request.url().path().to_owned());
+        let response = self.client.execute(request).await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let content_type = headers.get("content-type").map_or("", |value| value.to_str().unwrap());
+        let content_type = content_type.split(';').next().unwrap().to_owned();
+        let bytes = response.bytes().await.unwrap();
+        let text = || Value::from(String::from_utf8_lossy(&bytes).into_owned());
+        let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| text());
+        match self.operation(&method, &path) {
+            Some(operation) => {
+                let known = &operation["responses"][status.to_string()]["content"];
+                assert!(known[&content_type].is_object(), "{method} {path}: {status} {content_type} {body}");
+            }
+            None => {
+                assert!(matches!(status, 401 | 403 | 404 | 405 | 421), "{method} {path}: {status} {body}")
+            }
+        }
+        if status >= 400 {
+            assert_eq!(content_type, "application/problem+json", "{method} {path}: {status}");
+            assert_eq!(body["status"], status);
+            for member in ["type", "title", "detail"] {
+                assert!(body[member].as_str().is_some_and(|text| !text.is_empty()), "{member}: {body}");
+            }
+        }
+        Answer { status, headers, body }
+    }
+
+    /// What the document has for a path.
+    fn operation(&self, method: &str, path: &str) -> Option<&Value> {
+        let fits = |template: &str| {
+            let (template, path): (Vec<_>, Vec<_>) =
+                (template.split('/').collect(), path.split('/').collect());
+            let fits =
+                |(one, other): (&&str, &&str)| one == other || (one.starts_with('{') && !other.is_empty());
+            template.len() == path.len() && template.iter().zip(&path).all(fits)
+        };
+        let (_, item) = self.document["paths"].as_object()?.iter().find(|(template, _)| fits(template))?;
+        item.get(method)
+    }
+
+    /// Begins a crawl of so many pages, and ends its discovery.
+    pub(crate) async fn crawl(&self, id: &str, spider: &str, pages: usize) -> CrawlRef {
+        self.crawl_with(id, spider, pages, Terms::default()).await
+    }
+
+    /// The same, bound to `terms`.
+    pub(crate) async fn crawl_with(&self, id: &str, spider: &str, pages: usize, terms: Terms) -> CrawlRef {
+        let (crawl, session) = self.session_with(id, spider, terms).await;
+        let new: Vec<NewUrl> = (0..pages).map(|number| NewUrl::seed(page(id, number), Lane::Bulk)).collect();
+        session.admit(&new).await.unwrap();
+        session.close().await.unwrap();
+        crawl
+    }
+
+    /// Opens a crawl, for its sources to be read.
+    pub(crate) async fn session(&self, id: &str, spider: &str) -> (CrawlRef, Box<dyn Session>) {
+        self.session_with(id, spider, Terms::default()).await
+    }
+
+    async fn session_with(&self, id: &str, spider: &str, terms: Terms) -> (CrawlRef, Box<dyn Session>) {
+        let crawl = CrawlRef { id: id.parse().unwrap(), spider: spider.parse().unwrap() };
+        let opening = Opening { crawl: crawl.clone(), terms, is_new: true, lease: Duration::from_secs(600) };
+        (crawl, self.backend.engine.open(opening, Arc::default()).await.unwrap())
+    }
+
+    /// Lets a worker join.
+    pub(crate) fn worker(&self) -> Worker {
+        let mut settings = Settings::default();
+        settings.recovery.patience = Duration::from_secs(600);
+        let Joined { frontier, maintenance } = self.backend.engine.join(Joining {
+            worker: WorkerId::of_this_machine(),
+            settings,
+            health: Arc::default(),
+            requests: Arc::new(AllRequests),
+            stop: CancellationToken::new(),
+        });
+        Worker { frontier, _maintenance: JoinSet::from_iter([maintenance]) }
+    }
+
+    /// A crawl of so many pages, all of which have failed.
+    pub(crate) async fn failed(&self, id: &str, spider: &str, pages: usize) -> CrawlRef {
+        let crawl = self.crawl(id, spider, pages).await;
+        let worker = self.worker();
+        worker.end_all(pages, Terminal::Failed).await;
+        crawl
+    }
+}
+
+/// A worker that fetches nothing.
+pub(crate) struct Worker {
+    frontier: Arc<dyn Frontier>,
+    _maintenance: JoinSet<()>,
+}
+
+impl Worker {
+    /// Has so many URLs end so.
+    pub(crate) async fn end_all(&self, count: usize, terminal: Terminal) {
+        let mut ended = 0;
+        while ended < count {
+            let claimed = tokio::time::timeout(LIMIT, self.frontier.claim(count - ended)).await.unwrap();
+            ended += claimed.len();
+            let batch = claimed.into_iter().map(|claimed| settlement(claimed, terminal)).collect();
+            self.frontier.settle(batch).await;
+        }
+    }
+}
+
+fn settlement(Claimed { message, .. }: Claimed, terminal: Terminal) -> Settlement {
+    let cause =
+        Cause { status: Some(404), attempts: 1, ..Cause::new(Reason::Final, "not found", UnixMs::now()) };
+    let mut finish = Finish::new(Claim::of(&message), terminal);
+    if terminal == Terminal::Failed {
+        finish.note = Some(Note::of(cause.clone()));
+    }
+    let dead_letter = finish.note.is_some().then_some(cause);
+    let ending = Ending { dead_letter, ..Ending::of(finish) };
+    Settlement { message, verdict: Verdict::Ends(Box::new(ending)) }
+}
+
+/// A page of the site that a crawl is about.
+pub(crate) fn page(id: &str, number: usize) -> CanonicalUrl {
+    format!("http://{id}.example/{number}").parse().unwrap()
+}
+
+/// Settings with a group of this name.
+pub(crate) fn grouping(name: &str) -> Settings {
+    let rule = settings::HostRule { group: Some(name.to_owned()), ..settings::HostRule::default() };
+    let politeness = Politeness { host: vec![rule], ..Politeness::default() };
+    Settings { politeness, ..Settings::default() }
+}
