@@ -1,12 +1,12 @@
 //! `[api]`: the HTTP API, and who may call it.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
+use super::masked::masked;
 use crate::names::CallerName;
 
 /// Shorter ones could be guessed.
@@ -71,17 +71,7 @@ impl TryFrom<String> for ApiToken {
     }
 }
 
-impl fmt::Debug for ApiToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
-
-impl Serialize for ApiToken {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str("***")
-    }
-}
+masked!(ApiToken);
 
 #[cfg(test)]
 mod tests {

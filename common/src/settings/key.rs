@@ -1,9 +1,10 @@
 //! The fleet's key, which shows nowhere.
 
-use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::Deserialize;
+
+use super::masked::masked;
 
 /// Shorter ones could be guessed.
 const LEAST: usize = 32;
@@ -35,17 +36,7 @@ impl TryFrom<String> for FleetKey {
     }
 }
 
-impl fmt::Debug for FleetKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
-
-impl Serialize for FleetKey {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str("***")
-    }
-}
+masked!(FleetKey);
 
 #[cfg(test)]
 mod tests {

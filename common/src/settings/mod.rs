@@ -11,6 +11,7 @@ mod heartbeat;
 mod jobs;
 mod key;
 mod load;
+mod masked;
 mod network;
 mod node;
 mod politeness;

@@ -1,0 +1,20 @@
+//! Secrets among the settings: they are read, and show nowhere.
+
+/// Has a secret show as `***`, in logs and where settings are printed.
+macro_rules! masked {
+    ($type:ty) => {
+        impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("***")
+            }
+        }
+
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_str("***")
+            }
+        }
+    };
+}
+
+pub(super) use masked;
