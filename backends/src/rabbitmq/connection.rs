@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_rs::{Runtime, Tokio};
 use lapin::tcp::AsyncTcpStream;
-use lapin::uri::{AMQPScheme, AMQPUri};
+use lapin::uri::AMQPUri;
 use lapin::{Connection, ConnectionProperties};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -28,20 +28,22 @@ const HEARTBEAT: u16 = 10;
 /// Where the broker's nodes are, and whom to trust.
 pub(super) struct Endpoint {
     nodes: Vec<ServerUrl>,
-    authority: Option<Authority>,
+    /// With `amqps` alone. Whom the system trusts is hundreds of files: they are read once.
+    tls: Option<TlsConnector>,
     /// The node that is tried first.
     current: AtomicUsize,
 }
 
 impl Endpoint {
-    /// Reads the authority's file; connects to nothing yet.
+    /// Reads whom to trust; connects to nothing yet.
     pub(super) fn new(settings: &settings::RabbitMq) -> Result<Self> {
         let settings::RabbitMq { url, nodes, ca, .. } = settings;
         let others = nodes.iter().map(|node| url.at(node));
         let authority = ca.as_deref().map(|path| Authority::read("rabbitmq.ca", path)).transpose()?;
+        let tls = url.is_tls().then(|| TlsConnector::from(Arc::new(tls::client(authority.as_ref()))));
         Ok(Self {
             nodes: std::iter::once(url.clone()).chain(others).collect(),
-            authority,
+            tls,
             current: AtomicUsize::default(),
         })
     }
@@ -72,7 +74,7 @@ impl Endpoint {
     }
 
     async fn open_at(&self, url: &ServerUrl, name: &str) -> Result<Connection> {
-        let connecting = tokio::time::timeout(CONNECT_TIMEOUT, connect(url, name, self.authority.as_ref()));
+        let connecting = tokio::time::timeout(CONNECT_TIMEOUT, connect(url, name, self.tls.clone()));
         match connecting.await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => {
@@ -93,11 +95,10 @@ impl Endpoint {
 }
 
 /// Opens a connection whose frames are screened before the client library reads them.
-async fn connect(url: &ServerUrl, name: &str, authority: Option<&Authority>) -> lapin::Result<Connection> {
+async fn connect(url: &ServerUrl, name: &str, tls: Option<TlsConnector>) -> lapin::Result<Connection> {
     let properties = ConnectionProperties::default().with_connection_name(name.into());
     let mut uri: AMQPUri = url.reveal().parse().map_err(io::Error::other)?;
     uri.query.heartbeat.get_or_insert(HEARTBEAT);
-    let tls = (uri.scheme == AMQPScheme::AMQPS).then(|| TlsConnector::from(Arc::new(tls::client(authority))));
     let screening = Runtime::new(Screening(Tokio::current()));
     let open = async move |uri: AMQPUri, _| {
         let stream = open_stream(&uri.authority.host, uri.authority.port, tls.as_ref()).await?;
@@ -108,7 +109,7 @@ async fn connect(url: &ServerUrl, name: &str, authority: Option<&Authority>) -> 
 
 async fn open_stream(host: &str, port: u16, tls: Option<&TlsConnector>) -> io::Result<Box<dyn ByteStream>> {
     // A URL has an IPv6 address in brackets.
-    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let host = host.trim_matches(['[', ']']);
     let stream = TcpStream::connect((host, port)).await?;
     stream.set_nodelay(true)?;
     let Some(tls) = tls else { return Ok(Box::new(stream.compat())) };
