@@ -2,7 +2,7 @@
 
 use anstream::println;
 use serde::Serialize;
-use trawl_cli::{Fail, Outcome, print_json};
+use trawl_cli::{ArgumentFlags, Fail, Outcome, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::jobs::{IdempotencyKey, JobOverrides, NewJob, Priority};
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
@@ -27,9 +27,8 @@ pub(crate) struct Args {
     /// How urgent it is: the highest number is taken first
     #[arg(long, value_name = "N", default_value_t, allow_negative_numbers = true)]
     priority: Priority,
-    /// Set an argument of the spider; may be given again
-    #[arg(short = 'a', long = "argument", value_name = "NAME=VALUE", value_parser = argument)]
-    arguments: Vec<(String, String)>,
+    #[command(flatten)]
+    arguments: ArgumentFlags,
     /// Fetch again what was crawled before: never, changed (if it has), always, or what is older than an AGE, as 12h
     #[arg(long, value_name = "WHEN")]
     recrawl: Option<Recrawl>,
@@ -50,11 +49,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-fn argument(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
-    Ok((name.to_owned(), value.to_owned()))
-}
-
 #[derive(Serialize)]
 struct Answer {
     job: CrawlId,
@@ -64,11 +58,12 @@ struct Answer {
 
 impl Args {
     pub(super) async fn run(self, backend: Backend) -> Outcome {
+        let arguments = self.arguments.arguments()?;
         let new = NewJob {
             project: self.project,
             urls: self.urls,
             sources: self.sources,
-            arguments: self.arguments.into_iter().collect(),
+            arguments: arguments.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
             settings: JobOverrides { recrawl: self.recrawl, max_pages: self.max_pages, limit: self.limit },
             priority: self.priority,
             idempotency_key: self.idempotency_key,
