@@ -1,7 +1,6 @@
 //! What is kept of dead letters, as it is stored.
 
 use trawl_common::frontier::dead_letter::{Cause, Note};
-use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::Reason;
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
@@ -16,14 +15,5 @@ pub(crate) fn stored(note: &[u8]) -> Note {
 
 /// The note of a URL of which what is stored cannot be read: `error` says what it is. The URL is as new when it is sent again.
 pub(crate) fn unreadable(error: &str, failed_at: UnixMs) -> Note {
-    let cause = Cause {
-        reason: Reason::Corrupt,
-        class: None,
-        status: None,
-        error: printable(error, 1024),
-        attempts: 0,
-        worker: None,
-        failed_at,
-    };
-    Note { cause, lane: Lane::default(), depth: 0, referrer: None }
+    Note::of(Cause::new(Reason::Corrupt, printable(error, 1024), failed_at))
 }

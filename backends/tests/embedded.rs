@@ -314,6 +314,13 @@ async fn a_url_whose_end_the_file_refuses_stays_in_hand_and_ends_when_it_can() {
     }
 }
 
+/// A request for a slot of a host that may be asked at any time.
+fn ask(host: &str) -> HostSlotRequest {
+    let (pace, standing) = (Pace::UNLIMITED, Standing::New);
+    let request = SlotRequest { pace, held: None, standing, deadline: None, token: 0, lapse: LONG };
+    HostSlotRequest { key: HostKey::from_text(host), request }
+}
+
 /// Changes a state file that an engine has open, as another program may.
 fn change(directory: &TempDir, sql: &str) {
     let file = rusqlite::Connection::open(directory.path().join("crawl.db")).unwrap();
@@ -419,15 +426,6 @@ async fn a_host_that_cannot_be_read_is_left_alone_and_no_other_is() {
     drop(engine);
     change(&directory, "INSERT INTO hosts VALUES ('odd.example', 1, -5, 0, 503, NULL)");
     let engine = open(&directory.path().join("crawl.db"));
-    let request = SlotRequest {
-        pace: Pace::UNLIMITED,
-        held: None,
-        standing: Standing::New,
-        deadline: None,
-        token: 0,
-        lapse: LONG,
-    };
-    let ask = |name: &str| HostSlotRequest { key: HostKey::from_text(name), request };
     let slots = engine.hosts().reserve(&[ask("odd.example"), ask("site.example")]).await.unwrap();
     assert!(matches!(slots[..], [Slot::Later { .. }, Slot::Now]), "{slots:?}");
     let refused = engine.host_control().unblock(&HostKey::from_text("odd.example")).await.unwrap_err();
@@ -568,15 +566,6 @@ async fn what_hosts_and_people_said_outlasts_the_process() {
         host.backoff.map(|backoff| (backoff.until, backoff.status, backoff.strikes)),
         Some((until, 503, 0))
     );
-    let request = SlotRequest {
-        pace: Pace::UNLIMITED,
-        held: None,
-        standing: Standing::New,
-        deadline: None,
-        token: 0,
-        lapse: LONG,
-    };
-    let ask = |name: &str| HostSlotRequest { key: key(name), request };
     let slots = engine.hosts().reserve(&[ask("slow.example"), ask("blocked.example")]).await.unwrap();
     assert!(matches!(slots[..], [Slot::Later { .. }, Slot::Blocked]), "{slots:?}");
     assert!(engine.host_control().unblock(&key("blocked.example")).await.unwrap());
