@@ -17,7 +17,7 @@ use crate::{Fail, Outcome, Progress, mistakes};
 
 /// Pages, items and messages are many small texts of several threads.
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Flags that every program has.
 #[derive(Args, Clone, Debug, Default)]
