@@ -69,7 +69,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     }
 }
 
-async fn body(request: Request) -> Result<Bytes, Problem> {
+/// A body, whole and in time.
+pub(crate) async fn body(request: Request) -> Result<Bytes, Problem> {
     let body = Limited::new(request.into_body(), LARGEST).collect();
     match tokio::time::timeout(LONGEST, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),

@@ -105,7 +105,7 @@ fn page(number: usize) -> NewUrl {
 }
 
 async fn open_crawl(engine: &Embedded, crawl: CrawlRef) -> Box<dyn Session> {
-    let opening = Opening { crawl, terms: Terms::default(), is_new: false, lease: LONG };
+    let opening = Opening { crawl, terms: Terms::default(), text: None, is_new: false, lease: LONG };
     engine.engine().open(opening, Arc::default()).await.unwrap()
 }
 
@@ -282,7 +282,8 @@ async fn discovery_of_a_session_that_is_gone_ends_although_the_file_refuses_that
     let health = Arc::new(Health::default());
     let Joined { frontier: _frontier, maintenance } =
         join_with(&engine, Arc::clone(&health), Duration::from_millis(12));
-    let opening = Opening { crawl: crawl(), terms: Terms::default(), is_new: true, lease: Duration::ZERO };
+    let opening =
+        Opening { crawl: crawl(), terms: Terms::default(), text: None, is_new: true, lease: Duration::ZERO };
     drop(engine.engine().open(opening, Arc::default()).await.unwrap());
     let refusal = Refusal::of(&["UPDATE OF discovered ON crawls"], false, &directory.path().join("crawl.db"));
     let _maintenance = JoinSet::from_iter([maintenance]);
@@ -541,7 +542,7 @@ async fn a_file_of_another_program_or_of_a_newer_one_is_refused_by_name() {
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
     let reported = refusal(&path);
-    assert!(reported.ends_with("crawl.db has schema version 99, and this program knows 7"), "{reported}");
+    assert!(reported.ends_with("crawl.db has schema version 99, and this program knows 8"), "{reported}");
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{ClaimReply, Start, Taken};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Claim, Finish, Heartbeat, NewUrl, Result, Stats, Terms};
+use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -90,6 +91,12 @@ pub trait Records: Stats {
     /// Notes what was no URL, or no message, for people to look at ([`trawl_common::ports::Control::invalid`]), and counts it in its crawl's
     /// stats. A crawl that is not known is begun only for hand-published URLs.
     async fn note_invalid(&self, dead_letters: &[DeadLetter]) -> Result<()>;
+
+    /// Keeps what the file of a crawl's spider says in this crawl. What was kept for it before stays.
+    async fn keep_spider_text(&self, crawl: &CrawlRef, text: &SpiderText) -> Result<()>;
+
+    /// What was kept.
+    async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>>;
 
     /// Whether the spider of `crawl` has seen a URL: it is pending, or has ended.
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool>;

@@ -39,7 +39,7 @@ impl LeasedSession {
     pub(crate) async fn open(
         records: Arc<dyn Records>,
         broker: Arc<dyn Broker>,
-        Opening { crawl, terms, is_new, lease: ttl }: Opening,
+        Opening { crawl, terms, text, is_new, lease: ttl }: Opening,
         health: Arc<Health>,
     ) -> Result<Self> {
         let holder = WorkerId::of_this_machine();
@@ -50,6 +50,11 @@ impl LeasedSession {
             }
         };
         let lease = RwLock::new(health.patiently("opening the crawl", opening).await?);
+        // Before any URL is admitted: whoever claims one asks for it.
+        if let Some(text) = &text {
+            let keeping = || records.keep_spider_text(&crawl, text);
+            health.patiently("keeping what the spider's file says", keeping).await?;
+        }
         let retaking = tokio::sync::Mutex::default();
         let held = Arc::new(Held { records, broker, health, holder, crawl, ttl, lease, retaking });
         let renewal = tokio::spawn(renew(Arc::clone(&held)));

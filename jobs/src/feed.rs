@@ -9,10 +9,11 @@ use tracing::{info, warn};
 use trawl_common::health::Health;
 use trawl_common::jobs::{Hold, Job, JobOutcome, JobStatus, Problem};
 use trawl_common::names::{CrawlId, CrawlRef};
-use trawl_common::ports::{ErrorKind, Result};
+use trawl_common::ports::{self, ErrorKind, Result};
 use trawl_producer::{Progress, Report, RunError};
 
-use crate::{Runner, sources};
+use crate::Runner;
+use crate::sources::{self, Unfeedable};
 
 /// For how long nobody takes a job whose spider is found busy, or whose servers are away.
 const PUT_BACK: Duration = Duration::from_secs(5);
@@ -62,20 +63,25 @@ async fn keep(runner: &Runner, job: &CrawlId, stop_feeding: &CancellationToken) 
 }
 
 async fn feed(runner: &Runner, job: &Job, crawl: &CrawlRef, stop: &CancellationToken) -> Fed {
-    let run = match sources::of(&job.new, &runner.folder, &runner.settings) {
+    let run = match sources::of(runner, &job.new).await {
         Ok(run) => run,
+        Err(Unfeedable::Port(error)) => return of_error(&error),
         Err(unfeedable) => return Fed::Never(unfeedable.to_string()),
     };
     let (settings, progress) = (Arc::clone(&runner.settings), Arc::<Progress>::default());
     match trawl_producer::run(&runner.ports, settings, run, crawl, progress, stop).await {
         Ok(report) if report.stopped => Fed::NotNow(Duration::ZERO),
         Ok(report) => of_report(&report),
-        Err(RunError::Port(error)) => match error.kind {
-            ErrorKind::Busy | ErrorKind::Unavailable | ErrorKind::Full => Fed::NotNow(PUT_BACK),
-            ErrorKind::Stale => Fed::Before,
-            ErrorKind::Refused | ErrorKind::Corrupt => Fed::Never(error.to_string()),
-        },
+        Err(RunError::Port(error)) => of_error(&error),
         Err(error) => Fed::Never(error.to_string()),
+    }
+}
+
+fn of_error(error: &ports::Error) -> Fed {
+    match error.kind {
+        ErrorKind::Busy | ErrorKind::Unavailable | ErrorKind::Full => Fed::NotNow(PUT_BACK),
+        ErrorKind::Stale => Fed::Before,
+        ErrorKind::Refused | ErrorKind::Corrupt => Fed::Never(error.to_string()),
     }
 }
 

@@ -1,13 +1,17 @@
 //! What a job is fed from.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use trawl_common::jobs::NewJob;
-use trawl_common::names::SpiderName;
-use trawl_common::settings::Settings;
-use trawl_common::spider::FileHash;
+use trawl_common::names::{ProjectName, SpiderName};
+use trawl_common::ports;
+use trawl_common::spider::file::with_arguments;
 use trawl_common::spider::folder::{Folder, Unusable};
+use trawl_common::spider::{SpiderText, Version};
 use trawl_producer::{Html, Job, NoStart, Source, Start};
+
+use crate::Runner;
 
 /// Why a job cannot be run here.
 #[derive(Debug, thiserror::Error)]
@@ -16,41 +20,42 @@ pub(crate) enum Unfeedable {
     #[error(transparent)]
     Spider(#[from] Unusable),
     /// There is no such spider.
-    #[error("there is no {0} on this worker: put it there, or take a spider that is there")]
-    NoFile(String),
-    /// Its spider's file says something else here.
-    #[error("{file} is another version here than that of the job ({wanted})")]
-    OtherVersion {
-        /// The file.
-        file: String,
-        /// The hash of what the job was asked for with.
-        wanted: FileHash,
-    },
-    /// It gives arguments, which would not reach the workers that fetch its pages.
-    #[error("a job cannot give arguments yet: write their values into the file of spider {0}")]
-    Arguments(SpiderName),
+    #[error(
+        "spider {spider} is not deployed in project {project}, and there is no {file} on this worker: `trawl spider push` deploys it"
+    )]
+    NoSpider { project: ProjectName, spider: SpiderName, file: String },
+    /// It was removed since, or never there.
+    #[error("project {project} has no version {version} with spider {spider}: was it removed?")]
+    NoVersion { project: ProjectName, version: Version, spider: SpiderName },
+    /// It gives arguments to the spider that has no file.
+    #[error("spider {0} has no file, and so no arguments")]
+    NoArguments(SpiderName),
     /// It names nothing to start from.
     #[error(transparent)]
     Start(#[from] NoStart),
+    /// What was deployed could not be asked for.
+    #[error(transparent)]
+    Port(#[from] ports::Error),
+}
+
+/// What the file of a job's spider says.
+struct SpiderFile {
+    text: String,
+    /// The file, for people.
+    path: PathBuf,
+    /// Whether workers cannot be expected to have the same.
+    is_brought: bool,
 }
 
 /// The run of a producer that feeds a job.
-pub(crate) fn of(new: &NewJob, folder: &Folder, settings: &Settings) -> Result<Job, Unfeedable> {
-    let folder = folder.clone().with_overrides(new.settings.of_spider());
-    let text = folder.text(&new.spider)?;
-    let file = || folder.file(&new.spider).display().to_string();
-    if text.is_none() && new.spider != SpiderName::default() {
-        return Err(Unfeedable::NoFile(file()));
-    }
-    if let Some(wanted) = new.file
-        && text.as_deref().map(FileHash::of) != Some(wanted)
-    {
-        return Err(Unfeedable::OtherVersion { file: file(), wanted });
-    }
-    if !new.arguments.is_empty() {
-        return Err(Unfeedable::Arguments(new.spider.clone()));
-    }
-    let spider = folder.spider(&new.spider, text.as_deref(), &settings.items)?;
+pub(crate) async fn of(runner: &Runner, new: &NewJob) -> Result<Job, Unfeedable> {
+    let folder = runner.folder.clone().with_overrides(new.settings.of_spider());
+    let file = file_of(runner, new, &folder).await?;
+    let (folder, text, is_brought) = match file {
+        Some(SpiderFile { text, path, is_brought }) => (folder.with_file(path), Some(text), is_brought),
+        None => (folder, None, false),
+    };
+    let spider = folder.spider(&new.spider, text.as_deref(), &runner.settings.items)?;
     let start = match new.urls.is_empty() && new.sources.is_empty() {
         true => Start::of(&spider, &[])?,
         false => {
@@ -58,12 +63,47 @@ pub(crate) fn of(new: &NewJob, folder: &Folder, settings: &Settings) -> Result<J
             Start { pages: new.urls.clone(), sources }
         }
     };
-    // Another worker may have opened the crawl before.
     Ok(Job {
         spider: Arc::new(spider),
         start,
         limit: new.settings.limit,
         html: Html::IsAnError,
+        text: text.filter(|_| is_brought).map(SpiderText::from),
+        // Another worker may have opened the crawl before.
         is_new: false,
     })
+}
+
+/// The file that was deployed, or else the one that is here, with the values of the job's arguments; none of the spider that needs none.
+async fn file_of(runner: &Runner, new: &NewJob, folder: &Folder) -> Result<Option<SpiderFile>, Unfeedable> {
+    let NewJob { project, version, spider, arguments, .. } = new;
+    let deployed = runner.ports.spider_store.text(project, version.as_ref(), spider).await?;
+    let file = match (deployed, version) {
+        (Some((version, text)), _) => SpiderFile {
+            text: text.as_str().to_owned(),
+            path: format!("{project}/{version}/{spider}.toml").into(),
+            is_brought: true,
+        },
+        (None, Some(version)) => {
+            let (project, version, spider) = (project.clone(), version.clone(), spider.clone());
+            return Err(Unfeedable::NoVersion { project, version, spider });
+        }
+        (None, None) => match folder.text(spider)? {
+            Some(text) => SpiderFile { text, path: folder.file(spider), is_brought: false },
+            None if *spider != SpiderName::default() => {
+                let (project, spider, file) = (project.clone(), spider.clone(), folder.file(spider));
+                return Err(Unfeedable::NoSpider { project, spider, file: file.display().to_string() });
+            }
+            None if !arguments.is_empty() => return Err(Unfeedable::NoArguments(spider.clone())),
+            None => return Ok(None),
+        },
+    };
+    if arguments.is_empty() {
+        return Ok(Some(file));
+    }
+    let with_values = with_arguments(&file.text, arguments);
+    let mistaken =
+        |mistakes| Unusable::Mistaken { path: file.path.clone(), text: file.text.clone(), mistakes };
+    let text = with_values.map_err(mistaken)?;
+    Ok(Some(SpiderFile { text, is_brought: true, ..file }))
 }

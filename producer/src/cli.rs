@@ -10,7 +10,8 @@ use serde::Serialize;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
 use trawl_cli::{
-    CrawlArg, Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, await_end, count, print_json,
+    ArgumentFlags, CrawlArg, Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, await_end, count,
+    print_json,
 };
 use trawl_common::exit::Exit;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
@@ -18,8 +19,8 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{ErrorKind, Ports, Stats};
 use trawl_common::settings::{IfRunning, Settings};
-use trawl_common::spider::arguments::Arguments;
-use trawl_common::spider::{Recrawl, Spider, SpiderOverrides};
+use trawl_common::spider::folder::Folder;
+use trawl_common::spider::{Recrawl, Spider, SpiderOverrides, SpiderText};
 
 use crate::running::{self, Beginning};
 use crate::{
@@ -42,6 +43,8 @@ pub struct Args {
     /// The spider that the URLs are for: its name, or its file, by whose name workers find it [default: default]
     #[arg(long, value_name = "NAME|FILE")]
     spider: Option<SpiderArg>,
+    #[command(flatten)]
+    arguments: ArgumentFlags,
     /// The spider of that name has no file: it extracts what the section `items` of the settings says
     #[arg(long, requires = "spider")]
     no_file: bool,
@@ -93,14 +96,16 @@ impl Args {
         let signals = Signals::listen().map_err(Fail::run)?;
         let spider = self.spider.clone().unwrap_or_default();
         let overrides = SpiderOverrides { recrawl: self.recrawl, ..SpiderOverrides::default() };
-        let spider = spider.load(
-            &spider.folder(&settings, Arguments::default())?.with_overrides(overrides),
-            &settings,
-            self.no_file,
-        )?;
+        let arguments = self.arguments.arguments()?;
+        let folder = spider.folder(&settings, arguments.clone())?.with_overrides(overrides);
+        let text = match arguments.is_empty() {
+            true => None,
+            false => Some(self.text_with_values(&spider, &folder)?),
+        };
+        let spider = spider.load(&folder, &settings, self.no_file)?;
         let start = Start::of(&spider, &self.sources).map_err(Fail::usage)?;
-        let job =
-            Job { spider: Arc::new(spider), start, limit: self.limit, html: Html::IsAnError, is_new: false };
+        let (spider, html) = (Arc::new(spider), Html::IsAnError);
+        let job = Job { spider, start, limit: self.limit, html, text, is_new: false };
         if self.dry_run {
             let alone = Embedded::in_memory().map_err(Fail::run)?;
             let show = if self.json { show_json } else { show };
@@ -126,6 +131,12 @@ impl Args {
             Beginning::Known(crawl) => self.produce(&ports, &settings, job, &crawl, &signals, &global).await,
             Beginning::Not(running) => Ok(self.leave_alone(&global, running)),
         }
+    }
+
+    /// What the spider's file says with its arguments, which workers are to go by: their own files know nothing of these.
+    fn text_with_values(&self, spider: &SpiderArg, folder: &Folder) -> Result<SpiderText, Fail> {
+        let without = || Fail::usage("the spider has no file, and so no arguments");
+        spider.text(folder)?.map(SpiderText::from).ok_or_else(without)
     }
 
     /// The crawl that a person names; or else as the spider's running crawl allows.

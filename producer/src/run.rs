@@ -11,7 +11,7 @@ use trawl_common::politeness::ceiling::Ceiling;
 use trawl_common::politeness::schedules::HostSchedules;
 use trawl_common::ports::{self, Hosts, Opening, Ports, Terms};
 use trawl_common::settings::{Politeness, Settings};
-use trawl_common::spider::{Mistake, Scope, Spider};
+use trawl_common::spider::{Mistake, Scope, Spider, SpiderText};
 use trawl_web::{Fetcher, Threads};
 
 use crate::admission::backlog::Backlog;
@@ -39,6 +39,8 @@ pub struct Job {
     pub limit: Option<u64>,
     /// What an HTML page among the sources means.
     pub html: Html,
+    /// What the spider's file says in this crawl, where workers cannot be expected to have it.
+    pub text: Option<SpiderText>,
     /// Whether the crawl's id was made for this run: then nobody has opened it before.
     pub is_new: bool,
 }
@@ -112,10 +114,10 @@ async fn read_all(
     let (lease, terms) = (settings.recovery.patience, Terms::of(&job.spider));
     let politeness = job.spider.politeness.apply(&settings.politeness);
     let health = Arc::new(Health::until(stop.clone()));
-    let is_new = job.is_new;
+    let (text, is_new) = (job.text.clone(), job.is_new);
     let hosts = Arc::clone(&ports.hosts);
     let reading = Reading::new(Arc::clone(&settings), job, hosts, &health, Some(ports), &progress)?;
-    let opening = Opening { crawl: crawl.clone(), terms, is_new, lease };
+    let opening = Opening { crawl: crawl.clone(), terms, text, is_new, lease };
     let session = ports.engine.open(opening, Arc::clone(&health)).await?;
     // A page that is asked for before its crawl has begun does not stand for one of it.
     let (findings, discovered) = reading.start(stop);

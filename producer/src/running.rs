@@ -93,7 +93,8 @@ mod tests {
             |beginning: &Beginning| matches!(beginning, Beginning::New(crawl) if *crawl != named("first"));
         assert!(is_new(&begin(Recrawl::Always, None).await.unwrap()));
 
-        let opening = Opening { crawl: named("first"), terms: Terms::default(), is_new: true, lease: LONG };
+        let opening =
+            Opening { crawl: named("first"), terms: Terms::default(), text: None, is_new: true, lease: LONG };
         let session = engine.engine().open(opening, Arc::default()).await.unwrap();
         let Beginning::Not(running) = begin(Recrawl::Always, None).await.unwrap() else {
             panic!("it begins")

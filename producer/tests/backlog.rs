@@ -69,6 +69,7 @@ impl Case {
             start: vec![Source::File(source)].into(),
             limit: None,
             html: Html::IsAnError,
+            text: None,
             is_new: true,
         };
         let running = tokio::spawn({
@@ -150,7 +151,7 @@ async fn a_run_that_waits_keeps_its_lease_and_a_stop_ends_it() {
     let next = CrawlRef { id: "next".parse().unwrap(), ..case.crawl.clone() };
     let another = async || {
         let (crawl, terms) = (next.clone(), Terms::default());
-        let opening = Opening { crawl, terms, is_new: true, lease: LEASE };
+        let opening = Opening { crawl, terms, text: None, is_new: true, lease: LEASE };
         case.store.engine().open(opening, Arc::default()).await.map(drop)
     };
     tokio::time::sleep(3 * LEASE).await;

@@ -186,6 +186,8 @@ impl Args {
             spider: Arc::new(spider),
             limit: self.limit,
             html: Html::IsThePage,
+            // It is this process that works by it.
+            text: None,
             is_new: false,
         })
     }

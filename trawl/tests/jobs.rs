@@ -139,3 +139,48 @@ async fn a_job_is_asked_for_waited_for_and_cancelled_by_command() {
     assert_eq!(statuses, ["failed", "finished", "cancelled"]);
     ends_well(worker).await;
 }
+
+#[tokio::test]
+async fn a_deployed_spider_runs_with_its_arguments_on_workers_that_have_no_file_of_it() {
+    const SPIDER: &str = "[start]\nurls = ['ORIGIN/page/{arg.page}']\n[arguments]\npage = {}\n\
+                          [fields]\nnumber_{version} = { css = 'no-such', default = '{arg.page}' }\n";
+    let fleet = Fleet::new().await;
+    let site = Site::serve(9).await;
+    fs::create_dir(fleet.folder.path().join("elsewhere")).unwrap();
+    for version in ["r1", "r2"] {
+        let text = SPIDER.replace("ORIGIN", &site.origin).replace("{version}", version);
+        fs::write(fleet.folder.path().join("elsewhere/books.toml"), text).unwrap();
+        let push = ["spider", "push", "elsewhere/books.toml", "--project", "shop", "--version", version];
+        assert_eq!(run(fleet.command(&push), 0).await.0, version);
+    }
+    let workers = [fleet.worker(&[]), fleet.worker(&[])];
+    let submit = async |words: &[&str]| {
+        let words = [&["jobs", "submit", "books", "--project", "shop"], words].concat();
+        run(fleet.command(&words), 0).await.0
+    };
+    let jobs = [
+        submit(&["-a", "page=3"]).await,
+        submit(&["-a", "page=4", "--version", "r1"]).await,
+        submit(&["-a", "page=5", "--version", "r3"]).await,
+        submit(&["-a", "size=5"]).await,
+    ];
+    for (job, code) in jobs.iter().zip([0, 0, 1, 1]) {
+        run(fleet.command(&["wait", job]), code).await;
+    }
+    let mut items: Vec<(Value, Value)> =
+        fleet.items().await.into_iter().map(|item| (item["url"].clone(), item["fields"].clone())).collect();
+    items.sort_by_key(|(url, _)| url.to_string());
+    assert_eq!(items, [
+        (site.page(3).into(), serde_json::json!({ "number_r2": "3" })),
+        (site.page(4).into(), serde_json::json!({ "number_r1": "4" })),
+    ]);
+    let problem = async |job: &str| {
+        let (shown, _) = run(fleet.command(&["jobs", "show", job, "--json"]), 0).await;
+        serde_json::from_str::<Value>(&shown).unwrap()["problem"].to_string()
+    };
+    assert!(problem(&jobs[2]).await.contains("has no version r3 with spider books"));
+    assert!(problem(&jobs[3]).await.contains("there is no argument `size`"));
+    for worker in workers {
+        ends_well(worker).await;
+    }
+}

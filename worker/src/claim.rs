@@ -11,6 +11,7 @@ use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::frontier::outcome::{Outcome, Skip};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Claimed, Requests, Terms};
+use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -19,8 +20,8 @@ use crate::settlement::Settlement;
 use crate::shared::Shared;
 use crate::spiders::{Loaded, Spiders};
 
-/// Of so many crawls it is remembered that their spider's file was compared with the one here.
-const COMPARED: u64 = 1_000;
+/// Of so many crawls it is remembered whether they bring the text of their spider's file, or that it was compared with the file here.
+const CRAWLS: u64 = 1_000;
 
 /// Claims URLs and makes jobs of them. What is to be settled at once goes on to be settled.
 pub(crate) struct Claims {
@@ -28,6 +29,8 @@ pub(crate) struct Claims {
     settle: mpsc::Sender<Settlement>,
     claimed: VecDeque<Claimed>,
     jobs: VecDeque<Job>,
+    /// What the files of spiders say in crawls that bring it themselves.
+    texts: Cache<CrawlRef, Option<SpiderText>>,
     /// The crawls whose spider's file was compared with the one here.
     compared: Cache<CrawlRef, ()>,
 }
@@ -35,7 +38,8 @@ pub(crate) struct Claims {
 impl Claims {
     pub(crate) fn new(shared: Arc<Shared>, settle: mpsc::Sender<Settlement>) -> Self {
         let (claimed, jobs) = Default::default();
-        Self { shared, settle, claimed, jobs, compared: Cache::new(COMPARED) }
+        let (texts, compared) = (Cache::new(CRAWLS), Cache::new(CRAWLS));
+        Self { shared, settle, claimed, jobs, texts, compared }
     }
 
     /// The next jobs, between one and `most`; waits for them. `None` when nothing is settled any more. Cancelling the call loses
@@ -45,10 +49,11 @@ impl Claims {
             if self.claimed.is_empty() {
                 self.claimed.extend(self.shared.frontier.claim(most).await);
             }
-            while !self.claimed.is_empty() {
-                // The room comes first: a call that is cancelled here has taken nothing yet.
+            while let Some(next) = self.claimed.front() {
+                // What waits comes first: a call that is cancelled there has taken nothing yet.
+                let text = self.text(&next.message.crawl, &next.crawl.terms).await;
                 let room = self.settle.reserve().await.ok()?;
-                match self.claimed.pop_front().map(|claimed| self.job(claimed)) {
+                match self.claimed.pop_front().map(|claimed| self.job(claimed, text)) {
                     Some(Ok(job)) => self.jobs.push_back(job),
                     Some(Err(settlement)) => room.send(*settlement),
                     None => {}
@@ -59,20 +64,29 @@ impl Claims {
         Some(self.jobs.drain(..count).collect())
     }
 
+    /// What the file of a crawl's spider says in it, if the crawl brings that itself; asked once.
+    async fn text(&self, crawl: &CrawlRef, terms: &Terms) -> Option<SpiderText> {
+        terms.file?;
+        if let Some(known) = self.texts.get(crawl) {
+            return known;
+        }
+        let text = self.shared.frontier.spider_text(crawl).await;
+        self.texts.insert(crawl.clone(), text.clone());
+        text
+    }
+
     fn job(
         &self,
         Claimed { message, attempts, starts, is_beyond_limit, crawl }: Claimed,
+        text: Option<SpiderText>,
     ) -> Result<Job, Box<Settlement>> {
         let settled = |message, outcome| Err(Box::new(Settlement::untouched(message, outcome)));
         if is_beyond_limit {
             return settled(message, Outcome::Skipped(Skip::Limit));
         }
         let now = UnixMs::now();
-        let spider = self.shared.spiders.get(&message.crawl.spider);
-        let Some(spider) =
-            spider.filter(|spider| self.can_be_worked_with(&message.crawl, &crawl.terms, spider))
-        else {
-            // Another worker may have the file.
+        let Some(spider) = self.spider(&message.crawl, &crawl.terms, text) else {
+            // Another worker may have the file, or what it names.
             return settled(message, Outcome::Unready { until: now.plus(until_another_worker()) });
         };
         let is_expired = message.is_expired(now);
@@ -80,6 +94,15 @@ impl Claims {
         match is_expired {
             true => Err(Box::new(Settlement::of(job, Outcome::Expired))),
             false => Ok(job),
+        }
+    }
+
+    /// A crawl's spider: as the crawl itself brings it, or else as its file here says.
+    fn spider(&self, crawl: &CrawlRef, terms: &Terms, text: Option<SpiderText>) -> Option<Arc<Loaded>> {
+        let spiders = &self.shared.spiders;
+        match text {
+            Some(text) => spiders.of_text(&crawl.spider, &text),
+            None => spiders.get(&crawl.spider).filter(|spider| self.can_be_worked_with(crawl, terms, spider)),
         }
     }
 

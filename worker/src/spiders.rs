@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use moka::sync::Cache;
 use tracing::{error, info, warn};
 use trawl_common::frontier::route::Rule;
 use trawl_common::names::SpiderName;
@@ -11,7 +12,7 @@ use trawl_common::politeness::robots::RobotsName;
 use trawl_common::ports::{self, Sink, SinkFactory};
 use trawl_common::settings::{Politeness, Settings};
 use trawl_common::spider::folder::{Folder, Unusable};
-use trawl_common::spider::{Bans, Mistake, Scope, Spider};
+use trawl_common::spider::{Bans, FileHash, Mistake, Scope, Spider, SpiderText};
 use trawl_extract::Extractor;
 use trawl_web::{Fetcher, MemoryBudget, Threads};
 
@@ -39,11 +40,21 @@ pub(crate) struct Loaded {
     pub(crate) backlog: SinkBacklog,
 }
 
+impl Loaded {
+    /// Whether its sinks are those of `spider`, and take the same items.
+    fn has_sinks_of(&self, spider: &Spider) -> bool {
+        self.spider.sinks == spider.sinks && self.spider.items == spider.items
+    }
+}
+
 /// So many spiders without a file are loaded at most, beside the default one: anybody may think of more names.
 const FILELESS: usize = 256;
 
 /// Of so many names at most it is remembered that no file has them.
 const MISSING: usize = 10_000;
+
+/// So many spiders are kept as crawls bring them: each job may give arguments of its own.
+const BROUGHT: u64 = 256;
 
 /// Why a spider cannot work.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +91,14 @@ struct Known {
     wrong: Option<String>,
 }
 
+/// A spider as a crawl brings it.
+#[derive(Clone)]
+struct Brought {
+    text: SpiderText,
+    /// What it works by, or what is wrong; that has been said.
+    loaded: Result<Arc<Loaded>, String>,
+}
+
 /// All of them, by name, each loaded when its first URL comes.
 pub(crate) struct Spiders {
     settings: Settings,
@@ -89,6 +108,8 @@ pub(crate) struct Spiders {
     memory: MemoryBudget,
     threads: Threads,
     known: RwLock<HashMap<SpiderName, Known>>,
+    /// Those of crawls that bring the text themselves.
+    brought: Cache<(SpiderName, FileHash), Brought>,
     /// Names in messages that had no file since the last look.
     missing: Mutex<HashSet<SpiderName>>,
     /// Sinks of versions that are no longer used.
@@ -112,6 +133,7 @@ impl Spiders {
             memory: MemoryBudget::new(settings.worker.page_memory.as_u64() / 2),
             threads,
             known: RwLock::default(),
+            brought: Cache::new(BROUGHT),
             missing: Mutex::default(),
             retired: Mutex::default(),
             is_full: AtomicBool::default(),
@@ -137,6 +159,44 @@ impl Spiders {
             return None;
         }
         self.look(name, Known::default()).loaded
+    }
+
+    /// The spider of this name as a crawl brings it; `None` if it cannot work here, which the log says.
+    pub(crate) fn of_text(&self, name: &SpiderName, text: &SpiderText) -> Option<Arc<Loaded>> {
+        let key = (name.clone(), text.hash());
+        self.brought.get_with(key, || self.bring(name, text.clone(), None)).loaded.ok()
+    }
+
+    /// What is wrong with it is said, unless it was wrong `before` in the same way.
+    fn bring(&self, name: &SpiderName, text: SpiderText, before: Option<&str>) -> Brought {
+        let loaded = self.load_text(name, &text).map(Arc::new).map_err(|error| error.to_string());
+        if let Err(error) = &loaded
+            && before != Some(error)
+        {
+            error!(spider = %name, error, "the spider of a crawl cannot work here: its URLs are left to other workers");
+        }
+        Brought { text, loaded }
+    }
+
+    /// With the sinks that are open for this spider already, if these are the same.
+    fn load_text(&self, name: &SpiderName, text: &SpiderText) -> Result<Loaded, Unready> {
+        let mut loaded = self.ready(name, Some(text.as_str()))?;
+        let others = self.all_brought().chain(self.of_file(name));
+        let like = others
+            .filter(|other| other.spider.name == *name)
+            .find(|other| other.has_sinks_of(&loaded.spider));
+        loaded.sinks = self.sinks(&loaded.spider, like.as_deref())?;
+        Ok(loaded)
+    }
+
+    fn all_brought(&self) -> impl Iterator<Item = Arc<Loaded>> {
+        self.brought.iter().filter_map(|(_, brought)| brought.loaded.ok())
+    }
+
+    /// What is loaded of the file of this spider.
+    fn of_file(&self, name: &SpiderName) -> Option<Arc<Loaded>> {
+        let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(name).and_then(|known| known.loaded.clone())
     }
 
     /// Whether a stranger may ask for pages as this spider: what anybody may write a name of is to leave nothing behind.
@@ -170,7 +230,7 @@ impl Spiders {
         let all: Vec<_> =
             self.known.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
         let mut sinks = std::mem::take(&mut *self.retired.lock().unwrap_or_else(PoisonError::into_inner));
-        for loaded in all.into_iter().filter_map(|known| known.loaded) {
+        for loaded in all.into_iter().filter_map(|known| known.loaded).chain(self.all_brought()) {
             loaded.empty_fields.tell(&loaded.spider);
             sinks.extend(loaded.sinks.iter().cloned());
         }
@@ -181,12 +241,19 @@ impl Spiders {
         }
     }
 
-    /// Takes up what has changed in the files of the spiders that are in use. Files are read, so it blocks.
+    /// Takes up what has changed in the files of the spiders that are in use, and tries those of crawls again that could not work: a sink
+    /// may be there by now. Files are read, so it blocks.
     pub(crate) fn look_again(&self) {
         self.missing().clear();
         let all = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
         for (name, known) in all {
             self.look(&name, known);
+        }
+        for (key, Brought { text, loaded }) in &self.brought {
+            if let Err(wrong) = loaded {
+                let brought = self.bring(&key.0, text, Some(&wrong));
+                self.brought.insert((*key).clone(), brought);
+            }
         }
     }
 
@@ -279,11 +346,7 @@ impl Spiders {
     /// Where its items go: the same sinks as before, if these are the same and are to take the same items.
     fn sinks(&self, spider: &Spider, before: Option<&Loaded>) -> Result<Vec<Arc<dyn Sink>>, ports::Error> {
         match before {
-            Some(Loaded { spider: other, sinks, .. })
-                if other.sinks == spider.sinks && other.items == spider.items =>
-            {
-                Ok(sinks.clone())
-            }
+            Some(before) if before.has_sinks_of(spider) => Ok(before.sinks.clone()),
             _ => self.sink_factory.open(spider),
         }
     }

@@ -72,7 +72,7 @@ pub(crate) async fn add_urls(
         return Err(Problem::new(Kind::Conflict, detail));
     }
     let terms = api.backend.stats.terms(&crawl).await?;
-    let opening = Opening { crawl, terms, is_new: false, lease: LEASE };
+    let opening = Opening { crawl, terms, text: None, is_new: false, lease: LEASE };
     let session = api.backend.engine.open(opening, at_once()).await?;
     let new = session.admit(&urls).await?.into_iter().filter(|is_new| *is_new).count();
     if stats.discovered {

@@ -233,7 +233,13 @@ impl Fixture {
 
     async fn session_with(&self, id: &str, spider: &str, terms: Terms) -> (CrawlRef, Box<dyn Session>) {
         let crawl = CrawlRef { id: id.parse().unwrap(), spider: spider.parse().unwrap() };
-        let opening = Opening { crawl: crawl.clone(), terms, is_new: true, lease: Duration::from_secs(600) };
+        let opening = Opening {
+            crawl: crawl.clone(),
+            terms,
+            text: None,
+            is_new: true,
+            lease: Duration::from_secs(600),
+        };
         (crawl, self.backend.engine.open(opening, Arc::default()).await.unwrap())
     }
 

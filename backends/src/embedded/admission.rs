@@ -5,6 +5,7 @@ use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::{Taken, UrlState};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{NewUrl, Terms};
+use trawl_common::spider::SpiderText;
 
 use super::address::Address;
 use super::crawls::{self, Crawl};
@@ -16,12 +17,14 @@ use super::stats_delta::{self, StatsDeltas};
 use super::store::Memory;
 use super::transitions::context;
 
-/// A crawl begins, or goes on, and `token` is a lease for it. Returns what it is bound to.
+/// A crawl begins, or goes on, and `token` is a lease for it. What its spider's file says in it stays as it was the first time. Returns
+/// what it is bound to.
 pub(super) fn open(
     db: &Connection,
     memory: &mut Memory,
     crawl: &CrawlRef,
     terms: &Terms,
+    text: Option<&SpiderText>,
     token: Token,
 ) -> Result<Terms> {
     let row = crawls::ensure(db, crawl, terms)?;
@@ -30,6 +33,9 @@ pub(super) fn open(
     }
     memory.seen.look_again();
     crawls::begin_discovery(db, row.key)?;
+    if let Some(text) = text {
+        crawls::keep_spider_text(db, row.key, text)?;
+    }
     memory.leases.take(crawl, token)?;
     Ok(row.terms)
 }
@@ -110,7 +116,7 @@ mod tests {
     fn fed_by(tokens: &[Token]) -> Result<(schema::State, Memory)> {
         let (state, mut memory) = (schema::in_memory()?, Memory::default());
         for token in tokens {
-            open(&state.db, &mut memory, &crawl(), &Terms::default(), *token)?;
+            open(&state.db, &mut memory, &crawl(), &Terms::default(), None, *token)?;
         }
         Ok((state, memory))
     }

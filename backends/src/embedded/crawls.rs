@@ -9,6 +9,7 @@ use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Terms};
+use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 
 use super::error::Result;
@@ -64,14 +65,19 @@ pub(super) fn ensure(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result
         None => begin(db, crawl, terms)?,
     };
     let limit = |limit: Option<NonZeroU64>| limit.map(|limit| i64::try_from(limit.get()).unwrap_or(i64::MAX));
-    db.prepare_cached("UPDATE crawls SET max_pages = ?2, max_per_host = ?3 WHERE key = ?1")?
-        .execute(params![known.key, limit(terms.max_pages), limit(terms.max_per_host)])?;
+    db.prepare_cached("UPDATE crawls SET max_pages = ?2, max_per_host = ?3, file = ?4 WHERE key = ?1")?
+        .execute(params![
+            known.key,
+            limit(terms.max_pages),
+            limit(terms.max_per_host),
+            terms.file.map(|file| file.to_string())
+        ])?;
     let terms = Terms { recrawl: known.terms.recrawl, ..*terms };
     Ok(Crawl { terms, ..known })
 }
 
 /// The columns that [`row`] reads.
-const ROW: &str = "key, id, spider, started, status, idle, recrawl, max_pages, max_per_host, done";
+const ROW: &str = "key, id, spider, started, status, idle, recrawl, max_pages, max_per_host, file, done";
 
 /// The crawl's row, if there is one.
 pub(super) fn find(db: &Connection, CrawlRef { id, spider }: &CrawlRef) -> Result<Option<Crawl>> {
@@ -91,8 +97,7 @@ fn row(row: &Row<'_>) -> Result<Crawl> {
         recrawl: fields.text("recrawl")?,
         max_pages: fields.limit("max_pages")?,
         max_per_host: fields.limit("max_per_host")?,
-        // Nobody asks: who works here has opened it.
-        file: None,
+        file: fields.optional_text("file")?,
     };
     Ok(Crawl {
         key: row.get("key")?,
@@ -230,6 +235,22 @@ pub(super) fn finish_if_complete(db: &Connection, key: i64) -> Result<bool> {
         CrawlRef::adhoc().id.as_str()
     ])?;
     Ok(finished > 0)
+}
+
+/// Keeps what the spider's file says in the crawl, unless that is kept already.
+pub(super) fn keep_spider_text(db: &Connection, key: i64, text: &SpiderText) -> Result<()> {
+    db.prepare_cached("INSERT OR IGNORE INTO spider_texts (crawl, text) VALUES (?1, ?2)")?
+        .execute(params![key, text.as_str()])?;
+    Ok(())
+}
+
+/// What is kept of that.
+pub(super) fn spider_text(db: &Connection, CrawlRef { id, spider }: &CrawlRef) -> Result<Option<SpiderText>> {
+    let mut select = db.prepare_cached(
+        "SELECT text FROM spider_texts JOIN crawls ON crawl = key WHERE id = ?1 AND spider = ?2",
+    )?;
+    let text = select.query_row([id.as_str(), spider.as_str()], |row| row.get::<_, String>(0)).optional()?;
+    Ok(text.map(SpiderText::from))
 }
 
 /// Notes that a process is at work on what is not over.

@@ -24,7 +24,7 @@
 //! corrupt
 //! ending
 //! transitions
-//! stats  pages  hosts  jobs
+//! stats  pages  hosts  jobs  spider_store
 //! store
 //! dispatch  failures
 //! records  crawl_stats  stats_delta
@@ -60,6 +60,7 @@ mod schema;
 mod seen;
 mod session;
 mod settle;
+mod spider_store;
 mod stats;
 mod stats_delta;
 mod store;
@@ -73,7 +74,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    Cache, Control, Engine, HostControl, Hosts, Jobs, Pages, Ports, Result, SinkFactory, Stats,
+    Cache, Control, Engine, HostControl, Hosts, Jobs, Pages, Ports, Result, SinkFactory, SpiderStore, Stats,
 };
 use trawl_common::settings;
 
@@ -85,6 +86,7 @@ use self::hosts::{Known, MemoryHosts};
 use self::jobs::EmbeddedJobs;
 use self::pages::EmbeddedPages;
 use self::schema::State;
+use self::spider_store::EmbeddedSpiderStore;
 use self::stats::{EmbeddedStats, LastBeat};
 use self::store::Store;
 
@@ -160,6 +162,7 @@ impl Embedded {
             cache: self.cache(),
             pages: self.pages(),
             jobs: self.jobs(),
+            spider_store: self.spider_store(),
             control: self.control(),
             sink_factory,
         }
@@ -183,6 +186,11 @@ impl Embedded {
     /// The jobs.
     pub fn jobs(&self) -> Arc<dyn Jobs> {
         Arc::new(EmbeddedJobs::new(self.store.clone(), self.submitted.clone(), self.jobs_per_spider))
+    }
+
+    /// The spiders that were deployed.
+    pub fn spider_store(&self) -> Arc<dyn SpiderStore> {
+        Arc::new(EmbeddedSpiderStore::new(self.store.clone()))
     }
 
     /// The hosts' schedules.

@@ -27,11 +27,11 @@ pub(super) struct EmbeddedSession {
 impl EmbeddedSession {
     /// Takes the lease. A file forgets no crawl, so it is all the same whether this one is new.
     pub(super) async fn open(store: Arc<Store>, opening: Opening, health: Arc<Health>) -> Result<Self> {
-        let Opening { crawl, terms, lease: ttl, .. } = opening;
+        let Opening { crawl, terms, text, lease: ttl, .. } = opening;
         let token = rand::random();
         let open = || {
-            let crawl = crawl.clone();
-            store.call(move |db, memory| admission::open(db, memory, &crawl, &terms, token))
+            let (crawl, text) = (crawl.clone(), text.clone());
+            store.call(move |db, memory| admission::open(db, memory, &crawl, &terms, text.as_ref(), token))
         };
         let terms = health.patiently("opening the crawl", open).await?;
         Ok(Self { store, health, crawl, terms, token, ttl })

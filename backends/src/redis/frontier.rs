@@ -13,6 +13,7 @@ use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
     Claim, Error, ErrorKind, Finish, Heartbeat, MAX_INVALID, NewUrl, Result, Terms, one_each,
 };
+use trawl_common::spider::SpiderText;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{Lease, Linked, Linking, Parking, Probe, ProbeTimes, Records, Sweep};
 
@@ -288,6 +289,17 @@ impl Records for RedisRecords {
             }
         }
         Ok(())
+    }
+
+    async fn keep_spider_text(&self, crawl: &CrawlRef, text: &SpiderText) -> Result<()> {
+        let keep = redis::cmd("SET").arg(CrawlKeys::new(crawl).text).arg(text.as_str()).arg("NX").to_owned();
+        self.query::<Option<String>>(&keep).await.map(drop)
+    }
+
+    /// Bytes that others wrote there and that are no text are mistakes of the file, which its reader names.
+    async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>> {
+        let kept: Option<Vec<u8>> = self.query(redis::cmd("GET").arg(CrawlKeys::new(crawl).text)).await?;
+        Ok(kept.map(|bytes| String::from_utf8_lossy(&bytes).into_owned().into()))
     }
 
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool> {

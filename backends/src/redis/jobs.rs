@@ -239,7 +239,7 @@ fn fields_of(job: &NewJob) -> Result<Vec<(&'static str, String)>> {
         ("arguments", json(serde_json::to_string(&job.arguments))?),
         ("settings", json(serde_json::to_string(&job.settings))?),
     ];
-    fields.extend(job.file.map(|file| ("file", file.to_string())));
+    fields.extend(job.version.as_ref().map(|version| ("version", version.to_string())));
     fields.extend(job.idempotency_key.as_ref().map(|key| ("idempotency_key", key.to_string())));
     Ok(fields)
 }
@@ -253,7 +253,7 @@ fn job_of(fields: Fields, id: &str) -> Result<Job> {
         sources: fields.json("sources")?,
         arguments: fields.json("arguments")?,
         settings: fields.json("settings")?,
-        file: fields.read("file")?,
+        version: fields.read("version")?,
         priority: fields.required("priority")?,
         idempotency_key: fields.read("idempotency_key")?,
     };

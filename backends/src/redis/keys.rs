@@ -1,6 +1,6 @@
 //! The names of keys. The hash tag keeps what one script touches in one slot of a Redis Cluster.
 
-use trawl_common::names::{CrawlId, CrawlRef, ReaderName, SpiderName, WorkerId};
+use trawl_common::names::{CrawlId, CrawlRef, ProjectName, ReaderName, SpiderName, WorkerId};
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
@@ -26,6 +26,9 @@ pub(super) const JOBS: &str = "jobs";
 pub(super) const ALL_JOBS: &str = "{jobs}:all";
 /// Sorted set: job that is over -> when it ended, in ms.
 pub(super) const ENDED_JOBS: &str = "{jobs}:ended";
+
+/// Set: the projects that have versions.
+pub(super) const PROJECTS: &str = "projects";
 
 /// The keys of the jobs themselves.
 pub(super) struct JobKeys {
@@ -94,6 +97,8 @@ pub(super) struct CrawlKeys {
     /// Set: those among them that were not reported yet.
     pub(super) unreported: String,
     pub(super) gone: String,
+    /// String: what its spider's file says in it, if it does not go by the file of each worker.
+    pub(super) text: String,
     pub(super) leases: String,
 }
 
@@ -117,6 +122,7 @@ impl CrawlKeys {
             unreported: format!("{{{seen}}}:corrupt:{id}:new"),
             invalid: format!("{{{seen}}}:invalid:{id}"),
             gone: format!("{{{seen}}}:gone:{id}"),
+            text: format!("{{{seen}}}:text:{id}"),
             leases: format!("{{{seen}}}:leases"),
         }
     }
@@ -124,9 +130,10 @@ impl CrawlKeys {
 
 impl CrawlKeys {
     /// All that belongs to the crawl alone; but for what it has seen itself, which goes when it is over.
-    pub(super) fn all(self) -> [String; 8] {
-        let Self { begun, hosts, pending, crawl, failed, corrupt, unreported, gone, .. } = self;
-        [begun, hosts, pending, crawl, failed, corrupt, unreported, gone]
+    pub(super) fn all(self) -> [String; 10] {
+        let Self { begun, hosts, pending, crawl, failed, invalid, corrupt, unreported, gone, text, .. } =
+            self;
+        [begun, hosts, pending, crawl, failed, invalid, corrupt, unreported, gone, text]
     }
 
     /// Every key that a call about the crawl touches, with the types that it may be of.
@@ -147,6 +154,7 @@ impl CrawlKeys {
             (self.corrupt, hash),
             (self.unreported, set),
             (self.gone, set),
+            (self.text, &["string"]),
             (self.leases, hash),
         ]
     }
@@ -175,6 +183,11 @@ pub(super) fn robots(key: &RobotsKey) -> String {
 
 pub(super) fn worker(id: &WorkerId) -> String {
     format!("workers:{id}")
+}
+
+/// Hash: the versions of a project.
+pub(super) fn project(name: &ProjectName) -> String {
+    format!("project:{name}")
 }
 
 pub(super) fn reader(name: &ReaderName) -> String {

@@ -35,6 +35,7 @@ mod script_calls;
 mod scripts;
 mod second_home;
 mod seen;
+mod spider_store;
 mod stats;
 mod sweep;
 mod workers;
@@ -50,6 +51,7 @@ pub use readers::Readers;
 pub use records::RedisRecords;
 use redis::{RedisError, ServerError, ServerErrorKind};
 pub use schema::check_schema;
+pub use spider_store::RedisSpiderStore;
 use trawl_common::ports::{Error, ErrorKind};
 
 use crate::tls;

@@ -187,6 +187,23 @@ impl JobScripts {
     }
 }
 
+/// Every script of versions.
+pub(super) struct VersionScripts {
+    pub(super) add: Script,
+    pub(super) remove: Script,
+}
+
+impl VersionScripts {
+    /// On `clock`.
+    pub(super) fn new(clock: Clock) -> Self {
+        let script = |head, body| clock.compose(head, &[include_str!("scripts/versions/project.lua"), body]);
+        Self {
+            add: script(TAKES_IN, include_str!("scripts/versions/add.lua")),
+            remove: script(GOES_ON, include_str!("scripts/versions/remove.lua")),
+        }
+    }
+}
+
 /// The constants that both engines share; times are in microseconds.
 fn host_constants() -> String {
     use trawl_common::politeness::gcra::{

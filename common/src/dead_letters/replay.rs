@@ -34,7 +34,7 @@ impl<'a> Replay<'a> {
         let into = successor(crawl, stats).await?;
         let Terms { file, .. } = stats.terms(&from).await?;
         let terms = Terms { file, ..Terms::default() };
-        let opening = Opening { crawl: into.clone(), terms, is_new: false, lease: LEASE };
+        let opening = Opening { crawl: into.clone(), terms, text: None, is_new: false, lease: LEASE };
         let session = engine.open(opening, impatient()).await?;
         Ok(Self { engine, from, into, session: Some(session) })
     }

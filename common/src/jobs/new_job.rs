@@ -1,12 +1,11 @@
 //! What somebody asks for.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use super::{IdempotencyKey, JobOverrides, Priority};
 use crate::names::{CrawlId, CrawlRef, ProjectName, SpiderName};
-use crate::spider::FileHash;
+use crate::spider::Version;
+use crate::spider::arguments::Arguments;
 use crate::web::url::CanonicalUrl;
 
 /// How many URLs and sources a job may name.
@@ -32,11 +31,13 @@ pub struct NewJob {
     /// Sitemaps, feeds and lists to read for pages, in place of where the spider starts.
     pub sources: Vec<CanonicalUrl>,
     /// The spider's arguments.
-    pub arguments: BTreeMap<String, String>,
+    #[serde(default)]
+    pub arguments: Arguments,
     /// What wins over the spider's file.
     pub settings: JobOverrides,
-    /// Which text of the spider's file; `None` for what the one who runs the job finds.
-    pub file: Option<FileHash>,
+    /// Which version of the project; `None` for the latest when the job is run, or for a spider of which only workers have the file.
+    #[serde(default)]
+    pub version: Option<Version>,
     /// How urgent it is.
     pub priority: Priority,
     /// What makes asking twice ask once.
@@ -66,8 +67,8 @@ impl NewJob {
     /// The job that runs `spider` as its file says.
     pub fn new(id: CrawlId, spider: SpiderName) -> Self {
         let (project, urls, sources, arguments, settings) = Default::default();
-        let (file, priority, idempotency_key) = Default::default();
-        Self { id, project, spider, urls, sources, arguments, settings, file, priority, idempotency_key }
+        let (version, priority, idempotency_key) = Default::default();
+        Self { id, project, spider, urls, sources, arguments, settings, version, priority, idempotency_key }
     }
 
     /// The crawl that it becomes.
@@ -84,11 +85,12 @@ impl NewJob {
         if urls > MAX_URLS {
             return Err(InvalidJob::Urls(urls));
         }
-        if self.arguments.len() > MAX_ARGUMENTS {
-            return Err(InvalidJob::Arguments(self.arguments.len()));
+        let arguments = self.arguments.iter().count();
+        if arguments > MAX_ARGUMENTS {
+            return Err(InvalidJob::Arguments(arguments));
         }
         let urls = self.urls.iter().chain(&self.sources).map(|url| url.as_str().len());
-        let arguments = self.arguments.iter().map(|(name, value)| name.len() + value.len());
+        let arguments = self.arguments.iter().map(|(name, value)| name.as_str().len() + value.as_str().len());
         match urls.chain(arguments).sum() {
             0..=MAX_BYTES => Ok(()),
             bytes => Err(InvalidJob::Bytes(bytes)),
@@ -107,14 +109,16 @@ mod tests {
     #[test]
     fn a_job_that_asks_for_too_much_is_refused() {
         let url: CanonicalUrl = "http://a.example/".parse().unwrap();
-        let argument = |number: usize| (format!("a{number}"), "x".repeat(20_000));
+        let argument = |number: usize| format!("a{number}={}", "x".repeat(2_000)).parse().unwrap();
         assert_eq!(job("one").check(), Ok(()));
         let urls = |count| NewJob { urls: vec![url.clone(); count], ..job("one") };
         assert_eq!(urls(10_000).check(), Ok(()));
         assert_eq!(urls(10_001).check(), Err(InvalidJob::Urls(10_001)));
-        let arguments = |count| NewJob { arguments: (0..count).map(argument).collect(), ..job("one") };
-        assert_eq!(arguments(50).check(), Ok(()));
-        assert!(matches!(arguments(60).check(), Err(InvalidJob::Bytes(_))));
+        let long: CanonicalUrl = format!("http://a.example/{}", "x".repeat(8_000)).parse().unwrap();
+        assert!(matches!(NewJob { urls: vec![long; 132], ..job("one") }.check(), Err(InvalidJob::Bytes(_))));
+        let arguments =
+            |count| NewJob { arguments: Arguments::of((0..count).map(argument)).unwrap(), ..job("one") };
+        assert_eq!(arguments(100).check(), Ok(()));
         assert_eq!(arguments(101).check(), Err(InvalidJob::Arguments(101)));
     }
 

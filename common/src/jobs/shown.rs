@@ -1,11 +1,11 @@
 //! A job as programs read it, in commands' JSON.
 
-use std::collections::BTreeMap;
-
 use serde::{Serialize, Serializer};
 
 use super::{Job, JobOverrides, JobStatus, Priority, Problem};
 use crate::names::{CrawlId, ProjectName, SpiderName, WorkerId};
+use crate::spider::Version;
+use crate::spider::arguments::Arguments;
 use crate::web::url::CanonicalUrl;
 
 #[derive(Serialize)]
@@ -13,11 +13,12 @@ struct Shown<'a> {
     job: &'a CrawlId,
     project: &'a ProjectName,
     spider: &'a SpiderName,
+    version: Option<&'a Version>,
     status: JobStatus,
     priority: Priority,
     urls: &'a [CanonicalUrl],
     sources: &'a [CanonicalUrl],
-    arguments: &'a BTreeMap<String, String>,
+    arguments: &'a Arguments,
     settings: JobOverrides,
     asked: String,
     started: Option<String>,
@@ -34,6 +35,7 @@ impl Serialize for Job {
             job: &self.new.id,
             project: &self.new.project,
             spider: &self.new.spider,
+            version: self.new.version.as_ref(),
             status: self.status(),
             priority: self.new.priority,
             urls: &self.new.urls,

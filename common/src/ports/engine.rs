@@ -13,6 +13,7 @@ use crate::frontier::message::{Malformed, Message};
 use crate::health::Health;
 use crate::names::{CrawlRef, WorkerId};
 use crate::settings::Settings;
+use crate::spider::SpiderText;
 use crate::web::url::CanonicalUrl;
 
 /// Remembers URLs and hands them out: on servers to a fleet, or in one process.
@@ -72,6 +73,9 @@ pub struct Opening {
     /// What it is bound to: whether it fetches again what was crawled before is settled when it is opened first, its limits each
     /// time.
     pub terms: Terms,
+    /// What its spider's file says in this crawl, for all who work on it; `None` where each works by the file that it has. It is
+    /// settled when the crawl is opened first.
+    pub text: Option<SpiderText>,
     /// Whether its id was made just now, so that nobody can have opened it before.
     pub is_new: bool,
     /// For how long the lease is taken, again and again while the session lives: a process that dies blocks others for no longer.

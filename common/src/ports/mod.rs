@@ -8,6 +8,7 @@
 //! | [`Session`] | the producer: admit |
 //! | [`Control`], [`HostControl`] | people's commands |
 //! | [`Jobs`] | who asks for crawls, and who runs them |
+//! | [`SpiderStore`] | who deploys spiders, and who runs jobs of them |
 //! | [`Stats`] | what people see |
 //! | [`Hosts`] | politeness: each host's schedule, its back-off, its robots.txt |
 //! | [`Cache`], [`Pages`], [`Sink`] | responses, what is remembered of pages, items |
@@ -21,6 +22,7 @@ mod hosts;
 mod jobs;
 mod pages;
 mod sink;
+mod spider_store;
 mod stats;
 mod urls;
 
@@ -40,6 +42,7 @@ pub use hosts::{
 pub use jobs::{JobCounts, JobFilter, JobPage, Jobs, Submitted};
 pub use pages::{Pages, Walk};
 pub use sink::{Page, Sink, SinkFactory};
+pub use spider_store::{Deployed, MAX_VERSIONS, SpiderStore};
 pub use stats::{Backlog, Stats, WorkerState};
 pub use urls::{Claim, MAX_INVALID, NewUrl, Terms, fingerprint};
 
@@ -58,6 +61,8 @@ pub struct Ports {
     pub pages: Arc<dyn Pages>,
     /// Crawls that are asked for.
     pub jobs: Arc<dyn Jobs>,
+    /// Spiders that were deployed.
+    pub spider_store: Arc<dyn SpiderStore>,
     /// What is done to crawls by command.
     pub control: Arc<dyn Control>,
     /// Where items go.

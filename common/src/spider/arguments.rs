@@ -97,6 +97,13 @@ impl FromStr for ArgumentValue {
     }
 }
 
+impl ArgumentName {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 impl ArgumentValue {
     /// The value as text.
     pub fn as_str(&self) -> &str {

@@ -9,7 +9,7 @@ use crate::as_text::as_text;
 use crate::web::url::Fingerprint;
 
 /// The first 64 bits of the SHA-256 of what a spider's file says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FileHash(u64);
 

@@ -21,6 +21,8 @@ mod request;
 mod scope;
 mod secret;
 mod start;
+mod text;
+mod version;
 
 use std::num::NonZeroU64;
 
@@ -37,6 +39,8 @@ pub use request::Request;
 pub use scope::{LinkVerdict, Scope};
 pub use secret::Secret;
 pub use start::Start;
+pub use text::SpiderText;
+pub use version::{InvalidFiles, InvalidVersion, SpiderFiles, Version};
 
 use crate::frontier::route::Rule;
 use crate::names::SpiderName;

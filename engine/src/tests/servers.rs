@@ -18,6 +18,7 @@ use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{
     Backlog, Claim, Error, ErrorKind, Finish, Heartbeat, NewUrl, Result, Stats, Terms, WorkerState,
 };
+use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -292,6 +293,14 @@ impl Records for Servers {
 
     async fn note_invalid(&self, _: &[DeadLetter]) -> Result<()> {
         unreachable!("all is a URL")
+    }
+
+    async fn keep_spider_text(&self, _: &CrawlRef, _: &SpiderText) -> Result<()> {
+        unreachable!("no crawl is opened with one")
+    }
+
+    async fn spider_text(&self, _: &CrawlRef) -> Result<Option<SpiderText>> {
+        Ok(None)
     }
 
     async fn has_seen(&self, _: &CrawlRef, _: &CanonicalUrl) -> Result<bool> {

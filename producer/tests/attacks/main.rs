@@ -125,7 +125,7 @@ fn job<'a>(servers: impl IntoIterator<Item = &'a Server>) -> Job {
     let source = |server: &Server| format!("{}/map", server.origin).parse::<Source>().unwrap();
     let sources: Vec<_> = servers.into_iter().map(source).collect();
     let spider = Arc::new(Spider::without_file(SpiderName::default(), &Items::default()));
-    Job { spider, start: sources.into(), limit: None, html: Html::IsAnError, is_new: true }
+    Job { spider, start: sources.into(), limit: None, html: Html::IsAnError, text: None, is_new: true }
 }
 
 /// Reads the attacker's source and, after it, an honest one.

@@ -23,6 +23,7 @@ pub mod queue;
 pub mod random;
 pub mod recovery;
 pub mod sink;
+pub mod spider_store;
 pub mod sweeping;
 
 use std::process;

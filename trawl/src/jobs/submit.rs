@@ -7,7 +7,7 @@ use trawl_common::exit::Exit;
 use trawl_common::jobs::{IdempotencyKey, JobOverrides, NewJob, Priority};
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
 use trawl_common::ports::Submitted;
-use trawl_common::spider::Recrawl;
+use trawl_common::spider::{Recrawl, Version};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -41,6 +41,9 @@ pub(crate) struct Args {
     /// Whose job it is
     #[arg(long, value_name = "NAME", default_value_t)]
     project: ProjectName,
+    /// Of that project take this version, not the latest when the job is run
+    #[arg(long, value_name = "VERSION")]
+    version: Option<Version>,
     /// Ask once: with a key that was used before, show the job that was made with it
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<IdempotencyKey>,
@@ -58,12 +61,12 @@ struct Answer {
 
 impl Args {
     pub(super) async fn run(self, backend: Backend) -> Outcome {
-        let arguments = self.arguments.arguments()?;
         let new = NewJob {
             project: self.project,
             urls: self.urls,
             sources: self.sources,
-            arguments: arguments.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+            arguments: self.arguments.arguments()?,
+            version: self.version,
             settings: JobOverrides { recrawl: self.recrawl, max_pages: self.max_pages, limit: self.limit },
             priority: self.priority,
             idempotency_key: self.idempotency_key,

@@ -33,11 +33,14 @@ pub(super) fn print_in_full(job: &Job) {
     row("job", new.id.as_str());
     row("spider", new.spider.as_str());
     row("project", new.project.as_str());
+    if let Some(version) = &new.version {
+        row("version", version.as_str());
+    }
     row("status", job.status().as_str());
     row("priority", &new.priority.to_string());
     new.urls.iter().for_each(|url| row("url", url.as_str()));
     new.sources.iter().for_each(|source| row("source", source.as_str()));
-    for (name, value) in &new.arguments {
+    for (name, value) in new.arguments.iter() {
         row("argument", &printable(&format!("{name}={value}"), 200));
     }
     row("asked", &job.asked.to_string());

@@ -2,6 +2,7 @@
 
 mod attempt;
 mod check;
+mod deployed;
 mod examine;
 mod new;
 mod show;
@@ -48,6 +49,12 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Deploy spiders for jobs: every worker finds them, without a file
+    Push(deployed::Push),
+    /// List what is deployed, the latest version of each project last
+    Versions(deployed::Versions),
+    /// Remove a version of a project, or all of them
+    Remove(deployed::Remove),
     /// List the spiders in the folder of spiders
     List {
         /// Print one JSON object a spider, as `check` does
@@ -60,6 +67,9 @@ impl Args {
     pub(crate) async fn run(self, global: Global) -> Outcome {
         let settings = global.load(&global.source())?;
         match self.command {
+            Command::Push(args) => args.run(&global).await,
+            Command::Versions(args) => args.run(&global).await,
+            Command::Remove(args) => args.run(&global).await,
             Command::Check { spiders, arguments, json } => {
                 check::run(&spiders, &arguments.arguments()?, json, &settings)
             }

@@ -24,7 +24,7 @@ use trawl_common::ports::{
 };
 use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
-use trawl_common::spider::{Recrawl, Spider};
+use trawl_common::spider::{Recrawl, Spider, SpiderText};
 use trawl_common::web::url::CanonicalUrl;
 use trawl_producer::{Html, Job, Progress, Source};
 use trawl_testkit::changing_site::{ChangingPage, ChangingSite};
@@ -96,6 +96,10 @@ impl Frontier for DeadlyFrontier {
 
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {
         self.frontier.has_seen(crawl, url).await
+    }
+
+    async fn spider_text(&self, crawl: &CrawlRef) -> Option<SpiderText> {
+        self.frontier.spider_text(crawl).await
     }
 
     async fn beat(&self, beat: &Heartbeat) -> Result<()> {
@@ -191,6 +195,7 @@ impl Case {
             start: vec![source].into(),
             limit: None,
             html: Html::IsAnError,
+            text: None,
             is_new: false,
         };
         let crawl = CrawlRef { id: id.parse().unwrap(), spider: SpiderName::default() };

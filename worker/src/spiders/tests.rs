@@ -172,3 +172,42 @@ fn any_number_of_names_without_a_file_takes_bounded_memory() {
     }
     assert_eq!(fixture.spiders.missing().len(), MISSING);
 }
+
+/// Sinks that cannot be opened so often.
+struct LateSinks(std::sync::atomic::AtomicU32);
+
+impl SinkFactory for LateSinks {
+    fn open(&self, _: &Spider) -> ports::Result<Vec<Arc<dyn Sink>>> {
+        match self.0.fetch_sub(1, Ordering::Relaxed) {
+            0 => Ok(vec![Arc::new(Nowhere)]),
+            _ => Err(ports::Error::new(ports::ErrorKind::Unavailable, "the disk is away")),
+        }
+    }
+}
+
+#[test]
+fn a_spider_that_a_crawl_brings_goes_by_its_text_and_not_by_the_file_here() {
+    let fixture = Fixture::new();
+    fixture.write("max_pages = 1");
+    let brought = |text: &str| {
+        let loaded = fixture.spiders.of_text(&fixture.name, &text.to_owned().into()).unwrap();
+        loaded.spider.max_pages.map(std::num::NonZeroU64::get)
+    };
+    assert_eq!((fixture.pages(), brought("max_pages = 2"), brought("max_pages = 3")), (Some(1), Some(2), Some(3)));
+    let one = fixture.spiders.of_text(&fixture.name, &"max_pages = 2".to_owned().into()).unwrap();
+    let other = fixture.spiders.of_text(&fixture.name, &"max_pages = 3".to_owned().into()).unwrap();
+    assert!(Arc::ptr_eq(&one.sinks[0], &other.sinks[0]), "the same sinks are opened once");
+}
+
+#[test]
+fn a_spider_that_a_crawl_brings_works_as_soon_as_what_it_names_is_there() {
+    let fixture = Fixture::new();
+    let sinks = Arc::new(LateSinks(2.into()));
+    let spiders = Spiders { sink_factory: sinks, ..fixture.spiders };
+    let text = SpiderText::from("max_pages = 1".to_owned());
+    for is_there in [false, false, true] {
+        assert_eq!(spiders.of_text(&fixture.name, &text).is_some(), is_there);
+        spiders.look_again();
+    }
+    assert!(spiders.of_text(&fixture.name, &"max_pages = 'x'".to_owned().into()).is_none());
+}

@@ -23,7 +23,7 @@ use trawl_common::ports::{
     Response, Result, RobotsEntry, RobotsFile, Session, Settled, Settlement, Sink, SinkFactory, Stats, Terms,
     Verdict, WorkerState,
 };
-use trawl_common::spider::Spider;
+use trawl_common::spider::{Spider, SpiderText};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
@@ -100,6 +100,7 @@ impl Memory {
             cache: memory,
             pages: Arc::new(NoPages),
             jobs: idle.jobs(),
+            spider_store: idle.spider_store(),
             control: idle.control(),
             sink_factory: Arc::new(Items(self.clone())),
         }
@@ -256,6 +257,10 @@ impl Frontier for Memory {
 
     async fn has_seen(&self, _crawl: &CrawlRef, _url: &CanonicalUrl) -> bool {
         false
+    }
+
+    async fn spider_text(&self, _crawl: &CrawlRef) -> Option<SpiderText> {
+        None
     }
 
     async fn beat(&self, _beat: &Heartbeat) -> Result<()> {

@@ -92,6 +92,7 @@ macro_rules! carrying_conformance {
             a_crawl_that_is_over_is_stale_to_open
             a_crawl_goes_on_where_it_was
             a_session_outlives_its_lease
+            a_crawl_brings_what_its_spiders_file_said_when_it_was_opened_first
             a_url_is_seen_while_it_is_pending_and_when_it_has_ended
             where_redirects_led_counts_as_seen
             a_start_that_is_asked_for_again_counts_once
@@ -204,13 +205,14 @@ impl Carrier {
     }
 
     async fn open(&self, case: &Case, terms: Terms) -> Result<Box<dyn Session>> {
-        let opening = Opening { crawl: case.crawl.clone(), terms, is_new: true, lease: LONG };
+        let opening = Opening { crawl: case.crawl.clone(), terms, text: None, is_new: true, lease: LONG };
         self.engine.open(opening, Arc::clone(&self.health)).await
     }
 
     /// Opens a crawl that may be known.
     async fn reopen(&self, case: &Case, lease: Duration) -> Result<Box<dyn Session>> {
-        let opening = Opening { crawl: case.crawl.clone(), terms: Terms::default(), is_new: false, lease };
+        let opening =
+            Opening { crawl: case.crawl.clone(), terms: Terms::default(), text: None, is_new: false, lease };
         self.engine.open(opening, Arc::clone(&self.health)).await
     }
 
@@ -614,7 +616,13 @@ pub async fn a_session_that_is_abandoned_leaves_its_crawl_open(carrier: &Carrier
     let claimed = worker.claim_one().await;
     worker.finish(claimed).await;
     assert_eq!(carrier.stats(&case).await?.status, CrawlState::Running);
-    let opening = Opening { crawl: case.crawl.clone(), terms: Terms::default(), is_new: false, lease: LONG };
+    let opening = Opening {
+        crawl: case.crawl.clone(),
+        terms: Terms::default(),
+        text: None,
+        is_new: false,
+        lease: LONG,
+    };
     let session = carrier.engine.open(opening, Arc::default()).await?;
     assert_eq!(session.admit(&[case.new_url(0), case.new_url(1)]).await?, [false, true]);
     session.close().await?;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use trawl_common::frontier::crawl::CrawlState;
-use trawl_common::ports::{ErrorKind, Result, Terms};
+use trawl_common::ports::{ErrorKind, Opening, Result, Terms};
+use trawl_common::spider::SpiderText;
 
 use super::{Carrier, kind};
 use crate::conformance::engine::LIMIT;
@@ -123,4 +124,27 @@ pub async fn a_session_that_was_dropped_may_be_followed_by_another(carrier: &Car
         Err(error) => Err(error),
     })
     .await
+}
+
+/// To each worker, whatever is said when it is opened again, and to no other crawl of the spider.
+pub async fn a_crawl_brings_what_its_spiders_file_said_when_it_was_opened_first(
+    carrier: &Carrier,
+) -> Result<()> {
+    let (case, plain) = (Case::new(), Case::new());
+    let text = |text: &str| Some(SpiderText::from(text.to_owned()));
+    let open = async |text: Option<SpiderText>, is_new| {
+        let terms = Terms { file: text.as_ref().map(SpiderText::hash), ..Terms::default() };
+        let opening = Opening { crawl: case.crawl.clone(), terms, text, is_new, lease: LONG };
+        carrier.engine.open(opening, Arc::default()).await
+    };
+    open(text("max_pages = 1 # \u{e4}"), true).await?.abandon().await?;
+    open(text("max_pages = 2"), false).await?.abandon().await?;
+    let session = open(None, false).await?;
+    session.admit(&[case.new_url(0)]).await?;
+    carrier.open(&plain, Terms::default()).await?.abandon().await?;
+    for worker in [carrier.join(&case), carrier.join_as(case.other.clone())] {
+        assert_eq!(worker.frontier.spider_text(&case.crawl).await, text("max_pages = 1 # \u{e4}"));
+        assert_eq!(worker.frontier.spider_text(&plain.crawl).await, None);
+    }
+    session.abandon().await
 }

@@ -10,7 +10,8 @@ use tokio::task::JoinSet;
 use trawl_common::jobs::{Hold, Job, JobOutcome, JobState, JobStatus, NewJob, Problem};
 use trawl_common::names::{CrawlId, WorkerId};
 use trawl_common::ports::{ErrorKind, JobCounts, JobFilter, JobPage, Jobs, Result, Submitted};
-use trawl_common::spider::{FileHash, Recrawl};
+use trawl_common::spider::Recrawl;
+use trawl_common::spider::arguments::Arguments;
 
 use super::eventually;
 
@@ -106,8 +107,9 @@ pub async fn what_is_asked_for_is_given_as_it_was(jobs: &Arc<dyn Jobs>) -> Resul
         project: "shop".parse().expect("it is written as a name"),
         urls: vec![url("http://a.example/1"), url("http://a.example/%C3%A4?x='\"")],
         sources: vec![url("http://a.example/sitemap.xml")],
-        arguments: [("category".to_owned(), "a \"b\"\n{c} ä".to_owned())].into(),
-        file: Some(FileHash::of("max_pages = 1")),
+        arguments: Arguments::of(["category=a \"b\" {c} ä".parse().expect("it is written as an argument")])
+            .expect("it is given once"),
+        version: Some("r1.0+7".parse().expect("it is written as a version")),
         idempotency_key: Some("key-1".parse().expect("it is written as a key")),
         ..job("full", "shop", -2.5)
     };

@@ -1,0 +1,100 @@
+//! Scrapyd's JSON API (<https://scrapyd.readthedocs.io/en/stable/api.html>), at the root, so that its clients work unchanged. A Scrapyd
+//! project is a project here, a version of it is a bundle of spider files instead of an egg, and a job is a job.
+//!
+//! What goes wrong is told as Scrapyd does: `{"status": "error", "message": ...}`, with status 200 where the request is at fault.
+
+mod form;
+mod jobs;
+mod versions;
+
+use std::fmt::Display;
+use std::sync::{Arc, LazyLock};
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use serde::Serialize;
+use serde_json::{Value, json};
+use trawl_common::ports::Error;
+
+use crate::Api;
+use crate::problem::Problem;
+
+/// All endpoints.
+pub(crate) fn routes() -> Router<Arc<Api>> {
+    Router::new()
+        .route("/daemonstatus.json", get(jobs::daemon_status))
+        .route("/schedule.json", post(jobs::schedule))
+        .route("/cancel.json", post(jobs::cancel))
+        .route("/status.json", get(jobs::status))
+        .route("/listjobs.json", get(jobs::list_jobs))
+        .route("/addversion.json", post(versions::add_version))
+        .route("/listprojects.json", get(versions::list_projects))
+        .route("/listversions.json", get(versions::list_versions))
+        .route("/listspiders.json", get(versions::list_spiders))
+        .route("/delversion.json", post(versions::delete_version))
+        .route("/delproject.json", post(versions::delete_project))
+}
+
+/// What an endpoint answers.
+type Answer = Result<Done, Refusal>;
+
+/// The members of an answer, beside those of every answer.
+struct Done(Value);
+
+impl Done {
+    fn with(members: impl Serialize) -> Answer {
+        let members = serde_json::to_value(members);
+        members.map(Self).map_err(|error| Refusal::of(format_args!("the answer cannot be written: {error}")))
+    }
+}
+
+impl IntoResponse for Done {
+    fn into_response(self) -> Response {
+        let Self(members) = self;
+        let mut answer = json!({ "node_name": &*NODE, "status": "ok" });
+        if let (Value::Object(answer), Value::Object(members)) = (&mut answer, members) {
+            answer.extend(members);
+        }
+        axum::Json(answer).into_response()
+    }
+}
+
+/// Why nothing was done.
+struct Refusal {
+    status: StatusCode,
+    message: String,
+}
+
+impl Refusal {
+    /// The request is at fault.
+    fn of(message: impl Display) -> Self {
+        Self { status: StatusCode::OK, message: message.to_string() }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Problem::from(error).into()
+    }
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self { status: problem.status(), message: problem.detail().to_owned() }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let Self { status, message } = self;
+        (status, axum::Json(json!({ "node_name": &*NODE, "status": "error", "message": message }))).into_response()
+    }
+}
+
+/// The name of this machine.
+static NODE: LazyLock<String> = LazyLock::new(|| {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+});

@@ -1,0 +1,178 @@
+//! Spiders that are deployed over HTTP: what a version is made of, and what is wrong with a job of one.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::Path;
+
+use flate2::read::GzDecoder;
+use trawl_common::jobs::NewJob;
+use trawl_common::names::{ProjectName, SpiderName};
+use trawl_common::ports::{self, SpiderStore};
+use trawl_common::settings::Settings;
+use trawl_common::spider::file::{self, with_arguments};
+use trawl_common::spider::folder::{Folder, Unusable, environment, name_of};
+use trawl_common::spider::{Bans, InvalidFiles, Mistake, Scope, Spider, SpiderFiles, Version};
+use trawl_extract::Extractor;
+
+/// How many bytes a bundle may have unpacked, with all that is in it.
+const MAX_UNPACKED: u64 = 16 * 1024 * 1024;
+
+/// Why an upload is no version.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unfit {
+    /// It is a Python egg.
+    #[error("this is a Python egg: trawl runs spider files; send NAME.toml, or a tar of such files")]
+    Egg,
+    /// It is one file without a name.
+    #[error("the file has no name NAME.toml, by which its spider would be known; a tar of spider files needs none")]
+    Nameless,
+    /// It cannot be unpacked.
+    #[error("the bundle cannot be unpacked: {0}")]
+    Broken(#[from] io::Error),
+    /// It unpacks to too much.
+    #[error("the bundle has more than {MAX_UNPACKED} bytes unpacked")]
+    TooLarge,
+    /// A file in it cannot be a spider's.
+    #[error(transparent)]
+    Name(#[from] Unusable),
+    /// A file in it is not UTF-8.
+    #[error("{0}.toml is not UTF-8")]
+    Text(SpiderName),
+    /// Two files are of one name.
+    #[error("there are two files of spider {0}")]
+    Twice(SpiderName),
+    /// There are too few or too many.
+    #[error(transparent)]
+    Files(#[from] InvalidFiles),
+    /// Some of them have mistakes.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Mistaken(Vec<Unusable>),
+}
+
+/// The spiders of an upload: one file `NAME.toml`, or a tar of such files, packed by gzip or not. Other files in it are left out, and so
+/// are its folders.
+pub(crate) fn files_of(name: Option<&str>, upload: &[u8], settings: &Settings) -> Result<SpiderFiles, Unfit> {
+    let mut files = BTreeMap::new();
+    if upload.starts_with(b"PK\x03\x04") {
+        return Err(Unfit::Egg);
+    } else if upload.starts_with(b"\x1f\x8b") {
+        unpack(GzDecoder::new(upload), &mut files)?;
+    } else if upload.get(257..262) == Some(b"ustar") {
+        unpack(upload, &mut files)?;
+    } else {
+        let path = name.map(Path::new).filter(|path| is_spider_file(path)).ok_or(Unfit::Nameless)?;
+        add(path, upload.to_vec(), &mut files)?;
+    }
+    let files = SpiderFiles::of(files)?;
+    let mistaken: Vec<Unusable> =
+        files.iter().filter_map(|(name, text)| mistakes(name, text, settings)).collect();
+    if mistaken.is_empty() { Ok(files) } else { Err(Unfit::Mistaken(mistaken)) }
+}
+
+fn unpack(bundle: impl Read, files: &mut BTreeMap<SpiderName, String>) -> Result<(), Unfit> {
+    // A byte more than it may have shows that it has more.
+    let mut bundle = tar::Archive::new(bundle.take(MAX_UNPACKED + 1));
+    let mut unpacked = 0;
+    for entry in bundle.entries()? {
+        let mut entry = entry?;
+        unpacked += entry.size();
+        if unpacked > MAX_UNPACKED {
+            return Err(Unfit::TooLarge);
+        }
+        let path = entry.path()?.into_owned();
+        if entry.header().entry_type().is_file() && is_spider_file(&path) {
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes)?;
+            add(&path, bytes, files)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_spider_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "toml")
+}
+
+fn add(path: &Path, bytes: Vec<u8>, files: &mut BTreeMap<SpiderName, String>) -> Result<(), Unfit> {
+    let name = name_of(path)?;
+    let text = String::from_utf8(bytes).map_err(|_| Unfit::Text(name.clone()))?;
+    match files.insert(name.clone(), text) {
+        None => Ok(()),
+        Some(_) => Err(Unfit::Twice(name)),
+    }
+}
+
+/// What is wrong with the file of a spider, wherever it is run.
+fn mistakes(name: &SpiderName, text: &str, settings: &Settings) -> Option<Unusable> {
+    let reading = file::read(Spider::of_settings(name.clone(), settings), text, &environment);
+    let (spider, mut mistakes) = (&reading.spider, reading.mistakes.clone());
+    if mistakes.is_empty() {
+        let parts = [Extractor::new(spider).err(), Scope::of(spider).err(), Bans::of(&spider.ban).err()];
+        mistakes.extend(parts.into_iter().flatten().flatten());
+    }
+    (!mistakes.is_empty()).then(|| mistaken(name, text, mistakes))
+}
+
+fn mistaken(name: &SpiderName, text: &str, mistakes: Vec<Mistake>) -> Unusable {
+    Unusable::Mistaken { path: format!("{name}.toml").into(), text: text.to_owned(), mistakes }
+}
+
+/// What is wrong with a job, as far as can be known here.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unrunnable {
+    /// Its project has no versions.
+    #[error("project '{0}' not found")]
+    Project(ProjectName),
+    /// Its project has no such version.
+    #[error("version '{version}' of project '{project}' not found")]
+    Version { project: ProjectName, version: Version },
+    /// Its spider is not in the version.
+    #[error("spider '{spider}' not found in project '{project}'")]
+    Spider { project: ProjectName, spider: SpiderName },
+    /// Its arguments are not those of the spider.
+    #[error(transparent)]
+    Arguments(Unusable),
+    /// The store cannot be asked.
+    #[error(transparent)]
+    Port(#[from] ports::Error),
+}
+
+/// Checks that a job's spider is there, and has its arguments. Files of the default project may be on workers alone: what is not here
+/// is left to them.
+pub(crate) async fn check(
+    store: &dyn SpiderStore,
+    new: &NewJob,
+    settings: &Settings,
+) -> Result<(), Unrunnable> {
+    let NewJob { project, version, spider, arguments, .. } = new;
+    let text = match store.text(project, version.as_ref(), spider).await? {
+        Some((_, text)) => text.as_str().to_owned(),
+        None => {
+            let versions = store.versions(project).await?;
+            let (project, spider) = (project.clone(), spider.clone());
+            if let Some(version) = version
+                && versions.iter().all(|known| known.version != *version)
+            {
+                return Err(Unrunnable::Version { project, version: version.clone() });
+            }
+            let here = Folder::of(settings).text(&spider).ok().flatten();
+            match (here, project == ProjectName::default() && version.is_none()) {
+                (Some(text), true) => text,
+                (None, true) => return Ok(()),
+                _ if versions.is_empty() => return Err(Unrunnable::Project(project)),
+                _ => return Err(Unrunnable::Spider { project, spider }),
+            }
+        }
+    };
+    let wrong = |mistakes| Unrunnable::Arguments(mistaken(spider, &text, mistakes));
+    let text = with_arguments(&text, arguments).map_err(wrong)?;
+    let reading = file::read(Spider::of_settings(spider.clone(), settings), &text, &environment);
+    let unset = reading.arguments.iter().filter(|(_, declared)| declared.value.is_none());
+    let unset: Vec<Mistake> = unset
+        .map(|(name, declared)| Mistake {
+            place: Some(declared.place),
+            what: format!("arguments.{name}: has no default and is not given"),
+        })
+        .collect();
+    if unset.is_empty() { Ok(()) } else { Err(wrong(unset)) }
+}

@@ -1,0 +1,129 @@
+//! The versions of projects in the state file: one row each.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use trawl_common::names::{ProjectName, SpiderName};
+use trawl_common::ports::{self, Deployed, MAX_VERSIONS, SpiderStore};
+use trawl_common::spider::{SpiderFiles, SpiderText, Version};
+use trawl_common::time::UnixMs;
+
+use super::error::{Fault, Result};
+use super::fields::{Fields, sql_ms};
+use super::store::Store;
+
+/// The versions in one state file.
+pub(super) struct EmbeddedSpiderStore {
+    store: Arc<Store>,
+}
+
+impl EmbeddedSpiderStore {
+    /// Those in `store`.
+    pub(super) fn new(store: Arc<Store>) -> Self {
+        Self { store }
+    }
+}
+
+#[async_trait]
+impl SpiderStore for EmbeddedSpiderStore {
+    async fn add(&self, project: &ProjectName, version: &Version, files: &SpiderFiles) -> ports::Result<()> {
+        let (project, version) = (project.clone(), version.clone());
+        let files: BTreeMap<_, _> =
+            files.iter().map(|(name, text)| (name.clone(), text.to_owned())).collect();
+        self.store.call(move |db, _| add(db, &project, &version, &files, UnixMs::now())).await
+    }
+
+    async fn projects(&self) -> ports::Result<Vec<ProjectName>> {
+        self.store.call(|db, _| projects(db)).await
+    }
+
+    async fn versions(&self, project: &ProjectName) -> ports::Result<Vec<Deployed>> {
+        let project = project.clone();
+        self.store.call(move |db, _| versions(db, &project)).await
+    }
+
+    async fn text(
+        &self,
+        project: &ProjectName,
+        version: Option<&Version>,
+        spider: &SpiderName,
+    ) -> ports::Result<Option<(Version, SpiderText)>> {
+        let (project, version, spider) = (project.clone(), version.cloned(), spider.clone());
+        self.store.call(move |db, _| text(db, &project, version.as_ref(), &spider)).await
+    }
+
+    async fn remove(&self, project: &ProjectName, version: Option<&Version>) -> ports::Result<bool> {
+        let (project, version) = (project.clone(), version.map(Version::to_string));
+        const REMOVE: &str = "DELETE FROM versions WHERE project = ?1 AND (?2 IS NULL OR version = ?2)";
+        let removed = move |db: &Connection| -> Result<usize> {
+            Ok(db.prepare_cached(REMOVE)?.execute(params![project.as_str(), version])?)
+        };
+        Ok(self.store.call(move |db, _| removed(db)).await? > 0)
+    }
+}
+
+fn add(
+    db: &Connection,
+    project: &ProjectName,
+    version: &Version,
+    files: &BTreeMap<SpiderName, String>,
+    now: UnixMs,
+) -> Result<()> {
+    // Names and texts always serialise.
+    let spiders = serde_json::to_string(files).map_err(Fault::corrupt)?;
+    // A replaced one gets a number of its own: it is the latest now.
+    db.prepare_cached(
+        "INSERT OR REPLACE INTO versions (project, version, added, spiders) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute(params![project.as_str(), version.as_str(), sql_ms(now), spiders])?;
+    db.prepare_cached(
+        "DELETE FROM versions WHERE project = ?1 AND number NOT IN
+           (SELECT number FROM versions WHERE project = ?1 ORDER BY number DESC LIMIT ?2)",
+    )?
+    .execute(params![project.as_str(), MAX_VERSIONS as i64])?;
+    Ok(())
+}
+
+fn projects(db: &Connection) -> Result<Vec<ProjectName>> {
+    let mut select = db.prepare_cached("SELECT DISTINCT project FROM versions ORDER BY project")?;
+    let projects =
+        select.query_map([], |row| Ok(Fields::new(row, "a version", "project").text("project")))?;
+    projects.map(|project| project?).collect()
+}
+
+fn versions(db: &Connection, project: &ProjectName) -> Result<Vec<Deployed>> {
+    let mut select = db.prepare_cached("SELECT * FROM versions WHERE project = ?1 ORDER BY number")?;
+    let versions = select.query_map([project.as_str()], |row| Ok(read(row)))?;
+    let deployed =
+        |(version, added, files): Stored| Deployed { version, added, spiders: files.into_keys().collect() };
+    versions.map(|version| version?.map(deployed)).collect()
+}
+
+fn text(
+    db: &Connection,
+    project: &ProjectName,
+    version: Option<&Version>,
+    spider: &SpiderName,
+) -> Result<Option<(Version, SpiderText)>> {
+    let mut select = db.prepare_cached(
+        "SELECT * FROM versions WHERE project = ?1 AND (?2 IS NULL OR version = ?2) ORDER BY number DESC LIMIT 1",
+    )?;
+    let parameters = params![project.as_str(), version.map(Version::as_str)];
+    let Some(found) = select.query_row(parameters, |row| Ok(read(row))).optional()? else { return Ok(None) };
+    let (version, _, mut files) = found?;
+    Ok(files.remove(spider).map(|text| (version, text.into())))
+}
+
+type Stored = (Version, UnixMs, BTreeMap<SpiderName, String>);
+
+fn read(row: &Row<'_>) -> Result<Stored> {
+    let fields = Fields::new(row, "version", "version");
+    let files = row.get_ref("spiders")?.as_str().ok().and_then(|text| serde_json::from_str(text).ok());
+    Ok((
+        fields.text("version")?,
+        fields.instant("added")?,
+        files.ok_or_else(|| fields.unreadable("spiders"))?,
+    ))
+}

@@ -1,0 +1,130 @@
+//! The versions of projects on Redis: the set `projects`, and a hash for each, `project:<name>` (`scripts/versions/project.lua`).
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use redis::FromRedisValue;
+use serde::Deserialize;
+use trawl_common::names::{ProjectName, SpiderName};
+use trawl_common::ports::{Deployed, Error, ErrorKind, MAX_VERSIONS, Result, SpiderStore};
+use trawl_common::spider::{FileHash, SpiderFiles, SpiderText, Version};
+use trawl_common::time::UnixMs;
+
+use super::keys;
+use super::scripts::{Clock, VersionScripts};
+use super::{Link, failed};
+
+/// The versions of a fleet's projects.
+pub struct RedisSpiderStore {
+    redis: Link,
+    scripts: VersionScripts,
+}
+
+/// A version as it is stored.
+#[derive(Deserialize)]
+struct Manifest {
+    number: u64,
+    added: u64,
+    spiders: BTreeMap<SpiderName, FileHash>,
+}
+
+impl RedisSpiderStore {
+    /// On this connection.
+    pub fn new(redis: Link) -> Self {
+        Self { redis, scripts: VersionScripts::new(Clock::SERVER) }
+    }
+
+    async fn query<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
+        command.query_async(&mut self.redis.clone()).await.map_err(failed)
+    }
+
+    /// All versions of a project, the latest last.
+    async fn manifests(&self, project: &ProjectName) -> Result<Vec<(Version, Manifest)>> {
+        let key = keys::project(project);
+        let mut fields: Vec<String> = self.query(redis::cmd("HKEYS").arg(&key)).await?;
+        fields.retain(|field| field.starts_with("v:"));
+        if fields.is_empty() {
+            return Ok(Vec::new());
+        }
+        let stored: Vec<Option<String>> = self.query(redis::cmd("HMGET").arg(&key).arg(&fields)).await?;
+        let mut all = Vec::with_capacity(fields.len());
+        for (field, stored) in fields.iter().zip(stored) {
+            // One that was removed in between is none.
+            let Some(stored) = stored else { continue };
+            let version = field.trim_start_matches("v:").parse().ok();
+            let manifest: Option<Manifest> = serde_json::from_str(&stored).ok();
+            all.push(version.zip(manifest).ok_or_else(|| unreadable(&key, field))?);
+        }
+        all.sort_by_key(|(_, manifest)| manifest.number);
+        Ok(all)
+    }
+}
+
+#[async_trait]
+impl SpiderStore for RedisSpiderStore {
+    async fn add(&self, project: &ProjectName, version: &Version, files: &SpiderFiles) -> Result<()> {
+        let mut call = self.scripts.add.key(keys::project(project));
+        call.arg(version.as_str()).arg(MAX_VERSIONS);
+        for (name, text) in files.iter() {
+            call.arg(name.as_str()).arg(FileHash::of(text).to_string()).arg(text);
+        }
+        let () = call.invoke_async(&mut self.redis.clone()).await.map_err(failed)?;
+        // Of a process that dies here the project is not listed before its next version, and works all the same.
+        self.query(redis::cmd("SADD").arg(keys::PROJECTS).arg(project.as_str())).await
+    }
+
+    async fn projects(&self) -> Result<Vec<ProjectName>> {
+        let names: Vec<String> = self.query(redis::cmd("SMEMBERS").arg(keys::PROJECTS)).await?;
+        let names = names.iter().map(|name| name.parse().map_err(|_| unreadable(keys::PROJECTS, name)));
+        let mut projects = names.collect::<Result<Vec<_>>>()?;
+        projects.sort();
+        Ok(projects)
+    }
+
+    async fn versions(&self, project: &ProjectName) -> Result<Vec<Deployed>> {
+        let deployed = |(version, manifest): (Version, Manifest)| Deployed {
+            version,
+            added: UnixMs(manifest.added),
+            spiders: manifest.spiders.into_keys().collect(),
+        };
+        Ok(self.manifests(project).await?.into_iter().map(deployed).collect())
+    }
+
+    async fn text(
+        &self,
+        project: &ProjectName,
+        version: Option<&Version>,
+        spider: &SpiderName,
+    ) -> Result<Option<(Version, SpiderText)>> {
+        let mut all = self.manifests(project).await?;
+        let found = match version {
+            None => all.pop(),
+            Some(version) => all.into_iter().find(|(name, _)| name == version),
+        };
+        let Some((version, manifest)) = found else { return Ok(None) };
+        let Some(hash) = manifest.spiders.get(spider) else { return Ok(None) };
+        let read = redis::cmd("HGET").arg(keys::project(project)).arg(format!("t:{hash}")).to_owned();
+        let text: Option<String> = self.query(&read).await?;
+        Ok(text.map(|text| (version, text.into())))
+    }
+
+    async fn remove(&self, project: &ProjectName, version: Option<&Version>) -> Result<bool> {
+        let key = keys::project(project);
+        let (were_there, left): (bool, usize) = match version {
+            None => (self.query(redis::cmd("UNLINK").arg(&key)).await?, 0),
+            Some(version) => {
+                let mut call = self.scripts.remove.key(&key);
+                call.arg(version.as_str()).invoke_async(&mut self.redis.clone()).await.map_err(failed)?
+            }
+        };
+        if left == 0 {
+            let () = self.query(redis::cmd("SREM").arg(keys::PROJECTS).arg(project.as_str())).await?;
+        }
+        Ok(were_there)
+    }
+}
+
+fn unreadable(key: &str, field: &str) -> Error {
+    let told = format!("redis: {field} of {key} is not what trawl writes: set it right, or remove it");
+    Error::new(ErrorKind::Corrupt, told)
+}

@@ -1,0 +1,141 @@
+//! `trawl spider push`, `versions` and `remove`: spiders that all workers find, without a file on any of them.
+
+use std::collections::BTreeMap;
+
+use anstream::println;
+use serde_json::json;
+use trawl_cli::{Fail, Global, Outcome, SpiderArg, count, mistakes, print_json};
+use trawl_common::exit::Exit;
+use trawl_common::names::{ProjectName, SpiderName};
+use trawl_common::ports::Deployed;
+use trawl_common::spider::arguments::Arguments;
+use trawl_common::spider::{SpiderFiles, Version};
+use trawl_common::time::UnixMs;
+
+use super::examine::examine;
+use crate::backend::{Backend, Where};
+
+/// What to deploy.
+#[derive(clap::Args)]
+pub(super) struct Push {
+    /// The spiders: their files, or their names
+    #[arg(required = true, value_name = "FILE|NAME")]
+    spiders: Vec<SpiderArg>,
+    /// The project
+    #[arg(long, value_name = "NAME", default_value_t)]
+    project: ProjectName,
+    /// The version, which is the project's latest from now on [default: named by the time]
+    #[arg(long, value_name = "VERSION")]
+    version: Option<Version>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// Which versions.
+#[derive(clap::Args)]
+pub(super) struct Versions {
+    /// Only those of this project
+    #[arg(long, value_name = "NAME")]
+    project: Option<ProjectName>,
+    /// Print one JSON object a version
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// What to remove.
+#[derive(clap::Args)]
+pub(super) struct Remove {
+    /// The project
+    #[arg(value_name = "PROJECT")]
+    project: ProjectName,
+    /// Only this version [default: all]
+    #[arg(long, value_name = "VERSION")]
+    version: Option<Version>,
+    #[command(flatten)]
+    place: Where,
+}
+
+impl Push {
+    /// Nothing is deployed if there is a mistake in any of the files.
+    pub(super) async fn run(self, global: &Global) -> Outcome {
+        let backend = Backend::open(global, &self.place).await?;
+        let (mut files, mut wrong) = (BTreeMap::new(), 0);
+        for spider in &self.spiders {
+            let file = spider.file(&backend.settings)?;
+            let examined = examine(&file, &Arguments::default(), &backend.settings).map_err(Fail::usage)?;
+            mistakes::tell(&examined.path, &examined.text, &examined.reading.mistakes);
+            wrong += examined.reading.mistakes.len();
+            if files.insert(spider.name()?, examined.text).is_some() {
+                return Err(Fail::usage(format!("there are two files of spider {}", spider.name()?)));
+            }
+        }
+        if wrong > 0 {
+            return Err(Fail::usage(format!("{} mistakes: nothing is deployed", count(wrong as u64))));
+        }
+        let names: Vec<SpiderName> = files.keys().cloned().collect();
+        let files = SpiderFiles::of(files).map_err(Fail::usage)?;
+        let (project, version) =
+            (self.project, self.version.unwrap_or_else(|| Version::of_time(UnixMs::now())));
+        backend.spider_store.add(&project, &version, &files).await?;
+        let spiders = listed(&names);
+        backend.say(format_args!("version {version} of project {project} is deployed, with {spiders}"));
+        match self.json {
+            true => print_json(&json!({ "project": project, "version": version, "spiders": names })),
+            false => println!("{version}"),
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+impl Versions {
+    pub(super) async fn run(self, global: &Global) -> Outcome {
+        let backend = Backend::look(global, &self.place).await?;
+        let projects = match &self.project {
+            Some(project) => vec![project.clone()],
+            None => backend.spider_store.projects().await?,
+        };
+        let mut is_empty = true;
+        for project in projects {
+            for Deployed { version, added, spiders } in backend.spider_store.versions(&project).await? {
+                is_empty = false;
+                let added = added.to_string();
+                match self.json {
+                    true => print_json(
+                        &json!({ "project": project, "version": version, "added": added, "spiders": spiders }),
+                    ),
+                    false => println!("{project:<16} {version:<24} {added:<24}  {}", listed(&spiders)),
+                }
+            }
+        }
+        if is_empty && !self.json {
+            backend.say("nothing is deployed: `trawl spider push FILE` does it");
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+impl Remove {
+    pub(super) async fn run(self, global: &Global) -> Outcome {
+        let backend = Backend::open(global, &self.place).await?;
+        let what = match &self.version {
+            Some(version) => format!("version {version} of project {}", self.project),
+            None => format!("project {}", self.project),
+        };
+        match backend.spider_store.remove(&self.project, self.version.as_ref()).await? {
+            true => backend.say(format_args!("{what} is removed; crawls that began with it go on")),
+            false => {
+                return Err(Fail::usage(format!("there is no {what}: `trawl spider versions` lists them")));
+            }
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+fn listed(spiders: &[SpiderName]) -> String {
+    spiders.iter().map(SpiderName::as_str).collect::<Vec<_>>().join(", ")
+}
