@@ -9,6 +9,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use data_encoding::BASE64;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tracing::info;
@@ -97,7 +98,7 @@ impl Access {
                 }
             };
         }
-        let Some(holder) = bearer(headers).and_then(|token| self.holder(token)) else {
+        let Some(holder) = credentials(headers).and_then(|credentials| self.holder(&credentials)) else {
             self.rates.check(&Caller::Address(peer))?;
             let detail = "send `Authorization: Bearer <token>`, with a token of api.viewers or api.operators";
             return Err(Problem::new(Kind::Unauthorized, detail));
@@ -108,10 +109,11 @@ impl Access {
     }
 
     /// Whose token it is. It takes as long whichever it is.
-    fn holder(&self, token: &str) -> Option<&Holder> {
+    fn holder(&self, Credentials { name, token }: &Credentials) -> Option<&Holder> {
         let sent = digest(token);
         let is_it = |holder: &&Holder| bool::from(holder.digest.ct_eq(&sent));
-        self.holders.iter().filter(is_it).fold(None, |_, holder| Some(holder))
+        let holder = self.holders.iter().filter(is_it).fold(None, |_, holder| Some(holder));
+        holder.filter(|holder| name.as_ref().is_none_or(|name| name == holder.name.as_str()))
     }
 }
 
@@ -138,9 +140,26 @@ fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+/// A token, with the name of its holder where that is sent as well.
+#[derive(Debug, PartialEq, Eq)]
+struct Credentials {
+    name: Option<String>,
+    token: String,
+}
+
+/// Those of a request: `Bearer <token>`, or, from clients of Scrapyd, `Basic` with the holder's name and the token as its password.
+fn credentials(headers: &HeaderMap) -> Option<Credentials> {
+    let (scheme, sent) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let sent = sent.trim();
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return Some(Credentials { name: None, token: sent.to_owned() });
+    }
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let sent = String::from_utf8(BASE64.decode(sent.as_bytes()).ok()?).ok()?;
+    let (name, token) = sent.split_once(':')?;
+    Some(Credentials { name: Some(name.to_owned()), token: token.to_owned() })
 }
 
 /// Whether a browser sends it for a page of another site: by Fetch Metadata, or by its `Origin`.
@@ -184,6 +203,17 @@ mod tests {
         for reachable in ["0.0.0.0:1", "[::]:1", "192.0.2.1:1"] {
             let error = Access::new(&settings, reachable.parse().unwrap()).err().unwrap().to_string();
             assert!(error.starts_with(reachable) && error.contains("api.operators"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_sent_alone_or_as_the_password_of_its_holder() {
+        let sent = |text| credentials(&with(&[("authorization", text)]));
+        let token = |name: Option<&str>| Credentials { name: name.map(str::to_owned), token: "t:0k".to_owned() };
+        assert_eq!(sent("Bearer t:0k"), Some(token(None)));
+        assert_eq!(sent("basic YW5uYTp0OjBr"), Some(token(Some("anna"))));
+        for bad in ["Bearer", "Basic !", "Basic YW5uYQ==", "Basic /w==", "Digest t", ""] {
+            assert_eq!(sent(bad), None, "{bad}");
         }
     }
 

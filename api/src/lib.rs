@@ -11,7 +11,9 @@ mod extract;
 mod limits;
 mod problem;
 mod routes;
+mod scrapyd;
 mod serve;
+mod spiders;
 mod view;
 mod watch;
 
@@ -20,7 +22,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use tokio_util::sync::CancellationToken;
-use trawl_common::ports::{Control, Engine, HostControl, Stats};
+use trawl_common::ports::{Control, Engine, HostControl, Jobs, SpiderStore, Stats};
 use trawl_common::settings::Settings;
 
 pub use crate::access::{Access, Unprotected};
@@ -34,6 +36,10 @@ pub struct Backend {
     pub stats: Arc<dyn Stats>,
     /// What is done to crawls and dead letters.
     pub control: Arc<dyn Control>,
+    /// Crawls that are asked for.
+    pub jobs: Arc<dyn Jobs>,
+    /// Spiders that were deployed.
+    pub spider_store: Arc<dyn SpiderStore>,
     /// Hosts.
     pub hosts: Arc<dyn HostControl>,
     /// Where URLs are added, and dead letters sent again.
@@ -53,6 +59,7 @@ pub fn router(backend: Backend, access: Access, stop: CancellationToken) -> Rout
     let watchers = Watchers::new(Arc::clone(&backend.stats), stop);
     let api = Arc::new(Api { backend, watchers });
     let guarded = document::routes()
+        .merge(scrapyd::routes())
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
         .layer(from_fn_with_state(Arc::new(access), access::guard));

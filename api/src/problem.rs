@@ -140,6 +140,14 @@ impl Problem {
         Self { retry_after: Some(seconds), ..self }
     }
 
+    pub(crate) fn status(&self) -> StatusCode {
+        self.kind.status()
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     pub(crate) fn body(&self) -> Body {
         let name: &'static str = self.kind.into();
         Body {

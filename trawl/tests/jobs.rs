@@ -170,10 +170,13 @@ async fn a_deployed_spider_runs_with_its_arguments_on_workers_that_have_no_file_
     let mut items: Vec<(Value, Value)> =
         fleet.items().await.into_iter().map(|item| (item["url"].clone(), item["fields"].clone())).collect();
     items.sort_by_key(|(url, _)| url.to_string());
-    assert_eq!(items, [
-        (site.page(3).into(), serde_json::json!({ "number_r2": "3" })),
-        (site.page(4).into(), serde_json::json!({ "number_r1": "4" })),
-    ]);
+    assert_eq!(
+        items,
+        [
+            (site.page(3).into(), serde_json::json!({ "number_r2": "3" })),
+            (site.page(4).into(), serde_json::json!({ "number_r1": "4" })),
+        ]
+    );
     let problem = async |job: &str| {
         let (shown, _) = run(fleet.command(&["jobs", "show", job, "--json"]), 0).await;
         serde_json::from_str::<Value>(&shown).unwrap()["problem"].to_string()

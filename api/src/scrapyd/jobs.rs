@@ -162,6 +162,14 @@ fn time(at: UnixMs) -> String {
 }
 
 impl Api {
+    async fn cancel(&self, crawl: &trawl_common::names::CrawlRef) -> Result<(), Refusal> {
+        self.backend.jobs.cancel(&crawl.id).await?;
+        match self.backend.control.cancel(crawl).await {
+            Err(error) if error.kind != trawl_common::ports::ErrorKind::Stale => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
     /// Jobs of a project or of all, the newest first.
     async fn jobs_of(
         &self,

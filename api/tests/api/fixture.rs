@@ -1,6 +1,7 @@
 //! An API over an engine of its own, and a client that accepts no answer but those which the document has.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use trawl_api::{Access, Backend};
 use trawl_backends::embedded::Embedded;
 use trawl_backends::rabbitmq::RabbitMq;
-use trawl_backends::redis::{self, RedisHosts, RedisPages, RedisRecords};
+use trawl_backends::redis::{self, RedisHosts, RedisJobs, RedisPages, RedisRecords, RedisSpiderStore};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Terminal};
@@ -72,6 +73,8 @@ impl Fixture {
         let backend = Backend {
             stats: store.stats(),
             control: store.control(),
+            jobs: store.jobs(),
+            spider_store: store.spider_store(),
             hosts: store.host_control(),
             engine: store.engine(),
             settings: Arc::default(),
@@ -91,6 +94,8 @@ impl Fixture {
             engine: Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages)),
             stats: records.clone(),
             control: records,
+            jobs: Arc::new(RedisJobs::new(store.clone(), NonZeroU32::MIN)),
+            spider_store: Arc::new(RedisSpiderStore::new(store.clone())),
             hosts: Arc::new(RedisHosts::new(store, 1_000_000)),
             settings: Arc::default(),
         };

@@ -193,7 +193,10 @@ fn a_spider_that_a_crawl_brings_goes_by_its_text_and_not_by_the_file_here() {
         let loaded = fixture.spiders.of_text(&fixture.name, &text.to_owned().into()).unwrap();
         loaded.spider.max_pages.map(std::num::NonZeroU64::get)
     };
-    assert_eq!((fixture.pages(), brought("max_pages = 2"), brought("max_pages = 3")), (Some(1), Some(2), Some(3)));
+    assert_eq!(
+        (fixture.pages(), brought("max_pages = 2"), brought("max_pages = 3")),
+        (Some(1), Some(2), Some(3))
+    );
     let one = fixture.spiders.of_text(&fixture.name, &"max_pages = 2".to_owned().into()).unwrap();
     let other = fixture.spiders.of_text(&fixture.name, &"max_pages = 3".to_owned().into()).unwrap();
     assert!(Arc::ptr_eq(&one.sinks[0], &other.sinks[0]), "the same sinks are opened once");

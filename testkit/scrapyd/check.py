@@ -1,0 +1,211 @@
+"""The client python-scrapyd-api, all of it and unchanged, against a fleet: workers that have no spider's file, and `trawl api`. Run by
+scripts/scrapyd, which starts the servers."""
+
+import http.server
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import requests
+from scrapyd_api import ScrapydAPI
+from scrapyd_api.exceptions import ScrapydResponseError
+
+TRAWL = os.environ["TRAWL"]
+LIMIT = 60
+TOKEN = "the token of a test, and of nothing else"
+
+SPIDER = """
+[start]
+urls = ["{origin}/{version}/{{arg.page}}"]
+[arguments]
+page = {{ help = "which page" }}
+"""
+
+
+class Site:
+    """Pages on the loopback. Those below /slow/ wait until the test says so."""
+
+    def __init__(self):
+        self.asked, self.goes_on = Counter(), threading.Event()
+        site = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                site.asked[self.path] += 1
+                if self.path.endswith("/slow"):
+                    site.goes_on.wait(LIMIT)
+                body = f"<html><title>{self.path}</title></html>".encode()
+                self.send_response(404 if self.path == "/robots.txt" else 200)
+                self.send_header("content-type", "text/html; charset=utf-8")
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.origin = f"http://127.0.0.1:{self.server.server_port}"
+
+
+class Fleet:
+    """Two workers and the API, in folders without a spider's file."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        inherited = {name: os.environ[name] for name in ("PATH", "HOME", "RABBITMQ_URL", "REDIS_URL") if name in os.environ}
+        self.environment = inherited | {
+            "TRAWL__FETCH__ALLOW_PRIVATE": "true",
+            "TRAWL__POLITENESS__RATE": "unlimited",
+            "TRAWL__RECOVERY__PATIENCE": "4s",
+            "TRAWL__API__OPERATORS__ANNA": TOKEN,
+        }
+        self.running = [self.start("worker"), self.start("worker")]
+        api = self.start("api", "--listen", "127.0.0.1:0", stderr=subprocess.PIPE)
+        self.running.append(api)
+        told = ""
+        while "serving http://" not in told:
+            told = api.stderr.readline()
+            assert told, "trawl api has ended"
+        self.url = told.split("serving ")[1].split("/api/v1")[0]
+        threading.Thread(target=lambda: [None for _ in api.stderr], daemon=True).start()
+
+    def start(self, *words, stderr=None):
+        return subprocess.Popen([TRAWL, *words], env=self.environment, cwd=self.folder.name, text=True, stderr=stderr)
+
+    def items(self):
+        told = subprocess.run([TRAWL, "items", "-q"], env=self.environment, cwd=self.folder.name, capture_output=True, text=True)
+        return [json.loads(line) for line in told.stdout.splitlines()]
+
+    def end(self):
+        for process in self.running:
+            process.terminate()
+        for process in self.running:
+            process.wait(LIMIT)
+
+
+def until(what, holds):
+    deadline = time.monotonic() + LIMIT
+    while not holds():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {LIMIT} s in vain: {what}")
+        time.sleep(0.1)
+
+
+def bundle(origin, version, names):
+    """A tar of spider files, as a client would send an egg."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name in names:
+            text = SPIDER.format(origin=origin, version=version).encode()
+            member = tarfile.TarInfo(f"project/spiders/{name}.toml")
+            member.size = len(text)
+            tar.addfile(member, io.BytesIO(text))
+    return packed.getvalue()
+
+
+def refused(call, said):
+    try:
+        call()
+    except ScrapydResponseError as error:
+        assert said in str(error), error
+    else:
+        raise AssertionError(f"this was not refused, with `{said}`")
+
+
+def versions_are_deployed_listed_and_removed(scrapyd, site, fleet):
+    assert scrapyd.list_projects() == []
+    assert scrapyd.add_version("shop", "r9", bundle(site.origin, "r9", ["books", "hats"])) == 2
+    assert scrapyd.add_version("shop", "r10", bundle(site.origin, "r10", ["books"])) == 1
+    one = Path(fleet.folder.name) / "toys.toml"
+    one.write_text(SPIDER.format(origin=site.origin, version="one"))
+    with open(one, "rb") as file:
+        assert scrapyd.add_version("toys", "1.0", file) == 1
+    assert scrapyd.list_projects() == ["shop", "toys"]
+    assert scrapyd.list_versions("shop") == ["r9", "r10"]
+    assert (scrapyd.list_spiders("shop"), scrapyd.list_spiders("toys")) == (["books"], ["toys"])
+    assert scrapyd.delete_version("shop", "r9") and scrapyd.list_versions("shop") == ["r10"]
+    assert scrapyd.delete_project("toys") and scrapyd.list_projects() == ["shop"]
+    refused(lambda: scrapyd.list_spiders("toys"), "project 'toys' not found")
+    refused(lambda: scrapyd.delete_version("shop", "r9"), "version 'r9'")
+    refused(lambda: scrapyd.add_version("shop", "r11", b"PK\x03\x04 an egg"), "a Python egg")
+    refused(lambda: scrapyd.add_version("shop", "r11", b"max_pages = 'many'"), "NAME.toml")
+    refused(lambda: scrapyd.add_version("shop", "r11", bundle("", "r11", ["books"])[:40]), "cannot be unpacked")
+
+
+def jobs_run_with_their_arguments_and_are_listed(scrapyd, site, fleet):
+    job = scrapyd.schedule("shop", "books", page="7", settings={"CLOSESPIDER_PAGECOUNT": 5})
+    until("it is over", lambda: scrapyd.job_status("shop", job) == "finished")
+    assert site.asked["/r10/7"] == 1
+    finished = scrapyd.list_jobs("shop")["finished"]
+    assert [(one["id"], one["spider"], one["outcome"]) for one in finished] == [(job, "books", "finished")]
+    assert finished[0]["start_time"] <= finished[0]["end_time"]
+    until("its item is there", lambda: [item["crawl"] for item in fleet.items()] == [job])
+    refused(lambda: scrapyd.schedule("shop", "books"), "arguments.page: has no default")
+    refused(lambda: scrapyd.schedule("shop", "books", page="1", color="red"), "there is no argument `color`")
+    refused(lambda: scrapyd.schedule("shop", "boks", page="1"), "spider 'boks' not found")
+    refused(lambda: scrapyd.schedule("shp", "books", page="1"), "project 'shp' not found")
+    refused(lambda: scrapyd.schedule("shop", "books", page="1", _version="r9"), "version 'r9'")
+    refused(lambda: scrapyd.schedule("shop", "books", page="1", settings={"DOWNLOAD_DELAY": 2}), "DOWNLOAD_DELAY")
+
+
+def the_highest_priority_is_run_first_and_jobs_are_cancelled(scrapyd, site, fleet):
+    running = scrapyd.schedule("shop", "books", page="slow")
+    until("it runs", lambda: scrapyd.job_status("shop", running) == "running")
+    later = [scrapyd.schedule("shop", "books", page=f"p{priority}", priority=priority) for priority in (0.5, -1, 10)]
+    dropped = scrapyd.schedule("shop", "books", page="dropped")
+    pending = [job["id"] for job in scrapyd.list_jobs("shop")["pending"]]
+    assert pending == [later[2], later[0], dropped, later[1]], pending
+    assert scrapyd.cancel("shop", dropped) == "pending"
+    assert scrapyd.cancel("shop", running, signal="TERM") == "running"
+    site.goes_on.set()
+    until("all are over", lambda: not any(scrapyd.list_jobs("shop")[state] for state in ("pending", "running")))
+    assert scrapyd.cancel("shop", running) is None and scrapyd.cancel("shop", "none") is None
+    assert site.asked["/r10/dropped"] == 0
+    asked = [path for path in site.asked if path.startswith("/r10/p")]
+    assert asked == ["/r10/p10", "/r10/p0.5", "/r10/p-1"], asked
+    outcomes = Counter(job["outcome"] for job in scrapyd.list_jobs("shop")["finished"])
+    assert outcomes == {"finished": 4, "cancelled": 2}, outcomes
+
+
+def what_the_client_has_no_call_for_is_answered_too(scrapyd, site, fleet):
+    anna = ("anna", TOKEN)
+    daemon = requests.get(f"{fleet.url}/daemonstatus.json", auth=anna).json()
+    assert (daemon["status"], daemon["pending"], daemon["running"], daemon["finished"]) == ("ok", 0, 0, 6), daemon
+    given = requests.post(f"{fleet.url}/schedule.json", {"project": "shop", "spider": "books", "page": "8", "jobid": "mine"}, auth=anna)
+    assert given.json()["jobid"] == "mine", given.text
+    state = lambda: requests.get(f"{fleet.url}/status.json", {"job": "mine"}, auth=anna).json()["currstate"]
+    until("it is over", lambda: state() == "finished")
+    for wrong in (None, ("anna", "guessed"), ("otto", TOKEN)):
+        assert requests.get(f"{fleet.url}/daemonstatus.json", auth=wrong).status_code == 401
+
+
+def main():
+    site, fleet = Site(), Fleet()
+    scrapyd = ScrapydAPI(fleet.url, auth=("anna", TOKEN))
+    try:
+        for scene in (
+            versions_are_deployed_listed_and_removed,
+            jobs_run_with_their_arguments_and_are_listed,
+            the_highest_priority_is_run_first_and_jobs_are_cancelled,
+            what_the_client_has_no_call_for_is_answered_too,
+        ):
+            scene(scrapyd, site, fleet)
+            print(scene.__name__.replace("_", " "))
+    finally:
+        site.goes_on.set()
+        fleet.end()
+
+
+main()
