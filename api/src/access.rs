@@ -209,7 +209,8 @@ mod tests {
     #[test]
     fn a_token_is_sent_alone_or_as_the_password_of_its_holder() {
         let sent = |text| credentials(&with(&[("authorization", text)]));
-        let token = |name: Option<&str>| Credentials { name: name.map(str::to_owned), token: "t:0k".to_owned() };
+        let token =
+            |name: Option<&str>| Credentials { name: name.map(str::to_owned), token: "t:0k".to_owned() };
         assert_eq!(sent("Bearer t:0k"), Some(token(None)));
         assert_eq!(sent("basic YW5uYTp0OjBr"), Some(token(Some("anna"))));
         for bad in ["Bearer", "Basic !", "Basic YW5uYQ==", "Basic /w==", "Digest t", ""] {

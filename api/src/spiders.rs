@@ -24,7 +24,9 @@ pub(crate) enum Unfit {
     #[error("this is a Python egg: trawl runs spider files; send NAME.toml, or a tar of such files")]
     Egg,
     /// It is one file without a name.
-    #[error("the file has no name NAME.toml, by which its spider would be known; a tar of spider files needs none")]
+    #[error(
+        "the file has no name NAME.toml, by which its spider would be known; a tar of spider files needs none"
+    )]
     Nameless,
     /// It cannot be unpacked.
     #[error("the bundle cannot be unpacked: {0}")]

@@ -28,9 +28,8 @@ pub(super) async fn daemon_status(State(api): State<Arc<Api>>, mut sent: Paramet
         }
         Some(project) => {
             let all = api.jobs_of(Some(project), None).await?;
-            let count = |is_it: fn(JobStatus) -> bool| {
-                all.iter().filter(|job| is_it(job.status())).count() as u64
-            };
+            let count =
+                |is_it: fn(JobStatus) -> bool| all.iter().filter(|job| is_it(job.status())).count() as u64;
             (
                 count(|status| status == JobStatus::Pending),
                 count(|status| status == JobStatus::Running),
@@ -104,7 +103,8 @@ pub(super) async fn status(State(api): State<Arc<Api>>, mut sent: Parameters) ->
 pub(super) async fn list_jobs(State(api): State<Arc<Api>>, mut sent: Parameters) -> Answer {
     let project: Option<ProjectName> = sent.optional("project")?;
     let line = api.backend.jobs.line(LISTED).await?;
-    let pending = line.iter().filter(|job| project.as_ref().is_none_or(|project| *project == job.new.project));
+    let pending =
+        line.iter().filter(|job| project.as_ref().is_none_or(|project| *project == job.new.project));
     let pending: Vec<Value> = pending.map(shown).collect();
     let mut running = api.jobs_of(project.clone(), Some(JobStatus::Running)).await?;
     let mut finished = api.jobs_of(project, None).await?;

@@ -89,7 +89,8 @@ impl From<Problem> for Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let Self { status, message } = self;
-        (status, axum::Json(json!({ "node_name": &*NODE, "status": "error", "message": message }))).into_response()
+        (status, axum::Json(json!({ "node_name": &*NODE, "status": "error", "message": message })))
+            .into_response()
     }
 }
 

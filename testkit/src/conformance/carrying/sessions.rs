@@ -1,5 +1,6 @@
 //! Who may admit.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
