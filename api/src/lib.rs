@@ -8,6 +8,7 @@ mod access;
 mod cursor;
 mod document;
 mod extract;
+mod known;
 mod limits;
 mod problem;
 mod routes;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use tokio_util::sync::CancellationToken;
-use trawl_common::ports::{Control, Engine, HostControl, Stats};
+use trawl_common::ports::{Control, Engine, HostControl, Jobs, Pages, Stats};
 use trawl_common::settings::Settings;
 
 pub use crate::access::{Access, Unprotected};
@@ -34,6 +35,10 @@ pub struct Backend {
     pub stats: Arc<dyn Stats>,
     /// What is done to crawls and dead letters.
     pub control: Arc<dyn Control>,
+    /// Crawls that are asked for.
+    pub jobs: Arc<dyn Jobs>,
+    /// What is remembered of pages.
+    pub pages: Arc<dyn Pages>,
     /// Hosts.
     pub hosts: Arc<dyn HostControl>,
     /// Where URLs are added, and dead letters sent again.
@@ -50,7 +55,7 @@ struct Api {
 
 /// The API's routes over `backend`, for those whom `access` lets in. What waits for a crawl ends when `stop` does.
 pub fn router(backend: Backend, access: Access, stop: CancellationToken) -> Router {
-    let watchers = Watchers::new(Arc::clone(&backend.stats), stop);
+    let watchers = Watchers::new(backend.clone(), stop);
     let api = Arc::new(Api { backend, watchers });
     let guarded = document::routes()
         .fallback(problem::no_route)

@@ -31,6 +31,8 @@ impl Args {
             engine: backend.engine().await?,
             stats: Arc::clone(&backend.stats),
             control: Arc::clone(&backend.control),
+            jobs: Arc::clone(&backend.jobs),
+            pages: backend.pages(),
             hosts: Arc::clone(&backend.hosts),
             settings: Arc::new(backend.settings.clone()),
         };

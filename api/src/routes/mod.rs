@@ -5,5 +5,7 @@ pub(crate) mod dead_letters;
 pub(crate) mod events;
 pub(crate) mod hosts;
 pub(crate) mod meta;
+pub(crate) mod new_crawl;
+pub(crate) mod url;
 pub(crate) mod urls;
 pub(crate) mod workers;

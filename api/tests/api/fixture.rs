@@ -12,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use trawl_api::{Access, Backend};
 use trawl_backends::embedded::Embedded;
 use trawl_backends::rabbitmq::RabbitMq;
-use trawl_backends::redis::{self, RedisHosts, RedisPages, RedisRecords};
+use trawl_backends::redis::{self, RedisHosts, RedisJobs, RedisPages, RedisRecords};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Terminal};
@@ -72,6 +72,8 @@ impl Fixture {
         let backend = Backend {
             stats: store.stats(),
             control: store.control(),
+            jobs: store.jobs(),
+            pages: store.pages(),
             hosts: store.host_control(),
             engine: store.engine(),
             settings: Arc::default(),
@@ -88,9 +90,11 @@ impl Fixture {
         let records = Arc::new(RedisRecords::new(store.clone(), Duration::from_secs(600), Dedup::Plain));
         let pages = Arc::new(RedisPages::new(store.clone()));
         let backend = Backend {
-            engine: Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages)),
+            engine: Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages.clone())),
             stats: records.clone(),
             control: records,
+            jobs: Arc::new(RedisJobs::new(store.clone(), settings::Jobs::default().per_spider)),
+            pages,
             hosts: Arc::new(RedisHosts::new(store, 1_000_000)),
             settings: Arc::default(),
         };
@@ -241,14 +245,15 @@ impl Fixture {
     pub(crate) fn worker(&self) -> Worker {
         let mut settings = Settings::default();
         settings.recovery.patience = Duration::from_secs(600);
+        let name = WorkerId::of_this_machine();
         let Joined { frontier, maintenance } = self.backend.engine.join(Joining {
-            worker: WorkerId::of_this_machine(),
+            worker: name.clone(),
             settings,
             health: Arc::default(),
             requests: Arc::new(AllRequests),
             stop: CancellationToken::new(),
         });
-        Worker { frontier, _maintenance: JoinSet::from_iter([maintenance]) }
+        Worker { name, frontier, _maintenance: JoinSet::from_iter([maintenance]) }
     }
 
     /// A crawl of so many pages, all of which have failed.
@@ -262,6 +267,7 @@ impl Fixture {
 
 /// A worker that fetches nothing.
 pub(crate) struct Worker {
+    pub(crate) name: WorkerId,
     frontier: Arc<dyn Frontier>,
     _maintenance: JoinSet<()>,
 }
@@ -269,13 +275,24 @@ pub(crate) struct Worker {
 impl Worker {
     /// Has so many URLs end so.
     pub(crate) async fn end_all(&self, count: usize, terminal: Terminal) {
-        let mut ended = 0;
-        while ended < count {
-            let claimed = tokio::time::timeout(LIMIT, self.frontier.claim(count - ended)).await.unwrap();
-            ended += claimed.len();
-            let batch = claimed.into_iter().map(|claimed| settlement(claimed, terminal)).collect();
-            self.frontier.settle(batch).await;
+        let claimed = self.claim(count).await;
+        self.end(claimed, terminal).await;
+    }
+
+    /// Claims so many URLs.
+    pub(crate) async fn claim(&self, count: usize) -> Vec<Claimed> {
+        let mut claimed = Vec::new();
+        while claimed.len() < count {
+            let more = self.frontier.claim(count - claimed.len());
+            claimed.extend(tokio::time::timeout(LIMIT, more).await.unwrap());
         }
+        claimed
+    }
+
+    /// Has these end so.
+    pub(crate) async fn end(&self, claimed: Vec<Claimed>, terminal: Terminal) {
+        let batch = claimed.into_iter().map(|claimed| settlement(claimed, terminal)).collect();
+        self.frontier.settle(batch).await;
     }
 }
 

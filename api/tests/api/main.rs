@@ -11,3 +11,5 @@ mod document;
 mod events;
 mod hostile;
 mod hosts;
+mod new_crawls;
+mod url;

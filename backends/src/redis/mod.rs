@@ -37,6 +37,7 @@ mod second_home;
 mod seen;
 mod stats;
 mod sweep;
+mod url_state;
 mod workers;
 
 pub use cache::RedisCache;
