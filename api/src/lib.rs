@@ -20,8 +20,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use trawl_common::ports::{Control, Engine, HostControl, Jobs, Pages, Stats};
+use trawl_common::ports::{Control, Engine, HostControl, Items, Jobs, Pages, Stats};
 use trawl_common::settings::Settings;
 
 pub use crate::access::{Access, Unprotected};
@@ -39,6 +40,8 @@ pub struct Backend {
     pub jobs: Arc<dyn Jobs>,
     /// What is remembered of pages.
     pub pages: Arc<dyn Pages>,
+    /// What was extracted, if it is kept where it can be read again: in a fleet.
+    pub items: Option<Arc<dyn Items>>,
     /// Hosts.
     pub hosts: Arc<dyn HostControl>,
     /// Where URLs are added, and dead letters sent again.
@@ -51,12 +54,14 @@ pub struct Backend {
 struct Api {
     backend: Backend,
     watchers: Arc<Watchers>,
+    /// For those who read items.
+    readers: Arc<Semaphore>,
 }
 
 /// The API's routes over `backend`, for those whom `access` lets in. What waits for a crawl ends when `stop` does.
 pub fn router(backend: Backend, access: Access, stop: CancellationToken) -> Router {
     let watchers = Watchers::new(backend.clone(), stop);
-    let api = Arc::new(Api { backend, watchers });
+    let api = Arc::new(Api { backend, watchers, readers: Arc::new(Semaphore::new(routes::items::READERS)) });
     let guarded = document::routes()
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)

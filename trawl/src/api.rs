@@ -33,6 +33,7 @@ impl Args {
             control: Arc::clone(&backend.control),
             jobs: Arc::clone(&backend.jobs),
             pages: backend.pages(),
+            items: backend.items()?,
             hosts: Arc::clone(&backend.hosts),
             settings: Arc::new(backend.settings.clone()),
         };

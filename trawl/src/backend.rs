@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
+use trawl_backends::rabbitmq::ItemStream;
 use trawl_backends::redis::{self, Link, RedisPages, RedisRecords};
 use trawl_cli::{CrawlArg, Fail, Global};
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::jobs::{self, Job, JobStatus, Problem};
 use trawl_common::names::{CrawlId, CrawlRef};
-use trawl_common::ports::{Control, Engine, Error, ErrorKind, HostControl, Jobs, Pages, Stats};
+use trawl_common::ports::{Control, Engine, Error, ErrorKind, HostControl, Items, Jobs, Pages, Stats};
 use trawl_common::settings::Settings;
 
 /// Which crawls a command is about.
@@ -108,6 +109,15 @@ impl Backend {
         match &self.engine {
             EngineAt::File(store) => store.pages(),
             EngineAt::Servers(_, redis) => Arc::new(RedisPages::new(redis.clone())),
+        }
+    }
+
+    /// What a fleet's workers have extracted. What was crawled into a state file went into files beside it.
+    pub(crate) fn items(&self) -> Result<Option<Arc<dyn Items>>, Fail> {
+        let Settings { rabbitmq, items, queues, .. } = &self.settings;
+        match &self.engine {
+            EngineAt::File(_) => Ok(None),
+            EngineAt::Servers(..) => Ok(Some(Arc::new(ItemStream::new(rabbitmq, items, queues.topology)?))),
         }
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod crawls;
 pub(crate) mod dead_letters;
 pub(crate) mod events;
 pub(crate) mod hosts;
+pub(crate) mod items;
 pub(crate) mod meta;
 pub(crate) mod new_crawl;
 pub(crate) mod url;

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use trawl_api::{Access, Backend};
 use trawl_backends::embedded::Embedded;
-use trawl_backends::rabbitmq::RabbitMq;
+use trawl_backends::rabbitmq::{ItemStream, RabbitMq};
 use trawl_backends::redis::{self, RedisHosts, RedisJobs, RedisPages, RedisRecords};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
@@ -56,6 +56,8 @@ pub(crate) struct Fixture {
     _stops: DropGuard,
     _server: JoinSet<()>,
     vhost: Option<VirtualHost>,
+    /// Where a fleet's workers store items.
+    pub(crate) broker: Option<Arc<RabbitMq>>,
 }
 
 /// An answer that the document has.
@@ -74,6 +76,7 @@ impl Fixture {
             control: store.control(),
             jobs: store.jobs(),
             pages: store.pages(),
+            items: None,
             hosts: store.host_control(),
             engine: store.engine(),
             settings: Arc::default(),
@@ -83,22 +86,25 @@ impl Fixture {
 
     pub(crate) async fn fleet() -> Self {
         let vhost = VirtualHost::new().await;
-        let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
-        let broker = RabbitMq::connect(&broker, &Default::default(), &Default::default()).await.unwrap();
+        let server = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
+        let broker = RabbitMq::connect(&server, &Default::default(), &Default::default()).await.unwrap();
+        let broker = Arc::new(broker);
+        let items = ItemStream::new(&server, &Default::default(), settings::Topology::Declare).unwrap();
         let store = settings::Redis { url: servers::own_database().await, ..settings::Redis::default() };
         let store = redis::connect(&store).await.unwrap();
         let records = Arc::new(RedisRecords::new(store.clone(), Duration::from_secs(600), Dedup::Plain));
         let pages = Arc::new(RedisPages::new(store.clone()));
         let backend = Backend {
-            engine: Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages.clone())),
+            engine: Arc::new(Coordinator::new(records.clone(), broker.clone(), pages.clone())),
             stats: records.clone(),
             control: records,
             jobs: Arc::new(RedisJobs::new(store.clone(), settings::Jobs::default().per_spider)),
             pages,
+            items: Some(Arc::new(items)),
             hosts: Arc::new(RedisHosts::new(store, 1_000_000)),
             settings: Arc::default(),
         };
-        Self::over(backend, Some(vhost)).await
+        Self { broker: Some(broker), ..Self::over(backend, Some(vhost)).await }
     }
 
     async fn over(backend: Backend, vhost: Option<VirtualHost>) -> Self {
@@ -133,7 +139,7 @@ impl Fixture {
         let document = client.get(format!("http://{address}/api/v1/openapi.json")).send().await.unwrap();
         let document = serde_json::from_slice(&document.bytes().await.unwrap()).unwrap();
         let stops = stop.clone().drop_guard();
-        Self { backend, address, client, document, stop, _stops: stops, _server: server, vhost }
+        Self { backend, address, client, document, stop, _stops: stops, _server: server, vhost, broker: None }
     }
 
     /// The same API over something else.
