@@ -12,7 +12,7 @@ use utoipa::{Modify, OpenApi};
 
 use crate::Api;
 use crate::problem::Body as ProblemBody;
-use crate::routes::{crawls, dead_letters, events, hosts, meta, urls, workers};
+use crate::routes::{crawls, dead_letters, events, hosts, items, meta, new_crawl, url, urls, workers};
 
 /// Lists handlers. Each is served at the path and by the method that its own `utoipa::path` says.
 macro_rules! handlers {
@@ -44,12 +44,15 @@ handlers![
     meta::healthz,
     meta::openapi,
     crawls::list_crawls,
+    new_crawl::start_crawl,
     crawls::get_crawl,
     crawls::pause_crawl,
     crawls::resume_crawl,
     crawls::cancel_crawl,
     crawls::list_crawl_hosts,
+    items::list_items,
     urls::add_urls,
+    url::get_url,
     events::follow_crawl,
     hosts::list_hosts,
     hosts::get_host,

@@ -8,6 +8,7 @@ mod access;
 mod cursor;
 mod document;
 mod extract;
+mod known;
 mod limits;
 mod problem;
 mod routes;
@@ -21,8 +22,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use trawl_common::ports::{Control, Engine, HostControl, Jobs, SpiderStore, Stats};
+use trawl_common::ports::{Control, Engine, HostControl, Items, Jobs, Pages, SpiderStore, Stats};
 use trawl_common::settings::Settings;
 
 pub use crate::access::{Access, Unprotected};
@@ -40,6 +42,10 @@ pub struct Backend {
     pub jobs: Arc<dyn Jobs>,
     /// Spiders that were deployed.
     pub spider_store: Arc<dyn SpiderStore>,
+    /// What is remembered of pages.
+    pub pages: Arc<dyn Pages>,
+    /// What was extracted, if it is kept where it can be read again: in a fleet.
+    pub items: Option<Arc<dyn Items>>,
     /// Hosts.
     pub hosts: Arc<dyn HostControl>,
     /// Where URLs are added, and dead letters sent again.
@@ -52,12 +58,14 @@ pub struct Backend {
 struct Api {
     backend: Backend,
     watchers: Arc<Watchers>,
+    /// For those who read items.
+    readers: Arc<Semaphore>,
 }
 
 /// The API's routes over `backend`, for those whom `access` lets in. What waits for a crawl ends when `stop` does.
 pub fn router(backend: Backend, access: Access, stop: CancellationToken) -> Router {
-    let watchers = Watchers::new(Arc::clone(&backend.stats), stop);
-    let api = Arc::new(Api { backend, watchers });
+    let watchers = Watchers::new(backend.clone(), stop);
+    let api = Arc::new(Api { backend, watchers, readers: Arc::new(Semaphore::new(routes::items::READERS)) });
     let guarded = document::routes()
         .merge(scrapyd::routes())
         .fallback(problem::no_route)

@@ -50,6 +50,8 @@ pub(crate) enum Kind {
     Full,
     /// It took too long.
     Timeout,
+    /// What is asked for is not kept here.
+    NotKept,
 }
 
 impl Kind {
@@ -70,6 +72,7 @@ impl Kind {
             Self::Refused => StatusCode::BAD_GATEWAY,
             Self::Unavailable | Self::Full => StatusCode::SERVICE_UNAVAILABLE,
             Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::NotKept => StatusCode::NOT_IMPLEMENTED,
         }
     }
 
@@ -92,6 +95,7 @@ impl Kind {
             Self::Unavailable => "Not available now",
             Self::Full => "The store is full",
             Self::Timeout => "It took too long",
+            Self::NotKept => "It is not kept here",
         }
     }
 }

@@ -14,6 +14,8 @@ use trawl_common::spider::folder::{Folder, Unusable, environment, name_of};
 use trawl_common::spider::{Bans, InvalidFiles, Mistake, Scope, Spider, SpiderFiles, Version};
 use trawl_extract::Extractor;
 
+use crate::problem::Problem;
+
 /// How many bytes a bundle may have unpacked, with all that is in it.
 const MAX_UNPACKED: u64 = 16 * 1024 * 1024;
 
@@ -137,6 +139,15 @@ pub(crate) enum Unrunnable {
     /// The store cannot be asked.
     #[error(transparent)]
     Port(#[from] ports::Error),
+}
+
+impl From<Unrunnable> for Problem {
+    fn from(wrong: Unrunnable) -> Self {
+        match wrong {
+            Unrunnable::Port(error) => error.into(),
+            wrong => Self::malformed(wrong),
+        }
+    }
 }
 
 /// Checks that a job's spider is there, and has its arguments. Files of the default project may be on workers alone: what is not here

@@ -6,17 +6,23 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use strum::VariantNames;
 use trawl_common::dead_letters::Failed;
-use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats, HostStats};
+use trawl_common::frontier::crawl::{Counts, CrawlState, HostStats};
 use trawl_common::frontier::dead_letter::Note;
 use trawl_common::frontier::outcome;
+use trawl_common::jobs::{self, Problem};
 use trawl_common::ports::{HostBackoff, HostState, WorkerState};
+use trawl_common::spider::Version;
+use trawl_common::spider::arguments::{ArgumentName, ArgumentValue};
+use trawl_common::spider::item;
 use trawl_common::time::UnixMs;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::known::Known;
+
 /// An instant, by RFC 3339
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(value_type = String, format = DateTime, examples("2026-01-31T12:00:00.000Z"))]
 pub(crate) struct Time(String);
 
@@ -50,8 +56,12 @@ macro_rules! words {
 words! {
     /// Where a crawl stands
     Status of CrawlState;
+    /// Where a job stands
+    JobStatus of jobs::JobStatus;
     /// Why a URL reached no good end
     Reason of outcome::Reason;
+    /// What had become of a page's content when it was fetched last
+    Change of item::Change;
 }
 
 /// How many URLs ended how
@@ -98,14 +108,63 @@ pub(crate) struct Crawl {
     left_out: u64,
     /// Whether every source has been read to its end
     discovered: bool,
+    /// When it began; before that, when it was asked for
     started: Time,
     /// From its start to its end, or to now
     seconds: f64,
+    /// The job that it is of; absent if it is of none
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    job: Option<Job>,
 }
 
-impl From<CrawlStats> for Crawl {
-    fn from(stats: CrawlStats) -> Self {
+/// A crawl that was asked for. One that fails leaves its crawl cancelled
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct Job {
+    #[schema(value_type = JobStatus)]
+    status: jobs::JobStatus,
+    /// The highest is begun first
+    priority: f64,
+    /// Whose it is
+    project: String,
+    /// Which version of the project, if it is not the latest
+    version: Option<String>,
+    /// The spider's arguments
+    arguments: BTreeMap<String, String>,
+    /// When it was asked for
+    asked: Time,
+    /// When a worker took it
+    started: Option<Time>,
+    ended: Option<Time>,
+    /// Which worker took it last
+    worker: Option<String>,
+    /// Why it failed, or which of its sources could not be read
+    problem: Option<String>,
+}
+
+impl From<&jobs::Job> for Job {
+    fn from(job: &jobs::Job) -> Self {
+        let run = job.run();
+        let argument = |(name, value): (&ArgumentName, &ArgumentValue)| (name.to_string(), value.to_string());
         Self {
+            status: job.status(),
+            priority: job.new.priority.get(),
+            project: job.new.project.to_string(),
+            version: job.new.version.as_ref().map(Version::to_string),
+            arguments: job.new.arguments.iter().map(argument).collect(),
+            asked: job.asked.into(),
+            started: run.map(|run| run.started.into()),
+            ended: job.ended().map(Time::from),
+            worker: run.map(|run| run.runner.to_string()),
+            problem: job.problem().map(Problem::to_string),
+        }
+    }
+}
+
+impl From<Known> for Crawl {
+    fn from(Known { stats, job, .. }: Known) -> Self {
+        Self {
+            job,
             crawl: stats.crawl.to_string(),
             spider: stats.spider.to_string(),
             status: stats.status,

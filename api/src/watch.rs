@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
-use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::names::CrawlId;
-use trawl_common::ports::Stats;
 
+use crate::Backend;
+use crate::known::{Known, no_crawl};
 use crate::problem::{Kind, Problem};
 
 /// How often a crawl is looked at.
@@ -19,11 +19,11 @@ const LOOK: Duration = Duration::from_secs(1);
 const PLACES: usize = 256;
 
 /// What was seen of a crawl; nothing before the first look.
-type Seen = Option<Result<CrawlStats, Problem>>;
+type Seen = Option<Result<Known, Problem>>;
 
 /// The crawls that are watched.
 pub(crate) struct Watchers {
-    stats: Arc<dyn Stats>,
+    backend: Backend,
     places: Arc<Semaphore>,
     watched: Mutex<HashMap<CrawlId, Arc<watch::Sender<Seen>>>>,
     stop: CancellationToken,
@@ -37,9 +37,9 @@ pub(crate) struct Watch {
 }
 
 impl Watchers {
-    pub(crate) fn new(stats: Arc<dyn Stats>, stop: CancellationToken) -> Arc<Self> {
+    pub(crate) fn new(backend: Backend, stop: CancellationToken) -> Arc<Self> {
         let places = Arc::new(Semaphore::new(PLACES));
-        Arc::new(Self { stats, places, watched: Mutex::default(), stop })
+        Arc::new(Self { backend, places, watched: Mutex::default(), stop })
     }
 
     /// Watches a crawl.
@@ -69,8 +69,8 @@ impl Watchers {
         let mut ticks = tokio::time::interval(LOOK);
         loop {
             ticks.tick().await;
-            let seen = match self.stats.crawl_stats(&id).await {
-                Ok(Some(stats)) => Some(Ok(stats)),
+            let seen = match self.backend.known(&id).await {
+                Ok(Some(known)) => Some(Ok(known)),
                 Ok(None) => Some(Err(no_crawl(&id))),
                 Err(error) if error.is_temporary() => {
                     debug!(crawl = %id, %error, "cannot look at a crawl that callers wait for");
@@ -78,7 +78,7 @@ impl Watchers {
                 }
                 Err(error) => Some(Err(error.into())),
             };
-            let is_last = seen.as_ref().is_some_and(|seen| seen.as_ref().map_or(true, is_over));
+            let is_last = seen.as_ref().is_some_and(|seen| seen.as_ref().map_or(true, Known::is_over));
             if let Some(seen) = seen {
                 sender.send_if_modified(|before| note(before, seen));
             }
@@ -93,7 +93,7 @@ impl Watchers {
 
 impl Watch {
     /// What the crawl is like as soon as that is news; `None` when nothing more will come.
-    pub(crate) async fn next(&mut self) -> Option<Result<CrawlStats, Problem>> {
+    pub(crate) async fn next(&mut self) -> Option<Result<Known, Problem>> {
         loop {
             self.stop.run_until_cancelled(self.seen.changed()).await?.ok()?;
             if let Some(seen) = &*self.seen.borrow_and_update() {
@@ -103,20 +103,10 @@ impl Watch {
     }
 }
 
-/// Whether a crawl has ended, with all that a cancelled one had left.
-pub(crate) fn is_over(stats: &CrawlStats) -> bool {
-    stats.status.is_over() && stats.pending == 0
-}
-
-pub(crate) fn no_crawl(id: &CrawlId) -> Problem {
-    Problem::not_found(format_args!("no crawl {id}: GET /api/v1/crawls lists them"))
-}
-
 /// Notes what was seen. That time has passed is no news.
-fn note(before: &mut Seen, seen: Result<CrawlStats, Problem>) -> bool {
-    let timeless = |stats: &CrawlStats| CrawlStats { seconds: 0.0, ..stats.clone() };
+fn note(before: &mut Seen, seen: Result<Known, Problem>) -> bool {
     let is_news = match (&*before, &seen) {
-        (Some(Ok(before)), Ok(seen)) => timeless(before) != timeless(seen),
+        (Some(Ok(before)), Ok(seen)) => before.timeless() != seen.timeless(),
         _ => true,
     };
     *before = Some(seen);

@@ -33,6 +33,8 @@ impl Args {
             control: Arc::clone(&backend.control),
             jobs: Arc::clone(&backend.jobs),
             spider_store: Arc::clone(&backend.spider_store),
+            pages: backend.pages(),
+            items: backend.items()?,
             hosts: Arc::clone(&backend.hosts),
             settings: Arc::new(backend.settings.clone()),
         };

@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
-use trawl_backends::redis::{self, Link, RedisRecords, RedisSpiderStore};
+use trawl_backends::rabbitmq::ItemStream;
+use trawl_backends::redis::{self, Link, RedisPages, RedisRecords, RedisSpiderStore};
 use trawl_cli::{CrawlArg, Fail, Global};
 use trawl_common::frontier::crawl::CrawlStats;
-use trawl_common::jobs::{Job, JobStatus, Problem};
+use trawl_common::jobs::{self, Job, JobStatus, Problem};
 use trawl_common::names::{CrawlId, CrawlRef};
-use trawl_common::ports::{Control, Engine, Error, ErrorKind, HostControl, Jobs, SpiderStore, Stats};
+use trawl_common::ports::{
+    Control, Engine, Error, ErrorKind, HostControl, Items, Jobs, Pages, SpiderStore, Stats,
+};
 use trawl_common::settings::Settings;
 
 /// Which crawls a command is about.
@@ -106,6 +109,23 @@ impl Backend {
         }
     }
 
+    /// What is remembered of pages.
+    pub(crate) fn pages(&self) -> Arc<dyn Pages> {
+        match &self.engine {
+            EngineAt::File(store) => store.pages(),
+            EngineAt::Servers(_, redis) => Arc::new(RedisPages::new(redis.clone())),
+        }
+    }
+
+    /// What a fleet's workers have extracted. What was crawled into a state file went into files beside it.
+    pub(crate) fn items(&self) -> Result<Option<Arc<dyn Items>>, Fail> {
+        let Settings { rabbitmq, items, queues, .. } = &self.settings;
+        match &self.engine {
+            EngineAt::File(_) => Ok(None),
+            EngineAt::Servers(..) => Ok(Some(Arc::new(ItemStream::new(rabbitmq, items, queues.topology)?))),
+        }
+    }
+
     /// Whether workers are waiting for what is sent.
     pub(crate) fn is_fleet(&self) -> bool {
         matches!(self.engine, EngineAt::Servers(..))
@@ -139,13 +159,7 @@ impl Backend {
 
     /// Cancels a crawl, and the job that it is of, if it is of one. Returns whether it had not begun.
     pub(crate) async fn cancel(&self, crawl: &CrawlRef) -> Result<bool, Fail> {
-        // First the job: whoever feeds it would else begin its crawl anew.
-        let was = self.jobs.cancel(&crawl.id).await?;
-        match self.control.cancel(crawl).await {
-            // Whoever feeds the job cancels its crawl when that is there.
-            Err(error) if error.kind == ErrorKind::Stale && was.is_some_and(|was| !was.is_over()) => Ok(true),
-            cancelled => Ok(cancelled.map(|()| false)?),
-        }
+        Ok(jobs::cancel(crawl, &*self.jobs, &*self.control, &*self.stats).await?)
     }
 
     fn missing(&self, id: &CrawlId) -> Fail {

@@ -8,16 +8,16 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
 use trawl_common::duration;
-use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::jobs;
 use trawl_common::names::{CrawlId, SpiderName};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::Api;
 use crate::cursor::{self, Limit};
 use crate::extract::{Params, Segment};
 use crate::problem::{Kind, Problem};
 use crate::view::{Crawl, CrawlHost, Status};
-use crate::watch::{is_over, no_crawl};
+use crate::{Api, Backend};
 
 /// The longest wait of one request for the end of a crawl.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -30,7 +30,7 @@ pub(crate) struct Listing {
     /// Only of this spider
     #[param(value_type = Option<String>)]
     spider: Option<SpiderName>,
-    /// Only with this status
+    /// Only with this status; `pending` are those of jobs that have not begun
     #[param(value_type = Option<Status>, inline)]
     status: Option<CrawlState>,
     /// How many at most
@@ -41,7 +41,7 @@ pub(crate) struct Listing {
     cursor: Option<String>,
 }
 
-/// A page of crawls, the newest first
+/// A page of crawls, those first that were asked for last
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Crawls {
     crawls: Vec<Crawl>,
@@ -51,7 +51,7 @@ pub(crate) struct Crawls {
     next: Option<String>,
 }
 
-/// The crawls that are known
+/// The crawls that are known, with those of jobs that have not begun
 #[utoipa::path(
     get, path = "/api/v1/crawls", tag = "crawls", security(("token" = [])),
     params(Listing),
@@ -62,17 +62,15 @@ pub(crate) async fn list_crawls(
     Params(listing): Params<Listing>,
 ) -> Result<Json<Crawls>, Problem> {
     let after: Option<(u64, String)> = listing.cursor.as_deref().map(cursor::decode).transpose()?;
-    let mut crawls = api.backend.stats.crawls().await?;
-    let place = |stats: &CrawlStats| (stats.started.0, stats.crawl.to_string());
-    crawls.sort_by_key(|stats| std::cmp::Reverse(place(stats)));
-    crawls.retain(|stats| {
-        after.as_ref().is_none_or(|after| place(stats) < *after)
-            && listing.spider.as_ref().is_none_or(|spider| *spider == stats.spider)
-            && listing.status.is_none_or(|status| status == stats.status)
+    let mut crawls = api.backend.all_known(listing.spider.as_ref()).await?;
+    crawls.retain(|known| {
+        after.as_ref().is_none_or(|after| known.place() < *after)
+            && listing.status.is_none_or(|status| status == known.stats.status)
     });
+    crawls.sort_by_cached_key(|known| std::cmp::Reverse(known.place()));
     let has_more = crawls.len() > listing.limit.get();
     crawls.truncate(listing.limit.get());
-    let next = crawls.last().filter(|_| has_more).map(|last| cursor::encode(&place(last)));
+    let next = crawls.last().filter(|_| has_more).map(|last| cursor::encode(&last.place()));
     Ok(Json(Crawls { crawls: crawls.into_iter().map(Crawl::from).collect(), next }))
 }
 
@@ -112,20 +110,20 @@ pub(crate) async fn get_crawl(
     Segment(id): Segment<CrawlId>,
     Params(Waiting { wait }): Params<Waiting>,
 ) -> Result<Json<Crawl>, Problem> {
-    let mut stats = api.crawl(&id).await?;
+    let mut known = api.known(&id).await?;
     if let Some(Wait(wait)) = wait
-        && !is_over(&stats)
+        && !known.is_over()
     {
         let until = Instant::now() + wait;
         let mut watch = api.watchers.watch(&id)?;
         while let Ok(Some(seen)) = timeout_at(until, watch.next()).await {
-            stats = seen?;
-            if is_over(&stats) {
+            known = seen?;
+            if known.is_over() {
                 break;
             }
         }
     }
-    Ok(Json(stats.into()))
+    Ok(Json(known.into()))
 }
 
 /// Holds a crawl: no fetch begins until it is resumed
@@ -135,16 +133,16 @@ pub(crate) async fn get_crawl(
     responses(
         (status = 200, body = Crawl),
         (status = 404, description = "There is no such crawl"),
-        (status = 409, description = "The crawl is over")
+        (status = 409, description = "The crawl is over, or has not begun")
     )
 )]
 pub(crate) async fn pause_crawl(
     State(api): State<Arc<Api>>,
     Segment(id): Segment<CrawlId>,
 ) -> Result<Json<Crawl>, Problem> {
-    let crawl = api.crawl(&id).await?.crawl_ref();
+    let crawl = api.begun(&id).await?.crawl_ref();
     api.backend.control.pause(&crawl).await?;
-    Ok(Json(api.crawl(&id).await?.into()))
+    Ok(Json(api.known(&id).await?.into()))
 }
 
 /// Lets a paused crawl go on
@@ -154,19 +152,20 @@ pub(crate) async fn pause_crawl(
     responses(
         (status = 200, body = Crawl),
         (status = 404, description = "There is no such crawl"),
-        (status = 409, description = "The crawl is over")
+        (status = 409, description = "The crawl is over, or has not begun")
     )
 )]
 pub(crate) async fn resume_crawl(
     State(api): State<Arc<Api>>,
     Segment(id): Segment<CrawlId>,
 ) -> Result<Json<Crawl>, Problem> {
-    let crawl = api.crawl(&id).await?.crawl_ref();
+    let crawl = api.begun(&id).await?.crawl_ref();
     api.backend.control.resume(&crawl).await?;
-    Ok(Json(api.crawl(&id).await?.into()))
+    Ok(Json(api.known(&id).await?.into()))
 }
 
-/// Ends a crawl; what is left of it is cancelled
+/// Ends a crawl; what is left of it is cancelled. One that has not begun leaves the line of jobs; if a worker is about to begin
+/// it, that worker ends it
 #[utoipa::path(
     post, path = "/api/v1/crawls/{id}/cancel", tag = "crawls", security(("token" = [])),
     params(("id" = String, Path, description = "The crawl's id")),
@@ -180,13 +179,14 @@ pub(crate) async fn cancel_crawl(
     State(api): State<Arc<Api>>,
     Segment(id): Segment<CrawlId>,
 ) -> Result<Json<Crawl>, Problem> {
-    let crawl = api.crawl(&id).await?.crawl_ref();
+    let crawl = api.known(&id).await?.stats.crawl_ref();
     if crawl.is_adhoc() {
         let detail = "the crawl of hand-published URLs never ends: pause it";
         return Err(Problem::new(Kind::Conflict, detail));
     }
-    api.backend.control.cancel(&crawl).await?;
-    Ok(Json(api.crawl(&id).await?.into()))
+    let Backend { jobs, control, stats, .. } = &api.backend;
+    jobs::cancel(&crawl, &**jobs, &**control, &**stats).await?;
+    Ok(Json(api.known(&id).await?.into()))
 }
 
 /// How many hosts.
@@ -217,14 +217,7 @@ pub(crate) async fn list_crawl_hosts(
     Segment(id): Segment<CrawlId>,
     Params(Most { limit }): Params<Most>,
 ) -> Result<Json<CrawlHosts>, Problem> {
-    let crawl = api.crawl(&id).await?.crawl_ref();
+    let crawl = api.known(&id).await?.stats.crawl_ref();
     let hosts = api.backend.stats.hosts(&crawl, limit.get()).await?;
     Ok(Json(CrawlHosts { hosts: hosts.into_iter().map(CrawlHost::from).collect() }))
-}
-
-impl Api {
-    /// The stats of a crawl that must exist.
-    pub(crate) async fn crawl(&self, id: &CrawlId) -> Result<CrawlStats, Problem> {
-        self.backend.stats.crawl_stats(id).await?.ok_or_else(|| no_crawl(id))
-    }
 }

@@ -240,7 +240,7 @@ impl<'a> Walk<'a> {
     ) -> Result<Self, Problem> {
         let from: Option<Place> = cursor.as_deref().map(cursor::decode).transpose()?;
         let mut crawls = match crawl {
-            Some(id) => vec![api.crawl(&id).await?],
+            Some(id) => vec![api.known(&id).await?.stats],
             None => api.backend.stats.crawls().await?,
         };
         crawls.retain(|stats| spider.as_ref().is_none_or(|spider| *spider == stats.spider));

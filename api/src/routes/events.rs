@@ -14,7 +14,7 @@ use crate::Api;
 use crate::extract::Segment;
 use crate::problem::Problem;
 use crate::view::Crawl;
-use crate::watch::{Watch, is_over};
+use crate::watch::Watch;
 
 /// A crawl as it goes: the event `progress` with the crawl as JSON whenever it has changed, once a second at most, and at last
 /// `end`, or `problem` if it cannot be followed any longer
@@ -30,7 +30,7 @@ pub(crate) async fn follow_crawl(
     State(api): State<Arc<Api>>,
     Segment(id): Segment<CrawlId>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
-    api.crawl(&id).await?;
+    api.known(&id).await?;
     let watch = api.watchers.watch(&id)?;
     Ok(Sse::new(unfold(Some(watch), next)).keep_alive(KeepAlive::default()))
 }
@@ -39,8 +39,8 @@ pub(crate) async fn follow_crawl(
 async fn next(watch: Option<Watch>) -> Option<(Result<Event, Infallible>, Option<Watch>)> {
     let mut watch = watch?;
     let (event, is_last) = match watch.next().await? {
-        Ok(stats) if is_over(&stats) => (event("end", &Crawl::from(stats)), true),
-        Ok(stats) => (event("progress", &Crawl::from(stats)), false),
+        Ok(known) if known.is_over() => (event("end", &Crawl::from(known)), true),
+        Ok(known) => (event("progress", &Crawl::from(known)), false),
         Err(problem) => (event("problem", &problem.body()), true),
     };
     Some((Ok(event), (!is_last).then_some(watch)))

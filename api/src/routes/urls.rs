@@ -1,5 +1,6 @@
 //! URLs of a crawl: more of them, for one that runs.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use trawl_common::frontier::route::{Hints, route};
 use trawl_common::health::Health;
 use trawl_common::names::CrawlId;
 use trawl_common::ports::{NewUrl, Opening};
-use trawl_common::settings::Settings;
+use trawl_common::settings::{Settings, Urls};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -51,7 +52,7 @@ pub(crate) struct Added {
     responses(
         (status = 200, body = Added),
         (status = 404, description = "There is no such crawl"),
-        (status = 409, description = "The crawl is over, or another of its spider is being fed")
+        (status = 409, description = "The crawl is over, has not begun, or another of its spider is being fed")
     )
 )]
 pub(crate) async fn add_urls(
@@ -65,7 +66,7 @@ pub(crate) async fn add_urls(
     let now = UnixMs::now();
     let urls: Vec<NewUrl> =
         urls.iter().map(|text| new_url(&api.backend.settings, text, now)).collect::<Result<_, _>>()?;
-    let stats = api.crawl(&id).await?;
+    let stats = api.begun(&id).await?;
     let crawl = stats.crawl_ref();
     if crawl.is_adhoc() {
         let detail = "this crawl is for URLs that are published to the queues (docs/fleet.md)";
@@ -84,16 +85,24 @@ pub(crate) async fn add_urls(
 }
 
 fn new_url(settings: &Settings, text: &str, now: UnixMs) -> Result<NewUrl, Problem> {
-    let wrong = |reason: &dyn ToString| {
-        Problem::malformed(format_args!("urls: `{}`: {}", printable(text, 200), reason.to_string()))
-    };
-    let url = CanonicalUrl::parse(text).map_err(|error| wrong(&error))?;
-    let url = settings.urls.canonical(url);
-    if !settings.urls.takes(&url) {
-        return Err(wrong(&settings.urls.too_long()));
-    }
+    let url = page("urls", text, &settings.urls)?;
     let routed = route(&settings.route, &url, Hints::default());
     Ok(NewUrl { deadline: routed.ttl.map(|ttl| now.plus(ttl)), ..NewUrl::seed(url, routed.lane) })
+}
+
+/// The page that a text in the member or parameter `name` stands for.
+pub(crate) fn page(name: &str, text: &str, urls: &Urls) -> Result<CanonicalUrl, Problem> {
+    let url = urls.canonical(parsed(name, text)?);
+    if urls.takes(&url) { Ok(url) } else { Err(wrong(name, text, urls.too_long())) }
+}
+
+/// The URL that a text in the member or parameter `name` is.
+pub(crate) fn parsed(name: &str, text: &str) -> Result<CanonicalUrl, Problem> {
+    CanonicalUrl::parse(text).map_err(|error| wrong(name, text, error))
+}
+
+fn wrong(name: &str, text: &str, reason: impl Display) -> Problem {
+    Problem::malformed(format_args!("{name}: `{}`: {reason}", printable(text, 200)))
 }
 
 /// Of a caller who is told at once what fails.

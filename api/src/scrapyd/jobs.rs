@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use serde_json::{Value, json};
-use trawl_common::jobs::{Job, JobOverrides, JobStatus, NewJob};
+use trawl_common::jobs::{Job, JobOverrides, JobStatus, NewJob, cancel as cancel_job};
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
-use trawl_common::ports::{JobFilter, JobPage, Submitted};
+use trawl_common::ports::{ErrorKind, JobFilter, JobPage, Submitted};
 use trawl_common::spider::arguments::{Argument, Arguments};
 use trawl_common::time::UnixMs;
 
 use super::form::Parameters;
 use super::{Answer, Done, Refusal};
-use crate::Api;
 use crate::spiders::{Unrunnable, check};
+use crate::{Api, Backend};
 
 /// So many jobs of each kind are listed at most.
 const LISTED: usize = 1_000;
@@ -83,9 +83,14 @@ pub(super) async fn cancel(State(api): State<Arc<Api>>, mut sent: Parameters) ->
     let job = api.backend.jobs.job(&id).await?.filter(|job| job.new.project == project);
     let before = match job {
         None => None,
+        Some(job) if job.status().is_over() => None,
         Some(job) => {
-            api.cancel(&job.new.crawl()).await?;
-            Some(word(job.status())).filter(|_| !job.status().is_over())
+            let Backend { jobs, control, stats, .. } = &api.backend;
+            match cancel_job(&job.new.crawl(), &**jobs, &**control, &**stats).await {
+                // It has ended meanwhile.
+                Err(error) if error.kind == ErrorKind::Stale => None,
+                cancelled => cancelled.map(|_| Some(word(job.status())))?,
+            }
         }
     };
     Done::with(json!({ "prevstate": before }))
@@ -162,14 +167,6 @@ fn time(at: UnixMs) -> String {
 }
 
 impl Api {
-    async fn cancel(&self, crawl: &trawl_common::names::CrawlRef) -> Result<(), Refusal> {
-        self.backend.jobs.cancel(&crawl.id).await?;
-        match self.backend.control.cancel(crawl).await {
-            Err(error) if error.kind != trawl_common::ports::ErrorKind::Stale => Err(error.into()),
-            _ => Ok(()),
-        }
-    }
-
     /// Jobs of a project or of all, the newest first.
     async fn jobs_of(
         &self,

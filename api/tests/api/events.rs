@@ -12,21 +12,26 @@ promises! {
     followers_are_let_go_when_the_api_stops
 }
 
-struct Events {
+/// What is told of a crawl.
+pub(crate) struct Events {
     response: Response,
     text: String,
 }
 
 impl Events {
     async fn of(fixture: &Fixture, id: &str) -> Self {
-        let response =
-            fixture.operator(Method::GET, &format!("/api/v1/crawls/{id}/events")).send().await.unwrap();
+        Self::of_path(fixture, &format!("/api/v1/crawls/{id}")).await
+    }
+
+    /// Of the crawl at this path.
+    pub(crate) async fn of_path(fixture: &Fixture, path: &str) -> Self {
+        let response = fixture.operator(Method::GET, &format!("{path}/events")).send().await.unwrap();
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         Self { response, text: String::new() }
     }
 
     /// The next event and what it says; `None` at the end.
-    async fn next(&mut self) -> Option<(String, Value)> {
+    pub(crate) async fn next(&mut self) -> Option<(String, Value)> {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
                 let field =

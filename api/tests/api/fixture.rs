@@ -1,7 +1,6 @@
 //! An API over an engine of its own, and a client that accepts no answer but those which the document has.
 
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use trawl_api::{Access, Backend};
 use trawl_backends::embedded::Embedded;
-use trawl_backends::rabbitmq::RabbitMq;
+use trawl_backends::rabbitmq::{ItemStream, RabbitMq};
 use trawl_backends::redis::{self, RedisHosts, RedisJobs, RedisPages, RedisRecords, RedisSpiderStore};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
@@ -57,6 +56,8 @@ pub(crate) struct Fixture {
     _stops: DropGuard,
     _server: JoinSet<()>,
     vhost: Option<VirtualHost>,
+    /// Where a fleet's workers store items.
+    pub(crate) broker: Option<Arc<RabbitMq>>,
 }
 
 /// An answer that the document has.
@@ -75,6 +76,8 @@ impl Fixture {
             control: store.control(),
             jobs: store.jobs(),
             spider_store: store.spider_store(),
+            pages: store.pages(),
+            items: None,
             hosts: store.host_control(),
             engine: store.engine(),
             settings: Arc::default(),
@@ -84,22 +87,26 @@ impl Fixture {
 
     pub(crate) async fn fleet() -> Self {
         let vhost = VirtualHost::new().await;
-        let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
-        let broker = RabbitMq::connect(&broker, &Default::default(), &Default::default()).await.unwrap();
+        let server = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
+        let broker = RabbitMq::connect(&server, &Default::default(), &Default::default()).await.unwrap();
+        let broker = Arc::new(broker);
+        let items = ItemStream::new(&server, &Default::default(), settings::Topology::Declare).unwrap();
         let store = settings::Redis { url: servers::own_database().await, ..settings::Redis::default() };
         let store = redis::connect(&store).await.unwrap();
         let records = Arc::new(RedisRecords::new(store.clone(), Duration::from_secs(600), Dedup::Plain));
         let pages = Arc::new(RedisPages::new(store.clone()));
         let backend = Backend {
-            engine: Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages)),
+            engine: Arc::new(Coordinator::new(records.clone(), broker.clone(), pages.clone())),
             stats: records.clone(),
             control: records,
-            jobs: Arc::new(RedisJobs::new(store.clone(), NonZeroU32::MIN)),
             spider_store: Arc::new(RedisSpiderStore::new(store.clone())),
+            jobs: Arc::new(RedisJobs::new(store.clone(), settings::Jobs::default().per_spider)),
+            pages,
+            items: Some(Arc::new(items)),
             hosts: Arc::new(RedisHosts::new(store, 1_000_000)),
             settings: Arc::default(),
         };
-        Self::over(backend, Some(vhost)).await
+        Self { broker: Some(broker), ..Self::over(backend, Some(vhost)).await }
     }
 
     async fn over(backend: Backend, vhost: Option<VirtualHost>) -> Self {
@@ -134,7 +141,7 @@ impl Fixture {
         let document = client.get(format!("http://{address}/api/v1/openapi.json")).send().await.unwrap();
         let document = serde_json::from_slice(&document.bytes().await.unwrap()).unwrap();
         let stops = stop.clone().drop_guard();
-        Self { backend, address, client, document, stop, _stops: stops, _server: server, vhost }
+        Self { backend, address, client, document, stop, _stops: stops, _server: server, vhost, broker: None }
     }
 
     /// The same API over something else.
@@ -252,14 +259,15 @@ impl Fixture {
     pub(crate) fn worker(&self) -> Worker {
         let mut settings = Settings::default();
         settings.recovery.patience = Duration::from_secs(600);
+        let name = WorkerId::of_this_machine();
         let Joined { frontier, maintenance } = self.backend.engine.join(Joining {
-            worker: WorkerId::of_this_machine(),
+            worker: name.clone(),
             settings,
             health: Arc::default(),
             requests: Arc::new(AllRequests),
             stop: CancellationToken::new(),
         });
-        Worker { frontier, _maintenance: JoinSet::from_iter([maintenance]) }
+        Worker { name, frontier, _maintenance: JoinSet::from_iter([maintenance]) }
     }
 
     /// A crawl of so many pages, all of which have failed.
@@ -273,6 +281,7 @@ impl Fixture {
 
 /// A worker that fetches nothing.
 pub(crate) struct Worker {
+    pub(crate) name: WorkerId,
     frontier: Arc<dyn Frontier>,
     _maintenance: JoinSet<()>,
 }
@@ -280,13 +289,24 @@ pub(crate) struct Worker {
 impl Worker {
     /// Has so many URLs end so.
     pub(crate) async fn end_all(&self, count: usize, terminal: Terminal) {
-        let mut ended = 0;
-        while ended < count {
-            let claimed = tokio::time::timeout(LIMIT, self.frontier.claim(count - ended)).await.unwrap();
-            ended += claimed.len();
-            let batch = claimed.into_iter().map(|claimed| settlement(claimed, terminal)).collect();
-            self.frontier.settle(batch).await;
+        let claimed = self.claim(count).await;
+        self.end(claimed, terminal).await;
+    }
+
+    /// Claims so many URLs.
+    pub(crate) async fn claim(&self, count: usize) -> Vec<Claimed> {
+        let mut claimed = Vec::new();
+        while claimed.len() < count {
+            let more = self.frontier.claim(count - claimed.len());
+            claimed.extend(tokio::time::timeout(LIMIT, more).await.unwrap());
         }
+        claimed
+    }
+
+    /// Has these end so.
+    pub(crate) async fn end(&self, claimed: Vec<Claimed>, terminal: Terminal) {
+        let batch = claimed.into_iter().map(|claimed| settlement(claimed, terminal)).collect();
+        self.frontier.settle(batch).await;
     }
 }
 

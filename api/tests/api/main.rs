@@ -11,3 +11,6 @@ mod document;
 mod events;
 mod hostile;
 mod hosts;
+mod items;
+mod new_crawls;
+mod url;

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Hop, Message};
-use trawl_common::frontier::{Record, State};
+use trawl_common::frontier::{Record, State, UrlState};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, NewUrl};
 use trawl_common::time::UnixMs;
@@ -41,6 +41,20 @@ pub(super) fn read(
         starts: fields.number("starts")?,
         has_begun: holdings.has_begun(id),
     }))
+}
+
+/// A URL of a crawl, and the row of its record, in this crawl or another, if it has one.
+pub(super) fn find(
+    db: &Connection,
+    seen: &mut Seen,
+    holdings: &Holdings,
+    crawl: &Crawl,
+    address: &Address,
+    now: UnixMs,
+) -> Result<(Option<i64>, UrlState)> {
+    let Some(id) = seen.find(db, address)? else { return Ok((None, UrlState::Unseen)) };
+    let record = read(db, holdings, id, crawl, now)?;
+    Ok((Some(id), record.map_or(UrlState::Ended, UrlState::Pending)))
 }
 
 /// The row of the crawl of a record.

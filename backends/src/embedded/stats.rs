@@ -4,13 +4,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use trawl_common::frontier::UrlState;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{Backlog, Heartbeat, Result, Stats, Terms, WorkerState};
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
 
+use super::address::Address;
 use super::crawl_stats::Clock;
 use super::store::Store;
-use super::{crawl_stats, crawls};
+use super::{crawl_stats, crawls, records};
 
 /// For so long a worker is taken to live after it has said so.
 const BEAT_TTL: Duration = Duration::from_secs(15);
@@ -83,6 +87,17 @@ impl Stats for EmbeddedStats {
         let crawl = crawl.clone();
         self.store
             .call(move |db, _| Ok(crawls::find(db, &crawl)?.map(|crawl| crawl.terms).unwrap_or_default()))
+            .await
+    }
+
+    async fn url_state(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<UrlState> {
+        let address = Address::new(crawl, url);
+        self.store
+            .call(move |db, memory| {
+                let Some(known) = crawls::find(db, &address.crawl)? else { return Ok(UrlState::Unseen) };
+                let (seen, holdings) = (&mut memory.seen, &memory.holdings);
+                Ok(records::find(db, seen, holdings, &known, &address, UnixMs::now())?.1)
+            })
             .await
     }
 

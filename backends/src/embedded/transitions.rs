@@ -52,14 +52,7 @@ pub(super) fn find(
 ) -> Result<Option<Found>> {
     let Some(crawl) = crawls.find(db, &address.crawl)? else { return Ok(None) };
     let context = context(memory, &crawl);
-    let id = memory.seen.find(db, address)?;
-    let url = match id {
-        Some(id) => match records::read(db, &memory.holdings, id, &crawl, context.now)? {
-            Some(record) => UrlState::Pending(record),
-            None => UrlState::Ended,
-        },
-        None => UrlState::Unseen,
-    };
+    let (id, url) = records::find(db, &mut memory.seen, &memory.holdings, &crawl, address, context.now)?;
     Ok(Some(Found { crawl, id, url, context }))
 }
 

@@ -1,17 +1,21 @@
 //! The stream of items: what is published to it, and the way to its reader.
 
-use trawl_common::ports::Result;
+use async_trait::async_trait;
+use trawl_common::names::CrawlId;
+use trawl_common::ports::{self, Error, ErrorKind, ItemReader, ItemsFrom, Result, StoredItem};
 use trawl_common::settings::{self, Items};
 use trawl_common::spider::item::Item;
 
 use super::connection::Endpoint;
 use super::publisher::Outgoing;
-use super::stream::{self, StreamReader, StreamStart};
+use super::stream::{self, Entry, StreamReader, StreamStart};
 use super::topology::{Stream, Topology};
 use super::{codec, names};
 
 /// Messages that the broker sends ahead: an item may have 8 MB.
 const PREFETCH: u16 = 128;
+/// Messages that a reader of one crawl takes before it says so: the broker has others to send meanwhile.
+const TAKEN: u16 = PREFETCH / 2;
 
 /// One item as a message.
 pub(super) fn outgoing(item: &Item) -> Outgoing {
@@ -43,5 +47,64 @@ impl ItemStream {
         let connection = self.broker.open("trawl items").await?;
         self.topology.declare(&connection).await?;
         stream::read(connection, names::ITEMS, from, PREFETCH).await
+    }
+}
+
+#[async_trait]
+impl ports::Items for ItemStream {
+    async fn read(&self, crawl: &CrawlId, from: ItemsFrom) -> Result<Box<dyn ItemReader>> {
+        let (start, place) = match from {
+            ItemsFrom::Time(time) => (StreamStart::Time(time), 0),
+            ItemsFrom::Place(place) => (StreamStart::Offset(place), place),
+        };
+        let reader = self.read(start).await?;
+        if place > reader.end() {
+            let message = "the stream of items was begun anew: read it from its beginning";
+            return Err(Error::new(ErrorKind::Stale, message));
+        }
+        Ok(Box::new(ItemsOfCrawl { crawl: crawl.clone(), reader, place, taken: 0 }))
+    }
+}
+
+/// The items of one crawl among those of all.
+struct ItemsOfCrawl {
+    crawl: CrawlId,
+    reader: StreamReader,
+    place: u64,
+    /// Messages that the broker does not know to be taken.
+    taken: u16,
+}
+
+#[async_trait]
+impl ItemReader for ItemsOfCrawl {
+    async fn next(&mut self) -> Result<Option<StoredItem>> {
+        while self.place < self.reader.end() {
+            let entry = self.reader.next().await?;
+            self.taken += 1;
+            if self.taken >= TAKEN {
+                self.reader.done(&entry).await?;
+                self.taken = 0;
+            }
+            self.place = entry.offset.saturating_add(1).min(self.reader.end());
+            if entry.offset < self.reader.end()
+                && let Some(found) = self.item_in(&entry)
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn place(&self) -> u64 {
+        self.place
+    }
+}
+
+impl ItemsOfCrawl {
+    /// Anyone may publish: what is no item is left out.
+    fn item_in(&self, entry: &Entry) -> Option<StoredItem> {
+        let body = entry.body.as_deref()?;
+        let item: Item = serde_json::from_slice(body).ok()?;
+        (item.crawl == self.crawl).then_some(StoredItem { item, bytes: body.len() })
     }
 }

@@ -38,6 +38,7 @@ mod seen;
 mod spider_store;
 mod stats;
 mod sweep;
+mod url_state;
 mod workers;
 
 pub use cache::RedisCache;

@@ -84,6 +84,7 @@ pub(super) struct Scripts {
     pub(super) command: Script,
     pub(super) replay: Script,
     pub(super) has_seen: Script,
+    pub(super) url_state: Script,
     pub(super) forget: Script,
     pub(super) invalid: Script,
 }
@@ -126,6 +127,7 @@ impl Scripts {
             command: leasing(GOES_ON, include_str!("scripts/command.lua")),
             replay: seeing(TAKES_IN, include_str!("scripts/replay.lua")),
             has_seen: seeing(READS, include_str!("scripts/has_seen.lua")),
+            url_state: seeing(READS, include_str!("scripts/url_state.lua")),
             invalid: plain(include_str!("scripts/invalid.lua")),
             forget: seeing(GOES_ON, include_str!("scripts/forget.lua")),
         }

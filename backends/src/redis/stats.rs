@@ -1,9 +1,11 @@
 //! What people see of crawls and workers.
 
 use async_trait::async_trait;
+use trawl_common::frontier::UrlState;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{Backlog, Result, Stats, Terms, WorkerState};
+use trawl_common::web::url::CanonicalUrl;
 
 use super::RedisRecords;
 use super::fields::Fields;
@@ -44,6 +46,10 @@ impl Stats for RedisRecords {
 
     async fn terms(&self, crawl: &CrawlRef) -> Result<Terms> {
         self.read_terms(crawl).await
+    }
+
+    async fn url_state(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<UrlState> {
+        self.read_url_state(crawl, url).await
     }
 
     async fn workers(&self) -> Result<Vec<WorkerState>> {

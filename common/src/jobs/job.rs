@@ -73,7 +73,7 @@ pub struct Ended {
 /// Where a job stands, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[derive(strum::IntoStaticStr, strum::Display, strum::EnumString)]
+#[derive(strum::IntoStaticStr, strum::Display, strum::EnumString, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum JobStatus {
     /// It waits in the line.
@@ -146,11 +146,13 @@ impl Job {
         }
     }
 
-    /// The stats of its crawl as long as that has not begun: there is nothing to count yet.
+    /// The stats of its crawl where there is none: there is nothing to count yet, or any more. A crawl cannot fail; that of a job
+    /// which has failed counts as cancelled.
     pub fn stats_before_it_begins(&self) -> CrawlStats {
         let status = match self.status() {
-            JobStatus::Cancelled => CrawlState::Cancelled,
-            _ => CrawlState::Pending,
+            JobStatus::Pending | JobStatus::Running => CrawlState::Pending,
+            JobStatus::Finished => CrawlState::Finished,
+            JobStatus::Failed | JobStatus::Cancelled => CrawlState::Cancelled,
         };
         CrawlStats::empty(self.new.crawl(), status, self.asked)
     }

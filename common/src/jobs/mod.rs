@@ -5,6 +5,7 @@
 //! goes on with the next spider. Who takes a job feeds it, that is, reads its sources into its crawl, under a lease; after that
 //! the job waits for the end of its crawl, and nobody needs to hold it.
 
+mod cancel;
 mod idempotency_key;
 mod job;
 mod new_job;
@@ -15,6 +16,7 @@ mod shown;
 mod stored;
 mod transitions;
 
+pub use cancel::cancel;
 pub use idempotency_key::{IdempotencyKey, InvalidIdempotencyKey};
 pub use job::{Ended, Job, JobState, JobStatus, Run};
 pub use new_job::{InvalidJob, NewJob};

@@ -12,6 +12,7 @@
 //! | [`Stats`] | what people see |
 //! | [`Hosts`] | politeness: each host's schedule, its back-off, its robots.txt |
 //! | [`Cache`], [`Pages`], [`Sink`] | responses, what is remembered of pages, items |
+//! | [`Items`] | items, read again where a fleet stores them: state files have none |
 
 mod cache;
 mod control;
@@ -19,6 +20,7 @@ mod engine;
 mod error;
 mod frontier;
 mod hosts;
+mod items;
 mod jobs;
 mod pages;
 mod sink;
@@ -39,6 +41,7 @@ pub use hosts::{
     BackoffRequest, Ended, HostBackoff, HostControl, HostSlotRequest, HostState, Hosts, InFlightRequest,
     RobotsEntry, RobotsFile,
 };
+pub use items::{ItemReader, Items, ItemsFrom, StoredItem};
 pub use jobs::{JobCounts, JobFilter, JobPage, Jobs, Submitted};
 pub use pages::{Pages, Walk};
 pub use sink::{Page, Sink, SinkFactory};

@@ -4,8 +4,10 @@ use async_trait::async_trait;
 use serde::Serialize;
 
 use super::{Result, Terms};
+use crate::frontier::UrlState;
 use crate::frontier::crawl::{CrawlStats, HostStats};
 use crate::names::{CrawlId, CrawlRef, WorkerId};
+use crate::web::url::CanonicalUrl;
 
 /// Reads what an engine counts. Nothing here changes anything.
 #[async_trait]
@@ -24,6 +26,9 @@ pub trait Stats: Send + Sync {
 
     /// The terms of a crawl; those of no crawl in particular, if it is not known.
     async fn terms(&self, crawl: &CrawlRef) -> Result<Terms>;
+
+    /// What a crawl knows of a URL; of one that is not known, [`UrlState::Unseen`]. `Corrupt` if its record cannot be read.
+    async fn url_state(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<UrlState>;
 
     /// The workers that live, as far as they have said so.
     async fn workers(&self) -> Result<Vec<WorkerState>>;

@@ -39,7 +39,7 @@ pub struct Item {
 /// What became of a page's content since it was last crawled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[derive(strum::IntoStaticStr, strum::EnumString)]
+#[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum Change {
     /// It was not crawled before.

@@ -13,7 +13,7 @@ use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::Wake;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{ClaimReply, Start, Taken};
+use trawl_common::frontier::{ClaimReply, Start, Taken, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{
     Backlog, Claim, Error, ErrorKind, Finish, Heartbeat, NewUrl, Result, Stats, Terms, WorkerState,
@@ -364,6 +364,10 @@ impl Stats for Servers {
             Fault::UnreadableCrawls => Err(Error::new(ErrorKind::Corrupt, "max_pages is no number")),
             _ => Ok(Terms::default()),
         }
+    }
+
+    async fn url_state(&self, _: &CrawlRef, _: &CanonicalUrl) -> Result<UrlState> {
+        unreachable!("nobody asks for a URL")
     }
 
     async fn workers(&self) -> Result<Vec<WorkerState>> {

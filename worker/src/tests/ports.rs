@@ -9,10 +9,10 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use trawl_backends::embedded::Embedded;
-use trawl_common::frontier::Start;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
+use trawl_common::frontier::{Start, UrlState};
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::politeness::gcra::{Schedule, Slot};
@@ -291,6 +291,10 @@ impl Stats for Memory {
     }
 
     async fn terms(&self, _: &CrawlRef) -> Result<Terms> {
+        unreachable!("a worker has no stats to see")
+    }
+
+    async fn url_state(&self, _: &CrawlRef, _: &CanonicalUrl) -> Result<UrlState> {
         unreachable!("a worker has no stats to see")
     }
 

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Hop;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{MAX_STARTS, Start};
+use trawl_common::frontier::{MAX_STARTS, Record, Start, State, UrlState};
 use trawl_common::ports::{Claim, Finish, Result, Settlement, Terms, Verdict};
 use trawl_common::time::UnixMs;
 
 use super::{Carrier, ends};
-use crate::conformance::fixture::{Case, much_later};
+use crate::conformance::fixture::{Case, LONG, much_later};
 
 /// By its own spider.
 pub async fn a_url_is_seen_while_it_is_pending_and_when_it_has_ended(carrier: &Carrier) -> Result<()> {
@@ -205,4 +206,45 @@ pub async fn what_another_holds_is_neither_started_nor_extended_nor_settled(carr
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.counts.done, stats.counts.failed, stats.pending), (1, 0, 0));
     Ok(())
+}
+
+/// To whoever looks, and looking changes nothing.
+pub async fn the_state_of_a_url_is_told(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    assert_eq!(state(carrier, &case, 0).await?, UrlState::Unseen, "there is no such crawl");
+    carrier.begin(&case, 2, Terms::default()).await?;
+    let queued = pending(state(carrier, &case, 0).await?);
+    assert!(matches!(queued.state, State::Queued { .. }), "{queued:?}");
+    assert_eq!((queued.lane, queued.attempts, queued.starts, queued.deadline), (Lane::Bulk, 0, 0, None));
+    assert_eq!(state(carrier, &case, 2).await?, UrlState::Unseen);
+    let worker = carrier.join(&case);
+    let mut claimed = worker.claim_pages(2).await;
+    for has_started in [false, true] {
+        match pending(state(carrier, &case, 0).await?).state {
+            State::Held { by, has_started: told, .. } => {
+                assert_eq!((by, told), (case.worker.clone(), has_started))
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(worker.start(&claimed[&0]).await, Start::Go);
+    }
+    worker.put_aside(&claimed[&0], UnixMs::now().plus(LONG), true).await;
+    let parked = pending(state(carrier, &case, 0).await?);
+    assert!(matches!(parked.state, State::Parked { until, .. } if until > UnixMs::now()), "{parked:?}");
+    assert_eq!((parked.attempts, parked.starts), (1, 0));
+    worker.finish(claimed.remove(&1).expect("it was claimed")).await;
+    assert_eq!(state(carrier, &case, 1).await?, UrlState::Ended);
+    assert_eq!(carrier.stats(&case).await?.pending, 1);
+    Ok(())
+}
+
+async fn state(carrier: &Carrier, case: &Case, number: usize) -> Result<UrlState> {
+    carrier.stats.url_state(&case.crawl, &case.url(number)).await
+}
+
+fn pending(state: UrlState) -> Record {
+    match state {
+        UrlState::Pending(record) => record,
+        other => panic!("{other:?}"),
+    }
 }

@@ -95,6 +95,7 @@ macro_rules! carrying_conformance {
             a_crawl_brings_what_its_spiders_file_said_when_it_was_opened_first
             a_url_is_seen_while_it_is_pending_and_when_it_has_ended
             where_redirects_led_counts_as_seen
+            the_state_of_a_url_is_told
             a_start_that_is_asked_for_again_counts_once
             a_retry_is_an_end_and_no_step_towards_poison
             only_a_failure_counts_as_an_attempt

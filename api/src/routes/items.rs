@@ -1,0 +1,153 @@
+//! The items of a crawl: a page of them, or lines to the end of what is there.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::Stream;
+use futures::stream::try_unfold;
+use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout_at};
+use trawl_common::names::CrawlId;
+use trawl_common::ports::{ItemReader, ItemsFrom};
+use trawl_common::spider::item::Item;
+use trawl_common::time::UnixMs;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::Api;
+use crate::cursor::{self, Limit};
+use crate::extract::{Params, Segment};
+use crate::problem::{Kind, Problem};
+
+/// How many may read items at once: each has a connection of its own to the broker.
+pub(crate) const READERS: usize = 8;
+/// How long one page is read for; then the next request goes on.
+const LONGEST: Duration = Duration::from_secs(10);
+/// A page with so many bytes of items is full.
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
+/// How much the clock of the broker, which dates what it keeps, may be behind that of the fleet.
+const SLACK: Duration = Duration::from_secs(300);
+/// The type of JSON lines.
+const LINES: &str = "application/jsonl";
+
+/// Which items.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Listing {
+    /// How many at most on a page
+    #[serde(default)]
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 1000, default = 100)]
+    limit: Limit,
+    /// Where to go on: `next` of the page before
+    cursor: Option<String>,
+}
+
+/// A page of items, in the order in which they were stored
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Items {
+    /// May be empty although others follow. One that a crash had stored twice comes twice, with the same `id`
+    #[schema(value_type = Vec<serde_json::Value>)]
+    items: Vec<Item>,
+    /// The cursor of the next page; absent when all is read of a crawl that is over
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    next: Option<String>,
+}
+
+/// The items of a crawl, as a page, or to a request that accepts `application/jsonl` all that there are from `cursor` on, one a
+/// line. They are read from the fleet's stream of items, as far back as that goes
+#[utoipa::path(
+    get, path = "/api/v1/crawls/{id}/items", tag = "crawls", security(("token" = [])),
+    params(("id" = String, Path, description = "The crawl's id"), Listing),
+    responses(
+        (status = 200, content((Items = "application/json"), (String = "application/jsonl"))),
+        (status = 404, description = "There is no such crawl"),
+        (status = 409, description = "The stream of items was begun anew, and the cursor is of the one before"),
+        (status = 501, description = "Items of a state file are in files")
+    )
+)]
+pub(crate) async fn list_items(
+    State(api): State<Arc<Api>>,
+    Segment(id): Segment<CrawlId>,
+    Params(Listing { limit, cursor }): Params<Listing>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let place = cursor.as_deref().map(cursor::decode).transpose()?;
+    // Before the items are read: all of a crawl that is over by now are there.
+    let known = api.known(&id).await?;
+    let begun = UnixMs(known.stats.started.0.saturating_sub(SLACK.as_millis() as u64));
+    let reading = Reading::of(&api, &id, place.map_or(ItemsFrom::Time(begun), ItemsFrom::Place)).await?;
+    if accepts_lines(&headers) {
+        let lines = Body::from_stream(lines(reading));
+        return Ok(([(CONTENT_TYPE, HeaderValue::from_static(LINES))], lines).into_response());
+    }
+    let (items, is_end, place) = page(reading, limit.get()).await?;
+    let next = (!is_end || !known.is_over()).then(|| cursor::encode(&place));
+    Ok(axum::Json(Items { items, next }).into_response())
+}
+
+/// Somebody who reads items.
+struct Reading {
+    items: Box<dyn ItemReader>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Reading {
+    async fn of(api: &Api, crawl: &CrawlId, from: ItemsFrom) -> Result<Self, Problem> {
+        let Some(items) = &api.backend.items else {
+            let detail =
+                "the items of a state file are in the files that `--out` or `[[sinks]]` of its crawls named";
+            return Err(Problem::new(Kind::NotKept, detail));
+        };
+        let place = Arc::clone(&api.readers).try_acquire_owned().map_err(|_| {
+            Problem::new(Kind::Unavailable, format_args!("{READERS} callers read items already"))
+        })?;
+        Ok(Self { items: items.read(crawl, from).await?, _place: place })
+    }
+}
+
+/// Up to `most` items, whether they are the last ones, and the place after them.
+async fn page(mut reading: Reading, most: usize) -> Result<(Vec<Item>, bool, u64), Problem> {
+    let until = Instant::now() + LONGEST;
+    let (mut items, mut bytes) = (Vec::new(), 0);
+    while items.len() < most && bytes < PAGE_BYTES {
+        match timeout_at(until, reading.items.next()).await {
+            Ok(Ok(Some(stored))) => {
+                bytes += stored.bytes;
+                items.push(stored.item);
+            }
+            Ok(Ok(None)) => return Ok((items, true, reading.items.place())),
+            Ok(Err(error)) => return Err(error.into()),
+            Err(_) => break,
+        }
+    }
+    Ok((items, false, reading.items.place()))
+}
+
+/// Each item as a line. Where reading breaks off, so does the answer.
+fn lines(reading: Reading) -> impl Stream<Item = io::Result<Bytes>> {
+    try_unfold(reading, line)
+}
+
+async fn line(mut reading: Reading) -> io::Result<Option<(Bytes, Reading)>> {
+    let Some(stored) = reading.items.next().await.map_err(io::Error::other)? else { return Ok(None) };
+    let mut line = serde_json::to_vec(&stored.item)?;
+    line.push(b'\n');
+    Ok(Some((line.into(), reading)))
+}
+
+fn accepts_lines(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let types = accepted.flat_map(|value| value.split(','));
+    types
+        .map(|kind| kind.split(';').next().unwrap_or_default().trim())
+        .any(|kind| kind.eq_ignore_ascii_case(LINES))
+}

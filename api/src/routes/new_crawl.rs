@@ -1,0 +1,154 @@
+//! A crawl that is asked for: a worker begins it in its turn.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::header::LOCATION;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use trawl_common::jobs::{IdempotencyKey, InvalidIdempotencyKey, JobOverrides, NewJob, Priority};
+use trawl_common::names::{CrawlId, ProjectName, SpiderName};
+use trawl_common::ports::{self, Jobs, Submitted};
+use trawl_common::settings::Urls;
+use trawl_common::spider::arguments::Arguments;
+use trawl_common::spider::{Recrawl, Version};
+use trawl_common::time::UnixMs;
+use utoipa::ToSchema;
+
+use super::urls::{page, parsed};
+use crate::Api;
+use crate::extract::Json;
+use crate::problem::Problem;
+use crate::spiders::check;
+use crate::view::Crawl;
+
+/// The header field whose value makes asking twice ask once (draft-ietf-httpapi-idempotency-key-header).
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// What to crawl: as the file of the spider says, or what `urls` and `sources` name in place of that
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewCrawl {
+    /// The spider. Where URLs or sources are named, it may be left out: then it is `default`, which needs no file
+    #[schema(value_type = Option<String>)]
+    spider: Option<SpiderName>,
+    /// Whose crawl it is
+    #[serde(default)]
+    #[schema(value_type = String, default = "default")]
+    project: ProjectName,
+    /// Pages to crawl as they are. With the sources at most 10,000
+    #[serde(default)]
+    urls: Vec<String>,
+    /// Sitemaps, feeds and lists of URLs on the web, to be read for pages
+    #[serde(default)]
+    sources: Vec<String>,
+    /// The spider's arguments
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<String, String>)]
+    arguments: Arguments,
+    /// Which version of the project; the latest without it
+    #[schema(value_type = Option<String>)]
+    version: Option<Version>,
+    /// What wins over the spider's file
+    #[serde(default)]
+    settings: Overrides,
+    /// How urgent it is: the highest is begun first
+    #[serde(default)]
+    #[schema(value_type = f64, default = 0)]
+    priority: Priority,
+}
+
+/// What wins over a spider's file in one crawl
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Overrides {
+    /// Whether what was crawled before is fetched again: `never`, `changed` (if it has), `always`, or what is older than an
+    /// age, as `12h`
+    #[schema(value_type = Option<String>, example = "changed")]
+    recrawl: Option<Recrawl>,
+    /// After how many pages done the crawl ends
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    max_pages: Option<NonZeroU64>,
+    /// How many URLs are taken from the sources, at most
+    limit: Option<u64>,
+}
+
+/// Asks for a crawl, which a worker begins in its turn. When this answers, it cannot be lost. Who asks again with the same
+/// `Idempotency-Key` is given the crawl of the first time, whatever the body says
+#[utoipa::path(
+    post, path = "/api/v1/crawls", tag = "crawls", security(("token" = [])), request_body = NewCrawl,
+    params(("Idempotency-Key" = Option<String>, Header, description = "1 to 255 visible ASCII characters, in quotes or not")),
+    responses(
+        (status = 201, body = Crawl, description = "It is pending", headers(("Location" = String))),
+        (status = 200, body = Crawl, description = "It was asked for before, with the same key", headers(("Location" = String)))
+    )
+)]
+pub(crate) async fn start_crawl(
+    State(api): State<Arc<Api>>,
+    headers: HeaderMap,
+    Json(new): Json<NewCrawl>,
+) -> Result<Response, Problem> {
+    let job = NewJob { idempotency_key: key(&headers)?, ..new.job(&api.backend.settings.urls)? };
+    job.check().map_err(Problem::malformed)?;
+    check(&*api.backend.spider_store, &job, &api.backend.settings).await?;
+    let (status, id) = match submit(&*api.backend.jobs, job).await? {
+        (id, true) => (StatusCode::CREATED, id),
+        (id, false) => (StatusCode::OK, id),
+    };
+    let crawl = Crawl::from(api.known(&id).await?);
+    Ok((status, [(LOCATION, format!("/api/v1/crawls/{id}"))], axum::Json(crawl)).into_response())
+}
+
+/// Asks for a job. Returns its id, and whether it is new.
+async fn submit(jobs: &dyn Jobs, mut new: NewJob) -> ports::Result<(CrawlId, bool)> {
+    loop {
+        match jobs.submit(&new).await? {
+            Submitted::New => return Ok((new.id, true)),
+            Submitted::Known(id) if id != new.id => return Ok((id, false)),
+            Submitted::Known(id) => {
+                // The call was repeated on its way; or another job was given the same id in the same second.
+                if jobs.job(&id).await?.is_some_and(|job| job.new == new) {
+                    return Ok((id, true));
+                }
+                new.id = CrawlId::generate(UnixMs::now());
+            }
+        }
+    }
+}
+
+impl NewCrawl {
+    fn job(self, urls: &Urls) -> Result<NewJob, Problem> {
+        let is_named = !self.urls.is_empty() || !self.sources.is_empty();
+        let Some(spider) = self.spider.or_else(|| is_named.then(SpiderName::default)) else {
+            return Err(Problem::malformed("spider: say which, or name `urls` or `sources`"));
+        };
+        let Overrides { recrawl, max_pages, limit } = self.settings;
+        Ok(NewJob {
+            project: self.project,
+            urls: self.urls.iter().map(|text| page("urls", text, urls)).collect::<Result<_, _>>()?,
+            sources: self.sources.iter().map(|text| parsed("sources", text)).collect::<Result<_, _>>()?,
+            arguments: self.arguments,
+            version: self.version,
+            settings: JobOverrides { recrawl, max_pages, limit },
+            priority: self.priority,
+            ..NewJob::new(CrawlId::generate(UnixMs::now()), spider)
+        })
+    }
+}
+
+/// The key that a request has. The draft writes it as a string of RFC 9651, in quotes; many clients leave these out.
+fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Problem> {
+    let wrong = |reason: &dyn Display| Problem::malformed(format_args!("Idempotency-Key: {reason}"));
+    let mut sent = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let Some(first) = sent.next() else { return Ok(None) };
+    if sent.next().is_some() {
+        return Err(wrong(&"send one"));
+    }
+    let text = first.to_str().unwrap_or_default().trim();
+    let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+    bare.parse().map(Some).map_err(|error: InvalidIdempotencyKey| wrong(&error))
+}

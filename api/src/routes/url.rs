@@ -1,0 +1,149 @@
+//! One URL of a crawl: where it is, or how it ended.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use trawl_common::dead_letters::Failed;
+use trawl_common::frontier::{self, UrlState};
+use trawl_common::names::CrawlId;
+use trawl_common::spider::item;
+use trawl_common::spider::page_history::Visited;
+use utoipa::{IntoParams, ToSchema};
+
+use super::urls::page;
+use crate::Api;
+use crate::extract::{Params, Segment};
+use crate::problem::Problem;
+use crate::view::{Change, DeadLetter, Time};
+
+/// Which URL.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Asked {
+    /// The URL, in any form; percent-encoded, as it may have parameters of its own
+    #[param(example = "https%3A%2F%2Fexample.com%2F")]
+    url: String,
+}
+
+/// What a crawl knows of a URL
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Url {
+    /// Its canonical form
+    url: String,
+    #[serde(flatten)]
+    standing: Standing,
+    /// What the spider remembers of the page, from whatever crawl
+    page: Option<PageHistory>,
+}
+
+/// Where a URL stands in a crawl
+#[derive(Serialize, ToSchema)]
+#[serde(tag = "state", rename_all = "lowercase")]
+enum Standing {
+    /// The spider has not seen it, or has forgotten it
+    Unseen,
+    /// It has no final state yet
+    Pending(PendingUrl),
+    /// It failed, expired, or was skipped as its host is blocked: it is a dead letter
+    Failed { dead_letter: Box<DeadLetter> },
+    /// It has its final state, or another crawl of the spider has it
+    Ended,
+}
+
+/// A URL without a final state
+#[derive(Serialize, ToSchema)]
+struct PendingUrl {
+    #[serde(flatten)]
+    place: Place,
+    /// Attempts that failed
+    attempts: u32,
+    lane: String,
+    /// When it is no longer worth fetching
+    deadline: Option<Time>,
+}
+
+/// Where a pending URL is
+#[derive(Serialize, ToSchema)]
+#[serde(tag = "place", rename_all = "lowercase")]
+enum Place {
+    /// It waits in its lane for a worker
+    Queued,
+    /// It is put aside, for its host or after a failure
+    Parked { until: Time },
+    /// A worker has it
+    Held {
+        worker: String,
+        /// Whether its fetch has begun
+        started: bool,
+    },
+}
+
+/// What is remembered of a page
+#[derive(Serialize, ToSchema)]
+struct PageHistory {
+    /// When it was fetched last, or its server said that it had not changed
+    fetched_at: Time,
+    #[schema(value_type = Change)]
+    change: item::Change,
+    /// Links away from where the crawl started
+    depth: u16,
+}
+
+/// One URL of a crawl: where it is while it is pending, why it failed, and when its page was fetched last
+#[utoipa::path(
+    get, path = "/api/v1/crawls/{id}/url", tag = "crawls", security(("token" = [])),
+    params(("id" = String, Path, description = "The crawl's id"), Asked),
+    responses(
+        (status = 200, body = Url),
+        (status = 404, description = "There is no such crawl"),
+        (status = 409, description = "The crawl has not begun")
+    )
+)]
+pub(crate) async fn get_url(
+    State(api): State<Arc<Api>>,
+    Segment(id): Segment<CrawlId>,
+    Params(Asked { url }): Params<Asked>,
+) -> Result<Json<Url>, Problem> {
+    let url = page("url", &url, &api.backend.settings.urls)?;
+    let crawl = api.begun(&id).await?.crawl_ref();
+    let state = api.backend.stats.url_state(&crawl, &url).await?;
+    let note = match state {
+        UrlState::Pending(_) => None,
+        UrlState::Unseen | UrlState::Ended => api.backend.control.failure(&crawl, &url).await?,
+    };
+    let remembered = api.backend.pages.look(&crawl.spider, std::slice::from_ref(&url)).await?;
+    let standing = match (state, note) {
+        (UrlState::Pending(record), _) => Standing::Pending(record.into()),
+        (_, Some(note)) => {
+            let failed = Failed { crawl, url: url.to_string(), note };
+            Standing::Failed { dead_letter: Box::new(failed.into()) }
+        }
+        (UrlState::Unseen, None) => Standing::Unseen,
+        (UrlState::Ended, None) => Standing::Ended,
+    };
+    let page = remembered.into_iter().flatten().next().map(PageHistory::from);
+    Ok(Json(Url { url: url.to_string(), standing, page }))
+}
+
+impl From<frontier::Record> for PendingUrl {
+    fn from(record: frontier::Record) -> Self {
+        let place = match record.state {
+            frontier::State::New { .. } | frontier::State::Queued { .. } => Place::Queued,
+            frontier::State::Parked { until, .. } => Place::Parked { until: until.into() },
+            frontier::State::Held { by, has_started, .. } => {
+                Place::Held { worker: by.to_string(), started: has_started }
+            }
+        };
+        let deadline = record.deadline.map(Time::from);
+        Self { place, attempts: record.attempts, lane: record.lane.to_string(), deadline }
+    }
+}
+
+impl From<Visited> for PageHistory {
+    fn from(visited: Visited) -> Self {
+        Self { fetched_at: visited.fetched_at.into(), change: visited.change, depth: visited.depth }
+    }
+}

@@ -1,0 +1,84 @@
+//! One URL of a crawl.
+
+use serde_json::{Value, json};
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::spider::item::Change;
+use trawl_common::spider::page_history::{Validators, Visited};
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::Fingerprint;
+
+use crate::fixture::{Fixture, page};
+
+promises! {
+    a_url_tells_where_it_is_from_its_lane_to_its_end
+    a_url_that_failed_is_told_with_its_dead_letter
+    what_is_remembered_of_a_page_is_told
+    a_text_that_is_no_url_is_named
+}
+
+async fn told(fixture: &Fixture, id: &str, number: usize) -> Value {
+    let answer = fixture.get(&format!("/api/v1/crawls/{id}/url?url={}", page(id, number))).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    answer.body
+}
+
+async fn a_url_tells_where_it_is_from_its_lane_to_its_end(fixture: &Fixture) {
+    fixture.crawl("one", "a", 1).await;
+    let queued = told(fixture, "one", 0).await;
+    assert_eq!((&queued["state"], &queued["place"]), (&"pending".into(), &"queued".into()), "{queued}");
+    assert_eq!((&queued["attempts"], &queued["lane"]), (&0.into(), &"bulk".into()));
+    assert_eq!((&queued["url"], &queued["page"]), (&page("one", 0).as_str().into(), &Value::Null));
+    let worker = fixture.worker();
+    let claimed = worker.claim(1).await;
+    let held = told(fixture, "one", 0).await;
+    assert_eq!((&held["place"], &held["started"]), (&"held".into(), &false.into()), "{held}");
+    assert_eq!(held["worker"], worker.name.as_str());
+    worker.end(claimed, Terminal::Done).await;
+    assert_eq!(told(fixture, "one", 0).await["state"], "ended");
+    assert_eq!(told(fixture, "one", 1).await["state"], "unseen");
+    fixture.crawl("two", "b", 0).await;
+    let elsewhere = fixture.get(&format!("/api/v1/crawls/two/url?url={}", page("one", 0))).await.body;
+    assert_eq!(elsewhere["state"], "unseen", "spiders do not mix");
+}
+
+async fn a_url_that_failed_is_told_with_its_dead_letter(fixture: &Fixture) {
+    fixture.failed("one", "a", 1).await;
+    let failed = told(fixture, "one", 0).await;
+    assert_eq!(
+        (&failed["state"], &failed["dead_letter"]["status"]),
+        (&"failed".into(), &404.into()),
+        "{failed}"
+    );
+    let letters = fixture.get("/api/v1/dead-letters?crawl=one").await.body;
+    assert_eq!(failed["dead_letter"], letters["dead_letters"][0]);
+}
+
+async fn what_is_remembered_of_a_page_is_told(fixture: &Fixture) {
+    let crawl = fixture.crawl("one", "a", 1).await;
+    let visited = Visited {
+        fetched_at: UnixMs(1_700_000_000_123),
+        validators: Validators::default(),
+        content: Fingerprint::of("x"),
+        change: Change::Changed,
+        depth: 2,
+        items: None,
+    };
+    fixture.backend.pages.note(&crawl.spider, &[(page("one", 0), visited)]).await.unwrap();
+    let history = &told(fixture, "one", 0).await["page"];
+    assert_eq!(*history, json!({"fetched_at": "2023-11-14T22:13:20.123Z", "change": "changed", "depth": 2}));
+}
+
+async fn a_text_that_is_no_url_is_named(fixture: &Fixture) {
+    fixture.crawl("one", "a", 1).await;
+    for (query, status) in [
+        ("?url=HTTP%3A%2F%2Fone.example%3A80%2F0%23top", 200),
+        ("", 400),
+        ("?url=", 400),
+        ("?url=ftp%3A%2F%2Fone.example%2F", 400),
+        ("?url=http%3A%2F%2Fone.example%2F&more=1", 400),
+    ] {
+        let answer = fixture.get(&format!("/api/v1/crawls/one/url{query}")).await;
+        assert_eq!(answer.status, status, "{query}: {}", answer.body);
+    }
+    assert_eq!(fixture.get("/api/v1/crawls/none/url?url=http://one.example/").await.status, 404);
+}

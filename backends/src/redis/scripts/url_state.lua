@@ -1,0 +1,29 @@
+-- KEYS: crawl, pending, outbox, begun, then what its spider has seen and what it has itself, each plain and packed. ARGV: crawl id,
+-- url, short. Returns what is known of a URL, by name: of one without a record, whether it was seen.
+local url = ARGV[2]
+local text = redis.call('HGET', KEYS[2], url)
+if not text then
+  local requests = requests_of(KEYS[1], KEYS[7])
+  if requests then
+    return {'seen', was_asked(requests, url, NOW) and 1 or 0}
+  end
+  return {'seen', knows(seen_of(KEYS[1], 5), {{url = url, short = ARGV[3]}})[1]}
+end
+local record = parse(text)
+if not record then
+  return {'record', text}
+end
+local reply = {
+  'state', record.state, 'since', record.since, 'lane', record.lane, 'attempts', record.attempts, 'starts', record.starts,
+  'begun', redis.call('SISMEMBER', KEYS[4], url),
+}
+local function tell(name, value)
+  if value then
+    reply[#reply + 1] = name
+    reply[#reply + 1] = value
+  end
+end
+tell('holder', record.holder ~= '-' and record.holder)
+tell('deadline', record.deadline and record.deadline + idle_of(KEYS[1]))
+tell('unconfirmed', redis.call('ZSCORE', KEYS[3], ARGV[1] .. ' ' .. url))
+return reply

@@ -1,0 +1,30 @@
+//! Cancelling a crawl that may be of a job.
+
+use super::JobStatus;
+use crate::frontier::crawl::CrawlState;
+use crate::names::CrawlRef;
+use crate::ports::{Control, ErrorKind, Jobs, Result, Stats};
+
+/// Cancels a crawl, and the job that it is of, if it is of one. Returns whether it had not begun. `Stale` if the crawl is finished,
+/// or if there is neither.
+pub async fn cancel(
+    crawl: &CrawlRef,
+    jobs: &dyn Jobs,
+    control: &dyn Control,
+    stats: &dyn Stats,
+) -> Result<bool> {
+    // First the job: whoever feeds it would else begin its crawl anew.
+    let was = jobs.cancel(&crawl.id).await?;
+    let stale = match control.cancel(crawl).await {
+        Err(error) if error.kind == ErrorKind::Stale => error,
+        cancelled => return cancelled.map(|()| false),
+    };
+    let state = stats.crawl_stats(&crawl.id).await?.map(|stats| stats.status);
+    match (was, state) {
+        // Whoever feeds the job cancels its crawl when that is there.
+        (Some(JobStatus::Pending | JobStatus::Running | JobStatus::Cancelled), None) => Ok(true),
+        (_, None | Some(CrawlState::Finished)) => Err(stale),
+        // It began between the two calls.
+        (_, Some(_)) => control.cancel(crawl).await.map(|()| false),
+    }
+}
