@@ -11,7 +11,7 @@ use trawl_common::settings::{Cache, Redis, Settings, SinkSettings};
 use trawl_engine::Coordinator;
 
 use crate::rabbitmq::{ControlLog, JobWakeUps, RabbitMq};
-use crate::redis::{self, Link, RedisCache, RedisHosts, RedisJobs, RedisPages, RedisRecords};
+use crate::redis::{self, Link, RedisCache, RedisHosts, RedisJobs, RedisPages, RedisRecords, RedisSchedules};
 use crate::sinks::Sinks;
 
 /// How long a program waits for servers that start at the same time as it does.
@@ -44,6 +44,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         named => named.to_vec(),
     };
     let jobs = jobs_of(settings, store.clone())?;
+    let schedules = Arc::new(RedisSchedules::new(store.clone()));
     let pages = Arc::new(RedisPages::new(store));
     let engine = Coordinator::new(records.clone(), queue.clone(), pages.clone());
     Ok(Ports {
@@ -53,6 +54,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         hosts,
         cache: Arc::new(cache),
         jobs,
+        schedules,
         pages,
         sink_factory: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue)),
     })

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
-use trawl_backends::redis::{self, Link, RedisRecords};
+use trawl_backends::redis::{self, Link, RedisRecords, RedisSchedules};
 use trawl_cli::{CrawlArg, Fail, Global};
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::jobs::{Job, JobStatus, Problem};
 use trawl_common::names::{CrawlId, CrawlRef};
-use trawl_common::ports::{Control, Engine, Error, ErrorKind, HostControl, Jobs, Stats};
+use trawl_common::ports::{Control, Engine, Error, ErrorKind, HostControl, Jobs, Schedules, Stats};
 use trawl_common::settings::Settings;
 
 /// Which crawls a command is about.
@@ -28,6 +28,7 @@ pub(crate) struct Backend {
     pub(crate) control: Arc<dyn Control>,
     pub(crate) hosts: Arc<dyn HostControl>,
     pub(crate) jobs: Arc<dyn Jobs>,
+    pub(crate) schedules: Arc<dyn Schedules>,
     pub(crate) settings: Settings,
     engine: EngineAt,
     place: Where,
@@ -74,6 +75,7 @@ impl Backend {
             control: store.control(),
             hosts: store.host_control(),
             jobs: store.jobs(),
+            schedules: store.schedules(),
             settings,
             engine: EngineAt::File(store),
             place: place.clone(),
@@ -88,9 +90,10 @@ impl Backend {
         let (records, hosts) = fleet::records_of(&settings, redis.clone())?;
         records.follow_clock().await?;
         let jobs = fleet::jobs_of(&settings, redis.clone())?;
+        let schedules = Arc::new(RedisSchedules::new(redis.clone()));
         let (stats, control, global) = (records.clone(), records.clone(), global.clone());
         let (engine, place) = (EngineAt::Servers(records, redis), Where::default());
-        Ok(Self { stats, control, hosts, jobs, settings, engine, place, global })
+        Ok(Self { stats, control, hosts, jobs, schedules, settings, engine, place, global })
     }
 
     /// What carries URLs: of a fleet, which is connected to for this.

@@ -24,7 +24,7 @@
 //! corrupt
 //! ending
 //! transitions
-//! stats  pages  hosts  jobs
+//! stats  pages  hosts  jobs  schedules
 //! store
 //! dispatch  failures
 //! records  crawl_stats  stats_delta
@@ -56,6 +56,7 @@ mod jobs;
 mod leases;
 mod pages;
 mod records;
+mod schedules;
 mod schema;
 mod seen;
 mod session;
@@ -73,7 +74,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    Cache, Control, Engine, HostControl, Hosts, Jobs, Pages, Ports, Result, SinkFactory, Stats,
+    Cache, Control, Engine, HostControl, Hosts, Jobs, Pages, Ports, Result, Schedules, SinkFactory, Stats,
 };
 use trawl_common::settings;
 
@@ -84,6 +85,7 @@ use self::engine::EmbeddedEngine;
 use self::hosts::{Known, MemoryHosts};
 use self::jobs::EmbeddedJobs;
 use self::pages::EmbeddedPages;
+use self::schedules::EmbeddedSchedules;
 use self::schema::State;
 use self::stats::{EmbeddedStats, LastBeat};
 use self::store::Store;
@@ -160,6 +162,7 @@ impl Embedded {
             cache: self.cache(),
             pages: self.pages(),
             jobs: self.jobs(),
+            schedules: self.schedules(),
             control: self.control(),
             sink_factory,
         }
@@ -183,6 +186,11 @@ impl Embedded {
     /// The jobs.
     pub fn jobs(&self) -> Arc<dyn Jobs> {
         Arc::new(EmbeddedJobs::new(self.store.clone(), self.submitted.clone(), self.jobs_per_spider))
+    }
+
+    /// What is remembered of schedules.
+    pub fn schedules(&self) -> Arc<dyn Schedules> {
+        Arc::new(EmbeddedSchedules(self.store.clone()))
     }
 
     /// The hosts' schedules.

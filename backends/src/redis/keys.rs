@@ -27,6 +27,9 @@ pub(super) const ALL_JOBS: &str = "{jobs}:all";
 /// Sorted set: job that is over -> when it ended, in ms.
 pub(super) const ENDED_JOBS: &str = "{jobs}:ended";
 
+/// Hash: spider -> up to when its schedule is done, in ms, or `paused`.
+pub(super) const SCHEDULES: &str = "schedules";
+
 /// The keys of the jobs themselves.
 pub(super) struct JobKeys {
     prefix: &'static str,

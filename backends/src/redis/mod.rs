@@ -30,6 +30,7 @@ mod records;
 mod restore;
 mod robots;
 mod round;
+mod schedules;
 mod schema;
 mod script_calls;
 mod scripts;
@@ -49,6 +50,7 @@ pub use pages::RedisPages;
 pub use readers::Readers;
 pub use records::RedisRecords;
 use redis::{RedisError, ServerError, ServerErrorKind};
+pub use schedules::RedisSchedules;
 pub use schema::check_schema;
 use trawl_common::ports::{Error, ErrorKind};
 

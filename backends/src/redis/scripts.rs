@@ -187,6 +187,22 @@ impl JobScripts {
     }
 }
 
+/// Every script of schedules.
+pub(super) struct ScheduleScripts {
+    pub(super) note: Script,
+    pub(super) resume: Script,
+}
+
+impl Default for ScheduleScripts {
+    fn default() -> Self {
+        let script = |head, body| Script::new(&format!("{head}\n{body}"));
+        Self {
+            note: script(GOES_ON, include_str!("scripts/schedules/note.lua")),
+            resume: script(GOES_ON, include_str!("scripts/schedules/resume.lua")),
+        }
+    }
+}
+
 /// The constants that both engines share; times are in microseconds.
 fn host_constants() -> String {
     use trawl_common::politeness::gcra::{

@@ -8,6 +8,7 @@
 //! | [`Session`] | the producer: admit |
 //! | [`Control`], [`HostControl`] | people's commands |
 //! | [`Jobs`] | who asks for crawls, and who runs them |
+//! | [`Schedules`] | who asks for crawls at their times |
 //! | [`Stats`] | what people see |
 //! | [`Hosts`] | politeness: each host's schedule, its back-off, its robots.txt |
 //! | [`Cache`], [`Pages`], [`Sink`] | responses, what is remembered of pages, items |
@@ -20,6 +21,7 @@ mod frontier;
 mod hosts;
 mod jobs;
 mod pages;
+mod schedules;
 mod sink;
 mod stats;
 mod urls;
@@ -39,6 +41,7 @@ pub use hosts::{
 };
 pub use jobs::{JobCounts, JobFilter, JobPage, Jobs, Submitted};
 pub use pages::{Pages, Walk};
+pub use schedules::{ScheduleState, Schedules};
 pub use sink::{Page, Sink, SinkFactory};
 pub use stats::{Backlog, Stats, WorkerState};
 pub use urls::{Claim, MAX_INVALID, NewUrl, Terms, fingerprint};
@@ -58,6 +61,8 @@ pub struct Ports {
     pub pages: Arc<dyn Pages>,
     /// Crawls that are asked for.
     pub jobs: Arc<dyn Jobs>,
+    /// What is remembered of schedules.
+    pub schedules: Arc<dyn Schedules>,
     /// What is done to crawls by command.
     pub control: Arc<dyn Control>,
     /// Where items go.

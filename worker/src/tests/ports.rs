@@ -100,6 +100,7 @@ impl Memory {
             cache: memory,
             pages: Arc::new(NoPages),
             jobs: idle.jobs(),
+            schedules: idle.schedules(),
             control: idle.control(),
             sink_factory: Arc::new(Items(self.clone())),
         }
