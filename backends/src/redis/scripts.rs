@@ -166,6 +166,7 @@ pub(super) struct JobScripts {
     pub(super) end: Script,
     pub(super) cancel: Script,
     pub(super) look_after: Script,
+    pub(super) read: Script,
     pub(super) forget: Script,
 }
 
@@ -182,6 +183,7 @@ impl JobScripts {
             end: script(GOES_ON, include_str!("scripts/jobs/end.lua")),
             cancel: script(GOES_ON, include_str!("scripts/jobs/cancel.lua")),
             look_after: script(GOES_ON, include_str!("scripts/jobs/look_after.lua")),
+            read: script(READS, include_str!("scripts/jobs/read.lua")),
             forget: script(GOES_ON, include_str!("scripts/jobs/forget.lua")),
         }
     }
