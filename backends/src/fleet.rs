@@ -12,7 +12,7 @@ use trawl_engine::Coordinator;
 
 use crate::rabbitmq::{ControlLog, JobWakeUps, RabbitMq};
 use crate::redis::{
-    self, Link, RedisCache, RedisHosts, RedisJobs, RedisPages, RedisRecords, RedisSpiderStore,
+    self, Link, RedisCache, RedisHosts, RedisJobs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
 };
 use crate::sinks::Sinks;
 
@@ -47,6 +47,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     };
     let jobs = jobs_of(settings, store.clone())?;
     let spider_store = Arc::new(RedisSpiderStore::new(store.clone()));
+    let schedules = Arc::new(RedisSchedules::new(store.clone()));
     let pages = Arc::new(RedisPages::new(store));
     let engine = Coordinator::new(records.clone(), queue.clone(), pages.clone());
     Ok(Ports {
@@ -57,6 +58,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         cache: Arc::new(cache),
         jobs,
         spider_store,
+        schedules,
         pages,
         sink_factory: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue)),
     })

@@ -1,4 +1,4 @@
-//! A crawl is exact whichever one answer of Redis is lost: a call is repeated then, and must come to the same.
+//! A crawl is exact, and a job is run once, whichever one answer of Redis is lost: a call is repeated then, and must come to the same.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use trawl_backends::redis::{self, RedisRecords};
+use trawl_backends::redis::{self, Link, RedisJobs, RedisRecords};
 use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
@@ -17,8 +17,9 @@ use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
 use trawl_common::frontier::{ClaimReply, Start, Taken};
+use trawl_common::jobs::{JobOutcome, JobStatus, NewJob};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
-use trawl_common::ports::{Claim, Control, Finish, NewUrl, Result, Stats, Terms};
+use trawl_common::ports::{Claim, Control, Finish, JobFilter, JobPage, Jobs, NewUrl, Result, Stats, Terms};
 use trawl_common::settings::{Redis, ServerUrl};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -258,20 +259,20 @@ async fn is_exact(redis: RedisRecords) -> usize {
     fleet.swept
 }
 
-/// A frontier on an empty database of Redis, behind a proxy.
-async fn behind_a_proxy() -> (ReplyLoser, RedisRecords) {
+/// An empty database of Redis, behind a proxy.
+async fn behind_a_proxy() -> (ReplyLoser, Link) {
     let url = servers::own_database().await;
     let (server, database) = url.reveal().strip_prefix("redis://").unwrap().split_once('/').unwrap();
     let proxy = ReplyLoser::start(server.parse::<SocketAddr>().unwrap()).await.unwrap();
     let url = ServerUrl::new(format!("redis://{}/{database}", proxy.address));
-    let link = redis::connect(&Redis { url, ..Redis::default() }).await.unwrap();
-    (proxy, RedisRecords::new(link, PATIENCE, Redis::default().dedup))
+    (proxy, redis::connect(&Redis { url, ..Redis::default() }).await.unwrap())
 }
 
 /// Takes a crawl through, with the answer of this number lost. Returns how many answers there were, and how many URLs only
 /// the sweep sent on their way.
 async fn without_answer(number: u64) -> (u64, usize) {
-    let (proxy, redis) = behind_a_proxy().await;
+    let (proxy, link) = behind_a_proxy().await;
+    let redis = RedisRecords::new(link, PATIENCE, Redis::default().dedup);
     proxy.lose(number);
     eprintln!("answer {number} is lost");
     let swept = is_exact(redis).await;
@@ -296,4 +297,53 @@ async fn a_crawl_is_exact_whichever_answer_is_lost() {
     // What was admitted when the answer was lost is seen when it is asked for again, and in the outbox.
     let left: Vec<usize> = swept.into_values().filter(|count| *count > 0).collect();
     assert_eq!(left, [SEEDS.len(), LINKED.len() - 2, 1], "the seeds, the links, and what was replayed");
+}
+
+/// Asks for jobs, runs them, and ends them. Each is fed once, in its turn, and nothing is left of it but its end.
+async fn each_is_run_once(jobs: RedisJobs) {
+    let asked = [("a1", "a", 0), ("a2", "a", 9), ("b1", "b", 5)].map(|(id, spider, priority)| NewJob {
+        priority: f64::from(priority).try_into().unwrap(),
+        idempotency_key: Some(format!("key-{id}").parse().unwrap()),
+        ..NewJob::new(id.parse().unwrap(), spider.parse().unwrap())
+    });
+    for job in &asked {
+        again(|| jobs.submit(job)).await;
+    }
+    // A job whose answer is lost when it is taken is free when its lease has lapsed.
+    let (runner, lease): (WorkerId, _) = ("w".parse().unwrap(), PATIENCE / 4);
+    let mut fed = Vec::new();
+    while again(|| jobs.counts()).await.ended < asked.len() as u64 {
+        while let Some(job) = again(|| jobs.take(&runner, lease)).await {
+            let id = job.new.id;
+            again(|| jobs.extend(&runner, std::slice::from_ref(&id), lease)).await;
+            again(|| jobs.fed(&runner, &id, None)).await;
+            fed.push(id.to_string());
+        }
+        for job in again(|| jobs.look_after(9, Duration::ZERO)).await {
+            again(|| jobs.end(&job.new.id, &JobOutcome::Finished { problem: None })).await;
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    let place = |id: &str| fed.iter().position(|fed| fed == id).unwrap();
+    assert!(fed.len() == asked.len() && place("a2") < place("a1"), "{fed:?}");
+    let filter = JobFilter::default();
+    let all = again(|| jobs.list(&filter, JobPage { before: None, max: 9 })).await;
+    assert_eq!(all.len(), asked.len());
+    assert!(all.iter().all(|job| job.status() == JobStatus::Finished), "{all:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_run_once_whichever_answer_is_lost() {
+    let without_answer = async |number| {
+        let (proxy, link) = behind_a_proxy().await;
+        proxy.lose(number);
+        each_is_run_once(RedisJobs::new(link, std::num::NonZeroU32::MIN)).await;
+        proxy.passed()
+    };
+    // The first run has the server load the scripts.
+    without_answer(0).await;
+    for number in 1..=without_answer(0).await {
+        eprintln!("answer {number} is lost");
+        without_answer(number).await;
+    }
 }

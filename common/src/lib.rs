@@ -20,6 +20,7 @@ pub mod names;
 pub mod nearest;
 pub mod politeness;
 pub mod ports;
+pub mod schedule;
 pub mod settings;
 pub mod spider;
 pub mod telemetry;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::as_text::as_text;
 use crate::time::UnixMs;
+use crate::web::url::Fingerprint;
 
 /// A name that is not of `a-z0-9_.-`, begins with a dot, or is too long.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -110,9 +111,19 @@ impl CrawlId {
 
     /// An id that sorts by time and is unique without asking anyone: `20231114-221320-a1b2c3`.
     pub fn generate(now: UnixMs) -> Self {
-        let date: String = now.to_string().chars().filter(char::is_ascii_digit).take(14).collect();
+        Self::at(now, &random_suffix())
+    }
+
+    /// The id of the crawl that a spider's schedule has at an instant, the same whoever makes it: as one that is
+    /// [generated](CrawlId::generate), with a longer suffix.
+    pub fn of_schedule(spider: &SpiderName, instant: UnixMs) -> Self {
+        Self::at(instant, &format!("{:016x}", Fingerprint::of(&format!("{spider} {instant}")).short()))
+    }
+
+    fn at(instant: UnixMs, suffix: &str) -> Self {
+        let date: String = instant.to_string().chars().filter(char::is_ascii_digit).take(14).collect();
         let (day, time) = date.split_at(8);
-        Self(format!("{day}-{time}-{}", random_suffix()).into())
+        Self(format!("{day}-{time}-{suffix}").into())
     }
 
     /// Whether this is an id of [`CrawlId::generate`] that begins so. A person's name for a crawl is none.

@@ -2,13 +2,15 @@
 //!
 //! 1. [`run`] takes a job as long as this worker has room, when it is woken or every few seconds;
 //! 2. `feed` reads its sources into its crawl, and extends its lease meanwhile;
-//! 3. `ending` looks whether the crawls of jobs that are fed have ended, whoever fed them, and forgets old jobs.
+//! 3. `ending` looks whether the crawls of jobs that are fed have ended, whoever fed them, and forgets old jobs;
+//! 4. `schedule` asks for the crawls that are due by the files of spiders.
 //!
 //! Whoever dies in between loses nothing: a lease that lapses gives its job back to the line, and the next one goes on with the same
 //! crawl.
 
 mod ending;
 mod feed;
+mod schedule;
 mod sources;
 
 use std::sync::Arc;
@@ -51,6 +53,7 @@ pub async fn run(
     // Ended with this function.
     let mut beside = JoinSet::new();
     beside.spawn(ending::run(Arc::clone(&runner)));
+    beside.spawn(schedule::run(Arc::clone(&runner)));
     let mut feeding = JoinSet::new();
     while !stop.is_cancelled() {
         fill(&runner, &mut feeding, &stop).await;

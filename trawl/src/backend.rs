@@ -7,13 +7,13 @@ use std::sync::Arc;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
 use trawl_backends::rabbitmq::ItemStream;
-use trawl_backends::redis::{self, Link, RedisPages, RedisRecords, RedisSpiderStore};
+use trawl_backends::redis::{self, Link, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore};
 use trawl_cli::{CrawlArg, Fail, Global};
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::jobs::{self, Job, JobStatus, Problem};
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{
-    Control, Engine, Error, ErrorKind, HostControl, Items, Jobs, Pages, SpiderStore, Stats,
+    Control, Engine, Error, ErrorKind, HostControl, Items, Jobs, Pages, Schedules, SpiderStore, Stats,
 };
 use trawl_common::settings::Settings;
 
@@ -32,6 +32,7 @@ pub(crate) struct Backend {
     pub(crate) hosts: Arc<dyn HostControl>,
     pub(crate) jobs: Arc<dyn Jobs>,
     pub(crate) spider_store: Arc<dyn SpiderStore>,
+    pub(crate) schedules: Arc<dyn Schedules>,
     pub(crate) settings: Settings,
     engine: EngineAt,
     place: Where,
@@ -79,6 +80,7 @@ impl Backend {
             hosts: store.host_control(),
             jobs: store.jobs(),
             spider_store: store.spider_store(),
+            schedules: store.schedules(),
             settings,
             engine: EngineAt::File(store),
             place: place.clone(),
@@ -94,9 +96,10 @@ impl Backend {
         records.follow_clock().await?;
         let jobs = fleet::jobs_of(&settings, redis.clone())?;
         let spider_store = Arc::new(RedisSpiderStore::new(redis.clone()));
+        let schedules = Arc::new(RedisSchedules::new(redis.clone()));
         let (stats, control, global) = (records.clone(), records.clone(), global.clone());
         let (engine, place) = (EngineAt::Servers(records, redis), Where::default());
-        Ok(Self { stats, control, hosts, jobs, spider_store, settings, engine, place, global })
+        Ok(Self { stats, control, hosts, jobs, spider_store, schedules, settings, engine, place, global })
     }
 
     /// What carries URLs: of a fleet, which is connected to for this.

@@ -13,6 +13,7 @@ mod jobs;
 mod pack;
 #[cfg(test)]
 mod reference;
+mod schedule;
 mod settings;
 mod shell;
 mod spider;
@@ -59,6 +60,8 @@ enum Command {
     Cancel(control::Args),
     /// Ask for crawls, which workers run in their turn; list, show and cancel these jobs
     Jobs(jobs::Args),
+    /// List, hold and resume the schedules of spiders, whose crawls are asked for by themselves
+    Schedule(schedule::Args),
     /// List, show, send again or purge URLs that failed
     Dlq(dlq::Args),
     /// List and show hosts, block those that must not be asked
@@ -114,6 +117,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Resume(args) => args.run(Verb::Resume, global).await,
         Command::Cancel(args) => args.run(Verb::Cancel, global).await,
         Command::Jobs(args) => args.run(global).await,
+        Command::Schedule(args) => args.run(global).await,
         Command::Dlq(args) => args.run(global).await,
         Command::Hosts(args) => args.run(global).await,
         Command::Spider(args) => args.run(global).await,

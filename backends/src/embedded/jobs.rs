@@ -1,18 +1,18 @@
-//! Jobs in the state file: one row each.
+//! Jobs in the state file: one row each. One that cannot be read is left alone, and holds up no other.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params, params};
 use tokio::sync::Notify;
 use trawl_common::jobs::{Hold, Job, JobOutcome, JobStatus, NewJob, Problem, StoredState};
 use trawl_common::names::{CrawlId, WorkerId};
 use trawl_common::ports::{self, Error, ErrorKind, JobCounts, JobFilter, JobPage, Jobs, Submitted};
 use trawl_common::time::UnixMs;
 
-use super::error::{Fault, Result};
+use super::error::{Fault, Result, unless_corrupt};
 use super::fields::{Fields, sql_ms};
 use super::store::Store;
 
@@ -96,8 +96,8 @@ impl Jobs for EmbeddedJobs {
     }
 
     async fn line(&self, max: usize) -> ports::Result<Vec<Job>> {
-        const LINE: &str = "WHERE status = 'pending' ORDER BY priority DESC, number LIMIT ?1";
-        self.store.call(move |db, _| select(db, LINE, params![sql_count(max)])).await
+        const LINE: &str = "WHERE status = 'pending' ORDER BY priority DESC, number";
+        self.store.call(move |db, _| select(db, LINE, params![], max)).await
     }
 
     async fn counts(&self) -> ports::Result<JobCounts> {
@@ -146,15 +146,15 @@ fn take(
     per_spider: NonZeroU32,
     now: UnixMs,
 ) -> Result<Option<Job>> {
-    for mut job in select(db, "WHERE until <= ?1", params![sql_ms(now)])? {
+    for mut job in select(db, "WHERE until <= ?1", params![sql_ms(now)], usize::MAX)? {
         job.lapse(now);
         write(db, &job)?;
     }
     const FIRST: &str = "WHERE status = 'pending' AND until IS NULL
            AND NOT EXISTS (SELECT 1 FROM jobs AS other WHERE other.spider = jobs.spider AND other.until IS NOT NULL)
            AND (SELECT count(*) FROM jobs AS other WHERE other.spider = jobs.spider AND other.status = 'running') < ?1
-         ORDER BY priority DESC, number LIMIT 1";
-    let Some(mut job) = select(db, FIRST, params![per_spider.get()])?.pop() else { return Ok(None) };
+         ORDER BY priority DESC, number";
+    let Some(mut job) = select(db, FIRST, params![per_spider.get()], 1)?.pop() else { return Ok(None) };
     job.take(runner, lease, now);
     write(db, &job)?;
     Ok(Some(job))
@@ -162,9 +162,8 @@ fn take(
 
 fn look_after(db: &Connection, max: usize, pause: Duration, now: UnixMs) -> Result<Vec<Job>> {
     let before = sql_ms(now) - sql_count(pause.as_millis() as usize);
-    const FED: &str =
-        "WHERE status = 'running' AND until IS NULL AND looked <= ?1 ORDER BY looked, number LIMIT ?2";
-    let jobs = select(db, FED, params![before, sql_count(max)])?;
+    const FED: &str = "WHERE status = 'running' AND until IS NULL AND looked <= ?1 ORDER BY looked, number";
+    let jobs = select(db, FED, params![before], max)?;
     for job in &jobs {
         db.prepare_cached("UPDATE jobs SET looked = ?2 WHERE id = ?1")?
             .execute(params![job.new.id.as_str(), sql_ms(now)])?;
@@ -173,17 +172,9 @@ fn look_after(db: &Connection, max: usize, pause: Duration, now: UnixMs) -> Resu
 }
 
 fn list(db: &Connection, filter: &JobFilter, page: JobPage) -> Result<Vec<Job>> {
-    const PART: i64 = 500;
-    let (mut found, mut before) = (Vec::new(), page.before.map_or(i64::MAX, sql_number));
-    while found.len() < page.max {
-        let part = "WHERE number < ?1 ORDER BY number DESC LIMIT ?2";
-        let jobs = select(db, part, params![before, PART])?;
-        let Some(last) = jobs.last() else { break };
-        before = sql_number(last.number);
-        found.extend(jobs.into_iter().filter(|job| filter.admits(job)));
-    }
-    found.truncate(page.max);
-    Ok(found)
+    let before = page.before.map_or(i64::MAX, sql_number);
+    const NEWEST: &str = "WHERE number < ?1 ORDER BY number DESC";
+    select_where(db, NEWEST, params![before], page.max, |job| filter.admits(job))
 }
 
 fn counts(db: &Connection) -> Result<JobCounts> {
@@ -237,12 +228,32 @@ fn write(db: &Connection, job: &Job) -> Result<()> {
 }
 
 fn find(db: &Connection, id: &CrawlId) -> Result<Option<Job>> {
-    Ok(select(db, "WHERE id = ?1", params![id.as_str()])?.pop())
+    let mut select = db.prepare_cached("SELECT * FROM jobs WHERE id = ?1")?;
+    select.query_row([id.as_str()], |row| Ok(read(row))).optional()?.transpose()
 }
 
-fn select(db: &Connection, which: &str, parameters: &[&dyn rusqlite::ToSql]) -> Result<Vec<Job>> {
+/// The first `max` jobs that can be read.
+fn select(db: &Connection, which: &str, parameters: &[&dyn ToSql], max: usize) -> Result<Vec<Job>> {
+    select_where(db, which, parameters, max, |_| true)
+}
+
+/// The first `max` of these.
+fn select_where(
+    db: &Connection,
+    which: &str,
+    parameters: &[&dyn ToSql],
+    max: usize,
+    is_meant: impl Fn(&Job) -> bool,
+) -> Result<Vec<Job>> {
     let mut select = db.prepare_cached(&format!("SELECT * FROM jobs {which}"))?;
-    select.query_map(parameters, |row| Ok(read(row)))?.map(|job| job?).collect()
+    let mut rows = select.query(parameters)?;
+    let mut jobs = Vec::new();
+    while jobs.len() < max
+        && let Some(row) = rows.next()?
+    {
+        jobs.extend(unless_corrupt(read(row))?.filter(&is_meant));
+    }
+    Ok(jobs)
 }
 
 fn read(row: &Row<'_>) -> Result<Job> {

@@ -24,7 +24,7 @@
 //! corrupt
 //! ending
 //! transitions
-//! stats  pages  hosts  jobs  spider_store
+//! stats  pages  hosts  jobs  schedules  spider_store
 //! store
 //! dispatch  failures
 //! records  crawl_stats  stats_delta
@@ -56,6 +56,7 @@ mod jobs;
 mod leases;
 mod pages;
 mod records;
+mod schedules;
 mod schema;
 mod seen;
 mod session;
@@ -74,7 +75,8 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    Cache, Control, Engine, HostControl, Hosts, Jobs, Pages, Ports, Result, SinkFactory, SpiderStore, Stats,
+    Cache, Control, Engine, HostControl, Hosts, Jobs, Pages, Ports, Result, Schedules, SinkFactory,
+    SpiderStore, Stats,
 };
 use trawl_common::settings;
 
@@ -85,6 +87,7 @@ use self::engine::EmbeddedEngine;
 use self::hosts::{Known, MemoryHosts};
 use self::jobs::EmbeddedJobs;
 use self::pages::EmbeddedPages;
+use self::schedules::EmbeddedSchedules;
 use self::schema::State;
 use self::spider_store::EmbeddedSpiderStore;
 use self::stats::{EmbeddedStats, LastBeat};
@@ -163,6 +166,7 @@ impl Embedded {
             pages: self.pages(),
             jobs: self.jobs(),
             spider_store: self.spider_store(),
+            schedules: self.schedules(),
             control: self.control(),
             sink_factory,
         }
@@ -191,6 +195,11 @@ impl Embedded {
     /// The spiders that were deployed.
     pub fn spider_store(&self) -> Arc<dyn SpiderStore> {
         Arc::new(EmbeddedSpiderStore::new(self.store.clone()))
+    }
+
+    /// What is remembered of schedules.
+    pub fn schedules(&self) -> Arc<dyn Schedules> {
+        Arc::new(EmbeddedSchedules(self.store.clone()))
     }
 
     /// The hosts' schedules.

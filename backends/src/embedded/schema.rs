@@ -177,7 +177,8 @@ const OUT_OF_6: &str = "
     PRAGMA user_version = 7;
 ";
 
-/// What version 8 has more: what the files of spiders say in their crawls, and the versions of projects.
+/// What version 8 has more: what the files of spiders say in their crawls, the versions of projects, and up to when the schedule of
+/// each spider is done; nothing while it is held.
 const OUT_OF_7: &str = "
     ALTER TABLE crawls ADD COLUMN file TEXT;
     CREATE TABLE spider_texts (
@@ -192,6 +193,10 @@ const OUT_OF_7: &str = "
         spiders TEXT NOT NULL,
         UNIQUE (project, version)
     ) STRICT;
+    CREATE TABLE schedules (
+        spider TEXT PRIMARY KEY,
+        until  INTEGER
+    ) STRICT, WITHOUT ROWID;
     PRAGMA user_version = 8;
 ";
 

@@ -1,5 +1,5 @@
 //! Jobs on Redis: `jobs`, the line of those that are pending, and a hash for each, `job:<id>`. `scripts/jobs/queue.lua` lists the keys
-//! beside them.
+//! beside them. A job that cannot be read is left alone, and holds up no other.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use redis::{FromRedisValue, ScriptInvocation};
+use redis::{FromRedisValue, ScriptInvocation, Value};
 use tracing::warn;
 use trawl_common::jobs::{Hold, Job, JobOutcome, JobStatus, NewJob, Problem, StoredState};
 use trawl_common::names::{CrawlId, WorkerId};
@@ -19,6 +19,7 @@ use super::keys::{self, JobKeys};
 use super::script_calls::corrupt;
 use super::scripts::{Clock, JobScripts};
 use super::{Link, failed};
+use crate::left_out::LeftOut;
 use crate::rabbitmq::JobWakeUps;
 
 /// Jobs are read in parts of so many.
@@ -31,13 +32,15 @@ pub struct RedisJobs {
     scripts: JobScripts,
     per_spider: NonZeroU32,
     wake_ups: Option<Arc<JobWakeUps>>,
+    left_out: LeftOut,
 }
 
 impl RedisJobs {
     /// On this connection; each spider runs `per_spider` at a time. Nobody is woken for a job.
     pub fn new(redis: Link, per_spider: NonZeroU32) -> Self {
         let keys = JobKeys::of(redis.is_cluster());
-        Self { redis, keys, scripts: JobScripts::new(Clock::SERVER), per_spider, wake_ups: None }
+        let (wake_ups, left_out) = Default::default();
+        Self { redis, keys, scripts: JobScripts::new(Clock::SERVER), per_spider, wake_ups, left_out }
     }
 
     /// The same, which wakes workers by these.
@@ -69,23 +72,34 @@ impl RedisJobs {
         }
     }
 
-    /// The jobs of these ids that are there, in their order.
-    async fn read(&self, ids: &[String]) -> Result<Vec<Job>> {
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut pipeline = redis::pipe();
-        for id in ids {
-            pipeline.cmd("HGETALL").arg(self.keys.job(id));
-        }
-        let found: Vec<HashMap<String, String>> =
-            pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
-        let found = ids.iter().zip(found).filter(|(_, stored)| !stored.is_empty());
-        found.map(|(id, stored)| self.job_of(id, stored)).collect()
+    /// What is stored of jobs, in their order.
+    async fn stored(&self, ids: &[String]) -> Result<Vec<Value>> {
+        let mut call = self.call(&self.scripts.read);
+        self.run(call.arg(ids)).await
     }
 
-    fn job_of(&self, id: &str, stored: HashMap<String, String>) -> Result<Job> {
-        job_of(Fields::new(self.keys.job(id), stored), id)
+    /// The jobs of these ids that can be read, in their order.
+    async fn read(&self, ids: &[String]) -> Result<Vec<Job>> {
+        let mut jobs = Vec::new();
+        for part in ids.chunks(PART) {
+            let stored = part.iter().cloned().zip(self.stored(part).await?);
+            // One that is gone was forgotten since.
+            jobs.extend(self.readable(stored.filter(|(_, stored)| !is_empty(stored)))?);
+        }
+        Ok(jobs)
+    }
+
+    fn readable(&self, jobs: impl IntoIterator<Item = (String, Value)>) -> Result<Vec<Job>> {
+        let read = |(id, stored): (String, Value)| self.left_out.unless_corrupt(self.job_of(&id, stored));
+        jobs.into_iter().filter_map(|job| read(job).transpose()).collect()
+    }
+
+    fn job_of(&self, id: &str, stored: Value) -> Result<Job> {
+        let key = self.keys.job(id);
+        match redis::from_redis_value::<HashMap<String, String>>(stored) {
+            Ok(stored) => job_of(Fields::new(key, stored), id),
+            Err(_) => Err(Fields::new(key, HashMap::new()).nonsense(&"no texts by their names")),
+        }
     }
 }
 
@@ -111,8 +125,18 @@ impl Jobs for RedisJobs {
     async fn take(&self, runner: &WorkerId, lease: Duration) -> Result<Option<Job>> {
         let mut call = self.call(&self.scripts.take);
         call.arg(runner.as_str()).arg(lease.as_millis() as u64);
-        let taken: Option<(String, HashMap<String, String>)> = self.run(&call).await?;
-        taken.map(|(id, stored)| self.job_of(&id, stored)).transpose()
+        loop {
+            let (passed, id, stored): (Vec<String>, Option<String>, Value) = self.run(&call).await?;
+            if !passed.is_empty() {
+                // For the log.
+                self.read(&passed).await?;
+            }
+            let Some(id) = id else { return Ok(None) };
+            // One that cannot be read keeps its spider busy until the lease lapses; the next is another's.
+            if let Some(job) = self.left_out.unless_corrupt(self.job_of(&id, stored))? {
+                return Ok(Some(job));
+            }
+        }
     }
 
     async fn extend(&self, runner: &WorkerId, jobs: &[CrawlId], lease: Duration) -> Result<Vec<Hold>> {
@@ -156,12 +180,13 @@ impl Jobs for RedisJobs {
     async fn look_after(&self, max: usize, pause: Duration) -> Result<Vec<Job>> {
         let mut call = self.call(&self.scripts.look_after);
         call.arg(max.min(PART)).arg(pause.as_millis() as u64);
-        let found: Vec<(String, HashMap<String, String>)> = self.run(&call).await?;
-        found.into_iter().map(|(id, stored)| self.job_of(&id, stored)).collect()
+        let found: Vec<(String, Value)> = self.run(&call).await?;
+        self.readable(found)
     }
 
     async fn job(&self, id: &CrawlId) -> Result<Option<Job>> {
-        Ok(self.read(&[id.to_string()]).await?.pop())
+        let stored = self.stored(&[id.to_string()]).await?.pop().filter(|stored| !is_empty(stored));
+        stored.map(|stored| self.job_of(id.as_str(), stored)).transpose()
     }
 
     async fn list(&self, filter: &JobFilter, page: JobPage) -> Result<Vec<Job>> {
@@ -212,6 +237,11 @@ impl Jobs for RedisJobs {
             None => std::future::pending().await,
         }
     }
+}
+
+/// Whether nothing is stored.
+fn is_empty(stored: &Value) -> bool {
+    matches!(stored, Value::Array(fields) if fields.is_empty())
 }
 
 fn hold_of(text: &str) -> Result<Hold> {

@@ -29,6 +29,8 @@ pub(super) const ENDED_JOBS: &str = "{jobs}:ended";
 
 /// Set: the projects that have versions.
 pub(super) const PROJECTS: &str = "projects";
+/// Hash: spider -> up to when its schedule is done, in ms, or `paused`.
+pub(super) const SCHEDULES: &str = "schedules";
 
 /// The keys of the jobs themselves.
 pub(super) struct JobKeys {

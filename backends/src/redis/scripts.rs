@@ -168,6 +168,7 @@ pub(super) struct JobScripts {
     pub(super) end: Script,
     pub(super) cancel: Script,
     pub(super) look_after: Script,
+    pub(super) read: Script,
     pub(super) forget: Script,
 }
 
@@ -184,6 +185,7 @@ impl JobScripts {
             end: script(GOES_ON, include_str!("scripts/jobs/end.lua")),
             cancel: script(GOES_ON, include_str!("scripts/jobs/cancel.lua")),
             look_after: script(GOES_ON, include_str!("scripts/jobs/look_after.lua")),
+            read: script(READS, include_str!("scripts/jobs/read.lua")),
             forget: script(GOES_ON, include_str!("scripts/jobs/forget.lua")),
         }
     }
@@ -202,6 +204,22 @@ impl VersionScripts {
         Self {
             add: script(TAKES_IN, include_str!("scripts/versions/add.lua")),
             remove: script(GOES_ON, include_str!("scripts/versions/remove.lua")),
+        }
+    }
+}
+
+/// Every script of schedules.
+pub(super) struct ScheduleScripts {
+    pub(super) note: Script,
+    pub(super) resume: Script,
+}
+
+impl Default for ScheduleScripts {
+    fn default() -> Self {
+        let script = |head, body| Script::new(&format!("{head}\n{body}"));
+        Self {
+            note: script(GOES_ON, include_str!("scripts/schedules/note.lua")),
+            resume: script(GOES_ON, include_str!("scripts/schedules/resume.lua")),
         }
     }
 }

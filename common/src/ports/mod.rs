@@ -9,6 +9,7 @@
 //! | [`Control`], [`HostControl`] | people's commands |
 //! | [`Jobs`] | who asks for crawls, and who runs them |
 //! | [`SpiderStore`] | who deploys spiders, and who runs jobs of them |
+//! | [`Schedules`] | who asks for crawls at their times |
 //! | [`Stats`] | what people see |
 //! | [`Hosts`] | politeness: each host's schedule, its back-off, its robots.txt |
 //! | [`Cache`], [`Pages`], [`Sink`] | responses, what is remembered of pages, items |
@@ -23,6 +24,7 @@ mod hosts;
 mod items;
 mod jobs;
 mod pages;
+mod schedules;
 mod sink;
 mod spider_store;
 mod stats;
@@ -44,6 +46,7 @@ pub use hosts::{
 pub use items::{ItemReader, Items, ItemsFrom, StoredItem};
 pub use jobs::{JobCounts, JobFilter, JobPage, Jobs, Submitted};
 pub use pages::{Pages, Walk};
+pub use schedules::{ScheduleState, Schedules};
 pub use sink::{Page, Sink, SinkFactory};
 pub use spider_store::{Deployed, MAX_VERSIONS, SpiderStore};
 pub use stats::{Backlog, Stats, WorkerState};
@@ -66,6 +69,8 @@ pub struct Ports {
     pub jobs: Arc<dyn Jobs>,
     /// Spiders that were deployed.
     pub spider_store: Arc<dyn SpiderStore>,
+    /// What is remembered of schedules.
+    pub schedules: Arc<dyn Schedules>,
     /// What is done to crawls by command.
     pub control: Arc<dyn Control>,
     /// Where items go.

@@ -44,6 +44,7 @@ pub use version::{InvalidFiles, InvalidVersion, SpiderFiles, Version};
 
 use crate::frontier::route::Rule;
 use crate::names::SpiderName;
+use crate::schedule::Schedule;
 use crate::settings::{self, Settings, SinkSettings, Urls};
 use crate::web::url::Host;
 
@@ -56,6 +57,8 @@ pub struct Spider {
     pub file: Option<FileHash>,
     /// Where it starts.
     pub start: Start,
+    /// When its crawls are asked for without anybody's doing; `None` if never.
+    pub schedule: Option<Schedule>,
     /// The domains whose URLs it takes, each with all below it; `*` for any. With none it takes what it starts from, and
     /// follows links within one host.
     pub allowed_domains: Vec<String>,
@@ -89,6 +92,7 @@ impl Spider {
             name,
             file: None,
             start: Start::default(),
+            schedule: None,
             allowed_domains: Vec::new(),
             urls: Urls::default(),
             follow: None,

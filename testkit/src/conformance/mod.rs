@@ -22,6 +22,7 @@ pub mod pages;
 pub mod queue;
 pub mod random;
 pub mod recovery;
+pub mod schedules;
 pub mod sink;
 pub mod spider_store;
 pub mod sweeping;

@@ -65,6 +65,7 @@ pub(super) fn as_json(file: &Path, examined: Result<&Examined, &Unusable>) -> Va
         "mistakes": list(&examined.reading.mistakes),
         "unset": list(&examined.reading.unset),
         "arguments": examined.reading.arguments.iter().map(argument_as_json).collect::<Vec<_>>(),
+        "schedule": examined.reading.spider.schedule.as_ref().map(crate::schedule::as_json),
         "robots_name": examined.robots.name(),
         "needs_tree": examined.ready.as_ref().map(|ready| ready.extractor.needs_tree()),
     })

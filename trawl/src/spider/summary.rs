@@ -5,6 +5,7 @@ use std::path::Path;
 use anstream::println;
 use anstyle::Style;
 use trawl_cli::count;
+use trawl_common::schedule::Schedule;
 use trawl_common::settings::SinkSettings;
 use trawl_common::spider::arguments::Declaration;
 use trawl_common::spider::file::Reading;
@@ -12,6 +13,7 @@ use trawl_common::spider::{Field, FieldSource, Follow, ItemRule, Kind, Required,
 use trawl_common::text::printable;
 
 use super::examine::{Examined, Ready, Robots};
+use crate::schedule::next_three;
 
 /// Prints the summary of a file without mistakes.
 pub(super) fn print(path: &Path, reading: &Reading, ready: &Ready, robots: &Robots) {
@@ -35,6 +37,9 @@ pub(super) fn print(path: &Path, reading: &Reading, ready: &Ready, robots: &Robo
         line("ends", &format!("after {} pages", count(pages.get())));
     }
     line("recrawls", &spider.recrawl.to_string());
+    if let Some(schedule) = &spider.schedule {
+        line("runs", &runs(schedule));
+    }
     for rule in &spider.items {
         line("items", &items(rule));
     }
@@ -78,6 +83,11 @@ fn takes(spider: &Spider) -> String {
         domains if domains.iter().any(|domain| domain == "*") => "URLs of any host".to_owned(),
         domains => format!("URLs of {}, and all below", domains.join(", ")),
     }
+}
+
+/// `0 3 * * * (Europe/Berlin): 2026-11-24T03:00:00+01:00, …`
+fn runs(schedule: &Schedule) -> String {
+    format!("{} ({}): {}", schedule.cron, schedule.timezone_name(), next_three(schedule).join(", "))
 }
 
 fn follows(follow: &Follow) -> String {

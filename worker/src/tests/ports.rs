@@ -101,6 +101,7 @@ impl Memory {
             pages: Arc::new(NoPages),
             jobs: idle.jobs(),
             spider_store: idle.spider_store(),
+            schedules: idle.schedules(),
             control: idle.control(),
             sink_factory: Arc::new(Items(self.clone())),
         }

@@ -13,6 +13,7 @@ mod patterns;
 mod placeholders;
 mod request;
 mod rules;
+mod schedule;
 mod secret;
 mod section;
 mod sinks;
@@ -79,6 +80,10 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     spider.recrawl = file.read("recrawl", Given::parsed).unwrap_or_default();
     let domains = &spider.allowed_domains;
     spider.start = file.within("start", |section| start::start(section, domains)).unwrap_or_default();
+    if let Some(given) = file.get(schedule::KEY) {
+        spider.schedule = schedule::schedule(&given);
+        schedule::note_lacking(&given, notes, &spider.start);
+    }
     if let Some(urls) = file.within("urls", |section| urls::urls(section, &spider.urls)) {
         spider.urls = urls;
     }

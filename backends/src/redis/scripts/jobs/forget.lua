@@ -6,8 +6,8 @@ if many <= 0 then
 end
 local old = redis.call('ZRANGEBYSCORE', key('ended'), '-inf', int(now_ms() - ARGV[4]), 'LIMIT', 0, math.min(many, 500))
 for _, id in ipairs(old) do
-  local idempotency_key = redis.call('HGET', PREFIX .. id, 'idempotency_key')
-  if idempotency_key then
+  local idempotency_key = redis.pcall('HGET', PREFIX .. id, 'idempotency_key')
+  if type(idempotency_key) == 'string' then
     redis.call('HDEL', key('keys'), idempotency_key)
   end
   redis.call('UNLINK', PREFIX .. id)

@@ -3,6 +3,6 @@
 local now, jobs = now_ms(), {}
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', key('fed'), '-inf', int(now - ARGV[4]), 'LIMIT', 0, ARGV[3])) do
   redis.call('ZADD', key('fed'), int(now), id)
-  jobs[#jobs + 1] = {id, redis.call('HGETALL', PREFIX .. id)}
+  jobs[#jobs + 1] = {id, fields_of(id)}
 end
 return jobs

@@ -26,13 +26,22 @@ local function now_ms()
   return math.floor(now_us() / 1000)
 end
 
--- What is needed of a job to change it; nil if there is none.
+-- What is needed of a job to change it; nil if there is none, or if it cannot be read.
 local function find(id)
-  local job = redis.call('HMGET', PREFIX .. id, 'status', 'spider', 'number', 'priority', 'runner', 'until', 'cancel')
-  return job[1] and {
+  local job = redis.pcall('HMGET', PREFIX .. id, 'status', 'spider', 'number', 'priority', 'runner', 'until', 'cancel')
+  if job.err or not (job[1] and job[2] and tonumber(job[3]) and tonumber(job[4])) then
+    return nil
+  end
+  return {
     id = id, key = PREFIX .. id, status = job[1], spider = job[2], number = job[3], priority = job[4],
     runner = job[5], lapses = job[6], cancel = job[7],
   }
+end
+
+-- All fields of a job, for whoever reads them; no fields if there is none, and a text if its key holds something else.
+local function fields_of(id)
+  local fields = redis.pcall('HGETALL', PREFIX .. id)
+  return fields.err or fields
 end
 
 local function is_over(job)

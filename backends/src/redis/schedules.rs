@@ -1,0 +1,81 @@
+//! What is remembered of schedules on Redis: the hash `schedules`, spider -> up to when it is done, in ms, or `paused`.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use redis::ScriptInvocation;
+use trawl_common::names::SpiderName;
+use trawl_common::ports::{Error, ErrorKind, Result, ScheduleState, Schedules};
+use trawl_common::time::UnixMs;
+
+use super::corrupt::shown;
+use super::scripts::ScheduleScripts;
+use super::{Link, failed, keys};
+use crate::left_out::LeftOut;
+
+/// What stands for a schedule that is held.
+const PAUSED: &[u8] = b"paused";
+
+/// The schedules of a fleet.
+pub struct RedisSchedules {
+    redis: Link,
+    scripts: ScheduleScripts,
+    left_out: LeftOut,
+}
+
+impl RedisSchedules {
+    /// On this connection.
+    pub fn new(redis: Link) -> Self {
+        Self { redis, scripts: ScheduleScripts::default(), left_out: LeftOut::default() }
+    }
+
+    async fn run(&self, call: &ScriptInvocation<'_>) -> Result<()> {
+        call.invoke_async(&mut self.redis.clone()).await.map_err(failed)
+    }
+}
+
+#[async_trait]
+impl Schedules for RedisSchedules {
+    async fn list(&self) -> Result<BTreeMap<SpiderName, ScheduleState>> {
+        let mut all = redis::cmd("HGETALL");
+        all.arg(keys::SCHEDULES);
+        let all: Vec<(Vec<u8>, Vec<u8>)> = all.query_async(&mut self.redis.clone()).await.map_err(failed)?;
+        let mut states = BTreeMap::new();
+        for (spider, state) in all {
+            states.extend(self.left_out.unless_corrupt(read(&spider, &state))?);
+        }
+        Ok(states)
+    }
+
+    async fn note(&self, spider: &SpiderName, until: UnixMs) -> Result<()> {
+        let mut call = self.scripts.note.key(keys::SCHEDULES);
+        self.run(call.arg(spider.as_str()).arg(until.0)).await
+    }
+
+    async fn pause(&self, spider: &SpiderName) -> Result<()> {
+        let mut pause = redis::cmd("HSET");
+        pause.arg(keys::SCHEDULES).arg(spider.as_str()).arg(PAUSED);
+        pause.query_async(&mut self.redis.clone()).await.map_err(failed)
+    }
+
+    async fn resume(&self, spider: &SpiderName, now: UnixMs) -> Result<()> {
+        let mut call = self.scripts.resume.key(keys::SCHEDULES);
+        self.run(call.arg(spider.as_str()).arg(now.0)).await
+    }
+}
+
+fn read(spider: &[u8], state: &[u8]) -> Result<(SpiderName, ScheduleState)> {
+    let unreadable = || {
+        let (key, spider, state) = (keys::SCHEDULES, shown(spider), shown(state));
+        let told = format!(
+            "redis: the field {spider} of {key} holds `{state}`, which trawl does not write: set it right"
+        );
+        Error::new(ErrorKind::Corrupt, told)
+    };
+    let name = str::from_utf8(spider).ok().and_then(|text| text.parse().ok()).ok_or_else(unreadable)?;
+    if state == PAUSED {
+        return Ok((name, ScheduleState::Paused));
+    }
+    let until = str::from_utf8(state).ok().and_then(|text| text.parse().ok()).ok_or_else(unreadable)?;
+    Ok((name, ScheduleState::Done(UnixMs(until))))
+}

@@ -1,0 +1,5 @@
+-- KEYS: schedules. ARGV: spider, now in ms. A schedule that is held goes on with what comes after now.
+if redis.call('HGET', KEYS[1], ARGV[1]) == 'paused' then
+  redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+end
+return redis.status_reply('OK')

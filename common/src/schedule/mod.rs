@@ -1,0 +1,305 @@
+//! Schedules: when the crawls of a spider are asked for without anybody's doing.
+//!
+//! All here is arithmetic on instants. Who asks for crawls by it remembers up to when that is done, and is `trawl-jobs`.
+
+mod cron;
+mod field;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, TimeZone};
+
+pub use cron::{Cron, InvalidCron};
+
+use crate::jobs::NewJob;
+use crate::names::{CrawlId, SpiderName};
+use crate::time::UnixMs;
+
+/// An instant is missed when nobody has looked for so long after it.
+const PUNCTUAL: Duration = Duration::from_secs(60);
+
+/// `[schedule]` of a spider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// At which times.
+    pub cron: Cron,
+    /// By the clocks of where.
+    pub timezone: TimeZone,
+    /// What becomes of an instant at which the fleet was away.
+    pub missed: Missed,
+    /// What becomes of an instant at which the spider's last crawl is not over.
+    pub overlap: Overlap,
+}
+
+/// What becomes of instants that were missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum Missed {
+    /// Nothing.
+    #[default]
+    Skip,
+    /// The last of them is made up for.
+    Run,
+}
+
+/// What becomes of an instant at which the last crawl is not over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum Overlap {
+    /// Nothing.
+    #[default]
+    Skip,
+    /// Its job waits in the line.
+    Queue,
+}
+
+/// What a schedule has for whoever looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// The crawl of this instant is to be asked for.
+    Run(UnixMs),
+    /// This instant was missed, and is to be left out.
+    Missed(UnixMs),
+}
+
+/// A time zone by its name in the IANA database, as `Europe/Berlin`.
+///
+/// # Errors
+/// What to write in place of a name that there is not.
+pub fn timezone(name: &str) -> Result<TimeZone, String> {
+    TimeZone::get(name).map_err(|_| {
+        let shown = crate::text::printable(name, 40);
+        format!(
+            "there is no time zone `{shown}`: write a name of the IANA database, as `Europe/Berlin` or `UTC`"
+        )
+    })
+}
+
+impl From<Cron> for Schedule {
+    /// That of these times by UTC.
+    fn from(cron: Cron) -> Self {
+        Self { cron, timezone: TimeZone::UTC, missed: Missed::default(), overlap: Overlap::default() }
+    }
+}
+
+impl Schedule {
+    /// The first of its instants after this one; `None` where the calendar ends. A time that the clocks skip is when they go on; one
+    /// that they show twice is the first.
+    pub fn next(&self, after: UnixMs) -> Option<UnixMs> {
+        let after = timestamp(after)?;
+        let mut time = self.timezone.to_datetime(after);
+        loop {
+            time = self.cron.next(time)?;
+            let instant = self.instant(time)?;
+            // What follows the first hour of two that are alike may be in the second.
+            if instant > after {
+                return Some(UnixMs(u64::try_from(instant.as_millisecond()).ok()?));
+            }
+        }
+    }
+
+    fn instant(&self, time: DateTime) -> Option<Timestamp> {
+        let offset = match self.timezone.to_ambiguous_timestamp(time).offset() {
+            AmbiguousOffset::Unambiguous { offset } => offset,
+            AmbiguousOffset::Fold { before, .. } => before,
+            AmbiguousOffset::Gap { after, .. } => {
+                let before_gap = after.to_timestamp(time).ok()?;
+                return self.timezone.following(before_gap).next().map(|gap| gap.timestamp());
+            }
+        };
+        offset.to_timestamp(time).ok()
+    }
+
+    /// What is to be done at `now`, where all up to `until` is done. It is the same for all who look between two instants, so that
+    /// they ask for one crawl.
+    pub fn due(&self, until: UnixMs, now: UnixMs) -> Option<Due> {
+        let instant = self.latest(until, now)?;
+        Some(match self.missed {
+            Missed::Skip if now.since(instant) > PUNCTUAL => Due::Missed(instant),
+            Missed::Skip | Missed::Run => Due::Run(instant),
+        })
+    }
+
+    /// The last of its instants after `until`, up to `now`.
+    fn latest(&self, until: UnixMs, now: UnixMs) -> Option<UnixMs> {
+        // Few instants are looked at: the last minute's, else the last half hour's, the last day's, and so on.
+        let mut reach = Duration::from_secs(60);
+        loop {
+            let from = until.max(UnixMs(now.0.saturating_sub(reach.as_millis() as u64)));
+            let instants = std::iter::successors(self.next(from), |instant| self.next(*instant));
+            match instants.take_while(|instant| *instant <= now).last() {
+                None if from > until => reach = reach.saturating_mul(32),
+                latest => return latest,
+            }
+        }
+    }
+
+    /// An instant by the clocks of its time zone: `2026-11-24T03:00:00+01:00`.
+    pub fn shown(&self, instant: UnixMs) -> String {
+        match timestamp(instant) {
+            Some(instant) => instant.display_with_offset(self.timezone.to_offset(instant)).to_string(),
+            None => instant.to_string(),
+        }
+    }
+
+    /// The name of its time zone.
+    pub fn timezone_name(&self) -> &str {
+        self.timezone.iana_name().unwrap_or("UTC")
+    }
+}
+
+/// The job of a spider for an instant of its schedule: the same, whoever asks for it.
+pub fn job(spider: &SpiderName, instant: UnixMs) -> NewJob {
+    let key = format!("schedule:{spider}:{instant}");
+    let new = NewJob::new(CrawlId::of_schedule(spider, instant), spider.clone());
+    NewJob { idempotency_key: key.parse().ok(), ..new }
+}
+
+fn timestamp(instant: UnixMs) -> Option<Timestamp> {
+    Timestamp::from_millisecond(i64::try_from(instant.0).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+
+    fn in_berlin(cron: &str) -> Schedule {
+        Schedule {
+            timezone: timezone("Europe/Berlin").unwrap(),
+            ..Schedule::from(cron.parse::<Cron>().unwrap())
+        }
+    }
+
+    fn at(text: &str) -> UnixMs {
+        UnixMs(text.parse::<Timestamp>().unwrap().as_millisecond() as u64)
+    }
+
+    #[track_caller]
+    fn next(schedule: &Schedule, after: &str, expected: &[&str]) {
+        let instants = std::iter::successors(schedule.next(at(after)), |instant| schedule.next(*instant));
+        let found: Vec<String> =
+            instants.take(expected.len()).map(|instant| schedule.shown(instant)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn times_are_those_of_the_clocks_of_a_zone() {
+        let daily = in_berlin("0 3 * * *");
+        next(&daily, "2026-06-30T12:00:00Z", &["2026-07-01T03:00:00+02:00", "2026-07-02T03:00:00+02:00"]);
+        next(&daily, "2026-12-31T02:00:00Z", &["2027-01-01T03:00:00+01:00"]);
+        assert!(timezone("Europe/Berln").unwrap_err().contains("`Europe/Berln`"));
+        assert_eq!((daily.timezone_name(), timezone("UTC")), ("Europe/Berlin", Ok(TimeZone::UTC)));
+    }
+
+    #[test]
+    fn a_time_that_does_not_exist_is_when_the_clocks_go_on() {
+        // On 29 March 2026, 02:00 is 03:00.
+        next(
+            &in_berlin("30 2 * * *"),
+            "2026-03-27T12:00:00Z",
+            &["2026-03-28T02:30:00+01:00", "2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00"],
+        );
+        next(
+            &in_berlin("*/20 * * * *"),
+            "2026-03-29T00:40:00Z",
+            &["2026-03-29T03:00:00+02:00", "2026-03-29T03:20:00+02:00"],
+        );
+    }
+
+    #[test]
+    fn a_time_that_comes_twice_runs_once() {
+        // On 25 October 2026, 03:00 is 02:00.
+        let nightly = in_berlin("30 2 * * *");
+        let runs = ["2026-10-25T02:30:00+02:00", "2026-10-26T02:30:00+01:00"];
+        next(&nightly, "2026-10-24T12:00:00Z", &runs);
+        next(&nightly, "2026-10-25T00:45:00Z", &runs[1..]);
+        next(&nightly, "2026-10-25T01:15:00Z", &runs[1..]);
+    }
+
+    #[test]
+    fn what_was_missed_is_left_out_or_made_up_for_once() {
+        let (until, now) = (at("2026-11-20T03:00:00Z"), at("2026-11-23T12:00:00Z"));
+        let skips = Schedule::from("0 3 * * *".parse::<Cron>().unwrap());
+        let runs = Schedule { missed: Missed::Run, ..skips.clone() };
+        let last = at("2026-11-23T03:00:00Z");
+        assert_eq!(skips.due(until, now), Some(Due::Missed(last)));
+        assert_eq!(runs.due(until, now), Some(Due::Run(last)));
+        assert_eq!(runs.due(last, now), None);
+        for late in [0, 1, 59_999, 60_000] {
+            let now = last.plus(Duration::from_millis(late));
+            assert_eq!(skips.due(until, now), Some(Due::Run(last)));
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_repeats_nothing() {
+        let minutely = Schedule::from("* * * * *".parse::<Cron>().unwrap());
+        let until = at("2026-11-23T12:00:00Z");
+        for back in [0, 1, 3_600_000] {
+            assert_eq!(minutely.due(until, UnixMs(until.0 - back)), None);
+        }
+    }
+
+    #[test]
+    fn a_job_of_a_schedule_is_the_same_whoever_asks_for_it() {
+        let (shop, news) = ("shop".parse().unwrap(), "x".repeat(64).parse().unwrap());
+        let instant = at("2026-11-23T16:15:00Z");
+        assert_eq!(job(&shop, instant), job(&shop, instant));
+        assert!(job(&shop, instant).id.as_str().starts_with("20261123-161500-"));
+        let key = job(&shop, instant).idempotency_key.unwrap();
+        assert_eq!(key.as_str(), "schedule:shop:2026-11-23T16:15:00.000Z");
+        assert!(job(&news, instant).idempotency_key.is_some());
+        assert_ne!(job(&news, instant).id, job(&shop, instant).id);
+        assert_ne!(job(&shop, instant.plus(DAY)).id, job(&shop, instant).id);
+    }
+
+    fn schedules() -> impl Strategy<Value = Schedule> {
+        let crons = ["* * * * *", "*/7 * * * *", "30 2 * * *", "0 0 31 * *", "15 1-3 * * sun", "0 12 29 2 *"];
+        let zones = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"];
+        let missed = prop_oneof![Just(Missed::Skip), Just(Missed::Run)];
+        let parts = (prop::sample::select(crons.to_vec()), prop::sample::select(zones.to_vec()), missed);
+        parts.prop_map(|(cron, zone, missed)| {
+            let timezone = timezone(zone).unwrap();
+            Schedule { timezone, missed, ..Schedule::from(cron.parse::<Cron>().unwrap()) }
+        })
+    }
+
+    fn instants() -> impl Strategy<Value = UnixMs> {
+        (at("2025-01-01T00:00:00Z").0..at("2029-01-01T00:00:00Z").0).prop_map(UnixMs)
+    }
+
+    proptest! {
+        #[test]
+        fn what_comes_next_comes_later_and_is_so_from_anywhere_before(
+            schedule in schedules(), after in instants(), later in 0..90_000_000_u64
+        ) {
+            let first = schedule.next(after).unwrap();
+            prop_assert!(first > after);
+            let between = UnixMs(after.0 + later);
+            if between < first {
+                prop_assert_eq!(schedule.next(between), Some(first));
+            }
+        }
+
+        #[test]
+        fn what_is_due_is_the_last_instant_and_is_due_once(
+            schedule in schedules(), until in instants(), away in 0..4_000_000_000_u64
+        ) {
+            let now = UnixMs(until.0 + away);
+            match schedule.due(until, now) {
+                None => prop_assert!(schedule.next(until).unwrap() > now),
+                Some(Due::Run(instant) | Due::Missed(instant)) => {
+                    prop_assert!(until < instant && instant <= now);
+                    prop_assert!(schedule.next(instant).unwrap() > now);
+                    prop_assert_eq!(schedule.due(instant, now), None);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Schedules on a fleet of real processes: what is due is asked for once, whoever is alive.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[expect(dead_code, reason = "the crawls of jobs have names of their own")]
+mod support;
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::{Fleet, LIMIT, ends_well};
+use tokio::time::{sleep, timeout};
+use trawl_backends::redis::{self, RedisSchedules};
+use trawl_common::ports::{ScheduleState, Schedules};
+use trawl_common::settings::Redis;
+use trawl_common::time::UnixMs;
+use trawl_testkit::site::Site;
+
+const DAY: u64 = 24 * 3_600_000;
+
+async fn schedules_of(fleet: &Fleet) -> Arc<dyn Schedules> {
+    let settings = Redis { url: fleet.redis.clone(), ..Redis::default() };
+    Arc::new(RedisSchedules::new(redis::connect(&settings).await.unwrap()))
+}
+
+/// Once a year, so that no test meets an instant by chance.
+fn write(fleet: &Fleet, spider: &str, page: &str) {
+    let file = fleet.folder.path().join(format!("spiders/{spider}.toml"));
+    let schedule = "[schedule]\ncron = '0 0 1 jan *'\nmissed = 'run'\n";
+    fs::write(file, format!("{schedule}[start]\nurls = ['{page}']\n")).unwrap();
+}
+
+/// What a command printed that ends with `code`.
+async fn run(fleet: &Fleet, words: &[&str], code: i32) -> (String, String) {
+    let output = timeout(LIMIT, fleet.command(words).output()).await.unwrap().unwrap();
+    let (out, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(code), "{out}{error}");
+    (out.trim().to_owned(), error)
+}
+
+async fn jobs(fleet: &Fleet) -> Vec<Value> {
+    let (listed, _) = run(fleet, &["jobs", "list", "--json"], 0).await;
+    listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Until workers have looked at the schedule of a spider.
+async fn seen(schedules: &Arc<dyn Schedules>, spider: &str) {
+    let spider = spider.parse().unwrap();
+    let seen = async {
+        while !schedules.list().await.unwrap().contains_key(&spider) {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(LIMIT, seen).await.expect("a worker looks");
+}
+
+#[tokio::test]
+async fn a_crawl_that_two_workers_find_due_is_run_once_and_not_again_when_one_is_killed() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(1).await;
+    let schedules = schedules_of(&fleet).await;
+    write(&fleet, "shop", &site.page(0));
+    schedules.note(&"shop".parse().unwrap(), UnixMs(UnixMs::now().0 - 700 * DAY)).await.unwrap();
+    let (mut dying, living) = (fleet.worker(&[]), fleet.worker(&[]));
+    timeout(LIMIT, site.asked_for_path("/page/0", 1)).await.unwrap();
+    let all = jobs(&fleet).await;
+    run(&fleet, &["wait", all[0]["job"].as_str().unwrap()], 0).await;
+    dying.kill().await.unwrap();
+    // It comes after the other in a look.
+    write(&fleet, "shop-too", &site.page(0));
+    seen(&schedules, "shop-too").await;
+    assert_eq!(jobs(&fleet).await.len(), 1);
+    assert_eq!(site.log()["/page/0"], 1);
+    ends_well(living).await;
+}
+
+#[tokio::test]
+async fn a_schedule_is_listed_held_resumed_and_run_by_command() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(1).await;
+    let schedules = schedules_of(&fleet).await;
+    let list = || async {
+        let (listed, _) = run(&fleet, &["schedule", "list", "--json"], 0).await;
+        serde_json::from_str::<Value>(&listed).unwrap()
+    };
+    let (_, error) = run(&fleet, &["schedule", "pause", "shop"], 2).await;
+    assert!(error.contains("no schedule of shop"), "{error}");
+    write(&fleet, "shop", &site.page(0));
+    run(&fleet, &["schedule", "pause", "shop"], 0).await;
+    let held = list().await;
+    assert_eq!(
+        (&held["spider"], &held["paused"], &held["next"]),
+        (&"shop".into(), &true.into(), &Value::Null)
+    );
+
+    let worker = fleet.worker(&[]);
+    write(&fleet, "shop-too", &site.page(0));
+    seen(&schedules, "shop-too").await;
+    let state = schedules.list().await.unwrap()[&"shop".parse().unwrap()];
+    assert_eq!(state, ScheduleState::Paused);
+    fs::remove_file(fleet.folder.path().join("spiders/shop-too.toml")).unwrap();
+
+    run(&fleet, &["schedule", "resume", "shop"], 0).await;
+    let (job, _) = run(&fleet, &["schedule", "run", "shop"], 0).await;
+    run(&fleet, &["wait", &job], 0).await;
+    let listed = list().await;
+    assert_eq!((&listed["last"]["job"], &listed["paused"]), (&job.as_str().into(), &false.into()));
+    assert!(listed["next"].as_str().unwrap().ends_with("-01-01T00:00:00+00:00"), "{listed}");
+    assert_eq!(jobs(&fleet).await.len(), 1);
+    ends_well(worker).await;
+}
