@@ -17,3 +17,4 @@ pub mod rabbitmq;
 pub mod redis;
 pub mod sinks;
 mod tls;
+pub mod webhooks;

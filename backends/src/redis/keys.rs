@@ -93,6 +93,8 @@ pub(super) struct CrawlKeys {
     pub(super) corrupt: String,
     /// Set: those among them that were not reported yet.
     pub(super) unreported: String,
+    /// Hash: what happened to the crawl -> that it was announced; `progress` -> how far it was, and since when.
+    pub(super) told: String,
     pub(super) gone: String,
     pub(super) leases: String,
 }
@@ -116,6 +118,7 @@ impl CrawlKeys {
             corrupt: format!("{{{seen}}}:corrupt:{id}"),
             unreported: format!("{{{seen}}}:corrupt:{id}:new"),
             invalid: format!("{{{seen}}}:invalid:{id}"),
+            told: format!("{{{seen}}}:told:{id}"),
             gone: format!("{{{seen}}}:gone:{id}"),
             leases: format!("{{{seen}}}:leases"),
         }
@@ -124,9 +127,9 @@ impl CrawlKeys {
 
 impl CrawlKeys {
     /// All that belongs to the crawl alone; but for what it has seen itself, which goes when it is over.
-    pub(super) fn all(self) -> [String; 8] {
-        let Self { begun, hosts, pending, crawl, failed, corrupt, unreported, gone, .. } = self;
-        [begun, hosts, pending, crawl, failed, corrupt, unreported, gone]
+    pub(super) fn all(self) -> [String; 9] {
+        let Self { begun, hosts, pending, crawl, failed, corrupt, unreported, told, gone, .. } = self;
+        [begun, hosts, pending, crawl, failed, corrupt, unreported, told, gone]
     }
 
     /// Every key that a call about the crawl touches, with the types that it may be of.
@@ -146,6 +149,7 @@ impl CrawlKeys {
             (self.invalid, hash),
             (self.corrupt, hash),
             (self.unreported, set),
+            (self.told, hash),
             (self.gone, set),
             (self.leases, hash),
         ]
