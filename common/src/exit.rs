@@ -78,7 +78,7 @@ mod tests {
         ];
         for (at, exit) in from_good_to_bad.into_iter().enumerate() {
             for other in from_good_to_bad {
-                let worse = from_good_to_bad[at..].contains(&other).then_some(other).unwrap_or(exit);
+                let worse = if from_good_to_bad[at..].contains(&other) { other } else { exit };
                 assert_eq!(exit.or_worse(other), worse, "{exit:?} {other:?}");
             }
         }

@@ -210,7 +210,7 @@ mod tests {
     fn programs_read_the_event_as_it_is_on_one_line() {
         let line = line(&["--json"], EVENT).unwrap();
         assert!(!line.contains('\n'), "{line}");
-        let [read, sent]: [Value; 2] = [&line, EVENT].map(|text| serde_json::from_str(text).unwrap());
+        let [read, sent]: [Value; 2] = [line.as_str(), EVENT].map(|text| serde_json::from_str(text).unwrap());
         assert_eq!(read, sent);
     }
 

@@ -55,7 +55,8 @@ impl WebhookQueue {
     /// Has a delivery come again after `wait`, and counts that it was tried. When this returns, that is stored, and the delivery may be done.
     pub(crate) async fn put_off(&self, id: &str, delivery: &Delivery, wait: Duration) -> Result<()> {
         let mut headers = delivery.headers.clone();
-        headers.insert(TRIES.into(), AMQPValue::LongLongInt(i64::from(delivery.tries) + 1));
+        let tries = delivery.tries.saturating_add(1).to_string();
+        headers.insert(TRIES.into(), AMQPValue::LongString(tries.into()));
         let properties = BasicProperties::default()
             .with_delivery_mode(2)
             .with_content_type("application/json".into())
@@ -89,7 +90,7 @@ impl Deliveries {
     fn read(&self, delivery: lapin::message::Delivery) -> Delivery {
         let sent = delivery.properties.headers().clone().unwrap_or_default();
         let tries = match sent.inner().get(TRIES) {
-            Some(AMQPValue::LongLongInt(tries)) => u32::try_from(*tries).unwrap_or(u32::MAX),
+            Some(AMQPValue::LongString(tries)) => tries.to_string().parse().unwrap_or_default(),
             _ => 0,
         };
         let mut headers = FieldTable::default();

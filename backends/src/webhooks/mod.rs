@@ -3,8 +3,8 @@
 //! Each address has a queue of its own on RabbitMQ, bound to `events`, from which every worker delivers:
 //!
 //! 1. an event that the address does not want is dropped, as is one that the fleet did not sign;
-//! 2. any other is posted ([`post`]); an address that takes it (2xx) has it acknowledged;
-//! 3. what an address did not take waits in a second queue, longer each time, and is posted again, until it was [`TRIES`] times in vain.
+//! 2. any other is posted (`post`); an address that takes it (2xx) has it acknowledged;
+//! 3. what an address did not take waits in a second queue, longer each time, and is posted again, until it was sixty times in vain.
 //!
 //! So a worker that dies in between has posted an event once too often, and never loses one.
 
