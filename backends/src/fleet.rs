@@ -99,7 +99,8 @@ pub fn records_of(settings: &Settings, store: Link) -> Result<(Arc<RedisRecords>
     let hosts = Arc::new(hosts);
     let records = RedisRecords::new(store, settings.recovery.patience, dedup)
         .again_after(settings.adhoc.again)
-        .keeping(settings.keep.clone());
+        .keeping(settings.keep.clone())
+        .telling(settings.events.clone());
     Ok((Arc::new(records.with_log(log, Arc::clone(&hosts))), hosts))
 }
 

@@ -18,3 +18,4 @@ pub mod rabbitmq;
 pub mod redis;
 pub mod sinks;
 mod tls;
+pub mod webhooks;

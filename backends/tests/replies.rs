@@ -128,9 +128,8 @@ impl Fleet {
             again(|| self.redis.probes_returned(&probes)).await;
         }
         assert_eq!(found.awaiting, [], "nothing was forgotten");
-        for stats in found.ended {
-            let crawl = stats.crawl_ref();
-            again(|| self.redis.announced(&crawl)).await;
+        for event in found.news {
+            again(|| self.redis.announced(&event)).await;
         }
         sleep(found.rest.min(Duration::from_millis(50))).await;
     }

@@ -44,7 +44,7 @@ impl Default for Progress {
 
 impl Progress {
     /// Says nothing.
-    pub(crate) fn none() -> Self {
+    pub fn none() -> Self {
         Self(Shown::Nothing)
     }
 

@@ -24,6 +24,22 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// The worse of two: what keeps the outcome from being known is worse than any outcome.
+    #[must_use]
+    pub fn or_worse(self, other: Self) -> Self {
+        let badness = |exit: Self| match exit {
+            Self::Ok => 0,
+            Self::FailedUrls => 1,
+            Self::Cancelled => 2,
+            Self::TimedOut => 3,
+            Self::Unavailable => 4,
+            Self::Failed => 5,
+            Self::Usage => 6,
+            Self::Signal(_) => 7,
+        };
+        if badness(other) > badness(self) { other } else { self }
+    }
+
     /// The number that the process exits with.
     pub fn code(self) -> u8 {
         match self {
@@ -42,5 +58,29 @@ impl Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_worse_than_any_end_of_a_crawl() {
+        let from_good_to_bad = [
+            Exit::Ok,
+            Exit::FailedUrls,
+            Exit::Cancelled,
+            Exit::TimedOut,
+            Exit::Unavailable,
+            Exit::Failed,
+            Exit::Usage,
+        ];
+        for (at, exit) in from_good_to_bad.into_iter().enumerate() {
+            for other in from_good_to_bad {
+                let worse = if from_good_to_bad[at..].contains(&other) { other } else { exit };
+                assert_eq!(exit.or_worse(other), worse, "{exit:?} {other:?}");
+            }
+        }
     }
 }

@@ -12,6 +12,7 @@ pub mod clock_check;
 pub mod dead_letters;
 pub mod duration;
 mod escape;
+pub mod events;
 pub mod exit;
 pub mod frontier;
 pub mod health;

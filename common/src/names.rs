@@ -1,4 +1,4 @@
-//! The names of projects, spiders, crawls, workers, readers and callers.
+//! The names of projects, spiders, crawls, workers, readers, subscribers and callers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -77,6 +77,11 @@ name! {
 name! {
     /// One who reads the stream of items and keeps its place.
     ReaderName, 64
+}
+
+name! {
+    /// One who reads events, for whom a queue keeps them.
+    SubscriberName, 64
 }
 
 name! {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use trawl_common::frontier::crawl::CrawlStats;
+use trawl_common::events::CrawlEvent;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
@@ -119,8 +119,8 @@ pub trait Records: Stats {
     /// Notes that the dead letters of records that could not be read ([`Sweep::corrupt`]) are published.
     async fn dead_letters_published(&self, dead_letters: &[DeadLetter]) -> Result<()>;
 
-    /// Notes that the end of a crawl has been announced.
-    async fn announced(&self, crawl: &CrawlRef) -> Result<()>;
+    /// Notes that an event ([`Sweep::news`]) has been announced.
+    async fn announced(&self, event: &CrawlEvent) -> Result<()>;
 
     /// Shows people that this worker lives, for `ttl`. Nothing depends on it.
     ///
@@ -205,8 +205,8 @@ pub struct Sweep {
     pub awaiting: Vec<CrawlRef>,
     /// Dead letters of records that could not be read: publish them, and say so ([`Records::dead_letters_published`]).
     pub corrupt: Vec<DeadLetter>,
-    /// Crawls whose end nobody has announced: do so, and say so ([`Records::announced`]).
-    pub ended: Vec<CrawlStats>,
+    /// What happened to crawls and nobody has announced: do so, and say so ([`Records::announced`]).
+    pub news: Vec<CrawlEvent>,
     /// When to take the next step.
     pub rest: Duration,
 }

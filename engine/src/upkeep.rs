@@ -58,7 +58,7 @@ pub(crate) async fn sweeps(member: &Member) {
 /// 3. Sends the messages of lost records again.
 /// 4. Tells crawls that wait for it how long the longest parked message is under way.
 /// 5. Publishes dead letters of what could not be read.
-/// 6. Announces ends.
+/// 6. Announces what happened to crawls.
 async fn sweep(Member { records, broker, worker, .. }: &Member) -> Result<Duration> {
     let found = records.sweep(worker).await?;
     if let Some(times) = found.probe {
@@ -76,10 +76,10 @@ async fn sweep(Member { records, broker, worker, .. }: &Member) -> Result<Durati
         broker.dead_letter(&found.corrupt).await?;
         records.dead_letters_published(&found.corrupt).await?;
     }
-    for ended in &found.ended {
-        info!(crawl = %ended.crawl, status = %ended.status, "crawl has ended");
-        broker.announce(ended).await?;
-        records.announced(&ended.crawl_ref()).await?;
+    for event in &found.news {
+        info!(crawl = %event.stats.crawl, event = event.name(), "announcing");
+        broker.announce(event).await?;
+        records.announced(event).await?;
     }
     Ok(found.rest)
 }

@@ -25,6 +25,13 @@ pub(crate) struct Where {
     state: Option<PathBuf>,
 }
 
+impl Where {
+    /// Whether that is a state file.
+    pub(crate) fn is_file(&self) -> bool {
+        self.state.is_some()
+    }
+}
+
 /// The stats of crawls, the hosts, and what can be done to them.
 pub(crate) struct Backend {
     pub(crate) stats: Arc<dyn Stats>,

@@ -7,6 +7,7 @@ mod control;
 mod crawl;
 mod demo;
 mod dlq;
+mod events;
 mod hosts;
 mod items;
 mod jobs;
@@ -20,6 +21,7 @@ mod spider;
 mod state;
 mod stats;
 mod status;
+mod wait;
 mod waits;
 mod workers;
 
@@ -48,8 +50,10 @@ enum Command {
     Demo(demo::Args),
     /// Show the crawls, or one of them
     Status(status::Args),
-    /// Wait until a crawl has ended
-    Wait(status::WaitArgs),
+    /// Wait until crawls have ended
+    Wait(wait::Args),
+    /// Read what happens to crawls: their starts and ends, those that stall or fail
+    Events(events::Args),
     /// Show the workers that live, each with what keeps it from working
     Workers(workers::Args),
     /// Hold a crawl: no fetch begins until it is resumed
@@ -112,6 +116,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Demo(args) => args.run(global).await,
         Command::Status(args) => args.run(global).await,
         Command::Wait(args) => args.run(global).await,
+        Command::Events(args) => args.run(global).await,
         Command::Workers(args) => args.run(global).await,
         Command::Pause(args) => args.run(Verb::Pause, global).await,
         Command::Resume(args) => args.run(Verb::Resume, global).await,

@@ -1,27 +1,22 @@
-//! `trawl status` and `trawl wait`: crawls and their stats.
+//! `trawl status`: crawls and their stats.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tokio::time::sleep;
-use trawl_cli::{CrawlArg, Fail, Global, Outcome, Progress, Signals, await_end, print_json};
+use trawl_cli::{CrawlArg, Fail, Global, Outcome, Signals, print_json};
 use trawl_common::duration;
 use trawl_common::exit::Exit;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
-use trawl_common::health::Health;
-use trawl_common::jobs::{Job, JobStatus};
+use trawl_common::jobs::Job;
 use trawl_common::names::CrawlId;
 
-use crate::backend::{Backend, Where, failed};
+use crate::backend::{Backend, Where};
 use crate::stats;
 use crate::waits;
 
 /// Of so many jobs that wait in the line their crawls are shown.
 const PENDING: usize = 100;
-
-/// How often to look whether the crawl of a job has begun.
-const LOOK: Duration = Duration::from_millis(250);
 
 /// Which crawls to show.
 #[derive(clap::Args)]
@@ -35,21 +30,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration::parse, num_args = 0..=1, default_missing_value = "2s")]
     watch: Option<Duration>,
     /// Print one JSON object a line
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    place: Where,
-}
-
-/// Which crawl to wait for.
-#[derive(clap::Args)]
-pub(crate) struct WaitArgs {
-    /// The crawl: its id, the beginning of it, or `latest`
-    crawl: CrawlArg,
-    /// Give up after this time, with exit code 124
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
-    timeout: Option<Duration>,
-    /// Print the crawl's stats as JSON when it has ended
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -167,51 +147,5 @@ fn pace(stats: &CrawlStats, before: Option<&(Vec<CrawlStats>, Instant)>) -> f64 
             stats.counts.done.saturating_sub(done_before) as f64 / since.elapsed().as_secs_f64().max(0.001)
         }
         _ => stats::pages_per_second(stats),
-    }
-}
-
-impl WaitArgs {
-    pub(crate) async fn run(self, global: Global) -> Outcome {
-        let backend = Backend::look(&global, &self.place).await?;
-        let crawl = backend.crawl(&self.crawl).await?.crawl;
-        let line = global.progress();
-        let ended = end_of(&backend, &crawl, &line);
-        let ended = match self.timeout {
-            None => ended.await?,
-            Some(timeout) => match tokio::time::timeout(timeout, ended).await {
-                Ok(ended) => ended?,
-                Err(_) => return Ok(Exit::TimedOut),
-            },
-        };
-        if self.json {
-            print_json(&ended);
-        }
-        match backend.jobs.job(&crawl).await?.as_ref().and_then(Job::problem) {
-            Some(problem) if !self.json => {
-                anstream::eprintln!("problem: {problem}");
-                Ok(Exit::Failed)
-            }
-            Some(_) => Ok(Exit::Failed),
-            None => Ok(stats::exit(&ended)),
-        }
-    }
-}
-
-/// The stats of a crawl when it has ended; of a job's, it begins before that, or the job ends without it.
-async fn end_of(backend: &Backend, id: &CrawlId, line: &Progress) -> Result<CrawlStats, Fail> {
-    let health = Health::default();
-    loop {
-        let job = health.patiently("looking at the job", || backend.jobs.job(id)).await?;
-        let stats = health.patiently("looking at the crawl", || backend.stats.crawl_stats(id)).await?;
-        match (job, stats) {
-            (_, Some(_)) | (None, None) => return await_end(&*backend.stats, id, line).await,
-            (Some(job), None) => match job.status() {
-                JobStatus::Failed => return Err(failed(&job)),
-                JobStatus::Cancelled => return Ok(job.stats_before_it_begins()),
-                JobStatus::Pending | JobStatus::Running => line.say(format!("job {id} is pending")),
-                JobStatus::Finished => return await_end(&*backend.stats, id, line).await,
-            },
-        }
-        sleep(LOOK).await;
     }
 }

@@ -7,6 +7,7 @@ use clap::Parser;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 use trawl_backends::fleet;
+use trawl_backends::webhooks::Webhooks;
 use trawl_cli::{Fail, Global, Outcome, Signals};
 use trawl_common::exit::Exit;
 use trawl_common::names::WorkerId;
@@ -49,6 +50,7 @@ impl Args {
         let settings = global.load(&source)?;
         advise(&settings);
         let signals = Signals::listen().map_err(Fail::run)?;
+        let webhooks = Webhooks::of(&settings)?;
         let id = WorkerId::of_this_machine();
         let ports = tokio::select! {
             () = signals.stop().cancelled() => return Ok(Exit::Ok),
@@ -59,10 +61,17 @@ impl Args {
         let (jobs_settings, jobs_folder) = (Arc::new(settings.clone()), folder.clone());
         let jobs = trawl_jobs::run(ports.clone(), jobs_settings, jobs_folder, id.clone(), stop.clone());
         let jobs = AbortOnDropHandle::new(tokio::spawn(jobs));
+        let told = stop.clone();
+        let webhooks = async move {
+            if let Some(webhooks) = webhooks {
+                webhooks.run(told).await;
+            }
+        };
+        let webhooks = AbortOnDropHandle::new(tokio::spawn(webhooks));
         let ended = run(ports, settings, folder, id, signals.stop().clone()).await;
         stop.cancel();
-        // A panic there has been shown, and ends no work on URLs.
-        let _ = jobs.await;
+        // A panic in either has been shown, and ends no work on URLs.
+        let _ = tokio::join!(jobs, webhooks);
         ended?;
         Ok(Exit::Ok)
     }

@@ -11,16 +11,18 @@ pub(super) const DELIVERY_LIMIT: i64 = 1_000_000;
 
 /// The arguments of one queue.
 #[derive(Clone, Copy)]
-pub(super) struct Arguments {
+pub(super) struct Arguments<'a> {
     pub(super) kind: QueueType,
     pub(super) ttl: Option<Duration>,
     /// Where what expires goes: an exchange and a key.
-    pub(super) dead_letter: Option<(&'static str, &'static str)>,
+    pub(super) dead_letter: Option<(&'static str, &'a str)>,
+    /// How many messages it keeps: the oldest go first.
+    pub(super) most: Option<u32>,
     /// Whether somebody takes messages from it, and may give them back.
     pub(super) is_consumed: bool,
 }
 
-impl Arguments {
+impl Arguments<'_> {
     pub(super) fn table(self) -> FieldTable {
         let mut table = FieldTable::default();
         let mut put = |name: &'static str, value: AMQPValue| {
@@ -39,6 +41,10 @@ impl Arguments {
                 put("x-dead-letter-strategy", text("at-least-once"));
                 put("x-overflow", text("reject-publish"));
             }
+        }
+        if let Some(most) = self.most {
+            put("x-max-length", AMQPValue::LongLongInt(most.into()));
+            put("x-overflow", text("drop-head"));
         }
         if self.has_delivery_limit() {
             put("x-delivery-limit", AMQPValue::LongLongInt(DELIVERY_LIMIT));

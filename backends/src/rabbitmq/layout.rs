@@ -1,4 +1,4 @@
-//! The queues of URLs and of wake-ups for jobs, and what each is declared with.
+//! The queues of URLs, of wake-ups for jobs and of events, and what each is declared with.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -15,6 +15,9 @@ use super::names;
 
 /// How long a wake-up waits for a worker: whoever comes later looks for jobs by itself.
 const WAKE_UP_TTL: Duration = Duration::from_secs(60);
+
+/// How many events a queue keeps that nobody reads: some 100 MB.
+const EVENTS_KEPT: u32 = 100_000;
 
 /// Queues and exchanges of URLs as settings say, and which of them were named in the log.
 pub(super) struct Layout {
@@ -38,7 +41,7 @@ impl Layout {
     }
 
     /// Every queue, and what it is declared with.
-    pub(super) fn all(&self) -> Vec<(String, Arguments)> {
+    pub(super) fn all(&self) -> Vec<(String, Arguments<'static>)> {
         let rung = |rung: Duration| {
             let back = Some(("", names::DUE));
             (names::rung(rung), Arguments { ttl: Some(rung), dead_letter: back, ..self.arguments() })
@@ -55,11 +58,21 @@ impl Layout {
     }
 
     /// The queues of both lanes.
-    pub(super) fn lanes(&self) -> Vec<(String, Arguments)> {
+    pub(super) fn lanes(&self) -> Vec<(String, Arguments<'static>)> {
         Lane::ALL.map(|lane| (names::line(lane.into()).to_owned(), self.of_line(lane.into()))).to_vec()
     }
 
-    fn of_line(&self, line: Line) -> Arguments {
+    /// The queue of one who reads events, or of a webhook.
+    pub(super) fn events(&self) -> Arguments<'static> {
+        Arguments { most: Some(EVENTS_KEPT), is_consumed: true, ..self.arguments() }
+    }
+
+    /// A queue from which each message goes to the queue `back` when its own time is over.
+    pub(super) fn waiting<'a>(&self, back: &'a str) -> Arguments<'a> {
+        Arguments { dead_letter: Some(("", back)), ..self.arguments() }
+    }
+
+    fn of_line(&self, line: Line) -> Arguments<'static> {
         let consumed = Arguments { is_consumed: true, ..self.arguments() };
         let expire =
             Arguments { dead_letter: Some((names::EXPIRED_EXCHANGE, names::EXPIRED_KEY)), ..consumed };
@@ -72,7 +85,7 @@ impl Layout {
         }
     }
 
-    fn arguments(&self) -> Arguments {
-        Arguments { kind: self.queues.kind, ttl: None, dead_letter: None, is_consumed: false }
+    fn arguments(&self) -> Arguments<'static> {
+        Arguments { kind: self.queues.kind, ttl: None, dead_letter: None, most: None, is_consumed: false }
     }
 }

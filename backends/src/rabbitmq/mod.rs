@@ -13,7 +13,8 @@ pub mod codec;
 mod connection;
 mod consumer;
 mod control_log;
-mod event;
+mod event_queue;
+mod events;
 mod items;
 mod job_wake_ups;
 mod layout;
@@ -28,6 +29,7 @@ pub mod screen;
 pub mod seal;
 mod stream;
 mod topology;
+mod webhook_queue;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +43,7 @@ use layout::Layout;
 use publisher::{Outgoing, Publisher};
 use seal::Seal;
 use topology::{Stream, Topology};
-use trawl_common::frontier::crawl::CrawlStats;
+use trawl_common::events::CrawlEvent;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::Wake;
 use trawl_common::frontier::ladder::{rung_for, rung_until};
@@ -55,9 +57,11 @@ use trawl_common::time::UnixMs;
 use trawl_engine::{Broker, Consumer, Parked, Probe, ProbeTimes, Receipt};
 
 pub use self::control_log::ControlLog;
+pub use self::event_queue::{EventQueue, EventQueues, Received};
 pub use self::items::ItemStream;
 pub use self::job_wake_ups::JobWakeUps;
 pub use self::stream::{Entry, StreamReader, StreamStart};
+pub(crate) use self::webhook_queue::{Delivery, WebhookQueue};
 
 /// The queue on RabbitMQ.
 pub struct RabbitMq {
@@ -175,8 +179,8 @@ impl Broker for RabbitMq {
         self.publisher.longest_parked().await
     }
 
-    async fn announce(&self, ended: &CrawlStats) -> Result<()> {
-        self.publisher.send([event::ended(ended)]).await
+    async fn announce(&self, event: &CrawlEvent) -> Result<()> {
+        self.publisher.send([events::outgoing(event, &self.trust.seal)]).await
     }
 
     async fn consume(&self, prefetch: u16) -> Result<Box<dyn Consumer>> {

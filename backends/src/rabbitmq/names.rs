@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use trawl_common::frontier::ladder::RUNGS;
 use trawl_common::frontier::line::Line;
+use trawl_common::names::SubscriberName;
 
 /// Parked URLs whose time has come; consumed first.
 pub(super) const DUE: &str = "due_queue";
@@ -29,8 +30,11 @@ pub(super) const CONTROL: &str = "control";
 /// Wake-ups for workers: there may be a job to take.
 pub(super) const JOBS: &str = "crawl_jobs";
 
-/// Where the ends of crawls are announced.
+/// Where it is announced what happens to crawls.
 pub(super) const EVENTS: &str = "events";
+
+/// What the queues of webhooks begin with.
+const WEBHOOKS: &str = "webhooks";
 
 /// Where strangers may publish who may write to nothing else: to the lanes, by their queues' names.
 pub(super) const URLS: &str = "urls";
@@ -53,9 +57,28 @@ pub(super) fn line(line: Line) -> &'static str {
 /// Whether this is a queue of trawl's own.
 pub(super) fn is_own(queue: &str) -> bool {
     let is_rung = RUNGS.into_iter().any(|rung| self::rung(rung) == queue);
+    let is_for_events = [EVENTS, WEBHOOKS]
+        .iter()
+        .any(|prefix| queue.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('.')));
     is_rung
+        || is_for_events
         || [FAILED, ITEMS, CONTROL, JOBS].contains(&queue)
         || Line::ALL.into_iter().any(|line| self::line(line) == queue)
+}
+
+/// The queue of one who reads events.
+pub(super) fn subscriber(name: &SubscriberName) -> String {
+    format!("{EVENTS}.{name}")
+}
+
+/// The queue of the webhook with this id.
+pub(super) fn webhook(id: &str) -> String {
+    format!("{WEBHOOKS}.{id}")
+}
+
+/// Where its deliveries wait that are to be tried again.
+pub(super) fn webhook_waiting(id: &str) -> String {
+    format!("{WEBHOOKS}.{id}.wait")
 }
 
 /// The queue of a rung.

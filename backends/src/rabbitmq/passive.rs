@@ -20,7 +20,7 @@ const DIFFERENCES: usize = 12;
 pub(super) async fn check(
     connection: &Connection,
     layout: &Layout,
-    queues: Vec<(String, Arguments)>,
+    queues: Vec<(String, Arguments<'_>)>,
 ) -> Result<()> {
     for (name, arguments) in queues {
         find(connection, &name, &shown(&arguments.table())).await?;
@@ -67,7 +67,11 @@ struct Difference {
 }
 
 /// How a queue that exists differs. A broker tells its arguments only one at a time, when somebody declares it with others.
-async fn differences(connection: &Connection, name: &str, arguments: Arguments) -> Result<Vec<Difference>> {
+async fn differences(
+    connection: &Connection,
+    name: &str,
+    arguments: Arguments<'_>,
+) -> Result<Vec<Difference>> {
     let (mut options, mut table) = (durable(), arguments.table());
     let mut all = Vec::new();
     while all.len() < DIFFERENCES {

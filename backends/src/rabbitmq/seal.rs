@@ -29,6 +29,8 @@ pub enum Purpose {
     Probe(Line),
     /// To tell what was ordered.
     Control,
+    /// To tell what happened.
+    Event,
 }
 
 /// Who wrote a message.
@@ -100,6 +102,7 @@ fn digest(key: &Hmac<Sha256>, purpose: Purpose, body: &[u8], headers: &FieldTabl
             put(line.as_str().as_bytes());
         }
         Purpose::Control => put(b"trawl control 1"),
+        Purpose::Event => put(b"trawl event 1"),
     }
     put(body);
     for name in SIGNED {

@@ -15,7 +15,7 @@ use super::arguments::{self, Arguments, DELIVERY_LIMIT};
 use super::channel::{close, durable, is_precondition_failed};
 use super::connection::failed;
 use super::layout::Layout;
-use super::{names, passive};
+use super::{events, names, passive};
 
 /// What the stream `control` keeps: some 400,000 records.
 const CONTROL_BYTES: u64 = 100_000_000;
@@ -27,6 +27,8 @@ pub(super) enum Topology {
     Publishing(Arc<Layout>),
     /// All that URLs pass through.
     Consuming(Arc<Layout>),
+    /// The queues of webhooks with these ids.
+    Webhooks(Arc<Layout>, Arc<[String]>),
     /// A stream. Apart from the others, as one that has lost its leader (seen on RabbitMQ 3.10, after a kill just when it was
     /// declared) can be declared no more, and is to stop nobody who does not need it.
     Stream(Stream),
@@ -34,8 +36,7 @@ pub(super) enum Topology {
 
 /// Declares all exchanges and queues that URLs pass through.
 async fn declare(layout: &Layout, connection: &Connection) -> Result<()> {
-    let channel = connection.create_channel().await.map_err(failed)?;
-    let mut declaring = Declaring { connection, layout, channel, conflicts: Vec::new() };
+    let mut declaring = Declaring::on(connection, layout).await?;
     declaring.exchange(names::FAILED_EXCHANGE, ExchangeKind::Direct).await?;
     declaring.exchange(names::EXPIRED_EXCHANGE, ExchangeKind::Direct).await?;
     declaring.exchange(names::EVENTS, ExchangeKind::Topic).await?;
@@ -62,6 +63,7 @@ impl Topology {
             }
             Self::Publishing(layout) => passive::check(connection, layout, layout.lanes()).await,
             Self::Consuming(layout) => passive::check(connection, layout, layout.all()).await,
+            Self::Webhooks(layout, ids) => events::webhooks(connection, layout, ids).await,
             Self::Stream(stream) => stream.declare(connection).await,
         }
     }
@@ -153,22 +155,27 @@ pub(super) async fn longest_parked(connection: &Connection) -> Result<Duration> 
 }
 
 /// Declares one thing after the other. What exists with other arguments does not keep the rest from being declared.
-struct Declaring<'a> {
+pub(super) struct Declaring<'a> {
     connection: &'a Connection,
     layout: &'a Layout,
     channel: Channel,
     conflicts: Vec<String>,
 }
 
-impl Declaring<'_> {
-    async fn exchange(&mut self, name: &str, kind: ExchangeKind) -> Result<()> {
+impl<'a> Declaring<'a> {
+    pub(super) async fn on(connection: &'a Connection, layout: &'a Layout) -> Result<Self> {
+        let channel = connection.create_channel().await.map_err(failed)?;
+        Ok(Self { connection, layout, channel, conflicts: Vec::new() })
+    }
+
+    pub(super) async fn exchange(&mut self, name: &str, kind: ExchangeKind) -> Result<()> {
         match exchange(&self.channel, name, kind).await {
             Ok(()) => Ok(()),
             Err(error) => self.note("exchange", name, error).await,
         }
     }
 
-    async fn queue(&mut self, name: &str, arguments: Arguments) -> Result<()> {
+    pub(super) async fn queue(&mut self, name: &str, arguments: Arguments<'_>) -> Result<()> {
         let Err(error) = self.try_queue(name, arguments).await else { return Ok(()) };
         // The one argument that queues did not have before; the broker's words are all that tells which it is.
         if !(is_precondition_failed(&error) && error.to_string().contains("'x-delivery-limit'")) {
@@ -186,7 +193,7 @@ impl Declaring<'_> {
         }
     }
 
-    async fn try_queue(&self, name: &str, arguments: Arguments) -> lapin::Result<()> {
+    async fn try_queue(&self, name: &str, arguments: Arguments<'_>) -> lapin::Result<()> {
         self.channel.queue_declare(name.into(), durable(), arguments.table()).await.map(drop)
     }
 
@@ -204,11 +211,11 @@ impl Declaring<'_> {
         Ok(())
     }
 
-    async fn bind(&self, queue: &str, exchange: &str, key: &str) -> Result<()> {
+    pub(super) async fn bind(&self, queue: &str, exchange: &str, key: &str) -> Result<()> {
         bind(&self.channel, queue, exchange, key).await
     }
 
-    async fn end(self) -> Result<()> {
+    pub(super) async fn end(self) -> Result<()> {
         close(&self.channel).await;
         match &self.conflicts[..] {
             [] => Ok(()),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redis::ScriptInvocation;
+use trawl_common::events::CrawlEvent;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::message::Message;
@@ -336,7 +337,11 @@ impl Records for RedisRecords {
         Ok(())
     }
 
-    async fn announced(&self, crawl: &CrawlRef) -> Result<()> {
+    async fn announced(&self, event: &CrawlEvent) -> Result<()> {
+        if !event.kind.is_end() {
+            return self.keep_announced(event).await;
+        }
+        let crawl = &event.stats.crawl_ref();
         self.log(|| Record::status(crawl, CrawlState::Finished)).await?;
         self.write(redis::cmd("HSET").arg(CrawlKeys::new(crawl).crawl).arg("announced").arg(1)).await
     }

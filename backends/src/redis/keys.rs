@@ -98,6 +98,8 @@ pub(super) struct CrawlKeys {
     pub(super) corrupt: String,
     /// Set: those among them that were not reported yet.
     pub(super) unreported: String,
+    /// Hash: what happened to the crawl -> that it was announced; `progress` -> how far it was, and since when.
+    pub(super) told: String,
     pub(super) gone: String,
     /// String: what its spider's file says in it, if it does not go by the file of each worker.
     pub(super) text: String,
@@ -123,6 +125,7 @@ impl CrawlKeys {
             corrupt: format!("{{{seen}}}:corrupt:{id}"),
             unreported: format!("{{{seen}}}:corrupt:{id}:new"),
             invalid: format!("{{{seen}}}:invalid:{id}"),
+            told: format!("{{{seen}}}:told:{id}"),
             gone: format!("{{{seen}}}:gone:{id}"),
             text: format!("{{{seen}}}:text:{id}"),
             leases: format!("{{{seen}}}:leases"),
@@ -132,10 +135,11 @@ impl CrawlKeys {
 
 impl CrawlKeys {
     /// All that belongs to the crawl alone; but for what it has seen itself, which goes when it is over.
-    pub(super) fn all(self) -> [String; 10] {
-        let Self { begun, hosts, pending, crawl, failed, invalid, corrupt, unreported, gone, text, .. } =
-            self;
-        [begun, hosts, pending, crawl, failed, invalid, corrupt, unreported, gone, text]
+    pub(super) fn all(self) -> [String; 11] {
+        let Self {
+            begun, hosts, pending, crawl, failed, invalid, corrupt, unreported, told, gone, text, ..
+        } = self;
+        [begun, hosts, pending, crawl, failed, invalid, corrupt, unreported, told, gone, text]
     }
 
     /// Every key that a call about the crawl touches, with the types that it may be of.
@@ -155,6 +159,7 @@ impl CrawlKeys {
             (self.invalid, hash),
             (self.corrupt, hash),
             (self.unreported, set),
+            (self.told, hash),
             (self.gone, set),
             (self.text, &["string"]),
             (self.leases, hash),

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use tracing::info;
+use trawl_common::events::CrawlEvent;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::line::Line;
 use trawl_common::names::{CrawlRef, WorkerId};
@@ -66,8 +67,9 @@ impl RedisRecords {
     /// 1. Takes the lease of the one process that sweeps; without it there is no round.
     /// 2. Learns what was ordered from the log, in a store that is new or was emptied.
     /// 3. Sends a probe, if it is time.
-    /// 4. Ends what can end, and has it announced.
-    /// 5. Goes on with `round`, or begins one where the last has come to; forgets crawls that are long over.
+    /// 4. Has announced what happened to crawls.
+    /// 5. Ends what can end, and has that announced.
+    /// 6. Goes on with `round`, or begins one where the last has come to; forgets crawls that are long over.
     pub(super) async fn look(
         &self,
         worker: &WorkerId,
@@ -82,6 +84,10 @@ impl RedisRecords {
         let now = self.now().await?;
         let watermarks = self.probe(&known, now, sweep).await?;
         let crawls = self.standings().await?;
+        for standing in crawls.iter().filter(|one| !(one.is_over() && one.is_announced)) {
+            let news = self.notice(&standing.crawl, now).await;
+            sweep.news.extend(self.unless_foreign(&standing.crawl, news).await?.unwrap_or_default());
+        }
         for standing in &crawls {
             let tended = self.tend(standing, &watermarks, sweep).await;
             self.unless_foreign(&standing.crawl, tended).await?;
@@ -170,7 +176,7 @@ impl RedisRecords {
             if !is_cleared {
                 sweep.corrupt.extend(self.unreported(crawl).await?);
             } else if !is_announced {
-                sweep.ended.extend(self.read_stats(crawl).await?);
+                sweep.news.extend(self.read_stats(crawl).await?.and_then(CrawlEvent::ended));
             }
         } else if standing.is_running() {
             sweep.corrupt.extend(self.unreported(crawl).await?);

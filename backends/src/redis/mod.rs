@@ -22,6 +22,7 @@ mod keys;
 mod link;
 mod look;
 mod named;
+mod news;
 mod opening;
 mod packing;
 mod pages;

@@ -8,7 +8,7 @@ use redis::{FromRedisValue, ScriptInvocation};
 use tokio::sync::Mutex;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
-use trawl_common::settings::{Adhoc, Dedup, Keep};
+use trawl_common::settings::{Adhoc, Dedup, Events, Keep};
 
 use super::named::{Named, none_named};
 use super::round::Round;
@@ -27,6 +27,8 @@ pub struct RedisRecords {
     /// After how long a URL that others publish may be asked for again.
     pub(super) again: Duration,
     pub(super) keep: Keep,
+    /// When crawls are told of that have not ended.
+    pub(super) events: Events,
     pub(super) round: Mutex<Option<Round>>,
     /// Where this store learns what it has forgotten.
     pub(super) second_home: Option<SecondHome>,
@@ -51,6 +53,7 @@ impl RedisRecords {
             patience,
             again: Adhoc::default().again,
             keep: Keep::default(),
+            events: Events::default(),
             round: Mutex::default(),
             second_home: None,
             indexed: Memory::builder().max_capacity(INDEXED).time_to_live(patience / 4).build(),
@@ -68,6 +71,12 @@ impl RedisRecords {
     #[must_use]
     pub fn keeping(self, keep: Keep) -> Self {
         Self { keep, ..self }
+    }
+
+    /// The same, which tells of crawls that have not ended when this says so.
+    #[must_use]
+    pub fn telling(self, events: Events) -> Self {
+        Self { events, ..self }
     }
 
     /// The same, where what is ordered of crawls is also written to `log`, and learnt from there by a store that has lost it,

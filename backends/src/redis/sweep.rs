@@ -7,6 +7,7 @@
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use trawl_common::events::CrawlEvent;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
@@ -70,7 +71,7 @@ impl RedisRecords {
             let cleared = self.clear_step(crawl).await;
             let left = self.unless_foreign(crawl, cleared).await?;
             if left == Some(0) && !is_announced {
-                sweep.ended.extend(self.read_stats(crawl).await?);
+                sweep.news.extend(self.read_stats(crawl).await?.and_then(CrawlEvent::ended));
             }
             let goes_on = left.is_some_and(|left| left > 0);
             if !goes_on {

@@ -1,5 +1,6 @@
 //! What settings must not say although each of them reads well.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use bytesize::ByteSize;
@@ -16,6 +17,7 @@ pub(super) fn check(settings: &Settings) -> Vec<(&'static str, String)> {
     };
     servers(settings, &mut refuse);
     links(settings, &mut refuse);
+    webhooks(settings, &mut refuse);
     let is_shared = settings.api.is_one_token_of_two();
     refuse(is_shared, "api", "two callers have the same token: give each one of its own");
     limits(settings, &mut refuse);
@@ -27,10 +29,11 @@ pub(super) fn check(settings: &Settings) -> Vec<(&'static str, String)> {
     wrong
 }
 
+fn is_server(url: &ServerUrl, schemes: &[&str]) -> bool {
+    url::Url::parse(url.reveal()).is_ok_and(|url| schemes.contains(&url.scheme()) && url.has_host())
+}
+
 fn servers(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str)) {
-    let is_server = |url: &ServerUrl, schemes: &[&str]| {
-        url::Url::parse(url.reveal()).is_ok_and(|url| schemes.contains(&url.scheme()) && url.has_host())
-    };
     let amqp = is_server(&settings.rabbitmq.url, &["amqp", "amqps"]);
     refuse(!amqp, "rabbitmq.url", "write amqp://user:password@host:port/vhost");
     let redis = |url: &ServerUrl| is_server(url, &["redis", "rediss"]);
@@ -40,6 +43,22 @@ fn servers(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str
     let proxy = |url: &ServerUrl| is_server(url, &["http", "socks5"]);
     let write_proxy = "write http://user:password@host:port, or socks5://";
     refuse(settings.fetch.proxy.as_ref().is_some_and(|url| !proxy(url)), "fetch.proxy", write_proxy);
+}
+
+fn webhooks(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str)) {
+    let mut known = HashSet::new();
+    for webhook in &settings.webhooks {
+        let is_web = is_server(&webhook.url, &["http", "https"]);
+        refuse(!is_web, "webhooks", "write https://host/path in `url`");
+        let is_new = known.insert(webhook.url.reveal());
+        refuse(
+            !is_new,
+            "webhooks",
+            "the same `url` is there twice: name all of its events and spiders in one place",
+        );
+    }
+    let is_no_share = settings.events.failing_above > 100;
+    refuse(is_no_share, "events.failing_above", "is a percentage: 0 to 100");
 }
 
 /// What would be ignored in silence is an error: someone relies on it.

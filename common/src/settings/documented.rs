@@ -7,7 +7,10 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use serde_json::Value;
 
-use super::{Compress, Folder, HostRule, Lines, ServerUrl, Settings, SinkSettings, Source};
+use super::{
+    Compress, Folder, HostRule, Lines, ServerUrl, Settings, SinkSettings, Source, Webhook, WebhookSecret,
+};
+use crate::events::Pattern;
 use crate::frontier::lane::Lane;
 use crate::frontier::route::{Rule, When};
 use crate::politeness::rate::Rate;
@@ -45,7 +48,13 @@ fn one_of_each() -> Settings {
         SinkSettings::Warc(Folder { path, rotate: ByteSize::gb(1), sync: true }),
         SinkSettings::Postgres { url: ServerUrl::new("postgres://db/x"), table: None },
     ];
-    let mut settings = Settings { sinks, ..Settings::default() };
+    let webhook = Webhook {
+        url: ServerUrl::new("https://a.example/"),
+        secret: WebhookSecret::Variable("A".into()),
+        events: vec![Pattern::all()],
+        spiders: Vec::new(),
+    };
+    let mut settings = Settings { sinks, webhooks: vec![webhook], ..Settings::default() };
     settings.politeness.host = vec![host];
     settings.route = vec![Rule { when: Some(when), lane: Lane::Bulk, ttl: Some(Duration::from_secs(1)) }];
     settings

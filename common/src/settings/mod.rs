@@ -7,6 +7,7 @@ mod check;
 mod dedup;
 #[cfg(test)]
 mod documented;
+mod events;
 mod heartbeat;
 mod jobs;
 mod key;
@@ -22,6 +23,7 @@ mod secret;
 pub(crate) mod sinks;
 mod tree;
 mod urls;
+mod webhooks;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,6 +33,7 @@ pub use api::{Api, ApiToken, NoToken};
 use bytes::exact_bytes;
 use bytesize::ByteSize;
 pub use dedup::Dedup;
+pub use events::Events;
 pub use heartbeat::Unnoticed;
 pub use jobs::Jobs;
 pub use key::{FleetKey, NoKey};
@@ -45,6 +48,7 @@ pub use secret::ServerUrl;
 use serde::{Deserialize, Serialize};
 pub use sinks::{Compress, Folder, Lines, SinkSettings};
 pub use urls::{NoParam, Param, Urls};
+pub use webhooks::{NoSecret, Webhook, WebhookSecret};
 
 use crate::duration::{self, minutes};
 use crate::frontier::lane::Lane;
@@ -89,6 +93,11 @@ pub struct Settings {
     pub keep: Keep,
     /// The HTTP API.
     pub api: Api,
+    /// When crawls are told of that have not ended.
+    pub events: Events,
+    /// Who is told of events by HTTP.
+    #[serde(default)]
+    pub webhooks: Vec<Webhook>,
     /// What is written of each page, and how long the stream keeps it.
     pub items: Items,
     /// Where items go of a spider that does not say it itself; if it is nowhere, then to the stream in a fleet, and to a file
@@ -351,6 +360,8 @@ impl Default for Settings {
             jobs: Jobs::default(),
             keep: Keep::default(),
             api: Api::default(),
+            events: Events::default(),
+            webhooks: Vec::new(),
             items: Items::default(),
             sinks: Vec::new(),
             route: default_rules(),

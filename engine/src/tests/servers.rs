@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tokio::time::sleep;
+use trawl_common::events::CrawlEvent;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::Wake;
@@ -193,7 +194,7 @@ impl Broker for Servers {
         unreachable!("no crawl waits for what is parked")
     }
 
-    async fn announce(&self, _: &CrawlStats) -> Result<()> {
+    async fn announce(&self, _: &CrawlEvent) -> Result<()> {
         unreachable!("no crawl ends")
     }
 
@@ -328,7 +329,7 @@ impl Records for Servers {
         unreachable!("all can be read")
     }
 
-    async fn announced(&self, _: &CrawlRef) -> Result<()> {
+    async fn announced(&self, _: &CrawlEvent) -> Result<()> {
         unreachable!("no crawl ends")
     }
 

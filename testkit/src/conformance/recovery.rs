@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
+use trawl_common::events::{CrawlEvent, EventKind};
 use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::Terminal;
@@ -20,6 +21,7 @@ use super::fixture::{Fixture, LONG};
 macro_rules! recovery_conformance {
     ($brief:path) => {
         $crate::promises! { $brief, recovery:
+            the_start_of_a_crawl_is_reported_until_it_is_announced
             the_end_of_a_crawl_is_reported_until_it_is_announced
             the_end_of_a_cancelled_crawl_is_reported_too
             a_crawl_whose_producer_died_ends_without_it
@@ -52,25 +54,44 @@ pub async fn a_message_is_kept_while_its_crawl_is_paused(engine: &Engine) -> Res
     Ok(())
 }
 
-/// One step, after the rest that the one before asked for. Returns whether it tells the end of the crawl.
-async fn is_reported(engine: &Engine, fixture: &Fixture<'_>) -> Result<bool> {
+/// One step, after the rest that the one before asked for. Returns the event of this kind that it tells of the crawl.
+async fn reported(
+    engine: &Engine,
+    fixture: &Fixture<'_>,
+    is_it: fn(EventKind) -> bool,
+) -> Result<Option<CrawlEvent>> {
     let swept = engine.frontier.sweep(&fixture.worker).await?;
     sleep(swept.rest).await;
-    let ended = swept.ended.iter().find(|stats| stats.crawl == fixture.crawl.id);
-    assert!(ended.is_none_or(|stats| stats.status.is_over()), "{ended:?}");
-    Ok(ended.is_some())
+    Ok(swept.news.into_iter().find(|event| event.stats.crawl == fixture.crawl.id && is_it(event.kind)))
 }
 
 /// Whoever is to announce it may die first.
-async fn is_told_until_announced(engine: &Engine, fixture: &Fixture<'_>) -> Result<()> {
-    for _ in 0..2 {
-        eventually(LIMIT, async || is_reported(engine, fixture).await).await?;
+async fn is_told_until_announced(
+    engine: &Engine,
+    fixture: &Fixture<'_>,
+    is_it: fn(EventKind) -> bool,
+) -> Result<()> {
+    let mut told = Vec::new();
+    for times in 1..=2 {
+        eventually(LIMIT, async || {
+            told.extend(reported(engine, fixture, is_it).await?);
+            Ok(told.len() == times)
+        })
+        .await?;
     }
-    engine.frontier.announced(&fixture.crawl).await?;
+    assert_eq!(told[0].id(), told[1].id(), "it is one event");
+    engine.frontier.announced(&told[0]).await?;
     for _ in 0..10 {
-        assert!(!is_reported(engine, fixture).await?, "it has been announced");
+        assert_eq!(reported(engine, fixture, is_it).await?, None, "it has been announced");
     }
     Ok(())
+}
+
+/// Also of one that nothing was admitted to yet.
+pub async fn the_start_of_a_crawl_is_reported_until_it_is_announced(engine: &Engine) -> Result<()> {
+    let fixture = Fixture::new(&engine.frontier);
+    engine.frontier.open(&fixture.crawl, Terms::default(), "producer", LONG).await?;
+    is_told_until_announced(engine, &fixture, |kind| kind == EventKind::Started).await
 }
 
 /// And not before it has ended.
@@ -78,17 +99,17 @@ pub async fn the_end_of_a_crawl_is_reported_until_it_is_announced(engine: &Engin
     let (fixture, lease) = engine.begin(1).await?;
     engine.frontier.close(lease).await?;
     for _ in 0..5 {
-        assert!(!is_reported(engine, &fixture).await?, "one URL is left");
+        assert_eq!(reported(engine, &fixture, EventKind::is_end).await?, None, "one URL is left");
     }
     fixture.finish(0, Terminal::Done).await?;
-    is_told_until_announced(engine, &fixture).await
+    is_told_until_announced(engine, &fixture, EventKind::is_end).await
 }
 
 /// It is an end.
 pub async fn the_end_of_a_cancelled_crawl_is_reported_too(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(2).await?;
     engine.control.cancel(&fixture.crawl).await?;
-    is_told_until_announced(engine, &fixture).await
+    is_told_until_announced(engine, &fixture, EventKind::is_end).await
 }
 
 /// Nobody goes on with it; what was admitted ends as ever.

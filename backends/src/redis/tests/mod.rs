@@ -3,6 +3,7 @@
 mod clock;
 mod corrupt;
 mod foreign;
+mod news;
 mod schedules;
 mod schema;
 mod sweep;
@@ -112,7 +113,7 @@ impl Fixture {
             round.lost.extend(step.lost);
             round.awaiting.extend(step.awaiting);
             round.corrupt.extend(step.corrupt);
-            round.ended.extend(step.ended);
+            round.news.extend(step.news);
             round.rest = step.rest;
         }
         round

@@ -48,8 +48,11 @@ impl Fixture {
         let finish = Finish { note: Some(note()), ..Finish::new(claim, terminal) };
         self.frontier.finish(&self.worker, &[finish]).await.unwrap();
         self.frontier.close(lease).await.unwrap();
-        assert_eq!(self.round().await.ended.len(), 1);
-        self.frontier.announced(&crawl).await.unwrap();
+        let news = self.round().await.news;
+        assert_eq!(news.iter().filter(|event| event.kind.is_end()).count(), 1);
+        for event in &news {
+            self.frontier.announced(event).await.unwrap();
+        }
     }
 
     async fn crawls(&self) -> Vec<String> {

@@ -1,0 +1,115 @@
+//! Who reads events: a durable queue for each, which keeps what nobody has read yet.
+
+use futures::StreamExt;
+use lapin::message::Delivery;
+use lapin::options::{
+    BasicAckOptions, BasicConsumeOptions, BasicGetOptions, BasicQosOptions, QueueDeleteOptions,
+};
+use lapin::types::FieldTable;
+use lapin::{Channel, Connection};
+use trawl_common::events::Pattern;
+use trawl_common::names::SubscriberName;
+use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::settings::{self, Queues};
+
+use super::channel::close;
+use super::connection::{Endpoint, failed};
+use super::layout::Layout;
+use super::{events, names, passive};
+
+/// How many events are sent ahead of the one that is read.
+const AHEAD: u16 = 64;
+
+/// The queues of those who read events.
+pub struct EventQueues {
+    broker: Endpoint,
+    layout: Layout,
+}
+
+impl EventQueues {
+    /// On this broker, to which each call connects.
+    pub fn new(broker: &settings::RabbitMq, queues: &Queues) -> Result<Self> {
+        Ok(Self { broker: Endpoint::new(broker)?, layout: Layout::new(queues)? })
+    }
+
+    /// Opens the queue of this name, which is made if it is missing. From now on it takes events of `pattern`, beside those that it
+    /// was opened for before.
+    pub async fn open(&self, name: &SubscriberName, pattern: &Pattern) -> Result<EventQueue> {
+        let (queue, connection) = (names::subscriber(name), self.broker.open("trawl events").await?);
+        events::subscriber(&connection, &self.layout, &queue, pattern).await?;
+        let channel = connection.create_channel().await.map_err(failed)?;
+        Ok(EventQueue { queue, channel, coming: None, _connection: connection })
+    }
+
+    /// Deletes the queue of this name with all that it holds. Returns whether it was there.
+    pub async fn forget(&self, name: &SubscriberName) -> Result<bool> {
+        let (queue, connection) = (names::subscriber(name), self.broker.open("trawl events").await?);
+        if !passive::exists(&connection, &queue).await? {
+            return Ok(false);
+        }
+        let channel = connection.create_channel().await.map_err(failed)?;
+        channel.queue_delete(queue.into(), QueueDeleteOptions::default()).await.map_err(failed)?;
+        Ok(true)
+    }
+}
+
+/// The events that one has not read yet. What is received and not [done](EventQueue::done) comes again, to whoever opens the queue next.
+pub struct EventQueue {
+    queue: String,
+    channel: Channel,
+    /// What comes, once somebody waits for it.
+    coming: Option<lapin::Consumer>,
+    /// Closes when dropped.
+    _connection: Connection,
+}
+
+/// One message of the queue.
+pub struct Received {
+    /// What it says: an event as JSON, unless a stranger has published it.
+    pub body: Vec<u8>,
+    tag: u64,
+}
+
+impl EventQueue {
+    /// The next event that is there already; `None` if there is none.
+    pub async fn get(&self) -> Result<Option<Received>> {
+        let got = self.channel.basic_get(self.queue.clone().into(), BasicGetOptions::default()).await;
+        Ok(got.map_err(failed)?.map(|message| received(message.delivery)))
+    }
+
+    /// The next event; waits for it. A cancelled call has taken nothing.
+    pub async fn next(&mut self) -> Result<Received> {
+        let coming = match &mut self.coming {
+            Some(coming) => coming,
+            none => none.insert(consume(&self.channel, &self.queue).await?),
+        };
+        match coming.next().await {
+            Some(delivery) => delivery.map(received).map_err(failed),
+            None => {
+                let text = format!("rabbitmq ended the reading of the queue {}", self.queue);
+                Err(Error::new(ErrorKind::Unavailable, text))
+            }
+        }
+    }
+
+    /// Says that an event is dealt with: it does not come again.
+    pub async fn done(&self, received: &Received) -> Result<()> {
+        self.channel.basic_ack(received.tag, BasicAckOptions::default()).await.map_err(failed)
+    }
+
+    /// Returns when the broker knows of all that is done.
+    pub async fn close(self) {
+        close(&self.channel).await;
+    }
+}
+
+async fn consume(channel: &Channel, queue: &str) -> Result<lapin::Consumer> {
+    channel.basic_qos(AHEAD, BasicQosOptions::default()).await.map_err(failed)?;
+    let options = BasicConsumeOptions::default();
+    let consuming = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default());
+    consuming.await.map_err(failed)
+}
+
+fn received(delivery: Delivery) -> Received {
+    Received { tag: delivery.delivery_tag, body: delivery.data }
+}

@@ -1,0 +1,98 @@
+//! Events on the exchange `events`, and the queues that take them from there.
+
+use lapin::types::FieldTable;
+use lapin::{BasicProperties, Connection, ExchangeKind};
+use trawl_common::events::{CrawlEvent, Pattern};
+use trawl_common::ports::Result;
+use trawl_common::settings::Topology;
+
+use super::arguments::Arguments;
+use super::layout::Layout;
+use super::publisher::Outgoing;
+use super::seal::{Purpose, Seal};
+use super::topology::Declaring;
+use super::{names, passive};
+
+/// An event, as JSON. Nobody need listen.
+pub(super) fn outgoing(event: &CrawlEvent, seal: &Seal) -> Outgoing {
+    // Names and numbers: they always serialise.
+    let body = serde_json::to_vec(event).unwrap_or_default();
+    let mut headers = FieldTable::default();
+    seal.sign(Purpose::Event, &body, &mut headers);
+    let properties = BasicProperties::default()
+        .with_delivery_mode(2)
+        .with_content_type("application/json".into())
+        .with_message_id(event.id().into())
+        .with_headers(headers);
+    Outgoing { exchange: names::EVENTS, key: event.name(), body, properties, mandatory: false }
+}
+
+/// Declares the queue of one who reads events, and has it take those of `pattern`; or looks for it, and takes it as it is.
+pub(super) async fn subscriber(
+    connection: &Connection,
+    layout: &Layout,
+    queue: &str,
+    pattern: &Pattern,
+) -> Result<()> {
+    let queues = vec![(queue.to_owned(), layout.events())];
+    declare(connection, layout, queues, &[queue], pattern).await
+}
+
+/// The same of the queues of webhooks. Each takes every event: settings choose what is wanted, and may change.
+pub(super) async fn webhooks(connection: &Connection, layout: &Layout, ids: &[String]) -> Result<()> {
+    let fed: Vec<String> = ids.iter().map(|id| names::webhook(id)).collect();
+    let fed: Vec<&str> = fed.iter().map(String::as_str).collect();
+    let waiting = ids.iter().zip(&fed).map(|(id, back)| (names::webhook_waiting(id), layout.waiting(back)));
+    let queues = fed.iter().map(|queue| (String::from(*queue), layout.events())).chain(waiting).collect();
+    declare(connection, layout, queues, &fed, &Pattern::all()).await
+}
+
+/// Declares these queues, and has those that are `fed` take events of `pattern`.
+async fn declare(
+    connection: &Connection,
+    layout: &Layout,
+    queues: Vec<(String, Arguments<'_>)>,
+    fed: &[&str],
+    pattern: &Pattern,
+) -> Result<()> {
+    if layout.queues.topology == Topology::Passive {
+        return passive::check(connection, layout, queues).await;
+    }
+    let mut declaring = Declaring::on(connection, layout).await?;
+    declaring.exchange(names::EVENTS, ExchangeKind::Topic).await?;
+    for (name, arguments) in queues {
+        declaring.queue(&name, arguments).await?;
+    }
+    for queue in fed {
+        declaring.bind(queue, names::EVENTS, pattern.as_str()).await?;
+    }
+    declaring.end().await
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats};
+    use trawl_common::names::CrawlRef;
+    use trawl_common::time::UnixMs;
+
+    use super::*;
+
+    #[test]
+    fn every_copy_of_an_event_has_one_id_and_carries_the_stats() {
+        let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: "docs".parse().unwrap() };
+        let stats = CrawlStats {
+            counts: Counts { admitted: 3, done: 3, ..Counts::default() },
+            ..CrawlStats::empty(crawl, CrawlState::Finished, UnixMs(0))
+        };
+        let event = CrawlEvent::ended(stats).unwrap();
+        let sent = outgoing(&event, &Seal::default());
+        assert_eq!((sent.exchange, sent.key.as_str()), ("events", "crawl.finished"));
+        let body: Value = serde_json::from_slice(&sent.body).unwrap();
+        assert_eq!(
+            (&body["id"], &body["crawl"], &body["done"]),
+            (&"c1.finished".into(), &"c1".into(), &3.into())
+        );
+        assert_eq!(outgoing(&event, &Seal::default()).properties, sent.properties);
+    }
+}

@@ -1,0 +1,122 @@
+//! The queues of webhooks: each holds what one address is still to be told.
+//!
+//! A delivery that fails waits in a second queue for its time, and comes back from there. So nothing waits for an address but what
+//! is for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions};
+use lapin::types::{AMQPValue, FieldTable};
+use lapin::{Acker, BasicProperties, Connection};
+use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::settings::{self, Queues};
+
+use super::connection::{Endpoint, failed};
+use super::layout::Layout;
+use super::names;
+use super::publisher::{Outgoing, Publisher};
+use super::seal::{Author, Purpose, SIGNATURE, Seal};
+use super::topology::Topology;
+
+/// The header that says how often an event was posted in vain.
+const TRIES: &str = "tries";
+
+/// The queues of some webhooks, each with an id.
+pub(crate) struct WebhookQueue {
+    broker: Arc<Endpoint>,
+    topology: Topology,
+    publisher: Publisher,
+    seal: Seal,
+}
+
+impl WebhookQueue {
+    /// Of the webhooks with these ids, on this broker, to which each call connects that must.
+    pub(crate) fn new(broker: &settings::RabbitMq, queues: &Queues, ids: Arc<[String]>) -> Result<Self> {
+        let seal = Seal::new(broker);
+        let (broker, layout) = (Arc::new(Endpoint::new(broker)?), Arc::new(Layout::new(queues)?));
+        let topology = Topology::Webhooks(layout, ids);
+        Ok(Self { publisher: Publisher::new(Arc::clone(&broker), topology.clone()), broker, topology, seal })
+    }
+
+    /// Takes what the webhook `id` is to be told, so many at a time. What is not [done](Delivery::done) when this is dropped comes again.
+    pub(crate) async fn take(&self, id: &str, at_once: u16) -> Result<Deliveries> {
+        let connection = self.broker.open("trawl webhook").await?;
+        self.topology.declare(&connection).await?;
+        let channel = connection.create_channel().await.map_err(failed)?;
+        channel.basic_qos(at_once, BasicQosOptions::default()).await.map_err(failed)?;
+        let (queue, options) = (names::webhook(id), BasicConsumeOptions::default());
+        let consuming = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default());
+        let coming = consuming.await.map_err(failed)?;
+        Ok(Deliveries { coming, seal: self.seal.clone(), _connection: connection })
+    }
+
+    /// Has a delivery come again after `wait`, and counts that it was tried. When this returns, that is stored, and the delivery may be done.
+    pub(crate) async fn put_off(&self, id: &str, delivery: &Delivery, wait: Duration) -> Result<()> {
+        let mut headers = delivery.headers.clone();
+        let tries = delivery.tries.saturating_add(1).to_string();
+        headers.insert(TRIES.into(), AMQPValue::LongString(tries.into()));
+        let properties = BasicProperties::default()
+            .with_delivery_mode(2)
+            .with_content_type("application/json".into())
+            .with_expiration(wait.as_millis().to_string().into())
+            .with_headers(headers);
+        let body = delivery.body.clone();
+        let key = names::webhook_waiting(id);
+        self.publisher.send([Outgoing { exchange: "", key, body, properties, mandatory: true }]).await
+    }
+}
+
+/// What one webhook is to be told.
+pub(crate) struct Deliveries {
+    coming: lapin::Consumer,
+    seal: Seal,
+    /// Closes when dropped.
+    _connection: Connection,
+}
+
+impl Deliveries {
+    /// The next; waits for it. A cancelled call has taken nothing.
+    pub(crate) async fn next(&mut self) -> Result<Delivery> {
+        match self.coming.next().await {
+            Some(delivery) => delivery.map(|delivery| self.read(delivery)).map_err(failed),
+            None => {
+                Err(Error::new(ErrorKind::Unavailable, "rabbitmq ended the reading of a webhook's queue"))
+            }
+        }
+    }
+
+    fn read(&self, delivery: lapin::message::Delivery) -> Delivery {
+        let sent = delivery.properties.headers().clone().unwrap_or_default();
+        let tries = match sent.inner().get(TRIES) {
+            Some(AMQPValue::LongString(tries)) => tries.to_string().parse().unwrap_or_default(),
+            _ => 0,
+        };
+        let mut headers = FieldTable::default();
+        if let Some(signature) = sent.inner().get(SIGNATURE) {
+            headers.insert(SIGNATURE.into(), signature.clone());
+        }
+        let is_ours = self.seal.author(Purpose::Event, &delivery.data, &headers) != Author::Stranger;
+        Delivery { body: delivery.data, tries, is_ours, headers, acker: delivery.acker }
+    }
+}
+
+/// An event, and how often it was posted in vain.
+pub(crate) struct Delivery {
+    /// The event as JSON.
+    pub(crate) body: Vec<u8>,
+    /// How often.
+    pub(crate) tries: u32,
+    /// Whether the fleet has signed it, as far as the fleet has a key.
+    pub(crate) is_ours: bool,
+    headers: FieldTable,
+    acker: Acker,
+}
+
+impl Delivery {
+    /// Says that it is delivered, or put off: it does not come again.
+    pub(crate) async fn done(self) -> Result<()> {
+        self.acker.ack(BasicAckOptions::default()).await.map(drop).map_err(failed)
+    }
+}

@@ -1,0 +1,107 @@
+//! What happened to a crawl that others are to be told of: the sweeper notices it, and notices it again until it was announced.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+use trawl_common::events::{CrawlEvent, EventKind};
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::Result;
+use trawl_common::time::UnixMs;
+
+use super::RedisRecords;
+use super::fields::Fields;
+use super::keys::CrawlKeys;
+
+/// The field that says how far the crawl was, and since when.
+const PROGRESS: &str = "progress";
+
+/// The end of how many URLs was the last that was seen, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Progress {
+    ended: u64,
+    since: UnixMs,
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.ended, self.since.0)
+    }
+}
+
+impl FromStr for Progress {
+    type Err = ();
+    fn from_str(text: &str) -> std::result::Result<Self, ()> {
+        let (ended, since) = text.split_once(' ').ok_or(())?;
+        Ok(Self { ended: ended.parse().map_err(drop)?, since: UnixMs(since.parse().map_err(drop)?) })
+    }
+}
+
+impl RedisRecords {
+    /// What happened to a crawl that is not over, or whose end was not announced yet; without the end itself.
+    pub(super) async fn notice(&self, crawl: &CrawlRef, now: UnixMs) -> Result<Vec<CrawlEvent>> {
+        let Some(stats) = self.read_stats(crawl).await? else { return Ok(Vec::new()) };
+        let key = CrawlKeys::new(crawl).told;
+        let stored: HashMap<String, String> = self.query(redis::cmd("HGETALL").arg(&key)).await?;
+        let told = Fields::new(key, stored);
+        let mut news = Vec::new();
+        if told.count(&EventKind::Started.to_string())? == 0 {
+            news.push(CrawlEvent::started(stats.clone()));
+        }
+        let is_running = stats.status == CrawlState::Running;
+        let was_failing = told.count(&EventKind::Failing.to_string())? > 0;
+        if is_running && !was_failing && self.events.is_failing(&stats.counts) {
+            news.push(CrawlEvent { kind: EventKind::Failing, at: now, stats: stats.clone() });
+        }
+        let progress = told.read(PROGRESS)?;
+        match is_running && stats.pending > 0 {
+            true => news.extend(self.notice_stall(crawl, &told, progress, stats, now).await?),
+            // It has nothing to do, or must not: the time counts anew when that is over.
+            false if progress.is_some() => self.forget_progress(crawl).await?,
+            false => {}
+        }
+        Ok(news)
+    }
+
+    async fn notice_stall(
+        &self,
+        crawl: &CrawlRef,
+        told: &Fields,
+        progress: Option<Progress>,
+        stats: CrawlStats,
+        now: UnixMs,
+    ) -> Result<Option<CrawlEvent>> {
+        let ended = stats.counts.ended();
+        // What lies ahead is from before the clock was set back.
+        let Some(Progress { since, .. }) = progress.filter(|last| last.ended == ended && last.since <= now)
+        else {
+            self.keep_told(crawl, PROGRESS, &Progress { ended, since: now }).await?;
+            return Ok(None);
+        };
+        let was_told = told.read(&EventKind::Stalled.to_string())? == Some(ended);
+        let has_stalled = self.events.has_stalled(now.since(since)) && !was_told;
+        let at = since.plus(self.events.stalled_after);
+        Ok(has_stalled.then_some(CrawlEvent { kind: EventKind::Stalled, at, stats }))
+    }
+
+    /// Notes that an event was announced, but for the end.
+    pub(super) async fn keep_announced(&self, event: &CrawlEvent) -> Result<()> {
+        let value = match event.kind {
+            // The crawl may go on, and stall again.
+            EventKind::Stalled => event.stats.counts.ended(),
+            _ => 1,
+        };
+        self.keep_told(&event.stats.crawl_ref(), &event.kind.to_string(), &value).await
+    }
+
+    /// Apart from the crawl's own hash: one that Redis has just forgotten must not seem to be there.
+    async fn keep_told(&self, crawl: &CrawlRef, field: &str, value: &impl fmt::Display) -> Result<()> {
+        let key = CrawlKeys::new(crawl).told;
+        self.write(redis::cmd("HSET").arg(key).arg(field).arg(value.to_string())).await
+    }
+
+    async fn forget_progress(&self, crawl: &CrawlRef) -> Result<()> {
+        self.query(redis::cmd("HDEL").arg(CrawlKeys::new(crawl).told).arg(PROGRESS)).await
+    }
+}

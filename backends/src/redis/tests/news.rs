@@ -1,0 +1,115 @@
+//! What happens to crawls is told, and told again until somebody has announced it.
+
+use trawl_common::events::EventKind;
+use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::outcome::{Reason, Terminal};
+use trawl_common::ports::{Control, Finish};
+use trawl_common::settings::Events;
+use trawl_common::time::UnixMs;
+
+use super::*;
+
+impl Fixture {
+    /// What one look of a sweeper finds that takes a crawl for stalled after an hour.
+    async fn told(&self) -> Vec<EventKind> {
+        self.look().await.news.iter().map(|event| event.kind).collect()
+    }
+
+    /// The same, and all of it is announced.
+    async fn tell(&self) -> Vec<EventKind> {
+        let found = self.look().await;
+        for event in &found.news {
+            self.frontier.announced(event).await.unwrap();
+        }
+        found.news.iter().map(|event| event.kind).collect()
+    }
+
+    async fn look(&self) -> Sweep {
+        let events = Events { stalled_after: HOUR, ..Events::default() };
+        let frontier = RedisRecords::with_clock(self.link.clone(), LATER, PATIENCE, Dedup::Plain);
+        frontier.telling(events).sweep(&self.worker).await.unwrap()
+    }
+
+    async fn end(&self, number: usize, terminal: Terminal) {
+        self.claim(&self.worker, number).await;
+        let note = (terminal == Terminal::Failed)
+            .then(|| Note::of(Cause { attempts: 1, ..Cause::new(Reason::Final, "", UnixMs(0)) }));
+        let finish = Finish { note, ..Finish::new(self.claim_on(number), terminal) };
+        assert_eq!(self.frontier.finish(&self.worker, &[finish]).await.unwrap(), [true]);
+    }
+}
+
+#[tokio::test]
+async fn the_start_of_a_crawl_is_told_until_it_is_announced_and_before_its_end() {
+    let fixture = Fixture::new().await;
+    let lease = fixture.open().await;
+    fixture.send(&lease, 0..1).await;
+    assert_eq!(fixture.told().await, [EventKind::Started]);
+    fixture.end(0, Terminal::Done).await;
+    fixture.frontier.close(lease).await.unwrap();
+    assert_eq!(fixture.told().await, [EventKind::Started, EventKind::Finished], "nobody has announced it");
+    assert_eq!(fixture.tell().await, [EventKind::Started, EventKind::Finished]);
+    assert_eq!(fixture.told().await, []);
+}
+
+#[tokio::test]
+async fn a_crawl_has_stalled_when_no_url_ends_for_a_while_once_each_time() {
+    let fixture = Fixture::new().await;
+    let lease = fixture.open().await;
+    fixture.send(&lease, 0..3).await;
+    fixture.tell().await;
+    fixture.set_clock(25 * HOUR).await;
+    assert_eq!(fixture.told().await, [EventKind::Stalled]);
+    assert_eq!(fixture.tell().await, [EventKind::Stalled], "nobody has announced it");
+    assert_eq!(fixture.told().await, []);
+    fixture.end(0, Terminal::Done).await;
+    assert_eq!(fixture.tell().await, [], "it goes on");
+    fixture.set_clock(26 * HOUR + PATIENCE).await;
+    assert_eq!(fixture.tell().await, [EventKind::Stalled], "and has stalled again");
+}
+
+#[tokio::test]
+async fn a_crawl_that_is_held_or_has_nothing_to_do_has_not_stalled() {
+    let fixture = Fixture::new().await;
+    let lease = fixture.open().await;
+    fixture.tell().await;
+    fixture.set_clock(30 * HOUR).await;
+    assert_eq!(fixture.tell().await, [], "its sources name nothing yet");
+    fixture.send(&lease, 0..1).await;
+    assert_eq!(fixture.tell().await, []);
+    fixture.frontier.pause(&fixture.crawl).await.unwrap();
+    fixture.set_clock(40 * HOUR).await;
+    assert_eq!(fixture.tell().await, [], "a person holds it");
+    fixture.frontier.resume(&fixture.crawl).await.unwrap();
+    assert_eq!(fixture.tell().await, [], "the time counts from now on");
+    fixture.set_clock(41 * HOUR).await;
+    assert_eq!(fixture.tell().await, [EventKind::Stalled]);
+}
+
+#[tokio::test]
+async fn a_crawl_whose_urls_fail_is_told_of_once() {
+    let fixture = Fixture::new().await;
+    let lease = fixture.open().await;
+    fixture.send(&lease, 0..30).await;
+    fixture.tell().await;
+    for number in 0..19 {
+        fixture.end(number, Terminal::Failed).await;
+    }
+    assert_eq!(fixture.told().await, [], "too few to say");
+    fixture.end(19, Terminal::Failed).await;
+    assert_eq!(fixture.told().await, [EventKind::Failing]);
+    assert_eq!(fixture.tell().await, [EventKind::Failing], "nobody has announced it");
+    fixture.end(20, Terminal::Failed).await;
+    assert_eq!(fixture.told().await, []);
+}
+
+#[tokio::test]
+async fn what_was_told_of_a_crawl_holds_up_nothing_when_somebody_has_written_over_it() {
+    let fixture = Fixture::new().await;
+    let lease = fixture.open().await;
+    let () = fixture.ask(redis::cmd("SET").arg("{crawled_urls}:told:c").arg("1")).await;
+    fixture.send(&lease, 0..1).await;
+    fixture.end(0, Terminal::Done).await;
+    fixture.frontier.close(lease).await.unwrap();
+    assert_eq!(fixture.told().await, [EventKind::Finished]);
+}

@@ -1,0 +1,193 @@
+//! Webhooks: events are posted to the addresses that settings name, at least once.
+//!
+//! Each address has a queue of its own on RabbitMQ, bound to `events`, from which every worker delivers:
+//!
+//! 1. an event that the address does not want is dropped, as is one that the fleet did not sign;
+//! 2. any other is posted (`post`); an address that takes it (2xx) has it acknowledged;
+//! 3. what an address did not take waits in a second queue, longer each time, and is posted again, until it was sixty times in vain.
+//!
+//! So a worker that dies in between has posted an event once too often, and never loses one.
+
+mod post;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use data_encoding::HEXLOWER;
+use futures::StreamExt;
+use futures::future::join_all;
+use futures::stream::FuturesUnordered;
+use post::{Address, Client};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+use trawl_common::backoff::Backoff;
+use trawl_common::health::Health;
+use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::settings::{Settings, Webhook};
+use trawl_common::time::UnixMs;
+
+use crate::rabbitmq::{Delivery, WebhookQueue};
+
+/// How many events one worker posts to one address at a time.
+const AT_ONCE: u16 = 4;
+
+/// The wait after the first try; it doubles with each.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// The longest wait between two tries.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+/// How often an event is posted to an address that does not take it: for more than eight hours.
+const TRIES: u32 = 60;
+
+/// Posts events to the addresses that settings name.
+pub struct Webhooks {
+    hooks: Vec<Hook>,
+    queue: WebhookQueue,
+    client: Client,
+    health: Health,
+}
+
+struct Hook {
+    /// What its queues are called by.
+    id: String,
+    settings: Webhook,
+    address: Address,
+}
+
+impl Webhooks {
+    /// Reads the secrets, and connects to nothing yet; `None` if settings name no address. `Refused` if a secret cannot be had.
+    pub fn of(settings: &Settings) -> Result<Option<Self>> {
+        if settings.webhooks.is_empty() {
+            return Ok(None);
+        }
+        let hooks = settings.webhooks.iter().map(Hook::new).collect::<Result<Vec<_>>>()?;
+        let ids: Arc<[String]> = hooks.iter().map(|hook| hook.id.clone()).collect();
+        let queue = WebhookQueue::new(&settings.rabbitmq, &settings.queues, ids)?;
+        Ok(Some(Self { hooks, queue, client: Client::new()?, health: Health::default() }))
+    }
+
+    /// Delivers until `stop`; then finishes what has begun. A broker that is away is waited for.
+    pub async fn run(self, stop: CancellationToken) {
+        join_all(self.hooks.iter().map(|hook| self.serve(hook, &stop))).await;
+    }
+
+    /// Delivers to one address. A broken connection is replaced.
+    async fn serve(&self, hook: &Hook, stop: &CancellationToken) {
+        let url = &hook.settings.url;
+        info!(%url, id = hook.id, "delivering events to a webhook");
+        let what = format!("delivering to the webhook {url}");
+        let mut backoff = Backoff::default();
+        while !stop.is_cancelled() {
+            let Err(error) = self.deliver(hook, stop, &what).await else { continue };
+            self.health.fails(&what, &error);
+            stop.run_until_cancelled(backoff.pause()).await;
+        }
+    }
+
+    /// Delivers until `stop`, or until the connection breaks.
+    async fn deliver(&self, hook: &Hook, stop: &CancellationToken, what: &str) -> Result<()> {
+        let taking = stop.run_until_cancelled(self.queue.take(&hook.id, AT_ONCE)).await;
+        let Some(mut deliveries) = taking.transpose()? else { return Ok(()) };
+        self.health.works(what);
+        let mut under_way = FuturesUnordered::new();
+        let mut is_broken = Ok(());
+        while is_broken.is_ok() {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(settled) = under_way.next() => is_broken = settled,
+                delivery = deliveries.next() => match delivery {
+                    Ok(delivery) => under_way.push(self.handle(hook, delivery)),
+                    Err(error) => is_broken = Err(error),
+                },
+            }
+        }
+        // What was posted is to be acknowledged, if that is still possible.
+        while let Some(settled) = under_way.next().await {
+            is_broken = is_broken.and(settled);
+        }
+        is_broken
+    }
+
+    /// Posts an event, if it is to be; the message goes when the event was taken, put off or given up.
+    async fn handle(&self, hook: &Hook, delivery: Delivery) -> Result<()> {
+        let url = &hook.settings.url;
+        let Some(event) = Event::of(&delivery) else {
+            warn!(%url, "a message on the exchange `events` is no event, or not signed by this fleet: not delivered");
+            return delivery.done().await;
+        };
+        if !hook.settings.wants(&event.name, &event.spider) {
+            return delivery.done().await;
+        }
+        let id = &event.id;
+        let Err(why) = self.client.post(&hook.address, id, &delivery.body, UnixMs::now().0 / 1000).await
+        else {
+            debug!(%url, event = id, "delivered");
+            return delivery.done().await;
+        };
+        match wait_after(delivery.tries.saturating_add(1)) {
+            Some(wait) => {
+                match delivery.tries {
+                    0 => {
+                        warn!(%url, event = id, why, "a webhook did not take an event; trying again for some hours")
+                    }
+                    tries => debug!(%url, event = id, why, tries, ?wait, "not taken again"),
+                }
+                self.queue.put_off(&hook.id, &delivery, wait).await?;
+            }
+            None => warn!(%url, event = id, why, "a webhook did not take an event {TRIES} times; given up"),
+        }
+        delivery.done().await
+    }
+}
+
+impl Hook {
+    fn new(settings: &Webhook) -> Result<Self> {
+        let url = &settings.url;
+        let refused = |error| {
+            Error::new(ErrorKind::Refused, format_args!("settings: webhooks: {url}: secret: {error}"))
+        };
+        let secret = settings.secret.reveal(|name| std::env::var(name).ok()).map_err(refused)?;
+        let id = HEXLOWER.encode(&Sha256::digest(url.reveal())[..6]);
+        Ok(Self { id, address: Address::new(url.clone(), &secret)?, settings: settings.clone() })
+    }
+}
+
+/// What an event says that decides where it goes.
+#[derive(Deserialize)]
+struct Event {
+    id: String,
+    #[serde(rename = "type")]
+    name: String,
+    spider: String,
+}
+
+impl Event {
+    /// `None` if the fleet has not sent it.
+    fn of(delivery: &Delivery) -> Option<Self> {
+        let event: Self = serde_json::from_slice(&delivery.body).ok().filter(|_| delivery.is_ours)?;
+        // It becomes a header.
+        let is_header = event.id.len() < 256 && event.id.bytes().all(|byte| byte.is_ascii_graphic());
+        is_header.then_some(event)
+    }
+}
+
+/// How long an event waits that was posted so often in vain; `None` if that was often enough.
+fn wait_after(tries: u32) -> Option<Duration> {
+    let doubled = FIRST_WAIT.saturating_mul(1 << tries.saturating_sub(1).min(16));
+    (tries < TRIES).then(|| doubled.min(LONGEST_WAIT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_doubles_up_to_ten_minutes_and_ends_after_eight_hours() {
+        let waits: Vec<u64> = (1..).map_while(wait_after).map(|wait| wait.as_secs()).collect();
+        assert_eq!(waits[..4], [1, 2, 4, 8]);
+        assert!(waits.windows(2).all(|pair| pair[0] <= pair[1] && pair[1] <= 600), "{waits:?}");
+        assert!((8..9).contains(&(waits.iter().sum::<u64>() / 3600)));
+    }
+}

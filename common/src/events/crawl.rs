@@ -1,0 +1,140 @@
+//! What happened to a crawl.
+
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+use crate::frontier::crawl::{CrawlState, CrawlStats};
+use crate::time::UnixMs;
+
+/// What can happen to a crawl that others are told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+pub enum EventKind {
+    /// It was opened for the first time.
+    Started,
+    /// None of its URLs has ended for a while.
+    Stalled,
+    /// Too many of its URLs fail.
+    Failing,
+    /// It has finished.
+    Finished,
+    /// It was cancelled, and nothing is left of it.
+    Cancelled,
+}
+
+impl EventKind {
+    /// Whether nothing happens to the crawl after it.
+    pub fn is_end(self) -> bool {
+        matches!(self, Self::Finished | Self::Cancelled)
+    }
+}
+
+/// Something that happened to a crawl. Told again, it is the same event, with the same id.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CrawlEvent {
+    /// What.
+    pub kind: EventKind,
+    /// When.
+    pub at: UnixMs,
+    /// The crawl's stats as the event is told.
+    pub stats: CrawlStats,
+}
+
+impl CrawlEvent {
+    /// That a crawl was opened.
+    pub fn started(stats: CrawlStats) -> Self {
+        Self { kind: EventKind::Started, at: stats.started, stats }
+    }
+
+    /// The end of a crawl; `None` if it is not over.
+    pub fn ended(stats: CrawlStats) -> Option<Self> {
+        let kind = match stats.status {
+            CrawlState::Finished => EventKind::Finished,
+            CrawlState::Cancelled => EventKind::Cancelled,
+            CrawlState::Pending | CrawlState::Running | CrawlState::Paused => return None,
+        };
+        let took = Duration::try_from_secs_f64(stats.seconds).unwrap_or_default();
+        Some(Self { kind, at: stats.started.plus(took), stats })
+    }
+
+    /// What the event is called, which is its routing key: `crawl.finished`.
+    pub fn name(&self) -> String {
+        format!("crawl.{}", self.kind)
+    }
+
+    /// The same for every copy of the event. A crawl may stall more than once.
+    pub fn id(&self) -> String {
+        let Self { kind, stats, .. } = self;
+        match kind {
+            EventKind::Stalled => format!("{}.{kind}.{}", stats.crawl, stats.counts.ended()),
+            _ => format!("{}.{kind}", stats.crawl),
+        }
+    }
+}
+
+impl Serialize for CrawlEvent {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            id: String,
+            r#type: String,
+            time: String,
+            #[serde(flatten)]
+            stats: &'a CrawlStats,
+        }
+        let Self { at, stats, .. } = self;
+        Body { id: self.id(), r#type: self.name(), time: at.to_string(), stats }.serialize(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::frontier::crawl::Counts;
+    use crate::names::CrawlRef;
+
+    fn stats(status: CrawlState) -> CrawlStats {
+        let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: "docs".parse().unwrap() };
+        CrawlStats {
+            counts: Counts { admitted: 4, done: 3, ..Counts::default() },
+            seconds: 1.5,
+            ..CrawlStats::empty(crawl, status, UnixMs(1_700_000_000_000))
+        }
+    }
+
+    #[test]
+    fn an_event_says_what_happened_when_and_to_which_crawl_with_its_stats() {
+        let event = CrawlEvent::ended(stats(CrawlState::Finished)).unwrap();
+        let body = serde_json::to_value(&event).unwrap();
+        for (key, value) in [
+            ("id", json!("c1.finished")),
+            ("type", json!("crawl.finished")),
+            ("time", json!("2023-11-14T22:13:21.500Z")),
+            ("crawl", json!("c1")),
+            ("spider", json!("docs")),
+            ("done", json!(3)),
+        ] {
+            assert_eq!(body[key], value, "{key}");
+        }
+    }
+
+    #[test]
+    fn only_a_crawl_that_is_over_has_ended() {
+        assert_eq!(CrawlEvent::ended(stats(CrawlState::Running)), None);
+        assert_eq!(CrawlEvent::ended(stats(CrawlState::Cancelled)).unwrap().name(), "crawl.cancelled");
+    }
+
+    #[test]
+    fn each_time_that_a_crawl_stalls_is_an_event_of_its_own() {
+        let stalled = |done| {
+            let stats =
+                CrawlStats { counts: Counts { done, ..Counts::default() }, ..stats(CrawlState::Running) };
+            CrawlEvent { kind: EventKind::Stalled, at: UnixMs(0), stats }.id()
+        };
+        assert_eq!(stalled(3), stalled(3));
+        assert_ne!(stalled(3), stalled(4));
+    }
+}

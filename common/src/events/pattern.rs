@@ -1,0 +1,112 @@
+//! Which events are meant.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::as_text::as_text;
+
+/// The longest routing key of AMQP.
+const MOST: usize = 255;
+
+/// Names of events as a topic exchange takes them: words between dots, of which `*` stands for any one, and `#` for any number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Pattern(String);
+
+/// A text that is no [`Pattern`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no name of events: write `crawl.finished`, `crawl.*`, or `#` for all")]
+pub struct NoPattern(String);
+
+impl Pattern {
+    /// Every event.
+    pub fn all() -> Self {
+        Self("#".to_owned())
+    }
+
+    /// Every event of a crawl.
+    pub fn of_crawls() -> Self {
+        Self("crawl.*".to_owned())
+    }
+
+    /// The pattern as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether an event of this name is meant.
+    pub fn fits(&self, name: &str) -> bool {
+        let [pattern, words] = [&self.0, name].map(|text| text.split('.').collect::<Vec<_>>());
+        fits(&pattern, &words)
+    }
+}
+
+fn fits(pattern: &[&str], words: &[&str]) -> bool {
+    match (pattern, words) {
+        ([], words) => words.is_empty(),
+        (["#", rest @ ..], words) => (0..=words.len()).any(|from| fits(rest, &words[from..])),
+        ([one, rest @ ..], [word, words @ ..]) => (*one == "*" || one == word) && fits(rest, words),
+        (_, []) => false,
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = NoPattern;
+    fn from_str(text: &str) -> Result<Self, NoPattern> {
+        let is_word = |word: &str| {
+            let is_plain = word
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte));
+            ["*", "#"].contains(&word) || (!word.is_empty() && is_plain)
+        };
+        let words = || text.split('.');
+        // A second `#` says nothing that one does not.
+        let is_pattern = words().all(is_word) && words().filter(|word| *word == "#").count() <= 1;
+        if is_pattern && text.len() <= MOST {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NoPattern(text.chars().filter(|c| !c.is_control()).take(64).collect()))
+        }
+    }
+}
+
+as_text!(Pattern);
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_means_the_events_that_a_topic_exchange_would_send_for_it() {
+        for (pattern, name, fits) in [
+            ("crawl.finished", "crawl.finished", true),
+            ("crawl.finished", "crawl.cancelled", false),
+            ("crawl.*", "crawl.finished", true),
+            ("crawl.*", "crawl", false),
+            ("crawl.*", "host.blocked", false),
+            ("*.finished", "crawl.finished", true),
+            ("#", "crawl.finished", true),
+            ("#", "", true),
+            ("crawl.#", "crawl", true),
+            ("#.finished", "a.b.finished", true),
+            ("#.finished", "a.b.started", false),
+        ] {
+            assert_eq!(pattern.parse::<Pattern>().unwrap().fits(name), fits, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn what_no_event_can_be_called_is_no_pattern() {
+        for wrong in ["", ".", "crawl.", "crawl*", "Crawl.finished", "a b", "#.a.#", "crawl.\n"] {
+            assert!(wrong.parse::<Pattern>().is_err(), "{wrong:?}");
+        }
+    }
+}

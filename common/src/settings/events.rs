@@ -1,0 +1,68 @@
+//! `[events]`: when a crawl is worth telling of before it ends.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::duration::{self, minutes};
+use crate::frontier::crawl::Counts;
+
+/// Of fewer URLs no share says anything.
+const FEWEST: u64 = 20;
+
+/// `[events]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Events {
+    /// After how long without the end of a URL a running crawl has stalled; with `0s` none ever has.
+    #[serde(with = "duration")]
+    pub stalled_after: Duration,
+    /// Of how many percent of its URLs that are done or failed more must have failed for a crawl to be failing.
+    pub failing_above: u8,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self { stalled_after: minutes(30), failing_above: 50 }
+    }
+}
+
+impl Events {
+    /// Whether a crawl in which no URL has ended for so long has stalled.
+    pub fn has_stalled(&self, still: Duration) -> bool {
+        !self.stalled_after.is_zero() && still >= self.stalled_after
+    }
+
+    /// Whether too many of the URLs that were fetched have failed.
+    pub fn is_failing(&self, counts: &Counts) -> bool {
+        let fetched = counts.done + counts.failed;
+        fetched >= FEWEST && counts.failed * 100 > fetched * u64::from(self.failing_above)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crawl_is_failing_when_a_larger_share_has_failed_than_is_allowed_and_that_says_something() {
+        let is_failing = |failing_above, done, failed| {
+            let counts = Counts { done, failed, ..Counts::default() };
+            Events { failing_above, ..Events::default() }.is_failing(&counts)
+        };
+        assert!(!is_failing(50, 10, 10), "just as large");
+        assert!(is_failing(50, 9, 11));
+        assert!(!is_failing(50, 0, 19), "too few");
+        assert!(is_failing(0, 99, 1));
+        assert!(!is_failing(100, 0, 1_000), "never");
+    }
+
+    #[test]
+    fn a_crawl_has_stalled_after_the_time_that_is_set_if_any_is() {
+        let has_stalled = |stalled_after, still| {
+            Events { stalled_after: minutes(stalled_after), ..Events::default() }.has_stalled(minutes(still))
+        };
+        assert!(has_stalled(10, 10) && !has_stalled(10, 9));
+        assert!(!has_stalled(0, 10_000));
+    }
+}

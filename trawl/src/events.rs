@@ -1,0 +1,227 @@
+//! `trawl events`: what happens to crawls, for one who may come later.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use serde::Deserialize;
+use serde_json::Value;
+use tracing::{debug, warn};
+use trawl_backends::rabbitmq::{EventQueue, EventQueues, Received};
+use trawl_cli::{Fail, Global, Outcome, Signals, count};
+use trawl_common::backoff::Backoff;
+use trawl_common::events::Pattern;
+use trawl_common::exit::Exit;
+use trawl_common::names::SubscriberName;
+use trawl_common::ports;
+use trawl_common::text::{escape_json, printable};
+
+use crate::backend::Where;
+
+/// The longest line for people.
+const MOST: usize = 2048;
+
+/// Which events to read, and how.
+///
+/// The first call makes a queue of this name, which keeps events from then on: its last 100,000. Each is printed once, by whoever
+/// reads first; after a crash, perhaps once more.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Who reads: what this name has read does not come again
+    #[arg(long, value_name = "NAME")]
+    name: SubscriberName,
+    /// Which events the queue keeps from now on, beside those of earlier calls: `crawl.finished`, `crawl.*`, or `#` for all
+    #[arg(long = "type", value_name = "PATTERN", default_value_t = Pattern::all())]
+    pattern: Pattern,
+    /// Wait for more when all is read
+    #[arg(long)]
+    follow: bool,
+    /// Keep events for this name no longer: delete its queue with all that is in it
+    #[arg(long, conflicts_with_all = ["follow", "pattern"])]
+    forget: bool,
+    /// Print one JSON object an event
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// Why reading stops.
+enum Stop {
+    /// The connection broke, or the broker is away.
+    Lost(ports::Error),
+    /// Lines can't be written.
+    Output(io::Error),
+}
+
+impl From<ports::Error> for Stop {
+    fn from(error: ports::Error) -> Self {
+        Self::Lost(error)
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl Args {
+    pub(crate) async fn run(self, global: Global) -> Outcome {
+        let settings = global.load(&global.source())?;
+        if self.place.is_file() {
+            let text = "a state file has no events: `trawl crawl` ends with its crawl, and `trawl wait --state` waits for that";
+            return Err(Fail::usage(text));
+        }
+        let queues = EventQueues::new(&settings.rabbitmq, &settings.queues)?;
+        if self.forget {
+            return match queues.forget(&self.name).await? {
+                true => Ok(Exit::Ok),
+                false => Err(Fail::usage(format!("nobody reads events as {}", self.name))),
+            };
+        }
+        let signals = Signals::listen().map_err(Fail::run)?;
+        let ended = tokio::select! {
+            ended = self.read(&queues) => ended,
+            () = signals.stop().cancelled() => Ok(Exit::Ok),
+        };
+        ended.map(|exit| signals.exit().unwrap_or(exit))
+    }
+
+    /// Reads until there is nothing more; with `--follow` it waits for that, and for a broker that is away.
+    async fn read(&self, queues: &EventQueues) -> Outcome {
+        let mut queue = queues.open(&self.name, &self.pattern).await?;
+        let mut strange = 0;
+        loop {
+            match self.print(&mut queue, &mut strange).await {
+                Ok(()) => break,
+                // Whoever read the lines wants no more.
+                Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => break,
+                Err(Stop::Output(error)) => return Err(Fail::run(format!("cannot write: {error}"))),
+                Err(Stop::Lost(error)) if self.follow && error.is_temporary() => {
+                    warn!(%error, "reading broke off; going on when the broker is back");
+                    queue = self.reopen(queues).await?;
+                }
+                Err(Stop::Lost(error)) => return Err(error.into()),
+            }
+        }
+        queue.close().await;
+        if strange > 0 {
+            anstream::eprintln!("warning: {} messages in the queue are no events", count(strange));
+        }
+        Ok(Exit::Ok)
+    }
+
+    /// Tries until the queue can be read.
+    async fn reopen(&self, queues: &EventQueues) -> Result<EventQueue, ports::Error> {
+        let mut backoff = Backoff::default();
+        loop {
+            backoff.pause().await;
+            match queues.open(&self.name, &self.pattern).await {
+                Err(error) if error.is_temporary() => debug!(%error, "not yet"),
+                opened => return opened,
+            }
+        }
+    }
+
+    /// Prints what comes, and counts what is no event. An event is done when its line is written.
+    async fn print(&self, queue: &mut EventQueue, strange: &mut u64) -> Result<(), Stop> {
+        while let Some(received) = self.next(queue).await? {
+            match self.line(&received.body) {
+                Some(line) => {
+                    let mut out = io::stdout().lock();
+                    writeln!(out, "{line}")?;
+                    out.flush()?;
+                }
+                None => *strange += 1,
+            }
+            queue.done(&received).await?;
+        }
+        Ok(())
+    }
+
+    async fn next(&self, queue: &mut EventQueue) -> ports::Result<Option<Received>> {
+        if self.follow { queue.next().await.map(Some) } else { queue.get().await }
+    }
+
+    /// How an event is printed; `None` if it is none. Anyone may publish.
+    fn line(&self, body: &[u8]) -> Option<String> {
+        let event: Value = serde_json::from_slice(body).ok()?;
+        let shown: Shown = Deserialize::deserialize(&event).ok()?;
+        match self.json {
+            true => Some(escape_json(&event.to_string())),
+            false => Some(printable(&shown.to_string(), MOST)),
+        }
+    }
+}
+
+/// An event of a crawl, for people.
+#[derive(Deserialize)]
+struct Shown {
+    time: String,
+    #[serde(rename = "type")]
+    name: String,
+    crawl: String,
+    spider: String,
+    admitted: u64,
+    done: u64,
+    failed: u64,
+    skipped: u64,
+    expired: u64,
+    pending: u64,
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { time, name, crawl, spider, admitted, done, failed, skipped, expired, pending } = self;
+        write!(f, "{time} {name:<15} {crawl} {spider}: {admitted} admitted, {done} done, {failed} failed, ")?;
+        write!(f, "{skipped} skipped, {expired} expired, {pending} pending")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn line(words: &[&str], body: &str) -> Option<String> {
+        let words = ["events", "--name", "a"].iter().chain(words);
+        let Program { args } = Program::parse_from(words);
+        args.line(body.as_bytes())
+    }
+
+    const EVENT: &str = r#"{"id":"c.finished","type":"crawl.finished","time":"2026-01-01T00:00:00.000Z","crawl":"c","spider":"docs",
+        "admitted":9,"done":5,"failed":1,"skipped":2,"expired":1,"cancelled":0,"pending":0,"more":[1]}"#;
+
+    #[test]
+    fn people_read_what_happened_when_to_which_crawl_and_how_it_stands() {
+        assert_eq!(
+            line(&[], EVENT).unwrap(),
+            "2026-01-01T00:00:00.000Z crawl.finished  c docs: 9 admitted, 5 done, 1 failed, 2 skipped, 1 expired, 0 pending"
+        );
+    }
+
+    #[test]
+    fn programs_read_the_event_as_it_is_on_one_line() {
+        let line = line(&["--json"], EVENT).unwrap();
+        assert!(!line.contains('\n'), "{line}");
+        let [read, sent]: [Value; 2] = [line.as_str(), EVENT].map(|text| serde_json::from_str(text).unwrap());
+        assert_eq!(read, sent);
+    }
+
+    #[test]
+    fn what_a_stranger_publishes_is_no_event_and_harms_no_terminal() {
+        for strange in ["", "http://a.example/", "{}", "[]"] {
+            assert_eq!(line(&[], strange), None, "{strange}");
+        }
+        let harmful = EVENT.replace("docs", r"\u001b[2J");
+        for words in [&["--json"][..], &[]] {
+            assert!(!line(words, &harmful).unwrap().contains('\u{1b}'), "{words:?}");
+        }
+    }
+}

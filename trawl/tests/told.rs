@@ -1,0 +1,289 @@
+//! What a fleet of real processes tells of its crawls: to those who wait, to those who read events, and by webhook.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[expect(dead_code, reason = "the crawls have names of their own")]
+mod support;
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::process::{Output, Stdio};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use data_encoding::HEXLOWER;
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::Value;
+use sha2::Sha256;
+use support::{Fleet, LIMIT, ends_well};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::net::TcpListener;
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use trawl_testkit::site::Site;
+
+const SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+async fn output(mut command: Command) -> Output {
+    timeout(LIMIT, command.output()).await.unwrap().unwrap()
+}
+
+/// What a command that ends with `code` printed.
+async fn run(command: Command, code: i32) -> String {
+    let output = output(command).await;
+    let [out, error] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert_eq!(output.status.code(), Some(code), "{out}{error}");
+    out
+}
+
+/// Feeds a crawl of these pages, and does not wait for its end.
+async fn feed(fleet: &Fleet, crawl: &str, pages: &[String]) {
+    let list = fleet.folder.path().join(format!("{crawl}.txt"));
+    fs::write(&list, pages.join("\n")).unwrap();
+    let (spider, crawl) = (format!("--spider={}", fleet.name), format!("--crawl={crawl}"));
+    run(fleet.command(&["producer", list.to_str().unwrap(), &spider, &crawl, "-q"]), 0).await;
+}
+
+/// The events that a subscriber is told, as they come.
+struct Following {
+    _command: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Following {
+    fn begin(fleet: &Fleet, name: &str, pattern: &str) -> Self {
+        let words = ["events", "--name", name, "--type", pattern, "--follow", "--json"];
+        let mut command = fleet.command(&words).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(command.stdout.take().unwrap()).lines();
+        Self { _command: command, lines }
+    }
+
+    async fn next(&mut self) -> Value {
+        let line = timeout(LIMIT, self.lines.next_line()).await.unwrap().unwrap().unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn who_comes_later_reads_each_event_once_and_forgets_what_is_wanted_no_more() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(3).await);
+    let events = |words: &[&str]| {
+        let mut all = vec!["events", "--name", "later"];
+        all.extend(words);
+        fleet.command(&all)
+    };
+    assert_eq!(run(events(&["--type", "crawl.finished"]), 0).await, "", "nothing has happened");
+    assert_eq!(run(fleet.command(&["events", "--name", "live"]), 0).await, "");
+    let worker = fleet.worker(&[]);
+    feed(&fleet, "c1", &[site.page(0), site.page(1)]).await;
+    let mut live = Following::begin(&fleet, "live", "#");
+    let [started, finished] = [live.next().await, live.next().await];
+    assert_eq!((&started["type"], &started["id"]), (&"crawl.started".into(), &"c1.started".into()));
+    assert_eq!((&finished["type"], &finished["done"]), (&"crawl.finished".into(), &2.into()));
+    ends_well(worker).await;
+
+    // A line that cannot be written tells nobody.
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let status = timeout(LIMIT, events(&[]).stdout(full).stderr(Stdio::null()).status()).await.unwrap();
+    assert_eq!(status.unwrap().code(), Some(1));
+    let comes_again = async {
+        loop {
+            let shown = run(events(&["--type", "crawl.finished"]), 0).await;
+            if !shown.is_empty() {
+                return shown;
+            }
+        }
+    };
+    let shown = timeout(LIMIT, comes_again).await.unwrap();
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    assert_eq!(words[1..4], ["crawl.finished", "c1", &format!("{}:", fleet.name)], "{shown}");
+    assert_eq!(shown.lines().count(), 1, "{shown}");
+    assert_eq!(run(events(&["--json"]), 0).await, "", "it was read");
+    run(events(&["--forget"]), 0).await;
+    run(events(&["--forget"]), 2).await;
+    run(events(&["--state", "crawl.db"]), 2).await;
+}
+
+#[tokio::test]
+async fn a_wait_for_several_crawls_ends_with_the_last_and_as_the_worst() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(3).await);
+    feed(&fleet, "good", &[site.page(0)]).await;
+    feed(&fleet, "bad", &[site.page(1), format!("{}/missing", site.origin)]).await;
+    feed(&fleet, "held", &[site.page(2)]).await;
+    run(fleet.command(&["pause", "held"]), 0).await;
+    let worker = fleet.worker(&[]);
+    let shown = run(fleet.command(&["wait", "good", "bad", "--json", "-q"]), 3).await;
+    let mut ended: Vec<String> = shown
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["crawl"].as_str().unwrap().to_owned())
+        .collect();
+    ended.sort_unstable();
+    assert_eq!(ended, ["bad", "good"]);
+    let shown = run(fleet.command(&["wait", "good", "nosuch", "--json", "-q"]), 2).await;
+    assert_eq!(shown.lines().count(), 1, "the others are waited for: {shown}");
+    let of_spider =
+        |limit: &str| fleet.command(&["wait", "--spider", &fleet.name, "--timeout", limit, "--json", "-q"]);
+    assert_eq!(run(of_spider("100ms"), 124).await, "");
+    run(fleet.command(&["resume", "held"]), 0).await;
+    let shown = run(of_spider("1m"), 0).await;
+    assert_eq!(serde_json::from_str::<Value>(&shown).unwrap()["crawl"], "held");
+    assert_eq!(run(of_spider("1m"), 0).await, "", "none is running");
+    ends_well(worker).await;
+}
+
+/// A request that a receiver of webhooks has got, and that waits for its answer.
+struct Posted {
+    method: Method,
+    path: String,
+    headers: HeaderMap,
+    body: Bytes,
+    answer: oneshot::Sender<StatusCode>,
+}
+
+impl Posted {
+    fn header(&self, name: &str) -> &str {
+        self.headers[name].to_str().unwrap()
+    }
+
+    fn event(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    fn is_signed(&self) -> bool {
+        let mut digest = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
+        digest.update(format!("{}.", self.header("x-trawl-timestamp")).as_bytes());
+        digest.update(&self.body);
+        let signature = self.header("x-trawl-signature").strip_prefix("sha256=").unwrap();
+        digest.verify_slice(&HEXLOWER.decode(signature.as_bytes()).unwrap()).is_ok()
+    }
+}
+
+/// A receiver of webhooks whose answers the test gives.
+struct Receiver {
+    url: String,
+    posted: mpsc::UnboundedReceiver<Posted>,
+}
+
+impl Receiver {
+    async fn serve() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        let (to_test, posted) = mpsc::unbounded_channel();
+        let router = Router::new().fallback(receive).with_state(to_test);
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { url, posted }
+    }
+
+    async fn next(&mut self) -> Posted {
+        timeout(LIMIT, self.posted.recv()).await.unwrap().unwrap()
+    }
+
+    /// The section of the settings for this receiver.
+    fn section(&self, events: &str) -> String {
+        let url = &self.url;
+        format!("[[webhooks]]\nurl = \"{url}\"\nsecret = {{ env = \"HOOK\" }}\nevents = [\"{events}\"]\n")
+    }
+}
+
+async fn receive(
+    State(to_test): State<mpsc::UnboundedSender<Posted>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let (answer, answered) = oneshot::channel();
+    let _ = to_test.send(Posted { method, path: uri.path().to_owned(), headers, body, answer });
+    match answered.await {
+        Ok(status) => (status, [("location", "/elsewhere")]).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+fn webhooks(fleet: &Fleet, sections: &[String]) {
+    fs::write(fleet.folder.path().join("trawl.toml"), sections.join("\n")).unwrap();
+}
+
+const HOOK: (&str, &str) = ("HOOK", SECRET);
+
+#[tokio::test]
+async fn a_webhook_is_posted_again_until_it_is_taken_signed_and_by_the_same_id() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
+    let mut receiver = Receiver::serve().await;
+    webhooks(&fleet, &[receiver.section("crawl.finished")]);
+    let worker = fleet.worker(&[HOOK]);
+    feed(&fleet, "c1", &[site.page(0)]).await;
+    // A redirect is followed by nobody.
+    for status in [StatusCode::SERVICE_UNAVAILABLE, StatusCode::FOUND, StatusCode::NO_CONTENT] {
+        let posted = receiver.next().await;
+        assert_eq!((posted.method.as_str(), posted.path.as_str()), ("POST", "/hook"), "before {status}");
+        assert!(posted.is_signed(), "before {status}");
+        assert_eq!(posted.header("x-trawl-delivery"), "c1.finished", "before {status}");
+        let event = posted.event();
+        assert_eq!((&event["type"], &event["done"]), (&"crawl.finished".into(), &1.into()));
+        posted.answer.send(status).unwrap();
+    }
+    // What is taken does not come again: the next is of another crawl.
+    feed(&fleet, "c2", &[site.page(0)]).await;
+    let posted = receiver.next().await;
+    assert_eq!(posted.header("x-trawl-delivery"), "c2.finished");
+    posted.answer.send(StatusCode::OK).unwrap();
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn an_event_is_posted_again_when_its_worker_dies_before_that_is_settled() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
+    let mut receiver = Receiver::serve().await;
+    webhooks(&fleet, &[receiver.section("crawl.finished")]);
+    let mut dying = fleet.worker(&[HOOK]);
+    feed(&fleet, "c1", &[site.page(0)]).await;
+    let first = receiver.next().await;
+    dying.kill().await.unwrap();
+    let worker = fleet.worker(&[HOOK]);
+    let second = receiver.next().await;
+    assert_eq!(first.header("x-trawl-delivery"), second.header("x-trawl-delivery"));
+    assert!(second.is_signed());
+    second.answer.send(StatusCode::OK).unwrap();
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn an_address_that_answers_nothing_holds_up_no_other() {
+    const CRAWLS: usize = 3;
+    let (fleet, site) = (Fleet::new().await, Site::serve(CRAWLS).await);
+    let (mut silent, mut receiver) = (Receiver::serve().await, Receiver::serve().await);
+    webhooks(&fleet, &[silent.section("crawl.*"), receiver.section("crawl.*")]);
+    let worker = fleet.worker(&[HOOK]);
+    let mut held = Vec::new();
+    for number in 0..CRAWLS {
+        feed(&fleet, &format!("c{number}"), &[site.page(number)]).await;
+    }
+    let mut told = Vec::new();
+    for _ in 0..2 * CRAWLS {
+        let posted = receiver.next().await;
+        told.push(posted.header("x-trawl-delivery").to_owned());
+        posted.answer.send(StatusCode::OK).unwrap();
+        held.extend(silent.posted.try_recv());
+    }
+    told.sort_unstable();
+    let all = (0..CRAWLS).flat_map(|number| ["finished", "started"].map(|what| format!("c{number}.{what}")));
+    assert_eq!(told, all.collect::<Vec<_>>());
+    held.push(silent.next().await);
+    drop(held);
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_worker_without_the_secret_of_a_webhook_does_not_start_and_says_which_is_missing() {
+    let (fleet, receiver) = (Fleet::new().await, Receiver::serve().await);
+    webhooks(&fleet, &[receiver.section("#")]);
+    let started = output(fleet.command(&["worker", "-q"])).await;
+    let said = String::from_utf8(started.stderr).unwrap();
+    assert_eq!(started.status.code(), Some(2), "{said}");
+    assert!(said.contains(&receiver.url) && said.contains("HOOK"), "{said}");
+}
