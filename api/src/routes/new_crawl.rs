@@ -1,6 +1,5 @@
 //! A crawl that is asked for: a worker begins it in its turn.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::num::NonZeroU64;
 use std::sync::Arc;

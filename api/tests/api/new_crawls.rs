@@ -115,7 +115,7 @@ async fn what_is_asked_for_is_what_a_worker_is_given(fixture: &Fixture) {
     assert_eq!((new.spider.as_str(), new.project.as_str(), new.priority.get()), ("shop", "default", 0.0));
     assert_eq!(new.urls, ["http://one.example/a?b=1".parse().unwrap()]);
     assert_eq!(new.sources, ["http://one.example/sitemap.xml".parse().unwrap()]);
-    assert_eq!(new.arguments["area"], "north");
+    assert_eq!(new.arguments.get("area").map(|value| value.as_str()), Some("north"));
     assert_eq!(json!(new.settings), json!({"recrawl": "12h", "max_pages": 7, "limit": 3}));
 }
 
