@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use trawl_common::frontier::crawl::CrawlStats;
-use trawl_common::jobs::{self, JobState};
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
+use trawl_common::jobs::{self, JobState, JobStatus};
 use trawl_common::names::{CrawlId, SpiderName};
 use trawl_common::ports::{JobFilter, JobPage, Result};
 use trawl_common::time::UnixMs;
@@ -25,14 +25,19 @@ pub(crate) struct Known {
     asked: UnixMs,
     /// Whether somebody feeds it, who has not yet said what came of that.
     is_being_fed: bool,
+    /// Whether its job has failed.
+    has_failed: bool,
 }
 
 impl Known {
-    /// A crawl that has begun, with what is known of its job.
+    /// A crawl that has begun, with what is known of its job. That of a job which has failed is none that is finished.
     fn begun(stats: CrawlStats, job: Option<Self>) -> Self {
         match job {
+            Some(job) if job.has_failed && stats.status == CrawlState::Finished => {
+                Self { stats: CrawlStats { status: CrawlState::Cancelled, ..stats }, ..job }
+            }
             Some(job) => Self { stats, ..job },
-            None => Self { asked: stats.started, stats, job: None, is_being_fed: false },
+            None => Self { asked: stats.started, stats, job: None, is_being_fed: false, has_failed: false },
         }
     }
 
@@ -41,6 +46,7 @@ impl Known {
         Self {
             stats: job.stats_before_it_begins(),
             asked: job.asked,
+            has_failed: job.status() == JobStatus::Failed,
             is_being_fed: matches!(job.state, JobState::Feeding { is_cancelled: false, .. }),
             job: Some(job.into()),
         }

@@ -273,17 +273,18 @@ async fn a_job_that_fails_before_its_crawl_begins_ends_the_wait_and_says_why(fix
 async fn a_crawl_whose_job_is_failing_is_not_over_before_that_says_why(fixture: &Fixture) {
     let (crawl, path) = asked(fixture, "a").await;
     take(fixture).await;
-    fixture.session(crawl.id.as_str(), "a").await.1.abandon().await.unwrap();
-    fixture.backend.control.cancel(&crawl).await.unwrap();
+    fixture.crawl(crawl.id.as_str(), "a", 0).await;
     let mut events = Events::of_path(fixture, &path).await;
     let (name, told) = events.next().await.unwrap();
     assert_eq!(
         (name.as_str(), &told["status"], &told["job"]["status"]),
-        ("progress", &"cancelled".into(), &"running".into())
+        ("progress", &"finished".into(), &"running".into())
     );
     fixture.backend.jobs.end(&crawl.id, &JobOutcome::failed("nothing could be read")).await.unwrap();
     let (name, told) = events.next().await.unwrap();
     assert_eq!((name.as_str(), &told["job"]["problem"]), ("end", &"nothing could be read".into()));
+    assert_eq!(told["status"], "cancelled");
+    assert_eq!(ids(&fixture.get(&format!("{CRAWLS}?status=finished")).await.body), [""; 0]);
 }
 
 async fn a_crawl_is_cancelled_out_of_the_line(fixture: &Fixture) {

@@ -23,7 +23,8 @@ pub async fn cancel(
     match (was, state) {
         // Whoever feeds the job cancels its crawl when that is there.
         (Some(JobStatus::Pending | JobStatus::Running | JobStatus::Cancelled), None) => Ok(true),
-        (Some(JobStatus::Running), Some(CrawlState::Running | CrawlState::Cancelled)) => Ok(false),
-        _ => Err(stale),
+        (_, None | Some(CrawlState::Finished)) => Err(stale),
+        // It began between the two calls.
+        (_, Some(_)) => control.cancel(crawl).await.map(|()| false),
     }
 }
