@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[expect(dead_code, reason = "the crawls of jobs have names of their own")]
+#[expect(dead_code, reason = "crawls begin by themselves")]
 mod support;
 
 use std::fs;

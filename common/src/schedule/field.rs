@@ -45,7 +45,7 @@ impl Field {
             set |= self.part(part)?;
         }
         if self.most == WEEKDAY.most {
-            set |= set >> 7 & 1;
+            set |= (set >> 7) & 1;
         }
         Ok(Numbers { set, is_any: text.starts_with('*') })
     }
@@ -70,7 +70,7 @@ impl Field {
         if first > last {
             return Err(format!("`{}` ends before it begins", shown(range)));
         }
-        Ok((first..=last).step_by(step.unwrap_or(1)).fold(0, |set, number| set | 1 << number))
+        Ok((first..=last).step_by(step.unwrap_or(1)).fold(0, |set, number| set | (1 << number)))
     }
 
     fn step(&self, text: &str) -> Result<usize, String> {
@@ -99,7 +99,7 @@ impl Field {
 impl Numbers {
     /// Whether it names this number.
     pub(super) fn has(self, number: i8) -> bool {
-        self.set >> number & 1 == 1
+        (self.set >> number) & 1 == 1
     }
 
     /// The first of them from `least` on, which is 63 at most.
