@@ -63,7 +63,9 @@ impl Urls {
     /// The URL that stands for all that are one with `url`. It stands for itself.
     #[must_use]
     pub fn canonical(&self, url: CanonicalUrl) -> CanonicalUrl {
-        let Some((page, query)) = url.as_str().split_once('?') else { return url };
+        // Of each link of each page; few have a query.
+        let Some(end) = memchr::memchr(b'?', url.as_str().as_bytes()) else { return url };
+        let (page, query) = (&url.as_str()[..end], &url.as_str()[end + 1..]);
         let mut pairs: Vec<&str> = query.split('&').filter(|pair| !self.strips(name(pair))).collect();
         if self.sort_query {
             // Those of one name stay in order: they are a list.

@@ -68,13 +68,17 @@ impl Budget {
     }
 
     fn keep(&mut self, mut text: String) -> Option<Value> {
-        let mut length = 0;
-        let end = text.char_indices().find(|(at, c)| {
-            length += written(*c);
-            length > self.0 || at + c.len_utf8() > MAX_TEXT
-        });
-        if let Some((end, _)) = end {
-            text.truncate(end);
+        let mut length = text.len() + text.bytes().filter(|byte| is_escaped(*byte)).count();
+        // Most texts fit: only one that does not is looked at character by character.
+        if length > self.0 || text.len() > MAX_TEXT {
+            length = 0;
+            let end = text.char_indices().find(|(at, c)| {
+                length += written(*c);
+                length > self.0 || at + c.len_utf8() > MAX_TEXT
+            });
+            if let Some((end, _)) = end {
+                text.truncate(end);
+            }
         }
         // With quotes and a comma: a list of very many short texts has an end.
         self.take(length + "\"\",".len());
@@ -84,7 +88,12 @@ impl Budget {
 
 /// How many bytes a character is in JSON.
 fn written(c: char) -> usize {
-    if matches!(c, '"' | '\\' | '\n' | '\t') { 2 } else { c.len_utf8() }
+    c.len_utf8() + usize::from(u8::try_from(c).is_ok_and(is_escaped))
+}
+
+/// Whether a character of one byte has a backslash before it in JSON.
+fn is_escaped(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\\' | b'\n' | b'\t')
 }
 
 #[cfg(test)]
