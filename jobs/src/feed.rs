@@ -98,8 +98,8 @@ fn of_report(report: &Report) -> Fed {
 async fn settle(runner: &Runner, crawl: &CrawlRef, fed: &Fed) -> Result<()> {
     let (jobs, id) = (&runner.ports.jobs, &crawl.id);
     match fed {
-        Fed::Wholly(problem) => drop(jobs.fed(&runner.id, id, problem.clone()).await?),
-        Fed::Before => drop(jobs.fed(&runner.id, id, None).await?),
+        Fed::Wholly(problem) => is_fed(runner, crawl, problem.clone()).await?,
+        Fed::Before => is_fed(runner, crawl, None).await?,
         // A job that is cancelled is not put back: it waits for its end.
         Fed::NotNow(wait) => jobs.put_back(&runner.id, id, *wait).await?,
         Fed::Never(error) => {
@@ -118,6 +118,14 @@ async fn settle(runner: &Runner, crawl: &CrawlRef, fed: &Fed) -> Result<()> {
     Ok(())
 }
 
+/// Notes that a job is fed. Whoever cancelled it meanwhile may have found no crawl to cancel yet.
+async fn is_fed(runner: &Runner, crawl: &CrawlRef, problem: Option<Problem>) -> Result<()> {
+    match runner.ports.jobs.fed(&runner.id, &crawl.id, problem).await? {
+        Hold::Cancelled => runner.cancel_crawl(crawl).await,
+        Hold::Kept | Hold::Lost => Ok(()),
+    }
+}
+
 impl Runner {
     /// Cancels a crawl, if it was opened and is not over.
     pub(crate) async fn cancel_crawl(&self, crawl: &CrawlRef) -> Result<()> {
@@ -125,5 +133,37 @@ impl Runner {
             Err(error) if error.kind == ErrorKind::Stale => Ok(()),
             cancelled => cancelled,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_backends::embedded::Embedded;
+    use trawl_backends::sinks::Sinks;
+    use trawl_common::frontier::crawl::CrawlState;
+    use trawl_common::jobs::NewJob;
+    use trawl_common::names::SpiderName;
+    use trawl_common::settings::Settings;
+    use trawl_common::spider::folder::Folder;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_crawl_of_a_job_that_is_cancelled_while_it_is_fed_is_cancelled_when_it_is_open() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let (store, settings) = (Embedded::in_memory().unwrap(), Settings::default());
+        let (id, folder): (trawl_common::names::WorkerId, _) =
+            ("one".parse().unwrap(), Folder::of(&settings));
+        let ports = store.ports(Arc::new(Sinks::new(id.clone(), Vec::new())));
+        let runner = Runner { ports, settings: Arc::new(settings), folder, id, health: Health::default() };
+        let new = NewJob::new("c1".parse().unwrap(), SpiderName::default());
+        let new = NewJob { urls: vec!["http://a.example/".parse().unwrap()], ..new };
+        let jobs = Arc::clone(&runner.ports.jobs);
+        jobs.submit(&new).await.unwrap();
+        let job = jobs.take(&runner.id, runner.lease()).await.unwrap().unwrap();
+        assert_eq!(jobs.cancel(&new.id).await.unwrap(), Some(JobStatus::Running));
+        run(&runner, job, &CancellationToken::new()).await;
+        let stats = runner.ports.stats.crawl_stats(&new.id).await.unwrap().unwrap();
+        assert_eq!((stats.status, stats.counts.cancelled), (CrawlState::Cancelled, 1));
     }
 }

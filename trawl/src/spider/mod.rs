@@ -65,17 +65,17 @@ enum Command {
 
 impl Args {
     pub(crate) async fn run(self, global: Global) -> Outcome {
-        let settings = global.load(&global.source())?;
+        let settings = || global.load(&global.source());
         match self.command {
             Command::Push(args) => args.run(&global).await,
             Command::Versions(args) => args.run(&global).await,
             Command::Remove(args) => args.run(&global).await,
             Command::Check { spiders, arguments, json } => {
-                check::run(&spiders, &arguments.arguments()?, json, &settings)
+                check::run(&spiders, &arguments.arguments()?, json, &settings()?)
             }
-            Command::Try(args) => args.run(settings).await,
-            Command::New { name, json } => new::run(&name, json, &settings, &global),
-            Command::List { json } => list(json, &settings, &global),
+            Command::Try(args) => args.run(settings()?).await,
+            Command::New { name, json } => new::run(&name, json, &settings()?, &global),
+            Command::List { json } => list(json, &settings()?, &global),
         }
     }
 }
