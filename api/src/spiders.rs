@@ -124,7 +124,7 @@ fn mistaken(name: &SpiderName, text: &str, mistakes: Vec<Mistake>) -> Unusable {
 /// What is wrong with a job, as far as can be known here.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unrunnable {
-    /// Its project has no versions.
+    /// Nothing of its project is deployed.
     #[error("project '{0}' not found")]
     Project(ProjectName),
     /// Its project has no such version.
@@ -150,8 +150,8 @@ impl From<Unrunnable> for Problem {
     }
 }
 
-/// Checks that a job's spider is there, and has its arguments. Files of the default project may be on workers alone: what is not here
-/// is left to them.
+/// Checks that the version that a job names has its spider, and that its arguments are those of the spider. A spider that is neither
+/// deployed nor here may have a file on workers: it is left to them.
 pub(crate) async fn check(
     store: &dyn SpiderStore,
     new: &NewJob,
@@ -160,22 +160,11 @@ pub(crate) async fn check(
     let NewJob { project, version, spider, arguments, .. } = new;
     let text = match store.text(project, version.as_ref(), spider).await? {
         Some((_, text)) => text.as_str().to_owned(),
-        None => {
-            let versions = store.versions(project).await?;
-            let (project, spider) = (project.clone(), spider.clone());
-            if let Some(version) = version
-                && versions.iter().all(|known| known.version != *version)
-            {
-                return Err(Unrunnable::Version { project, version: version.clone() });
-            }
-            let here = Folder::of(settings).text(&spider).ok().flatten();
-            match (here, project == ProjectName::default() && version.is_none()) {
-                (Some(text), true) => text,
-                (None, true) => return Ok(()),
-                _ if versions.is_empty() => return Err(Unrunnable::Project(project)),
-                _ => return Err(Unrunnable::Spider { project, spider }),
-            }
-        }
+        None if version.is_some() => return Err(missing(store, new).await?),
+        None => match Folder::of(settings).text(spider) {
+            Ok(Some(text)) => text,
+            _ => return Ok(()),
+        },
     };
     let wrong = |mistakes| Unrunnable::Arguments(mistaken(spider, &text, mistakes));
     let text = with_arguments(&text, arguments).map_err(wrong)?;
@@ -188,4 +177,17 @@ pub(crate) async fn check(
         })
         .collect();
     if unset.is_empty() { Ok(()) } else { Err(wrong(unset)) }
+}
+
+/// What of a job is not deployed: its project, the version that it names, or its spider.
+pub(crate) async fn missing(store: &dyn SpiderStore, new: &NewJob) -> ports::Result<Unrunnable> {
+    let (project, spider) = (new.project.clone(), new.spider.clone());
+    let versions = store.versions(&project).await?;
+    Ok(match &new.version {
+        _ if versions.is_empty() => Unrunnable::Project(project),
+        Some(version) if versions.iter().all(|known| known.version != *version) => {
+            Unrunnable::Version { project, version: version.clone() }
+        }
+        _ => Unrunnable::Spider { project, spider },
+    })
 }

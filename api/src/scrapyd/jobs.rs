@@ -12,7 +12,7 @@ use trawl_common::time::UnixMs;
 
 use super::form::Parameters;
 use super::{Answer, Done, Refusal};
-use crate::spiders::{Unrunnable, check};
+use crate::spiders::{Unrunnable, check, missing};
 use crate::{Api, Backend};
 
 /// So many jobs of each kind are listed at most.
@@ -56,7 +56,7 @@ pub(super) async fn schedule(State(api): State<Arc<Api>>, mut sent: Parameters) 
     });
     new.arguments = Arguments::of(arguments.collect::<Result<Vec<_>, Refusal>>()?).map_err(Refusal::of)?;
     new.check().map_err(Refusal::of)?;
-    check(&*api.backend.spider_store, &new, &api.backend.settings).await.map_err(|wrong| match wrong {
+    api.check(&new).await.map_err(|wrong| match wrong {
         Unrunnable::Port(error) => Refusal::from(error),
         wrong => Refusal::of(wrong),
     })?;
@@ -167,6 +167,17 @@ fn time(at: UnixMs) -> String {
 }
 
 impl Api {
+    /// Checks a job as Scrapyd does: its spider must be deployed, or be here in the default project.
+    async fn check(&self, new: &NewJob) -> Result<(), Unrunnable> {
+        let Backend { spider_store, settings, .. } = &self.backend;
+        let is_deployed = spider_store.text(&new.project, new.version.as_ref(), &new.spider).await?.is_some();
+        let is_here = || self.spiders_here().contains(&new.spider) || new.spider == SpiderName::default();
+        if !is_deployed && (new.project != ProjectName::default() || !is_here()) {
+            return Err(missing(&**spider_store, new).await?);
+        }
+        check(&**spider_store, new, settings).await
+    }
+
     /// Jobs of a project or of all, the newest first.
     async fn jobs_of(
         &self,

@@ -56,6 +56,9 @@ pub(super) struct Remove {
     /// Only this version [default: all]
     #[arg(long, value_name = "VERSION")]
     version: Option<Version>,
+    /// Print what is removed as JSON
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     place: Where,
 }
@@ -126,11 +129,12 @@ impl Remove {
             Some(version) => format!("version {version} of project {}", self.project),
             None => format!("project {}", self.project),
         };
-        match backend.spider_store.remove(&self.project, self.version.as_ref()).await? {
-            true => backend.say(format_args!("{what} is removed; crawls that began with it go on")),
-            false => {
-                return Err(Fail::usage(format!("there is no {what}: `trawl spider versions` lists them")));
-            }
+        if !backend.spider_store.remove(&self.project, self.version.as_ref()).await? {
+            return Err(Fail::usage(format!("there is no {what}: `trawl spider versions` lists them")));
+        }
+        backend.say(format_args!("{what} is removed; crawls that began with it go on"));
+        if self.json {
+            print_json(&json!({ "project": self.project, "version": self.version }));
         }
         Ok(Exit::Ok)
     }
