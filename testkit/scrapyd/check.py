@@ -20,7 +20,7 @@ from scrapyd_api.exceptions import ScrapydResponseError
 
 TRAWL = os.environ["TRAWL"]
 LIMIT = 60
-TOKEN = "the token of a test, and of nothing else"
+TOKEN = "a-token-of-a-test-and-of-nothing-else"
 
 SPIDER = """
 [start]
