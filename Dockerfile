@@ -14,7 +14,7 @@ RUN find . -type f ! -name Cargo.toml ! -name Cargo.lock ! -path '*/src/lib.rs' 
 FROM rust:1.95.0-slim-bookworm AS build
 # SQLite, ring, zstd and the allocator are C.
 RUN apt-get update -qq \
- && apt-get install -y -qq --no-install-recommends gcc libc6-dev >/dev/null \
+ && apt-get install -y -qq --no-install-recommends gcc libc6-dev make >/dev/null \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY --from=manifests /src .

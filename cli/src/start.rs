@@ -16,8 +16,9 @@ use crate::colour::has_colours;
 use crate::{Fail, Outcome, Progress, mistakes};
 
 /// Pages, items and messages are many small texts of several threads.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Flags that every program has.
 #[derive(Args, Clone, Debug, Default)]
