@@ -78,7 +78,8 @@ impl Push {
             }
         }
         if wrong > 0 {
-            return Err(Fail::usage(format!("{} mistakes: nothing is deployed", count(wrong as u64))));
+            let plural = if wrong == 1 { "mistake" } else { "mistakes" };
+            return Err(Fail::usage(format!("{} {plural}: nothing is deployed", count(wrong as u64))));
         }
         let names: Vec<SpiderName> = files.keys().cloned().collect();
         let files = SpiderFiles::of(files).map_err(Fail::usage)?;
