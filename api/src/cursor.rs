@@ -2,6 +2,7 @@
 
 use data_encoding::BASE64URL_NOPAD;
 use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
 
 use crate::problem::Problem;
 
@@ -36,6 +37,19 @@ impl Limit {
     pub(crate) fn get(self) -> usize {
         self.0.into()
     }
+}
+
+/// Which part of a list.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Paging {
+    /// How many at most
+    #[serde(default)]
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 1000, default = 100)]
+    pub(crate) limit: Limit,
+    /// Where to go on: `next` of the page before
+    pub(crate) cursor: Option<String>,
 }
 
 /// The text for a place in a list.

@@ -11,8 +11,8 @@ use trawl_common::ports::{self, SpiderStore};
 use trawl_common::settings::Settings;
 use trawl_common::spider::file::{self, with_arguments};
 use trawl_common::spider::folder::{Folder, Unusable, environment, name_of};
-use trawl_common::spider::{Bans, InvalidFiles, Mistake, Scope, Spider, SpiderFiles, Version};
-use trawl_extract::Extractor;
+use trawl_common::spider::{InvalidFiles, Mistake, Spider, SpiderFiles, Version};
+use trawl_extract::Ready;
 
 use crate::problem::Problem;
 
@@ -109,12 +109,11 @@ fn add(path: &Path, bytes: Vec<u8>, files: &mut BTreeMap<SpiderName, String>) ->
 /// What is wrong with the file of a spider, wherever it is run.
 fn mistakes(name: &SpiderName, text: &str, settings: &Settings) -> Option<Unusable> {
     let reading = file::read(Spider::of_settings(name.clone(), settings), text, &environment);
-    let (spider, mut mistakes) = (&reading.spider, reading.mistakes.clone());
-    if mistakes.is_empty() {
-        let parts = [Extractor::new(spider).err(), Scope::of(spider).err(), Bans::of(&spider.ban).err()];
-        mistakes.extend(parts.into_iter().flatten().flatten());
-    }
-    (!mistakes.is_empty()).then(|| mistaken(name, text, mistakes))
+    let mistakes = match reading.mistakes {
+        none if none.is_empty() => Ready::of(&reading.spider).err()?,
+        mistakes => mistakes,
+    };
+    Some(mistaken(name, text, mistakes))
 }
 
 fn mistaken(name: &SpiderName, text: &str, mistakes: Vec<Mistake>) -> Unusable {
@@ -150,24 +149,37 @@ impl From<Unrunnable> for Problem {
     }
 }
 
-/// Checks that the version that a job names has its spider, and that its arguments are those of the spider. A spider that is neither
-/// deployed nor here may have a file on workers: it is left to them.
-pub(crate) async fn check(
+/// Where the file of a job's spider is, as far as can be seen here.
+pub(crate) enum Found {
+    /// In its project, and what it says.
+    Deployed(String),
+    /// On this machine, and what it says there.
+    Here(String),
+    /// Perhaps on workers.
+    Nowhere,
+}
+
+/// Looks for the file of a job's spider. A version that a job names has it.
+pub(crate) async fn find(
     store: &dyn SpiderStore,
     new: &NewJob,
     settings: &Settings,
-) -> Result<(), Unrunnable> {
-    let NewJob { project, version, spider, arguments, .. } = new;
-    let text = match store.text(project, version.as_ref(), spider).await? {
-        Some((_, text)) => text.as_str().to_owned(),
-        None if version.is_some() => return Err(missing(store, new).await?),
-        None => match Folder::of(settings).text(spider) {
-            Ok(Some(text)) => text,
-            _ => return Ok(()),
-        },
-    };
-    let wrong = |mistakes| Unrunnable::Arguments(mistaken(spider, &text, mistakes));
-    let text = with_arguments(&text, arguments).map_err(wrong)?;
+) -> Result<Found, Unrunnable> {
+    match store.text(&new.project, new.version.as_ref(), &new.spider).await? {
+        Some((_, text)) => Ok(Found::Deployed(text.as_str().to_owned())),
+        None if new.version.is_some() => Err(missing(store, new).await?),
+        None => Ok(match Folder::of(settings).text(&new.spider) {
+            Ok(Some(text)) => Found::Here(text),
+            _ => Found::Nowhere,
+        }),
+    }
+}
+
+/// Checks that a job gives the arguments that the file of its spider declares.
+pub(crate) fn check_arguments(new: &NewJob, text: &str, settings: &Settings) -> Result<(), Unrunnable> {
+    let spider = &new.spider;
+    let wrong = |mistakes| Unrunnable::Arguments(mistaken(spider, text, mistakes));
+    let text = with_arguments(text, &new.arguments).map_err(wrong)?;
     let reading = file::read(Spider::of_settings(spider.clone(), settings), &text, &environment);
     let unset = reading.arguments.iter().filter(|(_, declared)| declared.value.is_none());
     let unset: Vec<Mistake> = unset

@@ -66,6 +66,13 @@ impl Health {
         Self { stop, ..Self::default() }
     }
 
+    /// Of a caller who is told at once what fails.
+    pub fn impatient() -> Self {
+        let stop = CancellationToken::new();
+        stop.cancel();
+        Self::until(stop)
+    }
+
     /// Repeats `call`, which is idempotent, as long as another try may succeed and the process is not to stop. An error that is
     /// returned names `what`.
     pub async fn patiently<T, F: Future<Output = Result<T>>>(

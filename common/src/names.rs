@@ -126,9 +126,7 @@ impl CrawlId {
     }
 
     fn at(instant: UnixMs, suffix: &str) -> Self {
-        let date: String = instant.to_string().chars().filter(char::is_ascii_digit).take(14).collect();
-        let (day, time) = date.split_at(8);
-        Self(format!("{day}-{time}-{suffix}").into())
+        Self(format!("{}-{suffix}", instant.stamp()).into())
     }
 
     /// Whether this is an id of [`CrawlId::generate`] that begins so. A person's name for a crawl is none.

@@ -28,6 +28,13 @@ impl UnixMs {
         Duration::from_millis(self.0.saturating_sub(now.0))
     }
 
+    /// The instant in names, to the second: `20231114-221320`.
+    pub fn stamp(self) -> String {
+        let digits: String = self.to_string().chars().filter(char::is_ascii_digit).take(14).collect();
+        let (day, time) = digits.split_at(8);
+        format!("{day}-{time}")
+    }
+
     /// How long since `earlier`; zero when `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         self.wait_from(earlier)
@@ -51,5 +58,6 @@ mod tests {
     #[test]
     fn an_instant_reads_as_rfc_3339() {
         assert_eq!(UnixMs(1_700_000_000_123).to_string(), "2023-11-14T22:13:20.123Z");
+        assert_eq!(UnixMs(1_700_000_000_123).stamp(), "20231114-221320");
     }
 }

@@ -15,7 +15,6 @@ use trawl_common::ports::{
     Activity, Claim, Claimed, Frontier, Heartbeat, Result, Settled, Settlement, Verdict, one_each,
 };
 use trawl_common::settings::Acks;
-use trawl_common::spider::SpiderText;
 use trawl_common::web::url::CanonicalUrl;
 
 use crate::member::Member;
@@ -96,11 +95,6 @@ impl Frontier for Member {
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {
         let Self { records, health, .. } = self;
         health.until_done("looking for a URL", || records.has_seen(crawl, url)).await
-    }
-
-    async fn spider_text(&self, crawl: &CrawlRef) -> Option<SpiderText> {
-        let Self { records, health, .. } = self;
-        health.until_done("looking up a crawl's spider", || records.spider_text(crawl)).await
     }
 
     async fn beat(&self, beat: &Heartbeat) -> Result<()> {

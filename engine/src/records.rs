@@ -92,11 +92,8 @@ pub trait Records: Stats {
     /// stats. A crawl that is not known is begun only for hand-published URLs.
     async fn note_invalid(&self, dead_letters: &[DeadLetter]) -> Result<()>;
 
-    /// Keeps what the file of a crawl's spider says in this crawl. What was kept for it before stays.
+    /// Keeps what the file of a crawl's spider says in this crawl ([`Stats::spider_text`]). What was kept for it before stays.
     async fn keep_spider_text(&self, crawl: &CrawlRef, text: &SpiderText) -> Result<()>;
-
-    /// What was kept.
-    async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>>;
 
     /// Whether the spider of `crawl` has seen a URL: it is pending, or has ended.
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool>;

@@ -16,6 +16,7 @@ mod follow;
 mod items;
 mod limits;
 mod plan;
+mod ready;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -23,3 +24,4 @@ mod values;
 pub use self::extraction::{Extracted, Extraction, Link, Missing};
 pub use self::extractor::Extractor;
 pub use self::limits::MAX_TEXT;
+pub use self::ready::Ready;

@@ -2,55 +2,22 @@
 show what they showed. Run by scripts/prototype, which starts the servers."""
 
 import base64
-import http.server
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 import urllib.request
-from collections import Counter
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import redis
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+from checks import LIMIT, Site, until
+
 TRAWL = os.environ["TRAWL"]
-LIMIT = 60
-
-
-class Site:
-    """Pages on the loopback, and how often each was asked for."""
-
-    def __init__(self):
-        self.asked = Counter()
-        site = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                site.asked[self.path] += 1
-                broken = {"/broken": 500, "/missing": 404, "/robots.txt": 404}
-                body = f"<html><title>{self.path}</title><p>Hello</html>".encode()
-                self.send_response(broken.get(self.path, 200))
-                self.send_header("content-type", "text/html; charset=utf-8")
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.origin = f"http://127.0.0.1:{self.server.server_port}"
-
-    def urls(self, paths):
-        return [self.origin + path for path in paths]
 
 
 class Broker:
@@ -147,14 +114,6 @@ class Stage:
         for process in self.running:
             process.wait(LIMIT)
         self.broker.call("DELETE", f"/vhosts/{self.broker.name}")
-
-
-def until(what, holds):
-    deadline = time.monotonic() + LIMIT
-    while not holds():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {LIMIT} s in vain: {what}")
-        time.sleep(0.1)
 
 
 PAGES = [f"/page/{n}" for n in range(20)] + [f"/news/{n}" for n in range(10)] + [f"/plain/{n}" for n in range(10)]

@@ -1,7 +1,6 @@
 """The client python-scrapyd-api, all of it and unchanged, against a fleet: workers that have no spider's file, and `trawl api`. Run by
 scripts/scrapyd, which starts the servers."""
 
-import http.server
 import io
 import json
 import os
@@ -10,7 +9,6 @@ import sys
 import tarfile
 import tempfile
 import threading
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -18,8 +16,10 @@ import requests
 from scrapyd_api import ScrapydAPI
 from scrapyd_api.exceptions import ScrapydResponseError
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from checks import LIMIT, Site, until
+
 TRAWL = os.environ["TRAWL"]
-LIMIT = 60
 TOKEN = "a-token-of-a-test-and-of-nothing-else"
 
 SPIDER = """
@@ -28,35 +28,6 @@ urls = ["{origin}/{version}/{{arg.page}}"]
 [arguments]
 page = {{ help = "which page" }}
 """
-
-
-class Site:
-    """Pages on the loopback. Those below /slow/ wait until the test says so."""
-
-    def __init__(self):
-        self.asked, self.goes_on = Counter(), threading.Event()
-        site = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                site.asked[self.path] += 1
-                if self.path.endswith("/slow"):
-                    site.goes_on.wait(LIMIT)
-                body = f"<html><title>{self.path}</title></html>".encode()
-                self.send_response(404 if self.path == "/robots.txt" else 200)
-                self.send_header("content-type", "text/html; charset=utf-8")
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.origin = f"http://127.0.0.1:{self.server.server_port}"
 
 
 class Fleet:
@@ -93,14 +64,6 @@ class Fleet:
             process.terminate()
         for process in self.running:
             process.wait(LIMIT)
-
-
-def until(what, holds):
-    deadline = time.monotonic() + LIMIT
-    while not holds():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {LIMIT} s in vain: {what}")
-        time.sleep(0.1)
 
 
 def bundle(origin, version, names):

@@ -70,7 +70,8 @@ impl Claims {
         if let Some(known) = self.texts.get(crawl) {
             return known;
         }
-        let text = self.shared.frontier.spider_text(crawl).await;
+        let Shared { ports, health, .. } = &*self.shared;
+        let text = health.until_done("looking up a crawl's spider", || ports.stats.spider_text(crawl)).await;
         self.texts.insert(crawl.clone(), text.clone());
         text
     }

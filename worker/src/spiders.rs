@@ -13,7 +13,7 @@ use trawl_common::ports::{self, Sink, SinkFactory};
 use trawl_common::settings::{Politeness, Settings};
 use trawl_common::spider::folder::{Folder, Unusable};
 use trawl_common::spider::{Bans, FileHash, Mistake, Scope, Spider, SpiderText};
-use trawl_extract::Extractor;
+use trawl_extract::{Extractor, Ready};
 use trawl_web::{Fetcher, MemoryBudget, Threads};
 
 use crate::empty_fields::EmptyFields;
@@ -324,12 +324,12 @@ impl Spiders {
             Some(text) => self.folder.mistaken(name, text, mistakes).into(),
             None => Unready::Mistaken(mistakes),
         };
-        let extractor = Extractor::new(&spider).map_err(mistaken)?;
+        let Ready { extractor, scope, bans } = Ready::of(&spider).map_err(mistaken)?;
         let fetch = spider.request.apply(&self.settings.fetch);
         let fetcher = Fetcher::of(&spider, &self.settings.fetch)?.within(self.memory.clone());
         Ok(Loaded {
-            scope: Scope::of(&spider).map_err(mistaken)?,
-            bans: Bans::of(&spider.ban).map_err(mistaken)?,
+            scope,
+            bans,
             route: spider.routes(&self.settings.route),
             politeness: spider.politeness.apply(&self.settings.politeness),
             robots_name: fetch.robots_name().unwrap_or_default(),

@@ -4,28 +4,15 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use trawl_common::web::host::HostKey;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use crate::Api;
-use crate::cursor::{self, Limit};
+use crate::cursor::{self, Paging};
 use crate::extract::{Params, Segment};
 use crate::problem::Problem;
 use crate::view::Host;
-
-/// Which page of the hosts.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct Listing {
-    /// How many at most
-    #[serde(default)]
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 1000, default = 100)]
-    limit: Limit,
-    /// Where to go on: `next` of the page before
-    cursor: Option<String>,
-}
 
 /// A page of hosts, by name
 #[derive(Serialize, ToSchema)]
@@ -48,12 +35,12 @@ pub(crate) struct Blocking {
 /// The hosts that were asked lately, that want to be left alone, or that are blocked
 #[utoipa::path(
     get, path = "/api/v1/hosts", tag = "hosts", security(("token" = [])),
-    params(Listing),
+    params(Paging),
     responses((status = 200, body = Hosts))
 )]
 pub(crate) async fn list_hosts(
     State(api): State<Arc<Api>>,
-    Params(listing): Params<Listing>,
+    Params(listing): Params<Paging>,
 ) -> Result<Json<Hosts>, Problem> {
     let after: Option<String> = listing.cursor.as_deref().map(cursor::decode).transpose()?;
     let mut hosts = api.backend.hosts.hosts().await?;

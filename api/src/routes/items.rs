@@ -12,17 +12,17 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::Stream;
 use futures::stream::try_unfold;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use trawl_common::names::CrawlId;
 use trawl_common::ports::{ItemReader, ItemsFrom};
 use trawl_common::spider::item::Item;
 use trawl_common::time::UnixMs;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use crate::Api;
-use crate::cursor::{self, Limit};
+use crate::cursor::{self, Paging};
 use crate::extract::{Params, Segment};
 use crate::problem::{Kind, Problem};
 
@@ -36,19 +36,6 @@ const PAGE_BYTES: usize = 8 * 1024 * 1024;
 const SLACK: Duration = Duration::from_secs(300);
 /// The type of JSON lines.
 const LINES: &str = "application/jsonl";
-
-/// Which items.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct Listing {
-    /// How many at most on a page
-    #[serde(default)]
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 1000, default = 100)]
-    limit: Limit,
-    /// Where to go on: `next` of the page before
-    cursor: Option<String>,
-}
 
 /// A page of items, in the order in which they were stored
 #[derive(Serialize, ToSchema)]
@@ -66,7 +53,7 @@ pub(crate) struct Items {
 /// line. They are read from the fleet's stream of items, as far back as that goes
 #[utoipa::path(
     get, path = "/api/v1/crawls/{id}/items", tag = "crawls", security(("token" = [])),
-    params(("id" = String, Path, description = "The crawl's id"), Listing),
+    params(("id" = String, Path, description = "The crawl's id"), Paging),
     responses(
         (status = 200, content((Items = "application/json"), (String = "application/jsonl"))),
         (status = 404, description = "There is no such crawl"),
@@ -77,7 +64,7 @@ pub(crate) struct Items {
 pub(crate) async fn list_items(
     State(api): State<Arc<Api>>,
     Segment(id): Segment<CrawlId>,
-    Params(Listing { limit, cursor }): Params<Listing>,
+    Params(Paging { limit, cursor }): Params<Paging>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let place = cursor.as_deref().map(cursor::decode).transpose()?;

@@ -19,11 +19,11 @@ use trawl_common::time::UnixMs;
 use utoipa::ToSchema;
 
 use super::urls::{page, parsed};
-use crate::Api;
 use crate::extract::Json;
 use crate::problem::Problem;
-use crate::spiders::check;
+use crate::spiders::{Found, check_arguments, find};
 use crate::view::Crawl;
+use crate::{Api, Backend};
 
 /// The header field whose value makes asking twice ask once (draft-ietf-httpapi-idempotency-key-header).
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -93,7 +93,11 @@ pub(crate) async fn start_crawl(
 ) -> Result<Response, Problem> {
     let job = NewJob { idempotency_key: key(&headers)?, ..new.job(&api.backend.settings.urls)? };
     job.check().map_err(Problem::malformed)?;
-    check(&*api.backend.spider_store, &job, &api.backend.settings).await?;
+    let Backend { spider_store, settings, .. } = &api.backend;
+    // What is nowhere is left to workers.
+    if let Found::Deployed(text) | Found::Here(text) = find(&**spider_store, &job, settings).await? {
+        check_arguments(&job, &text, settings)?;
+    }
     let (status, id) = match submit(&*api.backend.jobs, job).await? {
         (id, true) => (StatusCode::CREATED, id),
         (id, false) => (StatusCode::OK, id),

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use tokio_util::sync::CancellationToken;
 use trawl_common::frontier::route::{Hints, route};
 use trawl_common::health::Health;
 use trawl_common::names::CrawlId;
@@ -74,7 +73,7 @@ pub(crate) async fn add_urls(
     }
     let terms = api.backend.stats.terms(&crawl).await?;
     let opening = Opening { crawl, terms, text: None, is_new: false, lease: LEASE };
-    let session = api.backend.engine.open(opening, at_once()).await?;
+    let session = api.backend.engine.open(opening, Arc::new(Health::impatient())).await?;
     let new = session.admit(&urls).await?.into_iter().filter(|is_new| *is_new).count();
     if stats.discovered {
         session.close().await?;
@@ -103,11 +102,4 @@ pub(crate) fn parsed(name: &str, text: &str) -> Result<CanonicalUrl, Problem> {
 
 fn wrong(name: &str, text: &str, reason: impl Display) -> Problem {
     Problem::malformed(format_args!("{name}: `{}`: {reason}", printable(text, 200)))
-}
-
-/// Of a caller who is told at once what fails.
-fn at_once() -> Arc<Health> {
-    let stop = CancellationToken::new();
-    stop.cancel();
-    Arc::new(Health::until(stop))
 }

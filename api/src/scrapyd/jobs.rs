@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use serde_json::{Value, json};
-use trawl_common::jobs::{Job, JobOverrides, JobStatus, NewJob, cancel as cancel_job};
+use trawl_common::jobs::{Job, JobOverrides, JobStatus, NewJob, Problem, cancel as cancel_job};
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
 use trawl_common::ports::{ErrorKind, JobFilter, JobPage, Submitted};
 use trawl_common::spider::arguments::{Argument, Arguments};
@@ -12,30 +12,27 @@ use trawl_common::time::UnixMs;
 
 use super::form::Parameters;
 use super::{Answer, Done, Refusal};
-use crate::spiders::{Unrunnable, check, missing};
+use crate::spiders::{Found, Unrunnable, check_arguments, find, missing};
 use crate::{Api, Backend};
 
 /// So many jobs of each kind are listed at most.
 const LISTED: usize = 1_000;
 
-/// `daemonstatus.json`: how many jobs there are, of one project or of all.
+/// The ends that jobs can have: Scrapyd knows one.
+const ENDED: &[JobStatus] = &[JobStatus::Finished, JobStatus::Failed, JobStatus::Cancelled];
+
+/// `daemonstatus.json`: how many jobs there are, of all projects or, as far as they are listed, of one.
 pub(super) async fn daemon_status(State(api): State<Arc<Api>>, mut sent: Parameters) -> Answer {
-    let jobs = &api.backend.jobs;
     let (pending, running, finished) = match sent.optional::<ProjectName>("project")? {
         None => {
-            let counts = jobs.counts().await?;
+            let counts = api.backend.jobs.counts().await?;
             (counts.pending, counts.running, counts.ended)
         }
-        Some(project) => {
-            let all = api.jobs_of(Some(project), None).await?;
-            let count =
-                |is_it: fn(JobStatus) -> bool| all.iter().filter(|job| is_it(job.status())).count() as u64;
-            (
-                count(|status| status == JobStatus::Pending),
-                count(|status| status == JobStatus::Running),
-                count(JobStatus::is_over),
-            )
-        }
+        project => (
+            api.in_line(&project).await?.len() as u64,
+            api.jobs_of(&project, &[JobStatus::Running]).await?.len() as u64,
+            api.jobs_of(&project, ENDED).await?.len() as u64,
+        ),
     };
     Done::with(json!({ "pending": pending, "running": running, "finished": finished }))
 }
@@ -107,17 +104,15 @@ pub(super) async fn status(State(api): State<Arc<Api>>, mut sent: Parameters) ->
 /// `listjobs.json`: those that are pending as their turn comes, the others by when they were asked for.
 pub(super) async fn list_jobs(State(api): State<Arc<Api>>, mut sent: Parameters) -> Answer {
     let project: Option<ProjectName> = sent.optional("project")?;
-    let line = api.backend.jobs.line(LISTED).await?;
-    let pending =
-        line.iter().filter(|job| project.as_ref().is_none_or(|project| *project == job.new.project));
-    let pending: Vec<Value> = pending.map(shown).collect();
-    let mut running = api.jobs_of(project.clone(), Some(JobStatus::Running)).await?;
-    let mut finished = api.jobs_of(project, None).await?;
-    finished.retain(|job| job.status().is_over());
-    running.reverse();
-    finished.reverse();
-    let all = |jobs: &[Job]| jobs.iter().map(shown).collect::<Vec<_>>();
-    Done::with(json!({ "pending": pending, "running": all(&running), "finished": all(&finished) }))
+    let pending = api.in_line(&project).await?;
+    let running = api.jobs_of(&project, &[JobStatus::Running]).await?;
+    let finished = api.jobs_of(&project, ENDED).await?;
+    let all = |jobs: Vec<Job>, shown: fn(&Job) -> Value| jobs.iter().map(shown).collect::<Vec<_>>();
+    Done::with(json!({
+        "pending": all(pending, as_pending),
+        "running": all(running, as_running),
+        "finished": all(finished, as_finished),
+    }))
 }
 
 /// Scrapyd's word for it: it knows no other end.
@@ -129,36 +124,34 @@ fn word(status: JobStatus) -> &'static str {
     }
 }
 
-/// A job as Scrapyd lists it. There is no process of its own, and no file for its log or its items.
-fn shown(job: &Job) -> Value {
-    let new = &job.new;
-    let mut shown = json!({ "id": new.id, "project": new.project, "spider": new.spider });
-    let more = match job.status() {
-        JobStatus::Pending => json!({
-            "version": new.version, "settings": new.settings, "args": new.arguments,
-            "priority": new.priority,
-        }),
-        status => {
-            let start = time(job.run().map_or(job.asked, |run| run.started));
-            let mut ran = json!({ "start_time": start, "log_url": null, "items_url": null });
-            let end = match job.ended() {
-                Some(ended) => json!({
-                    "end_time": time(ended), "outcome": status.as_str(), "problem": job.problem().map(|problem| problem.as_str()),
-                }),
-                None => json!({ "pid": null }),
-            };
-            merge(&mut ran, end);
-            ran
-        }
-    };
-    merge(&mut shown, more);
-    shown
+fn as_pending(Job { new, .. }: &Job) -> Value {
+    json!({
+        "id": new.id, "project": new.project, "spider": new.spider, "version": new.version,
+        "settings": new.settings, "args": new.arguments, "priority": new.priority,
+    })
 }
 
-fn merge(into: &mut Value, more: Value) {
-    if let (Value::Object(into), Value::Object(more)) = (into, more) {
-        into.extend(more);
-    }
+/// There is no process of its own, and no file for its log or its items.
+fn as_running(job: &Job) -> Value {
+    let new = &job.new;
+    json!({
+        "id": new.id, "project": new.project, "spider": new.spider, "start_time": start(job),
+        "pid": null, "log_url": null, "items_url": null,
+    })
+}
+
+fn as_finished(job: &Job) -> Value {
+    let new = &job.new;
+    json!({
+        "id": new.id, "project": new.project, "spider": new.spider, "start_time": start(job),
+        "end_time": job.ended().map(time), "outcome": job.status(), "problem": job.problem().map(Problem::as_str),
+        "log_url": null, "items_url": null,
+    })
+}
+
+/// When it was taken, or, if nobody took it, asked for.
+fn start(job: &Job) -> String {
+    time(job.run().map_or(job.asked, |run| run.started))
 }
 
 /// An instant as Scrapyd writes it: `2012-09-12 10:14:03.594664`.
@@ -167,25 +160,39 @@ fn time(at: UnixMs) -> String {
 }
 
 impl Api {
-    /// Checks a job as Scrapyd does: its spider must be deployed, or be here in the default project.
+    /// Checks a job as Scrapyd does: its spider must be deployed, or, in the default project, be here or need no file.
     async fn check(&self, new: &NewJob) -> Result<(), Unrunnable> {
         let Backend { spider_store, settings, .. } = &self.backend;
-        let is_deployed = spider_store.text(&new.project, new.version.as_ref(), &new.spider).await?.is_some();
-        let is_here = || self.spiders_here().contains(&new.spider) || new.spider == SpiderName::default();
-        if !is_deployed && (new.project != ProjectName::default() || !is_here()) {
-            return Err(missing(&**spider_store, new).await?);
+        let is_default = new.project == ProjectName::default();
+        match find(&**spider_store, new, settings).await? {
+            Found::Deployed(text) => check_arguments(new, &text, settings),
+            Found::Here(text) if is_default => check_arguments(new, &text, settings),
+            Found::Nowhere if is_default && new.spider == SpiderName::default() => Ok(()),
+            Found::Here(_) | Found::Nowhere => Err(missing(&**spider_store, new).await?),
         }
-        check(&**spider_store, new, settings).await
     }
 
-    /// Jobs of a project or of all, the newest first.
+    /// The jobs of a project, or of all, that are pending, as their turn comes.
+    async fn in_line(&self, project: &Option<ProjectName>) -> Result<Vec<Job>, Refusal> {
+        let mut line = self.backend.jobs.line(LISTED).await?;
+        line.retain(|job| project.as_ref().is_none_or(|project| *project == job.new.project));
+        Ok(line)
+    }
+
+    /// The last jobs of a project, or of all, that stand so, in the order in which they were asked for.
     async fn jobs_of(
         &self,
-        project: Option<ProjectName>,
-        status: Option<JobStatus>,
+        project: &Option<ProjectName>,
+        statuses: &[JobStatus],
     ) -> Result<Vec<Job>, Refusal> {
-        let filter = JobFilter { project, status, spider: None };
-        Ok(self.backend.jobs.list(&filter, JobPage { before: None, max: LISTED }).await?)
+        let mut jobs = Vec::new();
+        for status in statuses {
+            let filter = JobFilter { project: project.clone(), status: Some(*status), spider: None };
+            jobs.extend(self.backend.jobs.list(&filter, JobPage { before: None, max: LISTED }).await?);
+        }
+        jobs.sort_by_key(|job| job.number);
+        let excess = jobs.len().saturating_sub(LISTED);
+        Ok(jobs.split_off(excess))
     }
 }
 

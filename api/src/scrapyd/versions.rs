@@ -81,7 +81,7 @@ pub(super) async fn delete_project(State(api): State<Arc<Api>>, mut sent: Parame
 
 impl Api {
     /// The spiders that have files on this machine.
-    pub(super) fn spiders_here(&self) -> Vec<SpiderName> {
+    fn spiders_here(&self) -> Vec<SpiderName> {
         Folder::of(&self.backend.settings).names().unwrap_or_default()
     }
 }

@@ -16,7 +16,6 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
     self, Activity, Claimed, Frontier, Heartbeat, Joining, Result, Settled, Settlement,
 };
-use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -206,14 +205,6 @@ impl Frontier for EmbeddedFrontier {
             self.store.call(move |db, memory| Ok(memory.seen.find(db, &address)?.is_some()))
         };
         self.health.until_done("looking for a URL", looking).await
-    }
-
-    async fn spider_text(&self, crawl: &CrawlRef) -> Option<SpiderText> {
-        let looking = || {
-            let crawl = crawl.clone();
-            self.store.call(move |db, _| crawls::spider_text(db, &crawl))
-        };
-        self.health.until_done("looking up a crawl's spider", looking).await
     }
 
     /// People see the worker that said so last; those who look into the file from outside see how long it has been at work.

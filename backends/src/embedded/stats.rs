@@ -8,6 +8,7 @@ use trawl_common::frontier::UrlState;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{Backlog, Heartbeat, Result, Stats, Terms, WorkerState};
+use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -88,6 +89,11 @@ impl Stats for EmbeddedStats {
         self.store
             .call(move |db, _| Ok(crawls::find(db, &crawl)?.map(|crawl| crawl.terms).unwrap_or_default()))
             .await
+    }
+
+    async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>> {
+        let crawl = crawl.clone();
+        self.store.call(move |db, _| crawls::spider_text(db, &crawl)).await
     }
 
     async fn url_state(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<UrlState> {

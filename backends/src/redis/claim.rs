@@ -102,14 +102,14 @@ impl RedisRecords {
             call.arg(optional(message.referrer.as_ref())).arg(whose(message));
             call.arg(optional(message.wake.map(|wake| wake.0)));
         }
-        let mut reply = triples(self.run(&call).await?)?;
+        let mut reply = triples(self.redis.run(&call).await?)?;
         if reply.is_empty() {
             // What shows no sign of trawl's own programs begins no crawl: a mistake in a crawl's name would never end.
             if !crawl.is_adhoc() && messages.iter().all(|message| !message.is_ours) {
                 return Ok(vec![ClaimReply::Unknown; messages.len()]);
             }
             self.restore(crawl).await?;
-            reply = triples(self.run(&call).await?)?;
+            reply = triples(self.redis.run(&call).await?)?;
         }
         if reply.len() != messages.len() {
             return Err(corrupt("claim"));

@@ -34,6 +34,6 @@ impl RedisRecords {
 
     /// In a cluster always by the clock of the same shard.
     async fn time(&self) -> Result<u64> {
-        self.run(&self.scripts.time.key(keys::WORKERS)).await
+        self.redis.run(&self.scripts.time.key(keys::WORKERS)).await
     }
 }

@@ -34,7 +34,7 @@ impl RedisRecords {
         let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.command.prepare_invoke();
         call.key(&keys.crawl).key(&keys.pending).key(&keys.leases).arg(verb).arg(crawl.id.as_str());
-        self.run(&call).await
+        self.redis.run(&call).await
     }
 }
 
@@ -58,7 +58,7 @@ impl RedisRecords {
             for url in batch {
                 entry(&mut call, url.as_str());
             }
-            let answer: Vec<String> = self.run(&call).await?;
+            let answer: Vec<String> = self.redis.run(&call).await?;
             match answer.split_first() {
                 Some((taken, records)) if taken == "1" => {
                     let replayed = records.chunks_exact(4).map(|record| replayed(into, record));
@@ -97,7 +97,7 @@ impl Control for RedisRecords {
     async fn failed(&self, crawl: &CrawlRef, cursor: u64) -> Result<FailedPage> {
         let mut scan = redis::cmd("HSCAN");
         scan.arg(CrawlKeys::new(crawl).failed).arg(cursor).arg("COUNT").arg(PAGE);
-        let (next, entries): (u64, Vec<(Vec<u8>, Vec<u8>)>) = self.query(&scan).await?;
+        let (next, entries): (u64, Vec<(Vec<u8>, Vec<u8>)>) = self.redis.query(&scan).await?;
         let mut urls = Vec::with_capacity(entries.len());
         for (url, stored) in entries {
             let note = notes::stored(&stored);
@@ -120,7 +120,7 @@ impl Control for RedisRecords {
 
     async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, Note)>> {
         let read = redis::cmd("HGETALL").arg(CrawlKeys::new(crawl).invalid).to_owned();
-        let all: Vec<(String, Vec<u8>)> = self.query(&read).await?;
+        let all: Vec<(String, Vec<u8>)> = self.redis.query(&read).await?;
         Ok(all.into_iter().map(|(text, note)| (text, notes::stored(&note))).collect())
     }
 
@@ -128,7 +128,7 @@ impl Control for RedisRecords {
         let mut purged = 0;
         for batch in texts.chunks(BATCH) {
             let delete = redis::cmd("HDEL").arg(CrawlKeys::new(crawl).invalid).arg(batch).to_owned();
-            purged += self.query::<u64>(&delete).await?;
+            purged += self.redis.query::<u64>(&delete).await?;
         }
         Ok(purged)
     }
@@ -141,7 +141,7 @@ impl Control for RedisRecords {
             for url in batch {
                 delete.arg(url.as_str());
             }
-            purged += self.query::<u64>(&delete).await?;
+            purged += self.redis.query::<u64>(&delete).await?;
         }
         Ok(purged)
     }

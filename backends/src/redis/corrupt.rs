@@ -24,20 +24,20 @@ impl RedisRecords {
         for url in urls {
             call.arg(url);
         }
-        self.run(&call).await
+        self.redis.run(&call).await
     }
 
     /// The dead letters of a crawl's records that could not be read, until [`RedisRecords::is_reported`]. What is no URL has none.
     pub(super) async fn unreported(&self, crawl: &CrawlRef) -> Result<Vec<DeadLetter>> {
         let keys = CrawlKeys::new(crawl);
         let unreported: Vec<Vec<u8>> =
-            self.query(redis::cmd("SRANDMEMBER").arg(&keys.unreported).arg(NAMED)).await?;
+            self.redis.query(redis::cmd("SRANDMEMBER").arg(&keys.unreported).arg(NAMED)).await?;
         let mut dead_letters = Vec::with_capacity(unreported.len());
         for url in unreported {
             match str::from_utf8(&url).ok().filter(|url| CanonicalUrl::recorded(url).is_ok()) {
                 Some(text) => {
                     let note: Option<Vec<u8>> =
-                        self.query(redis::cmd("HGET").arg(&keys.failed).arg(text)).await?;
+                        self.redis.query(redis::cmd("HGET").arg(&keys.failed).arg(text)).await?;
                     let (url, crawl) = (text.to_owned(), crawl.clone());
                     let cause = notes::stored(&note.unwrap_or_default()).cause;
                     dead_letters.push(DeadLetter { url, crawl, cause });
@@ -57,7 +57,7 @@ impl RedisRecords {
         let keys = CrawlKeys::new(crawl);
         for url in urls {
             let url = url.as_ref();
-            let () = self.query(redis::cmd("SREM").arg(&keys.unreported).arg(url)).await?;
+            let () = self.redis.query(redis::cmd("SREM").arg(&keys.unreported).arg(url)).await?;
             let (crawl, url, kept) = (&crawl.id, shown(url), &keys.corrupt);
             error!(%crawl, url, kept, "a record cannot be read: its URL counts as failed, its bytes are kept");
         }

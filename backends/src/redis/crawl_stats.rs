@@ -20,7 +20,7 @@ impl RedisRecords {
 
     /// Enters the crawl into the list, unless another spider has a crawl of that id.
     pub(super) async fn claim_id(&self, crawl: &CrawlRef) -> Result<()> {
-        let () = self.query(&entering(crawl)).await?;
+        let () = self.redis.query(&entering(crawl)).await?;
         let id = crawl.id.as_str();
         match self.spider_of(crawl).await?.filter(|known| known != crawl.spider.as_str()) {
             None => Ok(()),
@@ -33,11 +33,12 @@ impl RedisRecords {
 
     /// The spider that has the crawl of this id in the list.
     pub(super) async fn spider_of(&self, crawl: &CrawlRef) -> Result<Option<String>> {
-        self.query(redis::cmd("HGET").arg(keys::CRAWLS).arg(crawl.id.as_str())).await
+        self.redis.query(redis::cmd("HGET").arg(keys::CRAWLS).arg(crawl.id.as_str())).await
     }
 
     pub(super) async fn all_crawls(&self) -> Result<Vec<CrawlRef>> {
-        let index: BTreeMap<Vec<u8>, Vec<u8>> = self.query(redis::cmd("HGETALL").arg(keys::CRAWLS)).await?;
+        let index: BTreeMap<Vec<u8>, Vec<u8>> =
+            self.redis.query(redis::cmd("HGETALL").arg(keys::CRAWLS)).await?;
         let mut crawls = Vec::with_capacity(index.len());
         for (id, spider) in index {
             match crawl_of(&id, &spider) {
@@ -53,7 +54,7 @@ impl RedisRecords {
         // Not a transaction: a server that is full refuses even those that only read.
         let mut call = self.scripts.stats.key(&keys.crawl);
         call.key(&keys.pending);
-        let (fields, pending): (HashMap<String, String>, u64) = self.run(&call).await?;
+        let (fields, pending): (HashMap<String, String>, u64) = self.redis.run(&call).await?;
         let fields = Fields::new(keys.crawl, fields);
         let Some(status) = fields.read("status")? else { return Ok(None) };
         let mut counts = Counts { admitted: fields.count("admitted")?, ..Counts::default() };
@@ -85,7 +86,7 @@ impl RedisRecords {
     pub(super) async fn read_terms(&self, crawl: &CrawlRef) -> Result<Terms> {
         const TERMS: [&str; 4] = ["recrawl", "max_pages", "max_per_host", "file"];
         let key = CrawlKeys::new(crawl).crawl;
-        let stored: Vec<Option<String>> = self.query(redis::cmd("HMGET").arg(&key).arg(&TERMS)).await?;
+        let stored: Vec<Option<String>> = self.redis.query(redis::cmd("HMGET").arg(&key).arg(&TERMS)).await?;
         let stored = TERMS.into_iter().zip(stored);
         let stored = stored.filter_map(|(name, text)| Some((name.to_owned(), text?)));
         let fields = Fields::new(key, stored.collect());
@@ -111,7 +112,7 @@ impl RedisRecords {
         loop {
             let mut scan = redis::cmd("HSCAN");
             scan.arg(&key).arg(cursor).arg("COUNT").arg(1000);
-            let (next, fields): (u64, Vec<(String, i64)>) = self.query(&scan).await?;
+            let (next, fields): (u64, Vec<(String, i64)>) = self.redis.query(&scan).await?;
             for (field, count) in fields {
                 let Some((host, name)) = field.split_once(' ') else { continue };
                 let stats = hosts.entry(host.to_owned()).or_default();

@@ -44,7 +44,7 @@ impl RedisRecords {
     pub(super) async fn foreign_keys(&self, crawl: &CrawlRef) -> Result<Vec<String>> {
         let mut foreign = Vec::new();
         for (key, kinds) in CrawlKeys::new(crawl).kinds() {
-            let kind: String = self.query(redis::cmd("TYPE").arg(&key)).await?;
+            let kind: String = self.redis.query(redis::cmd("TYPE").arg(&key)).await?;
             if kind != "none" && !kinds.contains(&&*kind) {
                 foreign.push(format!("{key} (a {kind}, not a {})", kinds[0]));
             }

@@ -39,7 +39,7 @@ impl RedisRecords {
             admission_keys(&mut call, &keys);
             call.arg(worker.as_str()).arg(page.crawl.id.as_str()).arg(page.url.as_str());
             admission_args(&mut call, batch);
-            let answer: Vec<u8> = match self.run(&call).await {
+            let answer: Vec<u8> = match self.redis.run(&call).await {
                 Err(error) if error.kind == ErrorKind::Full => return Ok(Linked::NoRoom),
                 answer => answer?,
             };
@@ -101,7 +101,7 @@ impl Records for RedisRecords {
         let mut call = self.scripts.renew.prepare_invoke();
         call.key(&keys.leases).arg(lease.token).arg(ttl.as_millis() as u64);
         self.follow_clock().await?;
-        if self.run(&call).await? { Ok(()) } else { Err(stale(lease)) }
+        if self.redis.run(&call).await? { Ok(()) } else { Err(stale(lease)) }
     }
 
     async fn admit(&self, lease: &Lease, urls: &[NewUrl]) -> Result<Vec<bool>> {
@@ -113,7 +113,7 @@ impl Records for RedisRecords {
             admission_keys(&mut call, &keys);
             call.arg(lease.token).arg(lease.crawl.id.as_str());
             admission_args(&mut call, batch);
-            let answer: Vec<bool> = self.run(&call).await?;
+            let answer: Vec<bool> = self.redis.run(&call).await?;
             if answer.len() != batch.len() {
                 return Err(stale(lease));
             }
@@ -144,7 +144,7 @@ impl Records for RedisRecords {
             for url in batch {
                 call.arg(url.as_str());
             }
-            self.unless_foreign::<()>(crawl, self.run(&call).await).await?;
+            self.unless_foreign::<()>(crawl, self.redis.run(&call).await).await?;
         }
         Ok(())
     }
@@ -153,7 +153,7 @@ impl Records for RedisRecords {
         let keys = CrawlKeys::new(&lease.crawl);
         let mut call = self.scripts.close.prepare_invoke();
         call.key(&keys.leases).key(&keys.crawl).key(&keys.pending).arg(lease.token);
-        if self.run(&call).await? { Ok(()) } else { Err(stale(&lease)) }
+        if self.redis.run(&call).await? { Ok(()) } else { Err(stale(&lease)) }
     }
 
     async fn claim(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<ClaimReply>> {
@@ -176,7 +176,7 @@ impl Records for RedisRecords {
                 for &at in places {
                     call.arg(claims[at].url.as_str());
                 }
-                let answer: Option<Vec<u8>> = self.unless_foreign(crawl, self.run(&call).await).await?;
+                let answer: Option<Vec<u8>> = self.unless_foreign(crawl, self.redis.run(&call).await).await?;
                 let Some(answer) = answer else { continue };
                 for (&at, reply) in places.iter().zip(one_each(answer, places.len(), "starts")?) {
                     starts[at] = match reply {
@@ -208,7 +208,8 @@ impl Records for RedisRecords {
                     let parking = &parkings[at];
                     call.arg(parking.claim.url.as_str()).arg(parking.until.0).arg(u8::from(parking.failed));
                 }
-                let answer: Option<Vec<i64>> = self.unless_foreign(crawl, self.run(&call).await).await?;
+                let answer: Option<Vec<i64>> =
+                    self.unless_foreign(crawl, self.redis.run(&call).await).await?;
                 let Some(answer) = answer else { continue };
                 let mut failures = Vec::new();
                 for (&at, attempts) in places.iter().zip(one_each(answer, places.len(), "parkings")?) {
@@ -232,7 +233,7 @@ impl Records for RedisRecords {
                 for &at in places {
                     call.arg(claims[at].url.as_str());
                 }
-                self.unless_foreign::<()>(crawl, self.run(&call).await).await?;
+                self.unless_foreign::<()>(crawl, self.redis.run(&call).await).await?;
             }
         }
         Ok(())
@@ -258,7 +259,8 @@ impl Records for RedisRecords {
                     }
                     call.arg(more_of(finish));
                 }
-                let answer: Option<Vec<bool>> = self.unless_foreign(crawl, self.run(&call).await).await?;
+                let answer: Option<Vec<bool>> =
+                    self.unless_foreign(crawl, self.redis.run(&call).await).await?;
                 let Some(answer) = answer else { continue };
                 let mut failures = Vec::new();
                 for (&at, reply) in places.iter().zip(one_each(answer, places.len(), "ends")?) {
@@ -282,10 +284,10 @@ impl Records for RedisRecords {
                 for &at in places {
                     call.arg(&dead_letters[at].url).arg(control::encode(&dead_letters[at].note()));
                 }
-                let is_known = self.unless_foreign(crawl, self.run(&call).await).await?;
+                let is_known = self.unless_foreign(crawl, self.redis.run(&call).await).await?;
                 if is_known == Some(false) && crawl.is_adhoc() {
                     self.restore(crawl).await?;
-                    let _: bool = self.run(&call).await?;
+                    let _: bool = self.redis.run(&call).await?;
                 }
             }
         }
@@ -294,13 +296,7 @@ impl Records for RedisRecords {
 
     async fn keep_spider_text(&self, crawl: &CrawlRef, text: &SpiderText) -> Result<()> {
         let keep = redis::cmd("SET").arg(CrawlKeys::new(crawl).text).arg(text.as_str()).arg("NX").to_owned();
-        self.query::<Option<String>>(&keep).await.map(drop)
-    }
-
-    /// Bytes that others wrote there and that are no text are mistakes of the file, which its reader names.
-    async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>> {
-        let kept: Option<Vec<u8>> = self.query(redis::cmd("GET").arg(CrawlKeys::new(crawl).text)).await?;
-        Ok(kept.map(|bytes| String::from_utf8_lossy(&bytes).into_owned().into()))
+        self.redis.query::<Option<String>>(&keep).await.map(drop)
     }
 
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool> {
@@ -320,14 +316,14 @@ impl Records for RedisRecords {
         for probe in probes {
             call.arg(probe.line.as_str()).arg(probe.times.sent.0).arg(probe.times.previous.0);
         }
-        self.run(&call).await
+        self.redis.run(&call).await
     }
 
     async fn await_parked(&self, crawl: &CrawlRef, longest: Duration) -> Result<()> {
         let mut call = self.scripts.wait.key(CrawlKeys::new(crawl).crawl);
         // What has left a rung and is not yet in `due_queue` is in neither.
         call.arg((longest + self.patience).as_millis() as u64);
-        self.run(&call).await
+        self.redis.run(&call).await
     }
 
     async fn dead_letters_published(&self, dead_letters: &[DeadLetter]) -> Result<()> {

@@ -20,7 +20,7 @@ const FOR_EVER: UnixMs = UnixMs(1 << 52);
 impl HostControl for RedisHosts {
     async fn hosts(&self) -> Result<Vec<HostState>> {
         let mut listed: Vec<String> =
-            self.query(redis::cmd("ZRANGE").arg(keys::HOSTS).arg(0).arg(-1)).await?;
+            self.redis.query(redis::cmd("ZRANGE").arg(keys::HOSTS).arg(0).arg(-1)).await?;
         listed.sort_unstable();
         let listed: Vec<HostKey> = listed.iter().map(|key| HostKey::from_text(key)).collect();
         let states = try_join_all(listed.iter().map(|key| self.host(key))).await?;
@@ -29,7 +29,7 @@ impl HostControl for RedisHosts {
 
     async fn host(&self, key: &HostKey) -> Result<Option<HostState>> {
         let fields: HashMap<String, String> =
-            self.query(redis::cmd("HGETALL").arg(keys::rate_limit(key))).await?;
+            self.redis.query(redis::cmd("HGETALL").arg(keys::rate_limit(key))).await?;
         Ok((!fields.is_empty()).then(|| state(key, &fields)))
     }
 
@@ -39,8 +39,9 @@ impl HostControl for RedisHosts {
     }
 
     async fn unblock(&self, key: &HostKey) -> Result<bool> {
-        let was = self.run::<u8>(self.scripts.block.key(keys::rate_limit(key)).arg(0)).await?;
+        let was = self.redis.run::<u8>(self.scripts.block.key(keys::rate_limit(key)).arg(0)).await?;
         let () = self
+            .redis
             .query(redis::cmd("ZADD").arg(keys::HOSTS).arg("XX").arg(UnixMs::now().0).arg(key.as_str()))
             .await?;
         self.write_down(Record::Unblocked { host: key.to_string() }).await?;
@@ -51,7 +52,7 @@ impl HostControl for RedisHosts {
 impl RedisHosts {
     /// Blocks a host in this store alone.
     pub(super) async fn block_in_store(&self, key: &HostKey) -> Result<()> {
-        self.run::<u8>(self.scripts.block.key(keys::rate_limit(key)).arg(1)).await?;
+        self.redis.run::<u8>(self.scripts.block.key(keys::rate_limit(key)).arg(1)).await?;
         self.list_until(key, FOR_EVER).await
     }
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::try_join_all;
 use moka::sync::Cache as Memory;
-use redis::{FromRedisValue, ScriptInvocation};
 use tracing::error;
 use trawl_common::politeness::gcra::{BackoffTerms, FORGIVEN_AFTER, Slot, Standing};
 use trawl_common::politeness::robots::RobotsKey;
@@ -70,10 +69,6 @@ impl RedisHosts {
         Self { log: Some(log), ..self }
     }
 
-    pub(super) async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {
-        call.invoke_async(&mut self.redis.clone()).await.map_err(failed)
-    }
-
     /// All that is asked of one host, in one call.
     async fn reserve_of(&self, key: &HostKey, asks: &[&HostSlotRequest]) -> Result<Vec<Slot>> {
         let mut call = self.scripts.reserve.key(keys::rate_limit(key));
@@ -88,7 +83,7 @@ impl RedisHosts {
                 .arg(token(request.token))
                 .arg(request.lapse.as_micros() as u64);
         }
-        let answer: Vec<u64> = self.run(&call).await?;
+        let answer: Vec<u64> = self.redis.run(&call).await?;
         let slots = answer
             .chunks_exact(3)
             .map(|parts| slot(parts[0], parts[1], parts[2]))
@@ -163,7 +158,7 @@ impl Hosts for RedisHosts {
             for at in places {
                 call.arg(token(visits[at].token));
             }
-            async move { self.run::<()>(&call).await }
+            async move { self.redis.run::<()>(&call).await }
         });
         try_join_all(calls).await.map(drop)
     }
@@ -174,7 +169,7 @@ impl Hosts for RedisHosts {
             for at in places {
                 call.arg(token(ended[at].visit.token)).arg(u8::from(ended[at].is_welcome));
             }
-            async move { self.run::<()>(&call).await }
+            async move { self.redis.run::<()>(&call).await }
         });
         try_join_all(calls).await.map(drop)
     }
@@ -187,7 +182,7 @@ impl Hosts for RedisHosts {
             .arg(jitter)
             .arg(most.as_micros() as u64)
             .arg(refusal.status);
-        let wait: u64 = self.run(&call).await?;
+        let wait: u64 = self.redis.run(&call).await?;
         let until = UnixMs::now().plus(Duration::from_micros(wait));
         self.list_until(key, until.plus(FORGIVEN_AFTER)).await?;
         Ok(until)
@@ -195,7 +190,7 @@ impl Hosts for RedisHosts {
 
     async fn robots(&self, key: &RobotsKey, lease: Duration) -> Result<RobotsEntry> {
         let key = keys::robots(key);
-        let kept: Option<Vec<u8>> = self.query(redis::cmd("GET").arg(&key)).await?;
+        let kept: Option<Vec<u8>> = self.redis.query(redis::cmd("GET").arg(&key)).await?;
         if let Some(kept) = kept {
             return super::robots::decode(kept);
         }
@@ -210,7 +205,7 @@ impl Hosts for RedisHosts {
         let (name, value) = (keys::robots(key), super::robots::encode(file)?);
         let mut set = redis::cmd("SET");
         set.arg(&name).arg(&value).arg("PX").arg(ttl.as_millis() as u64);
-        match self.query(&set).await {
+        match self.redis.query(&set).await {
             Ok(()) => self.robots.spend(&self.redis, name, value.len(), ttl).await.map_err(failed),
             // Whoever needs it asks for it.
             Err(error) if error.kind == ErrorKind::Full => self.give_up_robots(key).await,
@@ -220,18 +215,12 @@ impl Hosts for RedisHosts {
 
     async fn give_up_robots(&self, key: &RobotsKey) -> Result<()> {
         let key = keys::robots(key);
-        let kept: Option<Vec<u8>> = self.query(redis::cmd("GET").arg(&key)).await?;
+        let kept: Option<Vec<u8>> = self.redis.query(redis::cmd("GET").arg(&key)).await?;
         // What another has fetched meanwhile stays.
         if kept.is_none_or(|kept| kept != super::robots::AWAITED.as_bytes()) {
             return Ok(());
         }
-        self.query(redis::cmd("DEL").arg(&key)).await
-    }
-}
-
-impl RedisHosts {
-    pub(super) async fn query<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
-        command.query_async(&mut self.redis.clone()).await.map_err(failed)
+        self.redis.query(redis::cmd("DEL").arg(&key)).await
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use redis::{FromRedisValue, ScriptInvocation, Value};
+use redis::{ScriptInvocation, Value};
 use tracing::warn;
 use trawl_common::jobs::{Hold, Job, JobOutcome, JobStatus, NewJob, Problem, StoredState};
 use trawl_common::names::{CrawlId, WorkerId};
@@ -55,14 +55,6 @@ impl RedisJobs {
         call
     }
 
-    async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {
-        call.invoke_async(&mut self.redis.clone()).await.map_err(failed)
-    }
-
-    async fn query<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
-        command.query_async(&mut self.redis.clone()).await.map_err(failed)
-    }
-
     /// A wake-up that cannot be sent costs a few seconds: whoever waits looks all the same.
     async fn wake(&self) {
         if let Some(wake_ups) = &self.wake_ups
@@ -75,7 +67,7 @@ impl RedisJobs {
     /// What is stored of jobs, in their order.
     async fn stored(&self, ids: &[String]) -> Result<Vec<Value>> {
         let mut call = self.call(&self.scripts.read);
-        self.run(call.arg(ids)).await
+        self.redis.run(call.arg(ids)).await
     }
 
     /// The jobs of these ids that can be read, in their order.
@@ -113,7 +105,7 @@ impl Jobs for RedisJobs {
         for (name, value) in fields_of(job)? {
             call.arg(name).arg(value);
         }
-        match self.run::<Option<String>>(&call).await? {
+        match self.redis.run::<Option<String>>(&call).await? {
             Some(known) => Ok(Submitted::Known(known.parse().map_err(|_| corrupt("jobs/submit"))?)),
             None => {
                 self.wake().await;
@@ -126,7 +118,7 @@ impl Jobs for RedisJobs {
         let mut call = self.call(&self.scripts.take);
         call.arg(runner.as_str()).arg(lease.as_millis() as u64);
         loop {
-            let (passed, id, stored): (Vec<String>, Option<String>, Value) = self.run(&call).await?;
+            let (passed, id, stored): (Vec<String>, Option<String>, Value) = self.redis.run(&call).await?;
             if !passed.is_empty() {
                 // For the log.
                 self.read(&passed).await?;
@@ -145,27 +137,27 @@ impl Jobs for RedisJobs {
         for job in jobs {
             call.arg(job.as_str());
         }
-        let holds: Vec<String> = self.run(&call).await?;
+        let holds: Vec<String> = self.redis.run(&call).await?;
         holds.iter().map(|hold| hold_of(hold)).collect()
     }
 
     async fn fed(&self, runner: &WorkerId, job: &CrawlId, problem: Option<Problem>) -> Result<Hold> {
         let mut call = self.call(&self.scripts.fed);
         call.arg(runner.as_str()).arg(job.as_str()).arg(problem.as_ref().map_or("", Problem::as_str));
-        hold_of(&self.run::<String>(&call).await?)
+        hold_of(&self.redis.run::<String>(&call).await?)
     }
 
     async fn put_back(&self, runner: &WorkerId, job: &CrawlId, wait: Duration) -> Result<()> {
         let mut call = self.call(&self.scripts.put_back);
         call.arg(runner.as_str()).arg(job.as_str()).arg(wait.as_millis() as u64);
-        self.run(&call).await
+        self.redis.run(&call).await
     }
 
     async fn end(&self, job: &CrawlId, outcome: &JobOutcome) -> Result<()> {
         let mut call = self.call(&self.scripts.end);
         call.arg(job.as_str()).arg(outcome.status().as_str());
         call.arg(outcome.problem().map_or("", Problem::as_str));
-        let () = self.run(&call).await?;
+        let () = self.redis.run(&call).await?;
         // Its spider may run the next.
         self.wake().await;
         Ok(())
@@ -173,14 +165,14 @@ impl Jobs for RedisJobs {
 
     async fn cancel(&self, job: &CrawlId) -> Result<Option<JobStatus>> {
         let mut call = self.call(&self.scripts.cancel);
-        let was: Option<String> = self.run(call.arg(job.as_str())).await?;
+        let was: Option<String> = self.redis.run(call.arg(job.as_str())).await?;
         was.map(|was| was.parse().map_err(|_| corrupt("jobs/cancel"))).transpose()
     }
 
     async fn look_after(&self, max: usize, pause: Duration) -> Result<Vec<Job>> {
         let mut call = self.call(&self.scripts.look_after);
         call.arg(max.min(PART)).arg(pause.as_millis() as u64);
-        let found: Vec<(String, Value)> = self.run(&call).await?;
+        let found: Vec<(String, Value)> = self.redis.run(&call).await?;
         self.readable(found)
     }
 
@@ -195,7 +187,7 @@ impl Jobs for RedisJobs {
             let mut part = redis::cmd("ZREVRANGEBYSCORE");
             part.arg(keys::ALL_JOBS).arg(before.map_or("+inf".to_owned(), |before| format!("({before}")));
             part.arg("-inf").arg("WITHSCORES").arg("LIMIT").arg(0).arg(PART);
-            let part: Vec<(String, u64)> = self.query(&part).await?;
+            let part: Vec<(String, u64)> = self.redis.query(&part).await?;
             let Some((_, last)) = part.last() else { break };
             before = Some(*last);
             let ids: Vec<String> = part.into_iter().map(|(id, _)| id).collect();
@@ -209,7 +201,8 @@ impl Jobs for RedisJobs {
         if max == 0 {
             return Ok(Vec::new());
         }
-        let line: Vec<String> = self.query(redis::cmd("ZRANGE").arg(keys::JOBS).arg(0).arg(max - 1)).await?;
+        let line: Vec<String> =
+            self.redis.query(redis::cmd("ZRANGE").arg(keys::JOBS).arg(0).arg(max - 1)).await?;
         // Each is the number, a blank, and the id.
         let ids: Vec<String> =
             line.iter().filter_map(|entry| entry.split_once(' ')).map(|(_, id)| id.to_owned()).collect();
@@ -228,7 +221,7 @@ impl Jobs for RedisJobs {
 
     async fn forget(&self, keep: usize, age: Duration) -> Result<u64> {
         let mut call = self.call(&self.scripts.forget);
-        self.run(call.arg(keep).arg(age.as_millis() as u64)).await
+        self.redis.run(call.arg(keep).arg(age.as_millis() as u64)).await
     }
 
     async fn wake_up(&self) {

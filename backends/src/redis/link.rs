@@ -4,7 +4,10 @@ use futures::future::try_join_all;
 use redis::aio::{ConnectionLike, ConnectionManager};
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{Route, SingleNodeRoutingInfo, Slot, SlotAddr};
-use redis::{Arg, Cmd, Pipeline, RedisFuture, RedisResult, Value};
+use redis::{Arg, Cmd, FromRedisValue, Pipeline, RedisFuture, RedisResult, ScriptInvocation, Value};
+use trawl_common::ports::Result;
+
+use super::failed;
 
 /// A connection to Redis, shared by its clones, that mends itself. Commands in flight when it breaks fail.
 ///
@@ -27,6 +30,16 @@ impl Link {
 
     pub(super) fn is_cluster(&self) -> bool {
         matches!(self.0, Kind::Cluster(_))
+    }
+
+    /// What a script gives.
+    pub(super) async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {
+        call.invoke_async(&mut self.clone()).await.map_err(failed)
+    }
+
+    /// What a command gives.
+    pub(super) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T> {
+        command.query_async(&mut self.clone()).await.map_err(failed)
     }
 
     pub(super) fn to_cluster(connection: ClusterConnection) -> Self {

@@ -79,7 +79,8 @@ impl RedisRecords {
         if !self.is_sweeper(worker).await? {
             return Ok(None);
         }
-        let known: HashMap<String, String> = self.query(redis::cmd("HGETALL").arg(keys::WATERMARKS)).await?;
+        let known: HashMap<String, String> =
+            self.redis.query(redis::cmd("HGETALL").arg(keys::WATERMARKS)).await?;
         self.remember(&known).await?;
         let now = self.now().await?;
         let watermarks = self.probe(&known, now, sweep).await?;
@@ -109,7 +110,7 @@ impl RedisRecords {
     async fn is_sweeper(&self, worker: &WorkerId) -> Result<bool> {
         let mut call = self.scripts.hold.key(keys::SWEEPER);
         call.arg(worker.as_str()).arg((self.patience / 2).as_millis() as u64);
-        self.run(&call).await
+        self.redis.run(&call).await
     }
 
     /// The watermarks that probes have reached, and a further probe if the last was sent half a patience ago. A probe that could not
@@ -188,7 +189,7 @@ impl RedisRecords {
             let mut call = self.scripts.tend.prepare_invoke();
             call.key(&keys.crawl).key(&keys.pending).key(&keys.leases);
             call.arg(crawl.id.as_str()).arg(watermarks.lowest()).arg(self.patience.as_millis() as u64);
-            if self.run::<String>(&call).await? == "await" {
+            if self.redis.run::<String>(&call).await? == "await" {
                 sweep.awaiting.push(crawl.clone());
             }
         }
@@ -203,7 +204,7 @@ impl RedisRecords {
 
     /// The round is over: the next one begins at the start.
     pub(super) async fn drop_place(&self) -> Result<()> {
-        self.query(redis::cmd("HDEL").arg(keys::WATERMARKS).arg(PLACE)).await
+        self.redis.query(redis::cmd("HDEL").arg(keys::WATERMARKS).arg(PLACE)).await
     }
 
     /// Forgets the oldest crawls that are over, but for as many as are kept, and workers that are long gone.
@@ -215,11 +216,11 @@ impl RedisRecords {
         for Standing { crawl, .. } in old.take(FORGOTTEN) {
             info!(crawl = %crawl.id, spider = %crawl.spider, "forgetting a crawl that is long over");
             // From the list first: what is in it must be there.
-            let () = self.query(redis::cmd("HDEL").arg(keys::CRAWLS).arg(crawl.id.as_str())).await?;
-            let () = self.query(redis::cmd("UNLINK").arg(&CrawlKeys::new(crawl).all()[..])).await?;
+            let () = self.redis.query(redis::cmd("HDEL").arg(keys::CRAWLS).arg(crawl.id.as_str())).await?;
+            let () = self.redis.query(redis::cmd("UNLINK").arg(&CrawlKeys::new(crawl).all()[..])).await?;
         }
         let gone = now.0.saturating_sub(GONE_AFTER.as_millis() as u64);
-        self.query(redis::cmd("ZREMRANGEBYSCORE").arg(keys::WORKERS).arg("-inf").arg(gone)).await
+        self.redis.query(redis::cmd("ZREMRANGEBYSCORE").arg(keys::WORKERS).arg("-inf").arg(gone)).await
     }
 }
 

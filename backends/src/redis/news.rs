@@ -43,7 +43,7 @@ impl RedisRecords {
     pub(super) async fn notice(&self, crawl: &CrawlRef, now: UnixMs) -> Result<Vec<CrawlEvent>> {
         let Some(stats) = self.read_stats(crawl).await? else { return Ok(Vec::new()) };
         let key = CrawlKeys::new(crawl).told;
-        let stored: HashMap<String, String> = self.query(redis::cmd("HGETALL").arg(&key)).await?;
+        let stored: HashMap<String, String> = self.redis.query(redis::cmd("HGETALL").arg(&key)).await?;
         let told = Fields::new(key, stored);
         let mut news = Vec::new();
         if told.count(&EventKind::Started.to_string())? == 0 {
@@ -102,6 +102,6 @@ impl RedisRecords {
     }
 
     async fn forget_progress(&self, crawl: &CrawlRef) -> Result<()> {
-        self.query(redis::cmd("HDEL").arg(CrawlKeys::new(crawl).told).arg(PROGRESS)).await
+        self.redis.query(redis::cmd("HDEL").arg(CrawlKeys::new(crawl).told).arg(PROGRESS)).await
     }
 }

@@ -50,7 +50,7 @@ impl RedisRecords {
         call.key(&keys.leases).key(&keys.crawl);
         call.arg(token).arg(holder).arg(ttl.as_millis() as u64).arg(crawl.id.as_str());
         limits(&mut call, terms);
-        let answer: Vec<Value> = self.run(&call).await?;
+        let answer: Vec<Value> = self.redis.run(&call).await?;
         let text =
             |at: usize| answer.get(at).and_then(|v| String::from_redis_value_ref(v).ok()).unwrap_or_default();
         match text(0).as_str() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use moka::sync::Cache as Memory;
-use redis::{FromRedisValue, ScriptInvocation};
+use redis::FromRedisValue;
 use tokio::sync::Mutex;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
@@ -89,14 +89,6 @@ impl RedisRecords {
     /// How long a worker may hold a record without keeping it.
     pub(super) fn possession(&self) -> Duration {
         self.patience / 4
-    }
-
-    pub(super) async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {
-        call.invoke_async(&mut self.redis.clone()).await.map_err(failed)
-    }
-
-    pub(super) async fn query<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
-        command.query_async(&mut self.redis.clone()).await.map_err(failed)
     }
 
     /// Writes what is small and stays so, even to a server that is full.

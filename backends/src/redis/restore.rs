@@ -103,7 +103,7 @@ impl RedisRecords {
     }
 
     async fn is_known(&self, crawl: &CrawlRef) -> Result<bool> {
-        self.query(redis::cmd("EXISTS").arg(CrawlKeys::new(crawl).crawl)).await
+        self.redis.query(redis::cmd("EXISTS").arg(CrawlKeys::new(crawl).crawl)).await
     }
 
     /// Reads the log, and makes anew all of it that the store has forgotten: `crawl`, the others that are not over, and
@@ -140,7 +140,7 @@ impl RedisRecords {
         call.arg(crawl.spider.as_str()).arg(status.as_str()).arg(discovery);
         call.arg(u8::from(under_way == UnderWay::Perhaps)).arg(terms.recrawl.to_string());
         limits(&mut call, terms);
-        self.run(&call).await
+        self.redis.run(&call).await
     }
 
     /// Enters a crawl that this process works on into the index, if that may have lost it. Returns whether its id is its own: the

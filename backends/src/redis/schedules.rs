@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use redis::ScriptInvocation;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Error, ErrorKind, Result, ScheduleState, Schedules};
 use trawl_common::time::UnixMs;
 
 use super::corrupt::shown;
 use super::scripts::ScheduleScripts;
-use super::{Link, failed, keys};
+use super::{Link, keys};
 use crate::left_out::LeftOut;
 
 /// What stands for a schedule that is held.
@@ -28,18 +27,13 @@ impl RedisSchedules {
     pub fn new(redis: Link) -> Self {
         Self { redis, scripts: ScheduleScripts::default(), left_out: LeftOut::default() }
     }
-
-    async fn run(&self, call: &ScriptInvocation<'_>) -> Result<()> {
-        call.invoke_async(&mut self.redis.clone()).await.map_err(failed)
-    }
 }
 
 #[async_trait]
 impl Schedules for RedisSchedules {
     async fn list(&self) -> Result<BTreeMap<SpiderName, ScheduleState>> {
-        let mut all = redis::cmd("HGETALL");
-        all.arg(keys::SCHEDULES);
-        let all: Vec<(Vec<u8>, Vec<u8>)> = all.query_async(&mut self.redis.clone()).await.map_err(failed)?;
+        let all: Vec<(Vec<u8>, Vec<u8>)> =
+            self.redis.query(redis::cmd("HGETALL").arg(keys::SCHEDULES)).await?;
         let mut states = BTreeMap::new();
         for (spider, state) in all {
             states.extend(self.left_out.unless_corrupt(read(&spider, &state))?);
@@ -49,18 +43,16 @@ impl Schedules for RedisSchedules {
 
     async fn note(&self, spider: &SpiderName, until: UnixMs) -> Result<()> {
         let mut call = self.scripts.note.key(keys::SCHEDULES);
-        self.run(call.arg(spider.as_str()).arg(until.0)).await
+        self.redis.run(call.arg(spider.as_str()).arg(until.0)).await
     }
 
     async fn pause(&self, spider: &SpiderName) -> Result<()> {
-        let mut pause = redis::cmd("HSET");
-        pause.arg(keys::SCHEDULES).arg(spider.as_str()).arg(PAUSED);
-        pause.query_async(&mut self.redis.clone()).await.map_err(failed)
+        self.redis.query(redis::cmd("HSET").arg(keys::SCHEDULES).arg(spider.as_str()).arg(PAUSED)).await
     }
 
     async fn resume(&self, spider: &SpiderName, now: UnixMs) -> Result<()> {
         let mut call = self.scripts.resume.key(keys::SCHEDULES);
-        self.run(call.arg(spider.as_str()).arg(now.0)).await
+        self.redis.run(call.arg(spider.as_str()).arg(now.0)).await
     }
 }
 

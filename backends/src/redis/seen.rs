@@ -28,7 +28,7 @@ impl RedisRecords {
         call.key(&keys.crawl);
         seen_keys(&mut call, &keys);
         entry(&mut call, url.as_str());
-        self.run(&call).await
+        self.redis.run(&call).await
     }
 
     /// Lets later crawls find again what a crawl that is over did not fetch.
@@ -39,7 +39,7 @@ impl RedisRecords {
             for url in batch {
                 entry(&mut call, url);
             }
-            let () = self.run(&call).await?;
+            let () = self.redis.run(&call).await?;
         }
         Ok(())
     }

@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use redis::FromRedisValue;
 use serde::Deserialize;
 use trawl_common::names::{ProjectName, SpiderName};
 use trawl_common::ports::{Deployed, Error, ErrorKind, MAX_VERSIONS, Result, SpiderStore};
 use trawl_common::spider::{FileHash, SpiderFiles, SpiderText, Version};
 use trawl_common::time::UnixMs;
 
+use super::Link;
 use super::keys;
 use super::scripts::{Clock, VersionScripts};
-use super::{Link, failed};
 
 /// The versions of a fleet's projects.
 pub struct RedisSpiderStore {
@@ -34,19 +33,16 @@ impl RedisSpiderStore {
         Self { redis, scripts: VersionScripts::new(Clock::SERVER) }
     }
 
-    async fn query<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
-        command.query_async(&mut self.redis.clone()).await.map_err(failed)
-    }
-
     /// All versions of a project, the latest last.
     async fn manifests(&self, project: &ProjectName) -> Result<Vec<(Version, Manifest)>> {
         let key = keys::project(project);
-        let mut fields: Vec<String> = self.query(redis::cmd("HKEYS").arg(&key)).await?;
+        let mut fields: Vec<String> = self.redis.query(redis::cmd("HKEYS").arg(&key)).await?;
         fields.retain(|field| field.starts_with("v:"));
         if fields.is_empty() {
             return Ok(Vec::new());
         }
-        let stored: Vec<Option<String>> = self.query(redis::cmd("HMGET").arg(&key).arg(&fields)).await?;
+        let stored: Vec<Option<String>> =
+            self.redis.query(redis::cmd("HMGET").arg(&key).arg(&fields)).await?;
         let mut all = Vec::with_capacity(fields.len());
         for (field, stored) in fields.iter().zip(stored) {
             // One that was removed in between is none.
@@ -68,13 +64,13 @@ impl SpiderStore for RedisSpiderStore {
         for (name, text) in files.iter() {
             call.arg(name.as_str()).arg(FileHash::of(text).to_string()).arg(text);
         }
-        let () = call.invoke_async(&mut self.redis.clone()).await.map_err(failed)?;
+        let () = self.redis.run(&call).await?;
         // Of a process that dies here the project is not listed before its next version, and works all the same.
-        self.query(redis::cmd("SADD").arg(keys::PROJECTS).arg(project.as_str())).await
+        self.redis.query(redis::cmd("SADD").arg(keys::PROJECTS).arg(project.as_str())).await
     }
 
     async fn projects(&self) -> Result<Vec<ProjectName>> {
-        let names: Vec<String> = self.query(redis::cmd("SMEMBERS").arg(keys::PROJECTS)).await?;
+        let names: Vec<String> = self.redis.query(redis::cmd("SMEMBERS").arg(keys::PROJECTS)).await?;
         let names = names.iter().map(|name| name.parse().map_err(|_| unreadable(keys::PROJECTS, name)));
         let mut projects = names.collect::<Result<Vec<_>>>()?;
         projects.sort();
@@ -104,21 +100,21 @@ impl SpiderStore for RedisSpiderStore {
         let Some((version, manifest)) = found else { return Ok(None) };
         let Some(hash) = manifest.spiders.get(spider) else { return Ok(None) };
         let read = redis::cmd("HGET").arg(keys::project(project)).arg(format!("t:{hash}")).to_owned();
-        let text: Option<String> = self.query(&read).await?;
+        let text: Option<String> = self.redis.query(&read).await?;
         Ok(text.map(|text| (version, text.into())))
     }
 
     async fn remove(&self, project: &ProjectName, version: Option<&Version>) -> Result<bool> {
         let key = keys::project(project);
         let (were_there, left): (bool, usize) = match version {
-            None => (self.query(redis::cmd("UNLINK").arg(&key)).await?, 0),
+            None => (self.redis.query(redis::cmd("UNLINK").arg(&key)).await?, 0),
             Some(version) => {
                 let mut call = self.scripts.remove.key(&key);
-                call.arg(version.as_str()).invoke_async(&mut self.redis.clone()).await.map_err(failed)?
+                self.redis.run(call.arg(version.as_str())).await?
             }
         };
         if left == 0 {
-            let () = self.query(redis::cmd("SREM").arg(keys::PROJECTS).arg(project.as_str())).await?;
+            let () = self.redis.query(redis::cmd("SREM").arg(keys::PROJECTS).arg(project.as_str())).await?;
         }
         Ok(were_there)
     }

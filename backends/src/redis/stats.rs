@@ -5,6 +5,7 @@ use trawl_common::frontier::UrlState;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{Backlog, Result, Stats, Terms, WorkerState};
+use trawl_common::spider::SpiderText;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::RedisRecords;
@@ -17,7 +18,7 @@ const MEASURED: u32 = 1000;
 impl Stats for RedisRecords {
     async fn crawl_stats(&self, crawl: &CrawlId) -> Result<Option<CrawlStats>> {
         let spider: Option<String> =
-            self.query(redis::cmd("HGET").arg(keys::CRAWLS).arg(crawl.as_str())).await?;
+            self.redis.query(redis::cmd("HGET").arg(keys::CRAWLS).arg(crawl.as_str())).await?;
         let listed = spider.map(|spider| (crawl.to_string(), spider)).into_iter().collect();
         let Some(spider) = Fields::new(keys::CRAWLS, listed).read(crawl.as_str())? else { return Ok(None) };
         self.read_stats(&CrawlRef { id: crawl.clone(), spider }).await
@@ -39,13 +40,20 @@ impl Stats for RedisRecords {
 
     async fn backlog(&self, crawl: &CrawlRef) -> Result<Backlog> {
         let mut call = self.scripts.backlog.key(CrawlKeys::new(crawl).pending);
-        let reply = self.run(call.arg(MEASURED)).await;
+        let reply = self.redis.run(call.arg(MEASURED)).await;
         let (urls, bytes) = self.unless_foreign(crawl, reply).await?.unwrap_or_default();
         Ok(Backlog { urls, bytes })
     }
 
     async fn terms(&self, crawl: &CrawlRef) -> Result<Terms> {
         self.read_terms(crawl).await
+    }
+
+    /// Bytes that others wrote there and that are no text are mistakes of the file, which its reader names.
+    async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>> {
+        let kept: Option<Vec<u8>> =
+            self.redis.query(redis::cmd("GET").arg(CrawlKeys::new(crawl).text)).await?;
+        Ok(kept.map(|bytes| String::from_utf8_lossy(&bytes).into_owned().into()))
     }
 
     async fn url_state(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<UrlState> {

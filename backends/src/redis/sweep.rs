@@ -99,7 +99,7 @@ impl RedisRecords {
                 call.arg(known[line as usize]);
             }
         }
-        let answer: Vec<Vec<u8>> = self.run(&call).await?;
+        let answer: Vec<Vec<u8>> = self.redis.run(&call).await?;
         let Some((next, records)) = answer.split_first() else { return Err(corrupt("sweep")) };
         let mut unreadable = Vec::new();
         for record in records.chunks_exact(6) {
@@ -119,7 +119,7 @@ impl RedisRecords {
         call.key(&keys.crawl).key(&keys.pending).key(&keys.gone).key(&keys.outbox);
         call.key(&keys.own.plain).key(&keys.own.packed).key(&keys.begun).key(&keys.hosts);
         call.key(&keys.failed).key(&keys.corrupt).arg(crawl.id.as_str()).arg(self.keep.failed.as_secs());
-        let answer: Vec<String> = self.run(&call).await?;
+        let answer: Vec<String> = self.redis.run(&call).await?;
         let Some((left, gone)) = answer.split_first() else { return Err(corrupt("clear")) };
         self.forget(&keys, gone).await?;
         left.parse().map_err(|_| corrupt("clear"))

@@ -22,7 +22,7 @@ impl RedisRecords {
         seen_keys(&mut call, &keys);
         call.arg(crawl.id.as_str());
         entry(&mut call, url.as_str());
-        let told: HashMap<String, String> = self.run(&call).await?;
+        let told: HashMap<String, String> = self.redis.run(&call).await?;
         state_of(&Fields::new(keys.pending, told))
     }
 }

@@ -29,7 +29,7 @@ impl RedisRecords {
             .arg("seen")
             .arg(now.to_string());
         let () = self.write(&says).await?;
-        let () = self.query(redis::cmd("PEXPIRE").arg(&key).arg(ttl.as_millis() as u64)).await?;
+        let () = self.redis.query(redis::cmd("PEXPIRE").arg(&key).arg(ttl.as_millis() as u64)).await?;
         // A server that was emptied is marked again.
         let () = self.write(redis::cmd("SET").arg(keys::SCHEMA).arg(VERSION).arg("NX")).await?;
         let () =
@@ -41,11 +41,11 @@ impl RedisRecords {
         let since = UnixMs::now().0.saturating_sub(GONE_AFTER.as_millis() as u64);
         let mut list = redis::cmd("ZRANGEBYSCORE");
         list.arg(keys::WORKERS).arg(since).arg("+inf");
-        let ids: Vec<String> = self.query(&list).await?;
+        let ids: Vec<String> = self.redis.query(&list).await?;
         let mut workers = Vec::with_capacity(ids.len());
         for worker in ids.into_iter().filter_map(|id| id.parse().ok()) {
             let fields: HashMap<String, String> =
-                self.query(redis::cmd("HGETALL").arg(keys::worker(&worker))).await?;
+                self.redis.query(redis::cmd("HGETALL").arg(keys::worker(&worker))).await?;
             // Without one it has ended meanwhile.
             let Some(version) = fields.get("version").cloned() else { continue };
             let text = |name: &str| fields.get(name).map_or("", String::as_str);

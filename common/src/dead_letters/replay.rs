@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
 use super::Failed;
 use crate::frontier::crawl::CrawlStats;
 use crate::health::Health;
@@ -34,8 +32,9 @@ impl<'a> Replay<'a> {
         let into = successor(crawl, stats).await?;
         let Terms { file, .. } = stats.terms(&from).await?;
         let terms = Terms { file, ..Terms::default() };
-        let opening = Opening { crawl: into.clone(), terms, text: None, is_new: false, lease: LEASE };
-        let session = engine.open(opening, impatient()).await?;
+        let text = stats.spider_text(&from).await?;
+        let opening = Opening { crawl: into.clone(), terms, text, is_new: false, lease: LEASE };
+        let session = engine.open(opening, Arc::new(Health::impatient())).await?;
         Ok(Self { engine, from, into, session: Some(session) })
     }
 
@@ -65,13 +64,6 @@ impl<'a> Replay<'a> {
             None => Ok(()),
         }
     }
-}
-
-/// Of a caller who is told at once what fails.
-fn impatient() -> Arc<Health> {
-    let stop = CancellationToken::new();
-    stop.cancel();
-    Arc::new(Health::until(stop))
 }
 
 /// The first of `<crawl>.r1`, `.r2` and on that is not over.

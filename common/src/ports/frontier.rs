@@ -9,7 +9,6 @@ use crate::frontier::limit::LeftOut;
 use crate::frontier::message::Message;
 use crate::frontier::outcome::Terminal;
 use crate::names::{CrawlRef, WorkerId};
-use crate::spider::SpiderText;
 use crate::spider::page_history::Visited;
 use crate::time::UnixMs;
 use crate::web::url::CanonicalUrl;
@@ -43,9 +42,6 @@ pub trait Frontier: Send + Sync {
 
     /// Whether the spider of `crawl` has seen a URL: it is pending, or has ended.
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool;
-
-    /// What the file of the crawl's spider says in this crawl, if it was [opened](super::Opening) with a text.
-    async fn spider_text(&self, crawl: &CrawlRef) -> Option<SpiderText>;
 
     /// Shows people that the worker lives. Nothing depends on it.
     ///

@@ -7,6 +7,7 @@ use super::{Result, Terms};
 use crate::frontier::UrlState;
 use crate::frontier::crawl::{CrawlStats, HostStats};
 use crate::names::{CrawlId, CrawlRef, WorkerId};
+use crate::spider::SpiderText;
 use crate::web::url::CanonicalUrl;
 
 /// Reads what an engine counts. Nothing here changes anything.
@@ -26,6 +27,9 @@ pub trait Stats: Send + Sync {
 
     /// The terms of a crawl; those of no crawl in particular, if it is not known.
     async fn terms(&self, crawl: &CrawlRef) -> Result<Terms>;
+
+    /// What the file of a crawl's spider says in it, if it was [opened](super::Opening) with a text.
+    async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>>;
 
     /// What a crawl knows of a URL; of one that is not known, [`UrlState::Unseen`]. `Corrupt` if its record cannot be read.
     async fn url_state(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<UrlState>;

@@ -33,9 +33,7 @@ pub struct InvalidVersion(String);
 impl Version {
     /// That of an instant: `20231114-221320`.
     pub fn of_time(now: UnixMs) -> Self {
-        let digits: String = now.to_string().chars().filter(char::is_ascii_digit).take(14).collect();
-        let (day, time) = digits.split_at(8);
-        Self(format!("{day}-{time}"))
+        Self(now.stamp())
     }
 
     /// The name as text.

@@ -300,10 +300,6 @@ impl Records for Servers {
         unreachable!("no crawl is opened with one")
     }
 
-    async fn spider_text(&self, _: &CrawlRef) -> Result<Option<SpiderText>> {
-        Ok(None)
-    }
-
     async fn has_seen(&self, _: &CrawlRef, _: &CanonicalUrl) -> Result<bool> {
         Ok(false)
     }
@@ -365,6 +361,10 @@ impl Stats for Servers {
             Fault::UnreadableCrawls => Err(Error::new(ErrorKind::Corrupt, "max_pages is no number")),
             _ => Ok(Terms::default()),
         }
+    }
+
+    async fn spider_text(&self, _: &CrawlRef) -> Result<Option<SpiderText>> {
+        Ok(None)
     }
 
     async fn url_state(&self, _: &CrawlRef, _: &CanonicalUrl) -> Result<UrlState> {

@@ -13,10 +13,10 @@ use trawl_common::settings::Settings;
 use trawl_common::spider::{Bans, Scope, Spider};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, InvalidUrl};
-use trawl_extract::{Extraction, Extractor, Link};
+use trawl_extract::{Extraction, Extractor, Link, Ready};
 use trawl_web::Fetcher;
 
-use super::examine::{Ready, load};
+use super::examine::load;
 use super::show;
 use super::tried::Tried;
 

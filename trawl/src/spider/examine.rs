@@ -8,8 +8,8 @@ use trawl_common::settings::Settings;
 use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::file::{self, Reading};
 use trawl_common::spider::folder::{self, Folder, Unusable};
-use trawl_common::spider::{Bans, Mistake, Scope, Spider};
-use trawl_extract::Extractor;
+use trawl_common::spider::{Mistake, Spider};
+use trawl_extract::Ready;
 use trawl_worker::Unready;
 
 /// A file, and what was found in it.
@@ -45,24 +45,6 @@ impl Robots {
             Self::Ignored => None,
             Self::For(name) => Some(name.clone()),
             Self::ForTrawl => Some(RobotsName::default()),
-        }
-    }
-}
-
-/// What a spider extracts and follows with.
-pub(crate) struct Ready {
-    pub(crate) extractor: Extractor,
-    pub(crate) scope: Scope,
-    pub(crate) bans: Bans,
-}
-
-impl Ready {
-    fn of(spider: &Spider) -> Result<Self, Vec<Mistake>> {
-        match (Extractor::new(spider), Scope::of(spider), Bans::of(&spider.ban)) {
-            (Ok(extractor), Ok(scope), Ok(bans)) => Ok(Self { extractor, scope, bans }),
-            (extractor, scope, bans) => {
-                Err([extractor.err(), scope.err(), bans.err()].into_iter().flatten().flatten().collect())
-            }
         }
     }
 }

@@ -24,7 +24,7 @@ use trawl_common::ports::{
 };
 use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
-use trawl_common::spider::{Recrawl, Spider, SpiderText};
+use trawl_common::spider::{Recrawl, Spider};
 use trawl_common::web::url::CanonicalUrl;
 use trawl_producer::{Html, Job, Progress, Source};
 use trawl_testkit::changing_site::{ChangingPage, ChangingSite};
@@ -96,10 +96,6 @@ impl Frontier for DeadlyFrontier {
 
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {
         self.frontier.has_seen(crawl, url).await
-    }
-
-    async fn spider_text(&self, crawl: &CrawlRef) -> Option<SpiderText> {
-        self.frontier.spider_text(crawl).await
     }
 
     async fn beat(&self, beat: &Heartbeat) -> Result<()> {

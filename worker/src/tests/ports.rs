@@ -260,10 +260,6 @@ impl Frontier for Memory {
         false
     }
 
-    async fn spider_text(&self, _crawl: &CrawlRef) -> Option<SpiderText> {
-        None
-    }
-
     async fn beat(&self, _beat: &Heartbeat) -> Result<()> {
         Ok(())
     }
@@ -293,6 +289,10 @@ impl Stats for Memory {
 
     async fn terms(&self, _: &CrawlRef) -> Result<Terms> {
         unreachable!("a worker has no stats to see")
+    }
+
+    async fn spider_text(&self, _: &CrawlRef) -> Result<Option<SpiderText>> {
+        unreachable!("no crawl was opened with a file")
     }
 
     async fn url_state(&self, _: &CrawlRef, _: &CanonicalUrl) -> Result<UrlState> {

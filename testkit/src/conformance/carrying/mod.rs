@@ -93,6 +93,7 @@ macro_rules! carrying_conformance {
             a_crawl_goes_on_where_it_was
             a_session_outlives_its_lease
             a_crawl_brings_what_its_spiders_file_said_when_it_was_opened_first
+            a_successor_brings_the_text_of_the_crawl_that_it_follows
             a_url_is_seen_while_it_is_pending_and_when_it_has_ended
             where_redirects_led_counts_as_seen
             the_state_of_a_url_is_told

@@ -1,17 +1,20 @@
 //! The list of what failed, and how to give it another chance.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use trawl_common::dead_letters::Replay;
 use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Skip, Terminal};
-use trawl_common::ports::{Claim, ErrorKind, Finish, NewUrl, Result, Settlement, Terms};
+use trawl_common::ports::{Claim, ErrorKind, Finish, NewUrl, Opening, Result, Settlement, Terms};
+use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::{Carrier, Worker, ends, kind};
-use crate::conformance::fixture::{Case, long_ago};
+use crate::conformance::fixture::{Case, LONG, long_ago};
 
 /// Every page of the list, and how many there were.
 async fn list(carrier: &Carrier, case: &Case) -> Result<(BTreeMap<CanonicalUrl, Note>, usize)> {
@@ -316,4 +319,22 @@ pub async fn what_is_replayed_into_a_paused_crawl_waits(carrier: &Carrier) -> Re
     carrier.control.resume(&case.crawl).await?;
     worker.work_off(1).await;
     session.close().await
+}
+
+/// So that workers without the file can go on with it.
+pub async fn a_successor_brings_the_text_of_the_crawl_that_it_follows(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let text = SpiderText::from("max_pages = 1".to_owned());
+    let terms = Terms { file: Some(text.hash()), ..Terms::default() };
+    let (crawl, brought) = (case.crawl.clone(), Some(text.clone()));
+    let opening = Opening { crawl, terms, text: brought, is_new: true, lease: LONG };
+    let session = carrier.engine.open(opening, Arc::default()).await?;
+    session.admit(&[case.new_url(0)]).await?;
+    session.close().await?;
+    worker.end_one(&case, Terminal::Failed).await;
+    let replay = Replay::of(&carrier.stats(&case).await?, &*carrier.engine, &*carrier.stats).await?;
+    assert_ne!(replay.target(), &case.crawl);
+    assert_eq!(carrier.stats.spider_text(replay.target()).await?, Some(text));
+    replay.close().await
 }
