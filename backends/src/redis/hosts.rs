@@ -1,12 +1,12 @@
 //! Host schedules, shared by the fleet: `ratelimit:<host>`, and `hosts`, the index of those to list.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::future::try_join_all;
+use futures::future::{join_all, try_join_all};
 use moka::sync::Cache as Memory;
+use redis::ScriptInvocation;
 use tracing::error;
 use trawl_common::politeness::gcra::{BackoffTerms, FORGIVEN_AFTER, Slot, Standing};
 use trawl_common::politeness::robots::RobotsKey;
@@ -18,13 +18,11 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
 use super::budget::Budget;
+use super::host_calls::{Part, call, parts};
 use super::script_calls::corrupt;
 use super::scripts::{Clock, HostScripts};
 use super::{Link, failed, full, keys};
 use crate::rabbitmq::ControlLog;
-
-/// URLs in one call of a script.
-const BATCH: usize = 500;
 
 /// A host is listed for so long after it was asked.
 const LISTED_FOR: Duration = Duration::from_secs(3_600);
@@ -69,11 +67,12 @@ impl RedisHosts {
         Self { log: Some(log), ..self }
     }
 
-    /// All that is asked of one host, in one call.
-    async fn reserve_of(&self, key: &HostKey, asks: &[&HostSlotRequest]) -> Result<Vec<Slot>> {
-        let mut call = self.scripts.reserve.key(keys::rate_limit(key));
+    /// All that is asked of some hosts, in one call. Slots, each with the place of what it was asked for.
+    async fn reserve_of(&self, part: Part<'_>, asks: &[HostSlotRequest]) -> Result<Vec<(usize, Slot)>> {
+        try_join_all(part.0.iter().map(|(key, _)| self.note(key))).await?;
         let ms = |instant: Option<UnixMs>| instant.map_or(-1, |instant| instant.0 as i64);
-        for HostSlotRequest { request, .. } in asks {
+        let tell = |call: &mut ScriptInvocation<'_>, place: usize| {
+            let request = &asks[place].request;
             call.arg(request.pace.interval.as_micros() as u64)
                 .arg(request.pace.burst.max(1))
                 .arg(request.pace.concurrency)
@@ -82,23 +81,29 @@ impl RedisHosts {
                 .arg(standing(request.standing))
                 .arg(token(request.token))
                 .arg(request.lapse.as_micros() as u64);
+        };
+        let mut slots = Vec::new();
+        for (part, answer) in call::<Vec<u64>>(&self.redis, &self.scripts.reserve, part, tell).await {
+            let places = part.places();
+            match (answer, &part.0[..]) {
+                (Ok(answer), _) => slots.extend(places.zip(read_slots(&answer)?)),
+                (Err(error), [(key, _)]) if error.kind == ErrorKind::Corrupt => {
+                    slots.extend(places.zip(std::iter::repeat(self.left_alone(key, &error))));
+                }
+                (Err(error), _) => return Err(error),
+            }
         }
-        let answer: Vec<u64> = self.redis.run(&call).await?;
-        let slots = answer
-            .chunks_exact(3)
-            .map(|parts| slot(parts[0], parts[1], parts[2]))
-            .collect::<Option<Vec<_>>>();
-        slots.filter(|slots| slots.len() == asks.len()).ok_or_else(|| corrupt("reserve"))
+        Ok(slots)
     }
 
-    /// The answers for a host under whose key others have put something else: it is not asked, which the log says once, and
+    /// The answer for a host under whose key others have put something else: it is not asked, which the log says once, and
     /// all other hosts are.
-    fn left_alone(&self, key: &HostKey, asks: usize, error: &Error) -> Vec<Slot> {
+    fn left_alone(&self, key: &HostKey, error: &Error) -> Slot {
         if self.named.entry(key.clone()).or_insert(()).is_fresh() {
             let held = keys::rate_limit(key);
             error!(host = %key, key = held, %error, "the key of a host holds something else: the host is not asked");
         }
-        vec![Slot::Later { wait: LEFT_ALONE, turn: UnixMs::now().plus(LEFT_ALONE) }; asks]
+        Slot::Later { wait: LEFT_ALONE, turn: UnixMs::now().plus(LEFT_ALONE) }
     }
 
     /// Lists a host until then, at least.
@@ -128,50 +133,30 @@ impl RedisHosts {
 
 #[async_trait]
 impl Hosts for RedisHosts {
-    /// Each host may live in another slot of a cluster, so each is a call of its own; the connection pipelines them.
     async fn reserve(&self, asks: &[HostSlotRequest]) -> Result<Vec<Slot>> {
-        let calls = by_host(asks, |ask| &ask.key).into_iter().flat_map(|(key, places)| {
-            let batches: Vec<Vec<usize>> = places.chunks(BATCH).map(<[usize]>::to_vec).collect();
-            batches.into_iter().map(move |places| async move {
-                let of_host: Vec<&HostSlotRequest> = places.iter().map(|&at| &asks[at]).collect();
-                self.note(key).await?;
-                let slots = match self.reserve_of(key, &of_host).await {
-                    Err(error) if error.kind == ErrorKind::Corrupt => {
-                        self.left_alone(key, of_host.len(), &error)
-                    }
-                    slots => slots?,
-                };
-                Result::Ok(places.into_iter().zip(slots).collect::<Vec<_>>())
-            })
-        });
+        let parts = parts(&self.redis, asks, |ask| &ask.key);
+        let answers = try_join_all(parts.into_iter().map(|part| self.reserve_of(part, asks))).await?;
         let mut slots = vec![None; asks.len()];
-        for (at, slot) in try_join_all(calls).await?.into_iter().flatten() {
+        for (at, slot) in answers.into_iter().flatten() {
             slots[at] = Some(slot);
         }
         slots.into_iter().collect::<Option<_>>().ok_or_else(|| corrupt("reserve"))
     }
 
     async fn stay(&self, visits: &[InFlightRequest], lapse: Duration) -> Result<()> {
-        let calls = by_host(visits, |visit| &visit.key).into_iter().map(|(key, places)| {
-            let mut call = self.scripts.stay.key(keys::rate_limit(key));
-            call.arg(lapse.as_micros() as u64);
-            for at in places {
-                call.arg(token(visits[at].token));
-            }
-            async move { self.redis.run::<()>(&call).await }
-        });
-        try_join_all(calls).await.map(drop)
+        let tell = |call: &mut ScriptInvocation<'_>, place: usize| {
+            call.arg(token(visits[place].token)).arg(lapse.as_micros() as u64);
+        };
+        let parts = parts(&self.redis, visits, |visit| &visit.key);
+        all_done(parts.into_iter().map(|part| call(&self.redis, &self.scripts.stay, part, tell))).await
     }
 
     async fn leave(&self, ended: &[Ended]) -> Result<()> {
-        let calls = by_host(ended, |ended| &ended.visit.key).into_iter().map(|(key, places)| {
-            let mut call = self.scripts.leave.key(keys::rate_limit(key));
-            for at in places {
-                call.arg(token(ended[at].visit.token)).arg(u8::from(ended[at].is_welcome));
-            }
-            async move { self.redis.run::<()>(&call).await }
-        });
-        try_join_all(calls).await.map(drop)
+        let tell = |call: &mut ScriptInvocation<'_>, place: usize| {
+            call.arg(token(ended[place].visit.token)).arg(u8::from(ended[place].is_welcome));
+        };
+        let parts = parts(&self.redis, ended, |ended| &ended.visit.key);
+        all_done(parts.into_iter().map(|part| call(&self.redis, &self.scripts.leave, part, tell))).await
     }
 
     async fn push_back(&self, key: &HostKey, refusal: &BackoffRequest) -> Result<UnixMs> {
@@ -224,13 +209,11 @@ impl Hosts for RedisHosts {
     }
 }
 
-/// The places of each host's entries, in order.
-fn by_host<'a, T>(entries: &'a [T], key: impl Fn(&'a T) -> &'a HostKey) -> BTreeMap<&'a HostKey, Vec<usize>> {
-    let mut places: BTreeMap<&HostKey, Vec<usize>> = BTreeMap::new();
-    for (at, entry) in entries.iter().enumerate() {
-        places.entry(key(entry)).or_default().push(at);
-    }
-    places
+/// Waits for calls that only change something. All of them are made; the first that failed tells why.
+async fn all_done<'a>(
+    calls: impl Iterator<Item = impl Future<Output = Vec<(Part<'a>, Result<()>)>>>,
+) -> Result<()> {
+    join_all(calls).await.into_iter().flatten().try_for_each(|(_, done)| done)
 }
 
 /// A token as redis-cli shows it.
@@ -244,6 +227,13 @@ fn standing(standing: Standing) -> i64 {
         Standing::InLine(turn) => turn.0 as i64,
         Standing::Aside => -2,
     }
+}
+
+/// The slots of an answer: three numbers each.
+fn read_slots(answer: &[u64]) -> Result<Vec<Slot>> {
+    let (numbers, rest) = answer.as_chunks();
+    let slots = numbers.iter().map(|&[kind, wait, at]| slot(kind, wait, at)).collect::<Option<_>>();
+    slots.filter(|_| rest.is_empty()).ok_or_else(|| corrupt("reserve"))
 }
 
 fn slot(kind: u64, wait: u64, at: u64) -> Option<Slot> {

@@ -15,6 +15,7 @@ mod fields;
 mod foreign;
 mod frontier;
 mod full;
+mod host_calls;
 mod host_control;
 mod hosts;
 mod jobs;

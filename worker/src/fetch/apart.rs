@@ -48,21 +48,23 @@ pub(crate) async fn ask<T>(
 }
 
 /// What `call` comes to, unless it takes its time and its threads come late to what is due, busy with something, twice in a row.
-/// `cpu_time` is what the process has used of its processors so far.
+/// `cpu_time` is what the process has used of its processors so far. It costs a system call, which quick pages are spared: of the first
+/// look it is not known.
 async fn unless_busy<T>(call: impl Future<Output = T>, cpu_time: impl Fn() -> Duration) -> Option<T> {
     let mut call = pin!(call);
-    let mut was_late = false;
+    let (mut was_late, mut used) = (false, None);
     loop {
-        let (begun, used) = (Instant::now(), cpu_time());
+        let begun = Instant::now();
         if let Ok(result) = timeout(LOOK, &mut call).await {
             return Some(result);
         }
-        let passed = begun.elapsed();
-        let is_late = passed > LOOK + LATE && cpu_time().saturating_sub(used) >= passed / BUSY;
+        let (passed, used_now) = (begun.elapsed(), cpu_time());
+        let was_starved = used.is_some_and(|used| used_now.saturating_sub(used) < passed / BUSY);
+        let is_late = passed > LOOK + LATE && !was_starved;
         if was_late && is_late {
             return None;
         }
-        was_late = is_late;
+        (was_late, used) = (is_late, Some(used_now));
     }
 }
 

@@ -1,23 +1,33 @@
--- KEYS: ratelimit:<host>. ARGV: for each request that is over its token, and whether the host answered it and did not want
--- to be left alone (1 or 0).
+-- KEYS: ratelimit:<host>, of several hosts. ARGV for each host: how many requests to it are over; for each of these: its token, and
+-- whether the host answered it and did not want to be left alone (1 or 0).
 local now = now_us()
-local host = load(KEYS[1], now)
-local latency, ended, welcome = host.latency, false, false
-for i = 1, #ARGV, 2 do
-  local place = host.places[ARGV[i]]
-  if place then
-    local took = math.max(now - place.since, 0)
-    latency = latency == 0 and took or math.floor((latency * 7 + took) / 8)
-    ended = true
-    -- What is named twice is over once.
-    host.places[ARGV[i]] = nil
-    redis.call('HDEL', KEYS[1], 'p:' .. ARGV[i])
+local hosts = load_all(now)
+
+local function leave(key, host, from, to)
+  local latency, ended, welcome = host.latency, false, false
+  for i = from, to, 2 do
+    local place = host.places[ARGV[i]]
+    if place then
+      local took = math.max(now - place.since, 0)
+      latency = latency == 0 and took or math.floor((latency * 7 + took) / 8)
+      ended = true
+      -- What is named twice is over once.
+      host.places[ARGV[i]] = nil
+      redis.call('HDEL', key, 'p:' .. ARGV[i])
+    end
+    welcome = welcome or ARGV[i + 1] == '1'
   end
-  welcome = welcome or ARGV[i + 1] == '1'
+  if ended then
+    redis.call('HSET', key, 'latency', int(latency))
+  end
+  if welcome and host.strikes > 0 and now >= host['until'] then
+    redis.call('HSET', key, 'strikes', 0)
+  end
 end
-if ended then
-  redis.call('HSET', KEYS[1], 'latency', int(latency))
-end
-if welcome and host.strikes > 0 and now >= host['until'] then
-  redis.call('HSET', KEYS[1], 'strikes', 0)
+
+local at = 1
+for number, key in ipairs(KEYS) do
+  local last = at + 2 * tonumber(ARGV[at])
+  leave(key, hosts[number], at + 1, last)
+  at = last + 1
 end

@@ -1,22 +1,16 @@
--- KEYS: ratelimit:<host>. ARGV for each URL: interval, burst, concurrency, held slot, deadline and turn in the line in ms
--- (or -1; a turn of -2 stays out of the line), token, lapse. Returns for each: 0 now, 1 reserved, 2 later, 3 too late, 4 blocked; the wait; the slot or the
--- turn in ms.
+-- KEYS: ratelimit:<host>, of several hosts. ARGV for each host: how many URLs; for each of these: interval, burst, concurrency,
+-- held slot, deadline and turn in the line in ms (or -1; a turn of -2 stays out of the line), token, lapse. Returns for each URL: 0 now,
+-- 1 reserved, 2 later, 3 too late, 4 blocked; the wait; the slot or the turn in ms.
 local now = now_us()
-local key = KEYS[1]
-local host = load(key, now)
-local changed, left = {}, {}
+local hosts = load_all(now)
+-- Of the host whose turn it is: its schedule, the fields to be written, and those to be removed.
+local host, changed, left
 
 local function forget(token)
   host.places[token] = nil
   host.under_way = host.under_way - 1
   changed['p:' .. token] = nil
   left[#left + 1] = 'p:' .. token
-end
-
-for token, place in pairs(host.places) do
-  if place.till <= now then
-    forget(token)
-  end
 end
 
 local function set(name, value)
@@ -128,31 +122,51 @@ local function reserve(wish)
   return answer
 end
 
-local answers = {}
-local interval
-for i = 1, #ARGV, 8 do
+local function wish_at(i)
   local held, deadline, turn = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), tonumber(ARGV[i + 5])
-  local wish = {
+  return {
     interval = tonumber(ARGV[i]), burst = tonumber(ARGV[i + 1]), concurrency = tonumber(ARGV[i + 2]),
     held = held >= 0 and held * 1000, deadline = deadline >= 0 and deadline * 1000 or math.huge,
     turn = turn >= 0 and turn * 1000, aside = turn == -2, token = ARGV[i + 6], lapse = tonumber(ARGV[i + 7]),
   }
-  interval = wish.interval
-  for _, part in ipairs(reserve(wish)) do
-    answers[#answers + 1] = part
+end
+
+local function save(key)
+  if #left > 0 then
+    redis.call('HDEL', key, unpack(left))
+  end
+  if next(changed) then
+    changed.at = now
+    local fields = {}
+    for name, value in pairs(changed) do
+      fields[#fields + 1] = name
+      fields[#fields + 1] = type(value) == 'number' and int(value) or value
+    end
+    redis.call('HSET', key, unpack(fields))
+    expire(key, host, now)
   end
 end
-if #left > 0 then
-  redis.call('HDEL', key, unpack(left))
-end
-if next(changed) then
-  changed.interval, changed.at = interval, now
-  local fields = {}
-  for name, value in pairs(changed) do
-    fields[#fields + 1] = name
-    fields[#fields + 1] = type(value) == 'number' and int(value) or value
+
+local answers = {}
+local at = 1
+for number, key in ipairs(KEYS) do
+  host, changed, left = hosts[number], {}, {}
+  for token, place in pairs(host.places) do
+    if place.till <= now then
+      forget(token)
+    end
   end
-  redis.call('HSET', key, unpack(fields))
-  expire(key, host, now)
+  local last = at + 8 * tonumber(ARGV[at])
+  for i = at + 1, last, 8 do
+    local wish = wish_at(i)
+    for _, part in ipairs(reserve(wish)) do
+      answers[#answers + 1] = part
+    end
+    if next(changed) then
+      changed.interval = wish.interval
+    end
+  end
+  save(key)
+  at = last + 1
 end
 return answers

@@ -1,14 +1,26 @@
--- KEYS: ratelimit:<host>. ARGV: lapse, then the tokens of requests that take long.
+-- KEYS: ratelimit:<host>, of several hosts. ARGV for each host: how many requests to it take long; for each of these: its token, and
+-- the lapse from now.
 local now = now_us()
-local till = now + tonumber(ARGV[1])
-local host = load(KEYS[1], now)
-for i = 2, #ARGV do
-  local place = host.places[ARGV[i]]
-  if place then
-    redis.call('HSET', KEYS[1], 'p:' .. ARGV[i], int(place.since) .. ' ' .. int(till), 'at', int(now))
+local hosts = load_all(now)
+
+local function stay(key, host, from, to)
+  local last = 0
+  for i = from, to, 2 do
+    local place, till = host.places[ARGV[i]], now + tonumber(ARGV[i + 1])
+    last = math.max(last, till)
+    if place then
+      redis.call('HSET', key, 'p:' .. ARGV[i], int(place.since) .. ' ' .. int(till), 'at', int(now))
+    end
+  end
+  local rest = redis.call('PTTL', key)
+  if rest > 0 then
+    redis.call('PEXPIRE', key, int(math.max(rest, math.ceil((last - now) / 1000) + 60000)))
   end
 end
-local rest = redis.call('PTTL', KEYS[1])
-if rest > 0 then
-  redis.call('PEXPIRE', KEYS[1], int(math.max(rest, math.ceil((till - now) / 1000) + 60000)))
+
+local at = 1
+for number, key in ipairs(KEYS) do
+  local last = at + 2 * tonumber(ARGV[at])
+  stay(key, hosts[number], at + 1, last)
+  at = last + 1
 end
