@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+/// Sinks that have taken nothing for so long are not just busy.
+const BUSY: Duration = Duration::from_millis(250);
+
 /// How many pages of a spider wait for its sinks, and since when these have taken none.
 #[derive(Default)]
 pub(crate) struct SinkBacklog(Mutex<Waiting>);
@@ -30,13 +33,54 @@ impl SinkBacklog {
         waiting.since = (waiting.pages > 0).then(Instant::now);
     }
 
-    /// For how long the sinks have taken nothing, where at least `most` pages wait for them.
-    pub(crate) fn stuck_for(&self, most: usize) -> Option<Duration> {
+    /// For how long the sinks have taken nothing, where as many pages wait for them as may in a worker that is sent `prefetch` ahead: a
+    /// quarter of it. While sinks take pages, three quarters may wait: a fast crawl has that many in a few milliseconds.
+    pub(crate) fn stuck_for(&self, prefetch: u16) -> Option<Duration> {
         let waiting = self.waiting();
-        waiting.since.filter(|_| waiting.pages >= most).map(|since| since.elapsed())
+        let stuck = waiting.since?.elapsed();
+        let quarters = if stuck < BUSY { 3 } else { 1 };
+        let most = (usize::from(prefetch) * quarters / 4).max(1);
+        (waiting.pages >= most).then_some(stuck)
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn waiting(pages: usize) -> SinkBacklog {
+        let backlog = SinkBacklog::default();
+        (0..pages).for_each(|_| backlog.add());
+        backlog
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sinks_that_take_pages_are_not_stuck_however_fast_these_come() {
+        let backlog = waiting(0);
+        for _ in 0..10 {
+            (0..150).for_each(|_| backlog.add());
+            assert_eq!(backlog.stuck_for(256), None);
+            advance(BUSY / 2).await;
+            backlog.take_off(150);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sinks_that_take_nothing_have_a_quarter_of_what_is_sent_ahead_wait() {
+        let (few, many) = (waiting(63), waiting(64));
+        advance(BUSY).await;
+        assert_eq!((few.stuck_for(256), many.stuck_for(256)), (None, Some(BUSY)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_spider_has_more_than_three_quarters_of_what_is_sent_ahead_wait() {
+        assert_eq!((waiting(191).stuck_for(256), waiting(192).stuck_for(256)), (None, Some(Duration::ZERO)));
+        assert_eq!(waiting(1).stuck_for(1), Some(Duration::ZERO));
     }
 }

@@ -31,11 +31,10 @@ const PUT_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_se
 /// for hours.
 const ALONE: Duration = Duration::from_secs(10);
 
-/// Until when a URL is put aside whose spider has as many pages waiting for its sinks as may: a quarter of what the broker
-/// sends ahead. It comes back after about as long again as they have waited.
+/// Until when a URL is put aside whose spider has as many pages waiting for its sinks as may. It comes back after about as long
+/// again as they have waited.
 pub(crate) fn put_off(shared: &Shared, spider: &Loaded) -> Option<UnixMs> {
-    let most = usize::from(shared.settings.worker.prefetch / 4).max(1);
-    let stuck = spider.backlog.stuck_for(most)?.clamp(PUT_OFF.0, PUT_OFF.1);
+    let stuck = spider.backlog.stuck_for(shared.settings.worker.prefetch)?.clamp(PUT_OFF.0, PUT_OFF.1);
     Some(UnixMs::now().plus(stuck.mul_f64(rand::random_range(1.0..1.5))))
 }
 
