@@ -2,6 +2,7 @@
 
 mod ports;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
