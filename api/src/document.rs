@@ -12,7 +12,9 @@ use utoipa::{Modify, OpenApi};
 
 use crate::Api;
 use crate::problem::Body as ProblemBody;
-use crate::routes::{crawls, dead_letters, events, hosts, items, meta, new_crawl, url, urls, workers};
+use crate::routes::{
+    crawls, dead_letters, events, hosts, items, meta, metrics, new_crawl, url, urls, workers,
+};
 
 /// Lists handlers. Each is served at the path and by the method that its own `utoipa::path` says.
 macro_rules! handlers {
@@ -43,6 +45,7 @@ macro_rules! handlers {
 handlers![
     meta::healthz,
     meta::openapi,
+    metrics::show_metrics,
     crawls::list_crawls,
     new_crawl::start_crawl,
     crawls::get_crawl,

@@ -58,6 +58,7 @@ pub struct Backend {
 struct Api {
     backend: Backend,
     watchers: Arc<Watchers>,
+    metrics: routes::metrics::Latest,
     /// For those who read items.
     readers: Arc<Semaphore>,
 }
@@ -65,7 +66,8 @@ struct Api {
 /// The API's routes over `backend`, for those whom `access` lets in. What waits for a crawl ends when `stop` does.
 pub fn router(backend: Backend, access: Access, stop: CancellationToken) -> Router {
     let watchers = Watchers::new(backend.clone(), stop);
-    let api = Arc::new(Api { backend, watchers, readers: Arc::new(Semaphore::new(routes::items::READERS)) });
+    let readers = Arc::new(Semaphore::new(routes::items::READERS));
+    let api = Arc::new(Api { backend, watchers, metrics: Default::default(), readers });
     let guarded = document::routes()
         .merge(scrapyd::routes())
         .fallback(problem::no_route)

@@ -6,6 +6,7 @@ mod crawl;
 mod ending;
 mod fail;
 mod json;
+pub mod metrics;
 pub mod mistakes;
 mod progress;
 mod signals;

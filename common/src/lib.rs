@@ -17,6 +17,7 @@ pub mod exit;
 pub mod frontier;
 pub mod health;
 pub mod jobs;
+pub mod metrics;
 pub mod names;
 pub mod nearest;
 pub mod politeness;

@@ -278,8 +278,15 @@ impl Run {
         let id = WorkerId::of_this_machine();
         let (settings, folder) = ((*self.settings).clone(), self.folder.clone());
         let worker = async {
-            let worked =
-                trawl_worker::run(self.ports.clone(), settings, folder, id, stop_worker.clone()).await;
+            let worked = trawl_worker::run(
+                self.ports.clone(),
+                settings,
+                folder,
+                id,
+                Arc::default(),
+                stop_worker.clone(),
+            )
+            .await;
             if worked.is_err() {
                 // Without it nothing would ever be done.
                 self.signals.stop().cancel();
@@ -354,7 +361,7 @@ impl Run {
     /// What the worker waits for, once no URL has ended for a while.
     async fn waits(&self) -> String {
         let workers = self.ports.stats.workers().await.unwrap_or_default();
-        let waiting = workers.iter().find(|worker| worker.health != "ok");
+        let waiting = workers.iter().find(|worker| !worker.is_well());
         waiting.map_or_else(String::new, |worker| format!("; waits: {}", worker.health))
     }
 

@@ -109,7 +109,7 @@ pub(crate) fn print_hosts(hosts: &[HostStats]) {
 pub(crate) fn print_workers(workers: &[WorkerState]) {
     println!("{DIM}{:<40} {:>9} {:>9}  health{DIM:#}", "worker", "in hand", "pages/s");
     for worker in workers {
-        let style = red_if(worker.health != "ok");
+        let style = red_if(!worker.is_well());
         println!(
             "{:<40} {:>9} {:>9.1}  {style}{}{style:#}",
             worker.worker.as_str(),

@@ -62,7 +62,7 @@ pub(crate) fn of_hosts(
 }
 
 fn of_workers(workers: &[WorkerState]) -> Vec<String> {
-    let waiting = workers.iter().filter(|worker| worker.health != "ok");
+    let waiting = workers.iter().filter(|worker| !worker.is_well());
     waiting.map(|worker| format!("{}: {}", worker.worker, worker.health)).collect()
 }
 

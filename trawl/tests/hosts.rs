@@ -128,7 +128,8 @@ async fn nobody_asks_a_host_while_a_worker_passes_on_that_it_wants_to_be_left_al
     let (stop, progress) = (CancellationToken::new(), Arc::new(Progress::default()));
     trawl_producer::run(&ports, Arc::new(settings.clone()), job, &crawl, progress, &stop).await.unwrap();
     let folder = Folder::of(&settings);
-    let working = trawl_worker::run(ports, settings, folder, WorkerId::of_this_machine(), stop);
+    let working =
+        trawl_worker::run(ports, settings, folder, WorkerId::of_this_machine(), Arc::default(), stop);
     let over = async {
         while !store.stats().crawl_stats(&crawl.id).await.unwrap().unwrap().status.is_over() {
             sleep(Duration::from_millis(5)).await;

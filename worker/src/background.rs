@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::{debug, info};
+use trawl_common::metrics;
 use trawl_common::ports::{Heartbeat, Result};
 
 use crate::schedule::standstill::STILL;
@@ -103,6 +104,7 @@ pub(crate) async fn report_standstill(shared: Arc<Shared>) {
 }
 
 async fn beat(shared: &Shared, pages_per_second: f64) -> Result<()> {
+    metrics::in_flight(shared.frontier.activity().in_flight);
     let beat = Heartbeat {
         worker: shared.id.clone(),
         version: env!("CARGO_PKG_VERSION"),

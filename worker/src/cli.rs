@@ -8,8 +8,9 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 use trawl_backends::fleet;
 use trawl_backends::webhooks::Webhooks;
-use trawl_cli::{Fail, Global, Outcome, Signals};
+use trawl_cli::{Fail, Global, Outcome, Signals, metrics};
 use trawl_common::exit::Exit;
+use trawl_common::health::Health;
 use trawl_common::names::WorkerId;
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
@@ -50,6 +51,9 @@ impl Args {
         let settings = global.load(&source)?;
         advise(&settings);
         let signals = Signals::listen().map_err(Fail::run)?;
+        let health = Arc::<Health>::default();
+        let of_worker = Arc::clone(&health);
+        let _metrics = metrics::serve(&settings.metrics, move || of_worker.trouble()).await?;
         let webhooks = Webhooks::of(&settings)?;
         let id = WorkerId::of_this_machine();
         let ports = tokio::select! {
@@ -68,7 +72,7 @@ impl Args {
             }
         };
         let webhooks = AbortOnDropHandle::new(tokio::spawn(webhooks));
-        let ended = run(ports, settings, folder, id, signals.stop().clone()).await;
+        let ended = run(ports, settings, folder, id, health, signals.stop().clone()).await;
         stop.cancel();
         // A panic in either has been shown, and ends no work on URLs.
         let _ = tokio::join!(jobs, webhooks);

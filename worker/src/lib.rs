@@ -93,15 +93,15 @@ const SETTLEMENTS_AHEAD: usize = 1024;
 const LAST_WORD: Duration = Duration::from_secs(5);
 
 /// Works until `stop`, by what the files of spiders in `folder` say; then finishes what has begun within
-/// `worker.shutdown_timeout` and gives the rest back.
+/// `worker.shutdown_timeout` and gives the rest back. What keeps it from that is told to `health`.
 pub async fn run(
     ports: Ports,
     settings: Settings,
     folder: Folder,
     id: WorkerId,
+    health: Arc<Health>,
     stop: CancellationToken,
 ) -> Result<(), RunError> {
-    let health = Arc::<Health>::default();
     let threads = Threads::start(FETCH_THREADS).map_err(RunError::Threads)?;
     let spiders =
         Arc::new(Spiders::new(&settings, folder, Arc::clone(&ports.sink_factory), threads.clone())?);

@@ -10,6 +10,7 @@ use trawl_common::batching::gather;
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip, Terminal};
+use trawl_common::metrics;
 use trawl_common::ports::{self, Claim, Ending, Error, Finish, Settled, Verdict};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
@@ -48,6 +49,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Set
         let Settled { ended, no_room } = shared.frontier.settle(rulings).await;
         for Ending { finish, links, .. } in &ended {
             shared.tally.count(finish.terminal);
+            metrics::url_ended(finish.terminal);
             links.iter().for_each(|link| shared.known_links.add(&finish.claim.crawl, &link.url));
         }
         held_back.add(&shared, no_room);
@@ -132,9 +134,13 @@ fn ruling(shared: &Shared, handled: Handled) -> ports::Settlement {
         Outcome::Retry(failure, until) => {
             let host = HostKey::host(&message.target().host());
             shared.standstill.waits(&host, until, Why::Retry(failure.class));
+            metrics::url_retried(failure.class);
             Verdict::PutAside { until, failed: true }
         }
-        Outcome::Deferred { until } => Verdict::PutAside { until, failed: false },
+        Outcome::Deferred { until } => {
+            metrics::url_parked();
+            Verdict::PutAside { until, failed: false }
+        }
         Outcome::Unready { until } => Verdict::LeftToOthers { until },
         Outcome::SentAgain => Verdict::GoesRound,
         Outcome::Released => Verdict::Released,

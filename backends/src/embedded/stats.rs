@@ -32,7 +32,7 @@ impl LastBeat {
             version: beat.version.to_owned(),
             in_flight: beat.in_flight as u64,
             pages_per_second: beat.pages_per_second,
-            health: beat.trouble.clone().unwrap_or_else(|| "ok".to_owned()),
+            health: beat.trouble.clone().unwrap_or_else(|| WorkerState::WELL.to_owned()),
         };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((state, Instant::now() + BEAT_TTL));
     }

@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::compat::TokioAsyncReadCompatExt;
 use tracing::debug;
+use trawl_common::metrics;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::{self, ServerUrl};
 
@@ -76,7 +77,10 @@ impl Endpoint {
     async fn open_at(&self, url: &ServerUrl, name: &str) -> Result<Connection> {
         let connecting = tokio::time::timeout(CONNECT_TIMEOUT, connect(url, name, self.tls.clone()));
         match connecting.await {
-            Ok(Ok(connection)) => Ok(connection),
+            Ok(Ok(connection)) => {
+                metrics::connected();
+                Ok(connection)
+            }
             Ok(Err(error)) => {
                 let hint = match &error {
                     error if is_tls(error) => {

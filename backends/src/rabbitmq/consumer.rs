@@ -14,6 +14,7 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 use trawl_common::frontier::line::Line;
+use trawl_common::metrics;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_engine::{Consumer, Delivery, Receipt};
 
@@ -69,9 +70,12 @@ impl Session {
     }
 
     pub(super) async fn ack(&self, tags: impl IntoIterator<Item = u64>) -> Result<()> {
+        let mut count = 0;
         let mut acks = self.acks.lock().await;
-        let send = acks.settle(tags);
-        self.send(send).await
+        let send = acks.settle(tags.into_iter().inspect(|_| count += 1));
+        self.send(send).await?;
+        metrics::acked(count);
+        Ok(())
     }
 
     pub(super) async fn release(&self, tags: impl IntoIterator<Item = u64>) -> Result<()> {

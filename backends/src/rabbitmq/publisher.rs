@@ -8,6 +8,7 @@ use futures::stream::FuturesUnordered;
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{BasicProperties, Channel, Confirmation, Connection};
 use tokio::sync::Mutex;
+use trawl_common::metrics;
 use trawl_common::ports::{Error, ErrorKind, Result};
 
 use super::connection::{Endpoint, failed};
@@ -127,7 +128,10 @@ async fn publish(channel: &Channel, message: Outgoing) -> Result<usize> {
     let options = BasicPublishOptions { mandatory, ..BasicPublishOptions::default() };
     let publishing = channel.basic_publish(exchange.into(), key.into(), options, &body, properties);
     match publishing.await.map_err(failed)?.await.map_err(failed)? {
-        Confirmation::Ack(None) => Ok(body.len()),
+        Confirmation::Ack(None) => {
+            metrics::confirmed();
+            Ok(body.len())
+        }
         Confirmation::Ack(Some(returned)) => {
             let text = format!("rabbitmq has no queue for the key {}", returned.routing_key);
             Err(Error::new(ErrorKind::Unavailable, text))

@@ -25,7 +25,7 @@ impl RedisRecords {
             .arg("pages_per_second")
             .arg(format!("{:.1}", beat.pages_per_second))
             .arg("health")
-            .arg(beat.trouble.as_deref().unwrap_or("ok"))
+            .arg(beat.trouble.as_deref().unwrap_or(WorkerState::WELL))
             .arg("seen")
             .arg(now.to_string());
         let () = self.write(&says).await?;

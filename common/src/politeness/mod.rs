@@ -7,4 +7,5 @@ pub mod permit;
 pub mod rate;
 pub mod robots;
 pub mod schedules;
+pub mod sizing;
 pub mod waiting;

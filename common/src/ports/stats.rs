@@ -61,3 +61,13 @@ pub struct WorkerState {
     /// `ok`, or what keeps it from working: a server, a sink, or what it waits for when no URL has ended for a while.
     pub health: String,
 }
+
+impl WorkerState {
+    /// What the health of a worker says that nothing keeps from its work.
+    pub const WELL: &str = "ok";
+
+    /// Whether nothing keeps it from its work.
+    pub fn is_well(&self) -> bool {
+        self.health == Self::WELL
+    }
+}

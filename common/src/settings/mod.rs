@@ -13,6 +13,7 @@ mod jobs;
 mod key;
 mod load;
 mod masked;
+mod metrics;
 mod network;
 mod node;
 mod politeness;
@@ -38,6 +39,7 @@ pub use heartbeat::Unnoticed;
 pub use jobs::Jobs;
 pub use key::{FleetKey, NoKey};
 pub use load::{Invalid, Source};
+pub use metrics::Metrics;
 pub use network::{Network, NoNetwork};
 pub use node::{NoNode, Node};
 pub use politeness::{HostPolicy, HostRule, NoHost, Politeness, RobotsFor, Share};
@@ -106,6 +108,8 @@ pub struct Settings {
     pub sinks: Vec<SinkSettings>,
     /// The rules that route URLs to lanes; the first that fits decides.
     pub route: Vec<Rule>,
+    /// What processes measure.
+    pub metrics: Metrics,
     /// Logging.
     pub log: Log,
 }
@@ -365,6 +369,7 @@ impl Default for Settings {
             items: Items::default(),
             sinks: Vec::new(),
             route: default_rules(),
+            metrics: Metrics::default(),
             log: Log::default(),
         }
     }

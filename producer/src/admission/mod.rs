@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::health::Health;
+use trawl_common::metrics;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{NewUrl, Ports, Result, Session};
 use trawl_common::time::UnixMs;
@@ -71,6 +72,7 @@ async fn admit(
     on_their_way.fetch_sub(count, Ordering::Relaxed);
     let new: Vec<usize> = (0..new.len()).filter(|at| new[*at]).collect();
     progress.waiting(new.iter().map(|&at| (&pages[at].url, ttls[at])));
+    metrics::urls_admitted(new.len() as u64);
     progress.new_urls(new.len());
     Ok(())
 }

@@ -207,7 +207,9 @@ impl Case {
     async fn work(&self, ports: Ports) {
         let folder = Folder::of(&self.settings);
         let id = WorkerId::of_this_machine();
-        trawl_worker::run(ports, self.settings.clone(), folder, id, CancellationToken::new()).await.unwrap();
+        trawl_worker::run(ports, self.settings.clone(), folder, id, Arc::default(), CancellationToken::new())
+            .await
+            .unwrap();
     }
 
     /// Works on the first crawl until the process dies.

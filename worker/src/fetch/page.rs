@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use tracing::debug;
 use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
+use trawl_common::metrics;
 use trawl_common::names::CrawlRef;
 use trawl_common::politeness::permit::HostPermit;
 use trawl_common::ports::{Memory, Page, Response};
@@ -106,14 +108,7 @@ async fn response(
     if settings.ttl.is_zero() || job.spider.spider.request != Request::default() {
         return fetch(shared, job, history, permit).await;
     }
-    // The cache is a help, not a part: its errors are misses. What failed before might fail again by what was kept.
-    if job.attempts == 0
-        && let Ok(Some(response)) = shared.ports.cache.get(&url).await
-        && history.may_use_cached(&response)
-        && job.spider.bans.by_page(&response).is_none()
-        // Where a redirect led is looked at each time: another spider may not go there, or has been there.
-        && response.redirected_to.is_none()
-    {
+    if let Some(response) = cached(shared, job, history).await {
         return Ok(response);
     }
     let response = fetch(shared, job, history, permit).await?;
@@ -127,6 +122,22 @@ async fn response(
     Ok(response)
 }
 
+/// What the response cache has for a job's URL, if it may be used. The cache is a help, not a part: its errors are misses.
+async fn cached(shared: &Shared, job: &Job, history: &History) -> Option<Response> {
+    // What failed before might fail again by what was kept.
+    if job.attempts > 0 {
+        return None;
+    }
+    let response = shared.ports.cache.get(&job.message.url).await.ok().flatten().filter(|response| {
+        history.may_use_cached(response)
+            && job.spider.bans.by_page(response).is_none()
+            // Where a redirect led is looked at each time: another spider may not go there, or has been there.
+            && response.redirected_to.is_none()
+    });
+    metrics::cache_looked_up(response.is_some());
+    response
+}
+
 /// Asks, and goes on where redirects lead for as long as each one's turn is at once.
 async fn fetch(
     shared: &Shared,
@@ -138,6 +149,7 @@ async fn fetch(
         let validators = history.validators_for(job.message.hop.as_ref().map(|hop| &hop.url));
         let target = job.message.target();
         let domain = HostKey::domain(&target.host());
+        let begun = Instant::now();
         let asking =
             apart::ask(shared, &job.spider, domain, async |fetcher| fetcher.ask(target, &validators).await);
         let answer = match asking.await {
@@ -147,6 +159,7 @@ async fn fetch(
                 return Err(Outcome::Deferred { until });
             }
         };
+        metrics::fetched(status(&answer), begun.elapsed());
         let ban = trawl_web::ban(&job.spider.bans, &answer);
         let _held = permit.end(ban.is_none() && backoff::is_welcome(&answer));
         if let Some(ban) = ban {
@@ -169,6 +182,17 @@ async fn fetch(
             }
             Err(failure) => return Err(failed(shared, job, failure)),
         }
+    }
+}
+
+/// The status that a host answered with; of a redirect, one like it.
+fn status(answer: &Result<Answer, Failure>) -> Option<u16> {
+    match answer {
+        Ok(Answer::Page(response)) => Some(response.status),
+        Ok(Answer::NotModified) => Some(304),
+        Ok(Answer::Redirect(_)) => Some(302),
+        Ok(Answer::Unread { status, .. }) => Some(*status),
+        Err(failure) => failure.status,
     }
 }
 
@@ -238,6 +262,7 @@ async fn read(
     let remark = history.compare(message, &response, &mut items);
     let keeps_responses = spider.sinks.iter().any(|sink| sink.keeps_responses());
     let (status, bytes) = (response.status, response.body.len() as u64);
+    metrics::page_read(bytes);
     let page = Page {
         url: message.url.clone(),
         crawl: message.crawl.clone(),

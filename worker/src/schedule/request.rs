@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use trawl_common::frontier::outcome::{Outcome, Skip};
+use trawl_common::metrics;
 use trawl_common::politeness::gcra::Standing;
 use trawl_common::politeness::permit::HostPermit;
 use trawl_common::politeness::schedules::{Decision, HostRequest};
@@ -120,6 +121,11 @@ pub(super) fn decided(job: &mut Job, decision: Decision) -> std::result::Result<
 }
 
 fn note(shared: &Shared, request: &HostRequest, decision: &Decision) {
+    match decision {
+        Decision::Go(_) if request.slot.is_none() => metrics::slot_given(Duration::ZERO),
+        Decision::At { wait, .. } if request.slot.is_none() => metrics::slot_given(*wait),
+        _ => {}
+    }
     if let Decision::At { wait, .. } | Decision::Later { wait, .. } = decision
         && !request.pace.interval.is_zero()
     {

@@ -2,6 +2,7 @@
 
 mod ports;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -40,7 +41,8 @@ impl Worker {
         settings.spiders_dir = folder.path().to_owned();
         set(&mut settings);
         let (stop, spiders) = (CancellationToken::new(), Folder::of(&settings));
-        let running = run(memory.ports(), settings, spiders, WorkerId::of_this_machine(), stop.clone());
+        let running =
+            run(memory.ports(), settings, spiders, WorkerId::of_this_machine(), Arc::default(), stop.clone());
         Self { memory: memory.clone(), stop, running: tokio::spawn(running), _folder: folder }
     }
 

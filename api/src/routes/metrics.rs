@@ -1,0 +1,175 @@
+//! The fleet in numbers, as Prometheus reads them. What a single worker measures it serves itself (`[metrics] listen`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+use metrics::{Unit, describe_gauge, gauge, with_local_recorder};
+use metrics_exporter_prometheus::PrometheusBuilder;
+use strum::VariantNames;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats};
+use trawl_common::politeness::sizing::{Demand, workers_of_use};
+use trawl_common::ports::HostState;
+use trawl_common::time::UnixMs;
+use trawl_common::web::host::HostKey;
+use trawl_common::web::url::CanonicalUrl;
+
+use crate::problem::Problem;
+use crate::{Api, Backend};
+
+/// Prometheus' text format, version 0.0.4.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// For so long an answer is given again: nobody looks more often, and who does costs nothing.
+const FRESH: Duration = Duration::from_secs(5);
+/// So many running crawls are looked at host by host, those with the most URLs that wait.
+const CRAWLS: usize = 20;
+/// So many hosts of each, those with the most URLs.
+const HOSTS: usize = 1_000;
+/// A request to a host of which nothing is known yet takes about so long.
+const LATENCY: Duration = Duration::from_millis(500);
+
+/// The latest answer, and when it was made. Who asks meanwhile waits for the same one.
+pub(crate) type Latest = Mutex<Option<(Instant, String)>>;
+
+/// The fleet in numbers, as Prometheus reads them
+#[utoipa::path(
+    get, path = "/metrics", tag = "meta", security(("token" = [])),
+    responses((status = 200, body = String, content_type = "text/plain"))
+)]
+pub(crate) async fn show_metrics(State(api): State<Arc<Api>>) -> Result<impl IntoResponse, Problem> {
+    let mut latest = api.metrics.lock().await;
+    let text = match &*latest {
+        Some((made, text)) if made.elapsed() < FRESH => text.clone(),
+        _ => {
+            let text = render(&Numbers::of(&api.backend).await?);
+            *latest = Some((Instant::now(), text.clone()));
+            text
+        }
+    };
+    Ok(([(header::CONTENT_TYPE, TEXT)], text))
+}
+
+/// What is told.
+struct Numbers {
+    /// By status.
+    crawls: BTreeMap<&'static str, u64>,
+    pending: u64,
+    workers: u64,
+    in_flight: u64,
+    pages_per_second: f64,
+    troubled: u64,
+    hosts: u64,
+    backing_off: u64,
+    blocked: u64,
+    jobs: u64,
+    would_help: u64,
+}
+
+impl Numbers {
+    async fn of(backend: &Backend) -> Result<Self, Problem> {
+        let all = backend.stats.crawls().await?;
+        let hosts = backend.hosts.hosts().await?;
+        let workers = backend.stats.workers().await?;
+        let jobs = backend.jobs.counts().await?.pending;
+        let mut crawls: BTreeMap<_, u64> = CrawlState::VARIANTS.iter().map(|status| (*status, 0)).collect();
+        all.iter().for_each(|stats| *crawls.entry(stats.status.as_str()).or_default() += 1);
+        let now = UnixMs::now();
+        let count = |is: &dyn Fn(&HostState) -> bool| hosts.iter().filter(|host| is(host)).count() as u64;
+        let of_use =
+            workers_of_use(demands(backend, &all, &hosts).await?, backend.settings.worker.concurrency);
+        Ok(Self {
+            crawls,
+            pending: all.iter().map(|stats| stats.pending).sum(),
+            workers: workers.len() as u64,
+            in_flight: workers.iter().map(|worker| worker.in_flight).sum(),
+            pages_per_second: workers.iter().map(|worker| worker.pages_per_second).sum(),
+            troubled: workers.iter().filter(|worker| !worker.is_well()).count() as u64,
+            hosts: hosts.len() as u64,
+            backing_off: count(&|host| host.backoff.is_some_and(|backoff| backoff.until > now)),
+            blocked: count(&|host| host.blocked.is_some()),
+            jobs,
+            would_help: of_use.saturating_sub(workers.len() as u64),
+        })
+    }
+}
+
+/// What the hosts of running crawls could be asked.
+async fn demands(
+    backend: &Backend,
+    crawls: &[CrawlStats],
+    hosts: &[HostState],
+) -> Result<Vec<Demand>, Problem> {
+    let mut running: Vec<_> = crawls.iter().filter(|stats| stats.status == CrawlState::Running).collect();
+    running.sort_by_key(|stats| std::cmp::Reverse(stats.pending));
+    let mut pending: BTreeMap<HostKey, Demand> = BTreeMap::new();
+    for stats in running.into_iter().take(CRAWLS) {
+        for host in backend.stats.hosts(&stats.crawl_ref(), HOSTS).await? {
+            let Some((key, demand)) = demand(backend, &host) else { continue };
+            pending.entry(key).or_insert(Demand { pending: 0, ..demand }).pending += demand.pending;
+        }
+    }
+    let now = UnixMs::now();
+    for HostState { key, interval, latency, backoff, blocked, .. } in hosts {
+        let Some(demand) = pending.get_mut(key) else { continue };
+        demand.interval = interval.unwrap_or(demand.interval);
+        demand.latency = latency.unwrap_or(demand.latency);
+        if blocked.is_some() || backoff.is_some_and(|backoff| backoff.until > now) {
+            demand.pending = 0;
+        }
+    }
+    Ok(pending.into_values().collect())
+}
+
+/// What a host of a crawl could be asked, as the settings say; more is known of one that was asked already.
+fn demand(backend: &Backend, host: &HostStats) -> Option<(HostKey, Demand)> {
+    let url = CanonicalUrl::parse(&format!("http://{}/", host.host)).ok()?;
+    let policy = backend.settings.politeness.host_policy(&url.host());
+    let (interval, concurrency) = (policy.pace.interval, policy.pace.concurrency);
+    let demand = Demand { pending: host.pending(), interval, concurrency, latency: LATENCY };
+    Some((policy.key, demand))
+}
+
+fn render(numbers: &Numbers) -> String {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    with_local_recorder(&recorder, || tell(numbers));
+    recorder.handle().render()
+}
+
+fn tell(numbers: &Numbers) {
+    describe_gauge!("trawl_crawls", "Crawls that are known, by status");
+    describe_gauge!("trawl_urls_pending", "URLs of all crawls without a final state");
+    describe_gauge!("trawl_jobs_pending", "Jobs that wait for a worker");
+    describe_gauge!("trawl_workers", "Workers that live");
+    describe_gauge!("trawl_workers_in_trouble", "Workers that something keeps from their work");
+    describe_gauge!("trawl_workers_in_flight", "URLs in the hands of all workers");
+    describe_gauge!(
+        "trawl_workers_pages_per_second",
+        Unit::CountPerSecond,
+        "Pages that all workers finish in a second"
+    );
+    describe_gauge!(
+        "trawl_workers_that_would_help",
+        "How many more workers the hosts and rates of running crawls could keep busy"
+    );
+    describe_gauge!("trawl_hosts", "Hosts that were asked lately, are backing off, or are blocked");
+    describe_gauge!("trawl_hosts_backing_off", "Hosts that want to be left alone now");
+    describe_gauge!("trawl_hosts_blocked", "Hosts that a person has blocked");
+    for (status, count) in &numbers.crawls {
+        gauge!("trawl_crawls", "status" => *status).set(*count as f64);
+    }
+    gauge!("trawl_urls_pending").set(numbers.pending as f64);
+    gauge!("trawl_jobs_pending").set(numbers.jobs as f64);
+    gauge!("trawl_workers").set(numbers.workers as f64);
+    gauge!("trawl_workers_in_trouble").set(numbers.troubled as f64);
+    gauge!("trawl_workers_in_flight").set(numbers.in_flight as f64);
+    gauge!("trawl_workers_pages_per_second").set(numbers.pages_per_second);
+    gauge!("trawl_workers_that_would_help").set(numbers.would_help as f64);
+    gauge!("trawl_hosts").set(numbers.hosts as f64);
+    gauge!("trawl_hosts_backing_off").set(numbers.backing_off as f64);
+    gauge!("trawl_hosts_blocked").set(numbers.blocked as f64);
+}

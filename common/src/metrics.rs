@@ -1,0 +1,151 @@
+//! What a process measures, by the names that Prometheus gets (<https://prometheus.io/docs/practices/naming/>). Without
+//! `[metrics] listen` nobody records it, and a call costs next to nothing.
+//!
+//! Labels have few values, none of them from a page: a crawl of a million hosts makes no more series than one of ten.
+
+use std::time::Duration;
+
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+
+use crate::frontier::outcome::{Class, Terminal};
+
+const URLS_ENDED: &str = "trawl_urls_ended_total";
+const URLS_RETRIED: &str = "trawl_urls_retried_total";
+const URLS_PARKED: &str = "trawl_urls_parked_total";
+const URLS_IN_FLIGHT: &str = "trawl_urls_in_flight";
+const FETCHES: &str = "trawl_fetches_total";
+const FETCH_SECONDS: &str = "trawl_fetch_duration_seconds";
+const PAGE_BYTES: &str = "trawl_page_size_bytes";
+const SLOT_WAIT: &str = "trawl_slot_wait_seconds";
+const CACHE_LOOKUPS: &str = "trawl_cache_lookups_total";
+const URLS_ADMITTED: &str = "trawl_urls_admitted_total";
+const PUBLISHED: &str = "trawl_messages_confirmed_total";
+const ACKED: &str = "trawl_messages_acked_total";
+const CONNECTED: &str = "trawl_broker_connections_total";
+const FAILING: &str = "trawl_failing";
+const BUILD: &str = "trawl_build_info";
+
+/// The histograms of times, in seconds, and their bounds: a page takes from some milliseconds to a minute.
+pub const SECONDS: &[f64] =
+    &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1_800.0];
+
+/// The histograms of sizes, in bytes, and their bounds.
+pub const BYTES: &[f64] =
+    &[1_024.0, 4_096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0, 67_108_864.0];
+
+/// Says of each measure what it is, and that this process runs. Once, when there is somebody who records.
+pub fn describe(version: &'static str) {
+    describe_counter!(URLS_ENDED, "URLs that reached their final state, by what that is");
+    describe_counter!(URLS_RETRIED, "Failed attempts after which a URL is tried again, by class of error");
+    describe_counter!(URLS_PARKED, "URLs put aside until their host may be asked");
+    describe_gauge!(URLS_IN_FLIGHT, "URLs in the hands of this worker");
+    describe_counter!(FETCHES, "Requests to hosts that ended, by class of status, or none");
+    describe_histogram!(FETCH_SECONDS, Unit::Seconds, "How long a request to a host took, its body included");
+    describe_histogram!(PAGE_BYTES, Unit::Bytes, "Sizes of the bodies of pages, decoded");
+    describe_histogram!(
+        SLOT_WAIT,
+        Unit::Seconds,
+        "How long URLs wait for the slot that their host gave them"
+    );
+    describe_counter!(CACHE_LOOKUPS, "Looks into the response cache, by result");
+    describe_counter!(URLS_ADMITTED, "URLs that were new and taken into a crawl by a producer");
+    describe_counter!(PUBLISHED, "Messages that RabbitMQ confirmed");
+    describe_counter!(ACKED, "Messages acknowledged to RabbitMQ");
+    describe_counter!(CONNECTED, "Connections opened to RabbitMQ");
+    describe_gauge!(FAILING, "1 while something keeps this process from its work");
+    describe_gauge!(BUILD, "1, with the version of this program");
+    gauge!(BUILD, "version" => version).set(1);
+    // What has not happened yet is 0, not absent.
+    for terminal in Terminal::ALL {
+        counter!(URLS_ENDED, "outcome" => terminal.as_str()).absolute(0);
+    }
+    failing(false);
+}
+
+/// A URL reached its final state.
+pub fn url_ended(terminal: Terminal) {
+    counter!(URLS_ENDED, "outcome" => terminal.as_str()).increment(1);
+}
+
+/// An attempt failed, and another follows.
+pub fn url_retried(class: Class) {
+    counter!(URLS_RETRIED, "class" => class.as_str()).increment(1);
+}
+
+/// A URL was put aside.
+pub fn url_parked() {
+    counter!(URLS_PARKED).increment(1);
+}
+
+/// So many URLs are in a worker's hands.
+pub fn in_flight(urls: usize) {
+    gauge!(URLS_IN_FLIGHT).set(urls as f64);
+}
+
+/// A request to a host ended after so long; with a status, if it was answered.
+pub fn fetched(status: Option<u16>, took: Duration) {
+    counter!(FETCHES, "status" => status_class(status)).increment(1);
+    histogram!(FETCH_SECONDS).record(took);
+}
+
+fn status_class(status: Option<u16>) -> &'static str {
+    match status.map(|status| status / 100) {
+        Some(2) => "2xx",
+        Some(3) => "3xx",
+        Some(4) => "4xx",
+        Some(5) => "5xx",
+        Some(_) => "other",
+        None => "none",
+    }
+}
+
+/// A page was read whose body has so many bytes.
+pub fn page_read(bytes: u64) {
+    histogram!(PAGE_BYTES).record(bytes as f64);
+}
+
+/// A host gave a slot that is so far ahead.
+pub fn slot_given(wait: Duration) {
+    histogram!(SLOT_WAIT).record(wait);
+}
+
+/// The response cache was asked for a page.
+pub fn cache_looked_up(is_hit: bool) {
+    counter!(CACHE_LOOKUPS, "result" => if is_hit { "hit" } else { "miss" }).increment(1);
+}
+
+/// So many URLs were new to a crawl, and taken into it.
+pub fn urls_admitted(urls: u64) {
+    counter!(URLS_ADMITTED).increment(urls);
+}
+
+/// RabbitMQ confirmed a message.
+pub fn confirmed() {
+    counter!(PUBLISHED).increment(1);
+}
+
+/// So many messages were acknowledged.
+pub fn acked(messages: u64) {
+    counter!(ACKED).increment(messages);
+}
+
+/// A connection to RabbitMQ was opened.
+pub fn connected() {
+    counter!(CONNECTED).increment(1);
+}
+
+/// Whether something keeps the process from its work.
+pub fn failing(is_failing: bool) {
+    gauge!(FAILING).set(if is_failing { 1.0 } else { 0.0 });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_told_by_their_class() {
+        let classes = [Some(200), Some(304), Some(404), Some(503), Some(101), None].map(status_class);
+        assert_eq!(classes, ["2xx", "3xx", "4xx", "5xx", "other", "none"]);
+    }
+}

@@ -1,0 +1,69 @@
+//! How many workers the hosts of a fleet have work for. That is what to scale by: a queue may be long because one host is slow to
+//! be asked, and no worker more would change that.
+
+use std::time::Duration;
+
+/// What is known of a host that has URLs to be fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// URLs without a final state.
+    pub pending: u64,
+    /// The time between two requests; zero for no limit.
+    pub interval: Duration,
+    /// Requests under way at once at most; 0 for any number.
+    pub concurrency: u32,
+    /// How long a request takes.
+    pub latency: Duration,
+}
+
+impl Demand {
+    /// How many requests to it can be under way at once: as many as arrive while one takes (Little's law).
+    fn in_flight(&self) -> f64 {
+        let Self { pending, interval, concurrency, latency } = *self;
+        let by_rate = match interval.is_zero() {
+            true => f64::INFINITY,
+            // One is under way now and then, however quick it is.
+            false => (latency.as_secs_f64() / interval.as_secs_f64()).max(f64::MIN_POSITIVE),
+        };
+        let places = if concurrency == 0 { f64::INFINITY } else { f64::from(concurrency) };
+        by_rate.min(places).min(pending as f64)
+    }
+}
+
+/// How many workers, each with so many fetches at once, can be kept busy by these hosts: at least one where anything is to be done.
+pub fn workers_of_use(hosts: impl IntoIterator<Item = Demand>, fetches: u16) -> u64 {
+    let in_flight: f64 = hosts.into_iter().map(|host| host.in_flight()).sum();
+    (in_flight / f64::from(fetches.max(1))).ceil() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: Demand = Demand {
+        pending: 1_000_000,
+        interval: Duration::from_secs(1),
+        concurrency: 0,
+        latency: Duration::from_millis(200),
+    };
+
+    #[test]
+    fn hosts_that_are_asked_once_a_second_need_one_worker_however_long_their_queue() {
+        assert_eq!(workers_of_use([HOST], 64), 1);
+        assert_eq!(workers_of_use([HOST; 320], 64), 1);
+        assert_eq!(workers_of_use([HOST; 321], 64), 2);
+    }
+
+    #[test]
+    fn where_nothing_is_to_be_done_no_worker_is_of_use() {
+        assert_eq!(workers_of_use([], 64), 0);
+        assert_eq!(workers_of_use([Demand { pending: 0, ..HOST }], 64), 0);
+    }
+
+    #[test]
+    fn a_host_without_a_rate_is_asked_by_as_many_as_its_places_and_its_urls_allow() {
+        let open = Demand { interval: Duration::ZERO, ..HOST };
+        assert_eq!(workers_of_use([Demand { concurrency: 8, ..open }], 4), 2);
+        assert_eq!(workers_of_use([Demand { pending: 9, ..open }], 4), 3);
+    }
+}

@@ -1,0 +1,94 @@
+//! What a worker measures, as Prometheus reads it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[expect(dead_code, reason = "only workers are asked")]
+mod support;
+
+use std::process::Stdio;
+
+use support::{Fleet, LIMIT, ends_well};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::process::Child;
+use tokio::time::timeout;
+use trawl_testkit::own_redis::OwnRedis;
+use trawl_testkit::site::Site;
+
+/// A worker that tells what it measures, and where.
+async fn measuring(fleet: &Fleet, settings: &[(&str, &str)]) -> (Child, String) {
+    let mut command = fleet.command(&["worker"]);
+    command.env("TRAWL__METRICS__LISTEN", "127.0.0.1:0").envs(settings.iter().copied());
+    let mut worker = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(worker.stderr.take().unwrap()).lines();
+    let listening = async {
+        loop {
+            let line = lines.next_line().await.unwrap().unwrap();
+            if let Some((_, address)) = line.split_once("listen=") {
+                return address.trim().to_owned();
+            }
+        }
+    };
+    let address = timeout(LIMIT, listening).await.unwrap();
+    // Whoever logs into a pipe that nobody reads stands still in the end.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    (worker, address)
+}
+
+/// The answer to a request for `path`, head and body.
+async fn get(address: &str, path: &str) -> String {
+    let answering = async {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    timeout(LIMIT, answering).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_worker_tells_what_became_of_its_urls_and_what_it_asked_of_hosts() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(3).await);
+    let (worker, address) = measuring(&fleet, &[]).await;
+    let mut producer = fleet.producer(&format!("{}/sitemap.xml", site.origin));
+    assert!(timeout(LIMIT, producer.status()).await.unwrap().unwrap().success());
+    let told = get(&address, "/metrics").await;
+    for line in [
+        "trawl_urls_ended_total{outcome=\"done\"} 3",
+        "trawl_urls_ended_total{outcome=\"failed\"} 0",
+        "trawl_fetches_total{status=\"2xx\"} 3",
+        "trawl_fetch_duration_seconds_count 3",
+        "trawl_page_size_bytes_count 3",
+        "trawl_messages_acked_total 3",
+        "trawl_failing 0",
+        "# TYPE process_resident_memory_bytes gauge",
+    ] {
+        assert!(told.lines().any(|told| told == line), "{line} is not in\n{told}");
+    }
+    assert!(!told.contains("127.0.0.1"), "no series for a host:\n{told}");
+    assert!(get(&address, "/healthz").await.starts_with("HTTP/1.1 200 "));
+    assert!(get(&address, "/readyz").await.starts_with("HTTP/1.1 200 "));
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_cannot_work_says_why_and_lives() {
+    let (fleet, redis) = (Fleet::new().await, OwnRedis::start().await);
+    let (_worker, address) = measuring(&fleet, &[("REDIS_URL", redis.url.reveal())]).await;
+    drop(redis);
+    let told = async {
+        loop {
+            let answer = get(&address, "/readyz").await;
+            if answer.starts_with("HTTP/1.1 503 ") {
+                return answer;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    let told = timeout(LIMIT, told).await.unwrap();
+    assert!(told.contains("redis"), "{told}");
+    assert!(get(&address, "/healthz").await.starts_with("HTTP/1.1 200 "));
+    assert!(get(&address, "/metrics").await.lines().any(|line| line == "trawl_failing 1"));
+}
