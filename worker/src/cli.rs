@@ -41,7 +41,7 @@ pub fn main() -> ExitCode {
 }
 
 impl Args {
-    /// Reads the settings, connects, and works until SIGINT or SIGTERM.
+    /// Reads the settings, connects, and works until SIGINT or SIGTERM, or until somebody has it end.
     pub async fn run(self, global: Global) -> Outcome {
         let mut source = global.source();
         if let Some(concurrency) = self.concurrency {
@@ -68,7 +68,7 @@ impl Args {
             }
         };
         let webhooks = AbortOnDropHandle::new(tokio::spawn(webhooks));
-        let ended = run(ports, settings, folder, id, signals.stop().clone()).await;
+        let ended = run(ports, settings, folder, id, stop.clone()).await;
         stop.cancel();
         // A panic in either has been shown, and ends no work on URLs.
         let _ = tokio::join!(jobs, webhooks);
