@@ -22,9 +22,10 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
-use trawl_common::ports::{Control, Engine, HostControl, Items, Jobs, Pages, SpiderStore, Stats};
+use trawl_common::ports::{Control, Engine, HostControl, Items, Jobs, Pages, Schedules, SpiderStore, Stats};
+use trawl_common::schedule::Timetable;
 use trawl_common::settings::Settings;
 
 pub use crate::access::{Access, Unprotected};
@@ -42,6 +43,8 @@ pub struct Backend {
     pub jobs: Arc<dyn Jobs>,
     /// Spiders that were deployed.
     pub spider_store: Arc<dyn SpiderStore>,
+    /// What is remembered of schedules.
+    pub schedules: Arc<dyn Schedules>,
     /// What is remembered of pages.
     pub pages: Arc<dyn Pages>,
     /// What was extracted, if it is kept where it can be read again: in a fleet.
@@ -58,6 +61,8 @@ pub struct Backend {
 struct Api {
     backend: Backend,
     watchers: Arc<Watchers>,
+    /// The schedules that were known when somebody asked last.
+    timetable: Mutex<Timetable>,
     /// For those who read items.
     readers: Arc<Semaphore>,
 }
@@ -65,7 +70,8 @@ struct Api {
 /// The API's routes over `backend`, for those whom `access` lets in. What waits for a crawl ends when `stop` does.
 pub fn router(backend: Backend, access: Access, stop: CancellationToken) -> Router {
     let watchers = Watchers::new(backend.clone(), stop);
-    let api = Arc::new(Api { backend, watchers, readers: Arc::new(Semaphore::new(routes::items::READERS)) });
+    let readers = Arc::new(Semaphore::new(routes::items::READERS));
+    let api = Arc::new(Api { backend, watchers, timetable: Mutex::default(), readers });
     let guarded = document::routes()
         .merge(scrapyd::routes())
         .fallback(problem::no_route)
