@@ -10,6 +10,7 @@ mod document;
 mod extract;
 mod known;
 mod limits;
+mod listing;
 mod problem;
 mod routes;
 mod scrapyd;
