@@ -13,7 +13,8 @@ use utoipa::{Modify, OpenApi};
 use crate::Api;
 use crate::problem::Body as ProblemBody;
 use crate::routes::{
-    crawls, dead_letters, events, hosts, items, meta, metrics, new_crawl, url, urls, workers,
+    crawls, dead_letters, events, hosts, items, meta, metrics, new_crawl, projects, schedules, spiders, url,
+    urls, workers,
 };
 
 /// Lists handlers. Each is served at the path and by the method that its own `utoipa::path` says.
@@ -23,7 +24,7 @@ macro_rules! handlers {
         #[openapi(
             info(
                 title = "trawl",
-                description = "Crawls, hosts, workers and dead letters of a trawl fleet, or of one process.",
+                description = "Crawls, spiders, schedules, hosts, workers and dead letters of a trawl fleet, or of one process.",
                 license(name = "MIT OR Apache-2.0")
             ),
             paths($($module::$handler),*),
@@ -62,6 +63,18 @@ handlers![
     hosts::block_host,
     hosts::unblock_host,
     workers::list_workers,
+    workers::drain_worker,
+    spiders::list_spiders,
+    spiders::check_spider,
+    spiders::get_spider,
+    projects::list_versions,
+    projects::add_version,
+    projects::remove_version,
+    projects::remove_project,
+    schedules::list_schedules,
+    schedules::run_schedule,
+    schedules::pause_schedule,
+    schedules::resume_schedule,
     dead_letters::list_dead_letters,
     dead_letters::replay_dead_letters,
     dead_letters::purge_dead_letters,
@@ -86,13 +99,15 @@ fn at_its_place<H: Handler<T, Arc<Api>>, T: 'static>(
     });
     match place {
         Some((path, HttpMethod::Post)) => router.route(path, on(MethodFilter::POST, handler)),
+        Some((path, HttpMethod::Delete)) => router.route(path, on(MethodFilter::DELETE, handler)),
         Some((path, _)) => router.route(path, on(MethodFilter::GET, handler)),
         None => router,
     }
 }
 
 fn operations(item: &PathItem) -> Vec<(HttpMethod, &Operation)> {
-    let all = [(HttpMethod::Get, &item.get), (HttpMethod::Post, &item.post)];
+    let all =
+        [(HttpMethod::Get, &item.get), (HttpMethod::Post, &item.post), (HttpMethod::Delete, &item.delete)];
     all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_ref()?))).collect()
 }
 
@@ -113,11 +128,10 @@ const ANY: [(&str, &str); 9] = [
 ];
 
 /// Those that a body can cause.
-const BODY: [(&str, &str); 3] = [
-    ("408", "The body did not come in time"),
-    ("413", "The body is too large"),
-    ("415", "The body is not said to be JSON"),
-];
+const BODY: [(&str, &str); 2] = [("408", "The body did not come in time"), ("413", "The body is too large")];
+
+/// That which a body of JSON can cause.
+const JSON: (&str, &str) = ("415", "The body is not said to be JSON");
 
 impl Modify for Common {
     fn modify(&self, document: &mut Document) {
@@ -125,16 +139,18 @@ impl Modify for Common {
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         components.add_security_scheme("token", SecurityScheme::Http(bearer));
         for item in document.paths.paths.values_mut() {
-            [&mut item.get, &mut item.post].into_iter().flatten().for_each(tell_problems);
+            [&mut item.get, &mut item.post, &mut item.delete].into_iter().flatten().for_each(tell_problems);
         }
     }
 }
 
 /// Adds those problems to an operation. All that go wrong are sent in the same form.
 fn tell_problems(operation: &mut Operation) {
-    let of_body = BODY.iter().filter(|_| operation.request_body.is_some());
+    let body = operation.request_body.as_ref();
+    let of_body = BODY.iter().filter(|_| body.is_some());
+    let of_json = body.filter(|body| body.content.contains_key("application/json")).map(|_| &JSON);
     let known = &mut operation.responses.responses;
-    for (status, description) in ANY.iter().chain(of_body) {
+    for (status, description) in ANY.iter().chain(of_body).chain(of_json) {
         let response = || ResponseBuilder::new().description(*description).build().into();
         known.entry((*status).to_owned()).or_insert_with(response);
     }

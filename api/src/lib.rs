@@ -10,6 +10,7 @@ mod document;
 mod extract;
 mod known;
 mod limits;
+mod listing;
 mod problem;
 mod routes;
 mod scrapyd;
@@ -22,9 +23,10 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
-use trawl_common::ports::{Control, Engine, HostControl, Items, Jobs, Pages, SpiderStore, Stats};
+use trawl_common::ports::{Control, Engine, HostControl, Items, Jobs, Pages, Schedules, SpiderStore, Stats};
+use trawl_common::schedule::Timetable;
 use trawl_common::settings::Settings;
 
 pub use crate::access::{Access, Unprotected};
@@ -42,6 +44,8 @@ pub struct Backend {
     pub jobs: Arc<dyn Jobs>,
     /// Spiders that were deployed.
     pub spider_store: Arc<dyn SpiderStore>,
+    /// What is remembered of schedules.
+    pub schedules: Arc<dyn Schedules>,
     /// What is remembered of pages.
     pub pages: Arc<dyn Pages>,
     /// What was extracted, if it is kept where it can be read again: in a fleet.
@@ -59,6 +63,8 @@ struct Api {
     backend: Backend,
     watchers: Arc<Watchers>,
     metrics: routes::metrics::Latest,
+    /// The schedules that were known when somebody asked last.
+    timetable: Mutex<Timetable>,
     /// For those who read items.
     readers: Arc<Semaphore>,
 }
@@ -67,7 +73,8 @@ struct Api {
 pub fn router(backend: Backend, access: Access, stop: CancellationToken) -> Router {
     let watchers = Watchers::new(backend.clone(), stop);
     let readers = Arc::new(Semaphore::new(routes::items::READERS));
-    let api = Arc::new(Api { backend, watchers, metrics: Default::default(), readers });
+    let (metrics, timetable) = Default::default();
+    let api = Arc::new(Api { backend, watchers, metrics, timetable, readers });
     let guarded = document::routes()
         .merge(scrapyd::routes())
         .fallback(problem::no_route)

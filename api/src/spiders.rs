@@ -2,18 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
+use std::panic::resume_unwind;
 use std::path::Path;
 
 use flate2::read::GzDecoder;
+use tokio::task::spawn_blocking;
 use trawl_common::jobs::NewJob;
 use trawl_common::names::{ProjectName, SpiderName};
 use trawl_common::ports::{self, SpiderStore};
 use trawl_common::settings::Settings;
+use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::file::{self, with_arguments};
 use trawl_common::spider::folder::{Folder, Unusable, environment, name_of};
 use trawl_common::spider::{InvalidFiles, Mistake, Spider, SpiderFiles, Version};
-use trawl_extract::Ready;
+use trawl_extract::Examined;
 
+use crate::Api;
 use crate::problem::Problem;
 
 /// How many bytes a bundle may have unpacked, with all that is in it.
@@ -51,6 +55,14 @@ pub(crate) enum Unfit {
     /// Some of them have mistakes.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Mistaken(Vec<Unusable>),
+}
+
+/// Does what may take a while, as what strangers wrote is compiled; others are answered meanwhile.
+pub(crate) async fn on_a_thread_apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(panicked) => resume_unwind(panicked.into_panic()),
+    }
 }
 
 /// The spiders of an upload: one file `NAME.toml`, or a tar of such files, packed by gzip or not. Other files in it are left out, and so
@@ -108,16 +120,19 @@ fn add(path: &Path, bytes: Vec<u8>, files: &mut BTreeMap<SpiderName, String>) ->
 
 /// What is wrong with the file of a spider, wherever it is run.
 fn mistakes(name: &SpiderName, text: &str, settings: &Settings) -> Option<Unusable> {
-    let reading = file::read(Spider::of_settings(name.clone(), settings), text, &environment);
-    let mistakes = match reading.mistakes {
-        none if none.is_empty() => Ready::of(&reading.spider).err()?,
-        mistakes => mistakes,
-    };
-    Some(mistaken(name, text, mistakes))
+    let mistakes = Examined::of(name.clone(), text, &Arguments::default(), settings).reading.mistakes;
+    (!mistakes.is_empty()).then(|| mistaken(name, text, mistakes))
 }
 
 fn mistaken(name: &SpiderName, text: &str, mistakes: Vec<Mistake>) -> Unusable {
     Unusable::Mistaken { path: format!("{name}.toml").into(), text: text.to_owned(), mistakes }
+}
+
+impl Api {
+    /// The spiders that have files on this machine.
+    pub(crate) fn spiders_here(&self) -> Vec<SpiderName> {
+        Folder::of(&self.backend.settings).names().unwrap_or_default()
+    }
 }
 
 /// What is wrong with a job, as far as can be known here.

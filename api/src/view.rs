@@ -204,6 +204,8 @@ impl From<HostStats> for CrawlHost {
 pub(crate) struct Worker {
     worker: String,
     version: String,
+    /// Whether it was asked to end
+    draining: bool,
     /// URLs in its hands
     in_flight: u64,
     pages_per_second: f64,
@@ -213,8 +215,8 @@ pub(crate) struct Worker {
 
 impl From<WorkerState> for Worker {
     fn from(state: WorkerState) -> Self {
-        let WorkerState { worker, version, in_flight, pages_per_second, health } = state;
-        Self { worker: worker.to_string(), version, in_flight, pages_per_second, health }
+        let WorkerState { worker, version, draining, in_flight, pages_per_second, health } = state;
+        Self { worker: worker.to_string(), version, draining, in_flight, pages_per_second, health }
     }
 }
 

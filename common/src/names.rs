@@ -121,7 +121,7 @@ impl CrawlId {
 
     /// The id of the crawl that a spider's schedule has at an instant, the same whoever makes it: as one that is
     /// [generated](CrawlId::generate), with a longer suffix.
-    pub fn of_schedule(spider: &SpiderName, instant: UnixMs) -> Self {
+    pub fn of_schedule(spider: &SpiderRef, instant: UnixMs) -> Self {
         Self::at(instant, &format!("{:016x}", Fingerprint::of(&format!("{spider} {instant}")).short()))
     }
 
@@ -212,9 +212,54 @@ impl CrawlRef {
     }
 }
 
+/// A spider together with its project: `shop` in the default one, `books/shop` in another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SpiderRef {
+    /// Whose it is.
+    pub project: ProjectName,
+    /// The spider.
+    pub spider: SpiderName,
+}
+
+impl From<SpiderName> for SpiderRef {
+    /// That of the default project.
+    fn from(spider: SpiderName) -> Self {
+        Self { project: ProjectName::default(), spider }
+    }
+}
+
+impl FromStr for SpiderRef {
+    type Err = InvalidName;
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        match text.split_once('/') {
+            Some((project, spider)) => Ok(Self { project: project.parse()?, spider: spider.parse()? }),
+            None => Ok(text.parse::<SpiderName>()?.into()),
+        }
+    }
+}
+
+impl fmt::Display for SpiderRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.project != ProjectName::default() {
+            write!(f, "{}/", self.project)?;
+        }
+        self.spider.fmt(f)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_spider_of_another_project_than_the_default_one_is_named_with_it() {
+        for (text, shown) in [("shop", "shop"), ("default/shop", "shop"), ("books/shop", "books/shop")] {
+            assert_eq!(text.parse::<SpiderRef>().unwrap().to_string(), shown);
+        }
+        for bad in ["", "/", "books/", "/shop", "a/b/c", "../shop"] {
+            assert!(bad.parse::<SpiderRef>().is_err(), "{bad:?}");
+        }
+    }
 
     #[test]
     fn a_name_that_could_break_a_key_or_a_terminal_is_refused() {

@@ -12,7 +12,7 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    Activity, Claim, Claimed, Frontier, Heartbeat, Result, Settled, Settlement, Verdict, one_each,
+    Activity, BeatReply, Claim, Claimed, Frontier, Heartbeat, Result, Settled, Settlement, Verdict, one_each,
 };
 use trawl_common::settings::Acks;
 use trawl_common::web::url::CanonicalUrl;
@@ -97,7 +97,7 @@ impl Frontier for Member {
         health.until_done("looking for a URL", || records.has_seen(crawl, url)).await
     }
 
-    async fn beat(&self, beat: &Heartbeat) -> Result<()> {
+    async fn beat(&self, beat: &Heartbeat) -> Result<BeatReply> {
         self.records.beat(beat, BEAT_TTL).await
     }
 

@@ -9,7 +9,7 @@ use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{ClaimReply, Start, Taken};
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Claim, Finish, Heartbeat, NewUrl, Result, Stats, Terms};
+use trawl_common::ports::{BeatReply, Claim, Finish, Heartbeat, NewUrl, Result, Stats, Terms};
 use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -119,10 +119,10 @@ pub trait Records: Stats {
     /// Notes that an event ([`Sweep::news`]) has been announced.
     async fn announced(&self, event: &CrawlEvent) -> Result<()>;
 
-    /// Shows people that this worker lives, for `ttl`. Nothing depends on it.
+    /// Shows people that this worker lives, for `ttl`, and learns what they want of it. Nothing depends on it.
     ///
     /// Fails with `Refused`, having done so, when this machine's clock is far from the frontier's.
-    async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()>;
+    async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<BeatReply>;
 
     /// Takes URLs out of the list of failed ones of `from` and admits them anew, with no failure counted, into the same crawl
     /// or into another of the same spider. Returns their messages, which are in the outbox: publish and

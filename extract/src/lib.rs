@@ -9,6 +9,7 @@
 
 mod context;
 mod document;
+mod examined;
 mod extraction;
 mod extractor;
 mod field;
@@ -21,6 +22,7 @@ mod ready;
 mod tests;
 mod values;
 
+pub use self::examined::{Examined, Robots};
 pub use self::extraction::{Extracted, Extraction, Link, Missing};
 pub use self::extractor::Extractor;
 pub use self::limits::MAX_TEXT;

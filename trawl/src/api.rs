@@ -33,6 +33,7 @@ impl Args {
             control: Arc::clone(&backend.control),
             jobs: Arc::clone(&backend.jobs),
             spider_store: Arc::clone(&backend.spider_store),
+            schedules: Arc::clone(&backend.schedules),
             pages: backend.pages(),
             items: backend.items()?,
             hosts: Arc::clone(&backend.hosts),

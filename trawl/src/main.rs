@@ -7,6 +7,7 @@ mod control;
 mod crawl;
 mod demo;
 mod dlq;
+mod drain;
 mod events;
 mod hosts;
 mod items;
@@ -56,6 +57,8 @@ enum Command {
     Events(events::Args),
     /// Show the workers that live, each with what keeps it from working
     Workers(workers::Args),
+    /// Have a worker end: it takes no more URLs, finishes what it has begun, and gives the rest back
+    Drain(drain::Args),
     /// Hold a crawl: no fetch begins until it is resumed
     Pause(control::Args),
     /// Let a paused crawl go on
@@ -118,6 +121,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Wait(args) => args.run(global).await,
         Command::Events(args) => args.run(global).await,
         Command::Workers(args) => args.run(global).await,
+        Command::Drain(args) => args.run(global).await,
         Command::Pause(args) => args.run(Verb::Pause, global).await,
         Command::Resume(args) => args.run(Verb::Resume, global).await,
         Command::Cancel(args) => args.run(Verb::Cancel, global).await,

@@ -110,8 +110,9 @@ pub(crate) fn print_workers(workers: &[WorkerState]) {
     println!("{DIM}{:<40} {:>9} {:>9}  health{DIM:#}", "worker", "in hand", "pages/s");
     for worker in workers {
         let style = red_if(!worker.is_well());
+        let draining = if worker.draining { "is to end; " } else { "" };
         println!(
-            "{:<40} {:>9} {:>9.1}  {style}{}{style:#}",
+            "{:<40} {:>9} {:>9.1}  {draining}{style}{}{style:#}",
             worker.worker.as_str(),
             count(worker.in_flight),
             worker.pages_per_second,

@@ -77,6 +77,48 @@ async fn a_crawl_that_two_workers_find_due_is_run_once_and_not_again_when_one_is
 }
 
 #[tokio::test]
+async fn a_deployed_spider_runs_once_by_its_schedule_on_workers_that_have_no_file_of_it() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(2).await;
+    let schedules = schedules_of(&fleet).await;
+    let folder = fleet.folder.path().join("elsewhere");
+    fs::create_dir(&folder).unwrap();
+    let text = |page| {
+        format!(
+            "schedule = {{ cron = '0 0 1 jan *', missed = 'run' }}\n[start]\nurls = ['{}']\n",
+            site.page(page)
+        )
+    };
+    let push = async |page: usize| {
+        fs::write(folder.join("shop.toml"), text(page)).unwrap();
+        run(&fleet, &["spider", "push", "elsewhere/shop.toml", "--project", "books"], 0).await;
+    };
+    let workers = [fleet.worker(&[]), fleet.worker(&[])];
+    push(0).await;
+    seen(&schedules, "books/shop").await;
+    let (listed, _) = run(&fleet, &["schedule", "list", "--json"], 0).await;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!((&listed["project"], &listed["spider"]), (&"books".into(), &"shop".into()));
+    assert_eq!((jobs(&fleet).await.len(), &listed["last"]), (0, &Value::Null));
+
+    // As if the fleet had been away for two years. What is held again is up to date by then.
+    run(&fleet, &["schedule", "pause", "books/shop"], 0).await;
+    push(1).await;
+    schedules.resume(&"books/shop".parse().unwrap(), UnixMs(UnixMs::now().0 - 700 * DAY)).await.unwrap();
+    timeout(LIMIT, site.asked_for_path("/page/1", 1)).await.unwrap();
+    let all = jobs(&fleet).await;
+    assert_eq!((&all[0]["project"], all.len()), (&"books".into(), 1));
+    run(&fleet, &["wait", all[0]["job"].as_str().unwrap()], 0).await;
+    push(0).await;
+    write(&fleet, "shop-too", &site.page(0));
+    seen(&schedules, "shop-too").await;
+    assert_eq!((jobs(&fleet).await.len(), site.log()["/page/1"]), (1, 1));
+    for worker in workers {
+        ends_well(worker).await;
+    }
+}
+
+#[tokio::test]
 async fn a_schedule_is_listed_held_resumed_and_run_by_command() {
     let fleet = Fleet::new().await;
     let site = Site::serve(1).await;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 use trawl_common::metrics;
-use trawl_common::ports::{Heartbeat, Result};
+use trawl_common::ports::{BeatReply, Heartbeat, Result};
 
 use crate::schedule::standstill::STILL;
 use crate::shared::Shared;
@@ -21,11 +22,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The first sign of life, before the first message.
 pub(crate) async fn first_heartbeat(shared: &Shared) -> Result<()> {
-    beat(shared, 0.0).await
+    // Nobody knew it before.
+    beat(shared, 0.0).await.map(drop)
 }
 
-/// Sends heartbeats until the task is ended.
-pub(crate) async fn heartbeats(shared: Arc<Shared>) {
+/// Sends heartbeats until the task is ended. Stops the worker when people want it to end.
+pub(crate) async fn heartbeats(shared: Arc<Shared>, stop: CancellationToken) {
     let mut ticks = every(BEAT_EVERY);
     let (mut before, mut since) = (shared.tally.done(), Instant::now());
     loop {
@@ -34,7 +36,13 @@ pub(crate) async fn heartbeats(shared: Arc<Shared>) {
         let rate = (pages - before) as f64 / since.elapsed().as_secs_f64().max(0.001);
         (before, since) = (pages, Instant::now());
         match beat(&shared, rate).await {
-            Ok(()) => shared.health.works("beating"),
+            Ok(reply) => {
+                shared.health.works("beating");
+                if reply == BeatReply::Drain && !stop.is_cancelled() {
+                    info!("asked to end: finishing what has begun");
+                    stop.cancel();
+                }
+            }
             Err(error) => shared.health.fails("beating", &error),
         }
     }
@@ -103,7 +111,7 @@ pub(crate) async fn report_standstill(shared: Arc<Shared>) {
     }
 }
 
-async fn beat(shared: &Shared, pages_per_second: f64) -> Result<()> {
+async fn beat(shared: &Shared, pages_per_second: f64) -> Result<BeatReply> {
     metrics::in_flight(shared.frontier.activity().in_flight);
     let beat = Heartbeat {
         worker: shared.id.clone(),

@@ -42,7 +42,7 @@ pub fn main() -> ExitCode {
 }
 
 impl Args {
-    /// Reads the settings, connects, and works until SIGINT or SIGTERM.
+    /// Reads the settings, connects, and works until SIGINT or SIGTERM, or until somebody has it end.
     pub async fn run(self, global: Global) -> Outcome {
         let mut source = global.source();
         if let Some(concurrency) = self.concurrency {
@@ -72,7 +72,7 @@ impl Args {
             }
         };
         let webhooks = AbortOnDropHandle::new(tokio::spawn(webhooks));
-        let ended = run(ports, settings, folder, id, health, signals.stop().clone()).await;
+        let ended = run(ports, settings, folder, id, health, stop.clone()).await;
         stop.cancel();
         // A panic in either has been shown, and ends no work on URLs.
         let _ = tokio::join!(jobs, webhooks);

@@ -93,7 +93,8 @@ const SETTLEMENTS_AHEAD: usize = 1024;
 const LAST_WORD: Duration = Duration::from_secs(5);
 
 /// Works until `stop`, by what the files of spiders in `folder` say; then finishes what has begun within
-/// `worker.shutdown_timeout` and gives the rest back. What keeps it from that is told to `health`.
+/// `worker.shutdown_timeout` and gives the rest back. What keeps it from that is told to `health`. Cancels `stop` itself when people
+/// want this worker to end.
 pub async fn run(
     ports: Ports,
     settings: Settings,
@@ -140,7 +141,7 @@ pub async fn run(
     background::first_heartbeat(&shared).await?;
     // Ended with this function.
     let mut background = JoinSet::new();
-    background.spawn(background::heartbeats(Arc::clone(&shared)));
+    background.spawn(background::heartbeats(Arc::clone(&shared), stop.clone()));
     background.spawn(background::renew_places(Arc::clone(&shared)));
     background.spawn(background::reload_spiders(Arc::clone(&shared)));
     background.spawn(background::summaries(Arc::clone(&shared)));

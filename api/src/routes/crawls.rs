@@ -15,6 +15,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::cursor::{self, Limit};
 use crate::extract::{Params, Segment};
+use crate::known::Known;
+use crate::listing::Place;
 use crate::problem::{Kind, Problem};
 use crate::view::{Crawl, CrawlHost, Status};
 use crate::{Api, Backend};
@@ -44,6 +46,7 @@ pub(crate) struct Listing {
 /// A page of crawls, those first that were asked for last
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Crawls {
+    /// May be empty although others follow
     crawls: Vec<Crawl>,
     /// The cursor of the next page; absent on the last
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,16 +64,14 @@ pub(crate) async fn list_crawls(
     State(api): State<Arc<Api>>,
     Params(listing): Params<Listing>,
 ) -> Result<Json<Crawls>, Problem> {
-    let after: Option<(u64, String)> = listing.cursor.as_deref().map(cursor::decode).transpose()?;
-    let mut crawls = api.backend.all_known(listing.spider.as_ref()).await?;
-    crawls.retain(|known| {
-        after.as_ref().is_none_or(|after| known.place() < *after)
-            && listing.status.is_none_or(|status| status == known.stats.status)
-    });
-    crawls.sort_by_cached_key(|known| std::cmp::Reverse(known.place()));
-    let has_more = crawls.len() > listing.limit.get();
-    crawls.truncate(listing.limit.get());
-    let next = crawls.last().filter(|_| has_more).map(|last| cursor::encode(&last.place()));
+    let Listing { spider, status, limit, cursor } = listing;
+    let place: Option<Place> = cursor.as_deref().map(cursor::decode).transpose()?;
+    let is_meant = |known: &Known| {
+        spider.as_ref().is_none_or(|spider| *spider == known.stats.spider)
+            && status.is_none_or(|status| status == known.stats.status)
+    };
+    let (crawls, next) = api.backend.list(is_meant, place.unwrap_or_default(), limit.get()).await?;
+    let next = next.as_ref().map(cursor::encode);
     Ok(Json(Crawls { crawls: crawls.into_iter().map(Crawl::from).collect(), next }))
 }
 

@@ -98,6 +98,11 @@ pub(crate) async fn start_crawl(
     if let Found::Deployed(text) | Found::Here(text) = find(&**spider_store, &job, settings).await? {
         check_arguments(&job, &text, settings)?;
     }
+    asked(&api, job).await
+}
+
+/// Asks for a job, and answers with its crawl.
+pub(super) async fn asked(api: &Api, job: NewJob) -> Result<Response, Problem> {
     let (status, id) = match submit(&*api.backend.jobs, job).await? {
         (id, true) => (StatusCode::CREATED, id),
         (id, false) => (StatusCode::OK, id),

@@ -4,21 +4,22 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use serde_json::json;
-use trawl_common::names::{ProjectName, SpiderName};
+use trawl_common::names::ProjectName;
 use trawl_common::ports::Deployed;
 use trawl_common::spider::Version;
-use trawl_common::spider::folder::Folder;
 
 use super::form::Parameters;
 use super::{Answer, Done, Refusal};
 use crate::Api;
-use crate::spiders::{Unrunnable, files_of};
+use crate::spiders::{Unrunnable, files_of, on_a_thread_apart};
 
 /// `addversion.json`: the file `egg` is a spider file, or a tar of them.
 pub(super) async fn add_version(State(api): State<Arc<Api>>, mut sent: Parameters) -> Answer {
     let (project, version): (ProjectName, Version) = (sent.required("project")?, sent.required("version")?);
     let (name, bytes) = sent.file()?;
-    let files = files_of(name.as_deref(), &bytes, &api.backend.settings).map_err(Refusal::of)?;
+    let settings = Arc::clone(&api.backend.settings);
+    let files = on_a_thread_apart(move || files_of(name.as_deref(), &bytes, &settings));
+    let files = files.await.map_err(Refusal::of)?;
     api.backend.spider_store.add(&project, &version, &files).await?;
     Done::with(json!({ "project": project, "version": version, "spiders": files.iter().count() }))
 }
@@ -76,12 +77,5 @@ pub(super) async fn delete_project(State(api): State<Arc<Api>>, mut sent: Parame
     match api.backend.spider_store.remove(&project, None).await? {
         true => Done::with(json!({})),
         false => Err(Refusal::of(Unrunnable::Project(project))),
-    }
-}
-
-impl Api {
-    /// The spiders that have files on this machine.
-    fn spiders_here(&self) -> Vec<SpiderName> {
-        Folder::of(&self.backend.settings).names().unwrap_or_default()
     }
 }

@@ -40,7 +40,7 @@ async fn every_operation_of_the_document_is_served_and_says_what_it_does_and_how
         for (method, operation) in item.as_object().unwrap() {
             assert!(operation["summary"].as_str().is_some_and(|text| !text.is_empty()), "{method} {path}");
             let method: Method = method.to_uppercase().parse().unwrap();
-            let filled = path.replace("{id}", "none").replace("{host}", "none.example");
+            let filled = path.replace("{host}", "none.example").replace(['{', '}'], "");
             let answer = fixture.send(fixture.operator(method.clone(), &filled)).await;
             assert_ne!(answer.status, 405, "{method} {path}");
             if !path.contains('{') {

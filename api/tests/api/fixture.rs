@@ -12,14 +12,16 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use trawl_api::{Access, Backend};
 use trawl_backends::embedded::Embedded;
 use trawl_backends::rabbitmq::{ItemStream, RabbitMq};
-use trawl_backends::redis::{self, RedisHosts, RedisJobs, RedisPages, RedisRecords, RedisSpiderStore};
+use trawl_backends::redis::{
+    self, RedisHosts, RedisJobs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
+};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Claim, Claimed, Ending, Finish, Frontier, Joined, Joining, NewUrl, Opening, Session, Settlement, Terms,
-    Verdict,
+    BeatReply, Claim, Claimed, Ending, Finish, Frontier, Heartbeat, Joined, Joining, NewUrl, Opening,
+    Session, Settlement, Terms, Verdict,
 };
 use trawl_common::settings::{self, Dedup, Politeness, Settings};
 use trawl_common::time::UnixMs;
@@ -76,6 +78,7 @@ impl Fixture {
             control: store.control(),
             jobs: store.jobs(),
             spider_store: store.spider_store(),
+            schedules: store.schedules(),
             pages: store.pages(),
             items: None,
             hosts: store.host_control(),
@@ -101,6 +104,7 @@ impl Fixture {
             control: records,
             spider_store: Arc::new(RedisSpiderStore::new(store.clone())),
             jobs: Arc::new(RedisJobs::new(store.clone(), settings::Jobs::default().per_spider)),
+            schedules: Arc::new(RedisSchedules::new(store.clone())),
             pages,
             items: Some(Arc::new(items)),
             hosts: Arc::new(RedisHosts::new(store, 1_000_000)),
@@ -301,6 +305,13 @@ impl Worker {
             claimed.extend(tokio::time::timeout(LIMIT, more).await.unwrap());
         }
         claimed
+    }
+
+    /// Shows that it lives.
+    pub(crate) async fn beat(&self) -> BeatReply {
+        let (worker, trouble) = (self.name.clone(), None);
+        let beat = Heartbeat { worker, version: "0", in_flight: 0, pages_per_second: 0.0, trouble };
+        self.frontier.beat(&beat).await.unwrap()
     }
 
     /// Has these end so.

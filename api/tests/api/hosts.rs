@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use reqwest::Method;
 use trawl_api::Backend;
+use trawl_common::ports::BeatReply;
 
-use crate::fixture::{Fixture, grouping};
+use crate::fixture::{Fixture, VIEWER, grouping};
 
 promises! {
     a_host_is_blocked_listed_shown_and_let_go
     hosts_are_listed_a_page_at_a_time_by_name
     a_host_that_nobody_knows_is_not_found
     workers_are_listed
+    a_worker_that_is_asked_to_end_learns_it_with_its_next_sign_of_life
 }
 
 async fn a_host_is_blocked_listed_shown_and_let_go(fixture: &Fixture) {
@@ -55,6 +58,19 @@ async fn a_host_that_nobody_knows_is_not_found(fixture: &Fixture) {
 async fn workers_are_listed(fixture: &Fixture) {
     let workers = fixture.get("/api/v1/workers").await.body;
     assert!(workers["workers"].is_array());
+}
+
+async fn a_worker_that_is_asked_to_end_learns_it_with_its_next_sign_of_life(fixture: &Fixture) {
+    let worker = fixture.worker();
+    let drain = format!("/api/v1/workers/{}/drain", worker.name);
+    assert_eq!(fixture.post(&drain).await.status, 404, "it has not shown that it lives");
+    assert_eq!(worker.beat().await, BeatReply::GoOn);
+    let viewer = fixture.request(Method::POST, &drain).bearer_auth(VIEWER);
+    assert_eq!(fixture.send(viewer).await.status, 403);
+    assert_eq!(worker.beat().await, BeatReply::GoOn);
+    assert_eq!(fixture.post(&drain).await.body["draining"], true);
+    assert_eq!(fixture.get("/api/v1/workers").await.body["workers"][0]["draining"], true);
+    assert_eq!(worker.beat().await, BeatReply::Drain);
 }
 
 #[tokio::test]

@@ -13,4 +13,6 @@ mod hostile;
 mod hosts;
 mod items;
 mod new_crawls;
+mod schedules;
+mod spiders;
 mod url;

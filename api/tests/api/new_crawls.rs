@@ -8,7 +8,7 @@ use reqwest::Method;
 use reqwest::header::HeaderValue;
 use serde_json::{Value, json};
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::jobs::{Hold, Job, JobOutcome};
+use trawl_common::jobs::{Hold, Job, JobOutcome, NewJob};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{JobFilter, JobPage};
 
@@ -24,6 +24,7 @@ promises! {
     what_is_no_crawl_is_refused_by_its_name_and_asked_for_by_nobody
     crawls_that_have_not_begun_are_listed_with_the_others
     a_crawl_that_begins_between_two_pages_is_on_one_of_them
+    one_answer_looks_at_a_bounded_number_of_crawls_and_all_together_have_each_once
     a_wait_outlasts_the_line_and_ends_with_the_crawl
     a_job_that_fails_before_its_crawl_begins_ends_the_wait_and_says_why
     a_crawl_whose_job_is_failing_is_not_over_before_that_says_why
@@ -230,6 +231,32 @@ async fn a_crawl_that_begins_between_two_pages_is_on_one_of_them(fixture: &Fixtu
     }
     assert_eq!(listed.len(), 4, "{listed:?}");
     assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), all);
+}
+
+async fn one_answer_looks_at_a_bounded_number_of_crawls_and_all_together_have_each_once(fixture: &Fixture) {
+    const MANY: usize = 2_100;
+    fixture.crawl("first", "rare", 1).await;
+    asked(fixture, "rare").await;
+    for number in 0..MANY {
+        let new = NewJob::new(format!("j{number}").parse().unwrap(), "usual".parse().unwrap());
+        fixture.backend.jobs.submit(&new).await.unwrap();
+    }
+    fixture.crawl("last", "usual", 1).await;
+    let pages = async |query: &str| {
+        let mut page = fixture.get(&format!("{CRAWLS}?{query}")).await.body;
+        let mut pages = vec![ids(&page)];
+        while let Some(next) = page["next"].as_str() {
+            page = fixture.get(&format!("{CRAWLS}?{query}&cursor={next}")).await.body;
+            pages.push(ids(&page));
+        }
+        pages
+    };
+    let rare = pages("spider=rare").await;
+    assert_eq!((rare.len(), rare[0].len(), rare.concat().len()), (2, 0, 2), "{rare:?}");
+    let all = pages("limit=1000").await;
+    assert_eq!(all.iter().map(Vec::len).collect::<Vec<_>>(), [1000, 1000, MANY + 3 - 2000]);
+    let different: BTreeSet<String> = all.concat().into_iter().collect();
+    assert_eq!(different.len(), MANY + 3, "each is there once");
 }
 
 async fn a_wait_outlasts_the_line_and_ends_with_the_crawl(fixture: &Fixture) {

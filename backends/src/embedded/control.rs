@@ -4,27 +4,33 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use trawl_common::frontier::dead_letter::Note;
-use trawl_common::names::CrawlRef;
+use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Control, FailedPage, Result};
 use trawl_common::web::url::CanonicalUrl;
 
+use super::stats::LastBeat;
 use super::store::Store;
 use super::{commands, crawls, failures};
 
 /// Commands to the crawls of one state file.
 pub(super) struct EmbeddedControl {
     store: Arc<Store>,
+    last_beat: Arc<LastBeat>,
 }
 
 impl EmbeddedControl {
-    /// Control of what is in `store`.
-    pub(super) fn new(store: Arc<Store>) -> Self {
-        Self { store }
+    /// Control of what is in `store`, and of the worker that says there that it lives.
+    pub(super) fn new(store: Arc<Store>, last_beat: Arc<LastBeat>) -> Self {
+        Self { store, last_beat }
     }
 }
 
 #[async_trait]
 impl Control for EmbeddedControl {
+    async fn drain(&self, worker: &WorkerId) -> Result<bool> {
+        Ok(self.last_beat.drain(worker))
+    }
+
     async fn pause(&self, crawl: &CrawlRef) -> Result<()> {
         let crawl = crawl.clone();
         self.store.call(move |db, _| commands::pause(db, &crawl)).await

@@ -14,7 +14,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    self, Activity, Claimed, Frontier, Heartbeat, Joining, Result, Settled, Settlement,
+    self, Activity, BeatReply, Claimed, Frontier, Heartbeat, Joining, Result, Settled, Settlement,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -208,10 +208,9 @@ impl Frontier for EmbeddedFrontier {
     }
 
     /// People see the worker that said so last; those who look into the file from outside see how long it has been at work.
-    async fn beat(&self, beat: &Heartbeat) -> Result<()> {
-        self.last_beat.is(beat);
+    async fn beat(&self, beat: &Heartbeat) -> Result<BeatReply> {
         drop(self.store.submit(|db, _| crawls::touch(db)));
-        Ok(())
+        Ok(self.last_beat.is(beat))
     }
 
     /// Nobody sends messages here.

@@ -184,7 +184,7 @@ impl Embedded {
 
     /// Control of the crawls.
     pub fn control(&self) -> Arc<dyn Control> {
-        Arc::new(EmbeddedControl::new(self.store.clone()))
+        Arc::new(EmbeddedControl::new(self.store.clone(), self.last_beat.clone()))
     }
 
     /// The jobs.

@@ -44,6 +44,16 @@ impl SpiderStore for EmbeddedSpiderStore {
         self.store.call(move |db, _| versions(db, &project)).await
     }
 
+    async fn revision(&self, project: &ProjectName) -> ports::Result<u64> {
+        let project = project.clone();
+        self.store.call(move |db, _| revision(db, &project)).await
+    }
+
+    async fn latest(&self, project: &ProjectName) -> ports::Result<Option<(Version, SpiderFiles)>> {
+        let project = project.clone();
+        self.store.call(move |db, _| latest(db, &project)).await
+    }
+
     async fn text(
         &self,
         project: &ProjectName,
@@ -101,19 +111,35 @@ fn versions(db: &Connection, project: &ProjectName) -> Result<Vec<Deployed>> {
     versions.map(|version| version?.map(deployed)).collect()
 }
 
+/// No number is given twice.
+fn revision(db: &Connection, project: &ProjectName) -> Result<u64> {
+    let mut select = db.prepare_cached("SELECT max(number) FROM versions WHERE project = ?1")?;
+    let number: Option<i64> = select.query_row([project.as_str()], |row| row.get(0))?;
+    Ok(number.unwrap_or_default().cast_unsigned())
+}
+
+fn latest(db: &Connection, project: &ProjectName) -> Result<Option<(Version, SpiderFiles)>> {
+    let Some((version, _, files)) = one(db, project, None)? else { return Ok(None) };
+    Ok(Some((version, SpiderFiles::of(files).map_err(Fault::corrupt)?)))
+}
+
 fn text(
     db: &Connection,
     project: &ProjectName,
     version: Option<&Version>,
     spider: &SpiderName,
 ) -> Result<Option<(Version, SpiderText)>> {
+    let found = one(db, project, version)?;
+    Ok(found.and_then(|(version, _, mut files)| Some((version, files.remove(spider)?.into()))))
+}
+
+/// A version, or the latest.
+fn one(db: &Connection, project: &ProjectName, version: Option<&Version>) -> Result<Option<Stored>> {
     let mut select = db.prepare_cached(
         "SELECT * FROM versions WHERE project = ?1 AND (?2 IS NULL OR version = ?2) ORDER BY number DESC LIMIT 1",
     )?;
     let parameters = params![project.as_str(), version.map(Version::as_str)];
-    let Some(found) = select.query_row(parameters, |row| Ok(read(row))).optional()? else { return Ok(None) };
-    let (version, _, mut files) = found?;
-    Ok(files.remove(spider).map(|text| (version, text.into())))
+    select.query_row(parameters, |row| Ok(read(row))).optional()?.transpose()
 }
 
 type Stored = (Version, UnixMs, BTreeMap<SpiderName, String>);

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use trawl_common::frontier::UrlState;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
-use trawl_common::names::{CrawlId, CrawlRef};
-use trawl_common::ports::{Backlog, Heartbeat, Result, Stats, Terms, WorkerState};
+use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
+use trawl_common::ports::{Backlog, BeatReply, Heartbeat, Result, Stats, Terms, WorkerState};
 use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -25,16 +25,29 @@ const BEAT_TTL: Duration = Duration::from_secs(15);
 pub(super) struct LastBeat(Mutex<Option<(WorkerState, Instant)>>);
 
 impl LastBeat {
-    /// The worker says that it lives.
-    pub(super) fn is(&self, beat: &Heartbeat) {
+    /// The worker says that it lives. Returns what is wanted of it.
+    pub(super) fn is(&self, beat: &Heartbeat) -> BeatReply {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_asked = |(state, _): &(WorkerState, Instant)| state.worker == beat.worker && state.draining;
+        let draining = last.as_ref().is_some_and(was_asked);
         let state = WorkerState {
             worker: beat.worker.clone(),
             version: beat.version.to_owned(),
+            draining,
             in_flight: beat.in_flight as u64,
             pages_per_second: beat.pages_per_second,
             health: beat.trouble.clone().unwrap_or_else(|| WorkerState::WELL.to_owned()),
         };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((state, Instant::now() + BEAT_TTL));
+        *last = Some((state, Instant::now() + BEAT_TTL));
+        if draining { BeatReply::Drain } else { BeatReply::GoOn }
+    }
+
+    /// Asks a worker to end. Returns whether it lives.
+    pub(super) fn drain(&self, worker: &WorkerId) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let living =
+            last.as_mut().filter(|(state, until)| state.worker == *worker && *until > Instant::now());
+        living.map(|(state, _)| state.draining = true).is_some()
     }
 
     fn living(&self) -> Option<WorkerState> {

@@ -7,7 +7,7 @@ use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::dead_letter::Note;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::names::CrawlRef;
+use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Control, FailedPage, Result};
 use trawl_common::web::url::CanonicalUrl;
 
@@ -74,6 +74,10 @@ impl RedisRecords {
 
 #[async_trait]
 impl Control for RedisRecords {
+    async fn drain(&self, worker: &WorkerId) -> Result<bool> {
+        self.ask_to_end(worker).await
+    }
+
     async fn pause(&self, crawl: &CrawlRef) -> Result<()> {
         going(crawl, self.command(crawl, "pause").await?)?;
         self.log(|| Record::status(crawl, CrawlState::Paused)).await

@@ -12,7 +12,7 @@ use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start, Taken};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Claim, Error, ErrorKind, Finish, Heartbeat, MAX_INVALID, NewUrl, Result, Terms, one_each,
+    BeatReply, Claim, Error, ErrorKind, Finish, Heartbeat, MAX_INVALID, NewUrl, Result, Terms, one_each,
 };
 use trawl_common::spider::SpiderText;
 use trawl_common::web::url::CanonicalUrl;
@@ -346,7 +346,7 @@ impl Records for RedisRecords {
         self.replay_all(from, into, urls).await
     }
 
-    async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()> {
+    async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<BeatReply> {
         self.write_beat(beat, ttl).await
     }
 }

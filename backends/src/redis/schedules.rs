@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use trawl_common::names::SpiderName;
+use trawl_common::names::SpiderRef;
 use trawl_common::ports::{Error, ErrorKind, Result, ScheduleState, Schedules};
 use trawl_common::time::UnixMs;
 
@@ -31,7 +31,7 @@ impl RedisSchedules {
 
 #[async_trait]
 impl Schedules for RedisSchedules {
-    async fn list(&self) -> Result<BTreeMap<SpiderName, ScheduleState>> {
+    async fn list(&self) -> Result<BTreeMap<SpiderRef, ScheduleState>> {
         let all: Vec<(Vec<u8>, Vec<u8>)> =
             self.redis.query(redis::cmd("HGETALL").arg(keys::SCHEDULES)).await?;
         let mut states = BTreeMap::new();
@@ -41,22 +41,22 @@ impl Schedules for RedisSchedules {
         Ok(states)
     }
 
-    async fn note(&self, spider: &SpiderName, until: UnixMs) -> Result<()> {
+    async fn note(&self, spider: &SpiderRef, until: UnixMs) -> Result<()> {
         let mut call = self.scripts.note.key(keys::SCHEDULES);
-        self.redis.run(call.arg(spider.as_str()).arg(until.0)).await
+        self.redis.run(call.arg(spider.to_string()).arg(until.0)).await
     }
 
-    async fn pause(&self, spider: &SpiderName) -> Result<()> {
-        self.redis.query(redis::cmd("HSET").arg(keys::SCHEDULES).arg(spider.as_str()).arg(PAUSED)).await
+    async fn pause(&self, spider: &SpiderRef) -> Result<()> {
+        self.redis.query(redis::cmd("HSET").arg(keys::SCHEDULES).arg(spider.to_string()).arg(PAUSED)).await
     }
 
-    async fn resume(&self, spider: &SpiderName, now: UnixMs) -> Result<()> {
+    async fn resume(&self, spider: &SpiderRef, now: UnixMs) -> Result<()> {
         let mut call = self.scripts.resume.key(keys::SCHEDULES);
-        self.redis.run(call.arg(spider.as_str()).arg(now.0)).await
+        self.redis.run(call.arg(spider.to_string()).arg(now.0)).await
     }
 }
 
-fn read(spider: &[u8], state: &[u8]) -> Result<(SpiderName, ScheduleState)> {
+fn read(spider: &[u8], state: &[u8]) -> Result<(SpiderRef, ScheduleState)> {
     let unreadable = || {
         let (key, spider, state) = (keys::SCHEDULES, shown(spider), shown(state));
         let told = format!(

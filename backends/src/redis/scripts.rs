@@ -87,6 +87,7 @@ pub(super) struct Scripts {
     pub(super) url_state: Script,
     pub(super) forget: Script,
     pub(super) invalid: Script,
+    pub(super) drain: Script,
 }
 
 impl Scripts {
@@ -130,6 +131,7 @@ impl Scripts {
             url_state: seeing(READS, include_str!("scripts/url_state.lua")),
             invalid: plain(include_str!("scripts/invalid.lua")),
             forget: seeing(GOES_ON, include_str!("scripts/forget.lua")),
+            drain: plain(include_str!("scripts/drain.lua")),
         }
     }
 }

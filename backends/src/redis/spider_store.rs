@@ -59,14 +59,14 @@ impl RedisSpiderStore {
 #[async_trait]
 impl SpiderStore for RedisSpiderStore {
     async fn add(&self, project: &ProjectName, version: &Version, files: &SpiderFiles) -> Result<()> {
+        // First: a project that is not listed has no schedules. One without versions is none, if this process dies in between.
+        let () = self.redis.query(redis::cmd("SADD").arg(keys::PROJECTS).arg(project.as_str())).await?;
         let mut call = self.scripts.add.key(keys::project(project));
         call.arg(version.as_str()).arg(MAX_VERSIONS);
         for (name, text) in files.iter() {
             call.arg(name.as_str()).arg(FileHash::of(text).to_string()).arg(text);
         }
-        let () = self.redis.run(&call).await?;
-        // Of a process that dies here the project is not listed before its next version, and works all the same.
-        self.redis.query(redis::cmd("SADD").arg(keys::PROJECTS).arg(project.as_str())).await
+        self.redis.run(&call).await
     }
 
     async fn projects(&self) -> Result<Vec<ProjectName>> {
@@ -84,6 +84,29 @@ impl SpiderStore for RedisSpiderStore {
             spiders: manifest.spiders.into_keys().collect(),
         };
         Ok(self.manifests(project).await?.into_iter().map(deployed).collect())
+    }
+
+    async fn revision(&self, project: &ProjectName) -> Result<u64> {
+        let read = redis::cmd("HGET").arg(keys::project(project)).arg("number").to_owned();
+        let number: Option<u64> = self.redis.query(&read).await?;
+        Ok(number.unwrap_or_default())
+    }
+
+    async fn latest(&self, project: &ProjectName) -> Result<Option<(Version, SpiderFiles)>> {
+        let Some((version, manifest)) = self.manifests(project).await?.pop() else { return Ok(None) };
+        let key = keys::project(project);
+        let (names, hashes): (Vec<_>, Vec<_>) = manifest.spiders.into_iter().unzip();
+        let mut read = redis::cmd("HMGET");
+        read.arg(&key);
+        for hash in hashes {
+            read.arg(format!("t:{hash}"));
+        }
+        let texts: Vec<Option<String>> = self.redis.query(&read).await?;
+        // None is missing, unless the version is removed just now: then the next call finds another.
+        let files: Option<_> = names.into_iter().zip(texts).map(|(name, text)| Some((name, text?))).collect();
+        let files = files.and_then(|files| SpiderFiles::of(files).ok());
+        let files = files.ok_or_else(|| unreadable(&key, version.as_str()))?;
+        Ok(Some((version, files)))
     }
 
     async fn text(
@@ -105,14 +128,11 @@ impl SpiderStore for RedisSpiderStore {
     }
 
     async fn remove(&self, project: &ProjectName, version: Option<&Version>) -> Result<bool> {
-        let key = keys::project(project);
-        let (were_there, left): (bool, usize) = match version {
-            None => (self.redis.query(redis::cmd("UNLINK").arg(&key)).await?, 0),
-            Some(version) => {
-                let mut call = self.scripts.remove.key(&key);
-                self.redis.run(call.arg(version.as_str())).await?
-            }
-        };
+        let mut call = self.scripts.remove.key(keys::project(project));
+        if let Some(version) = version {
+            call.arg(version.as_str());
+        }
+        let (were_there, left): (bool, usize) = self.redis.run(&call).await?;
         if left == 0 {
             let () = self.redis.query(redis::cmd("SREM").arg(keys::PROJECTS).arg(project.as_str())).await?;
         }

@@ -3,17 +3,21 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use trawl_common::ports::{Heartbeat, Result, WorkerState};
+use trawl_common::names::WorkerId;
+use trawl_common::ports::{BeatReply, Heartbeat, Result, WorkerState};
 use trawl_common::time::UnixMs;
 
 use super::schema::VERSION;
 use super::{RedisRecords, keys};
 
+/// The field that says that a worker is to end (`scripts/drain.lua`).
+const DRAIN: &str = "drain";
+
 /// Who has said nothing for so long is not listed.
 const GONE_AFTER: Duration = Duration::from_secs(60);
 
 impl RedisRecords {
-    pub(super) async fn write_beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<()> {
+    pub(super) async fn write_beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<BeatReply> {
         let key = keys::worker(&beat.worker);
         let now = UnixMs::now();
         let mut says = redis::cmd("HSET");
@@ -34,7 +38,13 @@ impl RedisRecords {
         let () = self.write(redis::cmd("SET").arg(keys::SCHEMA).arg(VERSION).arg("NX")).await?;
         let () =
             self.write(redis::cmd("ZADD").arg(keys::WORKERS).arg(now.0).arg(beat.worker.as_str())).await?;
-        self.check_clock().await
+        self.check_clock().await?;
+        let is_to_end: bool = self.redis.query(redis::cmd("HEXISTS").arg(&key).arg(DRAIN)).await?;
+        Ok(if is_to_end { BeatReply::Drain } else { BeatReply::GoOn })
+    }
+
+    pub(super) async fn ask_to_end(&self, worker: &WorkerId) -> Result<bool> {
+        self.redis.run(&self.scripts.drain.key(keys::worker(worker))).await
     }
 
     pub(super) async fn read_workers(&self) -> Result<Vec<WorkerState>> {
@@ -52,6 +62,7 @@ impl RedisRecords {
             workers.push(WorkerState {
                 worker,
                 version,
+                draining: fields.contains_key(DRAIN),
                 in_flight: text("in_flight").parse().unwrap_or_default(),
                 pages_per_second: text("pages_per_second").parse().unwrap_or_default(),
                 health: text("health").to_owned(),

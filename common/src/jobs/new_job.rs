@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{IdempotencyKey, JobOverrides, Priority};
-use crate::names::{CrawlId, CrawlRef, ProjectName, SpiderName};
+use crate::names::{CrawlId, CrawlRef, ProjectName, SpiderName, SpiderRef};
 use crate::spider::Version;
 use crate::spider::arguments::Arguments;
 use crate::web::url::CanonicalUrl;
@@ -64,11 +64,21 @@ pub enum InvalidJob {
 }
 
 impl NewJob {
-    /// The job that runs `spider` as its file says.
+    /// The job that runs `spider` of the default project as its file says.
     pub fn new(id: CrawlId, spider: SpiderName) -> Self {
-        let (project, urls, sources, arguments, settings) = Default::default();
+        Self::of(id, spider.into())
+    }
+
+    /// The job that runs a spider of a project as its file says.
+    pub fn of(id: CrawlId, SpiderRef { project, spider }: SpiderRef) -> Self {
+        let (urls, sources, arguments, settings) = Default::default();
         let (version, priority, idempotency_key) = Default::default();
         Self { id, project, spider, urls, sources, arguments, settings, version, priority, idempotency_key }
+    }
+
+    /// Its spider, with its project.
+    pub fn spider_ref(&self) -> SpiderRef {
+        SpiderRef { project: self.project.clone(), spider: self.spider.clone() }
     }
 
     /// The crawl that it becomes.

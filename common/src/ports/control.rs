@@ -1,13 +1,13 @@
-//! Control: what people do to crawls and to their dead letters.
+//! Control: what people do to crawls, to their dead letters, and to workers.
 
 use async_trait::async_trait;
 
 use super::Result;
 use crate::frontier::dead_letter::Note;
-use crate::names::CrawlRef;
+use crate::names::{CrawlRef, WorkerId};
 use crate::web::url::CanonicalUrl;
 
-/// Commands to a crawl, for the whole fleet. Each is idempotent, and lasts beyond every process.
+/// Commands, for the whole fleet. Each is idempotent; those to a crawl last beyond every process.
 #[async_trait]
 pub trait Control: Send + Sync {
     /// Holds a crawl: no fetch begins, until [`Control::resume`]. `Stale` if the crawl is over.
@@ -35,6 +35,10 @@ pub trait Control: Send + Sync {
 
     /// Takes URLs out of the list for good; the crawl's counters stay. Returns how many were in it.
     async fn purge(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64>;
+
+    /// Has a worker end: it takes no more, finishes what it has begun, and gives the rest back. It learns so with its next sign of
+    /// life. Returns whether it lives.
+    async fn drain(&self, worker: &WorkerId) -> Result<bool>;
 }
 
 /// A page of failed URLs.

@@ -43,10 +43,10 @@ pub trait Frontier: Send + Sync {
     /// Whether the spider of `crawl` has seen a URL: it is pending, or has ended.
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool;
 
-    /// Shows people that the worker lives. Nothing depends on it.
+    /// Shows people that the worker lives, and learns what they want of it. Nothing depends on it.
     ///
     /// Fails with `Refused`, having done so, when this machine's clock is far from the engine's.
-    async fn beat(&self, beat: &Heartbeat) -> Result<()>;
+    async fn beat(&self, beat: &Heartbeat) -> Result<BeatReply>;
 
     /// What it holds, and what it has turned away.
     fn activity(&self) -> Activity;
@@ -168,6 +168,15 @@ pub struct Heartbeat {
     pub pages_per_second: f64,
     /// What a server keeps it from doing, or what it waits for.
     pub trouble: Option<String>,
+}
+
+/// What people want of a worker that lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BeatReply {
+    /// That it works.
+    GoOn,
+    /// That it ends ([`Control::drain`](super::Control::drain)).
+    Drain,
 }
 
 /// A URL's terminal state.

@@ -37,7 +37,8 @@ pub use control::{Control, FailedPage};
 pub use engine::{Engine, Joined, Joining, Opening, Requests, Session};
 pub use error::{Error, ErrorKind, Result, one_each};
 pub use frontier::{
-    Activity, Claimed, Ending, Finish, Frontier, Heartbeat, Memory, OpenCrawl, Settled, Settlement, Verdict,
+    Activity, BeatReply, Claimed, Ending, Finish, Frontier, Heartbeat, Memory, OpenCrawl, Settled,
+    Settlement, Verdict,
 };
 pub use hosts::{
     BackoffRequest, Ended, HostBackoff, HostControl, HostSlotRequest, HostState, Hosts, InFlightRequest,

@@ -23,6 +23,12 @@ pub trait SpiderStore: Send + Sync {
     /// The versions of a project, the latest last.
     async fn versions(&self, project: &ProjectName) -> Result<Vec<Deployed>>;
 
+    /// A number that is another after each change of what is the latest version of the project.
+    async fn revision(&self, project: &ProjectName) -> Result<u64>;
+
+    /// The latest version of the project, with the files of all its spiders; `None` if there is none.
+    async fn latest(&self, project: &ProjectName) -> Result<Option<(Version, SpiderFiles)>>;
+
     /// What the file of a spider says in a version of the project, or in its latest one; with that version. `None` if there is none.
     async fn text(
         &self,

@@ -54,6 +54,8 @@ pub struct WorkerState {
     pub worker: WorkerId,
     /// Of which version.
     pub version: String,
+    /// Whether it was asked to end ([`Control::drain`](super::Control::drain)).
+    pub draining: bool,
     /// URLs in its hands.
     pub in_flight: u64,
     /// Pages finished per second.

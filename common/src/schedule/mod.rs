@@ -1,9 +1,11 @@
 //! Schedules: when the crawls of a spider are asked for without anybody's doing.
 //!
-//! All here is arithmetic on instants. Who asks for crawls by it remembers up to when that is done, and is `trawl-jobs`.
+//! When that is, is arithmetic on instants. `trawl-jobs` asks for crawls by it, and remembers up to when that is done.
 
 mod cron;
 mod field;
+mod standing;
+mod timetable;
 
 use std::time::Duration;
 
@@ -12,9 +14,11 @@ use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 
 pub use cron::{Cron, InvalidCron};
+pub use standing::{Standing, is_known, standings};
+pub use timetable::Timetable;
 
 use crate::jobs::NewJob;
-use crate::names::{CrawlId, SpiderName};
+use crate::names::{CrawlId, SpiderRef};
 use crate::time::UnixMs;
 
 /// An instant is missed when nobody has looked for so long after it.
@@ -100,6 +104,11 @@ impl Schedule {
         }
     }
 
+    /// Its instants after this one.
+    pub fn instants(&self, after: UnixMs) -> impl Iterator<Item = UnixMs> {
+        std::iter::successors(self.next(after), |instant| self.next(*instant))
+    }
+
     fn instant(&self, time: DateTime) -> Option<Timestamp> {
         let offset = match self.timezone.to_ambiguous_timestamp(time).offset() {
             AmbiguousOffset::Unambiguous { offset } => offset,
@@ -128,8 +137,7 @@ impl Schedule {
         let mut reach = Duration::from_secs(60);
         loop {
             let from = until.max(UnixMs(now.0.saturating_sub(reach.as_millis() as u64)));
-            let instants = std::iter::successors(self.next(from), |instant| self.next(*instant));
-            match instants.take_while(|instant| *instant <= now).last() {
+            match self.instants(from).take_while(|instant| *instant <= now).last() {
                 None if from > until => reach = reach.saturating_mul(32),
                 latest => return latest,
             }
@@ -151,9 +159,9 @@ impl Schedule {
 }
 
 /// The job of a spider for an instant of its schedule: the same, whoever asks for it.
-pub fn job(spider: &SpiderName, instant: UnixMs) -> NewJob {
+pub fn job(spider: &SpiderRef, instant: UnixMs) -> NewJob {
     let key = format!("schedule:{spider}:{instant}");
-    let new = NewJob::new(CrawlId::of_schedule(spider, instant), spider.clone());
+    let new = NewJob::of(CrawlId::of_schedule(spider, instant), spider.clone());
     NewJob { idempotency_key: key.parse().ok(), ..new }
 }
 
@@ -182,9 +190,8 @@ mod tests {
 
     #[track_caller]
     fn next(schedule: &Schedule, after: &str, expected: &[&str]) {
-        let instants = std::iter::successors(schedule.next(at(after)), |instant| schedule.next(*instant));
-        let found: Vec<String> =
-            instants.take(expected.len()).map(|instant| schedule.shown(instant)).collect();
+        let instants = schedule.instants(at(after)).take(expected.len());
+        let found: Vec<String> = instants.map(|instant| schedule.shown(instant)).collect();
         assert_eq!(found, expected);
     }
 
@@ -249,6 +256,7 @@ mod tests {
     #[test]
     fn a_job_of_a_schedule_is_the_same_whoever_asks_for_it() {
         let (shop, news) = ("shop".parse().unwrap(), "x".repeat(64).parse().unwrap());
+        let elsewhere = "books/shop".parse().unwrap();
         let instant = at("2026-11-23T16:15:00Z");
         assert_eq!(job(&shop, instant), job(&shop, instant));
         assert!(job(&shop, instant).id.as_str().starts_with("20261123-161500-"));
@@ -256,6 +264,8 @@ mod tests {
         assert_eq!(key.as_str(), "schedule:shop:2026-11-23T16:15:00.000Z");
         assert!(job(&news, instant).idempotency_key.is_some());
         assert_ne!(job(&news, instant).id, job(&shop, instant).id);
+        assert_ne!(job(&elsewhere, instant).id, job(&shop, instant).id);
+        assert_eq!(job(&elsewhere, instant).project.as_str(), "books");
         assert_ne!(job(&shop, instant.plus(DAY)).id, job(&shop, instant).id);
     }
 

@@ -17,7 +17,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{ClaimReply, Start, Taken, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Backlog, Claim, Error, ErrorKind, Finish, Heartbeat, NewUrl, Result, Stats, Terms, WorkerState,
+    Backlog, BeatReply, Claim, Error, ErrorKind, Finish, Heartbeat, NewUrl, Result, Stats, Terms, WorkerState,
 };
 use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
@@ -329,8 +329,8 @@ impl Records for Servers {
         unreachable!("no crawl ends")
     }
 
-    async fn beat(&self, _: &Heartbeat, _: Duration) -> Result<()> {
-        Ok(())
+    async fn beat(&self, _: &Heartbeat, _: Duration) -> Result<BeatReply> {
+        Ok(BeatReply::GoOn)
     }
 
     async fn replay(&self, _: &CrawlRef, _: &CrawlRef, _: &[CanonicalUrl]) -> Result<Vec<Message>> {

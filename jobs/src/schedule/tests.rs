@@ -10,6 +10,7 @@ use trawl_common::health::Health;
 use trawl_common::jobs::{Job, JobOutcome, NewJob};
 use trawl_common::ports::JobCounts;
 use trawl_common::settings::Settings;
+use trawl_common::spider::SpiderFiles;
 use trawl_common::spider::folder::Folder;
 
 use super::*;
@@ -50,8 +51,15 @@ impl Fleet {
     /// What a worker that has just begun does at `now`.
     async fn look(&self, now: UnixMs) {
         let worker = self.worker();
-        let timetable = Timetable::default().read_again(&worker).await;
-        look(&worker, &timetable, now).await.unwrap();
+        look(&worker, &read(&worker).await, now).await.unwrap();
+    }
+
+    async fn deploy(&self, project: &str, version: &str, files: &[(&str, &str)]) {
+        let text = |schedule: &str| format!("{schedule}\n{START}");
+        let files = files.iter().map(|(spider, schedule)| (spider.parse().unwrap(), text(schedule)));
+        let files = SpiderFiles::of(files.collect()).unwrap();
+        let (project, version) = (project.parse().unwrap(), version.parse().unwrap());
+        self.store.spider_store().add(&project, &version, &files).await.unwrap();
     }
 
     async fn done(&self, spider: &str, until: UnixMs) {
@@ -68,6 +76,24 @@ impl Fleet {
         let ids = self.jobs().await;
         ids.iter().map(|job| job.new.id.as_str()[..15].to_owned()).collect()
     }
+}
+
+/// What a worker that has just begun knows.
+async fn read(worker: &Runner) -> Timetable {
+    let mut timetable = Timetable::default();
+    read_again(&mut timetable, worker).await;
+    timetable
+}
+
+async fn read_again(timetable: &mut Timetable, worker: &Runner) {
+    timetable.read_again(&*worker.ports.spider_store, &worker.settings).await.unwrap();
+}
+
+fn scheduled(timetable: &Timetable) -> Vec<String> {
+    let mut all: Vec<String> =
+        timetable.schedules().map(|(spider, schedule)| format!("{spider} {}", schedule.cron)).collect();
+    all.sort();
+    all
 }
 
 fn minute(instant: UnixMs) -> String {
@@ -100,8 +126,7 @@ async fn workers_that_look_at_once_ask_for_one_crawl() {
         // Their clocks differ a little.
         let now = NOON.plus(Duration::from_millis(10 * number as u64));
         looking.spawn(async move {
-            let timetable = Timetable::default().read_again(&worker).await;
-            look(&worker, &timetable, now).await.unwrap();
+            look(&worker, &read(&worker).await, now).await.unwrap();
         });
     }
     looking.join_all().await;
@@ -169,21 +194,66 @@ async fn a_schedule_that_is_held_asks_for_nothing_and_makes_up_for_nothing() {
 async fn a_file_is_read_again_when_it_changes_and_one_that_is_wrong_holds_up_no_other() {
     let fleet = Fleet::new();
     let worker = fleet.worker();
-    let scheduled = |timetable: &Timetable| {
-        timetable
-            .schedules()
-            .map(|(spider, schedule)| format!("{spider} {}", schedule.cron))
-            .collect::<Vec<_>>()
-    };
     fleet.write("shop", "schedule = '1 * * * *'");
     fleet.write("wrong", "schedule = '99 * * * *'");
     fleet.write("idle", "");
-    let timetable = Timetable::default().read_again(&worker).await;
+    let mut timetable = read(&worker).await;
     assert_eq!(scheduled(&timetable), ["shop 1 * * * *"]);
     fleet.write("shop", "schedule = '2 * * * *'");
     fleet.write("wrong", "schedule = '9 * * * *'");
-    let timetable = timetable.read_again(&worker).await;
+    read_again(&mut timetable, &worker).await;
     assert_eq!(scheduled(&timetable), ["shop 2 * * * *", "wrong 9 * * * *"]);
     fs::remove_file(fleet.folder.path().join("shop.toml")).unwrap();
-    assert_eq!(scheduled(&timetable.read_again(&worker).await), ["wrong 9 * * * *"]);
+    read_again(&mut timetable, &worker).await;
+    assert_eq!(scheduled(&timetable), ["wrong 9 * * * *"]);
+}
+
+#[tokio::test]
+async fn a_schedule_is_that_of_the_latest_version_which_is_run_in_place_of_a_file_that_is_here() {
+    let fleet = Fleet::new();
+    let worker = fleet.worker();
+    let mut timetable = Timetable::default();
+    fleet.write("shop", "schedule = '1 * * * *'");
+    fleet.write("news", "schedule = '1 * * * *'");
+    fleet.deploy("default", "r1", &[("shop", "schedule = '2 * * * *'")]).await;
+    fleet
+        .deploy("books", "r1", &[("shop", "schedule = '3 * * * *'"), ("wrong", "schedule = '99 * * * *'")])
+        .await;
+    read_again(&mut timetable, &worker).await;
+    assert_eq!(scheduled(&timetable), ["books/shop 3 * * * *", "news 1 * * * *", "shop 2 * * * *"]);
+    fleet.deploy("books", "r2", &[("wrong", "schedule = '4 * * * *'")]).await;
+    fleet.deploy("default", "r2", &[("shop", "")]).await;
+    read_again(&mut timetable, &worker).await;
+    assert_eq!(scheduled(&timetable), ["books/wrong 4 * * * *", "news 1 * * * *"]);
+    let (store, books) = (fleet.store.spider_store(), "books".parse().unwrap());
+    store.remove(&books, Some(&"r2".parse().unwrap())).await.unwrap();
+    store.remove(&"default".parse().unwrap(), None).await.unwrap();
+    read_again(&mut timetable, &worker).await;
+    assert_eq!(scheduled(&timetable), ["books/shop 3 * * * *", "news 1 * * * *", "shop 1 * * * *"]);
+}
+
+#[tokio::test]
+async fn a_deployed_spider_is_asked_for_once_by_workers_that_have_no_file_of_it_in_each_project_that_has_it()
+{
+    let fleet = Fleet::new();
+    for project in ["books", "default"] {
+        fleet
+            .deploy(project, "r1", &[("shop", "schedule = { cron = '* * * * *', overlap = 'queue' }")])
+            .await;
+    }
+    for spider in ["shop", "books/shop"] {
+        fleet.done(spider, UnixMs(NOON.0 - 1)).await;
+    }
+    let mut looking = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let worker = fleet.worker();
+        looking.spawn(async move { look(&worker, &read(&worker).await, NOON).await.unwrap() });
+    }
+    looking.join_all().await;
+    let mut asked: Vec<_> =
+        fleet.jobs().await.into_iter().map(|job| job.new.spider_ref().to_string()).collect();
+    asked.sort();
+    assert_eq!(asked, ["books/shop", "shop"]);
+    let states = fleet.store.schedules().list().await.unwrap();
+    assert!(states.values().all(|state| *state == ScheduleState::Done(NOON)), "{states:?}");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use trawl_common::names::SpiderName;
+use trawl_common::names::SpiderRef;
 use trawl_common::ports::{Result, ScheduleState, Schedules};
 use trawl_common::time::UnixMs;
 
@@ -20,7 +20,7 @@ macro_rules! schedules_conformance {
     };
 }
 
-fn spider(name: &str) -> SpiderName {
+fn spider(name: &str) -> SpiderRef {
     name.parse().expect("it is written as a name")
 }
 
@@ -45,8 +45,9 @@ pub async fn what_is_done_is_never_undone(schedules: &Arc<dyn Schedules>) -> Res
         assert_eq!(state(schedules, "shop").await?, Some(ScheduleState::Done(UnixMs(known))));
     }
     schedules.note(&spider("news"), UnixMs(1)).await?;
-    let all =
-        [("news", 1), ("shop", LATE)].map(|(name, until)| (spider(name), ScheduleState::Done(UnixMs(until))));
+    schedules.note(&spider("books/shop"), UnixMs(2)).await?;
+    let all = [("news", 1), ("shop", LATE), ("books/shop", 2)]
+        .map(|(name, until)| (spider(name), ScheduleState::Done(UnixMs(until))));
     assert_eq!(schedules.list().await?, BTreeMap::from(all));
     Ok(())
 }

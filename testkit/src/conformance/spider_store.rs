@@ -16,6 +16,8 @@ macro_rules! spider_store_conformance {
             a_version_that_is_added_again_is_replaced_and_the_latest
             what_is_removed_is_gone_and_the_rest_stays
             of_too_many_versions_the_oldest_go
+            the_latest_version_comes_with_all_its_files
+            each_change_of_what_is_the_latest_is_seen
         }
     };
 }
@@ -136,5 +138,36 @@ pub async fn of_too_many_versions_the_oldest_go(store: &Arc<dyn SpiderStore>) ->
     }
     let all = versions(store, "shop").await?;
     assert_eq!((all.len(), all[0].as_str()), (MAX_VERSIONS, "r2"));
+    Ok(())
+}
+
+/// And with those alone.
+pub async fn the_latest_version_comes_with_all_its_files(store: &Arc<dyn SpiderStore>) -> Result<()> {
+    assert_eq!(store.latest(&project("shop")).await?, None);
+    add(store, "shop", "r1", &[("books", "old"), ("hats", "old")]).await?;
+    add(store, "shop", "r2", &[("books", "new"), ("toys", "new"), ("hats", "")]).await?;
+    let (name, files) = store.latest(&project("shop")).await?.expect("it was added");
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text)).collect();
+    assert_eq!((name, files), (version("r2"), vec![("books", "new"), ("hats", ""), ("toys", "new")]));
+    store.remove(&project("shop"), Some(&version("r2"))).await?;
+    let (name, files) = store.latest(&project("shop")).await?.expect("it is left");
+    assert_eq!((name, files.iter().count()), (version("r1"), 2));
+    Ok(())
+}
+
+/// Also where a project that was removed is there again.
+pub async fn each_change_of_what_is_the_latest_is_seen(store: &Arc<dyn SpiderStore>) -> Result<()> {
+    let mut seen = vec![store.revision(&project("shop")).await?];
+    for name in ["r1", "r2", "r1"] {
+        add(store, "shop", name, &[("books", name)]).await?;
+        seen.push(store.revision(&project("shop")).await?);
+        assert_eq!(seen.last(), Some(&store.revision(&project("shop")).await?), "nothing has changed");
+    }
+    store.remove(&project("shop"), Some(&version("r1"))).await?;
+    seen.push(store.revision(&project("shop")).await?);
+    store.remove(&project("shop"), None).await?;
+    add(store, "shop", "r1", &[("books", "again")]).await?;
+    seen.push(store.revision(&project("shop")).await?);
+    assert!(seen.windows(2).all(|pair| pair[0] != pair[1]), "{seen:?}");
     Ok(())
 }

@@ -10,8 +10,9 @@ use trawl_common::settings::Settings;
 use trawl_common::spider::Mistake;
 use trawl_common::spider::arguments::{Arguments, Declaration};
 use trawl_common::spider::folder::Unusable;
+use trawl_extract::{Examined, Robots};
 
-use super::examine::{Examined, Robots, examine};
+use super::examine::examine;
 use super::summary;
 use crate::settings::NAMELESS;
 
@@ -23,7 +24,7 @@ pub(super) fn run(spiders: &[SpiderArg], arguments: &Arguments, json: bool, sett
         let examined = examine(file, arguments, settings);
         match &examined {
             examined if json => print_json(&as_json(file, examined.as_ref())),
-            Ok(examined) => tell(examined),
+            Ok(examined) => tell(file, examined),
             Err(error) => anstream::eprintln!("{error}"),
         }
         if !examined.is_ok_and(|examined| examined.ready.is_some()) {
@@ -33,8 +34,8 @@ pub(super) fn run(spiders: &[SpiderArg], arguments: &Arguments, json: bool, sett
     Ok(exit)
 }
 
-fn tell(examined: &Examined) {
-    let Examined { path, text, reading, ready, robots } = examined;
+fn tell(path: &Path, examined: &Examined) {
+    let Examined { text, reading, ready, robots } = examined;
     mistakes::tell(path, text, &reading.mistakes);
     let yellow = AnsiColor::Yellow.on_default().bold();
     for unset in &reading.unset {
@@ -60,7 +61,7 @@ pub(super) fn as_json(file: &Path, examined: Result<&Examined, &Unusable>) -> Va
     };
     let list = |mistakes: &[Mistake]| mistakes.iter().map(mistakes::as_json).collect::<Vec<_>>();
     json!({
-        "file": examined.path,
+        "file": file,
         "spider": examined.reading.spider.name.as_str(),
         "mistakes": list(&examined.reading.mistakes),
         "unset": list(&examined.reading.unset),

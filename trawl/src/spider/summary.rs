@@ -11,9 +11,8 @@ use trawl_common::spider::arguments::Declaration;
 use trawl_common::spider::file::Reading;
 use trawl_common::spider::{Field, FieldSource, Follow, ItemRule, Kind, Required, Spider};
 use trawl_common::text::printable;
-use trawl_extract::Ready;
+use trawl_extract::{Examined, Ready, Robots};
 
-use super::examine::{Examined, Robots};
 use crate::schedule::next_three;
 
 /// Prints the summary of a file without mistakes.

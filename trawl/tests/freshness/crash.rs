@@ -19,8 +19,8 @@ use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::rate::Rate;
 use trawl_common::ports::{
-    Activity, Claim, Claimed, Ending, Engine, Frontier, Heartbeat, Joined, Joining, Memory, Opening, Page,
-    Pages, Ports, Result, Session, Settled, Settlement, Sink, SinkFactory, Verdict,
+    Activity, BeatReply, Claim, Claimed, Ending, Engine, Frontier, Heartbeat, Joined, Joining, Memory,
+    Opening, Page, Pages, Ports, Result, Session, Settled, Settlement, Sink, SinkFactory, Verdict,
 };
 use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
@@ -98,7 +98,7 @@ impl Frontier for DeadlyFrontier {
         self.frontier.has_seen(crawl, url).await
     }
 
-    async fn beat(&self, beat: &Heartbeat) -> Result<()> {
+    async fn beat(&self, beat: &Heartbeat) -> Result<BeatReply> {
         self.frontier.beat(beat).await
     }
 

@@ -18,10 +18,10 @@ use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::politeness::gcra::{Schedule, Slot};
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::ports::{
-    Activity, Backlog, BackoffRequest, Cache, Claim, Claimed, Ended, Engine, Error, ErrorKind, Frontier,
-    Heartbeat, HostSlotRequest, Hosts, InFlightRequest, Joined, Joining, OpenCrawl, Opening, Page, Ports,
-    Response, Result, RobotsEntry, RobotsFile, Session, Settled, Settlement, Sink, SinkFactory, Stats, Terms,
-    Verdict, WorkerState,
+    Activity, Backlog, BackoffRequest, BeatReply, Cache, Claim, Claimed, Ended, Engine, Error, ErrorKind,
+    Frontier, Heartbeat, HostSlotRequest, Hosts, InFlightRequest, Joined, Joining, OpenCrawl, Opening, Page,
+    Ports, Response, Result, RobotsEntry, RobotsFile, Session, Settled, Settlement, Sink, SinkFactory, Stats,
+    Terms, Verdict, WorkerState,
 };
 use trawl_common::spider::{Spider, SpiderText};
 use trawl_common::time::UnixMs;
@@ -260,8 +260,8 @@ impl Frontier for Memory {
         false
     }
 
-    async fn beat(&self, _beat: &Heartbeat) -> Result<()> {
-        Ok(())
+    async fn beat(&self, _beat: &Heartbeat) -> Result<BeatReply> {
+        Ok(BeatReply::GoOn)
     }
 
     fn activity(&self) -> Activity {

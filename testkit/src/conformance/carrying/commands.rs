@@ -7,7 +7,7 @@ use trawl_common::frontier::MAX_STARTS;
 use trawl_common::frontier::Start;
 use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::ports::{ErrorKind, NewUrl, Result, Session, Settlement, Terms};
+use trawl_common::ports::{BeatReply, ErrorKind, Heartbeat, NewUrl, Result, Session, Settlement, Terms};
 use trawl_common::time::UnixMs;
 
 use super::{Carrier, done, kind};
@@ -55,6 +55,31 @@ pub async fn a_cancelled_crawl_has_no_url_left_and_nothing_revives_it(carrier: &
     assert_eq!(kind(carrier.reopen(&case, LONG).await), Some(ErrorKind::Stale));
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts, stats.pending), (CrawlState::Cancelled, expected, 0));
+    Ok(())
+}
+
+/// One that has not said that it lives is not asked.
+pub async fn a_worker_that_is_to_end_learns_it_with_each_sign_of_life_and_no_other_does(
+    carrier: &Carrier,
+) -> Result<()> {
+    let (one, other) = (Case::new(), Case::new());
+    let workers = [carrier.join(&one), carrier.join(&other)];
+    let beat = async |number: usize, case: &Case| {
+        let (worker, trouble) = (case.worker.clone(), None);
+        let beat = Heartbeat { worker, version: "0", in_flight: 0, pages_per_second: 0.0, trouble };
+        workers[number].frontier.beat(&beat).await
+    };
+    assert!(!carrier.control.drain(&one.worker).await?);
+    assert_eq!(beat(0, &one).await?, BeatReply::GoOn);
+    for _ in 0..2 {
+        assert!(carrier.control.drain(&one.worker).await?);
+    }
+    let all = carrier.stats.workers().await?;
+    assert!(all.iter().any(|state| state.worker == one.worker && state.draining), "{all:?}");
+    for _ in 0..2 {
+        assert_eq!(beat(0, &one).await?, BeatReply::Drain);
+    }
+    assert_eq!(beat(1, &other).await?, BeatReply::GoOn);
     Ok(())
 }
 

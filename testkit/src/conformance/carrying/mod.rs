@@ -125,6 +125,7 @@ macro_rules! carrying_conformance {
             the_list_holds_what_failed_and_what_expired
             a_crawl_that_is_over_or_unknown_takes_no_commands
             a_cancelled_crawl_has_no_url_left_and_nothing_revives_it
+            a_worker_that_is_to_end_learns_it_with_each_sign_of_life_and_no_other_does
         }
     };
 }

@@ -1,5 +1,5 @@
--- KEYS: project. A hash: `number` counts the versions that were ever added; `v:<version>` is the JSON of one of them: its number,
--- when it was added, and for each spider the hash of its text; `t:<hash>` is a text.
+-- KEYS: project. A hash: `number` counts its changes; `v:<version>` is the JSON of a version: the number of the change that added it,
+-- when that was, and for each spider the hash of its text; `t:<hash>` is a text.
 local PROJECT = KEYS[1]
 
 -- All versions, the latest last.

@@ -1,4 +1,14 @@
--- ARGV: version. Removes it. Returns whether it was there, and how many are left.
-local was_there = redis.call('HDEL', PROJECT, 'v:' .. ARGV[1])
+-- ARGV: version; none for all. Removes it, and keeps the number of changes. Returns whether it was there, and how many are left.
+local was_there = 0
+for _, field in ipairs(redis.call('HKEYS', PROJECT)) do
+  local is_meant = field ~= 'number'
+  if ARGV[1] then
+    is_meant = field == 'v:' .. ARGV[1]
+  end
+  if is_meant then
+    was_there = redis.call('HDEL', PROJECT, field)
+  end
+end
+redis.call('HINCRBY', PROJECT, 'number', was_there)
 drop_texts()
 return {was_there, #versions()}

@@ -1,0 +1,105 @@
+//! All crawls, the newest first, in parts. Those of jobs come in the order in which they were asked for, and stay there when they begin;
+//! the others by when they started.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+use trawl_common::frontier::crawl::CrawlStats;
+use trawl_common::jobs::{Job, JobStatus};
+use trawl_common::names::CrawlId;
+use trawl_common::ports::{JobFilter, JobPage, Jobs, Result};
+
+use crate::Backend;
+use crate::known::Known;
+
+/// So many crawls are looked at for one part, whether they are meant or not.
+const LOOKED_AT: usize = 2_000;
+/// How many jobs are read at a time.
+const READ: usize = 500;
+
+/// Where a list goes on: behind this job, and behind this crawl of no job.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Place {
+    job: Option<u64>,
+    crawl: Option<(u64, String)>,
+}
+
+impl Backend {
+    /// At most `most` crawls that are meant, behind a place; with the place behind them, if there may be more.
+    pub(crate) async fn list(
+        &self,
+        is_meant: impl Fn(&Known) -> bool,
+        mut place: Place,
+        most: usize,
+    ) -> Result<(Vec<Known>, Option<Place>)> {
+        // First the jobs: one that begins meanwhile is among the crawls.
+        let mut jobs = Line { jobs: &*self.jobs, ahead: VecDeque::new(), last: place.job };
+        jobs.first().await?;
+        let crawls = self.stats.crawls().await?.into_iter();
+        let mut stats: BTreeMap<CrawlId, CrawlStats> =
+            crawls.map(|stats| (stats.crawl.clone(), stats)).collect();
+        let place_of = |stats: &CrawlStats| (stats.started.0, stats.crawl.to_string());
+        let mut crawls: Vec<_> = stats.values().map(|stats| (place_of(stats), stats.crawl.clone())).collect();
+        crawls.retain(|(at, _)| place.crawl.as_ref().is_none_or(|behind| at < behind));
+        crawls.sort();
+        let mut found = Vec::new();
+        for _ in 0..LOOKED_AT {
+            let (known, behind) = match (jobs.first().await?, crawls.last()) {
+                (Some(job), crawl)
+                    if crawl.is_none_or(|(at, _)| *at < (job.asked.0, job.new.id.to_string())) =>
+                {
+                    let stats = match stats.remove(&job.new.id) {
+                        // It may have begun since.
+                        None if job.status() != JobStatus::Pending => {
+                            self.stats.crawl_stats(&job.new.id).await?
+                        }
+                        stats => stats,
+                    };
+                    let known = Known::of_job(job, stats);
+                    let behind = Place { job: Some(job.number), ..place.clone() };
+                    jobs.ahead.pop_front();
+                    (Some(known), behind)
+                }
+                (_, None) => return Ok((found, None)),
+                (_, Some((at, id))) => {
+                    let is_of_job = jobs.has(id) || self.jobs.job(id).await?.is_some();
+                    let stats = if is_of_job { None } else { stats.remove(id) };
+                    let behind = Place { crawl: Some(at.clone()), ..place.clone() };
+                    crawls.pop();
+                    (stats.map(Known::of_no_job), behind)
+                }
+            };
+            if let Some(known) = known.filter(&is_meant) {
+                if found.len() == most {
+                    return Ok((found, Some(place)));
+                }
+                found.push(known);
+            }
+            place = behind;
+        }
+        Ok((found, Some(place)))
+    }
+}
+
+/// Jobs, the newest first, read as far as they are needed.
+struct Line<'a> {
+    jobs: &'a dyn Jobs,
+    ahead: VecDeque<Job>,
+    /// The number of the last one that was read.
+    last: Option<u64>,
+}
+
+impl Line<'_> {
+    async fn first(&mut self) -> Result<Option<&Job>> {
+        if self.ahead.is_empty() {
+            let page = JobPage { before: self.last, max: READ };
+            self.ahead.extend(self.jobs.list(&JobFilter::default(), page).await?);
+            self.last = self.ahead.back().map(|job| job.number).or(self.last);
+        }
+        Ok(self.ahead.front())
+    }
+
+    fn has(&self, id: &CrawlId) -> bool {
+        self.ahead.iter().any(|job| job.new.id == *id)
+    }
+}

@@ -1,0 +1,213 @@
+//! Spiders: which there are, what one says, and what is wrong in one that is not deployed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use trawl_common::names::{ProjectName, SpiderName};
+use trawl_common::spider::arguments::Arguments;
+use trawl_common::spider::{self, Version};
+use trawl_extract::Examined;
+use utoipa::{IntoParams, ToSchema};
+
+use super::schedules::Schedule;
+use crate::Api;
+use crate::extract::{self, Params, Segment};
+use crate::problem::Problem;
+use crate::spiders::{Unrunnable, on_a_thread_apart};
+
+/// Which spiders.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Listing {
+    /// Only those of this project
+    #[param(value_type = Option<String>)]
+    project: Option<ProjectName>,
+}
+
+/// All spiders that are known
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Spiders {
+    spiders: Vec<Spider>,
+}
+
+/// A spider
+#[derive(Serialize, ToSchema)]
+struct Spider {
+    project: String,
+    spider: String,
+    /// The version of its project that has it, the latest; nothing for one that has a file beside the API, as it may on workers
+    version: Option<String>,
+}
+
+/// The spiders that are deployed, and in the default project those that have files beside the API. Workers may have files of others
+#[utoipa::path(
+    get, path = "/api/v1/spiders", tag = "spiders", security(("token" = [])),
+    params(Listing),
+    responses((status = 200, body = Spiders))
+)]
+pub(crate) async fn list_spiders(
+    State(api): State<Arc<Api>>,
+    Params(Listing { project }): Params<Listing>,
+) -> Result<Json<Spiders>, Problem> {
+    let store = &api.backend.spider_store;
+    let is_meant = |other: &ProjectName| project.as_ref().is_none_or(|project| project == other);
+    let mut found = BTreeMap::new();
+    if is_meant(&ProjectName::default()) {
+        let here = api.spiders_here().into_iter();
+        found.extend(here.map(|spider| ((ProjectName::default(), spider), None)));
+    }
+    for project in store.projects().await?.into_iter().filter(is_meant) {
+        if let Some(latest) = store.versions(&project).await?.pop() {
+            let version = Some(latest.version.to_string());
+            let of_project = latest.spiders.into_iter();
+            found.extend(of_project.map(|spider| ((project.clone(), spider), version.clone())));
+        }
+    }
+    let spider = |((project, spider), version): ((ProjectName, SpiderName), _)| Spider {
+        project: project.to_string(),
+        spider: spider.to_string(),
+        version,
+    };
+    Ok(Json(Spiders { spiders: found.into_iter().map(spider).collect() }))
+}
+
+/// Which version.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct OfVersion {
+    /// The version; without it, the latest
+    #[param(value_type = Option<String>)]
+    version: Option<Version>,
+}
+
+/// A spider that is deployed, and what its file says
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SpiderText {
+    project: String,
+    spider: String,
+    version: String,
+    text: String,
+}
+
+/// What the file of a deployed spider says
+#[utoipa::path(
+    get, path = "/api/v1/projects/{project}/spiders/{spider}", tag = "spiders", security(("token" = [])),
+    params(
+        ("project" = String, Path, description = "Its project"),
+        ("spider" = String, Path, description = "The spider"),
+        OfVersion
+    ),
+    responses((status = 200, body = SpiderText), (status = 404, description = "There is no such project, version or spider"))
+)]
+pub(crate) async fn get_spider(
+    State(api): State<Arc<Api>>,
+    Segment((project, spider)): Segment<(ProjectName, SpiderName)>,
+    Params(OfVersion { version }): Params<OfVersion>,
+) -> Result<Json<SpiderText>, Problem> {
+    match api.backend.spider_store.text(&project, version.as_ref(), &spider).await? {
+        Some((version, text)) => Ok(Json(SpiderText {
+            project: project.to_string(),
+            spider: spider.to_string(),
+            version: version.to_string(),
+            text: text.as_str().to_owned(),
+        })),
+        None => Err(Problem::not_found(Unrunnable::Spider { project, spider })),
+    }
+}
+
+/// A spider to check
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Draft {
+    /// What its file says
+    text: String,
+    /// Its name
+    #[serde(default)]
+    #[schema(value_type = String, default = "default")]
+    spider: SpiderName,
+    /// Values for its arguments
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<String, String>)]
+    arguments: Arguments,
+}
+
+/// What a spider says, and what is wrong in it
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Checked {
+    spider: String,
+    /// What is wrong, from the top
+    mistakes: Vec<Mistake>,
+    /// The environment variables that are not set here, and the arguments without a value
+    unset: Vec<Mistake>,
+    /// The arguments that it declares
+    arguments: Vec<Argument>,
+    schedule: Option<Schedule>,
+    /// The name by which a robots.txt speaks to it, if it asks
+    robots_name: Option<String>,
+    /// Whether it needs a tree of each page; nothing if it has mistakes
+    needs_tree: Option<bool>,
+}
+
+/// Something that is wrong
+#[derive(Serialize, ToSchema)]
+struct Mistake {
+    /// From 1; nothing if it is about no place
+    line: Option<u32>,
+    /// From 1, in characters
+    column: Option<u32>,
+    what: String,
+}
+
+/// An argument of a spider
+#[derive(Serialize, ToSchema)]
+struct Argument {
+    name: String,
+    /// Nothing if whoever starts a crawl must give a value
+    default: Option<String>,
+    help: Option<String>,
+}
+
+/// Every mistake in what the file of a spider says. Nothing is stored
+#[utoipa::path(
+    post, path = "/api/v1/spiders/check", tag = "spiders", security(("token" = [])), request_body = Draft,
+    responses((status = 200, body = Checked))
+)]
+pub(crate) async fn check_spider(
+    State(api): State<Arc<Api>>,
+    extract::Json(Draft { text, spider, arguments }): extract::Json<Draft>,
+) -> Json<Checked> {
+    let settings = Arc::clone(&api.backend.settings);
+    let examine = move || Checked::from(Examined::of(spider, &text, &arguments, &settings));
+    Json(on_a_thread_apart(examine).await)
+}
+
+impl From<Examined> for Checked {
+    fn from(Examined { reading, ready, robots, .. }: Examined) -> Self {
+        let list = |mistakes: Vec<spider::Mistake>| mistakes.into_iter().map(Mistake::from).collect();
+        let argument = |(name, declared): (String, spider::arguments::Declaration)| Argument {
+            name,
+            default: declared.value,
+            help: declared.help,
+        };
+        Self {
+            spider: reading.spider.name.to_string(),
+            mistakes: list(reading.mistakes),
+            unset: list(reading.unset),
+            arguments: reading.arguments.into_iter().map(argument).collect(),
+            schedule: reading.spider.schedule.as_ref().map(Schedule::from),
+            robots_name: robots.name().map(|name| name.to_string()),
+            needs_tree: ready.map(|ready| ready.extractor.needs_tree()),
+        }
+    }
+}
+
+impl From<spider::Mistake> for Mistake {
+    fn from(spider::Mistake { place, what }: spider::Mistake) -> Self {
+        Self { line: place.map(|place| place.line), column: place.map(|place| place.column), what }
+    }
+}

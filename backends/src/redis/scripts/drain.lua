@@ -1,0 +1,6 @@
+-- KEYS: worker. Asks it to end. Returns whether it lives.
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  return 0
+end
+redis.call('HSET', KEYS[1], 'drain', 1)
+return 1
