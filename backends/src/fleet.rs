@@ -95,7 +95,9 @@ async fn cache_on(link: Link, settings: &Cache) -> RedisCache {
 pub fn records_of(settings: &Settings, store: Link) -> Result<(Arc<RedisRecords>, Arc<RedisHosts>)> {
     let log = Arc::new(ControlLog::new(&settings.rabbitmq, settings.queues.topology)?);
     let Redis { max_robots_bytes, dedup, .. } = settings.redis;
-    let hosts = RedisHosts::new(store.clone(), max_robots_bytes.as_u64()).with_log(Arc::clone(&log));
+    let hosts = RedisHosts::new(store.clone(), max_robots_bytes.as_u64())
+        .with_log(Arc::clone(&log))
+        .telling_from(settings.events.backoff_from);
     let hosts = Arc::new(hosts);
     let records = RedisRecords::new(store, settings.recovery.patience, dedup)
         .again_after(settings.adhoc.again)

@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::info;
 use trawl_common::batching::gather;
+use trawl_common::events::Event;
 use trawl_common::ports::Result;
 
 use crate::member::Member;
@@ -58,7 +59,7 @@ pub(crate) async fn sweeps(member: &Member) {
 /// 3. Sends the messages of lost records again.
 /// 4. Tells crawls that wait for it how long the longest parked message is under way.
 /// 5. Publishes dead letters of what could not be read.
-/// 6. Announces what happened to crawls.
+/// 6. Announces what happened to crawls and hosts.
 async fn sweep(Member { records, broker, worker, .. }: &Member) -> Result<Duration> {
     let found = records.sweep(worker).await?;
     if let Some(times) = found.probe {
@@ -76,10 +77,15 @@ async fn sweep(Member { records, broker, worker, .. }: &Member) -> Result<Durati
         broker.dead_letter(&found.corrupt).await?;
         records.dead_letters_published(&found.corrupt).await?;
     }
-    for event in &found.news {
+    for event in found.news {
         info!(crawl = %event.stats.crawl, event = event.name(), "announcing");
-        broker.announce(event).await?;
-        records.announced(event).await?;
+        broker.announce(&Event::Crawl(event.clone())).await?;
+        records.announced(&event).await?;
+    }
+    for event in found.hosts {
+        info!(hosts = event.news().len(), event = event.name(), "announcing");
+        broker.announce(&Event::Host(event.clone())).await?;
+        records.hosts_announced(&event).await?;
     }
     Ok(found.rest)
 }

@@ -16,6 +16,7 @@ mod foreign;
 mod frontier;
 mod full;
 mod host_control;
+mod host_news;
 mod hosts;
 mod jobs;
 mod keys;
