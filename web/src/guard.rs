@@ -77,8 +77,8 @@ impl From<Refused> for Failure {
 pub(super) struct NoAddress;
 
 impl Guard {
-    /// By these settings. As a client's resolver it finds only addresses that may be asked; ports, and addresses written in a URL, are to be
-    /// checked before each request ([`Guard::may_ask`]).
+    /// By these settings. As a client's resolver it finds only addresses that may be asked; ports, and addresses written in a
+    /// URL, are to be checked before each request ([`Guard::may_ask`]).
     pub fn of(settings: settings::Fetch) -> Self {
         Self::new(settings.into(), system_lookup)
     }

@@ -104,3 +104,16 @@ impl Layout {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_queues_of_webhooks_go_when_nobody_uses_them_for_long_and_all_others_stay() {
+        let layout = Layout::new(&Queues::default()).unwrap();
+        let goes = |arguments: Arguments<'_>| arguments.table().inner().contains_key("x-expires");
+        assert!(goes(layout.webhook()) && goes(layout.webhook_waiting("webhooks.a")));
+        assert!(!goes(layout.events()) && !layout.all().into_iter().any(|(_, arguments)| goes(arguments)));
+    }
+}

@@ -143,3 +143,33 @@ impl Delivery {
         self.acker.ack(BasicAckOptions::default()).await.map(drop).map_err(failed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use trawl_testkit::servers::VirtualHost;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_event_for_one_of_several_webhooks_stays_that_ones_and_counts_when_it_is_put_off() {
+        let vhost = VirtualHost::new().await;
+        let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
+        let queue = WebhookQueue::new(&broker, &Queues::default(), ["some".to_owned()].into()).unwrap();
+        let mut coming = queue.take("some", 4).await.unwrap();
+        let properties = properties(FieldTable::default());
+        let (key, body) = ("crawl.finished".to_owned(), b"{}".to_vec());
+        let event = Outgoing { exchange: names::EVENTS, key, body, properties, mandatory: false };
+        queue.publisher.send([event]).await.unwrap();
+
+        let event = coming.next().await.unwrap();
+        assert_eq!((event.webhook.as_deref(), event.tries), (None, 0), "it is for all of them");
+        queue.address("some", &event, "one").await.unwrap();
+        event.done().await.unwrap();
+        let delivery = coming.next().await.unwrap();
+        assert_eq!((delivery.webhook.as_deref(), delivery.tries), (Some("one"), 0));
+        queue.put_off("some", &delivery, Duration::from_millis(10)).await.unwrap();
+        delivery.done().await.unwrap();
+        let again = coming.next().await.unwrap();
+        assert_eq!((again.webhook.as_deref(), again.tries, &again.body[..]), (Some("one"), 1, &b"{}"[..]));
+    }
+}
