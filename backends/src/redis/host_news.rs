@@ -50,14 +50,16 @@ impl RedisHosts {
         let mut oldest = redis::cmd("ZRANGE");
         oldest.arg(keys::HOST_NEWS).arg(0).arg(HOSTS - 1).arg("WITHSCORES");
         let listed: Vec<(String, f64)> = self.redis.query(&oldest).await?;
+        if listed.is_empty() {
+            return Ok(Vec::new());
+        }
         let noted =
             try_join_all(listed.iter().map(|(host, _)| self.noted_of(HostKey::from_text(host)))).await?;
         let stale = UnixMs::now().0.saturating_sub(LISTED_FOR.as_millis() as u64) as f64;
+        let is_stale = |at: f64, noted: &[HostNews]| at <= stale && noted.is_empty();
         let mut unlist = self.scripts.unlist.key(keys::HOST_NEWS);
-        for ((host, listed), _) in
-            listed.iter().zip(&noted).filter(|((_, listed), noted)| *listed <= stale && noted.is_empty())
-        {
-            unlist.arg(host).arg(format!("{listed:.0}"));
+        for ((host, at), _) in listed.iter().zip(&noted).filter(|((_, at), noted)| is_stale(*at, noted)) {
+            unlist.arg(host).arg(format!("{at:.0}"));
         }
         let () = self.redis.run(&unlist).await?;
         let mut events = HostEvent::telling(noted.into_iter().flatten().collect());
