@@ -6,10 +6,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{info, warn};
 use trawl_common::names::WorkerId;
-use trawl_common::ports::{Engine, Error, ErrorKind, Jobs, Ports, Result};
+use trawl_common::ports::{Engine, Error, ErrorKind, History, Jobs, Ports, Result};
 use trawl_common::settings::{Cache, Redis, Settings, SinkSettings};
 use trawl_engine::Coordinator;
 
+use crate::history::PostgresHistory;
 use crate::rabbitmq::{ControlLog, JobWakeUps, RabbitMq};
 use crate::redis::{
     self, Link, RedisCache, RedisHosts, RedisJobs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
@@ -49,7 +50,11 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     let spider_store = Arc::new(RedisSpiderStore::new(store.clone()));
     let schedules = Arc::new(RedisSchedules::new(store.clone()));
     let pages = Arc::new(RedisPages::new(store));
-    let engine = Coordinator::new(records.clone(), queue.clone(), pages.clone());
+    let history = match &settings.history.postgres {
+        Some(url) => Some(Arc::new(PostgresHistory::new(url)?) as Arc<dyn History>),
+        None => None,
+    };
+    let engine = Coordinator::new(records.clone(), queue.clone(), pages.clone()).keeping(history.clone());
     Ok(Ports {
         engine: Arc::new(engine),
         control: records.clone(),
@@ -61,6 +66,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         schedules,
         pages,
         sink_factory: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue)),
+        history,
     })
 }
 
@@ -95,7 +101,9 @@ async fn cache_on(link: Link, settings: &Cache) -> RedisCache {
 pub fn records_of(settings: &Settings, store: Link) -> Result<(Arc<RedisRecords>, Arc<RedisHosts>)> {
     let log = Arc::new(ControlLog::new(&settings.rabbitmq, settings.queues.topology)?);
     let Redis { max_robots_bytes, dedup, .. } = settings.redis;
-    let hosts = RedisHosts::new(store.clone(), max_robots_bytes.as_u64()).with_log(Arc::clone(&log));
+    let hosts = RedisHosts::new(store.clone(), max_robots_bytes.as_u64())
+        .with_log(Arc::clone(&log))
+        .telling_from(settings.events.backoff_from);
     let hosts = Arc::new(hosts);
     let records = RedisRecords::new(store, settings.recovery.patience, dedup)
         .again_after(settings.adhoc.again)

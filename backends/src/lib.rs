@@ -12,6 +12,7 @@
 mod control_log;
 pub mod embedded;
 pub mod fleet;
+pub mod history;
 mod left_out;
 mod notes;
 pub mod rabbitmq;

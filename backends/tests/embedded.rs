@@ -551,6 +551,7 @@ async fn what_hosts_and_people_said_outlasts_the_process() {
     let key = |name: &str| HostKey::from_text(name);
     let refusal = BackoffRequest {
         status: 503,
+        crawl: None,
         terms: BackoffTerms {
             asked: Some(Duration::from_secs(3_600)),
             base: LONG,

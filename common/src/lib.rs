@@ -16,6 +16,7 @@ pub mod events;
 pub mod exit;
 pub mod frontier;
 pub mod health;
+pub mod history;
 pub mod jobs;
 pub mod metrics;
 pub mod names;

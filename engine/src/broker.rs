@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use trawl_common::events::CrawlEvent;
+use trawl_common::events::Event;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::Wake;
 use trawl_common::frontier::message::{Malformed, Message};
@@ -39,8 +39,8 @@ pub trait Broker: Send + Sync {
     /// How long it takes at most until all that is parked now has come back; zero if nothing is.
     async fn longest_parked(&self) -> Result<Duration>;
 
-    /// Tells whoever listens what happened to a crawl. Told again, it is the same event, with the same id.
-    async fn announce(&self, event: &CrawlEvent) -> Result<()>;
+    /// Tells whoever listens what happened. Told again, it is the same event, with the same id.
+    async fn announce(&self, event: &Event) -> Result<()>;
 
     /// Starts to take messages, with at most `prefetch` of each lane on their way or unsettled.
     async fn consume(&self, prefetch: u16) -> Result<Box<dyn Consumer>>;

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Claimed, Engine, Joined, Joining, Opening, Pages, Result, Session};
+use trawl_common::ports::{Claimed, Engine, History, Joined, Joining, Opening, Pages, Result, Session};
 use trawl_common::web::url::CanonicalUrl;
 
 use crate::broker::Broker;
@@ -31,12 +31,19 @@ pub struct Coordinator {
     records: Arc<dyn Records>,
     broker: Arc<dyn Broker>,
     pages: Arc<dyn Pages>,
+    history: Option<Arc<dyn History>>,
 }
 
 impl Coordinator {
     /// The engine that carries URLs between these, and remembers pages in `pages`.
     pub fn new(records: Arc<dyn Records>, broker: Arc<dyn Broker>, pages: Arc<dyn Pages>) -> Self {
-        Self { records, broker, pages }
+        Self { records, broker, pages, history: None }
+    }
+
+    /// The same, where crawls are also kept in `history`, if there is one.
+    #[must_use]
+    pub fn keeping(self, history: Option<Arc<dyn History>>) -> Self {
+        Self { history, ..self }
     }
 }
 
@@ -53,6 +60,7 @@ impl Engine for Coordinator {
             records: Arc::clone(&self.records),
             broker: Arc::clone(&self.broker),
             pages: Arc::clone(&self.pages),
+            history: self.history.clone(),
             in_flight: InFlight::default(),
             crawls: Member::no_crawls(),
             unproven: Default::default(),

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use trawl_common::frontier::message::Message;
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{ErrorKind, OpenCrawl, Pages, Requests, Result, one_each};
+use trawl_common::ports::{ErrorKind, History, OpenCrawl, Pages, Requests, Result, one_each};
 use trawl_common::settings::{Acks, Settings};
 use trawl_common::time::UnixMs;
 
@@ -35,6 +35,8 @@ pub(crate) struct Member {
     pub(crate) records: Arc<dyn Records>,
     pub(crate) broker: Arc<dyn Broker>,
     pub(crate) pages: Arc<dyn Pages>,
+    /// Where crawls are kept for good, if they are.
+    pub(crate) history: Option<Arc<dyn History>>,
     pub(crate) in_flight: InFlight,
     /// The crawls, each looked up when its first URL comes.
     pub(crate) crawls: Cache<CrawlRef, OpenCrawl>,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use trawl_common::events::CrawlEvent;
+use trawl_common::events::{CrawlEvent, HostEvent};
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
@@ -119,6 +119,9 @@ pub trait Records: Stats {
     /// Notes that an event ([`Sweep::news`]) has been announced.
     async fn announced(&self, event: &CrawlEvent) -> Result<()>;
 
+    /// Notes that an event ([`Sweep::hosts`]) has been announced.
+    async fn hosts_announced(&self, event: &HostEvent) -> Result<()>;
+
     /// Shows people that this worker lives, for `ttl`, and learns what they want of it. Nothing depends on it.
     ///
     /// Fails with `Refused`, having done so, when this machine's clock is far from the frontier's.
@@ -204,6 +207,8 @@ pub struct Sweep {
     pub corrupt: Vec<DeadLetter>,
     /// What happened to crawls and nobody has announced: do so, and say so ([`Records::announced`]).
     pub news: Vec<CrawlEvent>,
+    /// The same of hosts ([`Records::hosts_announced`]).
+    pub hosts: Vec<HostEvent>,
     /// When to take the next step.
     pub rest: Duration,
 }

@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::info;
 use trawl_common::batching::gather;
+use trawl_common::events::{CrawlEvent, Event};
 use trawl_common::ports::Result;
 
 use crate::member::Member;
@@ -58,8 +59,10 @@ pub(crate) async fn sweeps(member: &Member) {
 /// 3. Sends the messages of lost records again.
 /// 4. Tells crawls that wait for it how long the longest parked message is under way.
 /// 5. Publishes dead letters of what could not be read.
-/// 6. Announces what happened to crawls.
-async fn sweep(Member { records, broker, worker, .. }: &Member) -> Result<Duration> {
+/// 6. Announces what happened to crawls and hosts; to a crawl, when the history has it. What is not announced yet is found again, and no
+///    crawl is forgotten whose end is not.
+async fn sweep(member: &Member) -> Result<Duration> {
+    let Member { records, broker, worker, .. } = member;
     let found = records.sweep(worker).await?;
     if let Some(times) = found.probe {
         broker.probe(times).await?;
@@ -76,10 +79,33 @@ async fn sweep(Member { records, broker, worker, .. }: &Member) -> Result<Durati
         broker.dead_letter(&found.corrupt).await?;
         records.dead_letters_published(&found.corrupt).await?;
     }
-    for event in &found.news {
+    for event in found.news {
+        if !is_kept(member, &event).await {
+            continue;
+        }
         info!(crawl = %event.stats.crawl, event = event.name(), "announcing");
-        broker.announce(event).await?;
-        records.announced(event).await?;
+        broker.announce(&Event::Crawl(event.clone())).await?;
+        records.announced(&event).await?;
+    }
+    for event in found.hosts {
+        info!(hosts = event.news().len(), event = event.name(), "announcing");
+        broker.announce(&Event::Host(event.clone())).await?;
+        records.hosts_announced(&event).await?;
     }
     Ok(found.rest)
+}
+
+/// Whether how a crawl stands is kept for good, if there is a history. One that is away holds up nothing else.
+async fn is_kept(Member { history, health, .. }: &Member, event: &CrawlEvent) -> bool {
+    let Some(history) = history else { return true };
+    match history.keep_crawl(&event.stats).await {
+        Ok(()) => {
+            health.works(history.name());
+            true
+        }
+        Err(error) => {
+            health.fails(history.name(), &error);
+            false
+        }
+    }
 }

@@ -9,6 +9,7 @@ use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::jobs::{Job, JobOutcome, JobState};
 use trawl_common::ports::Result;
 
+use crate::history::Kept;
 use crate::{LOOK, Runner};
 
 /// So many jobs are looked at in one go.
@@ -22,13 +23,15 @@ const KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
 
 /// Looks again and again.
 pub(crate) async fn run(runner: Arc<Runner>) {
-    let mut forgotten = Instant::now();
+    let (mut forgotten, mut kept) = (None, Kept::default());
     loop {
         runner.noted("ending jobs", look(&runner).await);
-        if forgotten.elapsed() >= FORGET {
-            forgotten = Instant::now();
-            let keep = runner.settings.keep.crawls;
-            runner.noted("forgetting old jobs", runner.ports.jobs.forget(keep, KEPT_FOR).await);
+        if forgotten.is_none_or(|last: Instant| last.elapsed() >= FORGET) {
+            forgotten = Some(Instant::now());
+            if runner.noted("keeping jobs in the history", kept.keep(&runner).await).is_some() {
+                let keep = runner.settings.keep.crawls;
+                runner.noted("forgetting old jobs", runner.ports.jobs.forget(keep, KEPT_FOR).await);
+            }
         }
         sleep(LOOK).await;
     }

@@ -2,7 +2,7 @@
 //!
 //! 1. [`run`] takes a job as long as this worker has room, when it is woken or every few seconds;
 //! 2. `feed` reads its sources into its crawl, and extends its lease meanwhile;
-//! 3. `ending` looks whether the crawls of jobs that are fed have ended, whoever fed them, and forgets old jobs;
+//! 3. `ending` looks whether the crawls of jobs that are fed have ended, whoever fed them, and forgets old jobs, which the `history` keeps;
 //! 4. `schedule` asks for the crawls that are due by the files of spiders.
 //!
 //! Whoever dies in between loses nothing: a lease that lapses gives its job back to the line, and the next one goes on with the same
@@ -10,6 +10,7 @@
 
 mod ending;
 mod feed;
+mod history;
 mod schedule;
 mod sources;
 

@@ -1,4 +1,4 @@
-//! `trawl events`: what happens to crawls, for one who may come later.
+//! `trawl events`: what happens to crawls and hosts, for one who may come later.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Who reads: what this name has read does not come again
     #[arg(long, value_name = "NAME")]
     name: SubscriberName,
-    /// Which events the queue keeps from now on, beside those of earlier calls: `crawl.finished`, `crawl.*`, or `#` for all
+    /// Which events the queue keeps from now on, beside those of earlier calls: `crawl.finished`, `host.*`, or `#` for all
     #[arg(long = "type", value_name = "PATTERN", default_value_t = Pattern::all())]
     pattern: Pattern,
     /// Wait for more when all is read
@@ -154,12 +154,40 @@ impl Args {
     }
 }
 
-/// An event of a crawl, for people.
+/// An event, for people.
 #[derive(Deserialize)]
 struct Shown {
     time: String,
     #[serde(rename = "type")]
     name: String,
+    #[serde(flatten)]
+    what: What,
+}
+
+/// What happened to what.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum What {
+    Hosts(Hosts),
+    Crawl(Crawl),
+}
+
+#[derive(Deserialize)]
+struct Hosts {
+    /// The crawl in which they were asked, if it is known.
+    crawl: Option<String>,
+    hosts: Vec<Host>,
+}
+
+#[derive(Deserialize)]
+struct Host {
+    host: String,
+    until: Option<String>,
+    status: Option<u16>,
+}
+
+#[derive(Deserialize)]
+struct Crawl {
     crawl: String,
     spider: String,
     admitted: u64,
@@ -172,9 +200,35 @@ struct Shown {
 
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { time, name, crawl, spider, admitted, done, failed, skipped, expired, pending } = self;
-        write!(f, "{time} {name:<15} {crawl} {spider}: {admitted} admitted, {done} done, {failed} failed, ")?;
+        let Self { time, name, what } = self;
+        write!(f, "{time} {name:<15} ")?;
+        match what {
+            What::Crawl(crawl) => crawl.fmt(f),
+            What::Hosts(hosts) => hosts.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Crawl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { crawl, spider, admitted, done, failed, skipped, expired, pending } = self;
+        write!(f, "{crawl} {spider}: {admitted} admitted, {done} done, {failed} failed, ")?;
         write!(f, "{skipped} skipped, {expired} expired, {pending} pending")
+    }
+}
+
+impl fmt::Display for Hosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(crawl) = &self.crawl {
+            write!(f, "{crawl}: ")?;
+        }
+        for (at, Host { host, until, status }) in self.hosts.iter().enumerate() {
+            write!(f, "{}{host}", if at > 0 { ", " } else { "" })?;
+            if let (Some(until), Some(status)) = (until, status) {
+                write!(f, " until {until} ({status})")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -203,6 +257,17 @@ mod tests {
         assert_eq!(
             line(&[], EVENT).unwrap(),
             "2026-01-01T00:00:00.000Z crawl.finished  c docs: 9 admitted, 5 done, 1 failed, 2 skipped, 1 expired, 0 pending"
+        );
+    }
+
+    #[test]
+    fn people_read_which_hosts_want_to_be_left_alone_until_when() {
+        let event = r#"{"id":"host.backoff.1","type":"host.backoff","time":"2026-01-01T00:00:00.000Z","crawl":"c","spider":"docs",
+            "hosts":[{"host":"a.example","time":"2026-01-01T00:00:00.000Z","until":"2026-01-01T00:02:00.000Z","status":429},
+            {"host":"b.example","time":"2026-01-01T00:00:00.000Z"}]}"#;
+        assert_eq!(
+            line(&[], event).unwrap(),
+            "2026-01-01T00:00:00.000Z host.backoff    c: a.example until 2026-01-01T00:02:00.000Z (429), b.example"
         );
     }
 

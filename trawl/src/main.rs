@@ -53,7 +53,7 @@ enum Command {
     Status(status::Args),
     /// Wait until crawls have ended
     Wait(wait::Args),
-    /// Read what happens to crawls: their starts and ends, those that stall or fail
+    /// Read what happens to crawls and hosts: starts and ends, what stalls or fails, who is left alone or blocked
     Events(events::Args),
     /// Show the workers that live, each with what keeps it from working
     Workers(workers::Args),

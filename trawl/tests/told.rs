@@ -42,9 +42,14 @@ async fn run(command: Command, code: i32) -> String {
 
 /// Feeds a crawl of these pages, and does not wait for its end.
 async fn feed(fleet: &Fleet, crawl: &str, pages: &[String]) {
+    feed_as(fleet, &fleet.name, crawl, pages).await;
+}
+
+/// The same of a spider.
+async fn feed_as(fleet: &Fleet, spider: &str, crawl: &str, pages: &[String]) {
     let list = fleet.folder.path().join(format!("{crawl}.txt"));
     fs::write(&list, pages.join("\n")).unwrap();
-    let (spider, crawl) = (format!("--spider={}", fleet.name), format!("--crawl={crawl}"));
+    let (spider, crawl) = (format!("--spider={spider}"), format!("--crawl={crawl}"));
     run(fleet.command(&["producer", list.to_str().unwrap(), &spider, &crawl, "-q"]), 0).await;
 }
 
@@ -106,6 +111,41 @@ async fn who_comes_later_reads_each_event_once_and_forgets_what_is_wanted_no_mor
     run(events(&["--forget"]), 0).await;
     run(events(&["--forget"]), 2).await;
     run(events(&["--state", "crawl.db"]), 2).await;
+}
+
+/// A site that answers every page with 429, and asks to be left alone for two minutes.
+async fn refusing() -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    let refuse = async |uri: Uri| match uri.path() {
+        "/robots.txt" => StatusCode::NOT_FOUND.into_response(),
+        _ => (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "120")]).into_response(),
+    };
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(refuse)).await });
+    origin
+}
+
+#[tokio::test]
+async fn those_who_read_events_of_hosts_are_told_who_wants_to_be_left_alone_and_who_is_blocked() {
+    let (fleet, origin) = (Fleet::new().await, refusing().await);
+    run(fleet.command(&["events", "--name", "hosts", "--type", "host.*"]), 0).await;
+    let worker = fleet.worker(&[]);
+    feed(&fleet, "c1", &[format!("{origin}/a"), format!("{origin}/b")]).await;
+    let mut hosts = Following::begin(&fleet, "hosts", "host.*");
+    let refused = hosts.next().await;
+    assert_eq!(
+        (&refused["type"], &refused["crawl"], &refused["spider"]),
+        (&"host.backoff".into(), &"c1".into(), &Value::from(&*fleet.name))
+    );
+    let [host] = &refused["hosts"].as_array().unwrap()[..] else { panic!("{refused}") };
+    assert_eq!((&host["host"], &host["status"]), (&"127.0.0.1".into(), &429.into()));
+    run(fleet.command(&["hosts", "block", "shop.example"]), 0).await;
+    let blocked = hosts.next().await;
+    assert_eq!((&blocked["type"], &blocked["crawl"]), (&"host.blocked".into(), &Value::Null));
+    assert_eq!(blocked["hosts"][0]["host"], "shop.example");
+    run(fleet.command(&["hosts", "unblock", "shop.example"]), 0).await;
+    assert_eq!(hosts.next().await["type"], "host.unblocked");
+    ends_well(worker).await;
 }
 
 #[tokio::test]
@@ -275,6 +315,55 @@ async fn an_address_that_answers_nothing_holds_up_no_other() {
     assert_eq!(told, all.collect::<Vec<_>>());
     held.push(silent.next().await);
     drop(held);
+    ends_well(worker).await;
+}
+
+/// The file of a spider with a webhook.
+fn spider_with(receiver: &Receiver, start: &str) -> String {
+    format!("[start]\nurls = [\"{start}\"]\n{}", receiver.section("crawl.finished"))
+}
+
+#[tokio::test]
+async fn a_webhook_of_a_spiders_file_is_told_of_that_spiders_crawls() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
+    let (mut own, mut all) = (Receiver::serve().await, Receiver::serve().await);
+    webhooks(&fleet, &[all.section("crawl.finished")]);
+    let spiders = fleet.folder.path().join("spiders");
+    fs::write(spiders.join(format!("{}.toml", fleet.name)), spider_with(&own, &site.page(0))).unwrap();
+    let worker = fleet.worker(&[HOOK]);
+    feed_as(&fleet, "default", "other", &[site.page(0)]).await;
+    let posted = all.next().await;
+    assert_eq!(posted.event()["crawl"], "other");
+    posted.answer.send(StatusCode::OK).unwrap();
+    feed(&fleet, "c1", &[site.page(0)]).await;
+    for receiver in [&mut all, &mut own] {
+        let posted = receiver.next().await;
+        assert!(posted.is_signed());
+        assert_eq!(
+            posted.header("x-trawl-delivery"),
+            "c1.finished",
+            "the other spider's crawl is none of its own"
+        );
+        posted.answer.send(StatusCode::OK).unwrap();
+    }
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_webhook_of_a_deployed_spider_is_told_by_a_worker_without_the_file() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
+    let mut receiver = Receiver::serve().await;
+    let elsewhere = fleet.folder.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("books.toml"), spider_with(&receiver, &site.page(0))).unwrap();
+    run(fleet.command(&["spider", "push", "elsewhere/books.toml"]), 0).await;
+    let worker = fleet.worker(&[HOOK]);
+    run(fleet.command(&["jobs", "submit", "books"]), 0).await;
+    let posted = receiver.next().await;
+    assert!(posted.is_signed());
+    let event = posted.event();
+    assert_eq!((&event["spider"], &event["done"]), (&"books".into(), &1.into()));
+    posted.answer.send(StatusCode::OK).unwrap();
     ends_well(worker).await;
 }
 

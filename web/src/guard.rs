@@ -41,7 +41,7 @@ const MOST_ADDRESSES: usize = 16;
 
 /// Lets through what settings allow.
 #[derive(Clone, Debug)]
-pub(super) struct Guard {
+pub struct Guard {
     settings: Arc<settings::Fetch>,
     lookup: Lookup,
     known: Cache<String, Arc<[SocketAddr]>>,
@@ -77,6 +77,20 @@ impl From<Refused> for Failure {
 pub(super) struct NoAddress;
 
 impl Guard {
+    /// By these settings. As a client's resolver it finds only addresses that may be asked; ports, and addresses written in a
+    /// URL, are to be checked before each request ([`Guard::may_ask`]).
+    pub fn of(settings: settings::Fetch) -> Self {
+        Self::new(settings.into(), system_lookup)
+    }
+
+    /// Whether `url` may be asked, as far as it shows without asking a resolver.
+    ///
+    /// # Errors
+    /// Says what is not allowed.
+    pub fn may_ask(&self, url: &Url) -> Result<(), Failure> {
+        Ok(self.check(url)?)
+    }
+
     pub(super) fn new(settings: Arc<settings::Fetch>, lookup: Lookup) -> Self {
         let known = Cache::builder().max_capacity(KNOWN).time_to_live(KNOWN_FOR).build();
         Self { settings, lookup, known }

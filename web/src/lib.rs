@@ -26,6 +26,7 @@ mod unusable;
 
 pub use self::answer::{Answer, Opened};
 pub use self::fetcher::Fetcher;
+pub use self::guard::Guard;
 pub use self::memory::{MemoryBudget, MemoryShare};
 pub use self::redirect::{MAX_REDIRECTS, Trail};
 pub use self::robots::{NoRobots, Robots, RobotsWay};

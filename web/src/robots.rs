@@ -94,10 +94,12 @@ impl Fetcher {
                 Ok(Hop::Start(answer)) => match refusal(&answer) {
                     None => return Ok(robots(answer)),
                     Some(failure) => {
-                        return Err(match schedules.push_back(&policy.key, politeness, &failure).await {
-                            Ok(until) => NoRobots::Refused(policy.key, failure, until),
-                            Err(error) => NoRobots::Failed(error),
-                        });
+                        return Err(
+                            match schedules.push_back(&policy.key, politeness, &failure, None).await {
+                                Ok(until) => NoRobots::Refused(policy.key, failure, until),
+                                Err(error) => NoRobots::Failed(error),
+                            },
+                        );
                     }
                 },
                 // What the pages meet as well, each with its own failure.

@@ -7,7 +7,7 @@ use clap::Parser;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 use trawl_backends::fleet;
-use trawl_backends::webhooks::Webhooks;
+use trawl_backends::webhooks::{SpiderWebhooks, Webhooks};
 use trawl_cli::{Fail, Global, Outcome, Signals, metrics};
 use trawl_common::exit::Exit;
 use trawl_common::health::Health;
@@ -65,11 +65,15 @@ impl Args {
         let (jobs_settings, jobs_folder) = (Arc::new(settings.clone()), folder.clone());
         let jobs = trawl_jobs::run(ports.clone(), jobs_settings, jobs_folder, id.clone(), stop.clone());
         let jobs = AbortOnDropHandle::new(tokio::spawn(jobs));
+        let of_spiders = SpiderWebhooks::new(&settings, ports.stats.clone(), folder.clone())?;
         let told = stop.clone();
         let webhooks = async move {
-            if let Some(webhooks) = webhooks {
-                webhooks.run(told).await;
-            }
+            let of_settings = async {
+                if let Some(webhooks) = webhooks {
+                    webhooks.run(told.clone()).await;
+                }
+            };
+            tokio::join!(of_settings, of_spiders.run(told.clone()))
         };
         let webhooks = AbortOnDropHandle::new(tokio::spawn(webhooks));
         let ended = run(ports, settings, folder, id, health, stop.clone()).await;

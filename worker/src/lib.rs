@@ -9,7 +9,8 @@
 //! 4. `fetch::page`: the page's `history`, the response cache or a fetch ([`trawl_web`]), on threads `apart` where that may
 //!    keep them busy, then `parse` calls [`trawl_extract`];
 //! 5. `store`: puts what the page yielded into the sinks of its spider;
-//! 6. `settle`: tells the engine what became of it, with what it links to; the engine makes that last.
+//! 6. `settle`: keeps in the history how pages ended (`page_ends`), and tells the engine what became of them, with what they link to;
+//!    the engine makes that last.
 //!
 //! Beside them, `background` shows that the worker lives, and says what it waits for when no URL ends (`schedule::standstill`). An error of
 //! a port that no waiting mends stops all of it ([`Health::fatal`]), but for one of a sink, which stops its spider alone.
@@ -24,6 +25,7 @@ mod history;
 mod job;
 mod known_links;
 mod links;
+mod page_ends;
 mod parse;
 
 mod schedule;

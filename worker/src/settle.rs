@@ -15,6 +15,7 @@ use trawl_common::ports::{self, Claim, Ending, Error, Finish, Settled, Verdict};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
+use crate::page_ends;
 use crate::schedule::standstill::Why;
 use crate::settlement::{Handled, Settlement, Yield};
 use crate::shared::Shared;
@@ -40,8 +41,9 @@ pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Set
         }
         let mut rulings = held_back.take_due();
         let mut slots = Vec::new();
-        for settlement in batch.drain(..) {
-            let mut handled = settlement.into_handled();
+        let batch: Vec<Handled> = batch.drain(..).map(Settlement::into_handled).collect();
+        page_ends::keep(&shared, &batch).await;
+        for mut handled in batch {
             shared.url_log.settles(&handled);
             slots.extend(handled.slot.take());
             rulings.push(ruling(&shared, handled));

@@ -45,6 +45,8 @@ pub(crate) struct Yield {
     pub(crate) landed: Option<CanonicalUrl>,
     /// The status of the response.
     pub(crate) status: u16,
+    /// How many items it gave.
+    pub(crate) items: u64,
     /// How many bytes its body had.
     pub(crate) bytes: u64,
     /// The required fields that it lacks.

@@ -169,6 +169,8 @@ impl Embedded {
             schedules: self.schedules(),
             control: self.control(),
             sink_factory,
+            // What is kept is in the state file.
+            history: None,
         }
     }
 

@@ -18,6 +18,8 @@ pub(super) struct Arguments<'a> {
     pub(super) dead_letter: Option<(&'static str, &'a str)>,
     /// How many messages it keeps: the oldest go first.
     pub(super) most: Option<u32>,
+    /// How long the broker keeps it when nobody takes from it or declares it.
+    pub(super) unused: Option<Duration>,
     /// Whether somebody takes messages from it, and may give them back.
     pub(super) is_consumed: bool,
 }
@@ -45,6 +47,9 @@ impl Arguments<'_> {
         if let Some(most) = self.most {
             put("x-max-length", AMQPValue::LongLongInt(most.into()));
             put("x-overflow", text("drop-head"));
+        }
+        if let Some(unused) = self.unused {
+            put("x-expires", AMQPValue::LongLongInt(unused.as_millis() as i64));
         }
         if self.has_delivery_limit() {
             put("x-delivery-limit", AMQPValue::LongLongInt(DELIVERY_LIMIT));

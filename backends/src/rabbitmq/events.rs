@@ -2,7 +2,7 @@
 
 use lapin::types::FieldTable;
 use lapin::{BasicProperties, Connection, ExchangeKind};
-use trawl_common::events::{CrawlEvent, Pattern};
+use trawl_common::events::{Event, Pattern};
 use trawl_common::ports::Result;
 use trawl_common::settings::Topology;
 
@@ -14,7 +14,7 @@ use super::topology::Declaring;
 use super::{names, passive};
 
 /// An event, as JSON. Nobody need listen.
-pub(super) fn outgoing(event: &CrawlEvent, seal: &Seal) -> Outgoing {
+pub(super) fn outgoing(event: &Event, seal: &Seal) -> Outgoing {
     // Names and numbers: they always serialise.
     let body = serde_json::to_vec(event).unwrap_or_default();
     let mut headers = FieldTable::default();
@@ -42,8 +42,9 @@ pub(super) async fn subscriber(
 pub(super) async fn webhooks(connection: &Connection, layout: &Layout, ids: &[String]) -> Result<()> {
     let fed: Vec<String> = ids.iter().map(|id| names::webhook(id)).collect();
     let fed: Vec<&str> = fed.iter().map(String::as_str).collect();
-    let waiting = ids.iter().zip(&fed).map(|(id, back)| (names::webhook_waiting(id), layout.waiting(back)));
-    let queues = fed.iter().map(|queue| (String::from(*queue), layout.events())).chain(waiting).collect();
+    let waiting =
+        ids.iter().zip(&fed).map(|(id, back)| (names::webhook_waiting(id), layout.webhook_waiting(back)));
+    let queues = fed.iter().map(|queue| (String::from(*queue), layout.webhook())).chain(waiting).collect();
     declare(connection, layout, queues, &fed, &Pattern::all()).await
 }
 
@@ -72,6 +73,7 @@ async fn declare(
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
+    use trawl_common::events::CrawlEvent;
     use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats};
     use trawl_common::names::CrawlRef;
     use trawl_common::time::UnixMs;
@@ -85,7 +87,7 @@ mod tests {
             counts: Counts { admitted: 3, done: 3, ..Counts::default() },
             ..CrawlStats::empty(crawl, CrawlState::Finished, UnixMs(0))
         };
-        let event = CrawlEvent::ended(stats).unwrap();
+        let event = Event::Crawl(CrawlEvent::ended(stats).unwrap());
         let sent = outgoing(&event, &Seal::default());
         assert_eq!((sent.exchange, sent.key.as_str()), ("events", "crawl.finished"));
         let body: Value = serde_json::from_slice(&sent.body).unwrap();

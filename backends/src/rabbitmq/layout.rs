@@ -19,6 +19,9 @@ const WAKE_UP_TTL: Duration = Duration::from_secs(60);
 /// How many events a queue keeps that nobody reads: some 100 MB.
 const EVENTS_KEPT: u32 = 100_000;
 
+/// How long the queues of a webhook outlive the last worker that knows of it. Workers declare them every day.
+const WEBHOOK_UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// Queues and exchanges of URLs as settings say, and which of them were named in the log.
 pub(super) struct Layout {
     pub(super) queues: Queues,
@@ -62,14 +65,19 @@ impl Layout {
         Lane::ALL.map(|lane| (names::line(lane.into()).to_owned(), self.of_line(lane.into()))).to_vec()
     }
 
-    /// The queue of one who reads events, or of a webhook.
+    /// The queue of one who reads events.
     pub(super) fn events(&self) -> Arguments<'static> {
         Arguments { most: Some(EVENTS_KEPT), is_consumed: true, ..self.arguments() }
     }
 
-    /// A queue from which each message goes to the queue `back` when its own time is over.
-    pub(super) fn waiting<'a>(&self, back: &'a str) -> Arguments<'a> {
-        Arguments { dead_letter: Some(("", back)), ..self.arguments() }
+    /// The queue of a webhook.
+    pub(super) fn webhook(&self) -> Arguments<'static> {
+        Arguments { unused: Some(WEBHOOK_UNUSED), ..self.events() }
+    }
+
+    /// Where the deliveries of a webhook wait: each goes to the queue `back` when its own time is over.
+    pub(super) fn webhook_waiting<'a>(&self, back: &'a str) -> Arguments<'a> {
+        Arguments { dead_letter: Some(("", back)), unused: Some(WEBHOOK_UNUSED), ..self.arguments() }
     }
 
     fn of_line(&self, line: Line) -> Arguments<'static> {
@@ -86,6 +94,26 @@ impl Layout {
     }
 
     fn arguments(&self) -> Arguments<'static> {
-        Arguments { kind: self.queues.kind, ttl: None, dead_letter: None, most: None, is_consumed: false }
+        Arguments {
+            kind: self.queues.kind,
+            ttl: None,
+            dead_letter: None,
+            most: None,
+            unused: None,
+            is_consumed: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_queues_of_webhooks_go_when_nobody_uses_them_for_long_and_all_others_stay() {
+        let layout = Layout::new(&Queues::default()).unwrap();
+        let goes = |arguments: Arguments<'_>| arguments.table().inner().contains_key("x-expires");
+        assert!(goes(layout.webhook()) && goes(layout.webhook_waiting("webhooks.a")));
+        assert!(!goes(layout.events()) && !layout.all().into_iter().any(|(_, arguments)| goes(arguments)));
     }
 }

@@ -43,7 +43,7 @@ use layout::Layout;
 use publisher::{Outgoing, Publisher};
 use seal::Seal;
 use topology::{Stream, Topology};
-use trawl_common::events::CrawlEvent;
+use trawl_common::events::Event;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::Wake;
 use trawl_common::frontier::ladder::{rung_for, rung_until};
@@ -179,7 +179,7 @@ impl Broker for RabbitMq {
         self.publisher.longest_parked().await
     }
 
-    async fn announce(&self, event: &CrawlEvent) -> Result<()> {
+    async fn announce(&self, event: &Event) -> Result<()> {
         self.publisher.send([events::outgoing(event, &self.trust.seal)]).await
     }
 

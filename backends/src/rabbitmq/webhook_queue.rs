@@ -23,6 +23,9 @@ use super::topology::Topology;
 /// The header that says how often an event was posted in vain.
 const TRIES: &str = "tries";
 
+/// The header that says which webhook an event is for, in a queue that several share.
+const WEBHOOK: &str = "webhook";
+
 /// The queues of some webhooks, each with an id.
 pub(crate) struct WebhookQueue {
     broker: Arc<Endpoint>,
@@ -57,15 +60,31 @@ impl WebhookQueue {
         let mut headers = delivery.headers.clone();
         let tries = delivery.tries.saturating_add(1).to_string();
         headers.insert(TRIES.into(), AMQPValue::LongString(tries.into()));
-        let properties = BasicProperties::default()
-            .with_delivery_mode(2)
-            .with_content_type("application/json".into())
-            .with_expiration(wait.as_millis().to_string().into())
-            .with_headers(headers);
+        if let Some(webhook) = &delivery.webhook {
+            headers.insert(WEBHOOK.into(), AMQPValue::LongString(webhook.as_str().into()));
+        }
+        let properties = properties(headers).with_expiration(wait.as_millis().to_string().into());
+        self.send(names::webhook_waiting(id), delivery, properties).await
+    }
+
+    /// Has an event come once more, for one of the webhooks that share the queue `id`. When this returns, that is stored.
+    pub(crate) async fn address(&self, id: &str, delivery: &Delivery, webhook: &str) -> Result<()> {
+        let mut headers = delivery.headers.clone();
+        headers.insert(WEBHOOK.into(), AMQPValue::LongString(webhook.into()));
+        self.send(names::webhook(id), delivery, properties(headers)).await
+    }
+
+    async fn send(&self, key: String, delivery: &Delivery, properties: BasicProperties) -> Result<()> {
         let body = delivery.body.clone();
-        let key = names::webhook_waiting(id);
         self.publisher.send([Outgoing { exchange: "", key, body, properties, mandatory: true }]).await
     }
+}
+
+fn properties(headers: FieldTable) -> BasicProperties {
+    BasicProperties::default()
+        .with_delivery_mode(2)
+        .with_content_type("application/json".into())
+        .with_headers(headers)
 }
 
 /// What one webhook is to be told.
@@ -89,16 +108,18 @@ impl Deliveries {
 
     fn read(&self, delivery: lapin::message::Delivery) -> Delivery {
         let sent = delivery.properties.headers().clone().unwrap_or_default();
-        let tries = match sent.inner().get(TRIES) {
-            Some(AMQPValue::LongString(tries)) => tries.to_string().parse().unwrap_or_default(),
-            _ => 0,
+        let text = |name: &str| match sent.inner().get(name) {
+            Some(AMQPValue::LongString(text)) => Some(text.to_string()),
+            _ => None,
         };
+        let tries = text(TRIES).and_then(|tries| tries.parse().ok()).unwrap_or_default();
+        let webhook = text(WEBHOOK);
         let mut headers = FieldTable::default();
         if let Some(signature) = sent.inner().get(SIGNATURE) {
             headers.insert(SIGNATURE.into(), signature.clone());
         }
         let is_ours = self.seal.author(Purpose::Event, &delivery.data, &headers) != Author::Stranger;
-        Delivery { body: delivery.data, tries, is_ours, headers, acker: delivery.acker }
+        Delivery { body: delivery.data, tries, webhook, is_ours, headers, acker: delivery.acker }
     }
 }
 
@@ -108,6 +129,8 @@ pub(crate) struct Delivery {
     pub(crate) body: Vec<u8>,
     /// How often.
     pub(crate) tries: u32,
+    /// Which webhook it is for, if several share the queue and that was decided.
+    pub(crate) webhook: Option<String>,
     /// Whether the fleet has signed it, as far as the fleet has a key.
     pub(crate) is_ours: bool,
     headers: FieldTable,
@@ -118,5 +141,35 @@ impl Delivery {
     /// Says that it is delivered, or put off: it does not come again.
     pub(crate) async fn done(self) -> Result<()> {
         self.acker.ack(BasicAckOptions::default()).await.map(drop).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_testkit::servers::VirtualHost;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_event_for_one_of_several_webhooks_stays_that_ones_and_counts_when_it_is_put_off() {
+        let vhost = VirtualHost::new().await;
+        let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
+        let queue = WebhookQueue::new(&broker, &Queues::default(), ["some".to_owned()].into()).unwrap();
+        let mut coming = queue.take("some", 4).await.unwrap();
+        let properties = properties(FieldTable::default());
+        let (key, body) = ("crawl.finished".to_owned(), b"{}".to_vec());
+        let event = Outgoing { exchange: names::EVENTS, key, body, properties, mandatory: false };
+        queue.publisher.send([event]).await.unwrap();
+
+        let event = coming.next().await.unwrap();
+        assert_eq!((event.webhook.as_deref(), event.tries), (None, 0), "it is for all of them");
+        queue.address("some", &event, "one").await.unwrap();
+        event.done().await.unwrap();
+        let delivery = coming.next().await.unwrap();
+        assert_eq!((delivery.webhook.as_deref(), delivery.tries), (Some("one"), 0));
+        queue.put_off("some", &delivery, Duration::from_millis(10)).await.unwrap();
+        delivery.done().await.unwrap();
+        let again = coming.next().await.unwrap();
+        assert_eq!((again.webhook.as_deref(), again.tries, &again.body[..]), (Some("one"), 1, &b"{}"[..]));
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redis::ScriptInvocation;
-use trawl_common::events::CrawlEvent;
+use trawl_common::events::{CrawlEvent, HostEvent};
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::message::Message;
@@ -340,6 +340,13 @@ impl Records for RedisRecords {
         let crawl = &event.stats.crawl_ref();
         self.log(|| Record::status(crawl, CrawlState::Finished)).await?;
         self.write(redis::cmd("HSET").arg(CrawlKeys::new(crawl).crawl).arg("announced").arg(1)).await
+    }
+
+    async fn hosts_announced(&self, event: &HostEvent) -> Result<()> {
+        match &self.second_home {
+            Some(home) => home.hosts.news_announced(event).await,
+            None => Ok(()),
+        }
     }
 
     async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<Vec<Message>> {

@@ -34,12 +34,14 @@ impl HostControl for RedisHosts {
     }
 
     async fn block(&self, key: &HostKey) -> Result<()> {
-        self.block_in_store(key).await?;
+        self.list_for_news(key).await?;
+        self.block_and(key, Telling::All).await?;
         self.write_down(Record::Blocked { host: key.to_string() }).await
     }
 
     async fn unblock(&self, key: &HostKey) -> Result<bool> {
-        let was = self.redis.run::<u8>(self.scripts.block.key(keys::rate_limit(key)).arg(0)).await?;
+        self.list_for_news(key).await?;
+        let was = self.redis.run::<u8>(self.scripts.block.key(keys::rate_limit(key)).arg(0).arg(1)).await?;
         let () = self
             .redis
             .query(redis::cmd("ZADD").arg(keys::HOSTS).arg("XX").arg(UnixMs::now().0).arg(key.as_str()))
@@ -49,10 +51,23 @@ impl HostControl for RedisHosts {
     }
 }
 
+/// Who is told of a block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Telling {
+    All,
+    /// They know of it.
+    Nobody,
+}
+
 impl RedisHosts {
-    /// Blocks a host in this store alone.
+    /// Blocks a host again, in a store that has forgotten that it was.
     pub(super) async fn block_in_store(&self, key: &HostKey) -> Result<()> {
-        self.redis.run::<u8>(self.scripts.block.key(keys::rate_limit(key)).arg(1)).await?;
+        self.block_and(key, Telling::Nobody).await
+    }
+
+    async fn block_and(&self, key: &HostKey, telling: Telling) -> Result<()> {
+        let tells = u8::from(telling == Telling::All);
+        self.redis.run::<u8>(self.scripts.block.key(keys::rate_limit(key)).arg(1).arg(tells)).await?;
         self.list_until(key, FOR_EVER).await
     }
 

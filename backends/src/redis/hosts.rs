@@ -46,6 +46,8 @@ pub struct RedisHosts {
     robots: Budget,
     /// Where blocks are written down as well.
     pub(super) log: Option<Arc<ControlLog>>,
+    /// How long a back-off others are told of; zero for none.
+    told_from: Duration,
 }
 
 impl RedisHosts {
@@ -58,13 +60,27 @@ impl RedisHosts {
         let noted = Memory::builder().max_capacity(NOTED).time_to_live(NOTED_FOR).build();
         let robots = Budget::of_robots(max_robots_bytes);
         let named = Memory::builder().max_capacity(NOTED).time_to_live(LISTED_FOR).build();
-        Self { redis, scripts: HostScripts::new(clock), noted, named, robots, log: None }
+        Self {
+            redis,
+            scripts: HostScripts::new(clock),
+            noted,
+            named,
+            robots,
+            log: None,
+            told_from: Duration::ZERO,
+        }
     }
 
     /// The same, where blocks are also written to `log`.
     #[must_use]
     pub fn with_log(self, log: Arc<ControlLog>) -> Self {
         Self { log: Some(log), ..self }
+    }
+
+    /// The same, where others are told of a back-off that is as long as `from`; of none, if that is zero.
+    #[must_use]
+    pub fn telling_from(self, from: Duration) -> Self {
+        Self { told_from: from, ..self }
     }
 
     /// All that is asked of some hosts, in one call. Slots, each with the place of what it was asked for.
@@ -160,13 +176,19 @@ impl Hosts for RedisHosts {
     }
 
     async fn push_back(&self, key: &HostKey, refusal: &BackoffRequest) -> Result<UnixMs> {
+        if !self.told_from.is_zero() {
+            self.list_for_news(key).await?;
+        }
+        let crawl = refusal.crawl.as_ref().map(|crawl| format!("{} {}", crawl.id, crawl.spider));
         let mut call = self.scripts.push.key(keys::rate_limit(key));
         let BackoffTerms { asked, base, jitter, most } = refusal.terms;
         call.arg(asked.map_or(0, |asked| asked.as_micros() as u64))
             .arg(base.as_micros() as u64)
             .arg(jitter)
             .arg(most.as_micros() as u64)
-            .arg(refusal.status);
+            .arg(refusal.status)
+            .arg(self.told_from.as_micros() as u64)
+            .arg(crawl.unwrap_or_default());
         let wait: u64 = self.redis.run(&call).await?;
         let until = UnixMs::now().plus(Duration::from_micros(wait));
         self.list_until(key, until.plus(FORGIVEN_AFTER)).await?;

@@ -13,6 +13,8 @@ pub(super) const CRAWLS: &str = "crawls";
 pub(super) const WORKERS: &str = "workers";
 /// Sorted set: host -> until when it is worth listing, in ms.
 pub(super) const HOSTS: &str = "hosts";
+/// Sorted set: host to which something may have happened that nobody was told -> when it was listed, in ms.
+pub(super) const HOST_NEWS: &str = "hosts:news";
 /// The lease of the one process that sweeps.
 pub(super) const SWEEPER: &str = "sweeper";
 /// Hash: line -> when the last probe was sent that came back through it, in ms; `gap:<line>` -> likewise of the last one

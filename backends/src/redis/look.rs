@@ -67,7 +67,7 @@ impl RedisRecords {
     /// 1. Takes the lease of the one process that sweeps; without it there is no round.
     /// 2. Learns what was ordered from the log, in a store that is new or was emptied.
     /// 3. Sends a probe, if it is time.
-    /// 4. Has announced what happened to crawls.
+    /// 4. Has announced what happened to crawls and hosts.
     /// 5. Ends what can end, and has that announced.
     /// 6. Goes on with `round`, or begins one where the last has come to; forgets crawls that are long over.
     pub(super) async fn look(
@@ -88,6 +88,9 @@ impl RedisRecords {
         for standing in crawls.iter().filter(|one| !(one.is_over() && one.is_announced)) {
             let news = self.notice(&standing.crawl, now).await;
             sweep.news.extend(self.unless_foreign(&standing.crawl, news).await?.unwrap_or_default());
+        }
+        if let Some(home) = &self.second_home {
+            sweep.hosts = home.hosts.news().await?;
         }
         for standing in &crawls {
             let tended = self.tend(standing, &watermarks, sweep).await;

@@ -17,6 +17,7 @@ mod frontier;
 mod full;
 mod host_calls;
 mod host_control;
+mod host_news;
 mod hosts;
 mod jobs;
 mod keys;

@@ -143,6 +143,7 @@ pub(super) struct HostScripts {
     pub(super) leave: Script,
     pub(super) push: Script,
     pub(super) block: Script,
+    pub(super) unlist: Script,
 }
 
 impl HostScripts {
@@ -156,6 +157,7 @@ impl HostScripts {
             leave: script(include_str!("scripts/leave.lua")),
             push: script(include_str!("scripts/push.lua")),
             block: script(include_str!("scripts/block.lua")),
+            unlist: clock.compose(GOES_ON, &[include_str!("scripts/unlist.lua")]),
         }
     }
 }

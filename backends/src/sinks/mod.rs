@@ -10,7 +10,7 @@ pub(crate) mod lock;
 mod orphans;
 mod parquet;
 mod parts;
-mod postgres;
+pub(crate) mod postgres;
 mod stream;
 mod warc;
 mod whole;

@@ -6,26 +6,29 @@
 //! 2. any other is posted (`post`); an address that takes it (2xx) has it acknowledged;
 //! 3. what an address did not take waits in a second queue, longer each time, and is posted again, until it was sixty times in vain.
 //!
-//! So a worker that dies in between has posted an event once too often, and never loses one.
+//! So a worker that dies in between has posted an event once too often, and never loses one. The webhooks of spiders' files share a queue
+//! (`spiders.rs`).
 
+mod event;
+mod hook;
 mod post;
+mod spiders;
+mod taking;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use data_encoding::HEXLOWER;
-use futures::StreamExt;
+use event::Event;
 use futures::future::join_all;
-use futures::stream::FuturesUnordered;
-use post::{Address, Client};
-use serde::Deserialize;
-use sha2::{Digest, Sha256};
+use hook::Hook;
+use post::Client;
+pub use spiders::SpiderWebhooks;
+use taking::Taking;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
-use trawl_common::backoff::Backoff;
 use trawl_common::health::Health;
-use trawl_common::ports::{Error, ErrorKind, Result};
-use trawl_common::settings::{Settings, Webhook};
+use trawl_common::ports::Result;
+use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
 
 use crate::rabbitmq::{Delivery, WebhookQueue};
@@ -48,13 +51,6 @@ pub struct Webhooks {
     health: Health,
 }
 
-struct Hook {
-    /// What its queues are called by.
-    id: String,
-    settings: Webhook,
-    address: Address,
-}
-
 impl Webhooks {
     /// Reads the secrets, and connects to nothing yet; `None` if settings name no address. `Refused` if a secret cannot be had.
     pub fn of(settings: &Settings) -> Result<Option<Self>> {
@@ -72,42 +68,14 @@ impl Webhooks {
         join_all(self.hooks.iter().map(|hook| self.serve(hook, &stop))).await;
     }
 
-    /// Delivers to one address. A broken connection is replaced.
+    /// Delivers to one address.
     async fn serve(&self, hook: &Hook, stop: &CancellationToken) {
         let url = &hook.settings.url;
         info!(%url, id = hook.id, "delivering events to a webhook");
         let what = format!("delivering to the webhook {url}");
-        let mut backoff = Backoff::default();
-        while !stop.is_cancelled() {
-            let Err(error) = self.deliver(hook, stop, &what).await else { continue };
-            self.health.fails(&what, &error);
-            stop.run_until_cancelled(backoff.pause()).await;
-        }
-    }
-
-    /// Delivers until `stop`, or until the connection breaks.
-    async fn deliver(&self, hook: &Hook, stop: &CancellationToken, what: &str) -> Result<()> {
-        let taking = stop.run_until_cancelled(self.queue.take(&hook.id, AT_ONCE)).await;
-        let Some(mut deliveries) = taking.transpose()? else { return Ok(()) };
-        self.health.works(what);
-        let mut under_way = FuturesUnordered::new();
-        let mut is_broken = Ok(());
-        while is_broken.is_ok() {
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => break,
-                Some(settled) = under_way.next() => is_broken = settled,
-                delivery = deliveries.next() => match delivery {
-                    Ok(delivery) => under_way.push(self.handle(hook, delivery)),
-                    Err(error) => is_broken = Err(error),
-                },
-            }
-        }
-        // What was posted is to be acknowledged, if that is still possible.
-        while let Some(settled) = under_way.next().await {
-            is_broken = is_broken.and(settled);
-        }
-        is_broken
+        let taking =
+            Taking { queue: &self.queue, id: &hook.id, at_once: AT_ONCE, health: &self.health, what };
+        taking.run(stop, |delivery| self.handle(hook, delivery)).await;
     }
 
     /// Posts an event, if it is to be; the message goes when the event was taken, put off or given up.
@@ -117,7 +85,7 @@ impl Webhooks {
             warn!(%url, "a message on the exchange `events` is no event, or not signed by this fleet: not delivered");
             return delivery.done().await;
         };
-        if !hook.settings.wants(&event.name, &event.spider) {
+        if !hook.settings.wants(&event.name, event.spider.as_deref()) {
             return delivery.done().await;
         }
         let id = &event.id;
@@ -139,37 +107,6 @@ impl Webhooks {
             None => warn!(%url, event = id, why, "a webhook did not take an event {TRIES} times; given up"),
         }
         delivery.done().await
-    }
-}
-
-impl Hook {
-    fn new(settings: &Webhook) -> Result<Self> {
-        let url = &settings.url;
-        let refused = |error| {
-            Error::new(ErrorKind::Refused, format_args!("settings: webhooks: {url}: secret: {error}"))
-        };
-        let secret = settings.secret.reveal(|name| std::env::var(name).ok()).map_err(refused)?;
-        let id = HEXLOWER.encode(&Sha256::digest(url.reveal())[..6]);
-        Ok(Self { id, address: Address::new(url.clone(), &secret)?, settings: settings.clone() })
-    }
-}
-
-/// What an event says that decides where it goes.
-#[derive(Deserialize)]
-struct Event {
-    id: String,
-    #[serde(rename = "type")]
-    name: String,
-    spider: String,
-}
-
-impl Event {
-    /// `None` if the fleet has not sent it.
-    fn of(delivery: &Delivery) -> Option<Self> {
-        let event: Self = serde_json::from_slice(&delivery.body).ok().filter(|_| delivery.is_ours)?;
-        // It becomes a header.
-        let is_header = event.id.len() < 256 && event.id.bytes().all(|byte| byte.is_ascii_graphic());
-        is_header.then_some(event)
     }
 }
 

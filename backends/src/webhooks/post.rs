@@ -1,5 +1,6 @@
 //! One delivery: a signed request.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
@@ -7,20 +8,37 @@ use hmac::{Hmac, KeyInit, Mac};
 use reqwest::header::CONTENT_TYPE;
 use sha2::Sha256;
 use trawl_common::ports::{Error, ErrorKind, Result};
-use trawl_common::settings::ServerUrl;
+use trawl_common::settings::{self, ServerUrl};
 use trawl_common::text::{printable, with_causes};
+use trawl_web::Guard;
+use url::Url;
 
 use crate::tls;
 
 /// An address that has not answered by then has not taken it.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Posts, and follows no redirect. The operator has named the address, so it may be a private one.
-pub(super) struct Client(reqwest::Client);
+/// Posts, and follows no redirect.
+pub(super) struct Client {
+    client: reqwest::Client,
+    /// What may be asked; anything without it.
+    guard: Option<Guard>,
+}
 
 impl Client {
+    /// To addresses that the operator has named, which may be private ones.
     pub(super) fn new() -> Result<Self> {
-        let client = reqwest::Client::builder()
+        Self::with(reqwest::Client::builder(), None)
+    }
+
+    /// To the addresses that pages may have.
+    pub(super) fn guarded(settings: &settings::Fetch) -> Result<Self> {
+        let guard = Guard::of(settings.clone());
+        Self::with(reqwest::Client::builder().dns_resolver(Arc::new(guard.clone())), Some(guard))
+    }
+
+    fn with(client: reqwest::ClientBuilder, guard: Option<Guard>) -> Result<Self> {
+        let client = client
             .tls_backend_preconfigured(tls::client(None))
             .user_agent(concat!("trawl/", env!("CARGO_PKG_VERSION")))
             .timeout(TIMEOUT)
@@ -28,7 +46,10 @@ impl Client {
             .retry(reqwest::retry::never())
             .redirect(reqwest::redirect::Policy::none())
             .build();
-        client.map(Self).map_err(|error| Error::caused_by(ErrorKind::Refused, "webhooks", &error))
+        match client {
+            Ok(client) => Ok(Self { client, guard }),
+            Err(error) => Err(Error::caused_by(ErrorKind::Refused, "webhooks", &error)),
+        }
     }
 
     /// Posts the event `id`. Fails, saying why, unless the answer is that it is taken.
@@ -39,8 +60,12 @@ impl Client {
         body: &[u8],
         timestamp: u64,
     ) -> std::result::Result<(), String> {
+        if let Some(guard) = &self.guard {
+            let url = Url::parse(address.url.reveal()).map_err(|error| error.to_string())?;
+            guard.may_ask(&url).map_err(|failure| failure.to_string())?;
+        }
         let request = self
-            .0
+            .client
             .post(address.url.reveal())
             .header(CONTENT_TYPE, "application/json")
             .header("X-Trawl-Delivery", id)
@@ -83,6 +108,16 @@ impl Address {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn what_pages_may_not_have_for_an_address_no_spiders_webhook_has() {
+        let client = Client::guarded(&settings::Fetch::default()).unwrap();
+        for url in ["http://127.0.0.1/", "http://[::1]/", "http://169.254.169.254/", "http://localhost/"] {
+            let address = Address::new(ServerUrl::new(url), "key").unwrap();
+            let why = client.post(&address, "c1.finished", b"{}", 0).await.unwrap_err();
+            assert!(why.contains("fetch.allow_private"), "{url}: {why}");
+        }
+    }
 
     /// `printf '1700000000.{}' | openssl dgst -sha256 -hmac key`
     #[test]

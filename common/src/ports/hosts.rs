@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::Result;
+use crate::names::CrawlRef;
 use crate::politeness::gcra::{BackoffTerms, Slot, SlotRequest};
 use crate::politeness::robots::RobotsKey;
 use crate::time::UnixMs;
@@ -82,12 +83,14 @@ pub struct Ended {
 }
 
 /// What a host answered that wants to be left alone.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BackoffRequest {
     /// The status of the answer.
     pub status: u16,
     /// For how long; what it asked for is its `Retry-After` (RFC 9110 10.2.3).
     pub terms: BackoffTerms,
+    /// The crawl in which it was asked, where that is known.
+    pub crawl: Option<CrawlRef>,
 }
 
 /// What is known of a robots.txt.

@@ -13,6 +13,7 @@
 //! | [`Stats`] | what people see |
 //! | [`Hosts`] | politeness: each host's schedule, its back-off, its robots.txt |
 //! | [`Cache`], [`Pages`], [`Sink`] | responses, what is remembered of pages, items |
+//! | [`History`] | what is kept for good of crawls, jobs and pages; on PostgreSQL alone |
 //! | [`Items`] | items, read again where a fleet stores them: state files have none |
 
 mod cache;
@@ -20,6 +21,7 @@ mod control;
 mod engine;
 mod error;
 mod frontier;
+mod history;
 mod hosts;
 mod items;
 mod jobs;
@@ -40,6 +42,7 @@ pub use frontier::{
     Activity, BeatReply, Claimed, Ending, Finish, Frontier, Heartbeat, Memory, OpenCrawl, Settled,
     Settlement, Verdict,
 };
+pub use history::History;
 pub use hosts::{
     BackoffRequest, Ended, HostBackoff, HostControl, HostSlotRequest, HostState, Hosts, InFlightRequest,
     RobotsEntry, RobotsFile,
@@ -76,4 +79,6 @@ pub struct Ports {
     pub control: Arc<dyn Control>,
     /// Where items go.
     pub sink_factory: Arc<dyn SinkFactory>,
+    /// What is kept for good, if anything is.
+    pub history: Option<Arc<dyn History>>,
 }

@@ -40,6 +40,10 @@ fn servers(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str
     let write_redis = "write redis://user:password@host:port/database";
     refuse(!redis(&settings.redis.url), "redis.url", write_redis);
     refuse(settings.cache.url.as_ref().is_some_and(|url| !redis(url)), "cache.url", write_redis);
+    let postgres = |url: &ServerUrl| is_server(url, &["postgres", "postgresql"]);
+    let write_postgres = "write postgres://user:password@host:port/database";
+    let is_none = settings.history.postgres.as_ref().is_some_and(|url| !postgres(url));
+    refuse(is_none, "history.postgres", write_postgres);
     let proxy = |url: &ServerUrl| is_server(url, &["http", "socks5"]);
     let write_proxy = "write http://user:password@host:port, or socks5://";
     refuse(settings.fetch.proxy.as_ref().is_some_and(|url| !proxy(url)), "fetch.proxy", write_proxy);

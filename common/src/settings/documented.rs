@@ -56,6 +56,7 @@ fn one_of_each() -> Settings {
     };
     let mut settings = Settings { sinks, webhooks: vec![webhook], ..Settings::default() };
     settings.politeness.host = vec![host];
+    settings.history.postgres = Some(ServerUrl::new("postgres://db/x"));
     settings.route = vec![Rule { when: Some(when), lane: Lane::Bulk, ttl: Some(Duration::from_secs(1)) }];
     settings
 }

@@ -1,4 +1,4 @@
-//! `[events]`: when a crawl is worth telling of before it ends.
+//! `[events]`: when a crawl is worth telling of before it ends, and when a host's back-off is.
 
 use std::time::Duration;
 
@@ -19,11 +19,14 @@ pub struct Events {
     pub stalled_after: Duration,
     /// Of how many percent of its URLs that are done or failed more must have failed for a crawl to be failing.
     pub failing_above: u8,
+    /// How long a back-off others are told of; with `0s` of none.
+    #[serde(with = "duration")]
+    pub backoff_from: Duration,
 }
 
 impl Default for Events {
     fn default() -> Self {
-        Self { stalled_after: minutes(30), failing_above: 50 }
+        Self { stalled_after: minutes(30), failing_above: 50, backoff_from: minutes(1) }
     }
 }
 

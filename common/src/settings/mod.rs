@@ -9,6 +9,7 @@ mod dedup;
 mod documented;
 mod events;
 mod heartbeat;
+mod history;
 mod jobs;
 mod key;
 mod load;
@@ -36,6 +37,7 @@ use bytesize::ByteSize;
 pub use dedup::Dedup;
 pub use events::Events;
 pub use heartbeat::Unnoticed;
+pub use history::History;
 pub use jobs::Jobs;
 pub use key::{FleetKey, NoKey};
 pub use load::{Invalid, Source};
@@ -97,6 +99,9 @@ pub struct Settings {
     pub api: Api,
     /// When crawls are told of that have not ended.
     pub events: Events,
+    /// What is kept for good of crawls, jobs and pages.
+    #[serde(default)]
+    pub history: History,
     /// Who is told of events by HTTP.
     #[serde(default)]
     pub webhooks: Vec<Webhook>,
@@ -365,6 +370,7 @@ impl Default for Settings {
             keep: Keep::default(),
             api: Api::default(),
             events: Events::default(),
+            history: History::default(),
             webhooks: Vec::new(),
             items: Items::default(),
             sinks: Vec::new(),

@@ -31,9 +31,9 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// Whether an event of this name and of this spider's crawl is to be posted.
-    pub fn wants(&self, name: &str, spider: &str) -> bool {
-        let is_of = |wanted: &SpiderName| wanted.as_str() == spider;
+    /// Whether an event of this name is to be posted, of a crawl of this spider or of no crawl.
+    pub fn wants(&self, name: &str, spider: Option<&str>) -> bool {
+        let is_of = |wanted: &SpiderName| Some(wanted.as_str()) == spider;
         self.events.iter().any(|pattern| pattern.fits(name))
             && (self.spiders.is_empty() || self.spiders.iter().any(is_of))
     }
@@ -161,11 +161,12 @@ mod tests {
     #[test]
     fn a_webhook_gets_the_events_of_crawls_of_every_spider_or_those_that_it_names() {
         let all = webhook(&format!("secret = '{SECRET}'")).unwrap();
-        assert!(all.wants("crawl.finished", "docs") && !all.wants("host.blocked", "docs"));
+        assert!(all.wants("crawl.finished", Some("docs")) && !all.wants("host.blocked", None));
         let some = webhook(&format!("secret = '{SECRET}'\nevents = ['crawl.finished']\nspiders = ['docs']"));
         let some = some.unwrap();
-        assert!(some.wants("crawl.finished", "docs"));
-        assert!(!some.wants("crawl.started", "docs") && !some.wants("crawl.finished", "shop"));
+        assert!(some.wants("crawl.finished", Some("docs")));
+        assert!(!some.wants("crawl.started", Some("docs")) && !some.wants("crawl.finished", Some("shop")));
+        assert!(!some.wants("crawl.finished", None));
     }
 
     #[test]

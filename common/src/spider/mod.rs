@@ -45,7 +45,7 @@ pub use version::{InvalidFiles, InvalidVersion, SpiderFiles, Version};
 use crate::frontier::route::Rule;
 use crate::names::SpiderName;
 use crate::schedule::Schedule;
-use crate::settings::{self, Settings, SinkSettings, Urls};
+use crate::settings::{self, Settings, SinkSettings, Urls, Webhook};
 use crate::web::url::Host;
 
 /// One spider, as its file says. What the file leaves out is as the settings say.
@@ -82,6 +82,8 @@ pub struct Spider {
     pub items: Vec<ItemRule>,
     /// Where items go, in place of what the settings say.
     pub sinks: Option<Vec<SinkSettings>>,
+    /// Who is told what happens to its crawls, beside those that the settings name.
+    pub webhooks: Vec<Webhook>,
 }
 
 impl Spider {
@@ -104,6 +106,7 @@ impl Spider {
             ban: Ban::default(),
             items: vec![ItemRule::of_every_page(items)],
             sinks: None,
+            webhooks: Vec::new(),
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tokio::time::sleep;
-use trawl_common::events::CrawlEvent;
+use trawl_common::events::{CrawlEvent, Event, HostEvent};
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::Wake;
@@ -194,7 +194,7 @@ impl Broker for Servers {
         unreachable!("no crawl waits for what is parked")
     }
 
-    async fn announce(&self, _: &CrawlEvent) -> Result<()> {
+    async fn announce(&self, _: &Event) -> Result<()> {
         unreachable!("no crawl ends")
     }
 
@@ -327,6 +327,10 @@ impl Records for Servers {
 
     async fn announced(&self, _: &CrawlEvent) -> Result<()> {
         unreachable!("no crawl ends")
+    }
+
+    async fn hosts_announced(&self, _: &HostEvent) -> Result<()> {
+        unreachable!("no host refuses")
     }
 
     async fn beat(&self, _: &Heartbeat, _: Duration) -> Result<BeatReply> {

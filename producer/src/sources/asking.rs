@@ -84,7 +84,8 @@ impl Asking {
                     return Ok((head, holding(body, reader, permit)));
                 }
                 Err(failure) if failure.is_refusal() => {
-                    let pushed = self.schedules.push_back(&policy.key, &self.politeness, &failure).await;
+                    let pushed =
+                        self.schedules.push_back(&policy.key, &self.politeness, &failure, None).await;
                     let until = pushed.map_err(ReadError::Port)?;
                     let left = rest.checked_sub(until.wait_from(UnixMs::now()));
                     rest = left.ok_or(ReadError::Fetch(failure))?;

@@ -361,13 +361,13 @@ fn refusal(asked: Option<u64>) -> BackoffRequest {
         jitter: 0.0,
         most: Duration::from_secs(3_600),
     };
-    BackoffRequest { status: 429, terms }
+    BackoffRequest { status: 429, terms, crawl: None }
 }
 
 /// One without a time of its own, which is left alone for so many milliseconds at first.
 fn brief(base: u64) -> BackoffRequest {
-    let BackoffRequest { status, terms } = refusal(None);
-    BackoffRequest { status, terms: BackoffTerms { base: Duration::from_millis(base), ..terms } }
+    let refusal = refusal(None);
+    BackoffRequest { terms: BackoffTerms { base: Duration::from_millis(base), ..refusal.terms }, ..refusal }
 }
 
 async fn strikes(ports: &HostPorts, host: &HostKey) -> Result<u32> {
@@ -450,8 +450,9 @@ pub async fn an_answer_ends_a_streak_of_refusals(ports: &HostPorts) -> Result<()
 pub async fn a_time_that_the_host_names_doubles_nothing(ports: &HostPorts) -> Result<()> {
     let host = key(&unique("host"));
     let timed = |millis| {
-        let BackoffRequest { status, terms } = refusal(None);
-        BackoffRequest { status, terms: BackoffTerms { asked: Some(Duration::from_millis(millis)), ..terms } }
+        let refusal = refusal(None);
+        let asked = Some(Duration::from_millis(millis));
+        BackoffRequest { terms: BackoffTerms { asked, ..refusal.terms }, ..refusal }
     };
     for _ in 0..5 {
         let until = ports.hosts.push_back(&host, &timed(10)).await?;

@@ -5,6 +5,7 @@ use std::path::Path;
 use anstream::println;
 use anstyle::Style;
 use trawl_cli::count;
+use trawl_common::events::Pattern;
 use trawl_common::schedule::Schedule;
 use trawl_common::settings::SinkSettings;
 use trawl_common::spider::arguments::Declaration;
@@ -46,6 +47,10 @@ pub(super) fn print(path: &Path, reading: &Reading, ready: &Ready, robots: &Robo
     line("reads", if ready.extractor.needs_tree() { "a tree of each page" } else { "each page as a stream" });
     for sink in spider.sinks.iter().flatten() {
         line("sends to", &sends_to(sink));
+    }
+    for webhook in &spider.webhooks {
+        let events: Vec<&str> = webhook.events.iter().map(Pattern::as_str).collect();
+        line("tells", &format!("{} of {}", webhook.url, events.join(", ")));
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) async fn banned(shared: &Shared, job: &mut Job, failure: Failure) -> 
 pub(crate) async fn left_alone(shared: &Shared, job: &mut Job, failure: Failure) -> Outcome {
     let politeness = &job.spider.politeness;
     let key = politeness.host_policy(&job.message.target().host()).key;
-    match shared.schedules.push_back(&key, politeness, &failure).await {
+    match shared.schedules.push_back(&key, politeness, &failure, Some(&job.message.crawl)).await {
         Ok(until) => {
             shared.standstill.waits(&key, until, Why::Refused(failure.status.unwrap_or_default()));
             refused(shared, job, failure, until)

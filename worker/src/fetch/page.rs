@@ -61,6 +61,7 @@ fn without_page(job: Job, history: History, outcome: Outcome) -> Settlement {
         return Settlement::remembered(job, outcome, remark);
     };
     let items = gone(&job, last, status);
+    let count = items.len() as u64;
     let page = Page {
         url: job.message.url.clone(),
         crawl: job.message.crawl.clone(),
@@ -71,7 +72,7 @@ fn without_page(job: Job, history: History, outcome: Outcome) -> Settlement {
     let (links, left_out, landed, bytes, missing) = Default::default();
     let spider = Arc::clone(&job.spider);
     let page = Some(page);
-    let yielded = Yield { spider, page, links, left_out, landed, status, bytes, missing };
+    let yielded = Yield { spider, page, links, left_out, landed, status, items: count, bytes, missing };
     Settlement::done(job, yielded, Some(Memory::Gone))
 }
 
@@ -261,7 +262,7 @@ async fn read(
     spider.empty_fields.look(&spider.spider, &items);
     let remark = history.compare(message, &response, &mut items);
     let keeps_responses = spider.sinks.iter().any(|sink| sink.keeps_responses());
-    let (status, bytes) = (response.status, response.body.len() as u64);
+    let (status, bytes, count) = (response.status, response.body.len() as u64, items.len() as u64);
     metrics::page_read(bytes);
     let page = Page {
         url: message.url.clone(),
@@ -275,7 +276,9 @@ async fn read(
     };
     let page = (keeps_responses || !page.items.is_empty()).then_some(page);
     let spider = Arc::clone(spider);
-    Ok(Some((Yield { spider, page, links, left_out: beyond, landed, status, bytes, missing }, remark)))
+    let yielded =
+        Yield { spider, page, links, left_out: beyond, landed, status, items: count, bytes, missing };
+    Ok(Some((yielded, remark)))
 }
 
 /// Whether `page` was seen, to which a redirect or a canonical link of `from` leads.

@@ -1,5 +1,6 @@
 -- One host's schedule, a hash that reads well in redis-cli. Instants and times are in us:
---   next taken line interval latency; since until strikes (and the status) of the latest back-off; blocked (since when, ms);
+--   next taken line interval latency; since until strikes (and the status) of the latest back-off; told (until when others need
+--   not be told that it goes on); blocked (since when, ms); news:<kind>:<ms> (what nobody was told yet, host_news.rs);
 --   minute and requests (slots given in it); p:<token> = since until, for each request under way; at (when it was last
 --   written).
 -- The arithmetic is that of common/src/politeness/gcra.rs, and so are the names in capitals, which come before this text.
@@ -7,7 +8,8 @@ local function int(number)
   return string.format('%.0f', number)
 end
 
-local NUMBERS = {'next', 'taken', 'line', 'latency', 'since', 'until', 'strikes', 'minute', 'requests', 'at'}
+local NUMBERS = {'next', 'taken', 'line', 'latency', 'since', 'until', 'told', 'strikes', 'minute', 'requests',
+  'at'}
 
 -- The clock was set back since the schedule was written: it goes back with it.
 local function set_back(key, host, now)
@@ -15,7 +17,7 @@ local function set_back(key, host, now)
   local function go_back(instant)
     return math.max(instant - (host.at - now), 0)
   end
-  for _, name in ipairs({'next', 'taken', 'line', 'since', 'until'}) do
+  for _, name in ipairs({'next', 'taken', 'line', 'since', 'until', 'told'}) do
     host[name] = go_back(host[name])
     changed[#changed + 1] = name
     changed[#changed + 1] = int(host[name])
@@ -36,13 +38,15 @@ end
 
 local function load(key, now)
   local kept = redis.call('HGETALL', key)
-  local host = {places = {}, under_way = 0}
+  local host = {places = {}, under_way = 0, news = 0}
   for i = 1, #kept, 2 do
     local token = string.match(kept[i], '^p:(.+)$')
     if token then
       local since, till = string.match(kept[i + 1], '^(%d+) (%d+)$')
       host.places[token] = {since = number_of(key, kept[i], since), till = number_of(key, kept[i], till)}
       host.under_way = host.under_way + 1
+    elseif string.sub(kept[i], 1, 5) == 'news:' then
+      host.news = host.news + 1
     else
       host[kept[i]] = kept[i + 1]
     end
@@ -70,6 +74,17 @@ local function calm(host)
   return math.max(host['until'] - host.since, FORGIVEN_AFTER)
 end
 
+-- How long what nobody was told is kept, in us, and how much of it: without a sweeper it could grow.
+local UNTOLD_FOR, UNTOLD = 24 * 3600 * 1000000, 16
+
+-- Notes what happened to the host: the sweeper has others told. The host is listed in hosts:news by now.
+local function note(key, host, kind, now, more)
+  if host.news < UNTOLD then
+    redis.call('HSET', key, 'news:' .. kind .. ':' .. int(math.floor(now / 1000)), more)
+    host.news = host.news + 1
+  end
+end
+
 -- Lets the hash go when nothing in it matters any more.
 local function expire(key, host, now)
   if host.blocked then
@@ -77,6 +92,9 @@ local function expire(key, host, now)
     return
   end
   local last = math.max(host.next, host.taken, host.line, host['until'] > 0 and host['until'] + calm(host) or 0)
+  if host.news > 0 then
+    last = math.max(last, now + UNTOLD_FOR)
+  end
   for _, place in pairs(host.places) do
     last = math.max(last, place.till)
   end

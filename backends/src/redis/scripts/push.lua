@@ -1,5 +1,6 @@
 -- KEYS: ratelimit:<host>. ARGV: for how long the host asked (0: it did not say), the first wait, jitter, the longest wait,
--- status. Returns for how long it is left alone from now.
+-- status; how long a wait others are told of (0: none), the crawl and its spider (empty: not known). Returns for how long it is left
+-- alone from now.
 local now = now_us()
 local host = load(KEYS[1], now)
 local most = tonumber(ARGV[4])
@@ -19,6 +20,16 @@ else
   host.since, host['until'] = now, now + wait
 end
 host.next = math.max(host.next, host['until'])
+-- Of a host that keeps refusing others are told once, until it has been calm.
+local from, was_told = tonumber(ARGV[6]), now <= host.told
+local is_long = from > 0 and host['until'] - host.since >= from
+if is_long and not was_told then
+  local crawl = ARGV[7] == '' and '' or ' ' .. ARGV[7]
+  note(KEYS[1], host, 'backoff', now, int(math.floor(host['until'] / 1000)) .. ' ' .. ARGV[5] .. crawl)
+end
+if is_long or was_told then
+  redis.call('HSET', KEYS[1], 'told', int(host['until'] + calm(host)))
+end
 redis.call('HSET', KEYS[1], 'next', int(host.next), 'since', int(host.since), 'until', int(host['until']),
   'strikes', int(host.strikes), 'status', ARGV[5], 'at', int(now))
 expire(KEYS[1], host, now)

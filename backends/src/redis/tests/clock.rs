@@ -185,7 +185,7 @@ async fn a_back_off_goes_back_with_the_clock() {
     let key = HostKey::from_text("site.example");
     let asked = Some(Duration::from_secs(20));
     let terms = BackoffTerms { asked, base: PATIENCE, jitter: 0.0, most: HOUR };
-    let refusal = BackoffRequest { status: 503, terms };
+    let refusal = BackoffRequest { status: 503, terms, crawl: None };
     fixture.hosts.push_back(&key, &refusal).await.unwrap();
     fixture.set_clock(DAY - HOUR).await;
     let left = wait(fixture.slot(&one(None)).await);

@@ -3,6 +3,7 @@
 mod clock;
 mod corrupt;
 mod foreign;
+mod host_news;
 mod news;
 mod schedules;
 mod schema;

@@ -172,7 +172,7 @@ impl Pair {
             Step::PushBack(terms) => {
                 fixture
                     .hosts
-                    .push_back(&self.key, &BackoffRequest { status: 503, terms: *terms })
+                    .push_back(&self.key, &BackoffRequest { status: 503, terms: *terms, crawl: None })
                     .await
                     .unwrap();
                 self.expected.push_back(terms, now);

@@ -9,7 +9,7 @@ use crate::sinks::columns::Shape;
 
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Type {
+pub(crate) enum Type {
     Text,
     Integer,
     Number,
@@ -32,7 +32,7 @@ impl Type {
     }
 
     /// What PostgreSQL calls it.
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Text => "text",
             Self::Integer => "bigint",
@@ -45,7 +45,7 @@ impl Type {
 
     /// What of `value` a column of this type can hold. A page must not be able to make a statement fail, which would be
     /// tried for ever: what does not fit is null.
-    pub(super) fn fit(self, value: &Value) -> Value {
+    pub(crate) fn fit(self, value: &Value) -> Value {
         match (self, value) {
             (_, Value::Null) => Value::Null,
             (Self::Text, Value::String(text)) => storable(text).into(),

@@ -10,7 +10,8 @@ use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::ServerUrl;
 
 use super::error::failed;
-use super::table::{Table, quoted};
+use super::relation::Relation;
+use super::table::quoted;
 use crate::tls;
 
 /// Within this time a server accepts a connection, or counts as away.
@@ -19,13 +20,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where the database is.
-pub(super) struct Server {
+pub(crate) struct Server {
     url: ServerUrl,
     config: Config,
 }
 
 /// An open connection to tables that fit.
-pub(super) struct Link {
+pub(crate) struct Link {
     url: ServerUrl,
     client: Client,
     /// What moves the bytes; it ends with this.
@@ -33,7 +34,7 @@ pub(super) struct Link {
 }
 
 impl Server {
-    pub(super) fn new(url: &ServerUrl) -> Result<Self> {
+    pub(crate) fn new(url: &ServerUrl) -> Result<Self> {
         let refused = |why: &dyn std::fmt::Display| {
             let text = format!("postgres: {url}: {why}: write postgres://user:password@host:port/database");
             Error::new(ErrorKind::Refused, text)
@@ -59,7 +60,7 @@ impl Server {
     }
 
     /// Connects, and makes these tables ready.
-    pub(super) async fn connect(&self, tables: &[Table]) -> Result<Link> {
+    pub(crate) async fn connect(&self, tables: &[Relation<'_>]) -> Result<Link> {
         let tls = MakeRustlsConnect::new(tls::client(None));
         let (client, connection) =
             within(&self.url, CONNECT_TIMEOUT + CONNECT_TIMEOUT, self.config.connect(tls)).await?;
@@ -76,32 +77,32 @@ impl Server {
 }
 
 impl Link {
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         !self.client.is_closed()
     }
 
     /// Creates the table, or adds the columns that it lacks.
-    async fn prepare(&self, table: &Table) -> Result<()> {
+    async fn prepare(&self, table: &Relation<'_>) -> Result<()> {
         let found = self.columns(table).await?;
-        for column in &table.columns {
-            if let Some(kind) = found.get(&column.name).filter(|kind| **kind != column.kind.as_str()) {
-                let (name, wanted) = (&column.name, column.kind.as_str());
+        for (name, wanted) in table.columns.iter() {
+            let wanted = wanted.as_str();
+            if let Some(kind) = found.get(*name).filter(|kind| **kind != wanted) {
                 let text = format!(
-                    "postgres at {}: in the table {} the column {name} is {kind}, and the spider has {wanted}: alter its \
+                    "postgres at {}: in the table {} the column {name} is {kind}, and trawl has {wanted} for it: alter its \
                      type, or name another table",
                     self.url, table.name
                 );
                 return Err(Error::new(ErrorKind::Refused, text));
             }
         }
-        if table.columns.iter().all(|column| found.contains_key(&column.name)) {
+        if table.columns.iter().all(|(name, _)| found.contains_key(*name)) {
             return Ok(());
         }
         self.done(self.client.batch_execute(&ready(table))).await
     }
 
     /// The types of its columns; none, if it is not there.
-    async fn columns(&self, table: &Table) -> Result<HashMap<String, String>> {
+    async fn columns(&self, table: &Relation<'_>) -> Result<HashMap<String, String>> {
         let query = "SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute \
                      WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped";
         let rows = self.done(self.client.query(query, &[&quoted(&table.name)])).await?;
@@ -109,7 +110,7 @@ impl Link {
     }
 
     /// Stores rows, a JSON array, in place of those with the same ids, unless these were fetched later.
-    pub(super) async fn upsert(&self, table: &Table, rows: &String) -> Result<()> {
+    pub(crate) async fn upsert(&self, table: &Relation<'_>, rows: &String) -> Result<()> {
         self.done(self.client.execute(&upsert(table), &[rows])).await.map(drop)
     }
 
@@ -137,13 +138,13 @@ async fn within<T>(
 
 /// What makes a table ready, in one transaction. Workers that start together take turns: `IF NOT EXISTS` alone fails if two
 /// create the same.
-fn ready(table: &Table) -> String {
+fn ready(table: &Relation<'_>) -> String {
     let name = quoted(&table.name);
     let columns: String = table
         .columns
         .iter()
-        .filter(|column| column.name != "id")
-        .map(|column| format!(", ADD COLUMN IF NOT EXISTS {} {}", quoted(&column.name), column.kind.as_str()))
+        .filter(|(name, _)| *name != "id")
+        .map(|(name, kind)| format!(", ADD COLUMN IF NOT EXISTS {} {}", quoted(name), kind.as_str()))
         .collect();
     format!(
         "BEGIN; SELECT pg_advisory_xact_lock(hashtext('trawl')); \
@@ -154,18 +155,18 @@ fn ready(table: &Table) -> String {
 }
 
 /// A worker that was stopped and wakes up stores what it had fetched: what others have fetched since stays.
-fn upsert(table: &Table) -> String {
+fn upsert(table: &Relation<'_>) -> String {
     let columns = || table.columns.iter();
     let list = |part: &dyn Fn(&str, &str) -> String| {
-        let parts: Vec<String> =
-            columns().map(|column| part(&quoted(&column.name), column.kind.as_str())).collect();
+        let parts: Vec<String> = columns().map(|(name, kind)| part(&quoted(name), kind.as_str())).collect();
         parts.join(", ")
     };
     format!(
         "INSERT INTO {} AS kept ({names}) SELECT {names} FROM jsonb_to_recordset($1::text::jsonb) AS rows ({typed}) \
          ON CONFLICT (id) DO UPDATE SET {replaced} \
-         WHERE kept.fetched_at IS NULL OR kept.fetched_at <= excluded.fetched_at",
+         WHERE kept.{latest} IS NULL OR kept.{latest} <= excluded.{latest}",
         quoted(&table.name),
+        latest = table.latest_by,
         names = list(&|name, _| name.to_owned()),
         typed = list(&|name, kind| format!("{name} {kind}")),
         replaced = list(&|name, _| format!("{name} = excluded.{name}")),

@@ -1,8 +1,9 @@
 //! Items as rows of PostgreSQL: a table for each kind of item, made from the spider, and upserts by id.
 
-mod cell;
+pub(crate) mod cell;
 mod error;
-mod link;
+pub(crate) mod link;
+pub(crate) mod relation;
 mod table;
 
 use std::collections::BTreeMap;
@@ -45,7 +46,7 @@ impl Postgres {
         for table in &self.tables {
             let items = pages.iter().flat_map(|page| &page.items).filter(|item| table.takes(item));
             for rows in batches(table, items) {
-                link.upsert(table, &rows).await?;
+                link.upsert(&table.relation(), &rows).await?;
             }
         }
         Ok(())
@@ -68,7 +69,10 @@ impl Sink for Postgres {
         // Taken out for the time of the call: if it fails or is given up, nobody knows what state it is in.
         let link = match place.take().filter(Link::is_open) {
             Some(link) => link,
-            None => self.server.connect(&self.tables).await?,
+            None => {
+                let tables: Vec<_> = self.tables.iter().map(Table::relation).collect();
+                self.server.connect(&tables).await?
+            }
         };
         self.store(&link, pages).await?;
         *place = Some(link);

@@ -1,11 +1,14 @@
 //! Tables and their columns, as a spider wants them.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::spider::item::Item;
 use trawl_common::spider::{Field, Kind, Spider};
 
 use super::cell::Type;
+use super::relation::Relation;
 use crate::sinks::columns::{self, OWN, Shape, Take};
 
 /// PostgreSQL cuts longer names off without a word.
@@ -82,6 +85,12 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    /// As statements see it.
+    pub(super) fn relation(&self) -> Relation<'_> {
+        let columns = self.columns.iter().map(|column| (&*column.name, column.kind)).collect();
+        Relation { name: Cow::Borrowed(&self.name), latest_by: "fetched_at", columns: Cow::Owned(columns) }
     }
 
     /// Whether it holds items of this one's kind.

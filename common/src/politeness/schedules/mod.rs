@@ -10,6 +10,7 @@ use tracing::info;
 
 use crate::frontier::outcome::Failure;
 use crate::health::Health;
+use crate::names::CrawlRef;
 use crate::politeness::addresses::AddressRate;
 use crate::politeness::ceiling::Ceiling;
 use crate::politeness::gcra::{BackoffTerms, Pace, Slot, SlotRequest, Standing};
@@ -288,7 +289,7 @@ impl HostSchedules {
     }
 
     /// Has everyone leave a host alone that answered with `failure`, for as long as it says, or else as `politeness` does.
-    /// Returns until when.
+    /// Returns until when. It was asked in `crawl`, where that is known.
     ///
     /// # Errors
     /// As [`HostSchedules::ask_hosts`].
@@ -297,6 +298,7 @@ impl HostSchedules {
         key: &HostKey,
         politeness: &Politeness,
         failure: &Failure,
+        crawl: Option<&CrawlRef>,
     ) -> Result<UnixMs> {
         let terms = BackoffTerms {
             asked: failure.retry_after,
@@ -304,7 +306,8 @@ impl HostSchedules {
             jitter: rand::random(),
             most: politeness.max_backoff,
         };
-        let refusal = BackoffRequest { status: failure.status.unwrap_or_default(), terms };
+        let refusal =
+            BackoffRequest { status: failure.status.unwrap_or_default(), terms, crawl: crawl.cloned() };
         self.in_flight.refused(key);
         let pushing = || self.hosts.push_back(key, &refusal);
         let until = self.health.patiently("pushing a host back", pushing).await?;

@@ -103,7 +103,7 @@ async fn an_outage_is_waited_for_and_a_refusal_is_not() {
     assert!(matches!(schedules.ask(&mut request("a.example"), &[], NEAR).await, Ok(Decision::Go(_))));
     let failure = Failure::new(crate::frontier::outcome::Class::Http, "429");
     let key = request("a.example").key;
-    let pushed = schedules.push_back(&key, &Politeness::default(), &failure).await;
+    let pushed = schedules.push_back(&key, &Politeness::default(), &failure, None).await;
     assert_eq!(pushed.unwrap_err().kind, ErrorKind::Refused);
 }
 

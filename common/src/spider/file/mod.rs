@@ -21,6 +21,7 @@ mod start;
 #[cfg(test)]
 mod tests;
 mod urls;
+mod webhooks;
 
 use toml::de::DeTable;
 
@@ -100,6 +101,9 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     spider.sinks = file
         .get("sinks")
         .map(|given| given.all(|given| Section::of(given).and_then(sinks::sink)).unwrap_or_default());
+    if let Some(given) = file.get("webhooks") {
+        spider.webhooks = webhooks::webhooks(&given);
+    }
     file.end();
 }
 

@@ -18,7 +18,7 @@ pub(super) fn secret(given: &Given<'_>) -> Option<Secret> {
 }
 
 /// The name of an environment variable. Whoever starts a crawl may not choose it.
-fn variable<'a>(given: &Given<'a>) -> Option<(Place, &'a str)> {
+pub(super) fn variable<'a>(given: &Given<'a>) -> Option<(Place, &'a str)> {
     let name = given.verbatim()?;
     if placeholders::is_in(name) {
         given.wrong("no argument may say which environment variable is read")

@@ -68,6 +68,8 @@ fn all_that_a_file_can_say_is_read() {
     let kinds: Vec<_> = spider.items.iter().map(|rule| rule.name.as_deref().unwrap()).collect();
     assert_eq!(kinds, ["product", "page"]);
     assert_eq!(spider.sinks.as_ref().unwrap().len(), 6);
+    assert_eq!(spider.webhooks[0].url.reveal(), "https://shop.example/hooks/trawl");
+    assert_eq!(spider.webhooks[0].events.len(), 2);
 }
 
 #[test]

@@ -1,0 +1,132 @@
+//! What happened to hosts that others are to be told of.
+//!
+//! A script notes it in the host's own schedule, together with what it changes, as a field `news:<kind>:<when>`. The key `hosts:news` lists
+//! hosts that may have such fields; on a cluster it lives elsewhere, so a host is listed before its script runs. The sweeper reads
+//! the schedules that are listed, has what it finds announced, and then removes the fields. A host that was listed for
+//! [`LISTED_FOR`] and has none is listed no more.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use tracing::error;
+use trawl_common::events::{HostEvent, HostNews, Refusal};
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{ErrorKind, Result};
+use trawl_common::time::UnixMs;
+use trawl_common::web::host::HostKey;
+
+use super::hosts::RedisHosts;
+use super::{failed, full, keys};
+
+/// What the fields begin with.
+const FIELD: &str = "news:";
+
+/// Between being listed and a script's answer there is less.
+const LISTED_FOR: Duration = Duration::from_secs(60);
+
+/// So many hosts are looked at in one turn, those first that were listed first.
+const HOSTS: isize = 1_000;
+
+/// So many events are told of in one turn, whatever happens to however many hosts. The rest waits for the next one.
+const EVENTS: usize = 20;
+
+/// What was noted of a host, and where.
+struct Noted {
+    field: String,
+    news: Option<HostNews>,
+}
+
+impl RedisHosts {
+    /// Lists a host whose script is about to run.
+    pub(super) async fn list_for_news(&self, key: &HostKey) -> Result<()> {
+        let mut add = redis::cmd("ZADD");
+        add.arg(keys::HOST_NEWS).arg("GT").arg(UnixMs::now().0).arg(key.as_str());
+        full::anyway(&self.redis, &add).await.map_err(failed)
+    }
+
+    /// What happened to hosts and nobody has announced.
+    pub(super) async fn news(&self) -> Result<Vec<HostEvent>> {
+        let mut oldest = redis::cmd("ZRANGE");
+        oldest.arg(keys::HOST_NEWS).arg(0).arg(HOSTS - 1).arg("WITHSCORES");
+        let listed: Vec<(String, f64)> = self.redis.query(&oldest).await?;
+        if listed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let noted =
+            try_join_all(listed.iter().map(|(host, _)| self.noted_of(HostKey::from_text(host)))).await?;
+        let stale = UnixMs::now().0.saturating_sub(LISTED_FOR.as_millis() as u64) as f64;
+        let is_stale = |at: f64, noted: &[HostNews]| at <= stale && noted.is_empty();
+        let mut unlist = self.scripts.unlist.key(keys::HOST_NEWS);
+        for ((host, at), _) in listed.iter().zip(&noted).filter(|((_, at), noted)| is_stale(*at, noted)) {
+            unlist.arg(host).arg(format!("{at:.0}"));
+        }
+        let () = self.redis.run(&unlist).await?;
+        let mut events = HostEvent::telling(noted.into_iter().flatten().collect());
+        events.truncate(EVENTS);
+        Ok(events)
+    }
+
+    /// Notes that an event was announced.
+    pub(super) async fn news_announced(&self, event: &HostEvent) -> Result<()> {
+        let forget = |news: &HostNews| {
+            let mut forget = redis::cmd("HDEL");
+            forget.arg(keys::rate_limit(&news.host)).arg(field(news));
+            async move { self.redis.query::<()>(&forget).await }
+        };
+        try_join_all(event.news().iter().map(forget)).await.map(drop)
+    }
+
+    /// What was noted of one host. What cannot be read is named in the log and forgotten.
+    async fn noted_of(&self, host: HostKey) -> Result<Vec<HostNews>> {
+        let key = keys::rate_limit(&host);
+        let fields = match self.redis.query(redis::cmd("HGETALL").arg(&key)).await {
+            // Others have put something else there. The log names it where the host is asked.
+            Err(error) if error.kind == ErrorKind::Corrupt => BTreeMap::new(),
+            fields => fields?,
+        };
+        let mut news = Vec::new();
+        for Noted { field, news: read } in noted(&host, fields) {
+            match read {
+                Some(read) => news.push(read),
+                None => {
+                    error!(key, field, "what happened to a host cannot be read: nobody is told");
+                    let () = self.redis.query(redis::cmd("HDEL").arg(&key).arg(field)).await?;
+                }
+            }
+        }
+        Ok(news)
+    }
+}
+
+fn noted(host: &HostKey, fields: BTreeMap<String, String>) -> impl Iterator<Item = Noted> {
+    let is_news = |(field, _): &(String, String)| field.starts_with(FIELD);
+    fields.into_iter().filter(is_news).map(|(field, value)| Noted { news: read(host, &field, &value), field })
+}
+
+fn field(news: &HostNews) -> String {
+    format!("{FIELD}{}:{}", news.kind, news.at.0)
+}
+
+/// A field `news:<kind>:<ms>` with nothing in it, or with `<until, ms> <status>` and perhaps ` <crawl> <spider>`.
+fn read(host: &HostKey, field: &str, value: &str) -> Option<HostNews> {
+    let (kind, at) = field.strip_prefix(FIELD)?.split_once(':')?;
+    let (refusal, crawl) = match value.split(' ').collect::<Vec<_>>()[..] {
+        [""] => (None, None),
+        [until, status] => (Some((until, status)), None),
+        [until, status, id, spider] => (Some((until, status)), Some((id, spider))),
+        _ => return None,
+    };
+    let refusal = match refusal {
+        Some((until, status)) => {
+            Some(Refusal { until: UnixMs(until.parse().ok()?), status: status.parse().ok()? })
+        }
+        None => None,
+    };
+    let crawl = match crawl {
+        Some((id, spider)) => Some(CrawlRef { id: id.parse().ok()?, spider: spider.parse().ok()? }),
+        None => None,
+    };
+    let (kind, at) = (kind.parse().ok()?, UnixMs(at.parse().ok()?));
+    Some(HostNews { at, host: host.clone(), kind, crawl, refusal })
+}

@@ -1,0 +1,34 @@
+//! What an event says that decides where it goes.
+
+use serde::Deserialize;
+use trawl_common::names::CrawlRef;
+
+use crate::rabbitmq::Delivery;
+
+/// An event that the fleet has sent.
+#[derive(Deserialize)]
+pub(super) struct Event {
+    pub(super) id: String,
+    #[serde(rename = "type")]
+    pub(super) name: String,
+    /// The crawl that it is of, if it is of one.
+    crawl: Option<String>,
+    /// Whose crawl that is.
+    pub(super) spider: Option<String>,
+}
+
+impl Event {
+    /// `None` if the fleet has not sent it.
+    pub(super) fn of(delivery: &Delivery) -> Option<Self> {
+        let event: Self = serde_json::from_slice(&delivery.body).ok().filter(|_| delivery.is_ours)?;
+        // It becomes a header.
+        let is_header = event.id.len() < 256 && event.id.bytes().all(|byte| byte.is_ascii_graphic());
+        is_header.then_some(event)
+    }
+
+    /// The crawl that it is of, if it is of one.
+    pub(super) fn crawl(&self) -> Option<CrawlRef> {
+        let (id, spider) = (self.crawl.as_ref()?, self.spider.as_ref()?);
+        Some(CrawlRef { id: id.parse().ok()?, spider: spider.parse().ok()? })
+    }
+}

@@ -1,0 +1,188 @@
+//! The webhooks of spiders' files.
+//!
+//! One queue takes every event for all of them, and every worker takes from it:
+//!
+//! 1. an event of a crawl becomes one delivery for each webhook of the crawl's spider that wants it, in the same queue;
+//! 2. a delivery is posted; an address that takes it (2xx) has it acknowledged;
+//! 3. what an address did not take waits in a second queue for a minute, and is posted again, until it was [`TRIES`] times in vain.
+//!
+//! All wait for the same time, so that none waits for another one. An address that has just failed is not asked again in that time, so that
+//! one that answers nothing holds up no other. Whoever may deploy a spider chooses the addresses: they are those that pages may
+//! have (`fetch.allow_private` and the like).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use moka::sync::Cache;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+use trawl_common::health::Health;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{Result, Stats};
+use trawl_common::settings::{self, Settings, Webhook};
+use trawl_common::spider::Spider;
+use trawl_common::spider::file;
+use trawl_common::spider::folder::{Folder, environment};
+use trawl_common::time::UnixMs;
+
+use super::event::Event;
+use super::hook::{self, Hook};
+use super::post::Client;
+use super::taking::Taking;
+use crate::rabbitmq::{Delivery, WebhookQueue};
+
+/// What the queue is called by.
+const ID: &str = "spiders";
+
+/// How many deliveries one worker handles at a time.
+const AT_ONCE: u16 = 64;
+
+/// The wait before each further try.
+const WAIT: Duration = Duration::from_secs(60);
+
+/// How often an event is posted to an address that does not take it: for some eight hours.
+const TRIES: u32 = 480;
+
+/// For so long the webhooks of a crawl are remembered.
+const KNOWN_FOR: Duration = Duration::from_secs(60);
+
+/// Of so many crawls, and of so many addresses that they failed.
+const KNOWN: u64 = 1_000;
+
+/// Posts events to the addresses that spiders' files name.
+pub struct SpiderWebhooks {
+    stats: Arc<dyn Stats>,
+    folder: Folder,
+    items: settings::Items,
+    queue: WebhookQueue,
+    client: Client,
+    known: Cache<CrawlRef, Arc<Told>>,
+    /// The addresses that failed lately.
+    failing: Cache<String, ()>,
+    health: Health,
+}
+
+/// Who is told of a crawl.
+enum Told {
+    /// These.
+    These(Vec<Webhook>),
+    /// Others know: the spider's file is not here.
+    KnownElsewhere,
+}
+
+impl SpiderWebhooks {
+    /// Connects to nothing yet. The files of spiders that were not deployed are in `folder`.
+    pub fn new(settings: &Settings, stats: Arc<dyn Stats>, folder: Folder) -> Result<Self> {
+        let memory = |ttl| Cache::builder().max_capacity(KNOWN).time_to_live(ttl).build();
+        Ok(Self {
+            stats,
+            folder,
+            items: settings.items.clone(),
+            queue: WebhookQueue::new(&settings.rabbitmq, &settings.queues, [ID.to_owned()].into())?,
+            client: Client::guarded(&settings.fetch)?,
+            known: memory(KNOWN_FOR),
+            failing: Cache::builder().max_capacity(KNOWN).time_to_live(WAIT).build(),
+            health: Health::default(),
+        })
+    }
+
+    /// Delivers until `stop`; then finishes what has begun. Servers that are away are waited for.
+    pub async fn run(self, stop: CancellationToken) {
+        let what = "delivering to the webhooks of spiders".to_owned();
+        let taking = Taking { queue: &self.queue, id: ID, at_once: AT_ONCE, health: &self.health, what };
+        taking.run(&stop, |delivery| self.handle(delivery)).await;
+    }
+
+    async fn handle(&self, delivery: Delivery) -> Result<()> {
+        let Some(event) = Event::of(&delivery) else {
+            debug!(
+                "a message on the exchange `events` is no event, or not signed by this fleet: not delivered"
+            );
+            return delivery.done().await;
+        };
+        let Some(crawl) = event.crawl() else { return delivery.done().await };
+        let told = self.told(&crawl).await?;
+        let Told::These(webhooks) = &*told else {
+            return self.put_off(delivery, &event, "the file of its spider is not here").await;
+        };
+        match &delivery.webhook {
+            None => {
+                let wanting = webhooks.iter().filter(|one| one.wants(&event.name, event.spider.as_deref()));
+                for webhook in wanting {
+                    self.queue.address(ID, &delivery, &hook::id(webhook)).await?;
+                }
+                delivery.done().await
+            }
+            Some(id) => match webhooks.iter().find(|webhook| hook::id(webhook) == *id) {
+                Some(webhook) => self.post(webhook, &event, delivery).await,
+                // The file names it no longer.
+                None => delivery.done().await,
+            },
+        }
+    }
+
+    async fn post(&self, webhook: &Webhook, event: &Event, delivery: Delivery) -> Result<()> {
+        let (url, id) = (&webhook.url, &event.id);
+        let hook = match Hook::new(webhook) {
+            Ok(hook) => hook,
+            // Another worker may have the secret.
+            Err(error) => return self.put_off(delivery, event, &error.to_string()).await,
+        };
+        if self.failing.contains_key(&hook.id) {
+            return self.put_off(delivery, event, "it has just failed").await;
+        }
+        match self.client.post(&hook.address, id, &delivery.body, UnixMs::now().0 / 1000).await {
+            Ok(()) => {
+                debug!(%url, event = id, "delivered");
+                delivery.done().await
+            }
+            Err(why) => {
+                self.failing.insert(hook.id, ());
+                self.put_off(delivery, event, &format!("{url}: {why}")).await
+            }
+        }
+    }
+
+    /// Has it come again, unless that was often enough.
+    async fn put_off(&self, delivery: Delivery, event: &Event, why: &str) -> Result<()> {
+        let (event, spider) = (&event.id, &event.spider);
+        match delivery.tries.saturating_add(1) {
+            TRIES.. => {
+                warn!(spider, event, why, "a webhook of a spider could not be told {TRIES} times; given up")
+            }
+            tries => {
+                match tries {
+                    1 => info!(spider, event, why, "a webhook of a spider could not be told; trying again"),
+                    tries => debug!(spider, event, why, tries, "not told again"),
+                }
+                self.queue.put_off(ID, &delivery, WAIT).await?;
+            }
+        }
+        delivery.done().await
+    }
+
+    /// Who is told of a crawl, by its own text of the spider's file, or else by the file here.
+    async fn told(&self, crawl: &CrawlRef) -> Result<Arc<Told>> {
+        if let Some(known) = self.known.get(crawl) {
+            return Ok(known);
+        }
+        let text = match self.stats.spider_text(crawl).await? {
+            Some(text) => Some(text.as_str().to_owned()),
+            // What cannot be read is not there.
+            None => self.folder.text(&crawl.spider).ok().flatten(),
+        };
+        let told = Arc::new(match text {
+            Some(text) => Told::These(self.webhooks(crawl, &text)),
+            None if self.stats.terms(crawl).await?.file.is_some() => Told::KnownElsewhere,
+            None => Told::These(Vec::new()),
+        });
+        self.known.insert(crawl.clone(), Arc::clone(&told));
+        Ok(told)
+    }
+
+    /// Those that can be read. Whoever fetches pages says what is wrong with the rest of the file.
+    fn webhooks(&self, crawl: &CrawlRef, text: &str) -> Vec<Webhook> {
+        let usual = Spider::without_file(crawl.spider.clone(), &self.items);
+        file::read(usual, text, &environment).spider.webhooks
+    }
+}

@@ -1,0 +1,75 @@
+//! Takes what is to be delivered from one queue, as long as a worker runs.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use trawl_common::backoff::Backoff;
+use trawl_common::health::Health;
+use trawl_common::ports::Result;
+
+use crate::rabbitmq::{Delivery, WebhookQueue};
+
+/// How often the queues are declared anew. The broker deletes what seems to be used by nobody, such as a queue where deliveries only wait.
+const DECLARED_EVERY: Duration = Duration::from_secs(24 * 3600);
+
+/// Who takes from which queue.
+pub(super) struct Taking<'a> {
+    pub(super) queue: &'a WebhookQueue,
+    /// What the queue is called by.
+    pub(super) id: &'a str,
+    /// How many deliveries are handled at a time.
+    pub(super) at_once: u16,
+    pub(super) health: &'a Health,
+    /// What this is, for the log.
+    pub(super) what: String,
+}
+
+impl Taking<'_> {
+    /// Has each delivery handled until `stop`; then finishes what has begun. A broken connection is replaced.
+    pub(super) async fn run<F: Future<Output = Result<()>>>(
+        &self,
+        stop: &CancellationToken,
+        handle: impl Fn(Delivery) -> F,
+    ) {
+        let mut backoff = Backoff::default();
+        while !stop.is_cancelled() {
+            let Err(error) = self.take(stop, &handle).await else { continue };
+            self.health.fails(&self.what, &error);
+            stop.run_until_cancelled(backoff.pause()).await;
+        }
+    }
+
+    /// Takes until `stop`, until it is time to declare the queues anew, or until the connection breaks.
+    async fn take<F: Future<Output = Result<()>>>(
+        &self,
+        stop: &CancellationToken,
+        handle: &impl Fn(Delivery) -> F,
+    ) -> Result<()> {
+        let taking = stop.run_until_cancelled(self.queue.take(self.id, self.at_once)).await;
+        let Some(mut deliveries) = taking.transpose()? else { return Ok(()) };
+        self.health.works(&self.what);
+        let mut under_way = FuturesUnordered::new();
+        let mut is_broken = Ok(());
+        let mut declared_anew = std::pin::pin!(sleep(DECLARED_EVERY));
+        while is_broken.is_ok() {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                () = &mut declared_anew => break,
+                Some(settled) = under_way.next() => is_broken = settled,
+                delivery = deliveries.next() => match delivery {
+                    Ok(delivery) => under_way.push(handle(delivery)),
+                    Err(error) => is_broken = Err(error),
+                },
+            }
+        }
+        // What was posted is to be acknowledged, if that is still possible.
+        while let Some(settled) = under_way.next().await {
+            is_broken = is_broken.and(settled);
+        }
+        is_broken
+    }
+}

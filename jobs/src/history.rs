@@ -1,0 +1,36 @@
+//! Keeps jobs in the history before they are forgotten.
+
+use std::collections::HashSet;
+
+use trawl_common::names::CrawlId;
+use trawl_common::ports::{JobFilter, JobPage, Result};
+
+use crate::Runner;
+
+/// So many jobs are read, and kept, in one go.
+const JOBS: usize = 100;
+
+/// The jobs that are over and were kept by this process.
+#[derive(Default)]
+pub(crate) struct Kept(HashSet<CrawlId>);
+
+impl Kept {
+    /// Keeps every job that is over and was not kept before. When it returns, all that are over may be forgotten: later ones are not
+    /// old enough.
+    pub(crate) async fn keep(&mut self, runner: &Runner) -> Result<()> {
+        let Some(history) = &runner.ports.history else { return Ok(()) };
+        let (mut all, mut before) = (HashSet::new(), None);
+        loop {
+            let page = JobPage { before, max: JOBS };
+            let jobs = runner.ports.jobs.list(&JobFilter::default(), page).await?;
+            let Some(last) = jobs.last() else { break };
+            before = Some(last.number);
+            let over = jobs.into_iter().filter(|job| job.status().is_over());
+            let (kept, new): (Vec<_>, Vec<_>) = over.partition(|job| self.0.contains(&job.new.id));
+            history.keep_jobs(&new).await?;
+            all.extend(kept.into_iter().chain(new).map(|job| job.new.id));
+        }
+        self.0 = all;
+        Ok(())
+    }
+}
