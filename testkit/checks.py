@@ -1,5 +1,6 @@
 """What the checks with programs of others share: a site, a fleet, and waiting for what must come."""
 
+import contextlib
 import http.server
 import os
 import subprocess
@@ -37,7 +38,9 @@ class Site:
                 self.send_header("content-type", "text/html; charset=utf-8")
                 self.send_header("content-length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(body)
+                # Whoever asked may have given up.
+                with contextlib.suppress(ConnectionError):
+                    self.wfile.write(body)
 
             def log_message(self, *_):
                 pass
