@@ -1,6 +1,7 @@
 """The client python-scrapyd-api, all of it and unchanged, against a fleet: workers that have no spider's file, and `trawl api`. Run by
 scripts/scrapyd, which starts the servers."""
 
+import gzip
 import io
 import json
 import os
@@ -112,10 +113,16 @@ def what_the_client_has_no_call_for_is_answered_too(scrapyd, site, fleet):
     anna = ("anna", TOKEN)
     daemon = requests.get(f"{fleet.url}/daemonstatus.json", auth=anna).json()
     assert (daemon["status"], daemon["pending"], daemon["running"], daemon["finished"]) == ("ok", 0, 0, 6), daemon
-    given = requests.post(f"{fleet.url}/schedule.json", {"project": "shop", "spider": "books", "page": "8", "jobid": "mine"}, auth=anna)
+    given = requests.post(f"{fleet.url}/schedule.json", {"project": "shop", "spider": "books", "page": "8", "jobid": "Mine"}, auth=anna)
     assert given.json()["jobid"] == "mine", given.text
-    state = lambda: requests.get(f"{fleet.url}/status.json", {"job": "mine"}, auth=anna).json()["currstate"]
+    state = lambda: requests.get(f"{fleet.url}/status.json", {"job": "Mine"}, auth=anna).json()["currstate"]
     until("it is over", lambda: state() == "finished")
+    jobs = requests.get(f"{fleet.url}/jobs", auth=anna)
+    assert "<h1>Jobs</h1>" in jobs.text and "<td>mine</td><td></td><td>20" in jobs.text, jobs.text
+    assert requests.get(fleet.url, auth=anna).status_code == 200
+    # ScrapydWeb sends a bundle as a field of a plain form.
+    field = {"project": "hats", "version": "r1", "egg": gzip.decompress(bundle(site.origin, "r1", ["hats"]))}
+    assert requests.post(f"{fleet.url}/addversion.json", field, auth=anna).json()["spiders"] == 1
     for wrong in (None, ("anna", "guessed"), ("otto", TOKEN)):
         assert requests.get(f"{fleet.url}/daemonstatus.json", auth=wrong).status_code == 401
 
