@@ -96,6 +96,8 @@ pub(crate) struct Crawl {
     spider: String,
     #[schema(value_type = Status)]
     status: CrawlState,
+    /// Whether nothing more will come of it: every URL has its final state, and nobody reads its sources
+    over: bool,
     #[serde(flatten)]
     counters: Counters,
     /// URLs that have no final state yet
@@ -162,8 +164,11 @@ impl From<&jobs::Job> for Job {
 }
 
 impl From<Known> for Crawl {
-    fn from(Known { stats, job, .. }: Known) -> Self {
+    fn from(known: Known) -> Self {
+        let over = known.is_over();
+        let Known { stats, job, .. } = known;
         Self {
+            over,
             job,
             crawl: stats.crawl.to_string(),
             spider: stats.spider.to_string(),

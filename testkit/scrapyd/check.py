@@ -1,14 +1,13 @@
 """The client python-scrapyd-api, all of it and unchanged, against a fleet: workers that have no spider's file, and `trawl api`. Run by
 scripts/scrapyd, which starts the servers."""
 
+import gzip
 import io
 import json
 import os
 import subprocess
 import sys
 import tarfile
-import tempfile
-import threading
 from collections import Counter
 from pathlib import Path
 
@@ -17,10 +16,7 @@ from scrapyd_api import ScrapydAPI
 from scrapyd_api.exceptions import ScrapydResponseError
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from checks import LIMIT, Site, until
-
-TRAWL = os.environ["TRAWL"]
-TOKEN = "a-token-of-a-test-and-of-nothing-else"
+from checks import TOKEN, Fleet, Site, until
 
 SPIDER = """
 [start]
@@ -30,40 +26,11 @@ page = {{ help = "which page" }}
 """
 
 
-class Fleet:
-    """Two workers and the API, in folders without a spider's file."""
-
-    def __init__(self):
-        self.folder = tempfile.TemporaryDirectory()
-        inherited = {name: os.environ[name] for name in ("PATH", "HOME", "RABBITMQ_URL", "REDIS_URL") if name in os.environ}
-        self.environment = inherited | {
-            "TRAWL__FETCH__ALLOW_PRIVATE": "true",
-            "TRAWL__POLITENESS__RATE": "unlimited",
-            "TRAWL__RECOVERY__PATIENCE": "4s",
-            "TRAWL__API__OPERATORS__ANNA": TOKEN,
-        }
-        self.running = [self.start("worker"), self.start("worker")]
-        api = self.start("api", "--listen", "127.0.0.1:0", stderr=subprocess.PIPE)
-        self.running.append(api)
-        told = ""
-        while "serving http://" not in told:
-            told = api.stderr.readline()
-            assert told, "trawl api has ended"
-        self.url = told.split("serving ")[1].split("/api/v1")[0]
-        threading.Thread(target=lambda: [None for _ in api.stderr], daemon=True).start()
-
-    def start(self, *words, stderr=None):
-        return subprocess.Popen([TRAWL, *words], env=self.environment, cwd=self.folder.name, text=True, stderr=stderr)
-
-    def items(self):
-        told = subprocess.run([TRAWL, "items", "-q"], env=self.environment, cwd=self.folder.name, capture_output=True, text=True)
-        return [json.loads(line) for line in told.stdout.splitlines()]
-
-    def end(self):
-        for process in self.running:
-            process.terminate()
-        for process in self.running:
-            process.wait(LIMIT)
+def items(fleet):
+    told = subprocess.run(
+        [os.environ["TRAWL"], "items", "-q"], env=fleet.environment, cwd=fleet.folder.name, capture_output=True, text=True
+    )
+    return [json.loads(line) for line in told.stdout.splitlines()]
 
 
 def bundle(origin, version, names):
@@ -114,7 +81,7 @@ def jobs_run_with_their_arguments_and_are_listed(scrapyd, site, fleet):
     finished = scrapyd.list_jobs("shop")["finished"]
     assert [(one["id"], one["spider"], one["outcome"]) for one in finished] == [(job, "books", "finished")]
     assert finished[0]["start_time"] <= finished[0]["end_time"]
-    until("its item is there", lambda: [item["crawl"] for item in fleet.items()] == [job])
+    until("its item is there", lambda: [item["crawl"] for item in items(fleet)] == [job])
     refused(lambda: scrapyd.schedule("shop", "books"), "arguments.page: has no default")
     refused(lambda: scrapyd.schedule("shop", "books", page="1", color="red"), "there is no argument `color`")
     refused(lambda: scrapyd.schedule("shop", "boks", page="1"), "spider 'boks' not found")
@@ -146,10 +113,16 @@ def what_the_client_has_no_call_for_is_answered_too(scrapyd, site, fleet):
     anna = ("anna", TOKEN)
     daemon = requests.get(f"{fleet.url}/daemonstatus.json", auth=anna).json()
     assert (daemon["status"], daemon["pending"], daemon["running"], daemon["finished"]) == ("ok", 0, 0, 6), daemon
-    given = requests.post(f"{fleet.url}/schedule.json", {"project": "shop", "spider": "books", "page": "8", "jobid": "mine"}, auth=anna)
+    given = requests.post(f"{fleet.url}/schedule.json", {"project": "shop", "spider": "books", "page": "8", "jobid": "Mine"}, auth=anna)
     assert given.json()["jobid"] == "mine", given.text
-    state = lambda: requests.get(f"{fleet.url}/status.json", {"job": "mine"}, auth=anna).json()["currstate"]
+    state = lambda: requests.get(f"{fleet.url}/status.json", {"job": "Mine"}, auth=anna).json()["currstate"]
     until("it is over", lambda: state() == "finished")
+    jobs = requests.get(f"{fleet.url}/jobs", auth=anna)
+    assert "<h1>Jobs</h1>" in jobs.text and "<td>mine</td><td></td><td>20" in jobs.text, jobs.text
+    assert requests.get(fleet.url, auth=anna).status_code == 200
+    # ScrapydWeb sends a bundle as a field of a plain form.
+    field = {"project": "hats", "version": "r1", "egg": gzip.decompress(bundle(site.origin, "r1", ["hats"]))}
+    assert requests.post(f"{fleet.url}/addversion.json", field, auth=anna).json()["spiders"] == 1
     for wrong in (None, ("anna", "guessed"), ("otto", TOKEN)):
         assert requests.get(f"{fleet.url}/daemonstatus.json", auth=wrong).status_code == 401
 

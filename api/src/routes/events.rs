@@ -9,6 +9,7 @@ use futures::Stream;
 use futures::stream::unfold;
 use serde::Serialize;
 use trawl_common::names::CrawlId;
+use utoipa::ToSchema;
 
 use crate::Api;
 use crate::extract::Segment;
@@ -16,13 +17,34 @@ use crate::problem::Problem;
 use crate::view::Crawl;
 use crate::watch::Watch;
 
+/// An event of the stream
+#[derive(ToSchema)]
+pub(crate) struct Told {
+    event: Name,
+    /// The crawl as JSON, or the problem
+    data: String,
+}
+
+/// What an event is about
+#[derive(Clone, Copy, ToSchema, strum::IntoStaticStr)]
+#[schema(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+enum Name {
+    /// The crawl has changed
+    Progress,
+    /// It is over: the last event
+    End,
+    /// It cannot be followed any longer: the last event
+    Problem,
+}
+
 /// A crawl as it goes: the event `progress` with the crawl as JSON whenever it has changed, once a second at most, and at last
 /// `end`, or `problem` if it cannot be followed any longer
 #[utoipa::path(
     get, path = "/api/v1/crawls/{id}/events", tag = "crawls", security(("token" = [])),
     params(("id" = String, Path, description = "The crawl's id")),
     responses(
-        (status = 200, body = String, content_type = "text/event-stream"),
+        (status = 200, body = Told, content_type = "text/event-stream"),
         (status = 404, description = "There is no such crawl")
     )
 )]
@@ -39,14 +61,22 @@ pub(crate) async fn follow_crawl(
 async fn next(watch: Option<Watch>) -> Option<(Result<Event, Infallible>, Option<Watch>)> {
     let mut watch = watch?;
     let (event, is_last) = match watch.next().await? {
-        Ok(known) if known.is_over() => (event("end", &Crawl::from(known)), true),
-        Ok(known) => (event("progress", &Crawl::from(known)), false),
-        Err(problem) => (event("problem", &problem.body()), true),
+        Ok(known) if known.is_over() => (Told::of(Name::End, &Crawl::from(known)), true),
+        Ok(known) => (Told::of(Name::Progress, &Crawl::from(known)), false),
+        Err(problem) => (Told::of(Name::Problem, &problem.body()), true),
     };
-    Some((Ok(event), (!is_last).then_some(watch)))
+    Some((Ok(event.into()), (!is_last).then_some(watch)))
 }
 
-fn event(name: &str, data: &impl Serialize) -> Event {
-    // Names and numbers: they always serialise, and JSON has no line feed.
-    Event::default().event(name).data(serde_json::to_string(data).unwrap_or_default())
+impl Told {
+    fn of(event: Name, data: &impl Serialize) -> Self {
+        // Names and numbers: they always serialise, and JSON has no line feed.
+        Self { event, data: serde_json::to_string(data).unwrap_or_default() }
+    }
+}
+
+impl From<Told> for Event {
+    fn from(Told { event, data }: Told) -> Self {
+        Self::default().event(<&str>::from(event)).data(data)
+    }
 }

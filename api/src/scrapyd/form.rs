@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::extract::{Form, FromRequest, Multipart, Query, Request};
 use axum::http::{Method, header};
 use bytes::Bytes;
+use trawl_common::names::CrawlId;
 
 use super::Refusal;
 use crate::extract::body;
@@ -64,7 +65,7 @@ impl Parameters {
 
     /// Takes a parameter that must be there.
     pub(super) fn required<T: FromStr<Err: std::fmt::Display>>(&mut self, name: &str) -> Result<T, Refusal> {
-        self.optional(name)?.ok_or_else(|| Refusal::of(format_args!("'{name}' parameter is required")))
+        self.optional(name)?.ok_or_else(|| missing(name))
     }
 
     /// Takes a parameter, if it is there.
@@ -76,18 +77,38 @@ impl Parameters {
         value.parse().map(Some).map_err(|error| Refusal::of(format_args!("{name}: {error}")))
     }
 
+    /// Takes a job's id, if it is there. Those that consoles make have capital letters, which none has here: small ones stand for them.
+    pub(super) fn job(&mut self, name: &str) -> Result<Option<CrawlId>, Refusal> {
+        let Some(id) = self.optional::<String>(name)? else { return Ok(None) };
+        id.to_ascii_lowercase()
+            .parse()
+            .map(Some)
+            .map_err(|error| Refusal::of(format_args!("{name}: {error}")))
+    }
+
+    /// Takes a job's id that must be there.
+    pub(super) fn required_job(&mut self, name: &str) -> Result<CrawlId, Refusal> {
+        self.job(name)?.ok_or_else(|| missing(name))
+    }
+
     /// Takes all values of a parameter.
     pub(super) fn all(&mut self, name: &str) -> Vec<String> {
         self.fields.extract_if(.., |(other, _)| other == name).map(|(_, value)| value).collect()
     }
 
-    /// Takes the file, with its name if it has one.
+    /// Takes the file, with its name if it has one. ScrapydWeb sends it as a field like others, which keeps the bytes of a text.
     pub(super) fn file(&mut self) -> Result<(Option<String>, Bytes), Refusal> {
-        self.file.take().ok_or_else(|| Refusal::of("'egg' parameter is required"))
+        let as_field = |text: String| (None, Bytes::from(text));
+        let field = self.all("egg").pop().map(as_field);
+        self.file.take().or(field).ok_or_else(|| missing("egg"))
     }
 
     /// What nobody has taken.
     pub(super) fn rest(self) -> Vec<(String, String)> {
         self.fields
     }
+}
+
+fn missing(name: &str) -> Refusal {
+    Refusal::of(format_args!("'{name}' parameter is required"))
 }

@@ -19,7 +19,7 @@ use crate::{Api, Backend};
 const LISTED: usize = 1_000;
 
 /// The ends that jobs can have: Scrapyd knows one.
-const ENDED: &[JobStatus] = &[JobStatus::Finished, JobStatus::Failed, JobStatus::Cancelled];
+pub(super) const ENDED: &[JobStatus] = &[JobStatus::Finished, JobStatus::Failed, JobStatus::Cancelled];
 
 /// `daemonstatus.json`: how many jobs there are, of all projects or, as far as they are listed, of one.
 pub(super) async fn daemon_status(State(api): State<Arc<Api>>, mut sent: Parameters) -> Answer {
@@ -39,7 +39,7 @@ pub(super) async fn daemon_status(State(api): State<Arc<Api>>, mut sent: Paramet
 
 /// `schedule.json`: every parameter that is none of Scrapyd's is an argument of the spider.
 pub(super) async fn schedule(State(api): State<Arc<Api>>, mut sent: Parameters) -> Answer {
-    let id = sent.optional("jobid")?.unwrap_or_else(|| CrawlId::generate(UnixMs::now()));
+    let id = sent.job("jobid")?.unwrap_or_else(|| CrawlId::generate(UnixMs::now()));
     let (project, spider): (ProjectName, SpiderName) = (sent.required("project")?, sent.required("spider")?);
     let mut new = NewJob { project, ..NewJob::new(id, spider) };
     new.version = sent.optional("_version")?;
@@ -76,7 +76,7 @@ fn set(settings: &mut JobOverrides, setting: &str) -> Result<(), Refusal> {
 
 /// `cancel.json`. A signal is of no meaning here.
 pub(super) async fn cancel(State(api): State<Arc<Api>>, mut sent: Parameters) -> Answer {
-    let (project, id): (ProjectName, CrawlId) = (sent.required("project")?, sent.required("job")?);
+    let (project, id): (ProjectName, CrawlId) = (sent.required("project")?, sent.required_job("job")?);
     let job = api.backend.jobs.job(&id).await?.filter(|job| job.new.project == project);
     let before = match job {
         None => None,
@@ -95,7 +95,8 @@ pub(super) async fn cancel(State(api): State<Arc<Api>>, mut sent: Parameters) ->
 
 /// `status.json`: the state of one job.
 pub(super) async fn status(State(api): State<Arc<Api>>, mut sent: Parameters) -> Answer {
-    let (id, project): (CrawlId, Option<ProjectName>) = (sent.required("job")?, sent.optional("project")?);
+    let (id, project): (CrawlId, Option<ProjectName>) =
+        (sent.required_job("job")?, sent.optional("project")?);
     let job = api.backend.jobs.job(&id).await?;
     let job = job.filter(|job| project.is_none_or(|project| project == job.new.project));
     Done::with(json!({ "currstate": job.map_or("unknown", |job| word(job.status())) }))
@@ -135,7 +136,7 @@ fn as_pending(Job { new, .. }: &Job) -> Value {
 fn as_running(job: &Job) -> Value {
     let new = &job.new;
     json!({
-        "id": new.id, "project": new.project, "spider": new.spider, "start_time": start(job),
+        "id": new.id, "project": new.project, "spider": new.spider, "start_time": time(start(job)),
         "pid": null, "log_url": null, "items_url": null,
     })
 }
@@ -143,19 +144,19 @@ fn as_running(job: &Job) -> Value {
 fn as_finished(job: &Job) -> Value {
     let new = &job.new;
     json!({
-        "id": new.id, "project": new.project, "spider": new.spider, "start_time": start(job),
+        "id": new.id, "project": new.project, "spider": new.spider, "start_time": time(start(job)),
         "end_time": job.ended().map(time), "outcome": job.status(), "problem": job.problem().map(Problem::as_str),
         "log_url": null, "items_url": null,
     })
 }
 
 /// When it was taken, or, if nobody took it, asked for.
-fn start(job: &Job) -> String {
-    time(job.run().map_or(job.asked, |run| run.started))
+pub(super) fn start(job: &Job) -> UnixMs {
+    job.run().map_or(job.asked, |run| run.started)
 }
 
 /// An instant as Scrapyd writes it: `2012-09-12 10:14:03.594664`.
-fn time(at: UnixMs) -> String {
+pub(super) fn time(at: UnixMs) -> String {
     format!("{}000", at.to_string().replace('T', " ").trim_end_matches('Z'))
 }
 
@@ -173,14 +174,14 @@ impl Api {
     }
 
     /// The jobs of a project, or of all, that are pending, as their turn comes.
-    async fn in_line(&self, project: &Option<ProjectName>) -> Result<Vec<Job>, Refusal> {
+    pub(super) async fn in_line(&self, project: &Option<ProjectName>) -> Result<Vec<Job>, Refusal> {
         let mut line = self.backend.jobs.line(LISTED).await?;
         line.retain(|job| project.as_ref().is_none_or(|project| *project == job.new.project));
         Ok(line)
     }
 
     /// The last jobs of a project, or of all, that stand so, in the order in which they were asked for.
-    async fn jobs_of(
+    pub(super) async fn jobs_of(
         &self,
         project: &Option<ProjectName>,
         statuses: &[JobStatus],

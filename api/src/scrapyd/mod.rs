@@ -5,6 +5,7 @@
 
 mod form;
 mod jobs;
+mod pages;
 mod versions;
 
 use std::fmt::Display;
@@ -24,6 +25,8 @@ use crate::problem::Problem;
 /// All endpoints.
 pub(crate) fn routes() -> Router<Arc<Api>> {
     Router::new()
+        .route("/", get(pages::first))
+        .route("/jobs", get(pages::jobs))
         .route("/daemonstatus.json", get(jobs::daemon_status))
         .route("/schedule.json", post(jobs::schedule))
         .route("/cancel.json", post(jobs::cancel))

@@ -44,7 +44,7 @@ async fn a_body_that_is_too_large_or_no_json_is_refused() {
 async fn a_path_that_is_none_and_a_method_that_does_not_fit_are_told() {
     let fixture = Fixture::embedded().await;
     for path in [
-        "/",
+        "/index.html",
         "/api",
         "/api/v1",
         "/api/v2/crawls",

@@ -307,10 +307,11 @@ async fn a_crawl_whose_job_is_failing_is_not_over_before_that_says_why(fixture: 
         (name.as_str(), &told["status"], &told["job"]["status"]),
         ("progress", &"finished".into(), &"running".into())
     );
+    assert_eq!(told["over"], false);
     fixture.backend.jobs.end(&crawl.id, &JobOutcome::failed("nothing could be read")).await.unwrap();
     let (name, told) = events.next().await.unwrap();
     assert_eq!((name.as_str(), &told["job"]["problem"]), ("end", &"nothing could be read".into()));
-    assert_eq!(told["status"], "cancelled");
+    assert_eq!((&told["status"], &told["over"]), (&"cancelled".into(), &true.into()));
     assert_eq!(ids(&fixture.get(&format!("{CRAWLS}?status=finished")).await.body), [""; 0]);
 }
 
