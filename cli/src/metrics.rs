@@ -10,7 +10,6 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use metrics_process::Collector;
 use tokio::net::TcpListener;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::task::AbortOnDropHandle;
@@ -31,7 +30,6 @@ pub struct Serving(#[expect(dead_code, reason = "they end with it")] [AbortOnDro
 
 struct Told {
     measured: PrometheusHandle,
-    process: Collector,
     trouble: Box<dyn Fn() -> Option<String> + Send + Sync>,
 }
 
@@ -49,8 +47,7 @@ pub async fn serve(
     let listener = TcpListener::bind(listen).await.map_err(|error| refused(&error))?;
     let measured = record().map_err(|error| refused(&error))?;
     announce(listener.local_addr().unwrap_or(listen));
-    let told = Arc::new(Told { measured, process: Collector::default(), trouble: Box::new(trouble) });
-    told.process.describe();
+    let told = Arc::new(Told { measured, trouble: Box::new(trouble) });
     let routes = Router::new()
         .route("/metrics", get(show))
         .route("/healthz", get(async || "ok\n"))
@@ -86,9 +83,18 @@ async fn sum_up(told: Arc<Told>) {
 }
 
 async fn show(State(told): State<Arc<Told>>) -> impl IntoResponse {
-    told.process.collect();
+    #[cfg(target_os = "linux")]
+    measure_process();
     metrics::failing((told.trouble)().is_some());
     ([(header::CONTENT_TYPE, TEXT)], told.measured.render())
+}
+
+/// CPU, memory, threads and open files, as Prometheus' own clients name them.
+#[cfg(target_os = "linux")]
+fn measure_process() {
+    let process = metrics_process::Collector::default();
+    process.describe();
+    process.collect();
 }
 
 /// Whether the process can do its work now.
