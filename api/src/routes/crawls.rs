@@ -33,6 +33,8 @@ pub(crate) struct Listing {
     /// Only with this status; `pending` are those of jobs that have not begun
     #[param(value_type = Option<Status>, inline)]
     status: Option<CrawlState>,
+    /// Only those that are of a job, or only those that are of none
+    job: Option<bool>,
     /// How many at most
     #[serde(default)]
     #[param(value_type = Option<u16>, minimum = 1, maximum = 1000, default = 100)]
@@ -66,6 +68,7 @@ pub(crate) async fn list_crawls(
     crawls.retain(|known| {
         after.as_ref().is_none_or(|after| known.place() < *after)
             && listing.status.is_none_or(|status| status == known.stats.status)
+            && listing.job.is_none_or(|is_of_job| is_of_job == known.job.is_some())
     });
     crawls.sort_by_cached_key(|known| std::cmp::Reverse(known.place()));
     let has_more = crawls.len() > listing.limit.get();
