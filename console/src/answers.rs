@@ -171,7 +171,7 @@ pub(crate) struct Hosts {
 pub(crate) struct Host {
     pub(crate) host: String,
     interval_ms: Option<f64>,
-    pub(crate) line: Time,
+    line: Time,
     pub(crate) under_way: Number,
     pub(crate) latency_ms: Option<Number>,
     pub(crate) backoff: Option<Backoff>,
@@ -179,6 +179,11 @@ pub(crate) struct Host {
 }
 
 impl Host {
+    /// The turn of the last one in line; `None` if it was never asked.
+    pub(crate) fn turn(&self) -> Option<&Time> {
+        (!self.line.0.starts_with("1970-")).then_some(&self.line)
+    }
+
     /// How often it is asked.
     pub(crate) fn pace(&self) -> String {
         match self.interval_ms {

@@ -19,7 +19,7 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Adds them. Nothing is kept of an answer that does not say how long it holds.
+/// Adds them, to what the API answers as well. Nothing is kept of an answer that does not say how long it holds.
 pub(crate) async fn add(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in HEADERS {

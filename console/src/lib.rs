@@ -8,6 +8,7 @@
 mod answers;
 mod ask;
 mod assets;
+mod beside;
 mod failure;
 mod form;
 mod guard;
@@ -46,10 +47,9 @@ pub fn router(backend: Backend, access: Access, stop: CancellationToken) -> Rout
     let access = Arc::new(access);
     let pulse = Pulse::start(Arc::clone(&backend.stats), stop.clone());
     let api = trawl_api::router(backend, Arc::clone(&access), stop);
-    let console =
-        Console { api: api.clone(), access, sessions: Sessions::default(), open_csrf: secret(), pulse };
+    let console = Console { api, access, sessions: Sessions::default(), open_csrf: secret(), pulse };
     let console = Arc::new(console);
     let pages = pages::routes().route_layer(from_fn_with_state(Arc::clone(&console), guard::guard));
     let all = pages.merge(log_in::routes()).merge(assets::routes());
-    all.route_layer(map_response(headers::add)).with_state(console).fallback_service(api)
+    all.fallback(beside::answer).layer(map_response(headers::add)).with_state(console)
 }

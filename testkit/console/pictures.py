@@ -49,9 +49,9 @@ def take():
         "TRAWL__RETRY__MAX": "0",
     })
     try:
-        fleet.run("producer", "-", "--wait", "-q", text="".join(pages(site, 30) for site in SITES[:4]))
+        fleet.run("producer", "-", "--wait", text="".join(pages(site, 30) for site in SITES[:4]))
         fleet.run("hosts", "block", "tracker.example")
-        crawl = fleet.run("producer", "-", "-q", text="".join(pages(site, PAGES) for site in SITES))
+        crawl = fleet.run("producer", "-", text="".join(pages(site, PAGES) for site in SITES))
         time.sleep(100)
         for name, path, is_dark, width, height in [
             ("overview", "/", False, 1280, 760),

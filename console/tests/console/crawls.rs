@@ -54,7 +54,7 @@ async fn a_long_list_of_crawls_comes_in_pages() {
     let first = console.nobody().get("/crawls").await;
     let next = first.text.split("rel=\"next\" href=\"").nth(1).unwrap().split('"').next().unwrap();
     let second = console.nobody().get(&next.replace("&#38;", "&")).await;
-    let rows = |text: &str| text.matches("<th scope=\"row\">").count();
+    let rows = |text: &str| text.matches("<th scope=\"row\"").count();
     assert_eq!((rows(&first.text), rows(&second.text)), (50, 10));
     assert!(second.has("This is the last page"));
 }
