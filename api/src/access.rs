@@ -102,8 +102,8 @@ impl Access {
         holder.ok_or_else(|| Problem::new(Kind::Unauthorized, "nobody has this token"))
     }
 
-    /// Whoever calls from `peer`, where nobody needs a token; `None` where callers do. Whatever their role, what they ask for must
-    /// be on this machine.
+    /// Whoever calls from `peer`, where nobody needs a token; `None` where callers do. A request without a token that is not for this
+    /// machine by its `Host` is a problem: a page of another site may have had its own name point here.
     pub fn anyone(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Option<Identity>, Problem> {
         if !self.holders.is_empty() {
             return Ok(None);

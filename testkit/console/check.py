@@ -120,6 +120,11 @@ def no_page_is_wider_than_a_phone(driver, fleet, site):
         assert wide <= 390, (path, wide)
 
 
+def without_a_token_it_does_not_start_where_others_reach_it(driver, fleet, site):
+    said = fleet.refused("console", "--listen", "0.0.0.0:0", without=["TRAWL__API__OPERATORS__ANNA"])
+    assert "api.operators" in said, said
+
+
 def serious(driver, page):
     """Nothing that axe-core finds is serious."""
     found = Axe().run(driver)["violations"]
@@ -137,6 +142,7 @@ def main():
         every_page_can_be_used_by_keyboard_and_screen_reader,
         no_page_is_wider_than_a_phone,
         a_forged_form_does_nothing,
+        without_a_token_it_does_not_start_where_others_reach_it,
     ]
     try:
         for is_dark in (False, True):

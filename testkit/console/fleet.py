@@ -37,6 +37,13 @@ class Fleet:
     def start(self, *words, stderr=None):
         return subprocess.Popen([TRAWL, *words], env=self.environment, cwd=self.folder.name, text=True, stderr=stderr)
 
+    def refused(self, *words, without=()):
+        """Runs a command without some settings, which must end as wrongly called, and returns what it said."""
+        environment = {name: value for name, value in self.environment.items() if name not in without}
+        told = subprocess.run([TRAWL, *words], env=environment, cwd=self.folder.name, capture_output=True, text=True, timeout=LIMIT)
+        assert told.returncode == 2, told
+        return told.stderr
+
     def run(self, *words, text=None):
         """Runs a command, and returns what it printed. URLs of it may fail."""
         told = subprocess.run([TRAWL, *words], env=self.environment, cwd=self.folder.name, input=text, capture_output=True, text=True)

@@ -57,9 +57,7 @@ def take():
             ("overview", "/", False, 1280, 760),
             ("crawl-dark", f"/crawls/{crawl}", True, 1280, 1080),
             ("dead-letters-dark", "/dead-letters", True, 1280, 760),
-            ("hosts", "/hosts", False, 1280, 640),
             ("crawl-phone", f"/crawls/{crawl}", False, 390, 844),
-            ("new-crawl", "/crawls/new", False, 1280, 860),
         ]:
             with tempfile.TemporaryDirectory() as profile:
                 driver = browser(profile, is_dark, width, height)

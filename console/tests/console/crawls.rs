@@ -11,7 +11,7 @@ async fn a_crawl_is_shown_with_its_counters_hosts_and_reasons() {
     let anna = console.log_in(OPERATOR).await;
     let shown = anna.get(&format!("/crawls/{ID}")).await;
     for text in
-        ["finished", "3 of 3 URLs have ended (100 %)", &format!("{ID}.example"), "<td>http</td>", "spider"]
+        ["finished", "3 of 3 URLs have ended (100 %)", &format!("{ID}.example"), ">http</a></td>", "spider"]
     {
         assert!(shown.has(text), "{text}: {}", shown.text);
     }
