@@ -27,7 +27,27 @@ const PUBLIC: [&str; 2] = ["/healthz", "/api/v1/openapi.json"];
 /// Who may call, and how often.
 pub struct Access {
     holders: Vec<Holder>,
-    rates: Rates,
+    requests: Rates,
+    log_ins: Rates,
+}
+
+/// Who calls, and what they may do. Only [`Access`] tells; a request that brings one has been checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    caller: Caller,
+    role: Role,
+}
+
+impl Identity {
+    /// The name of the token's holder, or the address of a caller without a token.
+    pub fn name(&self) -> String {
+        self.caller.to_string()
+    }
+
+    /// Whether they may do more than look.
+    pub fn is_operator(&self) -> bool {
+        self.role == Role::Operator
+    }
 }
 
 /// The holder of a token.
@@ -71,41 +91,62 @@ impl Access {
         if all.is_empty() && !listen.ip().is_loopback() {
             return Err(Unprotected(listen));
         }
-        Ok(Self { holders: all, rates: Rates::default() })
+        Ok(Self { holders: all, requests: Rates::of_requests(), log_ins: Rates::of_log_ins() })
+    }
+
+    /// Whose token it is, for somebody at `peer` who logs in. Few can be tried at a time.
+    pub fn log_in(&self, peer: IpAddr, token: &str) -> Result<Identity, Problem> {
+        self.log_ins.check(&Caller::Address(peer))?;
+        let credentials = Credentials { name: None, token: token.to_owned() };
+        let holder = self.holder(&credentials).map(Holder::identity);
+        holder.ok_or_else(|| Problem::new(Kind::Unauthorized, "nobody has this token"))
+    }
+
+    /// Whoever calls from `peer`, where nobody needs a token; `None` where callers do. A request without a token that is not for this
+    /// machine by its `Host` is a problem: a page of another site may have had its own name point here.
+    pub fn anyone(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Option<Identity>, Problem> {
+        if !self.holders.is_empty() {
+            return Ok(None);
+        }
+        if !names_this_machine(headers) {
+            let detail = "without tokens, the API answers only to localhost, 127.0.0.1 and [::1]";
+            return Err(Problem::new(Kind::Misdirected, detail));
+        }
+        Ok(Some(Identity { caller: Caller::Address(peer), role: Role::Operator }))
     }
 
     /// Who calls and what they may do, if this may be answered at all.
-    fn check(&self, request: &Request) -> Result<(Caller, Role), Problem> {
+    fn check(&self, request: &Request) -> Result<Identity, Problem> {
         let headers = request.headers();
-        let peer = request.extensions().get::<Peer>().map_or(IpAddr::from([0; 4]), |peer| peer.0);
+        let peer = Peer::of(request.extensions());
         if is_cross_site(headers) {
             let detail =
                 "a page of another site has sent this: only programs, and pages of this address, may";
             return Err(Problem::new(Kind::Forbidden, detail));
         }
+        if let Some(known) = request.extensions().get::<Identity>() {
+            self.requests.check(&known.caller)?;
+            return Ok(known.clone());
+        }
         if PUBLIC.contains(&request.uri().path()) {
             let caller = Caller::Address(peer);
-            return self.rates.check(&caller).map(|()| (caller, Role::Viewer));
+            self.requests.check(&caller)?;
+            return Ok(Identity { caller, role: Role::Viewer });
         }
         if self.holders.is_empty() {
-            let caller = Caller::Address(peer);
-            self.rates.check(&caller)?;
-            return match names_this_machine(headers) {
-                true => Ok((caller, Role::Operator)),
-                false => {
-                    let detail = "without tokens, the API answers only to localhost, 127.0.0.1 and [::1]";
-                    Err(Problem::new(Kind::Misdirected, detail))
-                }
-            };
+            self.requests.check(&Caller::Address(peer))?;
+        }
+        if let Some(anyone) = self.anyone(headers, peer)? {
+            return Ok(anyone);
         }
         let Some(holder) = credentials(headers).and_then(|credentials| self.holder(&credentials)) else {
-            self.rates.check(&Caller::Address(peer))?;
+            self.requests.check(&Caller::Address(peer))?;
             let detail = "send `Authorization: Bearer <token>`, with a token of api.viewers or api.operators";
             return Err(Problem::new(Kind::Unauthorized, detail));
         };
-        let caller = Caller::Named(holder.name.clone());
-        self.rates.check(&caller)?;
-        Ok((caller, holder.role))
+        let identity = holder.identity();
+        self.requests.check(&identity.caller)?;
+        Ok(identity)
     }
 
     /// Whose token it is. It takes as long whichever it is.
@@ -117,9 +158,15 @@ impl Access {
     }
 }
 
+impl Holder {
+    fn identity(&self) -> Identity {
+        Identity { caller: Caller::Named(self.name.clone()), role: self.role }
+    }
+}
+
 /// Lets a request pass, or says why not. What changes something is logged with its caller.
 pub(crate) async fn guard(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
-    let (caller, role) = match access.check(&request) {
+    let Identity { caller, role } = match access.check(&request) {
         Ok(known) => known,
         Err(problem) => return problem.into_response(),
     };
@@ -163,7 +210,7 @@ fn credentials(headers: &HeaderMap) -> Option<Credentials> {
 }
 
 /// Whether a browser sends it for a page of another site: by Fetch Metadata, or by its `Origin`.
-fn is_cross_site(headers: &HeaderMap) -> bool {
+pub fn is_cross_site(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let host = text("host").unwrap_or_default();
     let is_other_origin = |origin: &str| {
@@ -175,7 +222,7 @@ fn is_cross_site(headers: &HeaderMap) -> bool {
 }
 
 /// Whether a request is for this machine by a name that no DNS server can give to another.
-fn names_this_machine(headers: &HeaderMap) -> bool {
+pub fn names_this_machine(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
     host.is_some_and(|authority| {
         let host = authority.host();

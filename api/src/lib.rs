@@ -29,8 +29,9 @@ use trawl_common::ports::{Control, Engine, HostControl, Items, Jobs, Pages, Sche
 use trawl_common::schedule::Timetable;
 use trawl_common::settings::Settings;
 
-pub use crate::access::{Access, Unprotected};
-pub use crate::serve::serve;
+pub use crate::access::{Access, Identity, Unprotected, is_cross_site, names_this_machine};
+pub use crate::problem::Problem;
+pub use crate::serve::{Peer, serve};
 use crate::watch::Watchers;
 
 /// What the API is about: an engine's ports.
@@ -70,7 +71,7 @@ struct Api {
 }
 
 /// The API's routes over `backend`, for those whom `access` lets in. What waits for a crawl ends when `stop` does.
-pub fn router(backend: Backend, access: Access, stop: CancellationToken) -> Router {
+pub fn router(backend: Backend, access: Arc<Access>, stop: CancellationToken) -> Router {
     let watchers = Watchers::new(backend.clone(), stop);
     let readers = Arc::new(Semaphore::new(routes::items::READERS));
     let (metrics, timetable) = Default::default();
@@ -79,6 +80,6 @@ pub fn router(backend: Backend, access: Access, stop: CancellationToken) -> Rout
         .merge(scrapyd::routes())
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
-        .layer(from_fn_with_state(Arc::new(access), access::guard));
+        .layer(from_fn_with_state(access, access::guard));
     guarded.layer(axum::middleware::from_fn(limits::in_time)).with_state(api)
 }

@@ -19,6 +19,8 @@ use crate::problem::{Kind, Problem};
 const RATE: NonZeroU32 = NonZeroU32::new(100).unwrap();
 /// Requests of one caller that may come at once after a quiet time.
 const BURST: NonZeroU32 = NonZeroU32::new(500).unwrap();
+/// Tokens that may be tried by hand from one address in a minute.
+const LOG_INS: NonZeroU32 = NonZeroU32::new(10).unwrap();
 /// Callers that are remembered before those that were quiet for a while are forgotten.
 const CALLERS: usize = 10_000;
 /// How long an answer may take to begin: longer than the longest wait for a crawl.
@@ -55,23 +57,35 @@ impl Caller {
 }
 
 /// How often each caller has asked lately.
-pub(crate) struct Rates(RateLimiter<Caller, HashMapStateStore<Caller>, DefaultClock>);
-
-impl Default for Rates {
-    fn default() -> Self {
-        Self(RateLimiter::hashmap(Quota::per_second(RATE).allow_burst(BURST)))
-    }
+pub(crate) struct Rates {
+    limiter: RateLimiter<Caller, HashMapStateStore<Caller>, DefaultClock>,
+    /// What a caller may do, and how often.
+    allowance: String,
 }
 
 impl Rates {
-    /// Counts a request of `caller`, or says when the next one may come.
+    /// Of requests.
+    pub(crate) fn of_requests() -> Self {
+        Self::of(Quota::per_second(RATE).allow_burst(BURST), format!("ask {RATE} times a second"))
+    }
+
+    /// Of tokens that are tried by hand.
+    pub(crate) fn of_log_ins() -> Self {
+        Self::of(Quota::per_minute(LOG_INS), format!("try {LOG_INS} tokens a minute"))
+    }
+
+    fn of(quota: Quota, allowance: String) -> Self {
+        Self { limiter: RateLimiter::hashmap(quota), allowance }
+    }
+
+    /// Counts what `caller` does, or says when the next time may come.
     pub(crate) fn check(&self, caller: &Caller) -> Result<(), Problem> {
-        if self.0.len() > CALLERS {
-            self.0.retain_recent();
+        if self.limiter.len() > CALLERS {
+            self.limiter.retain_recent();
         }
-        self.0.check_key(&caller.counted()).map_err(|until| {
-            let wait = until.wait_time_from(self.0.clock().now());
-            let detail = format!("{caller} may ask {RATE} times a second");
+        self.limiter.check_key(&caller.counted()).map_err(|until| {
+            let wait = until.wait_time_from(self.limiter.clock().now());
+            let detail = format!("{caller} may {}", self.allowance);
             Problem::new(Kind::TooManyRequests, detail).retry_after(wait.as_secs() + 1)
         })
     }
@@ -94,7 +108,7 @@ mod tests {
 
     #[test]
     fn one_caller_is_slowed_down_and_another_is_not() {
-        let rates = Rates::default();
+        let rates = Rates::of_requests();
         let [one, other] = ["a", "b"].map(|name| Caller::Named(name.parse().unwrap()));
         let passed = (0..2 * BURST.get()).filter(|_| rates.check(&one).is_ok()).count();
         assert!((BURST.get() as usize..2 * BURST.get() as usize).contains(&passed), "{passed}");

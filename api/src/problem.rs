@@ -102,7 +102,7 @@ impl Kind {
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub struct Problem {
     kind: Kind,
     detail: String,
     /// After how many seconds the caller may try again.
@@ -144,12 +144,19 @@ impl Problem {
         Self { retry_after: Some(seconds), ..self }
     }
 
-    pub(crate) fn status(&self) -> StatusCode {
+    /// Its HTTP status.
+    pub fn status(&self) -> StatusCode {
         self.kind.status()
     }
 
-    pub(crate) fn detail(&self) -> &str {
+    /// What is wrong in this case, and what to do.
+    pub fn detail(&self) -> &str {
         &self.detail
+    }
+
+    /// What it is, in a few words.
+    pub fn title(&self) -> &'static str {
+        self.kind.title()
     }
 
     pub(crate) fn body(&self) -> Body {

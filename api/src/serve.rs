@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::Extensions;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -32,7 +33,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The address that a request came from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) IpAddr);
+pub struct Peer(pub(crate) IpAddr);
+
+impl Peer {
+    /// That of the request with these extensions.
+    pub fn of(extensions: &Extensions) -> IpAddr {
+        extensions.get::<Self>().map_or(IpAddr::from([0; 4]), |peer| peer.0)
+    }
+}
 
 /// Serves HTTP/1.1 on `listener` until `stop`; what is under way then may end.
 pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {

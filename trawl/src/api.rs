@@ -1,14 +1,25 @@
-//! `trawl api`: the HTTP API.
+//! `trawl api`: the HTTP API. `trawl console`: pages for people as well.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::Router;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 use trawl_api::Access;
 use trawl_cli::{Fail, Global, Outcome, Signals};
 use trawl_common::exit::Exit;
 
 use crate::backend::{Backend, Where};
+
+/// What is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Served {
+    /// The API alone.
+    Api,
+    /// The console, and the API beside it.
+    Console,
+}
 
 /// Where to serve it, and of which crawls.
 #[derive(clap::Args)]
@@ -21,30 +32,47 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) async fn run(self, global: Global) -> Outcome {
+    pub(crate) async fn run(self, served: Served, global: Global) -> Outcome {
         let backend = Backend::open(&global, &self.place).await?;
         let listen = self.listen.unwrap_or(backend.settings.api.listen);
         let access = Access::new(&backend.settings.api, listen).map_err(Fail::usage)?;
         let signals = Signals::listen().map_err(Fail::run)?;
         let stop = signals.stop().clone();
-        let served = trawl_api::Backend {
-            engine: backend.engine().await?,
-            stats: Arc::clone(&backend.stats),
-            control: Arc::clone(&backend.control),
-            jobs: Arc::clone(&backend.jobs),
-            spider_store: Arc::clone(&backend.spider_store),
-            schedules: Arc::clone(&backend.schedules),
-            pages: backend.pages(),
-            items: backend.items()?,
-            hosts: Arc::clone(&backend.hosts),
-            settings: Arc::new(backend.settings.clone()),
-        };
+        let router = router(served, &backend, access, stop.clone()).await?;
         let listener = TcpListener::bind(listen).await;
         let listener = listener.map_err(|error| Fail::run(format!("cannot listen on {listen}: {error}")))?;
         let address = listener.local_addr().map_err(Fail::run)?;
-        backend
-            .say(format_args!("serving http://{address}/api/v1: see http://{address}/api/v1/openapi.json"));
-        trawl_api::serve(listener, trawl_api::router(served, access, stop.clone()), stop).await;
+        backend.say(match served {
+            Served::Api => {
+                format!("serving http://{address}/api/v1: see http://{address}/api/v1/openapi.json")
+            }
+            Served::Console => format!("serving http://{address}/, and the API below /api/v1"),
+        });
+        trawl_api::serve(listener, router, stop).await;
         Ok(signals.exit().unwrap_or(Exit::Ok))
     }
+}
+
+async fn router(
+    served: Served,
+    backend: &Backend,
+    access: Access,
+    stop: CancellationToken,
+) -> Result<Router, Fail> {
+    let ports = trawl_api::Backend {
+        engine: backend.engine().await?,
+        stats: Arc::clone(&backend.stats),
+        control: Arc::clone(&backend.control),
+        jobs: Arc::clone(&backend.jobs),
+        spider_store: Arc::clone(&backend.spider_store),
+        schedules: Arc::clone(&backend.schedules),
+        pages: backend.pages(),
+        items: backend.items()?,
+        hosts: Arc::clone(&backend.hosts),
+        settings: Arc::new(backend.settings.clone()),
+    };
+    Ok(match served {
+        Served::Api => trawl_api::router(ports, Arc::new(access), stop),
+        Served::Console => trawl_console::router(ports, access, stop),
+    })
 }

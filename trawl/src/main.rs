@@ -29,6 +29,7 @@ mod workers;
 use std::path::Path;
 use std::process::ExitCode;
 
+use api::Served;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use control::Verb;
 use trawl_cli::{Global, Outcome};
@@ -81,6 +82,8 @@ enum Command {
     Pack(pack::Args),
     /// Serve the HTTP API: crawls, hosts, workers and dead letters for other programs
     Api(api::Args),
+    /// Serve web pages of the fleet for people, and the HTTP API beside them
+    Console(api::Args),
     /// Show or check the settings
     Config(settings::Args),
     /// Read sitemaps into the fleet's queues (the program `producer`)
@@ -132,7 +135,8 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Spider(args) => args.run(global).await,
         Command::Items(args) => args.run(global).await,
         Command::Pack(args) => args.run(global).await,
-        Command::Api(args) => args.run(global).await,
+        Command::Api(args) => args.run(Served::Api, global).await,
+        Command::Console(args) => args.run(Served::Console, global).await,
         Command::Config(args) => args.run(&global),
         Command::Producer(args) => args.run(global).await,
         Command::Worker(args) => args.run(global).await,
@@ -171,8 +175,9 @@ mod tests {
     #[test]
     fn every_command_that_reports_does_so_as_json() {
         for (words, command) in commands() {
-            // Items are JSON as they are; a worker and the API report in their logs; the others write for shells and manuals.
-            let is_another = ["items", "worker", "api", "completions", "man"].contains(&words.as_str());
+            // Items are JSON as they are; a worker and what serves report in their logs; the others write for shells and manuals.
+            let others = ["items", "worker", "api", "console", "completions", "man"];
+            let is_another = others.contains(&words.as_str());
             assert_eq!(has(&command, "json"), !is_another, "{words}");
         }
     }

@@ -35,6 +35,8 @@ pub(crate) struct Listing {
     /// Only with this status; `pending` are those of jobs that have not begun
     #[param(value_type = Option<Status>, inline)]
     status: Option<CrawlState>,
+    /// Only those that are of a job, or only those that are of none
+    job: Option<bool>,
     /// How many at most
     #[serde(default)]
     #[param(value_type = Option<u16>, minimum = 1, maximum = 1000, default = 100)]
@@ -64,11 +66,12 @@ pub(crate) async fn list_crawls(
     State(api): State<Arc<Api>>,
     Params(listing): Params<Listing>,
 ) -> Result<Json<Crawls>, Problem> {
-    let Listing { spider, status, limit, cursor } = listing;
+    let Listing { spider, status, job, limit, cursor } = listing;
     let place: Option<Place> = cursor.as_deref().map(cursor::decode).transpose()?;
     let is_meant = |known: &Known| {
         spider.as_ref().is_none_or(|spider| *spider == known.stats.spider)
             && status.is_none_or(|status| status == known.stats.status)
+            && job.is_none_or(|is_of_job| is_of_job == known.job.is_some())
     };
     let (crawls, next) = api.backend.list(is_meant, place.unwrap_or_default(), limit.get()).await?;
     let next = next.as_ref().map(cursor::encode);

@@ -136,7 +136,7 @@ impl Fixture {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let access = Access::new(&settings, address).unwrap();
+        let access = Arc::new(Access::new(&settings, address).unwrap());
         let stop = CancellationToken::new();
         let mut server = JoinSet::new();
         let router = trawl_api::router(backend.clone(), access, stop.clone());

@@ -203,6 +203,8 @@ async fn crawls_that_have_not_begun_are_listed_with_the_others(fixture: &Fixture
         ("status=pending&spider=b", vec![]),
         ("spider=a", vec![asked_for.id.as_str()]),
         ("status=running", vec!["one"]),
+        ("job=true", vec![asked_for.id.as_str()]),
+        ("job=false", vec!["one"]),
     ] {
         assert_eq!(ids(&fixture.get(&format!("{CRAWLS}?{query}")).await.body), found, "{query}");
     }

@@ -1,0 +1,274 @@
+//! What the API answers, as far as pages show it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::jobs::JobStatus;
+
+use crate::shown::{Bytes, Number, Rate, Seconds, Text, Time};
+
+/// A page of crawls.
+#[derive(Deserialize)]
+pub(crate) struct Crawls {
+    pub(crate) crawls: Vec<Crawl>,
+    pub(crate) next: Option<String>,
+}
+
+/// A crawl.
+#[derive(Deserialize)]
+pub(crate) struct Crawl {
+    pub(crate) crawl: String,
+    pub(crate) spider: String,
+    pub(crate) status: CrawlState,
+    pub(crate) admitted: Number,
+    pub(crate) done: Number,
+    pub(crate) failed: Number,
+    pub(crate) skipped: Number,
+    pub(crate) expired: Number,
+    pub(crate) cancelled: Number,
+    pub(crate) pending: Number,
+    pub(crate) bytes: Bytes,
+    pub(crate) reasons: BTreeMap<String, Number>,
+    pub(crate) discovered: bool,
+    pub(crate) started: Time,
+    pub(crate) seconds: Seconds,
+    pub(crate) job: Option<Job>,
+}
+
+/// A part of a crawl's bar, in hundredths of its length.
+pub(crate) struct Part {
+    pub(crate) kind: &'static str,
+    pub(crate) from: f64,
+    pub(crate) width: f64,
+}
+
+impl Crawl {
+    /// Whether nothing will happen to it any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.status.is_over() && self.pending.0 == 0
+    }
+
+    pub(crate) fn may_pause(&self) -> bool {
+        self.status == CrawlState::Running
+    }
+
+    pub(crate) fn may_resume(&self) -> bool {
+        self.status == CrawlState::Paused
+    }
+
+    pub(crate) fn may_cancel(&self) -> bool {
+        !self.status.is_over()
+    }
+
+    /// URLs that reached a final state other than done or failed.
+    pub(crate) fn left(&self) -> u64 {
+        self.skipped.0 + self.expired.0 + self.cancelled.0
+    }
+
+    /// URLs that have reached their final state.
+    pub(crate) fn ended(&self) -> Number {
+        Number(self.done.0 + self.failed.0 + self.left())
+    }
+
+    /// How much has ended of what is known, in hundredths.
+    pub(crate) fn percent(&self) -> u64 {
+        // Not rounded up: 100 is the end.
+        (self.ended().0 * 100).checked_div(self.admitted.0).unwrap_or_default().min(100)
+    }
+
+    /// Its bar: what is done, failed, or left out.
+    pub(crate) fn bar(&self) -> Vec<Part> {
+        let all = self.admitted.0.max(self.ended().0).max(1) as f64;
+        let mut from = 0.0;
+        let kinds = [("done", self.done.0), ("failed", self.failed.0), ("left", self.left())];
+        let part = |(kind, number): (_, u64)| {
+            let width = number as f64 / all * 100.0;
+            let part = Part { kind, from, width };
+            from += width;
+            part
+        };
+        kinds.into_iter().map(part).filter(|part| part.width > 0.0).collect()
+    }
+
+    /// From its start to its end, or to now.
+    pub(crate) fn pages_per_second(&self) -> Rate {
+        Rate(if self.seconds.0 > 0.0 { self.done.0 as f64 / self.seconds.0 } else { 0.0 })
+    }
+
+    /// Why URLs ended other than done, those first that are the most: what, why, and how many.
+    pub(crate) fn why<'a>(&'a self) -> Vec<(&'a str, &'a str, Number)> {
+        let split = |reason: &'a String| reason.split_once(':').unwrap_or((reason, ""));
+        let named = self.reasons.iter().map(|(reason, number)| (split(reason), *number));
+        let mut found: Vec<_> = named.map(|((what, why), number)| (what, why, number)).collect();
+        found.sort_by_key(|(.., number)| std::cmp::Reverse(*number));
+        found
+    }
+}
+
+/// The job that a crawl is of.
+#[derive(Deserialize)]
+pub(crate) struct Job {
+    pub(crate) status: JobStatus,
+    pub(crate) priority: f64,
+    pub(crate) project: String,
+    pub(crate) version: Option<String>,
+    pub(crate) arguments: BTreeMap<String, Text>,
+    pub(crate) asked: Time,
+    pub(crate) ended: Option<Time>,
+    pub(crate) worker: Option<String>,
+    pub(crate) problem: Option<Text>,
+}
+
+/// The hosts of a crawl.
+#[derive(Deserialize)]
+pub(crate) struct CrawlHosts {
+    pub(crate) hosts: Vec<CrawlHost>,
+}
+
+/// What a crawl has of one host.
+#[derive(Deserialize)]
+pub(crate) struct CrawlHost {
+    pub(crate) host: Text,
+    pub(crate) admitted: Number,
+    pub(crate) done: Number,
+    pub(crate) failed: Number,
+    pub(crate) pending: Number,
+    pub(crate) bytes: Bytes,
+}
+
+/// The workers that live.
+#[derive(Deserialize)]
+pub(crate) struct Workers {
+    pub(crate) workers: Vec<Worker>,
+}
+
+/// A worker.
+#[derive(Deserialize)]
+pub(crate) struct Worker {
+    pub(crate) worker: String,
+    pub(crate) version: String,
+    pub(crate) in_flight: Number,
+    pub(crate) pages_per_second: Rate,
+    pub(crate) health: Text,
+}
+
+impl Worker {
+    pub(crate) fn is_well(&self) -> bool {
+        self.health.as_str() == "ok"
+    }
+}
+
+/// A page of hosts.
+#[derive(Deserialize)]
+pub(crate) struct Hosts {
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) next: Option<String>,
+}
+
+/// A host, or a group of hosts that share a rate.
+#[derive(Deserialize)]
+pub(crate) struct Host {
+    pub(crate) host: String,
+    interval_ms: Option<f64>,
+    line: Time,
+    pub(crate) under_way: Number,
+    pub(crate) latency_ms: Option<Number>,
+    pub(crate) backoff: Option<Backoff>,
+    pub(crate) blocked: Option<Time>,
+}
+
+impl Host {
+    /// The turn of the last one in line; `None` if it was never asked.
+    pub(crate) fn turn(&self) -> Option<&Time> {
+        (!self.line.0.starts_with("1970-")).then_some(&self.line)
+    }
+
+    /// How often it is asked.
+    pub(crate) fn pace(&self) -> String {
+        match self.interval_ms {
+            None => "\u{2013}".to_owned(),
+            Some(0.0) => "no limit".to_owned(),
+            Some(interval) if interval > 1000.0 => format!("every {}", Seconds(interval / 1000.0)),
+            Some(interval) => format!("{} a second", Rate(1000.0 / interval)),
+        }
+    }
+}
+
+/// Why and until when a host is left alone.
+#[derive(Deserialize)]
+pub(crate) struct Backoff {
+    pub(crate) until: Time,
+    pub(crate) status: u16,
+}
+
+/// A page of dead letters.
+#[derive(Deserialize)]
+pub(crate) struct DeadLetters {
+    pub(crate) dead_letters: Vec<DeadLetter>,
+    pub(crate) next: Option<String>,
+}
+
+/// A URL that failed, or a text that is none.
+#[derive(Deserialize)]
+pub(crate) struct DeadLetter {
+    pub(crate) url: Text,
+    pub(crate) crawl: String,
+    pub(crate) spider: String,
+    pub(crate) reason: String,
+    pub(crate) class: Option<String>,
+    pub(crate) status: Option<u16>,
+    pub(crate) error: Text,
+    pub(crate) attempts: Number,
+    pub(crate) worker: Option<String>,
+    pub(crate) failed_at: Time,
+    pub(crate) lane: String,
+    pub(crate) depth: u16,
+    pub(crate) referrer: Option<Text>,
+}
+
+/// What was sent again.
+#[derive(Deserialize)]
+pub(crate) struct Replayed {
+    pub(crate) sent: u64,
+    pub(crate) crawls: Vec<String>,
+    pub(crate) next: Option<String>,
+}
+
+/// What was taken out for good.
+#[derive(Deserialize)]
+pub(crate) struct Purged {
+    pub(crate) purged: u64,
+    pub(crate) next: Option<String>,
+}
+
+/// What a crawl knows of a URL.
+#[derive(Deserialize)]
+pub(crate) struct Url {
+    pub(crate) url: Text,
+    pub(crate) state: String,
+    pub(crate) place: Option<String>,
+    pub(crate) until: Option<Time>,
+    pub(crate) worker: Option<String>,
+    pub(crate) started: Option<bool>,
+    pub(crate) attempts: Option<Number>,
+    pub(crate) lane: Option<String>,
+    pub(crate) deadline: Option<Time>,
+    pub(crate) dead_letter: Option<DeadLetter>,
+    pub(crate) page: Option<PageHistory>,
+}
+
+/// What a spider remembers of a page.
+#[derive(Deserialize)]
+pub(crate) struct PageHistory {
+    pub(crate) fetched_at: Time,
+    pub(crate) change: String,
+    pub(crate) depth: u16,
+}
+
+/// A page of items.
+#[derive(Deserialize)]
+pub(crate) struct Items {
+    pub(crate) items: Vec<serde_json::Value>,
+    pub(crate) next: Option<String>,
+}

@@ -1,0 +1,31 @@
+//! What is no page: the API's, or nothing.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use tower::ServiceExt;
+use trawl_api::Peer;
+
+use crate::Console;
+use crate::failure::Failure;
+use crate::page;
+
+/// Has the API answer what is its own; of all else there is no page.
+pub(crate) async fn answer(State(console): State<Arc<Console>>, request: Request) -> Response {
+    let path = request.uri().path();
+    // Scrapyd's endpoints are at the root.
+    if path.starts_with("/api/") || path.ends_with(".json") || ["/healthz", "/metrics"].contains(&path) {
+        let Ok(response) = console.api.clone().oneshot(request).await;
+        return response;
+    }
+    match console.visitor(request.headers(), Peer::of(request.extensions())) {
+        Ok(visitor) => {
+            let title = "There is no such page";
+            let missing = Failure::new(StatusCode::NOT_FOUND, title, "look at the address for a mistake");
+            page::of_failure(&missing, visitor)
+        }
+        Err(failure) => page::of_failure(&failure, None),
+    }
+}

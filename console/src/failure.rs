@@ -1,0 +1,52 @@
+//! What goes wrong, as people are told it.
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use trawl_api::Problem;
+
+/// Why a page cannot be shown, or something not be done.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct Failure {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// What kind of failure it is.
+    pub(crate) title: String,
+    /// What is wrong in this case, and what to do.
+    pub(crate) detail: String,
+}
+
+impl Failure {
+    pub(crate) fn new(status: StatusCode, title: &str, detail: impl ToString) -> Self {
+        Self { status: status.as_u16(), title: title.to_owned(), detail: detail.to_string() }
+    }
+
+    /// A form or an address that says what cannot be.
+    pub(crate) fn malformed(detail: impl ToString) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "This cannot be understood", detail)
+    }
+
+    /// A form that is not of a page that was shown to whoever sends it.
+    pub(crate) fn forged(detail: &str) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "This is not allowed", detail)
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self::new(problem.status(), problem.title(), problem.detail())
+    }
+}
+
+/// Carries it to where it becomes a page (`guard.rs`): only there it is known for whom.
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = self.status().into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}

@@ -1,0 +1,90 @@
+//! Who sees a page: whoever has logged in, or anyone on this machine where nobody needs a token.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use trawl_api::{Identity, Peer, is_cross_site};
+use url::form_urlencoded;
+
+use crate::Console;
+use crate::failure::Failure;
+use crate::page;
+use crate::sessions;
+
+/// Who looks at a page.
+#[derive(Clone)]
+pub(crate) struct Visitor {
+    pub(crate) identity: Identity,
+    /// What the forms on the page prove themselves by.
+    pub(crate) csrf: String,
+    /// Whether they have logged in, and so can log out.
+    pub(crate) has_session: bool,
+}
+
+impl Visitor {
+    pub(crate) fn is_operator(&self) -> bool {
+        self.identity.is_operator()
+    }
+}
+
+impl Console {
+    /// Who has sent a request; `None` if they have to log in first.
+    pub(crate) fn visitor(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Option<Visitor>, Failure> {
+        if let Some(identity) = self.access.anyone(headers, peer)? {
+            let csrf = self.open_csrf.clone();
+            return Ok(Some(Visitor { identity, csrf, has_session: false }));
+        }
+        let now = Instant::now();
+        let session = sessions::names(headers).find_map(|name| self.sessions.find(name, now));
+        Ok(session.map(|session| Visitor {
+            identity: session.identity,
+            csrf: session.csrf,
+            has_session: true,
+        }))
+    }
+}
+
+/// Lets a request pass, sends its browser to the log-in, or says why not. What fails behind it becomes a page.
+pub(crate) async fn guard(State(console): State<Arc<Console>>, mut request: Request, next: Next) -> Response {
+    let is_change = !matches!(*request.method(), Method::GET | Method::HEAD);
+    if is_change && is_cross_site(request.headers()) {
+        return page::of_failure(&Failure::forged("a page of another site has sent this"), None);
+    }
+    let visitor = match console.visitor(request.headers(), Peer::of(request.extensions())) {
+        Ok(Some(visitor)) => visitor,
+        Ok(None) if is_change => return page::of_failure(&ended(), None),
+        Ok(None) => return to_log_in(&request).into_response(),
+        Err(failure) => return page::of_failure(&failure, None),
+    };
+    request.extensions_mut().insert(visitor.clone());
+    let mut response = next.run(request).await;
+    match response.extensions_mut().remove::<Failure>() {
+        Some(failure) => page::of_failure(&failure, Some(visitor)),
+        None => response,
+    }
+}
+
+fn ended() -> Failure {
+    let detail = "your session has ended, and nothing was done: log in, and try again";
+    Failure::new(StatusCode::UNAUTHORIZED, "You are logged out", detail)
+}
+
+fn to_log_in(request: &Request) -> Redirect {
+    let wanted = request.uri().path_and_query().map_or("/", |wanted| wanted.as_str());
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair("next", wanted).finish();
+    Redirect::to(&format!("/log-in?{query}"))
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Visitor {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        parts.extensions.get().cloned().ok_or_else(ended)
+    }
+}

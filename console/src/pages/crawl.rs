@@ -1,0 +1,101 @@
+//! One crawl: how far it is, and what is done to it.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use serde::Deserialize;
+use trawl_common::frontier::crawl::CrawlState;
+
+use crate::Console;
+use crate::answers::{Crawl, CrawlHost, CrawlHosts};
+use crate::ask::Call;
+use crate::form::Posted;
+use crate::guard::Visitor;
+use crate::page::{Answer, Confirm, Here, Page, html, to};
+use crate::shown::counted;
+
+/// How many hosts are shown.
+const HOSTS: &str = "25";
+
+#[derive(Template)]
+#[template(path = "crawl.html")]
+struct CrawlPage {
+    page: Page,
+    crawl: Crawl,
+    hosts: Vec<CrawlHost>,
+}
+
+/// A form that says nothing but that it was sent.
+#[derive(Deserialize)]
+pub(crate) struct Nothing {}
+
+pub(crate) async fn show(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+) -> Answer {
+    let crawl: Crawl = console.ask(&visitor, Call::get(&["crawls", &id])).await?;
+    let call = Call::get(&["crawls", &id, "hosts"]).with("limit", HOSTS);
+    let CrawlHosts { hosts } = console.ask(&visitor, call).await?;
+    let title = format!("Crawl {}", crawl.crawl);
+    let page = Page::new(title, Here::Crawls, &visitor).live(!crawl.is_over());
+    html(&CrawlPage { page, crawl, hosts })
+}
+
+pub(crate) async fn pause(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    Posted(Nothing {}): Posted<Nothing>,
+) -> Answer {
+    change(&console, &visitor, &id, "pause").await
+}
+
+pub(crate) async fn resume(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    Posted(Nothing {}): Posted<Nothing>,
+) -> Answer {
+    change(&console, &visitor, &id, "resume").await
+}
+
+pub(crate) async fn cancel(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    Posted(Nothing {}): Posted<Nothing>,
+) -> Answer {
+    change(&console, &visitor, &id, "cancel").await
+}
+
+async fn change(console: &Console, visitor: &Visitor, id: &str, verb: &str) -> Answer {
+    let Crawl { crawl, .. } = console.ask(visitor, Call::post(&["crawls", id, verb])).await?;
+    Ok(to(&format!("/crawls/{crawl}")))
+}
+
+pub(crate) async fn ask_to_cancel(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+) -> Answer {
+    let crawl: Crawl = console.ask(&visitor, Call::get(&["crawls", &id])).await?;
+    let Crawl { crawl: id, spider, .. } = &crawl;
+    let note = match crawl.status {
+        CrawlState::Pending => "It has not begun, and will not begin.".to_owned(),
+        _ => {
+            let dropped = counted(crawl.pending.0, "URL that is", "URLs that are");
+            format!("{dropped} still waiting will not be fetched. What was fetched stays.")
+        }
+    };
+    html(&Confirm {
+        page: Page::new("Cancel a crawl", Here::Crawls, &visitor),
+        question: format!("Cancel crawl {id} of spider {spider}?"),
+        notes: vec![note, "A cancelled crawl cannot go on. To hold it for a while, pause it.".to_owned()],
+        action: format!("/crawls/{id}/cancel"),
+        fields: Vec::new(),
+        verb: "Cancel the crawl",
+        back: format!("/crawls/{id}"),
+    })
+}

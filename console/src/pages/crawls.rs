@@ -1,0 +1,78 @@
+//! The list of crawls.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use serde::Deserialize;
+use strum::VariantNames;
+use trawl_common::frontier::crawl::CrawlState;
+use url::form_urlencoded;
+
+use crate::Console;
+use crate::answers::{Crawl, Crawls};
+use crate::ask::Call;
+use crate::form::{Asked, written};
+use crate::guard::Visitor;
+use crate::page::{Answer, Here, Page, html};
+
+/// How many are on one page.
+const LIMIT: &str = "50";
+
+/// Which crawls.
+#[derive(Deserialize)]
+pub(crate) struct Listing {
+    status: Option<String>,
+    spider: Option<String>,
+    cursor: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "crawls.html")]
+struct CrawlsPage {
+    page: Page,
+    crawls: Vec<Crawl>,
+    /// What can be chosen: a name, where it leads, and whether it is.
+    choices: Vec<(&'static str, String, bool)>,
+    status: Option<String>,
+    spider: Option<String>,
+    is_filtered: bool,
+    is_first: bool,
+    /// Where the next page is.
+    next: Option<String>,
+}
+
+pub(crate) async fn list(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Asked(listing): Asked<Listing>,
+) -> Answer {
+    let (status, spider) = (written(&listing.status), written(&listing.spider));
+    let call = Call::get(&["crawls"]).with("limit", LIMIT).with_any("status", status);
+    let call = call.with_any("spider", spider).with_any("cursor", listing.cursor.as_deref());
+    let Crawls { crawls, next } = console.ask(&visitor, call).await?;
+    let choice = |name: &'static str| {
+        let chosen = (name != "all").then_some(name);
+        (name, path(chosen, spider, None), chosen == status)
+    };
+    let names = std::iter::once("all").chain(CrawlState::VARIANTS.iter().copied());
+    let is_first = listing.cursor.is_none();
+    html(&CrawlsPage {
+        // Only the first page has what is new.
+        page: Page::new("Crawls", Here::Crawls, &visitor).live(is_first),
+        choices: names.map(choice).collect(),
+        next: next.map(|next| path(status, spider, Some(&next))),
+        is_filtered: status.is_some() || spider.is_some(),
+        status: status.map(str::to_owned),
+        spider: spider.map(str::to_owned),
+        is_first,
+        crawls,
+    })
+}
+
+fn path(status: Option<&str>, spider: Option<&str>, cursor: Option<&str>) -> String {
+    let named = [("status", status), ("spider", spider), ("cursor", cursor)];
+    let given = named.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish();
+    if query.is_empty() { "/crawls".to_owned() } else { format!("/crawls?{query}") }
+}

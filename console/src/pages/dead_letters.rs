@@ -1,0 +1,272 @@
+//! Dead letters: which there are, one of them, and sending them again or taking them out for good.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use askama::Template;
+use axum::extract::State;
+use serde::Deserialize;
+use strum::VariantNames;
+use trawl_common::frontier::outcome::Reason;
+
+use super::selection::Selection;
+use crate::Console;
+use crate::answers::{DeadLetter, DeadLetters, Purged, Replayed};
+use crate::ask::Call;
+use crate::failure::Failure;
+use crate::form::{Asked, Posted, written};
+use crate::guard::Visitor;
+use crate::page::{Answer, Confirm, Here, Page, html};
+use crate::shown::{Number, counted};
+
+/// How many are on one page. The API's pages are as the store has them, and larger.
+const SHOWN: usize = 100;
+/// How long they are counted before a question.
+const COUNTING: Duration = Duration::from_secs(5);
+/// So many are counted at most.
+const MOST: usize = 100_000;
+
+/// What a page or a form says.
+#[derive(Deserialize)]
+pub(crate) struct Said {
+    crawl: Option<String>,
+    spider: Option<String>,
+    url: Option<String>,
+    reason: Option<String>,
+    host: Option<String>,
+    older_than: Option<String>,
+    /// Where the API's list goes on.
+    cursor: Option<String>,
+    /// How many of its page were shown already.
+    skip: Option<String>,
+}
+
+impl Said {
+    fn selection(&self) -> Selection {
+        let Self { crawl, spider, url, reason, host, older_than, .. } = self;
+        let [crawl, spider, url, reason, host, older_than] =
+            [crawl, spider, url, reason, host, older_than].map(Clone::clone);
+        Selection { crawl, spider, url, reason, host, older_than }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "dead_letters.html")]
+struct DeadLettersPage {
+    page: Page,
+    selection: Selection,
+    reasons: &'static [&'static str],
+    letters: Vec<DeadLetter>,
+    is_first: bool,
+    next: Option<String>,
+}
+
+impl DeadLetter {
+    /// It alone.
+    fn selection(&self) -> Selection {
+        let url = Some(self.url.to_string());
+        Selection { crawl: Some(self.crawl.clone()), url, ..Selection::default() }
+    }
+
+    pub(crate) fn path(&self) -> String {
+        self.selection().path("/dead-letters/one")
+    }
+
+    /// What went wrong, in a word or two.
+    pub(crate) fn what(&self) -> String {
+        match (self.status, &self.class) {
+            (Some(status), _) => format!("{} {status}", self.reason),
+            (None, Some(class)) if *class != self.reason => format!("{} {class}", self.reason),
+            _ => self.reason.clone(),
+        }
+    }
+}
+
+pub(crate) async fn list(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Asked(said): Asked<Said>,
+) -> Answer {
+    let selection = said.selection();
+    let skip: usize = written(&said.skip).and_then(|skip| skip.parse().ok()).unwrap_or_default();
+    let call = selection.call().with_any("cursor", said.cursor.as_deref());
+    let DeadLetters { dead_letters: mut letters, next } = console.ask(&visitor, call).await?;
+    let is_cut = letters.len() > skip.saturating_add(SHOWN);
+    letters = letters.into_iter().skip(skip).take(SHOWN).collect();
+    let cursor = said.cursor.as_deref().map(|cursor| ("cursor", cursor));
+    let next = match (is_cut, &next) {
+        (true, _) => {
+            let skip = (skip + SHOWN).to_string();
+            let more: Vec<_> = cursor.into_iter().chain([("skip", skip.as_str())]).collect();
+            Some(selection.path_with("/dead-letters", &more))
+        }
+        (false, Some(next)) => Some(selection.path_with("/dead-letters", &[("cursor", next)])),
+        (false, None) => None,
+    };
+    html(&DeadLettersPage {
+        page: Page::new("Dead letters", Here::DeadLetters, &visitor),
+        reasons: Reason::VARIANTS,
+        is_first: cursor.is_none() && skip == 0,
+        selection,
+        letters,
+        next,
+    })
+}
+
+#[derive(Template)]
+#[template(path = "dead_letter.html")]
+struct DeadLetterPage {
+    page: Page,
+    letter: DeadLetter,
+    selection: Selection,
+}
+
+pub(crate) async fn show(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Asked(said): Asked<Said>,
+) -> Answer {
+    let selection = said.selection();
+    let DeadLetters { dead_letters, .. } = console.ask(&visitor, selection.call()).await?;
+    let letter = dead_letters.into_iter().next().ok_or_else(|| Failure {
+        status: 404,
+        title: "There is no such dead letter".to_owned(),
+        detail: "it was sent again, or purged".to_owned(),
+    })?;
+    let page = Page::new("A dead letter", Here::DeadLetters, &visitor);
+    html(&DeadLetterPage { page, selection: letter.selection(), letter })
+}
+
+pub(crate) async fn ask_to_replay(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Asked(said): Asked<Said>,
+) -> Answer {
+    let selection = said.selection();
+    let (number, counted) = count(&console, &visitor, &selection).await?;
+    html(&Confirm {
+        page: Page::new("Replay dead letters", Here::DeadLetters, &visitor),
+        question: format!("Replay {counted}?"),
+        notes: vec![
+            format!("Of {}.", selection.words()),
+            "Their URLs are fetched again, with no failure counted. Those of a crawl that is over go into \
+             a crawl of their own."
+                .to_owned(),
+        ],
+        action: "/dead-letters/replay".to_owned(),
+        fields: fields(&selection),
+        verb: if number == 1 { "Replay it" } else { "Replay them" },
+        back: selection.path("/dead-letters"),
+    })
+}
+
+pub(crate) async fn ask_to_purge(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Asked(said): Asked<Said>,
+) -> Answer {
+    let selection = said.selection();
+    let (number, counted) = count(&console, &visitor, &selection).await?;
+    html(&Confirm {
+        page: Page::new("Purge dead letters", Here::DeadLetters, &visitor),
+        question: format!("Purge {counted}?"),
+        notes: vec![
+            format!("Of {}.", selection.words()),
+            "They are taken out of the list for good, and cannot be replayed after that. The counters of \
+             their crawls stay."
+                .to_owned(),
+        ],
+        action: "/dead-letters/purge".to_owned(),
+        fields: fields(&selection),
+        verb: if number == 1 { "Purge it" } else { "Purge them" },
+        back: selection.path("/dead-letters"),
+    })
+}
+
+fn fields(selection: &Selection) -> Vec<(&'static str, String)> {
+    selection.fields().into_iter().map(|(name, value)| (name, value.to_owned())).collect()
+}
+
+/// How many are meant, and how to say it. None is a failure: there is nothing to ask.
+async fn count(
+    console: &Console,
+    visitor: &Visitor,
+    selection: &Selection,
+) -> Result<(usize, String), Failure> {
+    let until = Instant::now() + COUNTING;
+    // One may come on two pages.
+    let (mut found, mut cursor) = (HashSet::new(), None);
+    let has_more = loop {
+        let call = selection.call().with_any("cursor", cursor.as_deref());
+        let DeadLetters { dead_letters, next } = console.ask(visitor, call).await?;
+        found.extend(dead_letters.into_iter().map(|letter| (letter.crawl, letter.url.to_string())));
+        match next {
+            None => break false,
+            Some(_) if found.len() >= MOST || Instant::now() > until => break true,
+            next => cursor = next,
+        }
+    };
+    let counted = counted(found.len() as u64, "dead letter", "dead letters");
+    match (found.len(), has_more) {
+        (0, false) => Err(Failure::malformed(format!("there is no dead letter of {}", selection.words()))),
+        (number, true) => Ok((number, format!("more than {counted}"))),
+        (number, false) => Ok((number, counted)),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "dead_letters_done.html")]
+struct Done {
+    page: Page,
+    /// What was done.
+    what: String,
+    /// The crawls that what was sent is in now.
+    crawls: Vec<String>,
+    selection: Selection,
+    action: &'static str,
+    /// Where to go on, if there is more to do.
+    cursor: Option<String>,
+}
+
+pub(crate) async fn replay(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Posted(said): Posted<Said>,
+) -> Answer {
+    let selection = said.selection();
+    let order = selection.order(written(&said.cursor));
+    let call = Call::post(&["dead-letters", "replay"]).body(&order);
+    let Replayed { sent, crawls, next: cursor } = console.ask(&visitor, call).await?;
+    html(&Done {
+        page: Page::new("Replay dead letters", Here::DeadLetters, &visitor),
+        what: format!("{} sent again.", was(sent)),
+        crawls,
+        selection,
+        action: "/dead-letters/replay",
+        cursor,
+    })
+}
+
+pub(crate) async fn purge(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Posted(said): Posted<Said>,
+) -> Answer {
+    let selection = said.selection();
+    let order = selection.order(written(&said.cursor));
+    let call = Call::post(&["dead-letters", "purge"]).body(&order);
+    let Purged { purged, next: cursor } = console.ask(&visitor, call).await?;
+    html(&Done {
+        page: Page::new("Purge dead letters", Here::DeadLetters, &visitor),
+        what: format!("{} taken out for good.", was(purged)),
+        crawls: Vec::new(),
+        selection,
+        action: "/dead-letters/purge",
+        cursor,
+    })
+}
+
+fn was(number: u64) -> String {
+    if number == 1 { "1 dead letter was".to_owned() } else { format!("{} dead letters were", Number(number)) }
+}

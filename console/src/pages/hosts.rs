@@ -1,0 +1,126 @@
+//! Hosts: how they are asked, and which must not be.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use serde::Deserialize;
+use url::form_urlencoded;
+
+use crate::Console;
+use crate::answers::{Host, Hosts};
+use crate::ask::Call;
+use crate::failure::Failure;
+use crate::form::{Asked, Posted, written};
+use crate::guard::Visitor;
+use crate::page::{Answer, Confirm, Here, Page, html, to};
+
+/// How many are on one page.
+const LIMIT: &str = "100";
+
+/// Which hosts.
+#[derive(Deserialize)]
+pub(crate) struct Listing {
+    host: Option<String>,
+    cursor: Option<String>,
+}
+
+/// What became of a host.
+#[derive(Deserialize)]
+struct Blocking {
+    host: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Named {
+    #[serde(default)]
+    host: String,
+}
+
+#[derive(Template)]
+#[template(path = "hosts.html")]
+struct HostsPage {
+    page: Page,
+    hosts: Vec<Host>,
+    /// The one that was looked for.
+    named: Option<String>,
+    is_first: bool,
+    next: Option<String>,
+}
+
+pub(crate) async fn list(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Asked(listing): Asked<Listing>,
+) -> Answer {
+    let Hosts { hosts, next } = match written(&listing.host) {
+        Some(host) => named(&console, &visitor, host).await?,
+        None => {
+            let call = Call::get(&["hosts"]).with("limit", LIMIT);
+            console.ask(&visitor, call.with_any("cursor", listing.cursor.as_deref())).await?
+        }
+    };
+    html(&HostsPage {
+        page: Page::new("Hosts", Here::Hosts, &visitor).live(true),
+        hosts,
+        named: written(&listing.host).map(str::to_owned),
+        is_first: listing.cursor.is_none(),
+        next: next.map(|next| path("cursor", &next)),
+    })
+}
+
+/// The one of this name, if anything is known of it.
+async fn named(console: &Console, visitor: &Visitor, host: &str) -> Result<Hosts, Failure> {
+    match console.ask(visitor, Call::get(&["hosts", host])).await {
+        Ok(host) => Ok(Hosts { hosts: vec![host], next: None }),
+        Err(Failure { status: 404, .. }) => Ok(Hosts { hosts: Vec::new(), next: None }),
+        Err(failure) => Err(failure),
+    }
+}
+
+pub(crate) async fn ask_to_block(visitor: Visitor, Asked(Named { host }): Asked<Named>) -> Answer {
+    let host = host.trim().to_owned();
+    if host.is_empty() {
+        return Err(Failure::malformed("name a host"));
+    }
+    html(&Confirm {
+        page: Page::new("Block a host", Here::Hosts, &visitor),
+        question: format!("Block {host}?"),
+        notes: vec![
+            "Nobody will ask it any more, in any crawl.".to_owned(),
+            "What waits for it is skipped, and kept as dead letters. These can be replayed when it is \
+             unblocked."
+                .to_owned(),
+        ],
+        action: "/hosts/block".to_owned(),
+        back: path("host", &host),
+        fields: vec![("host", host)],
+        verb: "Block the host",
+    })
+}
+
+pub(crate) async fn block(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Posted(Named { host }): Posted<Named>,
+) -> Answer {
+    change(&console, &visitor, &host, "block").await
+}
+
+pub(crate) async fn unblock(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Posted(Named { host }): Posted<Named>,
+) -> Answer {
+    change(&console, &visitor, &host, "unblock").await
+}
+
+async fn change(console: &Console, visitor: &Visitor, host: &str, verb: &str) -> Answer {
+    let Blocking { host } = console.ask(visitor, Call::post(&["hosts", host.trim(), verb])).await?;
+    Ok(to(&path("host", &host)))
+}
+
+fn path(name: &str, value: &str) -> String {
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair(name, value).finish();
+    format!("/hosts?{query}")
+}

@@ -1,0 +1,52 @@
+//! Jobs: crawls that were asked for.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use serde::Deserialize;
+use url::form_urlencoded;
+
+use crate::Console;
+use crate::answers::{Crawl, Crawls, Job};
+use crate::ask::Call;
+use crate::form::Asked;
+use crate::guard::Visitor;
+use crate::page::{Answer, Here, Page, html};
+
+/// How many are on one page.
+const LIMIT: &str = "50";
+
+#[derive(Deserialize)]
+pub(crate) struct Listing {
+    cursor: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "jobs.html")]
+struct JobsPage {
+    page: Page,
+    jobs: Vec<(Crawl, Job)>,
+    is_first: bool,
+    next: Option<String>,
+}
+
+pub(crate) async fn list(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Asked(Listing { cursor }): Asked<Listing>,
+) -> Answer {
+    let call = Call::get(&["crawls"]).with("job", "true").with("limit", LIMIT);
+    let Crawls { crawls, next } = console.ask(&visitor, call.with_any("cursor", cursor.as_deref())).await?;
+    let with_job = |mut crawl: Crawl| crawl.job.take().map(|job| (crawl, job));
+    let path = |next: String| {
+        let query = form_urlencoded::Serializer::new(String::new()).append_pair("cursor", &next).finish();
+        format!("/jobs?{query}")
+    };
+    html(&JobsPage {
+        page: Page::new("Jobs", Here::Jobs, &visitor).live(cursor.is_none()),
+        jobs: crawls.into_iter().filter_map(with_job).collect(),
+        is_first: cursor.is_none(),
+        next: next.map(path),
+    })
+}

@@ -1,0 +1,58 @@
+//! One URL of a crawl: where it is, or how it ended.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use serde::Deserialize;
+
+use crate::Console;
+use crate::answers::Url;
+use crate::ask::Call;
+use crate::form::{Asked, written};
+use crate::guard::Visitor;
+use crate::page::{Answer, Here, Page, html};
+
+#[derive(Deserialize)]
+pub(crate) struct Wanted {
+    url: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "url.html")]
+struct UrlPage {
+    page: Page,
+    crawl: String,
+    wanted: String,
+    found: Option<Url>,
+}
+
+impl Url {
+    /// Where it stands, in a sentence.
+    fn standing(&self) -> &'static str {
+        match (self.state.as_str(), self.place.as_deref()) {
+            ("unseen", _) => "The spider has not seen it, or has forgotten it.",
+            ("pending", Some("queued")) => "It waits in its lane for a worker.",
+            ("pending", Some("parked")) => "It is put aside, for its host or after a failure.",
+            ("pending", _) => "A worker has it.",
+            ("failed", _) => "It is a dead letter.",
+            _ => "It has its final state, or another crawl of the spider has it.",
+        }
+    }
+}
+
+pub(crate) async fn show(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Path(crawl): Path<String>,
+    Asked(Wanted { url }): Asked<Wanted>,
+) -> Answer {
+    let found = match written(&url) {
+        Some(url) => {
+            Some(console.ask(&visitor, Call::get(&["crawls", &crawl, "url"]).with("url", url)).await?)
+        }
+        None => None,
+    };
+    let page = Page::new("One URL", Here::Crawls, &visitor);
+    html(&UrlPage { page, crawl, wanted: url.unwrap_or_default(), found })
+}

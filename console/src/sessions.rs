@@ -1,0 +1,133 @@
+//! Who has logged in. A session is a random name in a cookie; what it stands for is kept in memory, and ends with the process.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::http::HeaderMap;
+use axum::http::header::COOKIE;
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+use trawl_api::Identity;
+
+/// The name of the cookie.
+const NAME: &str = "trawl_session";
+/// How long a session lasts.
+const LIFETIME: Duration = Duration::from_secs(12 * 3600);
+/// Sessions at once; one more ends the oldest.
+const MOST: usize = 1000;
+
+/// The sessions that have not ended.
+#[derive(Default)]
+pub(crate) struct Sessions(Mutex<HashMap<Digested, Session>>);
+
+/// The SHA-256 of a session's name: how long it takes to find one tells nothing of the names that there are.
+type Digested = [u8; 32];
+
+/// A session.
+#[derive(Clone)]
+pub(crate) struct Session {
+    pub(crate) identity: Identity,
+    /// What its forms prove themselves by.
+    pub(crate) csrf: String,
+    begun: Instant,
+}
+
+impl Sessions {
+    /// Begins a session. Returns its name.
+    pub(crate) fn begin(&self, identity: Identity, now: Instant) -> String {
+        let name = secret();
+        let mut sessions = self.lock();
+        sessions.retain(|_, session| now.duration_since(session.begun) < LIFETIME);
+        if sessions.len() >= MOST {
+            let oldest = sessions.iter().min_by_key(|(_, session)| session.begun).map(|(name, _)| *name);
+            oldest.and_then(|oldest| sessions.remove(&oldest));
+        }
+        sessions.insert(digest(&name), Session { identity, csrf: secret(), begun: now });
+        name
+    }
+
+    /// The session of this name, if it has not ended.
+    pub(crate) fn find(&self, name: &str, now: Instant) -> Option<Session> {
+        let session = self.lock().get(&digest(name)).cloned()?;
+        (now.duration_since(session.begun) < LIFETIME).then_some(session)
+    }
+
+    pub(crate) fn end(&self, name: &str) {
+        self.lock().remove(&digest(name));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Digested, Session>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn digest(name: &str) -> Digested {
+    Sha256::digest(name).into()
+}
+
+/// 256 random bits, as text.
+pub(crate) fn secret() -> String {
+    HEXLOWER.encode(&rand::random::<[u8; 32]>())
+}
+
+/// The names of sessions that a request has. There may be several: cookies of other servers on this machine are sent here, too.
+pub(crate) fn names(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.filter(|(name, _)| *name == NAME).map(|(_, value)| value)
+}
+
+/// The cookie that names a session: no script sees it, and no other site has it sent.
+pub(crate) fn cookie(name: &str, is_secure: bool) -> String {
+    let secure = if is_secure { "; Secure" } else { "" };
+    format!("{NAME}={name}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{secure}", LIFETIME.as_secs())
+}
+
+/// The same, to be forgotten.
+pub(crate) fn no_cookie(is_secure: bool) -> String {
+    let secure = if is_secure { "; Secure" } else { "" };
+    format!("{NAME}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0{secure}")
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_api::Access;
+    use trawl_common::settings;
+
+    use super::*;
+
+    fn somebody() -> Identity {
+        let access = Access::new(&settings::Api::default(), "127.0.0.1:1".parse().unwrap()).unwrap();
+        let headers = HeaderMap::from_iter([(axum::http::header::HOST, "localhost".parse().unwrap())]);
+        access.anyone(&headers, "127.0.0.1".parse().unwrap()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_session_is_found_by_its_name_until_it_ends_or_is_too_old() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let [one, other] = [0, 1].map(|_| sessions.begin(somebody(), now));
+        assert_ne!(one, other);
+        assert!(sessions.find(&one, now + LIFETIME - Duration::from_secs(1)).is_some());
+        assert!(sessions.find(&one, now + LIFETIME).is_none());
+        assert!(sessions.find("", now).is_none());
+        sessions.end(&one);
+        assert!(sessions.find(&one, now).is_none() && sessions.find(&other, now).is_some());
+    }
+
+    #[test]
+    fn one_session_too_many_ends_the_oldest() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let begun = |second| sessions.begin(somebody(), now + Duration::from_secs(second));
+        let all: Vec<_> = (0..=MOST as u64).map(begun).collect();
+        let found = |name: &String| sessions.find(name, now + Duration::from_secs(2000)).is_some();
+        assert_eq!((found(&all[0]), found(&all[1]), found(&all[MOST])), (false, true, true));
+    }
+
+    #[test]
+    fn the_cookie_is_found_among_others() {
+        let headers =
+            HeaderMap::from_iter([(COOKIE, "a=1; trawl_session=x;trawl_session=y".parse().unwrap())]);
+        assert_eq!(names(&headers).collect::<Vec<_>>(), ["x", "y"]);
+    }
+}

@@ -1,0 +1,272 @@
+//! A console over a fleet's servers or a state file, and somebody with a browser's manners: cookies, and no redirect unseen.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{COOKIE, HeaderMap, LOCATION, SET_COOKIE};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, RequestBuilder};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use trawl_api::{Access, Backend};
+use trawl_backends::embedded::Embedded;
+use trawl_backends::rabbitmq::{ItemStream, RabbitMq};
+use trawl_backends::redis::{self, RedisHosts, RedisJobs, RedisPages, RedisRecords, RedisSpiderStore};
+use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::outcome::{Reason, Terminal};
+use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::ports::{Claim, Ending, Finish, Joining, NewUrl, Opening, Settlement, Terms, Verdict};
+use trawl_common::settings::{self, Dedup, Settings};
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_engine::Coordinator;
+use trawl_testkit::servers::{self, VirtualHost};
+use trawl_testkit::stand_ins::AllRequests;
+
+pub(crate) const OPERATOR: &str = "operator-0123456789abcdef0123456789abcdef";
+pub(crate) const VIEWER: &str = "viewer-0123456789abcdef0123456789abcdef";
+
+/// What hangs fails.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A console, and what it is about.
+pub(crate) struct Fixture {
+    pub(crate) backend: Backend,
+    pub(crate) address: SocketAddr,
+    client: Client,
+    _stops: DropGuard,
+    _server: JoinSet<()>,
+    _vhost: Option<VirtualHost>,
+}
+
+/// A page, or where a browser is sent instead.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+/// Somebody who looks at pages.
+pub(crate) struct Person<'a> {
+    fixture: &'a Fixture,
+    /// The cookie of their session; none where nobody needs one.
+    pub(crate) cookie: Option<String>,
+}
+
+impl Fixture {
+    /// Of a fleet, for those who have a token.
+    pub(crate) async fn fleet() -> Self {
+        let vhost = VirtualHost::new().await;
+        let server = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
+        let broker = RabbitMq::connect(&server, &Default::default(), &Default::default()).await.unwrap();
+        let items = ItemStream::new(&server, &Default::default(), settings::Topology::Declare).unwrap();
+        let store = settings::Redis { url: servers::own_database().await, ..settings::Redis::default() };
+        let store = redis::connect(&store).await.unwrap();
+        let records = Arc::new(RedisRecords::new(store.clone(), Duration::from_secs(600), Dedup::Plain));
+        let pages = Arc::new(RedisPages::new(store.clone()));
+        let backend = Backend {
+            engine: Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages.clone())),
+            stats: records.clone(),
+            control: records,
+            spider_store: Arc::new(RedisSpiderStore::new(store.clone())),
+            jobs: Arc::new(RedisJobs::new(store.clone(), settings::Jobs::default().per_spider)),
+            pages,
+            items: Some(Arc::new(items)),
+            hosts: Arc::new(RedisHosts::new(store, 1_000_000)),
+            settings: Arc::default(),
+        };
+        Self::over(backend, Some(vhost), guarded()).await
+    }
+
+    /// Of a state file, for those who have a token.
+    pub(crate) async fn embedded() -> Self {
+        Self::over(Self::state_file(), None, guarded()).await
+    }
+
+    /// Of a state file, for anyone on this machine.
+    pub(crate) async fn open() -> Self {
+        Self::over(Self::state_file(), None, settings::Api::default()).await
+    }
+
+    fn state_file() -> Backend {
+        let store = Embedded::in_memory().unwrap();
+        Backend {
+            stats: store.stats(),
+            control: store.control(),
+            jobs: store.jobs(),
+            spider_store: store.spider_store(),
+            pages: store.pages(),
+            items: None,
+            hosts: store.host_control(),
+            engine: store.engine(),
+            settings: Arc::default(),
+        }
+    }
+
+    async fn over(backend: Backend, vhost: Option<VirtualHost>, settings: settings::Api) -> Self {
+        // Every test of the process installs it; the first succeeds.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let access = Access::new(&settings, address).unwrap();
+        let stop = CancellationToken::new();
+        let router = trawl_console::router(backend.clone(), access, stop.clone());
+        let mut server = JoinSet::new();
+        server.spawn(trawl_api::serve(listener, router, stop.clone()));
+        let client = Client::builder().no_proxy().timeout(LIMIT).redirect(Policy::none()).build().unwrap();
+        Self { backend, address, client, _stops: stop.drop_guard(), _server: server, _vhost: vhost }
+    }
+
+    /// A request as nobody in particular sends it.
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("http://{}{path}", self.address))
+    }
+
+    /// Somebody who has not logged in.
+    pub(crate) fn nobody(&self) -> Person<'_> {
+        Person { fixture: self, cookie: None }
+    }
+
+    /// Somebody who has.
+    pub(crate) async fn log_in(&self, token: &str) -> Person<'_> {
+        let shown = self.nobody().post_unproved("/log-in", &[("token", token)]).await;
+        assert_eq!(shown.status, 303, "{}", shown.text);
+        let cookie = shown.headers[SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+        Person { fixture: self, cookie: Some(cookie) }
+    }
+
+    /// Begins a crawl of so many pages of one host, and ends its discovery.
+    pub(crate) async fn crawl(&self, id: &str, pages: usize) -> CrawlRef {
+        let crawl = CrawlRef { id: id.parse().unwrap(), spider: "shop".parse().unwrap() };
+        let opening = Opening {
+            crawl: crawl.clone(),
+            terms: Terms::default(),
+            text: None,
+            is_new: true,
+            lease: Duration::from_secs(600),
+        };
+        let session = self.backend.engine.open(opening, Arc::default()).await.unwrap();
+        let new: Vec<NewUrl> = (0..pages).map(|number| NewUrl::seed(page(id, number), Lane::Bulk)).collect();
+        session.admit(&new).await.unwrap();
+        session.close().await.unwrap();
+        crawl
+    }
+
+    /// The same, all of which have failed with what a server said.
+    pub(crate) async fn failed(&self, id: &str, pages: usize, error: &str) -> CrawlRef {
+        let crawl = self.crawl(id, pages).await;
+        let joined = self.backend.engine.join(Joining {
+            worker: WorkerId::of_this_machine(),
+            settings: Settings::default(),
+            health: Arc::default(),
+            requests: Arc::new(AllRequests),
+            stop: CancellationToken::new(),
+        });
+        let _maintenance = JoinSet::from_iter([joined.maintenance]);
+        let mut left = pages;
+        while left > 0 {
+            let claimed = tokio::time::timeout(LIMIT, joined.frontier.claim(left)).await.unwrap();
+            left -= claimed.len();
+            let fail = |message| {
+                let cause = Cause {
+                    status: Some(404),
+                    attempts: 1,
+                    ..Cause::new(Reason::Final, error, UnixMs::now())
+                };
+                let mut finish = Finish::new(Claim::of(&message), Terminal::Failed);
+                finish.note = Some(Note::of(cause.clone()));
+                finish.why = Some("http");
+                let ending = Ending { dead_letter: Some(cause), ..Ending::of(finish) };
+                Settlement { message, verdict: Verdict::Ends(Box::new(ending)) }
+            };
+            joined.frontier.settle(claimed.into_iter().map(|claimed| fail(claimed.message)).collect()).await;
+        }
+        crawl
+    }
+
+    /// How many URLs of a crawl have no final state.
+    pub(crate) async fn pending(&self, crawl: &CrawlRef) -> u64 {
+        self.backend.stats.crawl_stats(&crawl.id).await.unwrap().unwrap().pending
+    }
+}
+
+impl Person<'_> {
+    pub(crate) async fn get(&self, path: &str) -> Shown {
+        self.send(self.fixture.request(Method::GET, path)).await
+    }
+
+    /// Sends a form without what it proves itself by.
+    pub(crate) async fn post_unproved(&self, path: &str, fields: &[(&str, &str)]) -> Shown {
+        let form = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let request = self.fixture.request(Method::POST, path).body(form);
+        self.send(request.header("content-type", "application/x-www-form-urlencoded")).await
+    }
+
+    /// Sends the form that is on a page: with what the page has in it, and `fields` besides.
+    pub(crate) async fn submit(&self, on: &str, path: &str, fields: &[(&str, &str)]) -> Shown {
+        let page = self.get(on).await;
+        assert_eq!(page.status, 200, "{on}: {}", page.text);
+        let form = page.form(path);
+        let mut all: Vec<(&str, &str)> =
+            form.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        all.extend(fields);
+        self.post_unproved(path, &all).await
+    }
+
+    pub(crate) async fn send(&self, request: RequestBuilder) -> Shown {
+        let request = match &self.cookie {
+            Some(cookie) => request.header(COOKIE, cookie),
+            None => request,
+        };
+        let response = request.send().await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Shown { status, headers, text: response.text().await.unwrap() }
+    }
+}
+
+impl Shown {
+    /// Where a browser is sent.
+    pub(crate) fn location(&self) -> &str {
+        assert_eq!(self.status, 303, "{}", self.text);
+        self.headers[LOCATION].to_str().unwrap()
+    }
+
+    pub(crate) fn has(&self, text: &str) -> bool {
+        self.text.contains(text)
+    }
+
+    /// The hidden fields of the form that goes to `path`.
+    fn form(&self, path: &str) -> Vec<(String, String)> {
+        let from =
+            self.text.find(&format!("action=\"{path}\"")).unwrap_or_else(|| panic!("{path}: {}", self.text));
+        let form = &self.text[from..from + self.text[from..].find("</form>").unwrap()];
+        let fields = form.split("<input type=\"hidden\" ").skip(1).map(|field| {
+            let value = |name: &str| {
+                let (_, rest) = field.split_once(&format!("{name}=\"")).unwrap();
+                rest.split('"').next().unwrap().replace("&#38;", "&")
+            };
+            (value("name"), value("value"))
+        });
+        fields.collect()
+    }
+}
+
+fn guarded() -> settings::Api {
+    let callers = |name: &str, token: &str| {
+        [(name.parse().unwrap(), token.to_owned().try_into().unwrap())].into_iter().collect()
+    };
+    settings::Api {
+        viewers: callers("looker", VIEWER),
+        operators: callers("anna", OPERATOR),
+        ..settings::Api::default()
+    }
+}
+
+/// A page of the site that a crawl is about.
+pub(crate) fn page(id: &str, number: usize) -> CanonicalUrl {
+    format!("http://{id}.example/{number}").parse().unwrap()
+}

@@ -1,0 +1,36 @@
+//! Hosts: blocked after a question, and unblocked.
+
+use crate::fixture::{Fixture, OPERATOR};
+
+#[tokio::test]
+async fn a_host_is_blocked_after_a_question_and_unblocked() {
+    let console = Fixture::fleet().await;
+    let anna = console.log_in(OPERATOR).await;
+    let (ask, host) = ("/hosts/block?host=slow.example", "/hosts?host=slow.example");
+    assert!(anna.get(ask).await.has("Block slow.example?"));
+    assert!(anna.get(host).await.has("Nothing is known of slow.example"));
+    assert_eq!(anna.submit(ask, "/hosts/block", &[]).await.location(), host);
+    let shown = anna.get(host).await;
+    assert!(shown.has(">blocked<"), "{}", shown.text);
+    assert_eq!(anna.submit("/hosts", "/hosts/unblock", &[]).await.location(), host);
+    assert!(!anna.get(host).await.has(">blocked<"));
+}
+
+#[tokio::test]
+async fn what_is_no_host_is_said_to_be_none() {
+    let console = Fixture::open().await;
+    let shown = console.nobody().submit("/hosts/block?host=a+b", "/hosts/block", &[]).await;
+    assert_eq!(shown.status, 404, "{}", shown.text);
+}
+
+#[tokio::test]
+async fn a_thousand_hosts_come_in_pages() {
+    let console = Fixture::open().await;
+    for number in 0..1000 {
+        let key = console.backend.settings.politeness.host_key(&format!("h{number}.example")).unwrap();
+        console.backend.hosts.block(&key).await.unwrap();
+    }
+    let shown = console.nobody().get("/hosts").await;
+    assert_eq!(shown.text.matches("<th scope=\"row\"").count(), 100);
+    assert!(shown.has("rel=\"next\""));
+}

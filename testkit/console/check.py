@@ -1,0 +1,171 @@
+"""The console in Chromium, over a fleet. Run by scripts/console-browser, which starts the servers."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from axe_core_python.selenium import Axe
+from checks import Site, until
+from fleet import OPERATOR, Fleet, browser
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+
+def text(driver, selector="main"):
+    return driver.find_element(By.CSS_SELECTOR, selector).text
+
+
+def press(driver, name):
+    """Presses the button, or follows the link, of this name."""
+    found = driver.find_elements(By.XPATH, f"//main//*[self::a or self::button][normalize-space()='{name}']")
+    assert found, f"no `{name}` on {driver.current_url}: {text(driver)}"
+    found[0].click()
+
+
+def log_in(driver, fleet):
+    driver.get(fleet.url)
+    driver.find_element(By.NAME, "token").send_keys(OPERATOR, Keys.ENTER)
+    until("the overview is shown", lambda: "Latest crawls" in text(driver))
+
+
+def a_wrong_token_is_refused_and_a_right_one_begins_a_session(driver, fleet, site):
+    driver.get(f"{fleet.url}/hosts")
+    assert "Log in" in text(driver, "h1")
+    serious(driver, "log-in")
+    driver.find_element(By.NAME, "token").send_keys("wrong", Keys.ENTER)
+    until("it is refused", lambda: "nobody has this token" in text(driver))
+    driver.find_element(By.NAME, "token").send_keys(OPERATOR, Keys.ENTER)
+    until("one is where one wanted to go", lambda: driver.current_url == f"{fleet.url}/hosts")
+    assert driver.execute_script("return document.cookie") == "", "a script sees the session"
+
+
+def a_crawl_is_started_watched_and_cancelled(driver, fleet, site):
+    driver.get(f"{fleet.url}/crawls/new")
+    pages = site.urls(["/1", "/2", "/broken", "/slow"])
+    driver.find_element(By.NAME, "urls").send_keys("\n".join(pages))
+    press(driver, "Start the crawl")
+    until("its page is shown", lambda: "/crawls/2" in driver.current_url)
+    crawl = driver.current_url.rsplit("/", 1)[1]
+    driver.execute_script("window.isTheSamePage = true")
+    until("its progress is seen", lambda: "Done\n2" in text(driver))
+    assert driver.execute_script("return window.isTheSamePage"), "the page was loaded again"
+    serious(driver, "crawl")
+    press(driver, "Cancel…")
+    until("it is asked about", lambda: f"Cancel crawl {crawl}" in text(driver))
+    serious(driver, "question")
+    press(driver, "Cancel the crawl")
+    until("it is cancelled", lambda: "cancelled" in text(driver, ".facts"))
+    site.goes_on.set()
+    return crawl
+
+
+def a_dead_letter_is_sent_again(driver, fleet, site):
+    driver.get(f"{fleet.url}/crawls/new")
+    driver.find_element(By.NAME, "urls").send_keys(site.origin + "/missing")
+    press(driver, "Start the crawl")
+    until("it has failed", lambda: "Failed\n1" in text(driver))
+    driver.get(f"{fleet.url}/dead-letters")
+    serious(driver, "dead letters")
+    press(driver, site.origin + "/missing")
+    until("it is shown", lambda: "404" in text(driver))
+    serious(driver, "dead letter")
+    press(driver, "Replay…")
+    until("it is asked about", lambda: "Replay 1 dead letter?" in text(driver))
+    press(driver, "Replay it")
+    until("it was sent", lambda: "1 dead letter was sent again." in text(driver))
+    until("it is asked for again", lambda: site.asked["/missing"] == 2)
+
+
+def a_forged_form_does_nothing(driver, fleet, site):
+    driver.get(f"{fleet.url}/hosts/block?host=a.example")
+    driver.execute_script("document.querySelector('[name=csrf]').value = 'forged'")
+    press(driver, "Block the host")
+    until("it is refused", lambda: "not of a page of your session" in text(driver))
+    # A page of another site sends a form: its origin is not that of the console.
+    driver.get(site.origin + "/1")
+    driver.execute_script(
+        """const form = document.createElement("form");
+        form.method = "post"; form.action = arguments[0] + "/hosts/block";
+        form.innerHTML = "<input name=host value=a.example>";
+        document.body.append(form); form.submit();""",
+        fleet.url,
+    )
+    until("it is refused", lambda: "a page of another site" in text(driver))
+    driver.get(f"{fleet.url}/hosts?host=a.example")
+    if "Log in" in text(driver, "h1"):
+        log_in(driver, fleet)
+        driver.get(f"{fleet.url}/hosts?host=a.example")
+    assert "Nothing is known of a.example" in text(driver), text(driver)
+
+
+def every_page_can_be_used_by_keyboard_and_screen_reader(driver, fleet, site):
+    driver.get_log("browser")  # what was refused on purpose
+    for path in ["/", "/crawls", "/crawls/new", "/jobs", "/dead-letters", "/hosts", "/workers", "/crawls/none"]:
+        driver.get(fleet.url + path)
+        serious(driver, path)
+        errors = [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE" and " 404 " not in entry["message"]]
+        assert not errors, (path, errors)
+    driver.get(fleet.url)
+    driver.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB)
+    assert driver.switch_to.active_element.text == "Skip to the content"
+
+
+def no_page_is_wider_than_a_phone(driver, fleet, site):
+    for path in ["/", "/crawls", "/crawls/new", "/jobs", "/dead-letters", "/hosts", "/workers"]:
+        driver.get(fleet.url + path)
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True})
+        wide = driver.execute_script("return document.documentElement.scrollWidth")
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        assert wide <= 390, (path, wide)
+
+
+def without_a_token_it_does_not_start_where_others_reach_it(driver, fleet, site):
+    said = fleet.refused("console", "--listen", "0.0.0.0:0", without=["TRAWL__API__OPERATORS__ANNA"])
+    assert "api.operators" in said, said
+
+
+def serious(driver, page):
+    """Nothing that axe-core finds is serious."""
+    found = Axe().run(driver)["violations"]
+    found = [(one["id"], [node["target"] for node in one["nodes"]]) for one in found if one["impact"] in ("serious", "critical")]
+    assert not found, (page, found)
+
+
+def main():
+    site = Site()
+    fleet = Fleet({"TRAWL__FETCH__ALLOW_PRIVATE": "true", "TRAWL__POLITENESS__RATE": "unlimited", "TRAWL__RETRY__MAX": "0"})
+    checks = [
+        a_wrong_token_is_refused_and_a_right_one_begins_a_session,
+        a_crawl_is_started_watched_and_cancelled,
+        a_dead_letter_is_sent_again,
+        every_page_can_be_used_by_keyboard_and_screen_reader,
+        no_page_is_wider_than_a_phone,
+        a_forged_form_does_nothing,
+        without_a_token_it_does_not_start_where_others_reach_it,
+    ]
+    try:
+        for is_dark in (False, True):
+            with tempfile.TemporaryDirectory() as profile:
+                driver = browser(profile, is_dark)
+                try:
+                    if is_dark:
+                        log_in(driver, fleet)
+                        checks = [every_page_can_be_used_by_keyboard_and_screen_reader]
+                    for check in checks:
+                        check(driver, fleet, site)
+                        print(f"{check.__name__.replace('_', ' ')}{' (dark)' if is_dark else ''}")
+                finally:
+                    driver.quit()
+    finally:
+        site.goes_on.set()
+        fleet.end()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--pictures"]:
+        from pictures import take
+
+        take()
+    else:
+        main()
