@@ -6,12 +6,13 @@
 mod support;
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use support::{Fleet, LIMIT, ends_well};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::Child;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use trawl_testkit::own_redis::OwnRedis;
 use trawl_testkit::site::Site;
 
@@ -48,6 +49,20 @@ async fn get(address: &str, path: &str) -> String {
     timeout(LIMIT, answering).await.unwrap()
 }
 
+/// What `/readyz` says as soon as it answers with this status.
+async fn ready_with(address: &str, status: u16) -> String {
+    let answering = async {
+        loop {
+            let answer = get(address, "/readyz").await;
+            if answer.starts_with(&format!("HTTP/1.1 {status} ")) {
+                return answer;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(LIMIT, answering).await.unwrap()
+}
+
 #[tokio::test]
 async fn a_worker_tells_what_became_of_its_urls_and_what_it_asked_of_hosts() {
     let (fleet, site) = (Fleet::new().await, Site::serve(3).await);
@@ -61,12 +76,14 @@ async fn a_worker_tells_what_became_of_its_urls_and_what_it_asked_of_hosts() {
         "trawl_fetches_total{status=\"2xx\"} 3",
         "trawl_fetch_duration_seconds_count 3",
         "trawl_page_size_bytes_count 3",
-        "trawl_messages_acked_total 3",
         "trawl_failing 0",
         "# TYPE process_resident_memory_bytes gauge",
     ] {
         assert!(told.lines().any(|told| told == line), "{line} is not in\n{told}");
     }
+    // Those of URLs, and some by which the fleet looks whether messages get lost.
+    let acked = told.lines().find_map(|line| line.strip_prefix("trawl_messages_acked_total ")).unwrap();
+    assert!(acked.parse::<u64>().unwrap() >= 3, "{acked}");
     assert!(!told.contains("127.0.0.1"), "no series for a host:\n{told}");
     assert!(get(&address, "/healthz").await.starts_with("HTTP/1.1 200 "));
     assert!(get(&address, "/readyz").await.starts_with("HTTP/1.1 200 "));
@@ -77,17 +94,10 @@ async fn a_worker_tells_what_became_of_its_urls_and_what_it_asked_of_hosts() {
 async fn a_worker_that_cannot_work_says_why_and_lives() {
     let (fleet, redis) = (Fleet::new().await, OwnRedis::start().await);
     let (_worker, address) = measuring(&fleet, &[("REDIS_URL", redis.url.reveal())]).await;
+    let told = ready_with(&address, 200).await;
+    assert!(told.ends_with("ok\n"), "{told}");
     drop(redis);
-    let told = async {
-        loop {
-            let answer = get(&address, "/readyz").await;
-            if answer.starts_with("HTTP/1.1 503 ") {
-                return answer;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-    };
-    let told = timeout(LIMIT, told).await.unwrap();
+    let told = ready_with(&address, 503).await;
     assert!(told.contains("redis"), "{told}");
     assert!(get(&address, "/healthz").await.starts_with("HTTP/1.1 200 "));
     assert!(get(&address, "/metrics").await.lines().any(|line| line == "trawl_failing 1"));

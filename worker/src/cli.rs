@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
 use tokio_util::task::AbortOnDropHandle;
@@ -52,14 +53,20 @@ impl Args {
         advise(&settings);
         let signals = Signals::listen().map_err(Fail::run)?;
         let health = Arc::<Health>::default();
-        let of_worker = Arc::clone(&health);
-        let _metrics = metrics::serve(&settings.metrics, move || of_worker.trouble()).await?;
+        let is_connected = Arc::new(AtomicBool::new(false));
+        let (of_worker, may_begin) = (Arc::clone(&health), Arc::clone(&is_connected));
+        let trouble = move || match may_begin.load(Ordering::Relaxed) {
+            true => of_worker.trouble(),
+            false => Some("connecting to the servers".to_owned()),
+        };
+        let _metrics = metrics::serve(&settings.metrics, trouble).await?;
         let webhooks = Webhooks::of(&settings)?;
         let id = WorkerId::of_this_machine();
         let ports = tokio::select! {
             () = signals.stop().cancelled() => return Ok(Exit::Ok),
             connected = fleet::connect(&settings, &id) => connected?,
         };
+        is_connected.store(true, Ordering::Relaxed);
         let folder = Folder::of(&settings);
         let stop = signals.stop().child_token();
         let (jobs_settings, jobs_folder) = (Arc::new(settings.clone()), folder.clone());

@@ -13,7 +13,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use trawl_api::{Access, Backend};
 use trawl_backends::embedded::Embedded;
 use trawl_backends::rabbitmq::{ItemStream, RabbitMq};
-use trawl_backends::redis::{self, RedisHosts, RedisJobs, RedisPages, RedisRecords, RedisSpiderStore};
+use trawl_backends::redis::{
+    self, RedisHosts, RedisJobs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
+};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Terminal};
@@ -73,6 +75,7 @@ impl Fixture {
             stats: records.clone(),
             control: records,
             spider_store: Arc::new(RedisSpiderStore::new(store.clone())),
+            schedules: Arc::new(RedisSchedules::new(store.clone())),
             jobs: Arc::new(RedisJobs::new(store.clone(), settings::Jobs::default().per_spider)),
             pages,
             items: Some(Arc::new(items)),
@@ -99,6 +102,7 @@ impl Fixture {
             control: store.control(),
             jobs: store.jobs(),
             spider_store: store.spider_store(),
+            schedules: store.schedules(),
             pages: store.pages(),
             items: None,
             hosts: store.host_control(),
