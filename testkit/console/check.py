@@ -57,7 +57,13 @@ def a_crawl_is_started_watched_and_cancelled(driver, fleet, site):
     press(driver, "Cancel the crawl")
     until("it is cancelled", lambda: "cancelled" in text(driver, ".facts"))
     site.goes_on.set()
-    return crawl
+    driver.get(f"{fleet.url}/crawls/{crawl}/items")
+    assert f'"url": "{pages[0]}"' in text(driver), text(driver)
+    serious(driver, "items")
+    driver.get(f"{fleet.url}/crawls/{crawl}/url")
+    driver.find_element(By.NAME, "url").send_keys(pages[2], Keys.ENTER)
+    until("it is found", lambda: "It is a dead letter." in text(driver))
+    serious(driver, "URL")
 
 
 def a_dead_letter_is_sent_again(driver, fleet, site):
