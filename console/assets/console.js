@@ -8,19 +8,22 @@ const lost = document.getElementById("live-lost");
 const toggle = document.getElementById("live-switch");
 let isHeld = false;
 
-// What somebody is at, or has marked to copy, is left as it is.
+// What somebody is at, or has marked to copy, is left as it is. Who has only clicked into a table is not at anything in it.
 function isInUse(element) {
-  const marked = document.getSelection();
-  return element.contains(document.activeElement) || (marked && !marked.isCollapsed && marked.containsNode(element, true));
+  const [active, marked] = [document.activeElement, document.getSelection()];
+  return (element.contains(active) && !active.matches(".scroll")) || (!marked.isCollapsed && marked.containsNode(element, true));
 }
 
 function replace(shown, fresh) {
   if (!fresh || isInUse(shown) || shown.isEqualNode(fresh)) return;
   const place = shown.querySelector(".scroll");
   const left = place ? place.scrollLeft : 0;
+  const isFocused = place !== null && place === document.activeElement;
   shown.replaceWith(fresh);
   const now = fresh.querySelector(".scroll");
-  if (now) now.scrollLeft = left;
+  if (!now) return;
+  now.scrollLeft = left;
+  if (isFocused) now.focus({ preventScroll: true });
 }
 
 async function update() {

@@ -13,7 +13,8 @@ from selenium.webdriver.common.keys import Keys
 
 
 def text(driver, selector="main"):
-    return driver.find_element(By.CSS_SELECTOR, selector).text
+    """What is shown there, read at once: what is live may be replaced between two calls."""
+    return driver.execute_script("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
 
 
 def press(driver, name):
@@ -48,7 +49,10 @@ def a_crawl_is_started_watched_and_cancelled(driver, fleet, site):
     until("its page is shown", lambda: "/crawls/2" in driver.current_url)
     crawl = driver.current_url.rsplit("/", 1)[1]
     driver.execute_script("window.isTheSamePage = true")
+    until("it has hosts", lambda: driver.find_elements(By.CSS_SELECTOR, "#hosts .scroll"))
+    driver.execute_script("document.querySelector('#hosts .scroll').focus()")
     until("its progress is seen", lambda: "Done\n2" in text(driver))
+    until("also in the table that was clicked into", lambda: text(driver, "#hosts tbody td:nth-child(3)") == "2")
     assert driver.execute_script("return window.isTheSamePage"), "the page was loaded again"
     serious(driver, "crawl")
     press(driver, "Cancel…")
@@ -57,7 +61,13 @@ def a_crawl_is_started_watched_and_cancelled(driver, fleet, site):
     press(driver, "Cancel the crawl")
     until("it is cancelled", lambda: "cancelled" in text(driver, ".facts"))
     site.goes_on.set()
-    return crawl
+    driver.get(f"{fleet.url}/crawls/{crawl}/items")
+    assert f'"url": "{pages[0]}"' in text(driver), text(driver)
+    serious(driver, "items")
+    driver.get(f"{fleet.url}/crawls/{crawl}/url")
+    driver.find_element(By.NAME, "url").send_keys(pages[2], Keys.ENTER)
+    until("it is found", lambda: "It is a dead letter." in text(driver))
+    serious(driver, "URL")
 
 
 def a_dead_letter_is_sent_again(driver, fleet, site):
