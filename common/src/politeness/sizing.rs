@@ -17,23 +17,25 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// How many requests to it can be under way at once: as many as arrive while one takes (Little's law).
-    fn in_flight(&self) -> f64 {
+    /// How many requests to it can be under way at once, in thousandths: as many as begin while one takes (Little's law).
+    fn in_flight(&self) -> u64 {
         let Self { pending, interval, concurrency, latency } = *self;
-        let by_rate = match interval.is_zero() {
-            true => f64::INFINITY,
+        let by_rate = match interval.as_micros() {
+            0 => u64::MAX,
             // One is under way now and then, however quick it is.
-            false => (latency.as_secs_f64() / interval.as_secs_f64()).max(f64::MIN_POSITIVE),
+            interval => {
+                (latency.as_micros() * 1_000).div_ceil(interval).max(1).try_into().unwrap_or(u64::MAX)
+            }
         };
-        let places = if concurrency == 0 { f64::INFINITY } else { f64::from(concurrency) };
-        by_rate.min(places).min(pending as f64)
+        let places = if concurrency == 0 { u64::MAX } else { concurrency.into() };
+        by_rate.min(pending.min(places).saturating_mul(1_000))
     }
 }
 
 /// How many workers, each with so many fetches at once, can be kept busy by these hosts: at least one where anything is to be done.
 pub fn workers_of_use(hosts: impl IntoIterator<Item = Demand>, fetches: u16) -> u64 {
-    let in_flight: f64 = hosts.into_iter().map(|host| host.in_flight()).sum();
-    (in_flight / f64::from(fetches.max(1))).ceil() as u64
+    let in_flight = hosts.into_iter().fold(0, |sum: u64, host| sum.saturating_add(host.in_flight()));
+    in_flight.div_ceil(u64::from(fetches.max(1)) * 1_000)
 }
 
 #[cfg(test)]
