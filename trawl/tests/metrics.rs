@@ -92,10 +92,13 @@ async fn a_worker_tells_what_became_of_its_urls_and_what_it_asked_of_hosts() {
 
 #[tokio::test]
 async fn a_worker_that_cannot_work_says_why_and_lives() {
-    let (fleet, redis) = (Fleet::new().await, OwnRedis::start().await);
+    let (fleet, site, redis) = (Fleet::new().await, Site::serve(1).await, OwnRedis::start().await);
     let (_worker, address) = measuring(&fleet, &[("REDIS_URL", redis.url.reveal())]).await;
-    let told = ready_with(&address, 200).await;
-    assert!(told.ends_with("ok\n"), "{told}");
+    let mut producer = fleet.producer(&format!("{}/sitemap.xml", site.origin));
+    let worked = producer.env("REDIS_URL", redis.url.reveal()).status();
+    assert!(timeout(LIMIT, worked).await.unwrap().unwrap().success());
+    let told = get(&address, "/readyz").await;
+    assert!(told.starts_with("HTTP/1.1 200 ") && told.ends_with("ok\n"), "{told}");
     drop(redis);
     let told = ready_with(&address, 503).await;
     assert!(told.contains("redis"), "{told}");
