@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use futures::FutureExt;
 use tokio::net::TcpListener;
 use trawl_api::Access;
 use trawl_cli::{Fail, Global, Outcome, Signals};
 use trawl_common::exit::Exit;
+use trawl_worker::Trials;
 
 use crate::backend::{Backend, Where};
 
@@ -27,6 +29,9 @@ impl Args {
         let access = Access::new(&backend.settings.api, listen).map_err(Fail::usage)?;
         let signals = Signals::listen().map_err(Fail::run)?;
         let stop = signals.stop().clone();
+        let settings = Arc::new(backend.settings.clone());
+        let trials = Trials::start(Arc::clone(&settings), Arc::clone(&backend.schedules_of_hosts));
+        let trials = Arc::new(trials.map_err(Fail::run)?);
         let served = trawl_api::Backend {
             engine: backend.engine().await?,
             stats: Arc::clone(&backend.stats),
@@ -37,7 +42,10 @@ impl Args {
             pages: backend.pages(),
             items: backend.items()?,
             hosts: Arc::clone(&backend.hosts),
-            settings: Arc::new(backend.settings.clone()),
+            try_page: Arc::new(move |spider, ready, url| {
+                Arc::clone(&trials).attempt(spider, ready, url).boxed()
+            }),
+            settings,
         };
         let listener = TcpListener::bind(listen).await;
         let listener = listener.map_err(|error| Fail::run(format!("cannot listen on {listen}: {error}")))?;
