@@ -13,8 +13,8 @@ use utoipa::{Modify, OpenApi};
 use crate::Api;
 use crate::problem::Body as ProblemBody;
 use crate::routes::{
-    crawls, dead_letters, events, hosts, items, meta, metrics, new_crawl, projects, schedules, spiders, url,
-    urls, workers,
+    crawls, dead_letters, events, hosts, items, meta, metrics, new_crawl, projects, schedules, spiders,
+    trial, url, urls, workers,
 };
 
 /// Lists handlers. Each is served at the path and by the method that its own `utoipa::path` says.
@@ -66,6 +66,7 @@ handlers![
     workers::drain_worker,
     spiders::list_spiders,
     spiders::check_spider,
+    trial::try_spider,
     spiders::get_spider,
     projects::list_versions,
     projects::add_version,

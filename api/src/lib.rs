@@ -23,18 +23,26 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+use futures::future::BoxFuture;
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
 use trawl_common::ports::{Control, Engine, HostControl, Items, Jobs, Pages, Schedules, SpiderStore, Stats};
 use trawl_common::schedule::Timetable;
 use trawl_common::settings::Settings;
+use trawl_common::spider::Spider;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_extract::{Attempt, NotTried, Ready};
 
 pub use crate::access::{Access, Identity, Unprotected, is_cross_site, names_this_machine};
 pub use crate::problem::Problem;
 pub use crate::serve::{Peer, serve};
 use crate::watch::Watchers;
 
-/// What the API is about: an engine's ports.
+/// Fetches a page as a spider says, by the schedules of the fleet, and reads it. It answers within a minute, or a little later.
+pub type TryPage =
+    Arc<dyn Fn(Spider, Ready, CanonicalUrl) -> BoxFuture<'static, Result<Attempt, NotTried>> + Send + Sync>;
+
+/// What the API is about: an engine's ports, and what else handlers need.
 #[derive(Clone)]
 pub struct Backend {
     /// Crawls and workers.
@@ -55,6 +63,8 @@ pub struct Backend {
     pub hosts: Arc<dyn HostControl>,
     /// Where URLs are added, and dead letters sent again.
     pub engine: Arc<dyn Engine>,
+    /// Where spiders are tried.
+    pub try_page: TryPage,
     /// How hosts are named, and URLs routed.
     pub settings: Arc<Settings>,
 }

@@ -11,7 +11,7 @@ use trawl_common::jobs::NewJob;
 use trawl_common::names::{ProjectName, SpiderName};
 use trawl_common::ports::{self, SpiderStore};
 use trawl_common::settings::Settings;
-use trawl_common::spider::arguments::Arguments;
+use trawl_common::spider::arguments::{Arguments, Declaration, Declarations};
 use trawl_common::spider::file::{self, with_arguments};
 use trawl_common::spider::folder::{Folder, Unusable, environment, name_of};
 use trawl_common::spider::{InvalidFiles, Mistake, Spider, SpiderFiles, Version};
@@ -196,14 +196,18 @@ pub(crate) fn check_arguments(new: &NewJob, text: &str, settings: &Settings) -> 
     let wrong = |mistakes| Unrunnable::Arguments(mistaken(spider, text, mistakes));
     let text = with_arguments(text, &new.arguments).map_err(wrong)?;
     let reading = file::read(Spider::of_settings(spider.clone(), settings), &text, &environment);
-    let unset = reading.arguments.iter().filter(|(_, declared)| declared.value.is_none());
-    let unset: Vec<Mistake> = unset
-        .map(|(name, declared)| Mistake {
-            place: Some(declared.place),
-            what: format!("arguments.{name}: has no default and is not given"),
-        })
-        .collect();
+    let unset = not_given(&reading.arguments);
     if unset.is_empty() { Ok(()) } else { Err(wrong(unset)) }
+}
+
+/// The arguments that have no value.
+pub(crate) fn not_given(arguments: &Declarations) -> Vec<Mistake> {
+    let unset = arguments.iter().filter(|(_, declared)| declared.value.is_none());
+    let mistake = |(name, declared): (&String, &Declaration)| Mistake {
+        place: Some(declared.place),
+        what: format!("arguments.{name}: has no default and is not given"),
+    };
+    unset.map(mistake).collect()
 }
 
 /// What of a job is not deployed: its project, the version that it names, or its spider.

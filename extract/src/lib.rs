@@ -20,6 +20,7 @@ mod plan;
 mod ready;
 #[cfg(test)]
 mod tests;
+mod tried;
 mod values;
 
 pub use self::examined::{Examined, Robots};
@@ -27,3 +28,4 @@ pub use self::extraction::{Extracted, Extraction, Link, Missing};
 pub use self::extractor::Extractor;
 pub use self::limits::MAX_TEXT;
 pub use self::ready::Ready;
+pub use self::tried::{Attempt, NotTried, RobotsSays, Tried, Untried};

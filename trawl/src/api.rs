@@ -4,11 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
+use futures::FutureExt;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use trawl_api::Access;
 use trawl_cli::{Fail, Global, Outcome, Signals};
 use trawl_common::exit::Exit;
+use trawl_worker::Trials;
 
 use crate::backend::{Backend, Where};
 
@@ -59,6 +61,9 @@ async fn router(
     access: Access,
     stop: CancellationToken,
 ) -> Result<Router, Fail> {
+    let settings = Arc::new(backend.settings.clone());
+    let trials = Trials::start(Arc::clone(&settings), Arc::clone(&backend.schedules_of_hosts));
+    let trials = Arc::new(trials.map_err(Fail::run)?);
     let ports = trawl_api::Backend {
         engine: backend.engine().await?,
         stats: Arc::clone(&backend.stats),
@@ -69,7 +74,8 @@ async fn router(
         pages: backend.pages(),
         items: backend.items()?,
         hosts: Arc::clone(&backend.hosts),
-        settings: Arc::new(backend.settings.clone()),
+        try_page: Arc::new(move |spider, ready, url| Arc::clone(&trials).attempt(spider, ready, url).boxed()),
+        settings,
     };
     Ok(match served {
         Served::Api => trawl_api::router(ports, Arc::new(access), stop),

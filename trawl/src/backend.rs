@@ -13,7 +13,7 @@ use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::jobs::{self, Job, JobStatus, Problem};
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{
-    Control, Engine, Error, ErrorKind, HostControl, Items, Jobs, Pages, Schedules, SpiderStore, Stats,
+    Control, Engine, Error, ErrorKind, HostControl, Hosts, Items, Jobs, Pages, Schedules, SpiderStore, Stats,
 };
 use trawl_common::settings::Settings;
 
@@ -37,6 +37,8 @@ pub(crate) struct Backend {
     pub(crate) stats: Arc<dyn Stats>,
     pub(crate) control: Arc<dyn Control>,
     pub(crate) hosts: Arc<dyn HostControl>,
+    /// When hosts are asked.
+    pub(crate) schedules_of_hosts: Arc<dyn Hosts>,
     pub(crate) jobs: Arc<dyn Jobs>,
     pub(crate) spider_store: Arc<dyn SpiderStore>,
     pub(crate) schedules: Arc<dyn Schedules>,
@@ -85,6 +87,7 @@ impl Backend {
             stats: store.stats(),
             control: store.control(),
             hosts: store.host_control(),
+            schedules_of_hosts: store.hosts(),
             jobs: store.jobs(),
             spider_store: store.spider_store(),
             schedules: store.schedules(),
@@ -104,9 +107,22 @@ impl Backend {
         let jobs = fleet::jobs_of(&settings, redis.clone())?;
         let spider_store = Arc::new(RedisSpiderStore::new(redis.clone()));
         let schedules = Arc::new(RedisSchedules::new(redis.clone()));
+        let schedules_of_hosts = Arc::clone(&hosts) as Arc<dyn Hosts>;
         let (stats, control, global) = (records.clone(), records.clone(), global.clone());
         let (engine, place) = (EngineAt::Servers(records, redis), Where::default());
-        Ok(Self { stats, control, hosts, jobs, spider_store, schedules, settings, engine, place, global })
+        Ok(Self {
+            stats,
+            control,
+            hosts,
+            schedules_of_hosts,
+            jobs,
+            spider_store,
+            schedules,
+            settings,
+            engine,
+            place,
+            global,
+        })
     }
 
     /// What carries URLs: of a fleet, which is connected to for this.

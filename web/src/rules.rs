@@ -1,4 +1,4 @@
-//! What a spider's rules make of an answer, for workers and `trawl spider try` alike: a ban, or a redirect to follow.
+//! What a spider's rules make of an answer, for workers and trials alike: a ban, or a redirect to follow.
 
 use bytes::Bytes;
 use trawl_common::frontier::outcome::Failure;

@@ -14,6 +14,8 @@
 //!
 //! Beside them, `background` shows that the worker lives, and says what it waits for when no URL ends (`schedule::standstill`). An error of
 //! a port that no waiting mends stops all of it ([`Health::fatal`]), but for one of a sink, which stops its spider alone.
+//!
+//! `trial` fetches and reads one page for whoever tries a spider, in no crawl and by the same rules.
 
 mod background;
 mod claim;
@@ -38,6 +40,7 @@ mod store;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod url_log;
 
 use std::panic::resume_unwind;
@@ -69,6 +72,7 @@ use trawl_common::ports::{self, Joined, Joining, Ports};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 use trawl_web::Threads;
+pub use trial::{PageReader, Trials};
 use url_log::UrlLog;
 
 /// Why a worker could not start, or could not go on.

@@ -38,7 +38,7 @@ pub(crate) fn to_follow(
         match spider.scope.verdict(home, &url, depth) {
             LinkVerdict::Follow if !spider.spider.urls.takes(&url) => left_out.add(Limit::UrlLength, 1),
             LinkVerdict::Follow => followed.push(new(url, depth)),
-            LinkVerdict::Leave => {}
+            LinkVerdict::Elsewhere | LinkVerdict::Unwanted => {}
             LinkVerdict::Beyond(limit) => left_out.add(limit, 1),
         }
     }

@@ -11,6 +11,7 @@ pub(crate) mod new_crawl;
 pub(crate) mod projects;
 pub(crate) mod schedules;
 pub(crate) mod spiders;
+pub(crate) mod trial;
 pub(crate) mod url;
 pub(crate) mod urls;
 pub(crate) mod workers;

@@ -155,7 +155,7 @@ pub(crate) struct Checked {
 
 /// Something that is wrong
 #[derive(Serialize, ToSchema)]
-struct Mistake {
+pub(super) struct Mistake {
     /// From 1; nothing if it is about no place
     line: Option<u32>,
     /// From 1, in characters

@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use trawl_api::{Access, Backend};
+use trawl_api::{Access, Backend, TryPage};
 use trawl_backends::embedded::Embedded;
 use trawl_backends::rabbitmq::{ItemStream, RabbitMq};
 use trawl_backends::redis::{
@@ -20,7 +21,7 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
-    BeatReply, Claim, Claimed, Ending, Finish, Frontier, Heartbeat, Joined, Joining, NewUrl, Opening,
+    BeatReply, Claim, Claimed, Ending, Finish, Frontier, Heartbeat, Hosts, Joined, Joining, NewUrl, Opening,
     Session, Settlement, Terms, Verdict,
 };
 use trawl_common::settings::{self, Dedup, Politeness, Settings};
@@ -29,6 +30,7 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::Coordinator;
 use trawl_testkit::servers::{self, VirtualHost};
 use trawl_testkit::stand_ins::AllRequests;
+use trawl_worker::Trials;
 
 pub(crate) const OPERATOR: &str = "operator-0123456789abcdef0123456789abcdef";
 pub(crate) const VIEWER: &str = "viewer-0123456789abcdef0123456789abcdef";
@@ -51,6 +53,8 @@ macro_rules! promises {
 /// An API, and what it is about.
 pub(crate) struct Fixture {
     pub(crate) backend: Backend,
+    /// The schedules of hosts, by which pages are tried.
+    schedules: Arc<dyn Hosts>,
     pub(crate) address: SocketAddr,
     client: Client,
     document: Value,
@@ -73,6 +77,7 @@ pub(crate) struct Answer {
 impl Fixture {
     pub(crate) async fn embedded() -> Self {
         let store = Embedded::in_memory().unwrap();
+        let schedules = store.hosts();
         let backend = Backend {
             stats: store.stats(),
             control: store.control(),
@@ -83,9 +88,10 @@ impl Fixture {
             items: None,
             hosts: store.host_control(),
             engine: store.engine(),
+            try_page: try_page(Settings::default(), &schedules),
             settings: Arc::default(),
         };
-        Self::over(backend, None).await
+        Self::over(backend, schedules, None).await
     }
 
     pub(crate) async fn fleet() -> Self {
@@ -98,6 +104,8 @@ impl Fixture {
         let store = redis::connect(&store).await.unwrap();
         let records = Arc::new(RedisRecords::new(store.clone(), Duration::from_secs(600), Dedup::Plain));
         let pages = Arc::new(RedisPages::new(store.clone()));
+        let hosts = Arc::new(RedisHosts::new(store.clone(), 1_000_000));
+        let schedules: Arc<dyn Hosts> = hosts.clone();
         let backend = Backend {
             engine: Arc::new(Coordinator::new(records.clone(), broker.clone(), pages.clone())),
             stats: records.clone(),
@@ -107,13 +115,14 @@ impl Fixture {
             schedules: Arc::new(RedisSchedules::new(store.clone())),
             pages,
             items: Some(Arc::new(items)),
-            hosts: Arc::new(RedisHosts::new(store, 1_000_000)),
+            hosts,
+            try_page: try_page(Settings::default(), &schedules),
             settings: Arc::default(),
         };
-        Self { broker: Some(broker), ..Self::over(backend, Some(vhost)).await }
+        Self { broker: Some(broker), ..Self::over(backend, schedules, Some(vhost)).await }
     }
 
-    async fn over(backend: Backend, vhost: Option<VirtualHost>) -> Self {
+    async fn over(backend: Backend, schedules: Arc<dyn Hosts>, vhost: Option<VirtualHost>) -> Self {
         let callers = |name: &str, token: &str| {
             [(name.parse().unwrap(), token.to_owned().try_into().unwrap())].into_iter().collect()
         };
@@ -122,16 +131,21 @@ impl Fixture {
             operators: callers("shop", OPERATOR),
             ..settings::Api::default()
         };
-        Self::with(backend, vhost, settings).await
+        Self::with(backend, schedules, vhost, settings).await
     }
 
     /// Over nothing, for whoever these settings let in.
     pub(crate) async fn guarded_by(settings: settings::Api) -> Self {
-        let Self { backend, .. } = Self::embedded().await;
-        Self::with(backend, None, settings).await
+        let Self { backend, schedules, .. } = Self::embedded().await;
+        Self::with(backend, schedules, None, settings).await
     }
 
-    async fn with(backend: Backend, vhost: Option<VirtualHost>, settings: settings::Api) -> Self {
+    async fn with(
+        backend: Backend,
+        schedules: Arc<dyn Hosts>,
+        vhost: Option<VirtualHost>,
+        settings: settings::Api,
+    ) -> Self {
         // Every test of the process installs it; the first succeeds.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -144,13 +158,32 @@ impl Fixture {
         let client = Client::builder().no_proxy().timeout(LIMIT).build().unwrap();
         let document = client.get(format!("http://{address}/api/v1/openapi.json")).send().await.unwrap();
         let document = serde_json::from_slice(&document.bytes().await.unwrap()).unwrap();
-        let stops = stop.clone().drop_guard();
-        Self { backend, address, client, document, stop, _stops: stops, _server: server, vhost, broker: None }
+        let (server, stops, broker) = (server, stop.clone().drop_guard(), None);
+        Self {
+            backend,
+            schedules,
+            address,
+            client,
+            document,
+            stop,
+            _stops: stops,
+            _server: server,
+            vhost,
+            broker,
+        }
     }
 
     /// The same API over something else.
     pub(crate) async fn again_over(self, backend: Backend) -> Self {
-        Self::over(backend, self.vhost).await
+        Self::over(backend, self.schedules, self.vhost).await
+    }
+
+    /// Another API over the same, by these settings.
+    pub(crate) async fn also_with(&self, settings: Settings) -> Self {
+        let schedules = Arc::clone(&self.schedules);
+        let try_page = try_page(settings.clone(), &schedules);
+        let backend = Backend { try_page, settings: Arc::new(settings), ..self.backend.clone() };
+        Self::over(backend, schedules, None).await
     }
 
     pub(crate) fn document(&self) -> &Value {
@@ -331,6 +364,12 @@ fn settlement(Claimed { message, .. }: Claimed, terminal: Terminal) -> Settlemen
     let dead_letter = finish.note.is_some().then_some(cause);
     let ending = Ending { dead_letter, ..Ending::of(finish) };
     Settlement { message, verdict: Verdict::Ends(Box::new(ending)) }
+}
+
+/// Where spiders are tried, as `trawl api` does it.
+fn try_page(settings: Settings, schedules: &Arc<dyn Hosts>) -> TryPage {
+    let trials = Arc::new(Trials::start(Arc::new(settings), Arc::clone(schedules)).unwrap());
+    Arc::new(move |spider, ready, url| Arc::clone(&trials).attempt(spider, ready, url).boxed())
 }
 
 /// A page of the site that a crawl is about.

@@ -15,4 +15,5 @@ mod items;
 mod new_crawls;
 mod schedules;
 mod spiders;
+mod trial;
 mod url;

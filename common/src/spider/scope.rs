@@ -19,8 +19,10 @@ pub struct Scope {
 pub enum LinkVerdict {
     /// It is followed.
     Follow,
-    /// It is none of the spider's: of another domain, or not as `include` and `exclude` want it.
-    Leave,
+    /// It leads to a domain that is none of the spider's.
+    Elsewhere,
+    /// It is not as `include` and `exclude` want it, or the spider follows no links.
+    Unwanted,
     /// It would be followed, were it not for this limit.
     Beyond(Limit),
 }
@@ -49,9 +51,9 @@ impl Scope {
     /// What becomes of a link to `link`, which `page` has and which is `depth` links away from the start. With no domains
     /// named, a link is followed to the page's own host, whether it begins with `www.` or not.
     pub fn verdict(&self, page: &CanonicalUrl, link: &CanonicalUrl, depth: u16) -> LinkVerdict {
-        let Some(bounds) = &self.follow else { return LinkVerdict::Leave };
+        let Some(bounds) = &self.follow else { return LinkVerdict::Unwanted };
         let is_near = if self.domains.is_empty() { is_same_host(page, link) } else { self.takes(link) };
-        if is_near { bounds.verdict(link, depth) } else { LinkVerdict::Leave }
+        if is_near { bounds.verdict(link, depth) } else { LinkVerdict::Elsewhere }
     }
 
     /// Whether the link is followed: [`Scope::verdict`].
@@ -78,7 +80,7 @@ impl Bounds {
     fn verdict(&self, link: &CanonicalUrl, depth: u16) -> LinkVerdict {
         let is_included = self.include.is_empty() || self.include.is_match(link.as_str());
         if !is_included || self.exclude.is_match(link.as_str()) {
-            LinkVerdict::Leave
+            LinkVerdict::Unwanted
         } else if depth > self.depth {
             LinkVerdict::Beyond(Limit::Depth)
         } else if most_repeats(link) > self.max_repeats {
@@ -176,8 +178,8 @@ mod tests {
         let exclude = vec![Sited::nowhere("/x")];
         let scope = Scope::of(&spider(&[], Follow { exclude, depth: 0, ..Follow::default() })).unwrap();
         let link = |text: &str| scope.verdict(&url("http://a.example/"), &url(text), 1);
-        assert_eq!(link("http://a.example/x"), LinkVerdict::Leave);
-        assert_eq!(link("http://b.example/y"), LinkVerdict::Leave);
+        assert_eq!(link("http://a.example/x"), LinkVerdict::Unwanted);
+        assert_eq!(link("http://b.example/y"), LinkVerdict::Elsewhere);
         assert_eq!(link("http://a.example/y"), LinkVerdict::Beyond(Limit::Depth));
     }
 

@@ -10,7 +10,7 @@ use reqwest::{Client, Method, RequestBuilder};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use trawl_api::{Access, Backend};
+use trawl_api::{Access, Backend, TryPage};
 use trawl_backends::embedded::Embedded;
 use trawl_backends::rabbitmq::{ItemStream, RabbitMq};
 use trawl_backends::redis::{
@@ -80,6 +80,7 @@ impl Fixture {
             pages,
             items: Some(Arc::new(items)),
             hosts: Arc::new(RedisHosts::new(store, 1_000_000)),
+            try_page: no_page(),
             settings: Arc::default(),
         };
         Self::over(backend, Some(vhost), guarded()).await
@@ -107,6 +108,7 @@ impl Fixture {
             items: None,
             hosts: store.host_control(),
             engine: store.engine(),
+            try_page: no_page(),
             settings: Arc::default(),
         }
     }
@@ -273,4 +275,9 @@ fn guarded() -> settings::Api {
 /// A page of the site that a crawl is about.
 pub(crate) fn page(id: &str, number: usize) -> CanonicalUrl {
     format!("http://{id}.example/{number}").parse().unwrap()
+}
+
+/// Nothing in the console tries a page.
+fn no_page() -> TryPage {
+    Arc::new(|_, _, _| Box::pin(async { unreachable!("no page asks for that") }))
 }

@@ -500,6 +500,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/spiders/try": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fetches one page as a spider says, and answers with what the spider makes of it. Nothing is stored. Hosts are asked by their robots.txt,
+         *     and by the schedules that workers go by. The spider has no environment variable and no proxy of its own
+         */
+        post: operations["try_spider"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workers": {
         parameters: {
             query?: never;
@@ -905,10 +925,37 @@ export interface components {
             /** @description Which version of the project; the latest without it */
             version?: string | null;
         };
+        /** @description A spider to try, and the page: what its file says, or the name of a deployed one */
+        NewTrial: {
+            /** @description Values for its arguments */
+            arguments?: {
+                [key: string]: string;
+            };
+            /** @description Of a deployed one, its project; `default` without it */
+            project?: string | null;
+            /**
+             * @description The spider's name
+             * @default default
+             */
+            spider: string;
+            /** @description What the spider's file says; without it, what that of a deployed one says */
+            text?: string | null;
+            /** @description The page */
+            url: string;
+            /** @description Of a deployed one, which version of its project; the latest without it */
+            version?: string | null;
+        };
         /** @description URLs to crawl */
         NewUrls: {
             /** @description At most 10,000 */
             urls: string[];
+        };
+        /** @description Why there is no page */
+        NoPage: {
+            /** @description The same for people */
+            detail: string;
+            /** @description What a crawl would count it as: the kind of failure, as `http` or `timeout`, or why it is skipped, as `robots` or `blocked` */
+            reason: string;
         };
         /** @description What wins over a spider's file in one crawl */
         Overrides: {
@@ -1107,6 +1154,56 @@ export interface components {
             /** @description The crawl as JSON, or the problem */
             data: string;
             event: components["schemas"]["Name"];
+        };
+        /** @description What came of trying a spider on a page */
+        Trial: {
+            /** @description How large the page is, in bytes */
+            bytes?: number | null;
+            items: components["schemas"]["TriedItem"][];
+            /** @description How many more items the page has */
+            items_left_out: number;
+            links: components["schemas"]["TriedLink"][];
+            /**
+             * Format: int64
+             * @description How many more links the page has
+             */
+            links_left_out: number;
+            /** @description The required fields that the page does not have */
+            missing: string[];
+            /** @description What is wrong in the spider, from the top. If there is anything, nothing was asked for */
+            mistakes: components["schemas"]["Mistake"][];
+            no_page?: null | components["schemas"]["NoPage"];
+            /** @description Where redirects led, in order */
+            redirects: string[];
+            /**
+             * @description What the robots.txt says of the URL that was asked for last, or would have been: `ignored`, `allowed`, `forbidden`, or
+             *     `unreadable`, which forbids all; nothing if that was not found out
+             */
+            robots?: string | null;
+            /** @description The name by which a robots.txt speaks to it, if it asks */
+            robots_name?: string | null;
+            spider: string;
+            /**
+             * Format: int32
+             * @description The status of the last answer, if there was one
+             */
+            status?: number | null;
+            url: string;
+        };
+        /** @description An item of a page that was tried */
+        TriedItem: {
+            fields: unknown;
+            /** @description The name of its kind */
+            item?: string | null;
+            /** @description How many of its kind come before it on the page */
+            number: number;
+        };
+        /** @description A link of a page that was tried */
+        TriedLink: {
+            followed: boolean;
+            url: string;
+            /** @description Why it is not followed: `domain`, `pattern`, or the limit that it is beyond, as `depth` */
+            why?: string | null;
         };
         /** @description What a crawl knows of a URL */
         Url: components["schemas"]["Standing"] & {
@@ -4675,6 +4772,155 @@ export interface operations {
             };
             /** @description The body did not come in time */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not said to be JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Without tokens: the request is not for localhost */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller asks too often */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is stored cannot be understood */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API refuses */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API is away or full: try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    try_spider: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTrial"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Trial"];
+                };
+            };
+            /** @description A parameter or the body is not as this document says */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or one that nobody has */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such spider */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body did not come in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The host is not to be asked now: try again later */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use trawl_cli::{ArgumentFlags, Fail, Outcome, SpiderArg};
 use trawl_common::exit::Exit;
@@ -13,15 +12,12 @@ use trawl_common::settings::Settings;
 use trawl_common::spider::{Bans, Scope, Spider};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, InvalidUrl};
-use trawl_extract::{Extraction, Extractor, Link, Ready};
+use trawl_extract::Ready;
 use trawl_web::Fetcher;
+use trawl_worker::PageReader;
 
 use super::examine::load;
 use super::show;
-use super::tried::Tried;
-
-/// How long reading one page may take, as in a worker.
-const READING: Duration = Duration::from_secs(10);
 
 /// What to try on what.
 #[derive(clap::Args)]
@@ -75,22 +71,14 @@ impl Args {
         if let Some(ban) = bans.by_page(&response) {
             return Err(Fail::run(format!("{url}: {ban}")));
         }
-        if !extractor.reads(&response) {
-            let kind = response.content_type().unwrap_or("no type").to_owned();
-            return Err(Fail::run(format!("{url}: {kind} is not what this spider reads")));
-        }
         let landed = response.redirected_to.clone().unwrap_or_else(|| url.clone());
-        let extraction = read(extractor, landed.clone(), response.clone()).await?;
-        let follows = |Link { url, is_next }: &Link| {
-            let is_followed = scope.follows(&landed, url, u16::from(!is_next));
-            (url.clone(), is_followed)
-        };
-        let links = extraction.links.iter().map(follows).collect();
-        let tried = Tried { url, response, took, extraction, links };
+        let reader = PageReader::start(&settings).map_err(Fail::run)?;
+        let tried = reader.read(&spider, &scope, &Arc::new(extractor), &landed, response).await;
+        let tried = tried.map_err(|untried| Fail::run(format!("{url}: {untried}")))?;
         if self.json {
-            show::print_json(&tried)
+            show::print_json(&url, &tried)
         } else {
-            show::print(&tried, self.links)
+            show::print(&url, &tried, took, self.links)
         }
         Ok(if tried.extraction.missing.is_empty() { Exit::Ok } else { Exit::FailedUrls })
     }
@@ -136,16 +124,4 @@ fn saved(file: &Path) -> Result<Response, Fail> {
         address,
         body: body.into(),
     })
-}
-
-/// Reads the page on a thread of its own, which is told to give up when it takes too long.
-async fn read(extractor: Extractor, url: CanonicalUrl, response: Response) -> Result<Extraction, Fail> {
-    let given_up = Arc::new(AtomicBool::new(false));
-    let gives_up = Arc::clone(&given_up);
-    let reading = tokio::task::spawn_blocking(move || extractor.extract(&url, &response, &gives_up));
-    let Ok(read) = tokio::time::timeout(READING, reading).await else {
-        given_up.store(true, Ordering::Relaxed);
-        return Err(Fail::run(format!("the page was not read within {READING:?}")));
-    };
-    read.map_err(Fail::run)?.map_err(Fail::run)
 }

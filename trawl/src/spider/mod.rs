@@ -7,7 +7,6 @@ mod examine;
 mod new;
 mod show;
 mod summary;
-mod tried;
 
 use anstream::println;
 use clap::Subcommand;

@@ -1,14 +1,16 @@
 //! What one page gave, for people and as JSON.
 
+use std::time::Duration;
+
 use anstream::println;
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 use trawl_cli::count;
-use trawl_common::spider::Required;
+use trawl_common::ports::Response;
+use trawl_common::spider::{LinkVerdict, Required};
 use trawl_common::text::printable;
-use trawl_extract::Extracted;
-
-use super::tried::Tried;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_extract::{Extracted, Tried};
 
 /// How much of a value is shown.
 const SHOWN: usize = 400;
@@ -17,8 +19,8 @@ const SHOWN: usize = 400;
 const HEADERS: [&str; 6] =
     ["content-type", "last-modified", "etag", "cache-control", "x-robots-tag", "server"];
 
-pub(super) fn print(tried: &Tried, links: bool) {
-    head(tried);
+pub(super) fn print(url: &CanonicalUrl, tried: &Tried, took: Duration, links: bool) {
+    head(url, &tried.response, took);
     for item in &tried.extraction.items {
         print_item(item);
     }
@@ -31,23 +33,22 @@ pub(super) fn print(tried: &Tried, links: bool) {
         };
         println!("{red}missing{red:#} {}{what}", printable(&missing.field, SHOWN));
     }
-    let followed = tried.links.iter().filter(|(_, is_followed)| *is_followed).count();
+    let followed = tried.links.iter().filter(|(_, verdict)| *verdict == LinkVerdict::Follow).count();
     println!("{} links, {} of them followed", count(tried.links.len() as u64), count(followed as u64));
     if links {
         let (green, dim) = (AnsiColor::Green.on_default(), Style::new().dimmed());
-        for (link, is_followed) in &tried.links {
-            match is_followed {
-                true => println!("  {green}follow{green:#} {link}"),
-                false => println!("  {dim}leave  {link}{dim:#}"),
+        for (link, verdict) in &tried.links {
+            match verdict {
+                LinkVerdict::Follow => println!("  {green}follow{green:#} {link}"),
+                _ => println!("  {dim}leave  {link}{dim:#}"),
             }
         }
     }
 }
 
-fn head(tried: &Tried) {
+fn head(url: &CanonicalUrl, response: &Response, took: Duration) {
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
-    let response = &tried.response;
-    println!("{bold}{} {}{bold:#}", response.status, tried.url);
+    println!("{bold}{} {}{bold:#}", response.status, url);
     if let Some(landed) = &response.redirected_to {
         println!("  {dim}{:<14}{dim:#} {landed}", "redirected to");
     }
@@ -57,7 +58,7 @@ fn head(tried: &Tried) {
         }
     }
     let bytes = count(response.body.len() as u64);
-    println!("  {dim}{:<14}{dim:#} {bytes} bytes in {:.2} s", "body", tried.took.as_secs_f64());
+    println!("  {dim}{:<14}{dim:#} {bytes} bytes in {:.2} s", "body", took.as_secs_f64());
 }
 
 fn print_item(Extracted { rule, number, fields }: &Extracted) {
@@ -83,13 +84,10 @@ fn shown(value: &Value) -> String {
     }
 }
 
-pub(super) fn print_json(tried: &Tried) {
-    let Tried { url, response, extraction, links, .. } = tried;
+pub(super) fn print_json(url: &CanonicalUrl, tried: &Tried) {
+    let Tried { response, extraction, links } = tried;
     let item = |Extracted { rule, number, fields }: &Extracted| json!({ "item": rule, "number": number, "fields": fields });
-    let link = |(url, is_followed): &(_, bool)| {
-        let url: &trawl_common::web::url::CanonicalUrl = url;
-        json!({ "url": url.as_str(), "followed": is_followed })
-    };
+    let link = |(url, verdict): &(CanonicalUrl, LinkVerdict)| json!({ "url": url.as_str(), "followed": *verdict == LinkVerdict::Follow });
     let shown = json!({
         "url": url.as_str(),
         "redirected_to": response.redirected_to.as_ref().map(|url| url.as_str()),

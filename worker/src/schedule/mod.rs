@@ -2,7 +2,7 @@
 
 mod fetch_permits;
 mod request;
-mod robots;
+pub(crate) mod robots;
 pub(crate) mod robots_memory;
 mod scheduler;
 pub(crate) mod standstill;

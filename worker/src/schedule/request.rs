@@ -43,7 +43,7 @@ pub(super) fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> std::result::R
     let policy = job.spider.politeness.host_policy(&url.host());
     let mut pace = policy.pace;
     if policy.robots {
-        match shared.robots.verdict(url, &job.spider) {
+        match shared.robots.verdict(url, &job.spider.politeness, &job.spider.robots_name) {
             RobotsVerdict::Allowed(None) => {}
             RobotsVerdict::Allowed(Some(delay)) => {
                 pace = pace.slowed(delay.min(shared.settings.politeness.max_crawl_delay));

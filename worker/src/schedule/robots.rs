@@ -5,10 +5,12 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tracing::{debug, warn};
 use trawl_common::frontier::outcome::Failure;
+use trawl_common::health::Health;
 use trawl_common::politeness::gcra::HORIZON;
-use trawl_common::politeness::robots::KEPT_FOR;
+use trawl_common::politeness::robots::{KEPT_FOR, RobotsKey};
 use trawl_common::politeness::waiting::NEAR;
-use trawl_common::ports::{Error, ErrorKind, Result, RobotsEntry, RobotsFile};
+use trawl_common::ports::{Error, ErrorKind, Hosts, Result, RobotsEntry, RobotsFile};
+use trawl_common::settings::{Retry, Settings};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::Origin;
@@ -46,37 +48,51 @@ pub(super) async fn learn(shared: &Shared, spider: &Loaded, origin: &Origin) -> 
 
 async fn find_out(shared: &Shared, spider: &Loaded, origin: &Origin) -> Result<Learnt> {
     let Shared { ports, health, settings, .. } = shared;
-    let lease = settings.fetch.timeout + HORIZON + NEAR;
     let key = spider.politeness.robots_key(origin);
+    let fetching = async || fetch(shared, spider, origin).await;
+    Ok(match known_or_fetched(&*ports.hosts, health, settings, &key, fetching).await? {
+        Ok(file) => {
+            shared.robots.remember(&settings.retry, key, &spider.robots_name, &file);
+            Learnt::Known
+        }
+        Err(learnt) => learnt,
+    })
+}
+
+/// A file as `hosts` keep it for all; or as `fetch` has it, with how long it is good, which is kept for the others then.
+pub(crate) async fn known_or_fetched<E>(
+    hosts: &dyn Hosts,
+    health: &Health,
+    settings: &Settings,
+    key: &RobotsKey,
+    fetch: impl AsyncFnOnce() -> std::result::Result<(RobotsFile, Duration), E>,
+) -> Result<std::result::Result<RobotsFile, E>> {
+    let lease = settings.fetch.timeout + HORIZON + NEAR;
     loop {
-        let looking = || ports.hosts.robots(&key, lease);
-        match health.patiently("looking for robots.txt", looking).await {
-            Ok(RobotsEntry::Known(file)) => {
-                shared.robots.remember(&settings.retry, key, &spider.robots_name, &file);
-                return Ok(Learnt::Known);
-            }
+        match health.patiently("looking for robots.txt", || hosts.robots(key, lease)).await {
+            Ok(RobotsEntry::Known(file)) => return Ok(Ok(file)),
             Ok(RobotsEntry::Awaited) => sleep(LOOK).await,
             Ok(RobotsEntry::Yours) => break,
             Err(error) if error.kind == ErrorKind::Corrupt => {
-                warn!(%origin, %error, "what is kept as its robots.txt is none; asking for it anew");
+                warn!(name = %key, %error, "what is kept as its robots.txt is none; asking for it anew");
                 break;
             }
             Err(error) => return Err(error),
         }
     }
-    match fetch(shared, spider, origin).await {
+    let fetched = fetch().await;
+    match &fetched {
         Ok((file, ttl)) => {
-            shared.robots.remember(&settings.retry, key.clone(), &spider.robots_name, &file);
-            let keeping = || ports.hosts.keep_robots(&key, &file, ttl);
-            health.patiently("keeping robots.txt", keeping).await?;
-            Ok(Learnt::Known)
+            health.patiently("keeping robots.txt", || hosts.keep_robots(key, file, *ttl)).await?;
         }
-        Err(learnt) => {
-            let giving_up = || ports.hosts.give_up_robots(&key);
-            health.patiently("giving up robots.txt", giving_up).await?;
-            Ok(learnt)
-        }
+        Err(_) => health.patiently("giving up robots.txt", || hosts.give_up_robots(key)).await?,
     }
+    Ok(fetched.map(|(file, _)| file))
+}
+
+/// For how long an answer is good.
+pub(crate) fn time_to_live(robots: &trawl_web::Robots, retry: &Retry) -> Duration {
+    if robots.is_lasting { KEPT_FOR } else { retry.robots_again() }
 }
 
 /// The file, and for how long it is good.
@@ -97,10 +113,10 @@ async fn fetch(
         proxy::proxy_works(shared, spider);
     }
     let learnt = match answer {
-        Ok(trawl_web::Robots { file, is_lasting }) => {
-            debug!(%origin, status = file.status, "robots.txt");
-            let ttl = if is_lasting { KEPT_FOR } else { shared.settings.retry.robots_again() };
-            return Ok((file, ttl));
+        Ok(robots) => {
+            debug!(%origin, status = robots.file.status, "robots.txt");
+            let ttl = time_to_live(&robots, &shared.settings.retry);
+            return Ok((robots.file, ttl));
         }
         Err(NoRobots::Blocked) => Learnt::Blocked,
         Err(NoRobots::Failed(error)) => Learnt::Failed(error),

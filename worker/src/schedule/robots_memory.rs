@@ -8,11 +8,9 @@ use tokio::time::Instant;
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::politeness::robots::{REMEMBERED_FOR, Robots, RobotsKey, RobotsName};
 use trawl_common::ports::RobotsFile;
-use trawl_common::settings::Retry;
+use trawl_common::settings::{Politeness, Retry};
 use trawl_common::web::url::{CanonicalUrl, Origin};
 use trawl_web::RobotsWay;
-
-use crate::spiders::Loaded;
 
 /// All files in memory may take so many bytes.
 const MEMORY: u64 = 64 << 20;
@@ -71,9 +69,14 @@ impl Default for RobotsMemory {
 }
 
 impl RobotsMemory {
-    /// What is known of `url`, for a spider.
-    pub(crate) fn verdict(&self, url: &CanonicalUrl, spider: &Loaded) -> RobotsVerdict {
-        let key = (spider.politeness.robots_key(&url.origin()), spider.robots_name.clone());
+    /// What is known of `url`, for a spider that asks by `politeness` and is called `name`.
+    pub(crate) fn verdict(
+        &self,
+        url: &CanonicalUrl,
+        politeness: &Politeness,
+        name: &RobotsName,
+    ) -> RobotsVerdict {
+        let key = (politeness.robots_key(&url.origin()), name.clone());
         let remembered = self.known.get(&key).filter(|remembered| remembered.until > Instant::now());
         match remembered.map(|remembered| remembered.known) {
             Some(Known::Rules(rules)) if rules.allows(url) => RobotsVerdict::Allowed(rules.crawl_delay()),

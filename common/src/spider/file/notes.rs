@@ -22,12 +22,25 @@ pub(super) struct Notes<'a> {
     mistakes: RefCell<Vec<Mistake>>,
     unset: RefCell<Vec<Mistake>>,
     arguments: RefCell<Declarations>,
+    /// Whether whoever sent the text is to have nothing of this machine.
+    is_for_trial: bool,
 }
 
 impl<'a> Notes<'a> {
     pub(super) fn new(text: &'a str, environment: Environment<'a>) -> Self {
         let (mistakes, unset, arguments) = Default::default();
-        Self { text, places: Places::of(text), environment, mistakes, unset, arguments }
+        let is_for_trial = false;
+        Self { text, places: Places::of(text), environment, mistakes, unset, arguments, is_for_trial }
+    }
+
+    /// Those of a text that is to have nothing of this machine.
+    pub(super) fn for_trial(text: &'a str) -> Self {
+        Self { is_for_trial: true, ..Self::new(text, &|_| None) }
+    }
+
+    /// Whether the text is to have nothing of this machine.
+    pub(super) fn is_for_trial(&self) -> bool {
+        self.is_for_trial
     }
 
     /// What is read.

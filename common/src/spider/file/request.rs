@@ -75,7 +75,7 @@ fn header(name: &str, given: &Given<'_>) -> Option<Secret> {
     if let Some((_, why)) = RESERVED.iter().find(|(reserved, _)| name.eq_ignore_ascii_case(reserved)) {
         return given.wrong(format_args!("may not be set: {why}"));
     }
-    let value = secret(given)?;
+    let value = sent(given)?;
     if is_field_value(value.reveal()) {
         Some(value)
     } else {
@@ -84,7 +84,7 @@ fn header(name: &str, given: &Given<'_>) -> Option<Secret> {
 }
 
 fn cookie(_: &str, given: &Given<'_>) -> Option<Secret> {
-    let value = secret(given)?;
+    let value = sent(given)?;
     if is_field_value(value.reveal()) && !value.reveal().contains([';', ',', ' ', '\t']) {
         Some(value)
     } else {
@@ -92,7 +92,18 @@ fn cookie(_: &str, given: &Given<'_>) -> Option<Secret> {
     }
 }
 
+/// A value that goes to a site. What is tried sends nothing that only this machine knows.
+fn sent(given: &Given<'_>) -> Option<Secret> {
+    if given.notes.is_for_trial() && given.is_table() {
+        return given.wrong("no environment variable is read where a spider is tried over HTTP");
+    }
+    secret(given)
+}
+
 fn proxy(given: &Given<'_>) -> Option<ServerUrl> {
+    if given.notes.is_for_trial() {
+        return given.wrong("no spider chooses a proxy where it is tried over HTTP");
+    }
     let secret = secret(given)?;
     let is_proxy = |url: &Url| matches!(url.scheme(), "http" | "socks5") && url.has_host();
     if Url::parse(secret.reveal()).is_ok_and(|url| is_proxy(&url)) {

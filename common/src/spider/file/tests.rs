@@ -73,6 +73,22 @@ fn all_that_a_file_can_say_is_read() {
 }
 
 #[test]
+fn what_is_tried_over_http_has_no_variable_and_no_proxy_of_this_machine() {
+    let text = "allowed_domains = ['a.example']\n[request]\nproxy = 'http://proxy.example:3128'\n\
+                headers = { X-Key = { env = 'TOKEN' }, X-Lang = 'en' }\ncookies = { id = { env = 'TOKEN' } }\n\
+                [[sinks]]\nkind = 'postgres'\nurl = { env = 'TOKEN' }\n";
+    let usual = Spider::without_file("shop".parse().unwrap(), &Items::default());
+    let Reading { spider, mistakes, unset, .. } = read_for_trial(usual, text);
+    let told: Vec<_> = mistakes.iter().map(|mistake| mistake.what.split(": ").next().unwrap()).collect();
+    assert_eq!(told, ["request.proxy", "request.headers.X-Key", "request.cookies.id"], "{mistakes:?}");
+    assert_eq!(unset.len(), 1, "that of the sink, which is not opened: {unset:?}");
+    assert_eq!(
+        (spider.request.headers.len(), spider.request.proxy, spider.request.cookies.len()),
+        (1, None, 0)
+    );
+}
+
+#[test]
 fn fields_are_read_with_all_that_is_said_of_them_and_in_order() {
     let spider = reading(WHOLE).spider;
     let names: Vec<_> = spider.items[0].fields.iter().map(|(name, _)| name.as_str()).collect();

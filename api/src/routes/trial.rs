@@ -1,0 +1,254 @@
+//! A spider that is tried on one page.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use trawl_common::names::{ProjectName, SpiderName};
+use trawl_common::spider::arguments::Arguments;
+use trawl_common::spider::{LinkVerdict, Version};
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_extract::{Attempt, Examined, Extracted, NotTried, RobotsSays, Tried, Untried};
+use utoipa::ToSchema;
+
+use super::spiders::Mistake;
+use super::urls::parsed;
+use crate::Api;
+use crate::extract;
+use crate::problem::{Kind, Problem};
+use crate::spiders::{Unrunnable, not_given, on_a_thread_apart};
+
+/// An answer with so many bytes of items has no more of them.
+const ITEM_BYTES: usize = 8 * 1024 * 1024;
+/// The most items, and the most links, of an answer.
+const MOST: usize = 1000;
+
+/// A spider to try, and the page: what its file says, or the name of a deployed one
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewTrial {
+    /// The page
+    url: String,
+    /// What the spider's file says; without it, what that of a deployed one says
+    text: Option<String>,
+    /// The spider's name
+    #[serde(default)]
+    #[schema(value_type = String, default = "default")]
+    spider: SpiderName,
+    /// Of a deployed one, its project; `default` without it
+    #[schema(value_type = Option<String>)]
+    project: Option<ProjectName>,
+    /// Of a deployed one, which version of its project; the latest without it
+    #[schema(value_type = Option<String>)]
+    version: Option<Version>,
+    /// Values for its arguments
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<String, String>)]
+    arguments: Arguments,
+}
+
+/// What came of trying a spider on a page
+#[derive(Default, Serialize, ToSchema)]
+pub(crate) struct Trial {
+    spider: String,
+    url: String,
+    /// What is wrong in the spider, from the top. If there is anything, nothing was asked for
+    mistakes: Vec<Mistake>,
+    /// What the robots.txt says of the URL that was asked for last, or would have been: `ignored`, `allowed`, `forbidden`, or
+    /// `unreadable`, which forbids all; nothing if that was not found out
+    #[schema(value_type = Option<String>)]
+    robots: Option<&'static str>,
+    /// The name by which a robots.txt speaks to it, if it asks
+    robots_name: Option<String>,
+    /// Where redirects led, in order
+    redirects: Vec<String>,
+    /// The status of the last answer, if there was one
+    status: Option<u16>,
+    /// How large the page is, in bytes
+    bytes: Option<usize>,
+    /// Why there is no page to read, if there is none
+    no_page: Option<NoPage>,
+    items: Vec<TriedItem>,
+    /// How many more items the page has
+    items_left_out: usize,
+    /// The required fields that the page does not have
+    missing: Vec<String>,
+    links: Vec<TriedLink>,
+    /// How many more links the page has
+    links_left_out: u64,
+}
+
+/// Why there is no page
+#[derive(Serialize, ToSchema)]
+struct NoPage {
+    /// What a crawl would count it as: the kind of failure, as `http` or `timeout`, or why it is skipped, as `robots` or `blocked`
+    reason: &'static str,
+    /// The same for people
+    detail: String,
+}
+
+/// An item of a page that was tried
+#[derive(Serialize, ToSchema)]
+struct TriedItem {
+    /// The name of its kind
+    item: Option<String>,
+    /// How many of its kind come before it on the page
+    number: usize,
+    #[schema(value_type = Value)]
+    fields: Map<String, Value>,
+}
+
+/// A link of a page that was tried
+#[derive(Serialize, ToSchema)]
+struct TriedLink {
+    url: String,
+    followed: bool,
+    /// Why it is not followed: `domain`, `pattern`, or the limit that it is beyond, as `depth`
+    #[schema(value_type = Option<String>)]
+    why: Option<&'static str>,
+}
+
+/// Fetches one page as a spider says, and answers with what the spider makes of it. Nothing is stored. Hosts are asked by their robots.txt,
+/// and by the schedules that workers go by. The spider has no environment variable and no proxy of its own
+#[utoipa::path(
+    post, path = "/api/v1/spiders/try", tag = "spiders", security(("token" = [])), request_body = NewTrial,
+    responses(
+        (status = 200, body = Trial),
+        (status = 404, description = "There is no such spider"),
+        (status = 409, description = "The host is not to be asked now: try again later")
+    )
+)]
+pub(crate) async fn try_spider(
+    State(api): State<Arc<Api>>,
+    extract::Json(new): extract::Json<NewTrial>,
+) -> Result<Json<Trial>, Problem> {
+    let url = parsed("url", &new.url)?;
+    let text = text(&api, &new).await?;
+    let settings = Arc::clone(&api.backend.settings);
+    let examine = move || Examined::for_trial(new.spider, &text, &new.arguments, &settings);
+    let Examined { reading, ready, robots, .. } = on_a_thread_apart(examine).await;
+    let mut mistakes = reading.mistakes;
+    mistakes.extend(not_given(&reading.arguments));
+    mistakes.sort_by_key(|mistake| mistake.place);
+    let trial = Trial {
+        spider: reading.spider.name.to_string(),
+        url: url.to_string(),
+        robots_name: robots.name().map(|name| name.to_string()),
+        ..Trial::default()
+    };
+    match ready.filter(|_| mistakes.is_empty()) {
+        Some(ready) => {
+            let attempt = (api.backend.try_page)(reading.spider, ready, url).await?;
+            Ok(Json(on_a_thread_apart(move || trial.with(attempt)).await))
+        }
+        None => Ok(Json(Trial { mistakes: mistakes.into_iter().map(Mistake::from).collect(), ..trial })),
+    }
+}
+
+/// What the file of the spider says.
+async fn text(api: &Api, new: &NewTrial) -> Result<String, Problem> {
+    let NewTrial { spider, project, version, .. } = new;
+    if let Some(text) = &new.text {
+        return match (project, version) {
+            (None, None) => Ok(text.clone()),
+            _ => Err(Problem::malformed("text: leave it out, or `project` and `version`")),
+        };
+    }
+    let (project, spider) = (project.clone().unwrap_or_default(), spider.clone());
+    match api.backend.spider_store.text(&project, version.as_ref(), &spider).await? {
+        Some((_, text)) => Ok(text.as_str().to_owned()),
+        None => Err(Problem::not_found(Unrunnable::Spider { project, spider })),
+    }
+}
+
+impl Trial {
+    fn with(self, Attempt { robots, redirects, status, page }: Attempt) -> Self {
+        let asked = Self {
+            robots: robots.map(|says| match says {
+                RobotsSays::Ignored => "ignored",
+                RobotsSays::Allowed => "allowed",
+                RobotsSays::Forbidden => "forbidden",
+                RobotsSays::Unreadable => "unreadable",
+            }),
+            redirects: redirects.iter().map(CanonicalUrl::to_string).collect(),
+            status,
+            ..self
+        };
+        match page {
+            Ok(tried) => asked.with_page(tried),
+            Err(untried) => Self { no_page: Some(untried.into()), ..asked },
+        }
+    }
+
+    fn with_page(self, Tried { response, extraction, links }: Tried) -> Self {
+        let items_left_out = extraction.items.len();
+        let links_left_out = extraction.left_out + links.len() as u64;
+        let items = few(extraction.items);
+        let links: Vec<_> = links.into_iter().take(MOST).map(TriedLink::from).collect();
+        Self {
+            bytes: Some(response.body.len()),
+            items_left_out: items_left_out - items.len(),
+            items,
+            missing: extraction.missing.into_iter().map(|missing| missing.field).collect(),
+            links_left_out: links_left_out - links.len() as u64,
+            links,
+            ..self
+        }
+    }
+}
+
+/// As many of these items as an answer has room for.
+fn few(items: Vec<Extracted>) -> Vec<TriedItem> {
+    let mut bytes = 0;
+    let has_room = |item: &Extracted| {
+        let had_room = bytes < ITEM_BYTES;
+        bytes += serde_json::to_vec(&item.fields).map_or(0, |json| json.len());
+        had_room
+    };
+    let item = |Extracted { rule, number, fields }: Extracted| TriedItem { item: rule, number, fields };
+    items.into_iter().take(MOST).take_while(has_room).map(item).collect()
+}
+
+impl From<Untried> for NoPage {
+    fn from(untried: Untried) -> Self {
+        match untried {
+            Untried::Failed(failure) => Self { reason: failure.class.as_str(), detail: failure.detail },
+            Untried::Skipped(skip, detail) => Self { reason: skip.as_str(), detail },
+        }
+    }
+}
+
+impl From<(CanonicalUrl, LinkVerdict)> for TriedLink {
+    fn from((url, verdict): (CanonicalUrl, LinkVerdict)) -> Self {
+        let why = match verdict {
+            LinkVerdict::Follow => None,
+            LinkVerdict::Elsewhere => Some("domain"),
+            LinkVerdict::Unwanted => Some("pattern"),
+            LinkVerdict::Beyond(limit) => Some(limit.as_str()),
+        };
+        Self { url: url.to_string(), followed: why.is_none(), why }
+    }
+}
+
+impl From<NotTried> for Problem {
+    fn from(why: NotTried) -> Self {
+        match why {
+            NotTried::Later(host, until) => {
+                let wait = until.wait_from(UnixMs::now());
+                Self::new(Kind::Busy, format_args!("{host} is not to be asked before {until}"))
+                    .retry_after(wait.as_secs() + 1)
+            }
+            NotTried::Overdue(longest) => {
+                Self::new(Kind::Timeout, format_args!("the page was not read within {longest:?}"))
+            }
+            NotTried::Full(most) => {
+                Self::new(Kind::Unavailable, format_args!("{most} pages are tried already"))
+            }
+            NotTried::Unusable(why) => Self::malformed(format_args!("text: [request]: {why}")),
+            NotTried::Port(error) => error.into(),
+        }
+    }
+}
