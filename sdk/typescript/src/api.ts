@@ -1258,6 +1258,8 @@ export interface operations {
                 spider?: string;
                 /** @description Only with this status; `pending` are those of jobs that have not begun */
                 status?: "pending" | "running" | "paused" | "finished" | "cancelled";
+                /** @description Only those that are of a job, or only those that are of none */
+                job?: boolean;
                 /** @description How many at most */
                 limit?: number;
                 /** @description Where to go on: `next` of the page before */
