@@ -10,7 +10,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
 use super::hosts::RedisHosts;
-use super::keys;
+use super::{host_news, keys};
 use crate::control_log::Record;
 
 /// Listed for ever.
@@ -28,8 +28,10 @@ impl HostControl for RedisHosts {
     }
 
     async fn host(&self, key: &HostKey) -> Result<Option<HostState>> {
-        let fields: HashMap<String, String> =
+        let mut fields: HashMap<String, String> =
             self.redis.query(redis::cmd("HGETALL").arg(keys::rate_limit(key))).await?;
+        // What is still to be told of a host is no schedule.
+        fields.retain(|name, _| !host_news::is_news(name));
         Ok((!fields.is_empty()).then(|| state(key, &fields)))
     }
 

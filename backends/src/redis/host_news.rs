@@ -100,8 +100,13 @@ impl RedisHosts {
 }
 
 fn noted(host: &HostKey, fields: BTreeMap<String, String>) -> impl Iterator<Item = Noted> {
-    let is_news = |(field, _): &(String, String)| field.starts_with(FIELD);
-    fields.into_iter().filter(is_news).map(|(field, value)| Noted { news: read(host, &field, &value), field })
+    let news = fields.into_iter().filter(|(field, _)| is_news(field));
+    news.map(|(field, value)| Noted { news: read(host, &field, &value), field })
+}
+
+/// Whether a field of a host's schedule is such a note.
+pub(super) fn is_news(field: &str) -> bool {
+    field.starts_with(FIELD)
 }
 
 fn field(news: &HostNews) -> String {

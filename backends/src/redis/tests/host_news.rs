@@ -139,3 +139,15 @@ async fn what_was_written_over_is_named_and_keeps_no_other_host_from_being_told_
     assert_eq!(named(&told), [(HostEventKind::Backoff, vec!["b.example", "c.example"])]);
     assert_eq!(telling.tell().await, []);
 }
+
+#[tokio::test]
+async fn a_host_of_which_only_news_is_kept_is_not_known() {
+    let telling = Telling::new().await;
+    let host = HostKey::from_text("a.example");
+    telling.hosts.block(&host).await.unwrap();
+    assert!(telling.hosts.host(&host).await.unwrap().is_some());
+    telling.hosts.unblock(&host).await.unwrap();
+    assert_eq!(telling.hosts.host(&host).await.unwrap(), None);
+    assert_eq!(telling.hosts.hosts().await.unwrap(), []);
+    assert_eq!(telling.tell().await.len(), 2, "and that it was blocked and unblocked is told");
+}
