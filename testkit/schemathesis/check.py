@@ -95,6 +95,7 @@ def main():
                 *sys.argv[1:],
             ],
             cwd=fleet.folder.name,
+            env={**os.environ, "SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": str(Path(__file__).parent)},
         )
         sys.exit(told.returncode)
     finally:
