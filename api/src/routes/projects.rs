@@ -86,7 +86,7 @@ pub(crate) struct Added {
     request_body(content(
         (String = "application/toml"), (Vec<u8> = "application/x-tar"), (Vec<u8> = "application/gzip")
     )),
-    responses((status = 201, body = Added))
+    responses((status = 201, body = Added), (status = 404, description = "No project can have that name"))
 )]
 pub(crate) async fn add_version(
     State(api): State<Arc<Api>>,
