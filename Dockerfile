@@ -38,7 +38,7 @@ COPY --from=build /out/ /usr/local/bin/
 WORKDIR /data
 USER 1000:1000
 CMD ["trawl", "--help"]
-# Last, as they change with each commit: docker build --build-arg REVISION="$(git rev-parse HEAD)"
+# Last, as they change with each commit: docker build --build-arg REVISION="$(git rev-parse HEAD)" --build-arg SOURCE=<where it is kept>
 ARG VERSION=0.1.0
 ARG REVISION=
 ARG SOURCE=

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_a_file_is_told_by_the_name_of_its_variable_and_without_the_secret() {
+    fn what_is_wrong_in_a_file_is_reported_under_its_variable_and_without_the_secret() {
         let shown = settings(&[("TRAWL__RABBITMQ__KEY_FILE", b"s3cret"), ("REDIS_URL_FILE", b"s3cret")]);
         let shown = shown.unwrap_err();
         assert!(shown.contains("TRAWL__RABBITMQ__KEY_FILE: rabbitmq.key: "), "{shown}");
