@@ -88,7 +88,7 @@ fn begin() {
     for name in [URLS_PARKED, URLS_ADMITTED, PUBLISHED, ACKED, CONNECTED] {
         counter!(name).absolute(0);
     }
-    for name in [FETCH_SECONDS, PAGE_BYTES, SLOT_WAIT] {
+    for name in [FETCH_SECONDS, PAGE_BYTES, SLOT_WAIT, QUEUE_WAIT] {
         // It is there as soon as it is named.
         let _ = histogram!(name);
     }
