@@ -25,6 +25,7 @@ pub mod politeness;
 pub mod ports;
 pub mod schedule;
 pub mod settings;
+mod small_file;
 pub mod spider;
 pub mod telemetry;
 pub mod text;

@@ -26,6 +26,12 @@ const CONNECTED: &str = "trawl_broker_connections_total";
 const FAILING: &str = "trawl_failing";
 const BUILD: &str = "trawl_build_info";
 
+/// Classes of statuses, and of those who did not answer.
+const STATUSES: [&str; 6] = ["2xx", "3xx", "4xx", "5xx", "other", "none"];
+/// What a look into the cache finds.
+const HIT: &str = "hit";
+const MISS: &str = "miss";
+
 /// The histograms of times, in seconds, and their bounds: a page takes from some milliseconds to a minute.
 pub const SECONDS: &[f64] =
     &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1_800.0];
@@ -61,11 +67,32 @@ pub fn describe(version: &'static str) {
     describe_gauge!(FAILING, "1 while something keeps this process from its work");
     describe_gauge!(BUILD, "1, with the version of this program");
     gauge!(BUILD, "version" => version).set(1);
-    // What has not happened yet is 0, not absent.
+    begin();
+    failing(false);
+}
+
+/// What has not happened yet is 0, not absent: a rate is right from the first time on, and a dashboard has no gaps.
+fn begin() {
     for terminal in Terminal::ALL {
         counter!(URLS_ENDED, "outcome" => terminal.as_str()).absolute(0);
     }
-    failing(false);
+    for class in Class::ALL {
+        counter!(URLS_RETRIED, "class" => class.as_str()).absolute(0);
+    }
+    for status in STATUSES {
+        counter!(FETCHES, "status" => status).absolute(0);
+    }
+    for result in [HIT, MISS] {
+        counter!(CACHE_LOOKUPS, "result" => result).absolute(0);
+    }
+    for name in [URLS_PARKED, URLS_ADMITTED, PUBLISHED, ACKED, CONNECTED] {
+        counter!(name).absolute(0);
+    }
+    for name in [FETCH_SECONDS, PAGE_BYTES, SLOT_WAIT, QUEUE_WAIT] {
+        // It is there as soon as it is named.
+        let _ = histogram!(name);
+    }
+    in_flight(0);
 }
 
 /// A URL reached its final state.
@@ -122,7 +149,7 @@ pub fn claimed_after(wait: Duration) {
 
 /// The response cache was asked for a page.
 pub fn cache_looked_up(is_hit: bool) {
-    counter!(CACHE_LOOKUPS, "result" => if is_hit { "hit" } else { "miss" }).increment(1);
+    counter!(CACHE_LOOKUPS, "result" => if is_hit { HIT } else { MISS }).increment(1);
 }
 
 /// So many URLs were new to a crawl, and taken into it.
@@ -157,6 +184,6 @@ mod tests {
     #[test]
     fn statuses_are_told_by_their_class() {
         let classes = [Some(200), Some(304), Some(404), Some(503), Some(101), None].map(status_class);
-        assert_eq!(classes, ["2xx", "3xx", "4xx", "5xx", "other", "none"]);
+        assert_eq!(classes, STATUSES);
     }
 }

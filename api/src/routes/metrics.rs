@@ -60,6 +60,8 @@ struct Numbers {
     crawls: BTreeMap<&'static str, u64>,
     pending: u64,
     workers: u64,
+    /// So many could be kept busy.
+    of_use: u64,
     in_flight: u64,
     pages_per_second: f64,
     troubled: u64,
@@ -89,6 +91,7 @@ impl Numbers {
             crawls,
             pending: all.iter().map(|stats| stats.pending).sum(),
             workers: workers.len() as u64,
+            of_use,
             in_flight: workers.iter().map(|worker| worker.in_flight).sum(),
             pages_per_second: workers.iter().map(|worker| worker.pages_per_second).sum(),
             troubled: workers.iter().filter(|worker| !worker.is_well()).count() as u64,
@@ -154,6 +157,10 @@ fn tell(numbers: &Numbers) {
     describe_gauge!("trawl_urls_pending", "URLs of all crawls without a final state");
     describe_gauge!("trawl_jobs_pending", "Jobs that wait for a worker");
     describe_gauge!("trawl_workers", "Workers that live");
+    describe_gauge!(
+        "trawl_workers_of_use",
+        "Workers that the hosts and rates of running crawls could keep busy"
+    );
     describe_gauge!("trawl_workers_in_trouble", "Workers that something keeps from their work");
     describe_gauge!("trawl_workers_in_flight", "URLs in the hands of all workers");
     describe_gauge!(
@@ -175,6 +182,7 @@ fn tell(numbers: &Numbers) {
     gauge!("trawl_urls_pending").set(numbers.pending as f64);
     gauge!("trawl_jobs_pending").set(numbers.jobs as f64);
     gauge!("trawl_workers").set(numbers.workers as f64);
+    gauge!("trawl_workers_of_use").set(numbers.of_use as f64);
     gauge!("trawl_workers_in_trouble").set(numbers.troubled as f64);
     gauge!("trawl_workers_in_flight").set(numbers.in_flight as f64);
     gauge!("trawl_workers_pages_per_second").set(numbers.pages_per_second);

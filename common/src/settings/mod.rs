@@ -8,6 +8,7 @@ mod dedup;
 #[cfg(test)]
 mod documented;
 mod events;
+mod given;
 mod heartbeat;
 mod history;
 mod jobs;
@@ -25,6 +26,7 @@ mod secret;
 pub(crate) mod sinks;
 mod tree;
 mod urls;
+mod variables;
 mod webhooks;
 
 use std::path::PathBuf;
