@@ -1,11 +1,18 @@
 //! What the API answers, as far as pages show it.
 
+mod schedules;
+mod spiders;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::jobs::JobStatus;
 
+pub(crate) use self::schedules::{Scheduled, Schedules};
+pub(crate) use self::spiders::{
+    Added, Argument, Checked, Mistake, Removed, Spider, SpiderText, Spiders, Trial, Version, Versions,
+};
 use crate::shown::{Bytes, Number, Rate, Seconds, Text, Time};
 
 /// A page of crawls.
