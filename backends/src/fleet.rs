@@ -11,7 +11,7 @@ use trawl_common::settings::{Cache, Redis, Settings, SinkSettings};
 use trawl_engine::Coordinator;
 
 use crate::history::PostgresHistory;
-use crate::rabbitmq::{ControlLog, JobWakeUps, RabbitMq};
+use crate::rabbitmq::{ControlLog, JobWakeUps, QueueDepths, RabbitMq};
 use crate::redis::{
     self, Link, RedisCache, RedisHosts, RedisJobs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
 };
@@ -108,7 +108,8 @@ pub fn records_of(settings: &Settings, store: Link) -> Result<(Arc<RedisRecords>
     let records = RedisRecords::new(store, settings.recovery.patience, dedup)
         .again_after(settings.adhoc.again)
         .keeping(settings.keep.clone())
-        .telling(settings.events.clone());
+        .telling(settings.events.clone())
+        .looking_at(QueueDepths::new(&settings.rabbitmq)?);
     Ok((Arc::new(records.with_log(log, Arc::clone(&hosts))), hosts))
 }
 

@@ -17,6 +17,7 @@ const FETCHES: &str = "trawl_fetches_total";
 const FETCH_SECONDS: &str = "trawl_fetch_duration_seconds";
 const PAGE_BYTES: &str = "trawl_page_size_bytes";
 const SLOT_WAIT: &str = "trawl_slot_wait_seconds";
+const QUEUE_WAIT: &str = "trawl_queue_wait_seconds";
 const CACHE_LOOKUPS: &str = "trawl_cache_lookups_total";
 const URLS_ADMITTED: &str = "trawl_urls_admitted_total";
 const PUBLISHED: &str = "trawl_messages_confirmed_total";
@@ -46,6 +47,11 @@ pub fn describe(version: &'static str) {
         SLOT_WAIT,
         Unit::Seconds,
         "How long URLs wait for the slot that their host gave them"
+    );
+    describe_histogram!(
+        QUEUE_WAIT,
+        Unit::Seconds,
+        "How long URLs waited for a worker since they were admitted, or since the time that they were put aside for"
     );
     describe_counter!(CACHE_LOOKUPS, "Looks into the response cache, by result");
     describe_counter!(URLS_ADMITTED, "URLs that were new and taken into a crawl by a producer");
@@ -107,6 +113,11 @@ pub fn page_read(bytes: u64) {
 /// A host gave a slot that is so far ahead.
 pub fn slot_given(wait: Duration) {
     histogram!(SLOT_WAIT).record(wait);
+}
+
+/// A worker claimed a URL that has waited for it so long.
+pub fn claimed_after(wait: Duration) {
+    histogram!(QUEUE_WAIT).record(wait);
 }
 
 /// The response cache was asked for a page.

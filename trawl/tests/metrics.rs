@@ -76,6 +76,7 @@ async fn a_worker_tells_what_became_of_its_urls_and_what_it_asked_of_hosts() {
         "trawl_fetches_total{status=\"2xx\"} 3",
         "trawl_fetch_duration_seconds_count 3",
         "trawl_page_size_bytes_count 3",
+        "trawl_queue_wait_seconds_count 3",
         "trawl_failing 0",
         "# TYPE process_resident_memory_bytes gauge",
     ] {

@@ -118,6 +118,7 @@ async fn beat(shared: &Shared, pages_per_second: f64) -> Result<BeatReply> {
         version: env!("CARGO_PKG_VERSION"),
         in_flight: shared.frontier.activity().in_flight,
         pages_per_second,
+        latency: shared.latencies.take(),
         trouble: shared.health.trouble().or_else(|| shared.standstill.reason(shared.tally.ended())),
     };
     shared.frontier.beat(&beat).await

@@ -26,6 +26,7 @@ mod fetch;
 mod history;
 mod job;
 mod known_links;
+mod latencies;
 mod links;
 mod page_ends;
 mod parse;
@@ -51,6 +52,7 @@ use claim::{Claims, SpiderRequests};
 use fetch::dispatcher;
 use fetch::domains::{Domains, FETCH_THREADS};
 use known_links::KnownLinks;
+use latencies::Latencies;
 use parse::Parser;
 use schedule::robots_memory::RobotsMemory;
 use schedule::standstill::Standstill;
@@ -137,6 +139,7 @@ pub async fn run(
         threads,
         health,
         tally: Tally::default(),
+        latencies: Latencies::default(),
         url_log: UrlLog::new(&settings),
         standstill: Standstill::default(),
         known_links: KnownLinks::default(),

@@ -11,6 +11,7 @@ use trawl_web::Threads;
 
 use crate::fetch::domains::Domains;
 use crate::known_links::KnownLinks;
+use crate::latencies::Latencies;
 use crate::parse::Parser;
 use crate::schedule::robots_memory::RobotsMemory;
 use crate::schedule::standstill::Standstill;
@@ -34,6 +35,7 @@ pub(crate) struct Shared {
     pub(crate) threads: Threads,
     pub(crate) health: Arc<Health>,
     pub(crate) tally: Tally,
+    pub(crate) latencies: Latencies,
     pub(crate) url_log: UrlLog,
     pub(crate) standstill: Standstill,
     pub(crate) known_links: KnownLinks,

@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats};
 use trawl_common::politeness::sizing::{Demand, workers_of_use};
-use trawl_common::ports::HostState;
+use trawl_common::ports::{self, HostState, LaneState};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
@@ -68,6 +68,8 @@ struct Numbers {
     blocked: u64,
     jobs: u64,
     would_help: u64,
+    /// None while the broker is away.
+    lanes: Vec<LaneState>,
 }
 
 impl Numbers {
@@ -75,6 +77,7 @@ impl Numbers {
         let all = backend.stats.crawls().await?;
         let hosts = backend.hosts.hosts().await?;
         let workers = backend.stats.workers().await?;
+        let lanes = unless_away(backend.stats.lanes().await)?;
         let jobs = backend.jobs.counts().await?.pending;
         let mut crawls: BTreeMap<_, u64> = CrawlState::VARIANTS.iter().map(|status| (*status, 0)).collect();
         all.iter().for_each(|stats| *crawls.entry(stats.status.as_str()).or_default() += 1);
@@ -94,8 +97,14 @@ impl Numbers {
             blocked: count(&|host| host.blocked.is_some()),
             jobs,
             would_help: of_use.saturating_sub(workers.len() as u64),
+            lanes,
         })
     }
+}
+
+/// What the broker says; nothing while it is away, as all the rest is known without it.
+fn unless_away(lanes: ports::Result<Vec<LaneState>>) -> ports::Result<Vec<LaneState>> {
+    lanes.or_else(|error| if error.is_temporary() { Ok(Vec::new()) } else { Err(error) })
 }
 
 /// What the hosts of running crawls could be asked.
@@ -159,6 +168,7 @@ fn tell(numbers: &Numbers) {
     describe_gauge!("trawl_hosts", "Hosts that were asked lately, are backing off, or are blocked");
     describe_gauge!("trawl_hosts_backing_off", "Hosts that want to be left alone now");
     describe_gauge!("trawl_hosts_blocked", "Hosts that a person has blocked");
+    tell_of_lanes(&numbers.lanes);
     for (status, count) in &numbers.crawls {
         gauge!("trawl_crawls", "status" => *status).set(*count as f64);
     }
@@ -172,4 +182,23 @@ fn tell(numbers: &Numbers) {
     gauge!("trawl_hosts").set(numbers.hosts as f64);
     gauge!("trawl_hosts_backing_off").set(numbers.backing_off as f64);
     gauge!("trawl_hosts_blocked").set(numbers.blocked as f64);
+}
+
+fn tell_of_lanes(lanes: &[LaneState]) {
+    describe_gauge!(
+        "trawl_lane_messages",
+        "Messages that wait in a lane; what workers hold is not among them"
+    );
+    describe_gauge!(
+        "trawl_lane_oldest_seconds",
+        Unit::Seconds,
+        "For how long the next message of a lane has waited, at most; absent where that is not known"
+    );
+    for LaneState { lane, messages, oldest, .. } in lanes {
+        gauge!("trawl_lane_messages", "lane" => lane.as_str()).set(*messages as f64);
+        // Where nothing waits nothing is old.
+        if let Some(oldest) = oldest.or((*messages == 0).then_some(Duration::ZERO)) {
+            gauge!("trawl_lane_oldest_seconds", "lane" => lane.as_str()).set(oldest.as_secs_f64());
+        }
+    }
 }

@@ -53,6 +53,7 @@ mod frontier;
 mod holdings;
 mod hosts;
 mod jobs;
+mod lanes;
 mod leases;
 mod pages;
 mod records;

@@ -13,6 +13,7 @@ pub mod codec;
 mod connection;
 mod consumer;
 mod control_log;
+mod depths;
 mod event_queue;
 mod events;
 mod items;
@@ -57,6 +58,7 @@ use trawl_common::time::UnixMs;
 use trawl_engine::{Broker, Consumer, Parked, Probe, ProbeTimes, Receipt};
 
 pub use self::control_log::ControlLog;
+pub use self::depths::{Depth, Depths, QueueDepths};
 pub use self::event_queue::{EventQueue, EventQueues, Received};
 pub use self::items::ItemStream;
 pub use self::job_wake_ups::JobWakeUps;

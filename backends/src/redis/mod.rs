@@ -21,6 +21,7 @@ mod host_news;
 mod hosts;
 mod jobs;
 mod keys;
+mod lanes;
 mod link;
 mod look;
 mod named;

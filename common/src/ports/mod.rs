@@ -25,6 +25,7 @@ mod history;
 mod hosts;
 mod items;
 mod jobs;
+mod lanes;
 mod pages;
 mod schedules;
 mod sink;
@@ -49,11 +50,12 @@ pub use hosts::{
 };
 pub use items::{ItemReader, Items, ItemsFrom, StoredItem};
 pub use jobs::{JobCounts, JobFilter, JobPage, Jobs, Submitted};
+pub use lanes::{LaneName, LaneState};
 pub use pages::{Pages, Walk};
 pub use schedules::{ScheduleState, Schedules};
 pub use sink::{Page, Sink, SinkFactory};
 pub use spider_store::{Deployed, MAX_VERSIONS, SpiderStore};
-pub use stats::{Backlog, Stats, WorkerState};
+pub use stats::{Backlog, Latency, Stats, WorkerState};
 pub use urls::{Claim, MAX_INVALID, NewUrl, Terms, fingerprint};
 
 /// One set of adapters: all that the programs' parts are given.

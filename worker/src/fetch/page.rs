@@ -160,7 +160,9 @@ async fn fetch(
                 return Err(Outcome::Deferred { until });
             }
         };
-        metrics::fetched(status(&answer), begun.elapsed());
+        let took = begun.elapsed();
+        shared.latencies.note(took);
+        metrics::fetched(status(&answer), took);
         let ban = trawl_web::ban(&job.spider.bans, &answer);
         let _held = permit.end(ban.is_none() && backoff::is_welcome(&answer));
         if let Some(ban) = ban {
