@@ -77,9 +77,13 @@ impl Call {
         Self { idempotency_key: Some(key.to_owned()), ..self }
     }
 
+    /// Where it goes.
+    fn address(&self) -> String {
+        if self.query.is_empty() { self.path.clone() } else { format!("{}?{}", self.path, self.query) }
+    }
+
     fn request(self, visitor: &Visitor) -> Result<Request<Body>, axum::http::Error> {
-        let uri = if self.query.is_empty() { self.path } else { format!("{}?{}", self.path, self.query) };
-        let mut request = Request::builder().method(self.method).uri(uri);
+        let mut request = Request::builder().uri(self.address()).method(self.method);
         if let Some(key) = self.idempotency_key {
             request = request.header("idempotency-key", key);
         }
@@ -94,12 +98,24 @@ impl Call {
 impl Console {
     /// Asks the API. What it answers that is not a success is a failure, in its words.
     pub(crate) async fn ask<T: DeserializeOwned>(&self, visitor: &Visitor, call: Call) -> Result<T, Failure> {
+        let answer = if call.method == Method::GET {
+            let address = call.address();
+            self.shared.get(&address, self.send(visitor, call)).await
+        } else {
+            let answer = self.send(visitor, call).await;
+            self.shared.forget();
+            answer
+        };
+        serde_json::from_slice(&answer?).map_err(unreadable)
+    }
+
+    async fn send(&self, visitor: &Visitor, call: Call) -> Result<Bytes, Failure> {
         let request = call.request(visitor).map_err(Failure::malformed)?;
         let Ok(response) = self.api.clone().oneshot(request).await;
         let status = response.status();
         let body = to_bytes(response.into_body(), usize::MAX).await.map_err(unreadable)?;
         match status.is_success() {
-            true => serde_json::from_slice(&body).map_err(unreadable),
+            true => Ok(body),
             false => Err(serde_json::from_slice(&body).unwrap_or_else(unreadable)),
         }
     }
