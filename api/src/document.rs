@@ -69,6 +69,7 @@ handlers![
     spiders::check_spider,
     trial::try_spider,
     spiders::get_spider,
+    spiders::get_spider_check,
     projects::list_versions,
     projects::add_version,
     projects::remove_version,

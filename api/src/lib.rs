@@ -8,6 +8,7 @@ mod access;
 mod cursor;
 mod document;
 mod extract;
+mod holders;
 mod known;
 mod limits;
 mod listing;

@@ -17,6 +17,8 @@ pub(crate) enum Here {
     DeadLetters,
     Hosts,
     Workers,
+    Spiders,
+    Schedules,
     Elsewhere,
 }
 
@@ -58,12 +60,14 @@ impl Page {
     }
 
     /// The places that every page links to.
-    pub(crate) fn places(&self) -> [(&'static str, &'static str, bool); 6] {
+    pub(crate) fn places(&self) -> [(&'static str, &'static str, bool); 8] {
         let place = |path, name, here| (path, name, self.here == here);
         [
             place("/", "Overview", Here::Overview),
             place("/crawls", "Crawls", Here::Crawls),
             place("/jobs", "Jobs", Here::Jobs),
+            place("/spiders", "Spiders", Here::Spiders),
+            place("/schedules", "Schedules", Here::Schedules),
             place("/dead-letters", "Dead letters", Here::DeadLetters),
             place("/hosts", "Hosts", Here::Hosts),
             place("/workers", "Workers", Here::Workers),

@@ -3,6 +3,7 @@
 
 mod api;
 mod backend;
+mod console;
 mod control;
 mod crawl;
 mod demo;
@@ -83,7 +84,7 @@ enum Command {
     /// Serve the HTTP API: crawls, hosts, workers and dead letters for other programs
     Api(api::Args),
     /// Serve web pages of the fleet for people, and the HTTP API beside them
-    Console(api::Args),
+    Console(console::Args),
     /// Show or check the settings
     Config(settings::Args),
     /// Read sitemaps into the fleet's queues (the program `producer`)
@@ -136,7 +137,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Items(args) => args.run(global).await,
         Command::Pack(args) => args.run(global).await,
         Command::Api(args) => args.run(Served::Api, global).await,
-        Command::Console(args) => args.run(Served::Console, global).await,
+        Command::Console(args) => args.run(global).await,
         Command::Config(args) => args.run(&global),
         Command::Producer(args) => args.run(global).await,
         Command::Worker(args) => args.run(global).await,
