@@ -17,6 +17,7 @@ pub(crate) enum Here {
     DeadLetters,
     Hosts,
     Workers,
+    Logs,
     Elsewhere,
 }
 
@@ -58,7 +59,7 @@ impl Page {
     }
 
     /// The places that every page links to.
-    pub(crate) fn places(&self) -> [(&'static str, &'static str, bool); 6] {
+    pub(crate) fn places(&self) -> [(&'static str, &'static str, bool); 7] {
         let place = |path, name, here| (path, name, self.here == here);
         [
             place("/", "Overview", Here::Overview),
@@ -67,6 +68,7 @@ impl Page {
             place("/dead-letters", "Dead letters", Here::DeadLetters),
             place("/hosts", "Hosts", Here::Hosts),
             place("/workers", "Workers", Here::Workers),
+            place("/logs", "Log", Here::Logs),
         ]
     }
 }

@@ -81,6 +81,11 @@ def a_dead_letter_is_sent_again(driver, fleet, site):
     press(driver, site.origin + "/missing")
     until("it is shown", lambda: "404" in text(driver))
     serious(driver, "dead letter")
+    press(driver, "Its log")
+    until("its log is shown", lambda: "dead letter, final, attempts 1" in text(driver))
+    serious(driver, "log")
+    driver.back()
+    until("it is shown", lambda: "Kind of failure" in text(driver))
     press(driver, "Replay…")
     until("it is asked about", lambda: "Replay 1 dead letter?" in text(driver))
     press(driver, "Replay it")
@@ -112,7 +117,7 @@ def a_forged_form_does_nothing(driver, fleet, site):
 
 def every_page_can_be_used_by_keyboard_and_screen_reader(driver, fleet, site):
     driver.get_log("browser")  # what was refused on purpose
-    for path in ["/", "/crawls", "/crawls/new", "/jobs", "/dead-letters", "/hosts", "/workers", "/crawls/none"]:
+    for path in ["/", "/crawls", "/crawls/new", "/jobs", "/dead-letters", "/hosts", "/workers", "/logs", "/crawls/none"]:
         driver.get(fleet.url + path)
         serious(driver, path)
         errors = [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE" and " 404 " not in entry["message"]]
@@ -123,7 +128,7 @@ def every_page_can_be_used_by_keyboard_and_screen_reader(driver, fleet, site):
 
 
 def no_page_is_wider_than_a_phone(driver, fleet, site):
-    for path in ["/", "/crawls", "/crawls/new", "/jobs", "/dead-letters", "/hosts", "/workers"]:
+    for path in ["/", "/crawls", "/crawls/new", "/jobs", "/dead-letters", "/hosts", "/workers", "/logs"]:
         driver.get(fleet.url + path)
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True})
         wide = driver.execute_script("return document.documentElement.scrollWidth")

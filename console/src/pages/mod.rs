@@ -6,6 +6,7 @@ mod dead_letters;
 mod hosts;
 mod items;
 mod jobs;
+mod logs;
 mod new_crawl;
 mod overview;
 mod selection;
@@ -31,6 +32,7 @@ pub(crate) fn routes() -> Router<Arc<Console>> {
         .route("/crawls/{id}/items", get(items::list))
         .route("/crawls/{id}/url", get(url::show))
         .route("/jobs", get(jobs::list))
+        .route("/logs", get(logs::list))
         .route("/dead-letters", get(dead_letters::list))
         .route("/dead-letters/one", get(dead_letters::show))
         .route("/dead-letters/replay", get(dead_letters::ask_to_replay).post(dead_letters::replay))

@@ -7,5 +7,6 @@ mod dead_letters;
 mod fixture;
 mod hosts;
 mod log_in;
+mod logs;
 mod new_crawls;
 mod pages;

@@ -12,7 +12,7 @@ async fn no_page_runs_or_loads_what_is_not_the_consoles_own() {
     console.crawl(ID, 1).await;
     let crawl = format!("/crawls/{ID}");
     for path in
-        ["/", "/crawls", &crawl, "/jobs", "/dead-letters", "/hosts", "/workers", "/crawls/new", "/nothing"]
+        ["/", "/crawls", &crawl, "/jobs", "/dead-letters", "/hosts", "/workers", "/logs", "/crawls/new", "/nothing"]
     {
         let shown = console.nobody().get(path).await;
         assert_eq!(shown.status, if path == "/nothing" { 404 } else { 200 }, "{path}: {}", shown.text);
