@@ -13,7 +13,7 @@ use utoipa::{Modify, OpenApi};
 use crate::Api;
 use crate::problem::Body as ProblemBody;
 use crate::routes::{
-    crawls, dead_letters, events, hosts, items, lanes, meta, metrics, new_crawl, projects, schedules,
+    crawls, dead_letters, events, hosts, items, lanes, logs, meta, metrics, new_crawl, projects, schedules,
     spiders, trial, url, urls, workers,
 };
 
@@ -24,7 +24,7 @@ macro_rules! handlers {
         #[openapi(
             info(
                 title = "trawl",
-                description = "Crawls, spiders, schedules, hosts, workers and dead letters of a trawl fleet, or of one process.",
+                description = "Crawls, spiders, schedules, hosts, workers, dead letters and the log of a trawl fleet, or of one process.",
                 license(name = "MIT OR Apache-2.0")
             ),
             paths($($module::$handler),*),
@@ -78,6 +78,7 @@ handlers![
     schedules::run_schedule,
     schedules::pause_schedule,
     schedules::resume_schedule,
+    logs::list_logs,
     dead_letters::list_dead_letters,
     dead_letters::replay_dead_letters,
     dead_letters::purge_dead_letters,

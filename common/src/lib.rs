@@ -18,6 +18,7 @@ pub mod frontier;
 pub mod health;
 pub mod history;
 pub mod jobs;
+pub mod logs;
 pub mod metrics;
 pub mod names;
 pub mod nearest;

@@ -19,6 +19,7 @@ pub(crate) enum Here {
     Workers,
     Spiders,
     Schedules,
+    Logs,
     Elsewhere,
 }
 
@@ -60,7 +61,7 @@ impl Page {
     }
 
     /// The places that every page links to.
-    pub(crate) fn places(&self) -> [(&'static str, &'static str, bool); 8] {
+    pub(crate) fn places(&self) -> [(&'static str, &'static str, bool); 9] {
         let place = |path, name, here| (path, name, self.here == here);
         [
             place("/", "Overview", Here::Overview),
@@ -71,6 +72,7 @@ impl Page {
             place("/dead-letters", "Dead letters", Here::DeadLetters),
             place("/hosts", "Hosts", Here::Hosts),
             place("/workers", "Workers", Here::Workers),
+            place("/logs", "Log", Here::Logs),
         ]
     }
 }

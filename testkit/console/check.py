@@ -13,7 +13,7 @@ from selenium.webdriver.common.keys import Keys
 
 
 PAGES = """/ /crawls /crawls/new /jobs /spiders /spiders/deploy /spiders/default/tree /projects/default /schedules /dead-letters /hosts
-/workers""".split()
+/workers /logs""".split()
 
 
 def text(driver, selector="main"):
@@ -85,6 +85,11 @@ def a_dead_letter_is_sent_again(driver, fleet, site):
     press(driver, site.origin + "/missing")
     until("it is shown", lambda: "404" in text(driver))
     serious(driver, "dead letter")
+    press(driver, "Its log")
+    until("its log is shown", lambda: "dead letter, final, attempts 1" in text(driver))
+    serious(driver, "log")
+    driver.back()
+    until("it is shown", lambda: "Kind of failure" in text(driver))
     press(driver, "Replay…")
     until("it is asked about", lambda: "Replay 1 dead letter?" in text(driver))
     press(driver, "Replay it")

@@ -13,6 +13,7 @@ mod events;
 mod hosts;
 mod items;
 mod jobs;
+mod logs;
 mod pack;
 #[cfg(test)]
 mod reference;
@@ -57,6 +58,8 @@ enum Command {
     Wait(wait::Args),
     /// Read what happens to crawls and hosts: starts and ends, what stalls or fails, who is left alone or blocked
     Events(events::Args),
+    /// Read the fleet's log: what failed, was tried again or got in the way
+    Logs(logs::Args),
     /// Show the workers that live, each with what keeps it from working
     Workers(workers::Args),
     /// Have a worker end: it takes no more URLs, finishes what it has begun, and gives the rest back
@@ -124,6 +127,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Status(args) => args.run(global).await,
         Command::Wait(args) => args.run(global).await,
         Command::Events(args) => args.run(global).await,
+        Command::Logs(args) => args.run(global).await,
         Command::Workers(args) => args.run(global).await,
         Command::Drain(args) => args.run(global).await,
         Command::Pause(args) => args.run(Verb::Pause, global).await,

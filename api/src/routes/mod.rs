@@ -6,6 +6,7 @@ pub(crate) mod events;
 pub(crate) mod hosts;
 pub(crate) mod items;
 pub(crate) mod lanes;
+pub(crate) mod logs;
 pub(crate) mod meta;
 pub(crate) mod metrics;
 pub(crate) mod new_crawl;

@@ -14,7 +14,7 @@ use trawl_api::{Access, Backend, TryPage};
 use trawl_backends::embedded::Embedded;
 use trawl_backends::rabbitmq::{ItemStream, RabbitMq};
 use trawl_backends::redis::{
-    self, RedisHosts, RedisJobs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
+    self, RedisHosts, RedisJobs, RedisLogs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
 };
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
@@ -86,6 +86,7 @@ impl Fixture {
             schedules: store.schedules(),
             pages: store.pages(),
             items: None,
+            logs: store.logs(),
             hosts: store.host_control(),
             engine: store.engine(),
             try_page: try_page(Settings::default(), &schedules),
@@ -115,6 +116,7 @@ impl Fixture {
             schedules: Arc::new(RedisSchedules::new(store.clone())),
             pages,
             items: Some(Arc::new(items)),
+            logs: Arc::new(RedisLogs::new(store.clone(), &settings::Log::default())),
             hosts,
             try_page: try_page(Settings::default(), &schedules),
             settings: Arc::default(),

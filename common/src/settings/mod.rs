@@ -103,7 +103,7 @@ pub struct Settings {
     pub api: Api,
     /// When crawls are told of that have not ended.
     pub events: Events,
-    /// What is kept for good of crawls, jobs and pages.
+    /// What is kept for good of crawls, jobs, pages and the log.
     #[serde(default)]
     pub history: History,
     /// Who is told of events by HTTP.
@@ -342,6 +342,11 @@ pub struct Log {
     pub format: LogFormat,
     /// Whether workers log each URL: when its fetch begins, and what became of it.
     pub urls: bool,
+    /// How many entries the fleet's log keeps, or that of a state file; with 0 nothing is written there.
+    pub keep: usize,
+    /// How many bytes of entries it keeps at most.
+    #[serde(serialize_with = "exact_bytes")]
+    pub keep_bytes: ByteSize,
 }
 
 /// `log.format`
@@ -496,6 +501,12 @@ impl Default for Keep {
 
 impl Default for Log {
     fn default() -> Self {
-        Self { level: "info".to_owned(), format: LogFormat::Text, urls: false }
+        Self {
+            level: "info".to_owned(),
+            format: LogFormat::Text,
+            urls: false,
+            keep: 10_000,
+            keep_bytes: ByteSize::mb(16),
+        }
     }
 }

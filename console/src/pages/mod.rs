@@ -8,6 +8,7 @@ mod deploy;
 mod hosts;
 mod items;
 mod jobs;
+mod logs;
 mod new_crawl;
 mod overview;
 mod project;
@@ -53,6 +54,7 @@ pub(crate) fn routes() -> Router<Arc<Console>> {
         .route("/schedules/{project}/{spider}/run", post(schedules::run))
         .route("/schedules/{project}/{spider}/pause", post(schedules::pause))
         .route("/schedules/{project}/{spider}/resume", post(schedules::resume))
+        .route("/logs", get(logs::list))
         .route("/dead-letters", get(dead_letters::list))
         .route("/dead-letters/one", get(dead_letters::show))
         .route("/dead-letters/replay", get(dead_letters::ask_to_replay).post(dead_letters::replay))

@@ -15,7 +15,7 @@ use trawl_api::{Access, Backend, TryPage};
 use trawl_backends::embedded::Embedded;
 use trawl_backends::rabbitmq::{ItemStream, RabbitMq};
 use trawl_backends::redis::{
-    self, RedisHosts, RedisJobs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
+    self, RedisHosts, RedisJobs, RedisLogs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
 };
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
@@ -83,6 +83,7 @@ impl Fixture {
             jobs: Arc::new(RedisJobs::new(store.clone(), settings::Jobs::default().per_spider)),
             pages,
             items: Some(Arc::new(items)),
+            logs: Arc::new(RedisLogs::new(store.clone(), &settings::Log::default())),
             hosts: Arc::new(RedisHosts::new(store, 1_000_000)),
             try_page: one_page(),
             settings: Arc::default(),
@@ -115,6 +116,7 @@ impl Fixture {
             schedules: store.schedules(),
             pages: store.pages(),
             items: None,
+            logs: store.logs(),
             hosts: store.host_control(),
             engine: store.engine(),
             try_page: one_page(),

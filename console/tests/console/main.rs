@@ -8,6 +8,7 @@ mod fixture;
 mod hostile;
 mod hosts;
 mod log_in;
+mod logs;
 mod new_crawls;
 mod pages;
 mod schedules;

@@ -19,6 +19,7 @@ async fn no_page_runs_or_loads_what_is_not_the_consoles_own() {
         "/dead-letters",
         "/hosts",
         "/workers",
+        "/logs",
         "/spiders",
         "/spiders/deploy",
         "/schedules",

@@ -104,6 +104,7 @@ impl Memory {
             schedules: idle.schedules(),
             control: idle.control(),
             sink_factory: Arc::new(Items(self.clone())),
+            logs: idle.logs(),
             history: None,
         }
     }
