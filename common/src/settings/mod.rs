@@ -23,6 +23,7 @@ mod producer;
 mod queues;
 mod secret;
 pub(crate) mod sinks;
+mod tracing;
 mod tree;
 mod urls;
 mod webhooks;
@@ -51,6 +52,7 @@ pub use queues::{Acks, Failed, LaneSettings, QueueName, QueueType, Queues, Topol
 pub use secret::ServerUrl;
 use serde::{Deserialize, Serialize};
 pub use sinks::{Compress, Folder, Lines, SinkSettings};
+pub use tracing::Tracing;
 pub use urls::{NoParam, Param, Urls};
 pub use webhooks::{NoSecret, Webhook, WebhookSecret};
 
@@ -115,6 +117,8 @@ pub struct Settings {
     pub route: Vec<Rule>,
     /// What processes measure.
     pub metrics: Metrics,
+    /// Where traces of URLs go.
+    pub tracing: Tracing,
     /// Logging.
     pub log: Log,
 }
@@ -376,6 +380,7 @@ impl Default for Settings {
             sinks: Vec::new(),
             route: default_rules(),
             metrics: Metrics::default(),
+            tracing: Tracing::default(),
             log: Log::default(),
         }
     }
