@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use trawl_common::format::is_newer;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::Terms;
@@ -34,12 +35,32 @@ pub(crate) enum Record {
 }
 
 impl Record {
+    /// Reads one; `None` if it is of a format that only newer programs read. So is each entry that has a `v` above that of this one, whatever else
+    /// it holds.
+    pub(crate) fn read(entry: &[u8]) -> serde_json::Result<Option<Self>> {
+        let Formatted { format } = serde_json::from_slice(entry)?;
+        if is_newer(format) { Ok(None) } else { serde_json::from_slice(entry).map(Some) }
+    }
+
     pub(crate) fn opened(crawl: &CrawlRef, terms: Terms) -> Self {
         Self::Opened { crawl: crawl.id.clone(), spider: crawl.spider.clone(), terms }
     }
 
     pub(crate) fn status(crawl: &CrawlRef, status: CrawlState) -> Self {
         Self::Status { crawl: crawl.id.clone(), spider: crawl.spider.clone(), status }
+    }
+}
+
+/// What every entry says.
+#[derive(Deserialize)]
+struct Formatted {
+    #[serde(rename = "v", default = "Formatted::first")]
+    format: u64,
+}
+
+impl Formatted {
+    fn first() -> u64 {
+        1
     }
 }
 
@@ -111,6 +132,19 @@ mod tests {
         let expected = LoggedCrawl { terms: terms(7), status: CrawlState::Paused };
         assert_eq!(logged.crawls[&crawl("a")], expected);
         assert_eq!(logged.crawls[&crawl("b")].status, CrawlState::Running);
+    }
+
+    #[test]
+    fn an_entry_of_a_newer_format_is_left_out_and_one_that_is_none_is_an_error() {
+        let sealed = |more: &str| format!("{{\"record\":\"sealed\"{more}}}");
+        let read = |text: String| Record::read(text.as_bytes());
+        assert_eq!(read(sealed("")).unwrap(), Some(Record::Sealed));
+        assert_eq!(read(sealed(",\"v\":1")).unwrap(), Some(Record::Sealed));
+        assert_eq!(read(sealed(",\"v\":2")).unwrap(), None);
+        assert_eq!(read("{\"record\":\"slowed\",\"v\":2}".to_owned()).unwrap(), None);
+        for wrong in [sealed(",\"v\":\"new\""), "{\"record\":\"slowed\"}".to_owned(), "[]".to_owned()] {
+            assert!(read(wrong.clone()).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 #[macro_use]
 mod support;
+#[path = "fleet/newer.rs"]
+mod newer;
 #[path = "fleet/strangers.rs"]
 mod strangers;
 #[path = "fleet/topology.rs"]

@@ -12,6 +12,7 @@ mod progress;
 mod signals;
 mod spider;
 mod start;
+pub mod trace;
 
 pub use arguments::ArgumentFlags;
 pub use crawl::CrawlArg;

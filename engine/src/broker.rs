@@ -27,6 +27,9 @@ pub trait Broker: Send + Sync {
     /// decided; then it comes before all others.
     async fn park(&self, parked: &[Parked]) -> Result<()>;
 
+    /// Stores each message of a newer format out of the way until then, just as it came, for other workers.
+    async fn pass_on(&self, newer: &[Newer], wake: Wake) -> Result<()>;
+
     /// Decides when a message that is to wait until `until` comes back: then, or earlier and to be parked again.
     fn wake(&self, until: UnixMs) -> Wake;
 
@@ -82,8 +85,19 @@ pub enum Content {
     Probe(Probe),
     /// Something that is neither.
     Malformed(Malformed),
+    /// One of the fleet's own messages, of a format that only newer workers read.
+    Newer(Newer),
     /// Something that says it is the fleet's own, and is not signed by its key: forged, or from before there was one.
     Unproven(Unproven),
+}
+
+/// A message of a format that this program does not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Newer {
+    /// The format.
+    pub format: u64,
+    /// All of it, as the adapter that received it writes it down.
+    pub message: Vec<u8>,
 }
 
 /// What claims to be the fleet's own and cannot prove it.

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 use trawl_common::backoff::Backoff;
+use trawl_common::format::FORMAT;
 use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::lane::Lane;
@@ -110,6 +111,10 @@ impl Claiming<'_> {
                     self.take(message, receipt, &mut messages).await;
                 }
                 Content::Probe(probe) => self.settle(Own::Probe(probe, receipt)).await,
+                Content::Newer(newer) => {
+                    self.name_newer();
+                    self.settle(Own::Newer(newer, receipt)).await;
+                }
                 Content::Malformed(malformed) => {
                     self.settle(Own::Malformed(malformed, vec![receipt])).await;
                 }
@@ -153,6 +158,11 @@ impl Claiming<'_> {
             ClaimReply::Wait { until } => self.settle(Own::Waits { message, until }).await,
             ClaimReply::NoRoom => {
                 self.member.health.fails_lately(TAKING_IN, &Error::full(), FULL_FOR);
+                let until = UnixMs::now().plus(until_another_worker());
+                self.settle(Own::Waits { message, until }).await;
+            }
+            ClaimReply::Newer => {
+                self.name_newer();
                 let until = UnixMs::now().plus(until_another_worker());
                 self.settle(Own::Waits { message, until }).await;
             }
@@ -207,6 +217,17 @@ impl Claiming<'_> {
         }
     }
 
+    /// Says once that there is work for newer programs alone.
+    fn name_newer(&self) {
+        if !self.member.has_met_newer.swap(true, Ordering::Relaxed) {
+            warn!(
+                format = FORMAT,
+                "URLs of a newer trawl are on their way, in a format that this worker does not read: they are left to newer \
+                 workers. Update this one"
+            );
+        }
+    }
+
     async fn drop_unproven(&self, receipt: Receipt) {
         if self.member.unproven.fetch_add(1, Ordering::Relaxed) == 0 {
             warn!(
@@ -221,7 +242,7 @@ impl Claiming<'_> {
     async fn acknowledge(&self, deliveries: &[Delivery]) {
         let is_for_it = |delivery: &&Delivery| match &delivery.content {
             Content::Message(message) => self.member.acks(message) == Acks::None,
-            Content::Probe(_) | Content::Malformed(_) | Content::Unproven(_) => false,
+            Content::Probe(_) | Content::Newer(_) | Content::Malformed(_) | Content::Unproven(_) => false,
         };
         let receipts: Vec<Receipt> =
             deliveries.iter().filter(is_for_it).map(|delivery| delivery.receipt).collect();

@@ -64,6 +64,7 @@ impl Engine for Coordinator {
             in_flight: InFlight::default(),
             crawls: Member::no_crawls(),
             unproven: Default::default(),
+            has_met_newer: Default::default(),
             claimed: ByUrgency::new(arriving).into(),
             own,
             stop: stop.child_token(),

@@ -29,6 +29,6 @@ mod settle;
 mod tests;
 mod upkeep;
 
-pub use broker::{Broker, Consumer, Content, Delivery, Parked, Receipt, Unproven};
+pub use broker::{Broker, Consumer, Content, Delivery, Newer, Parked, Receipt, Unproven};
 pub use coordinator::Coordinator;
 pub use records::{Lease, Linked, Linking, Parking, Probe, ProbeTimes, Records, Sweep};

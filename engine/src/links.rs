@@ -3,6 +3,7 @@
 use trawl_common::frontier::Taken;
 use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::ports::{Claim, NewUrl, one_each};
+use trawl_common::trace::{Admission, Trace};
 
 use crate::member::Member;
 use crate::outbox;
@@ -17,14 +18,22 @@ pub(crate) struct Admitted {
 }
 
 /// Admits what pages link to, and publishes and confirms what is new of it. Returns for each page, in order, what became of its
-/// links.
-pub(crate) async fn admit(member: &Member, pages: Vec<Linking>) -> Vec<Linked<Admitted>> {
+/// links. `traces` has that of each page, if it is traced.
+pub(crate) async fn admit(
+    member: &Member,
+    pages: Vec<Linking>,
+    traces: &[Option<&Trace>],
+) -> Vec<Linked<Admitted>> {
     let Member { records, broker, health, worker, .. } = member;
+    let admission = Admission::begin();
     let admitting = async || one_each(records.admit_links(worker, &pages).await?, pages.len(), "pages");
     let admitted = health.until_done("admitting links", admitting).await;
     let mut messages = Vec::new();
     let mut all = Vec::with_capacity(pages.len());
-    for (Linking { page: Claim { crawl, .. }, links }, linked) in pages.into_iter().zip(admitted) {
+    for ((Linking { page: Claim { crawl, .. }, links }, linked), trace) in
+        pages.into_iter().zip(admitted).zip(traces)
+    {
+        let first = messages.len();
         all.push(linked.map(|each| {
             let mut admitted =
                 Admitted { links: Vec::with_capacity(links.len()), left_out: LeftOut::default() };
@@ -41,6 +50,7 @@ pub(crate) async fn admit(member: &Member, pages: Vec<Linking>) -> Vec<Linked<Ad
             }
             admitted
         }));
+        admission.ends(&mut messages[first..], *trace);
     }
     outbox::send_until_done(&**records, &**broker, messages, health).await;
     all

@@ -1,7 +1,7 @@
 //! A worker's part in an engine.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use moka::sync::Cache;
@@ -42,6 +42,8 @@ pub(crate) struct Member {
     pub(crate) crawls: Cache<CrawlRef, OpenCrawl>,
     /// Messages that were dropped, as they said without proof that they are the fleet's.
     pub(crate) unproven: AtomicU64,
+    /// Whether there was something that only newer workers read.
+    pub(crate) has_met_newer: AtomicBool,
     /// What was claimed and not handed out.
     pub(crate) claimed: Mutex<ByUrgency>,
     pub(crate) own: mpsc::Sender<Own>,

@@ -4,7 +4,7 @@ use tokio::sync::oneshot;
 use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::time::UnixMs;
 
-use crate::broker::Receipt;
+use crate::broker::{Newer, Receipt};
 use crate::records::Probe;
 
 /// Something to settle that no worker has to see.
@@ -15,6 +15,8 @@ pub(crate) enum Own {
     Probe(Probe, Receipt),
     /// Something that is no message; without a receipt if it is acknowledged already.
     Malformed(Malformed, Vec<Receipt>),
+    /// A message that only newer workers read: it comes back as it is, until one of them takes it.
+    Newer(Newer, Receipt),
     /// Held by another worker, or by a person: the message comes back then, its record stays as it is.
     Waits {
         /// The message.

@@ -11,6 +11,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Error, ErrorKind, NewUrl, Opening, Result, Session, Terms, one_each};
+use trawl_common::trace::Admission;
 
 use crate::broker::Broker;
 use crate::outbox::{self, Tries};
@@ -78,11 +79,13 @@ impl Session for LeasedSession {
     /// A crash after the first step leaves them in the outbox, which the workers sweep.
     async fn admit(&self, urls: &[NewUrl]) -> Result<Vec<bool>> {
         let Held { records, broker, health, crawl, .. } = &*self.held;
+        let admission = Admission::begin();
         let admitting =
             |lease| async move { one_each(records.admit(&lease, urls).await?, urls.len(), "URLs") };
         let new = self.held.under_lease("admitting", admitting).await?;
-        let messages: Vec<Message> =
+        let mut messages: Vec<Message> =
             urls.iter().zip(&new).filter(|(_, new)| **new).map(|(url, _)| url.message(crawl)).collect();
+        admission.ends(&mut messages, None);
         outbox::send(&**records, &**broker, messages, Tries::WhileItMayPass(health)).await?;
         Ok(new)
     }

@@ -7,12 +7,13 @@
 use tokio::sync::oneshot;
 use tracing::debug;
 use trawl_common::frontier::dead_letter::DeadLetter;
+use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Claim, Ending, Finish, Settled, Settlement, Verdict, one_each};
 use trawl_common::time::UnixMs;
 
-use crate::broker::{Parked, Receipt};
+use crate::broker::{Newer, Parked, Receipt};
 use crate::links::{self, Admitted};
 use crate::member::Member;
 use crate::memory::Memories;
@@ -43,6 +44,7 @@ pub(crate) struct Plan {
     ends: Vec<Ends>,
     put_aside: Vec<PutAside>,
     waiting: Vec<(Message, UnixMs)>,
+    newer: Vec<Newer>,
     goes_round: Vec<Message>,
     releases: Vec<Claim>,
     probes: Vec<Probe>,
@@ -74,6 +76,10 @@ impl Plan {
             Own::Dropped(receipts) => self.receipts.extend(receipts),
             Own::Probe(probe, receipt) => {
                 self.probes.push(probe);
+                self.receipts.push(receipt);
+            }
+            Own::Newer(newer, receipt) => {
+                self.newer.push(newer);
                 self.receipts.push(receipt);
             }
             Own::Malformed(Malformed { text, reason }, receipts) => {
@@ -179,7 +185,8 @@ impl Plan {
             page: ending.finish.claim.clone(),
             links: ending.links.clone(),
         };
-        let admitted = links::admit(member, linking.iter().map(linking_of).collect()).await;
+        let traces: Vec<_> = linking.iter().map(|ends| ends.message.trace.as_deref()).collect();
+        let admitted = links::admit(member, linking.iter().map(linking_of).collect(), &traces).await;
         for (mut ends, taken) in linking.into_iter().zip(admitted) {
             match taken {
                 Linked::Taken(Admitted { links, left_out }) => {
@@ -220,6 +227,10 @@ impl Plan {
                 parked.push(Parked { message, wake: broker.wake(until) });
             }
             health.until_done("parking", || broker.park(&parked)).await;
+        }
+        if !self.newer.is_empty() {
+            let wake = broker.wake(UnixMs::now().plus(until_another_worker()));
+            health.until_done("parking", || broker.pass_on(&self.newer, wake)).await;
         }
     }
 

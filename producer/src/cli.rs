@@ -11,7 +11,7 @@ use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
 use trawl_cli::{
     ArgumentFlags, CrawlArg, Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, await_end, count,
-    metrics, print_json,
+    metrics, print_json, trace,
 };
 use trawl_common::exit::Exit;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
@@ -96,6 +96,7 @@ impl Args {
         let signals = Signals::listen().map_err(Fail::run)?;
         // What it waits for is in its progress line, and in the log.
         let _metrics = metrics::serve(&settings.metrics, || None).await?;
+        let _traces = trace::start(&settings.tracing, "trawl-producer")?;
         let spider = self.spider.clone().unwrap_or_default();
         let overrides = SpiderOverrides { recrawl: self.recrawl, ..SpiderOverrides::default() };
         let arguments = self.arguments.arguments()?;

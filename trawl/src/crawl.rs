@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_cli::{
-    ArgumentFlags, Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, count, print_json,
+    ArgumentFlags, Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, count, print_json, trace,
 };
 use trawl_common::exit::Exit;
 use trawl_common::frontier::crawl::{Counts, CrawlStats, HostStats};
@@ -127,6 +127,7 @@ impl Args {
         let folder = named.folder(&settings, arguments.clone())?.with_overrides(self.overrides());
         let (spider, _) = spider::load(&named, &folder, &settings, self.no_file)?;
         let job = self.job(spider)?;
+        let _traces = trace::start(&settings.tracing, "trawl-crawl")?;
         let signals = Signals::listen().map_err(Fail::run)?;
         let store = Embedded::open(&self.state).map_err(Fail::usage)?.with_log(&settings.log);
         let default = self.sinks(&settings);

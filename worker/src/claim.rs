@@ -13,6 +13,7 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Claimed, Requests, Terms};
 use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
+use trawl_common::trace;
 use trawl_common::web::url::CanonicalUrl;
 
 use crate::job::Job;
@@ -78,9 +79,10 @@ impl Claims {
 
     fn job(
         &self,
-        Claimed { message, attempts, starts, is_beyond_limit, crawl }: Claimed,
+        Claimed { mut message, attempts, starts, is_beyond_limit, crawl }: Claimed,
         text: Option<SpiderText>,
     ) -> Result<Job, Box<Settlement>> {
+        trace::take_up(&mut message);
         let settled = |message, outcome| Err(Box::new(Settlement::untouched(message, outcome)));
         if is_beyond_limit {
             return settled(message, Outcome::Skipped(Skip::Limit));

@@ -9,7 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 use trawl_backends::fleet;
 use trawl_backends::webhooks::{SpiderWebhooks, Webhooks};
-use trawl_cli::{Fail, Global, Outcome, Signals, metrics};
+use trawl_cli::{Fail, Global, Outcome, Signals, metrics, trace};
 use trawl_common::exit::Exit;
 use trawl_common::health::Health;
 use trawl_common::names::WorkerId;
@@ -60,6 +60,7 @@ impl Args {
             false => Some("connecting to the servers".to_owned()),
         };
         let _metrics = metrics::serve(&settings.metrics, trouble).await?;
+        let _traces = trace::start(&settings.tracing, "trawl-worker")?;
         let webhooks = Webhooks::of(&settings)?;
         let id = WorkerId::of_this_machine();
         let ports = tokio::select! {

@@ -13,6 +13,7 @@ use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip, Ter
 use trawl_common::metrics;
 use trawl_common::ports::{self, Claim, Ending, Error, Finish, Settled, Verdict};
 use trawl_common::time::UnixMs;
+use trawl_common::trace::Attempt;
 use trawl_common::web::host::HostKey;
 
 use crate::page_ends;
@@ -40,15 +41,18 @@ pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Set
             held_back.due().await;
         }
         let mut rulings = held_back.take_due();
-        let mut slots = Vec::new();
+        let (mut slots, mut attempts) = (Vec::new(), Vec::new());
         let batch: Vec<Handled> = batch.drain(..).map(Settlement::into_handled).collect();
         page_ends::keep(&shared, &batch).await;
         for mut handled in batch {
             shared.url_log.settles(&handled);
             slots.extend(handled.slot.take());
+            attempts.extend(attempt(&handled));
             rulings.push(ruling(&shared, handled));
         }
+        let begun = Instant::now();
         let Settled { ended, no_room } = shared.frontier.settle(rulings).await;
+        attempts.into_iter().for_each(|attempt| attempt.ends(begun.elapsed()));
         for Ending { finish, links, .. } in &ended {
             shared.tally.count(finish.terminal);
             metrics::url_ended(finish.terminal);
@@ -103,6 +107,22 @@ impl HeldBack {
             false => shared.health.fails(Self::WHAT, &Error::full()),
         }
     }
+}
+
+/// The attempt that is settled, if its URL is traced.
+fn attempt(Handled { message, outcome, .. }: &Handled) -> Option<Attempt> {
+    let (outcome, error) = match outcome {
+        Outcome::Done => ("done", None),
+        Outcome::Skipped(_) => ("skipped", None),
+        Outcome::Retry(failure, _) => ("retried", Some(failure.class)),
+        Outcome::Failed(failure, _) => ("failed", Some(failure.class)),
+        Outcome::Deferred { .. } => ("put aside", None),
+        Outcome::Unready { .. } => ("left to others", None),
+        Outcome::Expired => ("expired", None),
+        Outcome::SentAgain => ("sent again", None),
+        Outcome::Released => ("released", None),
+    };
+    Attempt::of(message, outcome, error.map(Class::as_str))
 }
 
 /// What an outcome means to the engine.

@@ -11,11 +11,12 @@ use std::time::Duration;
 use futures::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use trawl_common::batching::gather;
 use trawl_common::frontier::message::Message;
 use trawl_common::ports::Page;
 use trawl_common::time::UnixMs;
+use trawl_common::trace;
 
 use crate::settlement::Settlement;
 use crate::shared::Shared;
@@ -136,6 +137,7 @@ async fn store(
             false => all.push(settlement.lost()),
         }
     }
+    let begun = Instant::now();
     // Each sink is tried by itself: what one has stored is not sent to it again because another is away. A table that lacks a
     // column, or a file that another process writes to, is set right by people while other spiders go on.
     let storing = spider.sinks.iter().filter(|_| !pages.is_empty()).map(async |sink| {
@@ -149,6 +151,7 @@ async fn store(
     }
     spider.backlog.take_off(count);
     for settlement in all {
+        trace::step(settlement.message().trace.as_deref(), "store", begun.elapsed());
         pass_on(to, settlement).await;
     }
 }

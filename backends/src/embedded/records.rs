@@ -321,6 +321,7 @@ impl Stored {
             hop: hop.map(|url| Hop { url, count: self.hops }),
             refusals: self.refusals,
             is_ours: true,
+            trace: None,
         })
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use lapin::BasicProperties;
 use lapin::message::Delivery;
 use lapin::types::{AMQPValue, FieldTable, LongString, ShortString};
+use trawl_common::format;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::line::Line;
@@ -13,9 +14,11 @@ use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::spider::item::Item;
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
+use trawl_common::trace::{TRACE_PARENT, TRACE_STATE, Trace};
 use trawl_common::web::url::{CanonicalUrl, Fingerprint, InvalidUrl, MAX_URL_BYTES};
 use trawl_engine::{Content, Probe, ProbeTimes, Unproven};
 
+use super::newer::{self, FORMAT_HEADER};
 use super::screen::{DEEPEST, UNREADABLE};
 use super::seal::{Author, Purpose, Seal};
 
@@ -57,7 +60,12 @@ pub fn properties(message: &Message, seal: &Seal) -> BasicProperties {
         put_number(&mut headers, "refusals", message.refusals.into());
     }
     seal.sign(Purpose::Wake, message.url.as_str().as_bytes(), &mut headers);
-    envelope(message.url.fingerprint(), UnixMs::now()).with_headers(headers)
+    let now = UnixMs::now();
+    if let Some(trace) = &message.trace {
+        put_text(&mut headers, TRACE_PARENT, &trace.parent_header());
+        put_text(&mut headers, TRACE_STATE, &trace.state_header(now));
+    }
+    envelope(message.url.fingerprint(), now).with_headers(headers)
 }
 
 /// The same for a lane, where the broker may take it out when its deadline has passed. One whose deadline has passed is to
@@ -189,6 +197,12 @@ fn message(
         Author::Stranger => false,
         Author::Anyone => names_url,
     };
+    if is_ours
+        && let Some(format) = headers.number(FORMAT_HEADER).map_err(malformed)?
+        && format::is_newer(format)
+    {
+        return Ok(Content::Newer(newer::write_down(delivery, format)));
+    }
     let url = if is_ours { CanonicalUrl::recorded(body) } else { CanonicalUrl::parse(body) };
     let url = url.map_err(|error| malformed(error.to_string()))?;
     if author == Author::Stranger {
@@ -218,6 +232,7 @@ fn message(
             hop: headers.parsed("hop")?.map(|url| Hop { url, count: hops.try_into().unwrap_or(u8::MAX) }),
             is_ours,
             refusals: headers.number("refusals")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
+            trace: headers.trace(),
         })
     };
     read().map(Content::Message).map_err(malformed)
@@ -284,6 +299,13 @@ impl Headers<'_> {
         })
     }
 
+    /// The trace of its URL. It is a hint: what cannot be read is none.
+    fn trace(&self) -> Option<Box<Trace>> {
+        let parent = self.text(TRACE_PARENT).ok()??;
+        let state = self.text(TRACE_STATE).ok().flatten();
+        Trace::read(parent, state, UnixMs::now()).map(Box::new)
+    }
+
     /// Whether its last queue gave it up because it was delivered and given back too often, and not because of its age. The
     /// last death comes first; a message that waited on the ladder before has others.
     fn came_back_too_often(&self) -> bool {
@@ -316,6 +338,9 @@ impl Headers<'_> {
 
 #[cfg(test)]
 mod tests {
+    use trawl_common::format::FORMAT;
+    use trawl_common::settings;
+
     use super::*;
 
     fn delivery(body: &[u8], properties: BasicProperties) -> Delivery {
@@ -346,6 +371,7 @@ mod tests {
             hop: Some(Hop { url: "https://example.com/b".parse().unwrap(), count: 2 }),
             refusals: 3,
             is_ours: true,
+            trace: None,
         }
     }
 
@@ -353,6 +379,92 @@ mod tests {
     fn a_message_survives_the_wire() {
         let delivery = delivery(b"https://example.com/a", properties(&full(), &Seal::default()));
         assert_eq!(content(&delivery, Line::Bulk, &Trust::default()), Content::Message(full()));
+    }
+
+    /// With a header that this program knows nothing of, and one of the broker's.
+    fn newer(key: Option<&str>) -> (Delivery, Trust) {
+        let key = key.map(|key| settings::FleetKey::try_from(key.repeat(32)).unwrap());
+        let seal = Seal::new(&settings::RabbitMq { key, ..settings::RabbitMq::default() });
+        let mut headers = FieldTable::default();
+        put_number(&mut headers, FORMAT_HEADER, FORMAT + 1);
+        put_text(&mut headers, "colour", "red");
+        seal.sign(Purpose::Wake, b"https://example.com/a", &mut headers);
+        headers.insert("x-death".into(), AMQPValue::FieldArray(Default::default()));
+        let id = Fingerprint::of("https://example.com/a").to_string();
+        let properties = BasicProperties::default().with_headers(headers).with_message_id(id.into());
+        let trust = Trust { seal, ..Trust::default() };
+        (delivery(b"https://example.com/a", properties.with_type("new".into())), trust)
+    }
+
+    #[test]
+    fn a_message_of_a_newer_format_is_passed_on_as_it_came() {
+        for key in [None, Some("a")] {
+            let (came, trust) = newer(key);
+            let Content::Newer(newer) = content(&came, Line::Bulk, &trust) else { panic!("{key:?}") };
+            let (properties, body) = newer::read(&newer).unwrap();
+            assert_eq!((newer.format, &body), (FORMAT + 1, &came.data));
+            let mut expected = came.properties.headers().clone().unwrap();
+            expected = expected.inner().iter().filter(|(name, _)| name.as_str() != "x-death").fold(
+                FieldTable::default(),
+                |mut table, (name, value)| {
+                    table.insert(name.clone(), value.clone());
+                    table
+                },
+            );
+            assert_eq!(properties, came.properties.clone().with_headers(expected));
+            // It comes back as the same.
+            let again = delivery(&body, properties);
+            assert_eq!(content(&again, Line::Due, &trust), Content::Newer(newer));
+        }
+    }
+
+    #[test]
+    fn a_format_that_a_stranger_writes_says_nothing() {
+        let (mut came, trust) = newer(Some("a"));
+        let mut headers = came.properties.headers().clone().unwrap();
+        put_text(&mut headers, "colour", "blue");
+        came.properties = came.properties.with_headers(headers);
+        assert!(matches!(
+            content(&came, Line::Bulk, &trust),
+            Content::Message(Message { is_ours: false, .. })
+        ));
+        let (came, _) = newer(None);
+        let unnamed = delivery(&came.data, came.properties.clone().with_message_id("7".into()));
+        let read = content(&unnamed, Line::Bulk, &Trust::default());
+        assert!(matches!(read, Content::Message(Message { is_ours: false, .. })), "{read:?}");
+    }
+
+    #[test]
+    fn a_trace_travels_beside_the_signature_and_a_strangers_says_nothing() {
+        const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let key = settings::FleetKey::try_from("a".repeat(32)).unwrap();
+        let seal = Seal::new(&settings::RabbitMq { key: Some(key), ..settings::RabbitMq::default() });
+        let trust = Trust { seal, ..Trust::default() };
+        let sent = UnixMs::now();
+        let trace = Trace::read(PARENT, Some("trawl=1:00f067aa0ba902b8"), sent).map(Box::new);
+        let traced = Message { trace: trace.clone(), ..full() };
+        let signed = properties(&traced, &trust.seal);
+        let read =
+            |properties| match content(&delivery(b"https://example.com/a", properties), Line::Bulk, &trust) {
+                Content::Message(message) => message,
+                other => panic!("{other:?}"),
+            };
+        let arrived = read(signed.clone());
+        let since = arrived.trace.as_ref().unwrap().since;
+        assert!(since >= sent, "{since}");
+        let trace = trace.map(|trace| Box::new(Trace { since, ..*trace }));
+        assert_eq!(arrived, Message { trace, ..full() });
+        // Of a message as the program before wrote it, and of a trace that somebody took away, the signature holds as well.
+        let names = |properties: &BasicProperties| -> Vec<String> {
+            let headers = properties.headers().clone().unwrap_or_default();
+            headers.inner().keys().map(|name| name.as_str().to_owned()).collect()
+        };
+        let plain = properties(&full(), &trust.seal);
+        assert!(!names(&plain).contains(&TRACE_PARENT.to_owned()), "what is not traced carries nothing");
+        assert_eq!(read(plain), full());
+        let mut strange = FieldTable::default();
+        put_text(&mut strange, TRACE_PARENT, PARENT);
+        assert_eq!(read(BasicProperties::default().with_headers(strange)).trace, None);
     }
 
     #[test]

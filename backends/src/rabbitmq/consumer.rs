@@ -16,7 +16,8 @@ use tracing::{debug, info, warn};
 use trawl_common::frontier::line::Line;
 use trawl_common::metrics;
 use trawl_common::ports::{Error, ErrorKind, Result};
-use trawl_engine::{Consumer, Delivery, Receipt};
+use trawl_common::trace;
+use trawl_engine::{Consumer, Content, Delivery, Receipt};
 
 use super::acks::{Ack, Acks};
 use super::codec::Trust;
@@ -168,10 +169,16 @@ impl RabbitConsumer {
         for (line, stream) in &mut self.streams {
             while batch.len() < max {
                 match Pin::new(&mut *stream).poll_next(context) {
-                    Poll::Ready(Some(Ok(delivery))) => batch.push(Delivery {
-                        receipt: Receipt { session: self.session, tag: delivery.delivery_tag },
-                        content: codec::content(&delivery, *line, &self.trust),
-                    }),
+                    Poll::Ready(Some(Ok(delivery))) => {
+                        let receipt = Receipt { session: self.session, tag: delivery.delivery_tag };
+                        let content = codec::content(&delivery, *line, &self.trust);
+                        if let Content::Message(message) = &content
+                            && message.trace.is_some()
+                        {
+                            trace::waited(message, stream.queue().as_str());
+                        }
+                        batch.push(Delivery { receipt, content });
+                    }
                     // What was taken comes again after the reconnect that the error asks for.
                     Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(failed(error))),
                     Poll::Ready(None) => return Poll::Ready(Err(cancelled(stream))),

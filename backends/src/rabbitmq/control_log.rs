@@ -73,13 +73,15 @@ impl ControlLog {
         let mut reader = stream::read(connection, names::CONTROL, StreamStart::First, PREFETCH).await?;
         let mut logged = Logged::default();
         let mut belief = Belief::default();
+        let mut has_newer = false;
         loop {
             let entry = reader.next().await?;
             if let Some(body) = &entry.body
                 && belief.has(entry.offset, self.seal.author(Purpose::Control, body, &entry.headers))
             {
-                match serde_json::from_slice(body) {
-                    Ok(record) => logged.apply(record),
+                match Record::read(body) {
+                    Ok(Some(record)) => logged.apply(record),
+                    Ok(None) => has_newer = true,
                     Err(error) => {
                         let text = printable(&String::from_utf8_lossy(body), 200);
                         warn!(offset = entry.offset, %error, text, "an unreadable record in the stream control");
@@ -88,6 +90,11 @@ impl ControlLog {
             }
             // The reader's own mark is there, or a later one.
             if entry.offset >= reader.end() {
+                if has_newer {
+                    warn!(
+                        "the stream control has entries of a newer trawl: they are left to newer programs. Update this one"
+                    );
+                }
                 return Ok(logged);
             }
             reader.done(&entry).await?;

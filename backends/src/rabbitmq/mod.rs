@@ -20,6 +20,7 @@ mod items;
 mod job_wake_ups;
 mod layout;
 mod names;
+mod newer;
 mod passive;
 mod publisher;
 /// Likewise.
@@ -55,7 +56,8 @@ use trawl_common::ports::{Page, Result};
 use trawl_common::settings::{self, Items, Queues};
 use trawl_common::spider::item::Item;
 use trawl_common::time::UnixMs;
-use trawl_engine::{Broker, Consumer, Parked, Probe, ProbeTimes, Receipt};
+use trawl_common::trace;
+use trawl_engine::{Broker, Consumer, Newer, Parked, Probe, ProbeTimes, Receipt};
 
 pub use self::control_log::ControlLog;
 pub use self::depths::{Depth, Depths, QueueDepths};
@@ -139,7 +141,9 @@ impl Broker for RabbitMq {
             let to_lane = to_queue(message, lane, &self.trust.seal);
             Outgoing { properties: codec::expiring(to_lane.properties, message.deadline, now), ..to_lane }
         };
-        self.publisher.send(messages.iter().map(outgoing)).await
+        self.publisher.send(messages.iter().map(outgoing)).await?;
+        messages.iter().for_each(|message| trace::sent(message, names::line(message.lane.into()), now));
+        Ok(())
     }
 
     async fn park(&self, parked: &[Parked]) -> Result<()> {
@@ -147,7 +151,21 @@ impl Broker for RabbitMq {
         let outgoing = |parked: &Parked| {
             to_queue(&parked.message, names::rung(rung_until(parked.wake, now)), &self.trust.seal)
         };
-        self.publisher.send(parked.iter().map(outgoing)).await
+        self.publisher.send(parked.iter().map(outgoing)).await?;
+        let of_rung = |parked: &Parked| names::rung(rung_until(parked.wake, now));
+        let traced = parked.iter().filter(|parked| parked.message.trace.is_some());
+        traced.for_each(|parked| trace::sent(&parked.message, &of_rung(parked), now));
+        Ok(())
+    }
+
+    async fn pass_on(&self, newer: &[Newer], wake: Wake) -> Result<()> {
+        let key = names::rung(rung_until(wake, UnixMs::now()));
+        let outgoing = |newer: &Newer| {
+            let (properties, body) = newer::read(newer)?;
+            Ok(Outgoing { exchange: "", key: key.clone(), body, properties, mandatory: true })
+        };
+        let outgoing: Vec<Outgoing> = newer.iter().map(outgoing).collect::<Result<_>>()?;
+        self.publisher.send(outgoing).await
     }
 
     fn wake(&self, until: UnixMs) -> Wake {

@@ -1,24 +1,32 @@
 //! What trawl's own processes wrote: it carries a signature by the fleet's key.
 //!
-//! Signed are what the message is for, its body, and those of its headers that trawl reads. What the broker adds is not, and
-//! nothing that harms is read from it.
+//! Signed are what the message is for, its body, and its headers, also those that only newer programs read: so an older one knows
+//! the fleet's messages by their signature too. What the broker adds is not signed, and nothing that harms is read from it.
 
 use hmac::{Hmac, KeyInit, Mac};
 use lapin::types::{AMQPValue, FieldTable, LongString, ShortString};
 use sha2::Sha256;
 use trawl_common::frontier::line::Line;
 use trawl_common::settings;
+use trawl_common::trace::{TRACE_PARENT, TRACE_STATE};
+
+use super::newer::is_brokers;
 
 /// The header of the signature.
 pub const SIGNATURE: &str = "sig";
 /// 128 bits: so many bytes are sent of a signature.
 const LENGTH: usize = 16;
 
-/// Every header of trawl's that is read from a message, in the order in which they are signed.
+/// Every header of trawl's that is read from a message, in the order in which they are signed. Any other comes after these, by its
+/// name.
 pub(super) const SIGNED: [&str; 16] = [
     "crawl", "spider", "lane", "depth", "deadline", "until", "wake", "slot", "turn", "looks", "referrer",
     "hop", "hops", "refusals", "probe", "before",
 ];
+
+/// What programs before this one do not know and take for nothing: a message that carries it has the signature of one that does not.
+/// Whoever changes it misleads whoever looks at traces.
+const UNSIGNED: [&str; 2] = [TRACE_PARENT, TRACE_STATE];
 
 /// What a message is for. What is signed for one purpose is nothing for another.
 #[derive(Clone, Copy)]
@@ -88,6 +96,11 @@ impl Seal {
     }
 }
 
+/// Whether a header is signed that is not [`SIGNED`].
+fn is_signed_beside(name: &str) -> bool {
+    name != SIGNATURE && !UNSIGNED.contains(&name) && !is_brokers(name) && !SIGNED.contains(&name)
+}
+
 /// What is signed, each part with its length before it: no two messages come to the same.
 fn digest(key: &Hmac<Sha256>, purpose: Purpose, body: &[u8], headers: &FieldTable) -> Hmac<Sha256> {
     let mut digest = key.clone();
@@ -105,8 +118,9 @@ fn digest(key: &Hmac<Sha256>, purpose: Purpose, body: &[u8], headers: &FieldTabl
         Purpose::Event => put(b"trawl event 1"),
     }
     put(body);
-    for name in SIGNED {
-        let Some(value) = headers.inner().get(name) else { continue };
+    let known = SIGNED.iter().filter_map(|name| Some((*name, headers.inner().get(*name)?)));
+    let others = headers.inner().iter().map(|(name, value)| (name.as_str(), value));
+    for (name, value) in known.chain(others.filter(|(name, _)| is_signed_beside(name))) {
         put(name.as_bytes());
         // A broker may send a number on in another type: what counts is its value.
         match value {
@@ -157,7 +171,7 @@ mod tests {
     fn whoever_changes_anything_of_a_message_is_a_stranger() {
         let seal = seal(&["a"]);
         let headers = signed(&seal);
-        for name in SIGNED {
+        for name in SIGNED.into_iter().chain(["v", "what a newer program adds"]) {
             let mut changed = headers.clone();
             changed.insert(name.into(), AMQPValue::LongLongInt(8));
             assert_eq!(seal.author(Purpose::Wake, b"body", &changed), Author::Stranger, "{name}");

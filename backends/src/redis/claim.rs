@@ -24,6 +24,8 @@ const PUT_ASIDE: i64 = -3;
 const FULL: i64 = -5;
 /// Its reply for one without a record when the store is full.
 const NO_ROOM: i64 = -6;
+/// Its reply for one whose record only newer programs read.
+const NEWER: i64 = -7;
 
 /// What a worker asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -144,6 +146,7 @@ fn read((attempts, starts, instant, since): RawReply) -> Option<ClaimReply> {
         SEND_AGAIN => ClaimReply::SendAgain,
         FULL => ClaimReply::Full,
         NO_ROOM => ClaimReply::NoRoom,
+        NEWER => ClaimReply::Newer,
         PUT_ASIDE => ClaimReply::Wait { until: until()? },
         attempts => {
             let deadline = if instant == "-" { None } else { Some(until()?) };

@@ -14,7 +14,8 @@ use super::script_calls::limits;
 use super::second_home::{Past, SecondHome};
 use crate::control_log::{Logged, LoggedCrawl, Record};
 
-/// The field of [`keys::WATERMARKS`] that says how far the log was taken in: 1 while it is being read, more when it has been.
+/// The field of [`keys::WATERMARKS`] that says how far the log was taken in: 1 while it is being read, more when it has been. A
+/// format that adds to what entries say has a field of its own: a program before it has left those out.
 const LOG: &str = "log";
 
 /// Whether what was admitted to a crawl may be under way, although the store does not know the crawl.

@@ -1,30 +1,69 @@
 //! The version of what is kept in Redis: a program that does not know what newer ones write must leave it alone.
+//!
+//! It is `1`, or `1.2`: the major version, and the newest format ([`FORMAT`]) of what may be there, if that is not the first. A
+//! program starts on any format of its major version: what it does not read, it leaves to newer ones.
+
+use std::fmt;
+use std::str::FromStr;
 
 use redis::Value;
+use tracing::info;
+use trawl_common::format::FORMAT;
 use trawl_common::ports::{Error, ErrorKind, Result};
 
 use super::{Link, failed, full, keys};
 
-/// What this program writes. It goes up with every change that the program before would misread.
-pub(super) const VERSION: u64 = 1;
+/// What this program writes. The major version goes up with a change that older programs must not meet at all.
+pub(super) const OWN: Schema = Schema { major: 1, format: FORMAT };
 
-/// Fails with `Refused` if Redis holds data of a newer program. What older ones left is marked as of this one, which reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Schema {
+    major: u64,
+    format: u64,
+}
+
+impl fmt::Display for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // As programs wrote it before there were formats.
+            Self { major, format: 1 } => write!(f, "{major}"),
+            Self { major, format } => write!(f, "{major}.{format}"),
+        }
+    }
+}
+
+impl FromStr for Schema {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
+        let (major, format) = text.split_once('.').unwrap_or((text, "1"));
+        Ok(Self { major: major.parse()?, format: format.parse()? })
+    }
+}
+
+/// Fails with `Refused` if Redis holds data of a newer major version. What older programs left is marked as of this one, which reads
+/// it.
 pub async fn check_schema(link: &Link) -> Result<()> {
     let mut set = redis::cmd("SET");
-    let _: Value = full::anyway(link, set.arg(keys::SCHEMA).arg(VERSION).arg("NX")).await.map_err(failed)?;
+    let own = OWN.to_string();
+    let _: Value = full::anyway(link, set.arg(keys::SCHEMA).arg(&own).arg("NX")).await.map_err(failed)?;
     let mut get = redis::cmd("GET");
     let kept: String = get.arg(keys::SCHEMA).query_async(&mut link.clone()).await.map_err(failed)?;
-    match kept.parse::<u64>() {
-        Ok(VERSION) => Ok(()),
-        Ok(older) if older < VERSION => {
+    match kept.parse::<Schema>() {
+        Ok(older) if older < OWN => {
             let mut set = redis::cmd("SET");
-            let _: Value = full::anyway(link, set.arg(keys::SCHEMA).arg(VERSION)).await.map_err(failed)?;
+            let _: Value = full::anyway(link, set.arg(keys::SCHEMA).arg(own)).await.map_err(failed)?;
             Ok(())
         }
-        Ok(newer) => {
+        Ok(OWN) => Ok(()),
+        Ok(newer) if newer.major == OWN.major => {
+            info!(schema = kept, "newer programs work on this redis: what only they read is left to them");
+            Ok(())
+        }
+        Ok(_) => {
             let message = format!(
-                "redis holds data of schema version {newer}, and this program knows {VERSION}: update trawl on this \
-                 machine, or give it a redis of its own (redis.url)"
+                "redis holds data of schema version {kept}, and this program knows {OWN}: update trawl on this machine, or \
+                 give it a redis of its own (redis.url)"
             );
             Err(Error::new(ErrorKind::Refused, message))
         }

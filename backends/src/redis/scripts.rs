@@ -5,6 +5,7 @@
 //! (`full.rs`).
 
 use redis::Script;
+use trawl_common::format::FORMAT;
 use trawl_common::settings::Dedup;
 
 /// The head of a script that a full server refuses.
@@ -28,7 +29,7 @@ impl Clock {
     }
 
     fn compose(self, head: &str, parts: &[&str]) -> Script {
-        Script::new(&format!("{head}\n{}{}", self.0, parts.concat()))
+        Script::new(&format!("{head}\nlocal FORMAT = {FORMAT}\n{}{}", self.0, parts.concat()))
     }
 
     fn plain(self, body: &str) -> Script {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use trawl_common::frontier::{Record, State, UrlState};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::Result;
+use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -36,6 +36,10 @@ fn state_of(told: &Fields) -> Result<UrlState> {
 }
 
 fn record_of(told: &Fields) -> Result<Record> {
+    if told.read::<String>("newer")?.is_some() {
+        let text = "the URL's record is of a newer trawl: update trawl on this machine to see it";
+        return Err(Error::new(ErrorKind::Refused, text));
+    }
     if let Some(text) = told.read::<String>("record")? {
         return Err(told.nonsense(&format_args!("a record `{}`", shown(text.as_bytes()))));
     }

@@ -7,7 +7,7 @@ use trawl_common::names::WorkerId;
 use trawl_common::ports::{BeatReply, Heartbeat, Latency, Result, WorkerState};
 use trawl_common::time::UnixMs;
 
-use super::schema::VERSION;
+use super::schema;
 use super::{RedisRecords, keys};
 
 /// The field that says that a worker is to end (`scripts/drain.lua`).
@@ -37,7 +37,8 @@ impl RedisRecords {
         let () = self.write(&says).await?;
         let () = self.redis.query(redis::cmd("PEXPIRE").arg(&key).arg(ttl.as_millis() as u64)).await?;
         // A server that was emptied is marked again.
-        let () = self.write(redis::cmd("SET").arg(keys::SCHEMA).arg(VERSION).arg("NX")).await?;
+        let () =
+            self.write(redis::cmd("SET").arg(keys::SCHEMA).arg(schema::OWN.to_string()).arg("NX")).await?;
         let () =
             self.write(redis::cmd("ZADD").arg(keys::WORKERS).arg(now.0).arg(beat.worker.as_str())).await?;
         self.check_clock().await?;

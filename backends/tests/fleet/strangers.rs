@@ -99,6 +99,7 @@ fn reported(content: &Content) -> String {
         }
         Content::Malformed(malformed) => format!("set aside: {}", malformed.reason),
         Content::Probe(_) => "a probe".to_owned(),
+        Content::Newer(_) => "left to newer workers".to_owned(),
         Content::Unproven(Unproven::Probe) => PROBE.to_owned(),
         Content::Unproven(Unproven::Message { request, .. }) => {
             assert_eq!(reported(&Content::Message((**request).clone())), ALONE);

@@ -30,6 +30,8 @@ pub enum ClaimReply {
     Full,
     /// Acknowledge it and forget it: the URL is finished, or parked and has a message of its own.
     Drop,
+    /// Put it aside for a while, and claim it again: its record is of a format that only newer workers read.
+    Newer,
     /// Reject it: it names a crawl that the store does not know, and nothing shows that there ever was one.
     Unknown,
 }

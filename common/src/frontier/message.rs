@@ -3,6 +3,7 @@
 use crate::frontier::lane::Lane;
 use crate::names::CrawlRef;
 use crate::time::UnixMs;
+use crate::trace::Trace;
 use crate::web::url::CanonicalUrl;
 
 /// A URL on its way to a worker. The record in the frontier is the truth; this only says "look".
@@ -37,6 +38,8 @@ pub struct Message {
     pub refusals: u16,
     /// Whether a program of trawl's sent it: then its crawl is or was one, known or forgotten.
     pub is_ours: bool,
+    /// Its trace, if it is one of those URLs that are traced.
+    pub trace: Option<Box<Trace>>,
 }
 
 /// A redirect on the way from a URL to its page.
@@ -65,6 +68,7 @@ impl Message {
             hop: None,
             refusals: 0,
             is_ours: true,
+            trace: None,
         }
     }
 

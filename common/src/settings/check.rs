@@ -44,6 +44,10 @@ fn servers(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str
     let write_postgres = "write postgres://user:password@host:port/database";
     let is_none = settings.history.postgres.as_ref().is_some_and(|url| !postgres(url));
     refuse(is_none, "history.postgres", write_postgres);
+    let is_none = settings.tracing.otlp.as_ref().is_some_and(|url| !is_server(url, &["http", "https"]));
+    refuse(is_none, "tracing.otlp", "write http://host:4318");
+    let is_share = (0.0..=1.0).contains(&settings.tracing.sample);
+    refuse(!is_share, "tracing.sample", "is a share: 0.0 to 1.0");
     let proxy = |url: &ServerUrl| is_server(url, &["http", "socks5"]);
     let is_alone = settings.history.logs && settings.history.postgres.is_none();
     refuse(is_alone, "history.logs", "there is no history: set history.postgres");

@@ -25,6 +25,7 @@ mod queues;
 mod secret;
 mod secret_hash;
 pub(crate) mod sinks;
+mod tracing;
 mod tree;
 mod urls;
 mod variables;
@@ -55,6 +56,7 @@ pub use secret::ServerUrl;
 pub use secret_hash::{NoHash, SecretHash, WeakSecret};
 use serde::{Deserialize, Serialize};
 pub use sinks::{Compress, Folder, Lines, SinkSettings};
+pub use tracing::Tracing;
 pub use urls::{NoParam, Param, Urls};
 pub use webhooks::{NoSecret, Webhook, WebhookSecret};
 
@@ -119,6 +121,8 @@ pub struct Settings {
     pub route: Vec<Rule>,
     /// What processes measure.
     pub metrics: Metrics,
+    /// Where traces of URLs go.
+    pub tracing: Tracing,
     /// Logging.
     pub log: Log,
 }
@@ -385,6 +389,7 @@ impl Default for Settings {
             sinks: Vec::new(),
             route: default_rules(),
             metrics: Metrics::default(),
+            tracing: Tracing::default(),
             log: Log::default(),
         }
     }

@@ -249,6 +249,40 @@ async fn messages_that_are_nothing_to_a_worker_never_reach_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_message_that_only_newer_workers_read_is_passed_on_and_then_acknowledged() {
+    let servers = Servers::default();
+    servers.deliver_newer("as it came");
+    let member = Member::join(&servers, |_| {});
+    timeout(LIMIT, servers.until("ack", 1)).await.unwrap();
+    assert_eq!(servers.calls(), ["pass on as it came", "ack 1"]);
+    assert_eq!(member.frontier.activity(), Default::default());
+}
+
+/// Not even from a lane that acknowledges what arrives.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_only_newer_workers_read_is_kept_while_the_broker_takes_none() {
+    let servers = Servers::default();
+    servers.fault(Fault::Away("pass on"));
+    servers.deliver_newer("as it came");
+    let _member = Member::join(&servers, |settings| settings.queues.bulk.acks = Acks::None);
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(servers.calls(), [""; 0]);
+    servers.fault(Fault::None);
+    timeout(LIMIT, servers.until("ack", 1)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_whose_record_only_newer_workers_read_waits_and_the_record_is_left_alone() {
+    let servers = Servers::default();
+    servers.replies_to_claim(A, ClaimReply::Newer);
+    servers.deliver(A);
+    let member = Member::join(&servers, |_| {});
+    timeout(LIMIT, servers.until("ack", 1)).await.unwrap();
+    assert_eq!(servers.calls(), [format!("claim {A}"), format!("park message of {A}"), "ack 1".into()]);
+    assert_eq!(member.frontier.activity().in_flight, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_missing_answer_ends_the_worker_and_its_urls_are_given_back() {
     let servers = Servers::default();
     servers.fault(Fault::ShortAnswer);

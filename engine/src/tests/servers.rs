@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 use trawl_common::events::{CrawlEvent, Event, HostEvent};
+use trawl_common::format::FORMAT;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::Wake;
@@ -24,7 +25,7 @@ use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
-use crate::broker::{Broker, Consumer, Content, Delivery, Parked, Receipt};
+use crate::broker::{Broker, Consumer, Content, Delivery, Newer, Parked, Receipt};
 use crate::records::{Lease, Linked, Linking, Parking, Probe, ProbeTimes, Records, Sweep};
 
 /// What is wrong with them.
@@ -73,6 +74,16 @@ impl Servers {
         let receipt = Receipt { session: 1, tag: state.tag };
         let message = Message::seed(url.parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
         state.queue.push_back(Delivery { content: Content::Message(message), receipt });
+        self.some_queued.notify_one();
+    }
+
+    /// Queues a message of a newer format.
+    pub(super) fn deliver_newer(&self, message: &str) {
+        let mut state = self.state();
+        state.tag += 1;
+        let receipt = Receipt { session: 1, tag: state.tag };
+        let content = Content::Newer(Newer { format: FORMAT + 1, message: message.as_bytes().to_vec() });
+        state.queue.push_back(Delivery { content, receipt });
         self.some_queued.notify_one();
     }
 
@@ -173,6 +184,14 @@ impl Broker for Servers {
     async fn park(&self, parked: &[Parked]) -> Result<()> {
         self.check("park message of")?;
         parked.iter().for_each(|parked| self.called("park message of", &parked.message.url));
+        Ok(())
+    }
+
+    async fn pass_on(&self, newer: &[Newer], wake: Wake) -> Result<()> {
+        self.check("pass on")?;
+        let seconds = wake.wait.as_secs();
+        assert!((3..16).contains(&seconds), "in {seconds} s another worker may take it");
+        newer.iter().for_each(|newer| self.called("pass on", String::from_utf8_lossy(&newer.message)));
         Ok(())
     }
 

@@ -72,7 +72,7 @@ pub(super) type Received = Vec<(Message, Receipt)>;
 pub(super) fn read(batch: Vec<Delivery>) -> Received {
     let read = |delivery: Delivery| match delivery.content {
         Content::Message(message) => (message, delivery.receipt),
-        content @ (Content::Probe(_) | Content::Malformed(_) | Content::Unproven(_)) => {
+        content @ (Content::Probe(_) | Content::Newer(_) | Content::Malformed(_) | Content::Unproven(_)) => {
             panic!("not sent as a message: {content:?}")
         }
     };

@@ -34,7 +34,7 @@ pub struct Programs {
     pub env: Vec<(String, String)>,
     /// The clock of the first worker's machine, if it is to be set.
     pub clock: Option<Clock>,
-    /// Another build of `trawl`, which every second worker runs.
+    /// Another build of `trawl`: in each place the two take turns, so that each restart is an upgrade or a roll back.
     pub old: Option<PathBuf>,
     /// What the first worker's environment has besides.
     pub first: Vec<(String, String)>,
@@ -56,13 +56,15 @@ impl Programs {
         serde_json::from_slice(&status.stdout).ok()
     }
 
-    /// The worker of this place.
-    fn worker(&self, place: usize) -> Command {
-        let mut programs = self.clone();
-        if let Some(old) = self.old.clone().filter(|_| place % 2 == 1) {
-            programs.trawl = old;
-        }
-        let mut command = programs.command(["worker"]);
+    /// The programs of this turn.
+    fn in_turn(&self, turn: usize) -> Self {
+        let old = self.old.clone().filter(|_| turn % 2 == 1);
+        Self { trawl: old.unwrap_or_else(|| self.trawl.clone()), ..self.clone() }
+    }
+
+    /// The worker of this place, after so many others in it.
+    fn worker(&self, place: usize, earlier: usize) -> Command {
+        let mut command = self.in_turn(place + earlier).command(["worker"]);
         command.env("TRAWL__FETCH__TIMEOUT", format!("{}s", TIMEOUT.as_secs()));
         if place == 0 {
             command.envs(self.first.iter().map(|(name, value)| (name, value)));
@@ -225,10 +227,10 @@ impl Seat {
 
 /// Runs workers, each under a number of its own.
 async fn work(seat: Seat, numbers: Arc<AtomicUsize>) {
-    loop {
+    for earlier in 0.. {
         let number = numbers.fetch_add(1, Ordering::Relaxed);
         let name = format!("worker-{number}");
-        let mut command = seat.programs.worker(seat.place);
+        let mut command = seat.programs.worker(seat.place, earlier);
         command.env("TRAWL__FETCH__USER_AGENT", &name);
         let ended = seat.keep(command, &name, number).await;
         seat.timeline.note(format!("{name} ended: {ended}"));
@@ -242,7 +244,8 @@ async fn produce(seat: Seat, words: Vec<String>, producing: watch::Sender<bool>)
     let mut before = String::new();
     for number in 1.. {
         let _ = wanted.wait_for(|wanted| *wanted).await;
-        let command = seat.programs.command(words.iter().map(String::as_str));
+        let programs = seat.programs.in_turn(seat.place + number - 1);
+        let command = programs.command(words.iter().map(String::as_str));
         let name = format!("producer-{}", seat.place + 1);
         let ended = seat.keep(command, &name, number).await;
         // While another's lease lasts, many runs end alike.

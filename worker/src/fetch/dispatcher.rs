@@ -14,6 +14,7 @@ use trawl_common::frontier::Start;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::ports::{Claim, Result};
 use trawl_common::time::UnixMs;
+use trawl_common::trace;
 
 use super::domains::SLOW;
 use super::page::process;
@@ -91,6 +92,7 @@ async fn work(
     shared: &Shared,
     Ready { job, host_permit, fetch_permit, mut under_way, is_alone }: Ready,
 ) -> (Settlement, Option<OwnedSemaphorePermit>) {
+    trace::scheduled(job.message.trace.as_deref());
     let mut fetch_permit = fetch_permit;
     let began = Instant::now();
     let mut working = pin!(AssertUnwindSafe(process(shared, job.clone(), host_permit)).catch_unwind());

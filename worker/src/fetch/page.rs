@@ -15,6 +15,7 @@ use trawl_common::spider::item::{Change, Item, item_id};
 use trawl_common::spider::page_history::{Tally, Visited};
 use trawl_common::spider::{Request, Required};
 use trawl_common::time::UnixMs;
+use trawl_common::trace;
 use trawl_common::web::freshness::lifetime;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
@@ -163,6 +164,8 @@ async fn fetch(
         let took = begun.elapsed();
         shared.latencies.note(took);
         metrics::fetched(status(&answer), took);
+        let redirects = job.message.hop.as_ref().map_or(0, |hop| hop.count);
+        trace::fetched(job.message.trace.as_deref(), target, redirects, told(&answer), took);
         let ban = trawl_web::ban(&job.spider.bans, &answer);
         let _held = permit.end(ban.is_none() && backoff::is_welcome(&answer));
         if let Some(ban) = ban {
@@ -196,6 +199,14 @@ fn status(answer: &Result<Answer, Failure>) -> Option<u16> {
         Ok(Answer::Redirect(_)) => Some(302),
         Ok(Answer::Unread { status, .. }) => Some(*status),
         Err(failure) => failure.status,
+    }
+}
+
+/// The same, or why there is none.
+fn told(answer: &Result<Answer, Failure>) -> Result<Option<u16>, &'static str> {
+    match answer {
+        Err(failure) if failure.status.is_none() => Err(failure.class.as_str()),
+        answer => Ok(status(answer)),
     }
 }
 
@@ -237,7 +248,9 @@ async fn read(
     let hop = response.redirected_to.clone();
     let landed = hop.clone().map(|url| spider.spider.urls.canonical(url)).filter(|url| *url != message.url);
     let base = hop.clone().unwrap_or_else(|| message.url.clone());
+    let begun = Instant::now();
     let extraction = shared.parser.read(Arc::clone(&spider.extractor), base.clone(), response.clone()).await;
+    trace::step(message.trace.as_deref(), "extract", begun.elapsed());
     let extraction = extraction.map_err(|failure| failed(shared, job, failure))?;
     if let Some(outcome) = lacking(shared, job, &extraction.missing) {
         return Err(outcome);

@@ -4,8 +4,9 @@
 -- request), when it was to come back for each message.
 -- `TAKES_NEW` comes before this text: whether a URL without a record gets one.
 -- Returns nothing if the crawl is not known; else for each message: attempts so far (-1: drop it, -2: send it again, -3: put it
--- aside, -5: the crawl has done all that it may, -6: it has no record, and there is no room for one), starts without an end, deadline (or until when it is put aside),
--- since when the URL could have been claimed, if it is now and that is known.
+-- aside, -5: the crawl has done all that it may, -6: it has no record, and there is no room for one, -7: its record is for newer
+-- programs), starts without an end, deadline (or until when it is put aside), since when the URL could have been claimed, if it is
+-- now and that is known.
 -- To one that only extends: 0 if it still holds it, else -1.
 local now = now_ms()
 local worker, extends, possession = ARGV[1], ARGV[3] == '1', tonumber(ARGV[4])
@@ -123,6 +124,8 @@ for i, url in ipairs(urls) do
     changed[#changed + 1] = format(record)
   elseif is_new then
     attempts = -6
+  elseif texts[i] and is_newer(texts[i]) and not is_over(status) then
+    attempts = -7
   end
   answer[#answer + 1] = attempts
   answer[#answer + 1] = starts

@@ -31,7 +31,7 @@ for i = 3, #ARGV, 9 do
   local is_mine = record and is_held_by(record, ARGV[1])
   -- What is named twice has no record the second time.
   local ended = is_mine and redis.call('HDEL', KEYS[2], url) or 0
-  answer[#answer + 1] = is_mine and 1 or record and 0 or is_past(url, short)
+  answer[#answer + 1] = is_mine and 1 or (record or text and is_newer(text)) and 0 or is_past(url, short)
   if is_limited and is_mine then
     redis.call('SREM', KEYS[10], url)
   end

@@ -189,10 +189,16 @@ local function end_if_done(crawl, pending, now)
   end
 end
 
+-- Whether a text is a record that only newer programs read: it begins with `v` and its format. It is left to them.
+local function is_newer(text)
+  local format = tonumber(string.match(text, '^v(%d+) '))
+  return format ~= nil and format > FORMAT
+end
+
 -- Takes a record that cannot be read out of everyone's way. Its bytes go to `T:corrupt:<crawl>`; the URL has failed as
 -- `corrupt`, so that the crawl can end. The set beside it names what was not reported yet.
 local function quarantine(pending, url, text)
-  if redis.call('HDEL', pending, url) == 0 then
+  if is_newer(text) or redis.call('HDEL', pending, url) == 0 then
     return
   end
   local tag, id = string.match(pending, '^({.-}):pending:(.*)$')
@@ -213,7 +219,7 @@ local function quarantine(pending, url, text)
   redis.call('HINCRBY', key('hosts'), (host_of(url) or '?') .. ' failed', 1)
 end
 
--- The record of a URL in `pending`, which is `text`; nil if there is none, or none that can be read.
+-- The record of a URL in `pending`, which is `text`; nil if there is none, or none that this program can read.
 local function read(pending, url, text)
   local record = text and parse(text)
   if text and not record then

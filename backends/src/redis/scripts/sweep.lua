@@ -51,9 +51,9 @@ if ARGV[2] == '0' then
       local url = string.sub(member, #prefix + 1)
       local text = redis.call('HGET', KEYS[1], url)
       local record = read(KEYS[1], url, text)
-      if not record then
+      if not record and not (text and is_newer(text)) then
         redis.call('ZREM', KEYS[2], member)
-      elseif record.state == 'n' or record.state == 'p' then
+      elseif record and (record.state == 'n' or record.state == 'p') then
         revive(url, record)
       end
     end

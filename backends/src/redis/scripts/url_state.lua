@@ -11,7 +11,7 @@ if not text then
 end
 local record = parse(text)
 if not record then
-  return {'record', text}
+  return {is_newer(text) and 'newer' or 'record', text}
 end
 local reply = {
   'state', record.state, 'since', record.since, 'lane', record.lane, 'attempts', record.attempts, 'starts', record.starts,

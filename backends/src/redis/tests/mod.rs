@@ -4,6 +4,7 @@ mod clock;
 mod corrupt;
 mod foreign;
 mod host_news;
+mod newer;
 mod news;
 mod schedules;
 mod schema;

@@ -33,9 +33,17 @@ async fn what_older_programs_left_is_taken_over() {
 }
 
 #[tokio::test]
-async fn what_a_newer_program_wrote_is_refused_and_left_as_it_is() {
+async fn beside_programs_of_a_newer_format_one_of_the_same_major_version_works() {
     let fixture = Fixture::new().await;
-    for newer in ["2", "later"] {
+    fixture.set_schema("1.7").await;
+    check_schema(&fixture.link).await.unwrap();
+    assert_eq!(fixture.schema().await.as_deref(), Some("1.7"), "it says what is there");
+}
+
+#[tokio::test]
+async fn what_a_program_of_a_newer_major_version_wrote_is_refused_and_left_as_it_is() {
+    let fixture = Fixture::new().await;
+    for newer in ["2", "2.1", "1.x", "later"] {
         fixture.set_schema(newer).await;
         let refused = check_schema(&fixture.link).await.unwrap_err();
         assert!(refused.kind == ErrorKind::Refused && refused.to_string().contains(newer), "{refused}");

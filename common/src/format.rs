@@ -1,0 +1,14 @@
+//! The format of what trawl's programs write for each other, so that several releases can run side by side.
+//!
+//! Redis as a whole has a major version: a program that does not know it does not start. Each message, record and entry of the
+//! stream `control` has a format. What is of format 1 says nothing of it, as the programs before there were formats did. What only
+//! newer programs read says so: a program leaves it as it is, for them.
+
+/// The newest format that this program reads and writes. It goes up with the first change that programs before would misread, and
+/// only what has that change is marked by it. So older programs go on with all the rest.
+pub const FORMAT: u64 = 1;
+
+/// Whether what is of this format is for newer programs than this one.
+pub fn is_newer(format: u64) -> bool {
+    format > FORMAT
+}

@@ -1,0 +1,67 @@
+//! Traces: which way single URLs take through producer, broker and worker, and how long each step is, as OpenTelemetry knows
+//! them (<https://opentelemetry.io/docs/specs/semconv/>).
+//!
+//! A URL that is traced carries its [`Trace`] in its messages. It has one trace for all of its attempts:
+//!
+//! - `admit`, the root: its source named it, or a page linked to it, until its record was there;
+//! - `send <queue>`, for each message that a broker confirmed;
+//! - `wait in <queue>`, for each message that arrived;
+//! - `process`, for each attempt, which is linked to the one before. In it `schedule` (until its host could be asked), `GET` (one
+//!   for each redirect), `extract`, `store` and `settle`.
+//!
+//! A trace is a hint: where a message is lost, the URL goes on under a new one. Without `[tracing] otlp` nobody exports. Then no
+//! URL has a trace, and each of these calls looks at a pointer.
+
+mod context;
+mod secrets;
+mod span;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+use std::sync::OnceLock;
+
+pub use context::{TRACE_PARENT, TRACE_STATE, Trace};
+pub use span::{Kind, Span, Value};
+pub use steps::{Admission, Attempt, fetched, scheduled, sent, step, take_up, waited};
+
+use crate::names::CrawlRef;
+use crate::ports::fingerprint;
+use crate::web::url::CanonicalUrl;
+
+/// Takes spans to where people look at them.
+pub trait Exporter: Send + Sync {
+    /// Takes a span that has ended. It returns at once: what there is no room for is dropped.
+    fn export(&self, span: Span);
+}
+
+struct Tracing {
+    sample: f64,
+    exporter: Box<dyn Exporter>,
+}
+
+static TRACING: OnceLock<Tracing> = OnceLock::new();
+
+/// Traces from now on this share of all URLs. Called once by a process, by `main`.
+pub fn start(sample: f64, exporter: Box<dyn Exporter>) {
+    // Whoever was first goes on.
+    let _ = TRACING.set(Tracing { sample, exporter });
+}
+
+/// Whether URLs are traced.
+pub fn is_on() -> bool {
+    TRACING.get().is_some()
+}
+
+/// A trace for a URL, if it is one of those that are traced: which these are, all processes of a fleet decide alike.
+fn begin(crawl: &CrawlRef, url: &CanonicalUrl) -> Option<Box<Trace>> {
+    let Tracing { sample, .. } = TRACING.get()?;
+    let share = fingerprint(crawl, url).short().unsigned_abs() as f64 / i64::MAX as f64;
+    (share < *sample).then(|| Box::new(Trace::new()))
+}
+
+fn export(span: Span) {
+    if let Some(tracing) = TRACING.get() {
+        tracing.exporter.export(span);
+    }
+}
