@@ -295,7 +295,7 @@ impl Ends {
     /// What other programs get to know of it.
     fn dead_letter(&self) -> Option<DeadLetter> {
         let cause = self.ending.dead_letter.clone()?;
-        Some(DeadLetter { url: self.message.url.to_string(), crawl: self.message.crawl.clone(), cause })
+        Some(DeadLetter { url: self.message.work.to_string(), crawl: self.message.crawl.clone(), cause })
     }
 }
 
