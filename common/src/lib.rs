@@ -26,6 +26,7 @@ pub mod ports;
 pub mod schedule;
 pub mod settings;
 pub mod spider;
+pub mod task;
 pub mod telemetry;
 pub mod text;
 pub mod time;
