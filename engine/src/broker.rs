@@ -33,8 +33,9 @@ pub trait Broker: Send + Sync {
     /// Stores dead letters where people and other programs find them.
     async fn dead_letter(&self, dead_letters: &[DeadLetter]) -> Result<()>;
 
-    /// Sends a probe with these times through every line.
-    async fn probe(&self, times: ProbeTimes) -> Result<()>;
+    /// Sends a probe with these times through every line. Returns those that need not come back: nobody takes from their line, and
+    /// nothing is in it.
+    async fn probe(&self, times: ProbeTimes) -> Result<Vec<Probe>>;
 
     /// How long it takes at most until all that is parked now has come back; zero if nothing is.
     async fn longest_parked(&self) -> Result<Duration>;
@@ -58,7 +59,7 @@ pub trait Broker: Send + Sync {
 #[async_trait]
 pub trait Consumer: Send {
     /// Waits for messages and returns between one and `max`, in the order of [`trawl_common::frontier::line::Line`]: parked ones
-    /// whose time has come first, then the priority lane, what expired, then bulk, then tasks. Cancelling the call loses
+    /// whose time has come first, then the priority lane, what expired, tasks, then bulk. Cancelling the call loses
     /// nothing.
     ///
     /// An error ends this consumer: what it delivered and was not acked will come again.

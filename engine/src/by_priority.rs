@@ -66,7 +66,7 @@ mod tests {
         let crawl = CrawlRef::adhoc();
         let task = Task::new(&crawl.spider, new);
         Claimed {
-            message: Message::seed(task, crawl, Lane::Task),
+            message: Message::of(task.into(), crawl, Lane::Task),
             attempts: 0,
             starts: 0,
             is_beyond_limit: false,

@@ -51,6 +51,10 @@ pub trait Records: Stats {
     /// Returns for each page, in order, what became of its links. That there is no room for those of some pages fails nothing.
     async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>>;
 
+    /// Takes in, of any spider, what a page or task of another asks for, as [`Records::admit`] does. The crawl is one of what others
+    /// publish ([`CrawlRef::adhoc_of`]), and begun if it is not known. Returns, in order, which were new.
+    async fn take_in(&self, crawl: &CrawlRef, urls: &[NewUrl]) -> Result<Vec<bool>>;
+
     /// Notes that the messages of these URLs are stored in the queue.
     async fn confirm(&self, crawl: &CrawlRef, keys: &[Key]) -> Result<()>;
 

@@ -50,9 +50,13 @@ pub struct Hop {
 }
 
 impl Message {
-    /// A URL or a task at the start of a crawl, with nothing else known of it. A task's lane is its own, whatever `lane` says.
-    pub fn seed(work: impl Into<Work>, crawl: CrawlRef, lane: Lane) -> Self {
-        let work = work.into();
+    /// A URL at the start of a crawl, with nothing else known of it.
+    pub fn seed(url: CanonicalUrl, crawl: CrawlRef, lane: Lane) -> Self {
+        Self::of(Work::Url(url), crawl, lane)
+    }
+
+    /// A URL or a task at the start of a crawl. A task's lane is its own, whatever `lane` says.
+    pub fn of(work: Work, crawl: CrawlRef, lane: Lane) -> Self {
         Self {
             lane: lane.of(&work),
             work,

@@ -8,7 +8,7 @@ use crate::frontier::dead_letter::{Cause, Note};
 use crate::frontier::limit::LeftOut;
 use crate::frontier::message::Message;
 use crate::frontier::outcome::Terminal;
-use crate::names::{CrawlRef, WorkerId};
+use crate::names::{CrawlRef, SpiderName, WorkerId};
 use crate::spider::page_history::Visited;
 use crate::time::UnixMs;
 use crate::web::url::CanonicalUrl;
@@ -120,6 +120,8 @@ pub struct Ending {
     pub dead_letter: Option<Cause>,
     /// What its page links to, or what the program that read it or did the task asks for: of the same spider.
     pub links: Vec<NewUrl>,
+    /// What that program asks for of other spiders. Each is admitted to the crawl of what others publish for its spider.
+    pub elsewhere: Vec<(SpiderName, NewUrl)>,
     /// What is to be remembered of its page.
     pub memory: Option<Memory>,
 }
@@ -127,7 +129,7 @@ pub struct Ending {
 impl Ending {
     /// An end that leaves nothing behind.
     pub fn of(finish: Finish) -> Self {
-        Self { finish, dead_letter: None, links: Vec::new(), memory: None }
+        Self { finish, dead_letter: None, links: Vec::new(), elsewhere: Vec::new(), memory: None }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::frontier::{Key, Task, Work};
 use crate::names::CrawlRef;
 use crate::spider::{FileHash, Recrawl, Spider};
 use crate::time::UnixMs;
-use crate::web::url::Fingerprint;
+use crate::web::url::{CanonicalUrl, Fingerprint};
 
 /// So many texts that are no URLs a crawl keeps for people to look at: anyone can publish any number.
 pub const MAX_INVALID: usize = 1000;
@@ -52,20 +52,24 @@ pub struct NewUrl {
 }
 
 impl NewUrl {
-    /// A URL or a task at the start of a crawl. A task's lane is its own, whatever `lane` says.
-    pub fn seed(work: impl Into<Work>, lane: Lane) -> Self {
-        let work = work.into();
-        Self { lane: lane.of(&work), work, deadline: None, depth: 0, referrer: None }
+    /// A URL at the start of a crawl.
+    pub fn seed(url: CanonicalUrl, lane: Lane) -> Self {
+        Self::of(Work::Url(url), lane)
     }
 
     /// A task at the start of a crawl.
     pub fn task(task: Task) -> Self {
-        Self::seed(task, Lane::Task)
+        Self::of(task.into(), Lane::Task)
+    }
+
+    /// A URL or a task at the start of a crawl. A task's lane is its own, whatever `lane` says.
+    pub fn of(work: Work, lane: Lane) -> Self {
+        Self { lane: lane.of(&work), work, deadline: None, depth: 0, referrer: None }
     }
 
     /// The message that wakes a worker for it.
     pub fn message(&self, crawl: &CrawlRef) -> Message {
-        let seed = Message::seed(self.work.clone(), crawl.clone(), self.lane);
+        let seed = Message::of(self.work.clone(), crawl.clone(), self.lane);
         Message { deadline: self.deadline, depth: self.depth, referrer: self.referrer.clone(), ..seed }
     }
 }
