@@ -120,7 +120,7 @@ fn ruling(shared: &Shared, handled: Handled) -> ports::Settlement {
             ends(ending)
         }
         Outcome::Skipped(skip) => {
-            debug!(url = %message.url, reason = skip.as_str(), "skipped");
+            debug!(url = %message.work, reason = skip.as_str(), "skipped");
             let note = (skip == Skip::Blocked).then(|| note(&message, blocked(shared, attempts)));
             let finish = Finish { why: Some(skip.as_str()), note, ..finish(Terminal::Skipped) };
             ends(Ending { memory, ..Ending::of(finish) })
