@@ -29,6 +29,7 @@ pub mod schedule;
 pub mod settings;
 mod small_file;
 pub mod spider;
+pub mod task;
 pub mod telemetry;
 pub mod text;
 pub mod time;

@@ -56,7 +56,8 @@ pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Set
         for Ending { finish, links, .. } in &ended {
             shared.tally.count(finish.terminal);
             metrics::url_ended(finish.terminal);
-            links.iter().for_each(|link| shared.known_links.add(&finish.claim.crawl, &link.url));
+            let urls = links.iter().filter_map(|link| link.work.url());
+            urls.for_each(|url| shared.known_links.add(&finish.claim.crawl, url));
         }
         held_back.add(&shared, no_room);
     }
@@ -131,15 +132,15 @@ fn ruling(shared: &Shared, handled: Handled) -> ports::Settlement {
     let finish = |terminal| Finish::new(Claim::of(&message), terminal);
     let verdict = match outcome {
         Outcome::Done => {
-            let (mut finish, mut of_page) = (finish(Terminal::Done), Vec::new());
-            if let Some(Yield { links, left_out, landed, bytes, missing, .. }) = yielded {
-                finish = Finish { landed, bytes, missing, left_out, ..finish };
-                of_page = links;
+            let mut ending = Ending { memory, ..Ending::of(finish(Terminal::Done)) };
+            if let Some(Yield { links, elsewhere, left_out, landed, bytes, missing, .. }) = yielded {
+                let finish = Finish { landed, bytes, missing, left_out, ..ending.finish };
+                ending = Ending { finish, links, elsewhere, ..ending };
             }
-            ends(Ending { links: of_page, memory, ..Ending::of(finish) })
+            ends(ending)
         }
         Outcome::Skipped(skip) => {
-            debug!(url = %message.url, reason = skip.as_str(), "skipped");
+            debug!(url = %message.work, reason = skip.as_str(), "skipped");
             let note = (skip == Skip::Blocked).then(|| note(&message, blocked(shared, attempts)));
             let finish = Finish { why: Some(skip.as_str()), note, ..finish(Terminal::Skipped) };
             ends(Ending { memory, ..Ending::of(finish) })
@@ -154,8 +155,9 @@ fn ruling(shared: &Shared, handled: Handled) -> ports::Settlement {
             dead_letter(shared, &message, ending, expired(shared, attempts))
         }
         Outcome::Retry(failure, until) => {
-            let host = HostKey::host(&message.target().host());
-            shared.standstill.waits(&host, until, Why::Retry(failure.class));
+            if let Some(target) = message.target() {
+                shared.standstill.waits(&HostKey::host(&target.host()), until, Why::Retry(failure.class));
+            }
             shared.tally.retried();
             metrics::url_retried(failure.class);
             Verdict::PutAside { until, failed: true }

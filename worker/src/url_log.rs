@@ -31,7 +31,7 @@ impl UrlLog {
     /// A fetch begins.
     pub(crate) fn begins(&self, job: &Job) {
         if self.urls {
-            info!(url = %job.message.url, crawl = %job.message.crawl.id, "fetching");
+            info!(url = %job.url, crawl = %job.message.crawl.id, "fetching");
         }
     }
 
@@ -44,12 +44,12 @@ impl UrlLog {
         if !self.urls {
             return;
         }
-        let (url, ms) = (&handled.message.url, milliseconds(handled.took.unwrap_or_default()));
+        let (url, ms) = (&handled.message.work, milliseconds(handled.took.unwrap_or_default()));
         match &handled.outcome {
             Outcome::Done => {
                 let yielded = handled.yielded.as_ref();
-                let (status, bytes, items) =
-                    yielded.map_or((0, 0, 0), |yielded| (yielded.status, yielded.bytes, yielded.items));
+                let (status, bytes, items) = yielded
+                    .map_or((0, 0, 0), |yielded| (yielded.status.unwrap_or(0), yielded.bytes, yielded.items));
                 info!(%url, status, ms, bytes, items, "finished");
             }
             Outcome::Skipped(skip) => info!(%url, why = skip.as_str(), ms, "skipped"),
@@ -81,7 +81,7 @@ impl UrlLog {
     /// A URL became a dead letter.
     pub(crate) fn dead_letter(&self, message: &Message, cause: &Cause) {
         info!(
-            url = %message.url, crawl = %message.crawl.id, reason = %cause.reason, error = cause.error,
+            url = %message.work, crawl = %message.crawl.id, reason = %cause.reason, error = cause.error,
             attempts = cause.attempts, "dead letter"
         );
         if self.log.is_on() {
@@ -94,7 +94,7 @@ impl UrlLog {
     }
 
     fn write(&self, level: LogLevel, message: &Message, class: Option<Class>, text: String) {
-        let entry = self.log.entry(level, text).about_url(message);
+        let entry = self.log.entry(level, text).about_work(message);
         self.log.write(match class {
             Some(class) => LogEntry::of_class(entry, class.as_str()),
             None => entry,

@@ -19,7 +19,7 @@ use super::file_lock::FileLock;
 const APPLICATION: i64 = 0x7472_776c;
 
 /// The version of the tables below (`user_version`).
-const VERSION: i64 = 9;
+const VERSION: i64 = 10;
 
 /// A URL costs an insertion at the end of `records` and of `fresh`, and later a share of a sorted one in
 /// `seen`; its terminal state costs a search and a deletion. The partial indexes hold only what was parked
@@ -210,6 +210,23 @@ const OUT_OF_8: &str = "
     PRAGMA user_version = 9;
 ";
 
+/// What version 10 has more: what tasks say. A task that is parked is found in the order of tasks, and not among parked URLs.
+const OUT_OF_9: &str = "
+    CREATE TABLE tasks (
+        crawl    INTEGER NOT NULL,
+        key      TEXT NOT NULL,
+        record   INTEGER,
+        priority REAL NOT NULL,
+        payload  TEXT NOT NULL,
+        PRIMARY KEY (crawl, key)
+    ) STRICT;
+    CREATE INDEX tasks_in_order ON tasks (priority DESC, record) WHERE record IS NOT NULL;
+    DROP INDEX parked;
+    CREATE INDEX parked ON records (due) WHERE due IS NOT NULL AND lane <> 'task';
+    CREATE INDEX parked_tasks ON records (due) WHERE due IS NOT NULL AND lane = 'task';
+    PRAGMA user_version = 10;
+";
+
 /// What each spider remembers of pages, of version 4 too; of those not visited yet the depth alone.
 const PAGES: &str = "
     CREATE TABLE pages (
@@ -243,6 +260,19 @@ const INTO_2: &str = "
         FROM failed_1 WHERE note IS NOT NULL;
     DROP TABLE failed_1;
 ";
+
+/// What takes a file of each version to the next one, in order.
+const STEPS: [(i64, &str); 9] = [
+    (2, OUT_OF_2),
+    (3, OUT_OF_3),
+    (3, PAGES),
+    (4, OUT_OF_4),
+    (5, OUT_OF_5),
+    (6, OUT_OF_6),
+    (7, OUT_OF_7),
+    (8, OUT_OF_8),
+    (9, OUT_OF_9),
+];
 
 /// The state file at `path`, which this process alone may change; created where there is none, for its owner's eyes only.
 pub(super) fn open(path: &Path) -> Result<State> {
@@ -341,26 +371,23 @@ fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
     )?;
     let tx = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let is_new = number(&tx, "SELECT count(*) FROM sqlite_schema")? == 0;
-    let out_of_7 = format!("{OUT_OF_7} {OUT_OF_8}");
-    let out_of_6 = format!("{OUT_OF_6} {out_of_7}");
-    let out_of_5 = format!("{OUT_OF_5} {out_of_6}");
-    let out_of_4 = format!("{OUT_OF_4} {out_of_5}");
-    let out_of_3 = format!("{OUT_OF_3} {PAGES} {out_of_4}");
-    match (number(&tx, "PRAGMA application_id")?, number(&tx, "PRAGMA user_version")?) {
-        (0, 0) if is_new => tx.execute_batch(&format!(
-            "{TABLES} {TABLES_OF_2} {OUT_OF_2} {out_of_3} PRAGMA application_id = {APPLICATION};"
-        ))?,
-        (APPLICATION, 1) => {
-            tx.execute_batch(&format!("{OUT_OF_1} {TABLES_OF_2} {INTO_2} {OUT_OF_2} {out_of_3}"))?;
+    let from = match (number(&tx, "PRAGMA application_id")?, number(&tx, "PRAGMA user_version")?) {
+        (0, 0) if is_new => {
+            tx.execute_batch(&format!("{TABLES} {TABLES_OF_2} PRAGMA application_id = {APPLICATION};"))?;
+            2
         }
-        (APPLICATION, 2) => tx.execute_batch(&format!("{OUT_OF_2} {out_of_3}"))?,
-        (APPLICATION, 3) => tx.execute_batch(&out_of_3)?,
-        (APPLICATION, 4) => tx.execute_batch(&out_of_4)?,
-        (APPLICATION, 5) => tx.execute_batch(&out_of_5)?,
-        (APPLICATION, 6) => tx.execute_batch(&out_of_6)?,
-        (APPLICATION, 7) => tx.execute_batch(&out_of_7)?,
-        (APPLICATION, 8) => tx.execute_batch(OUT_OF_8)?,
-        (application, version) => check(application, version)?,
+        (APPLICATION, 1) => {
+            tx.execute_batch(&format!("{OUT_OF_1} {TABLES_OF_2} {INTO_2}"))?;
+            2
+        }
+        (APPLICATION, version @ 2..VERSION) => version,
+        (application, version) => {
+            check(application, version)?;
+            VERSION
+        }
+    };
+    for (_, step) in STEPS.iter().filter(|(version, _)| *version >= from) {
+        tx.execute_batch(step)?;
     }
     // Nobody had it open since.
     tx.execute(

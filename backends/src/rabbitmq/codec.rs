@@ -1,4 +1,4 @@
-//! Messages as AMQP knows them: the body is the URL and nothing else, the rest are headers.
+//! Messages as AMQP knows them: the body is the URL, or the recipe of a task, and nothing else; the rest are headers.
 
 use std::time::Duration;
 
@@ -10,14 +10,18 @@ use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::{Hop, Malformed, Message};
+use trawl_common::frontier::{Task, Work};
+use trawl_common::jobs::Priority;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::spider::item::Item;
+use trawl_common::task::{InvalidRecipe, NewTask};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_common::trace::{TRACE_PARENT, TRACE_STATE, Trace};
 use trawl_common::web::url::{CanonicalUrl, Fingerprint, InvalidUrl, MAX_URL_BYTES};
 use trawl_engine::{Content, Probe, ProbeTimes, Unproven};
 
+use super::names;
 use super::newer::{self, FORMAT_HEADER};
 use super::screen::{DEEPEST, UNREADABLE};
 use super::seal::{Author, Purpose, Seal};
@@ -27,6 +31,14 @@ const PERSISTENT: u8 = 2;
 const PROBE: &str = "probe";
 /// When the probe before it was sent.
 const BEFORE: &str = "before";
+
+/// The body of a message.
+pub fn body(work: &Work) -> &[u8] {
+    match work {
+        Work::Url(url) => url.as_str().as_bytes(),
+        Work::Task(task) => task.new.recipe.as_str().as_bytes(),
+    }
+}
 
 /// The properties and headers of a message.
 pub fn properties(message: &Message, seal: &Seal) -> BasicProperties {
@@ -59,13 +71,39 @@ pub fn properties(message: &Message, seal: &Seal) -> BasicProperties {
     if message.refusals > 0 {
         put_number(&mut headers, "refusals", message.refusals.into());
     }
-    seal.sign(Purpose::Wake, message.url.as_str().as_bytes(), &mut headers);
+    if let Work::Task(task) = &message.work {
+        put_task(&mut headers, &task.new);
+    }
+    seal.sign(Purpose::Wake, body(&message.work), &mut headers);
     let now = UnixMs::now();
     if let Some(trace) = &message.trace {
         put_text(&mut headers, TRACE_PARENT, &trace.parent_header());
         put_text(&mut headers, TRACE_STATE, &trace.state_header(now));
     }
-    envelope(message.url.fingerprint(), now).with_headers(headers)
+    envelope(id_of(&message.work), now).with_headers(headers)
+}
+
+/// What the `message_id` of a message says that a program of trawl's sent.
+fn id_of(work: &Work) -> Fingerprint {
+    match work {
+        Work::Url(url) => url.fingerprint(),
+        Work::Task(task) => task.key.id(),
+    }
+}
+
+fn put_task(headers: &mut FieldTable, NewTask { unique, priority, retries, project, .. }: &NewTask) {
+    if let Some(unique) = unique {
+        put_text(headers, "unique", unique.as_str());
+    }
+    if *priority != Priority::default() {
+        put_text(headers, "priority", &priority.to_string());
+    }
+    if let Some(retries) = retries {
+        put_number(headers, "retries", (*retries).into());
+    }
+    if let Some(project) = project {
+        put_text(headers, "project", project.as_str());
+    }
 }
 
 /// The same for a lane, where the broker may take it out when its deadline has passed. One whose deadline has passed is to
@@ -189,29 +227,45 @@ fn message(
         return Err(malformed(format!("headers that cannot be read, or nested more than {DEEPEST} deep")));
     }
     let body = std::str::from_utf8(&delivery.data).map_err(|_| malformed(InvalidUrl::NotUtf8.to_string()))?;
-    let id = delivery.properties.message_id().as_ref();
-    let names_url = id.is_some_and(|id| id.as_str() == Fingerprint::of(body).to_string());
     let author = trust.seal.author(Purpose::Wake, &delivery.data, headers.0);
-    let is_ours = match author {
-        Author::Fleet => true,
-        Author::Stranger => false,
-        Author::Anyone => names_url,
-    };
-    if is_ours
+    let id = delivery.properties.message_id().as_ref();
+    let may_be_ours = author == Author::Fleet || (author == Author::Anyone && id.is_some());
+    if may_be_ours
         && let Some(format) = headers.number(FORMAT_HEADER).map_err(malformed)?
         && format::is_newer(format)
     {
         return Ok(Content::Newer(newer::write_down(delivery, format)));
     }
-    let url = if is_ours { CanonicalUrl::recorded(body) } else { CanonicalUrl::parse(body) };
-    let url = url.map_err(|error| malformed(error.to_string()))?;
+    let lane = match author {
+        Author::Stranger => lane_of(line, headers),
+        Author::Fleet | Author::Anyone => {
+            headers.parsed("lane").map_err(malformed)?.unwrap_or_else(|| lane_of(line, headers))
+        }
+    };
+    let is_named = |names: Fingerprint| id.is_some_and(|id| id.as_str() == names.to_string());
+    let is_ours = |is_named: bool| match author {
+        Author::Fleet => true,
+        Author::Stranger => false,
+        Author::Anyone => is_named,
+    };
+    let (work, is_named) = if lane == Lane::Task {
+        let spider = headers.parsed("spider").ok().flatten().unwrap_or_default();
+        let task = task(body, headers, spider).map_err(malformed)?;
+        let is_named = is_named(task.key.id());
+        (Work::from(task), is_named)
+    } else {
+        let is_named = is_named(Fingerprint::of(body));
+        let url = if is_ours(is_named) { CanonicalUrl::recorded(body) } else { CanonicalUrl::parse(body) };
+        (Work::Url(url.map_err(|error| malformed(error.to_string()))?), is_named)
+    };
     if author == Author::Stranger {
-        let request = strangers(url, headers, delivery, line, trust);
-        return Ok(match headers.crawl().ok().filter(|crawl| names_url && !crawl.is_adhoc()) {
+        let request = strangers(work, headers, delivery, (line, lane), trust);
+        return Ok(match headers.crawl().ok().filter(|crawl| is_named && !crawl.is_adhoc()) {
             Some(crawl) => Content::Unproven(Unproven::Message { request: Box::new(request), crawl }),
             None => Content::Message(request),
         });
     }
+    let is_ours = is_ours(is_named);
     let read = || -> Result<Message, String> {
         let hops = headers.number("hops")?.unwrap_or(0);
         let looks = headers.number("looks")?.unwrap_or(0).try_into().unwrap_or(u8::MAX);
@@ -219,9 +273,9 @@ fn message(
         let expired = if is_ours { None } else { outlived(headers, line) };
         let deadlines = [headers.number("deadline")?.map(UnixMs), expiration(delivery)];
         Ok(Message {
-            url,
+            work,
             crawl: headers.crawl()?,
-            lane: headers.parsed("lane")?.unwrap_or_else(|| lane_of(line)),
+            lane,
             depth: headers.number("depth")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
             deadline: deadlines.into_iter().flatten().min().or(expired),
             until: headers.number("until")?.map(UnixMs),
@@ -238,18 +292,39 @@ fn message(
     read().map(Content::Message).map_err(malformed)
 }
 
-/// A stranger's message is its body and how long that is good, and for one of the spiders that settings let it name.
+/// The task whose recipe is this body.
+fn task(body: &str, headers: Headers<'_>, spider: SpiderName) -> Result<Task, String> {
+    let retries = headers.number("retries")?.map(u32::try_from).transpose();
+    let new = NewTask {
+        unique: headers.parsed("unique")?,
+        priority: headers.parsed("priority")?.unwrap_or_default(),
+        retries: retries.map_err(|_| "header retries: too high".to_owned())?,
+        project: headers.parsed("project")?,
+        ..NewTask::of(body.parse().map_err(|error: InvalidRecipe| error.to_string())?)
+    };
+    Ok(Task::new(&spider, new))
+}
+
+/// A stranger's message is its body and how long that is good, and for one of the spiders that settings let it name. Of a task it also
+/// says what makes it one with others, and how urgent it is.
 fn strangers(
-    url: CanonicalUrl,
+    work: Work,
     headers: Headers<'_>,
     delivery: &Delivery,
-    line: Line,
+    (line, lane): (Line, Lane),
     trust: &Trust,
 ) -> Message {
     let spider = headers.parsed("spider").ok().flatten().filter(|spider| trust.spiders.contains(spider));
     let crawl = CrawlRef::adhoc_of(spider.unwrap_or_default());
+    let work = match work {
+        Work::Url(url) => Work::Url(url),
+        Work::Task(task) => {
+            let new = NewTask { retries: None, project: None, ..task.new.clone() };
+            Task::new(&crawl.spider, new).into()
+        }
+    };
     let deadline = expiration(delivery).or_else(|| outlived(headers, line));
-    Message { deadline, is_ours: false, ..Message::seed(url, crawl, lane_of(line)) }
+    Message { deadline, is_ours: false, ..Message::of(work, crawl, lane) }
 }
 
 /// When a stranger's message has expired that outlived its lane: it has met the lane's deadline, unless it was given back too
@@ -258,8 +333,14 @@ fn outlived(headers: Headers<'_>, line: Line) -> Option<UnixMs> {
     (line == Line::Expired && !headers.came_back_too_often()).then(UnixMs::now)
 }
 
-fn lane_of(line: Line) -> Lane {
-    if line == Line::Bulk || line == Line::Expired { Lane::Bulk } else { Lane::Priority }
+/// The lane of a message that does not say which it is.
+fn lane_of(line: Line, headers: Headers<'_>) -> Lane {
+    match line {
+        Line::Task => Lane::Task,
+        Line::Expired if headers.last_queue() == Some(names::TASKS) => Lane::Task,
+        Line::Bulk | Line::Expired => Lane::Bulk,
+        Line::Due | Line::Priority => Lane::Priority,
+    }
 }
 
 /// When a message expires whose sender gave it a time to live: so long after it arrived, as nobody knows when it was sent.
@@ -276,8 +357,8 @@ fn shown(body: &[u8]) -> String {
 #[derive(Clone, Copy)]
 struct Headers<'a>(&'a FieldTable);
 
-impl Headers<'_> {
-    fn text(&self, name: &str) -> Result<Option<&str>, String> {
+impl<'a> Headers<'a> {
+    fn text(&self, name: &str) -> Result<Option<&'a str>, String> {
         let wrong = || format!("header {name}: not text");
         match self.0.inner().get(name) {
             None | Some(AMQPValue::Void) => Ok(None),
@@ -306,12 +387,22 @@ impl Headers<'_> {
         Trace::read(parent, state, UnixMs::now()).map(Box::new)
     }
 
-    /// Whether its last queue gave it up because it was delivered and given back too often, and not because of its age. The
-    /// last death comes first; a message that waited on the ladder before has others.
+    /// Whether its last queue gave it up because it was delivered and given back too often, and not because of its age.
     fn came_back_too_often(&self) -> bool {
-        let Some(AMQPValue::FieldArray(deaths)) = self.0.inner().get("x-death") else { return false };
-        let Some(AMQPValue::FieldTable(last)) = deaths.as_slice().first() else { return false };
-        Headers(last).text("reason") == Ok(Some("delivery_limit"))
+        self.last_death("reason") == Some("delivery_limit")
+    }
+
+    /// The queue that gave it up last.
+    fn last_queue(&self) -> Option<&'a str> {
+        self.last_death("queue")
+    }
+
+    /// What the broker says of the last time that a queue gave it up. That comes first; a message that waited on the ladder before
+    /// has others.
+    fn last_death(&self, field: &str) -> Option<&'a str> {
+        let Some(AMQPValue::FieldArray(deaths)) = self.0.inner().get("x-death") else { return None };
+        let Some(AMQPValue::FieldTable(last)) = deaths.as_slice().first() else { return None };
+        Headers(last).text(field).ok().flatten()
     }
 
     fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(&self, name: &str) -> Result<Option<T>, String> {
@@ -358,7 +449,7 @@ mod tests {
 
     fn full() -> Message {
         Message {
-            url: "https://example.com/a".parse().unwrap(),
+            work: Work::Url("https://example.com/a".parse().unwrap()),
             crawl: CrawlRef { id: "c1".parse().unwrap(), spider: "docs".parse().unwrap() },
             lane: Lane::Priority,
             depth: 3,
@@ -475,6 +566,80 @@ mod tests {
         assert_eq!(content(&delivery, Line::Bulk, &Trust::default()), Content::Message(strangers));
     }
 
+    fn message_of(body: &[u8], properties: BasicProperties, line: Line, trust: &Trust) -> Message {
+        match content(&delivery(body, properties), line, trust) {
+            Content::Message(message) => message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn sealed() -> Trust {
+        let key = settings::FleetKey::try_from("a".repeat(32)).ok();
+        let seal = Seal::new(&settings::RabbitMq { key, ..settings::RabbitMq::default() });
+        Trust { seal, spiders: vec!["docs".parse().unwrap()] }
+    }
+
+    #[test]
+    fn a_task_is_read_as_it_was_written_also_when_it_comes_back() {
+        let line = r#"{"recipe": "http://a.example/", "unique": "1", "priority": -2.5, "retries": 0, "project": "p"}"#;
+        let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: "docs".parse().unwrap() };
+        let task = Task::new(&crawl.spider, NewTask::from_line(line).unwrap());
+        let id = task.key.id().to_string();
+        let sent = Message { depth: 2, ..Message::of(task.into(), crawl, Lane::Task) };
+        for trust in [Trust::default(), sealed()] {
+            for line in [Line::Task, Line::Due, Line::Expired] {
+                let properties = properties(&sent, &trust.seal);
+                assert_eq!(properties.message_id().as_ref().map(ShortString::as_str), Some(&*id));
+                assert_eq!(message_of(b"http://a.example/", properties, line, &trust), sent);
+            }
+        }
+        let plain = Task::new(&sent.crawl.spider, NewTask::from_line(r#""a""#).unwrap());
+        let plain = Message::of(plain.into(), sent.crawl, Lane::Task);
+        let is_ours = |body: &[u8]| {
+            message_of(body, properties(&plain, &Seal::default()), Line::Task, &Trust::default()).is_ours
+        };
+        assert!(is_ours(b"a") && !is_ours(b"b"), "its id names another task");
+    }
+
+    #[test]
+    fn a_bare_recipe_from_any_client_is_a_task_of_the_spider_that_it_names() {
+        let mut headers = FieldTable::default();
+        put_text(&mut headers, "spider", "docs");
+        put_text(&mut headers, "priority", "3");
+        put_number(&mut headers, "retries", 1_000);
+        for trust in [Trust::default(), sealed()] {
+            let properties = BasicProperties::default().with_headers(headers.clone());
+            let message = message_of(b"any text\n", properties, Line::Task, &trust);
+            assert!(message.is_request() && message.lane == Lane::Task);
+            assert_eq!(message.crawl, CrawlRef::adhoc_of("docs".parse().unwrap()));
+            let task = message.work.task().unwrap();
+            assert_eq!((task.new.recipe.as_str(), task.new.priority.get()), ("any text\n", 3.0));
+            let is_known = trust.seal.is_set();
+            assert_eq!(task.new.retries, (!is_known).then_some(1_000), "what strangers may not say counts for nothing");
+        }
+        assert_eq!(malformed_in(Line::Task, b"").reason, "the recipe is empty");
+        assert_eq!(malformed_in(Line::Task, &[0xff]).reason, "not UTF-8");
+    }
+
+    fn malformed_in(line: Line, body: &[u8]) -> Malformed {
+        match content(&delivery(body, BasicProperties::default()), line, &Trust::default()) {
+            Content::Malformed(malformed) => malformed,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_the_queue_of_tasks_gave_up_is_a_task() {
+        let mut death = FieldTable::default();
+        put_text(&mut death, "reason", "delivery_limit");
+        put_text(&mut death, "queue", "task_queue");
+        let mut headers = FieldTable::default();
+        headers.insert("x-death".into(), AMQPValue::FieldArray(vec![AMQPValue::FieldTable(death)].into()));
+        let properties = BasicProperties::default().with_headers(headers);
+        let message = message_of(b"recipe", properties, Line::Expired, &Trust::default());
+        assert!(message.work.task().is_some() && message.deadline.is_none());
+    }
+
     #[test]
     fn the_smaller_of_two_times_to_live_is_the_deadline() {
         let deadline = |expiration: &str, headers: FieldTable| {
@@ -559,7 +724,7 @@ mod tests {
             Line::Bulk,
             &Trust::default(),
         ) {
-            Content::Message(message) => (message.url.as_str().to_owned(), message.is_ours),
+            Content::Message(message) => (message.work.to_string(), message.is_ours),
             other => panic!("{other:?}"),
         };
         let sent = BasicProperties::default().with_message_id(Fingerprint::of(old).to_string().into());
@@ -578,7 +743,7 @@ mod tests {
         let with_deadline = delivery(b"https://example.com/a", properties(&full(), &Seal::default()));
         assert_eq!(content(&with_deadline, Line::Expired, &Trust::default()), Content::Message(full()));
         let ours = Message { deadline: None, ..full() };
-        let of_trawl = delivery(ours.url.as_str().as_bytes(), properties(&ours, &Seal::default()));
+        let of_trawl = delivery(body(&ours.work), properties(&ours, &Seal::default()));
         assert_eq!(content(&of_trawl, Line::Expired, &Trust::default()), Content::Message(ours));
     }
 
@@ -605,7 +770,7 @@ mod tests {
         assert_eq!(reason(url, "depth", AMQPValue::LongInt(-1)), "header depth: below zero");
         assert_eq!(reason(url, "crawl", AMQPValue::LongInt(7)), "header crawl: not text");
         assert!(reason(url, "crawl", AMQPValue::LongString("{x}".into())).starts_with("header crawl: `{x}`"));
-        assert!(reason(url, "lane", AMQPValue::LongString("fast".into())).contains("`priority` or `bulk`"));
+        assert!(reason(url, "lane", AMQPValue::LongString("fast".into())).contains("`priority`, `bulk` or `task`"));
     }
 
     #[test]

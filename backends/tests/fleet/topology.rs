@@ -6,12 +6,13 @@ use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use serde_json::json;
 use tokio::time::timeout;
 use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::ErrorKind;
 use trawl_common::settings::{Failed, Topology};
 use trawl_common::time::UnixMs;
-use trawl_engine::{Broker, Consumer, Content, Delivery};
+use trawl_engine::{Broker, Consumer, Content, Delivery, Probe, ProbeTimes};
 
 use super::*;
 
@@ -65,10 +66,10 @@ async fn what_was_given_back_too_often_is_handled_as_any_other_message() {
     vhost.set_policy(json!({"delivery-limit": 20})).await;
     let queue = connect(&vhost, &Queues::default()).await.unwrap();
     send(&vhost, "url_queue_ttl").await;
-    let mut consumer = queue.consume(8).await.unwrap();
+    let mut consumer = queue.consume(8, 8).await.unwrap();
     for _ in 0..30 {
         let (message, delivery) = next(&mut *consumer).await;
-        assert_eq!((message.url.as_str(), message.deadline), (URL, None));
+        assert_eq!((message.work.as_str(), message.deadline), (URL, None));
         queue.release(&[delivery.receipt]).await.unwrap();
     }
     drop((consumer, queue));
@@ -95,7 +96,7 @@ async fn a_queue_from_before_it_had_a_delivery_limit_stops_nobody() {
     });
     vhost.declare("url_queue_ttl", true, old.clone()).await;
     let queue = connect(&vhost, &Queues::default()).await.unwrap();
-    queue.consume(8).await.unwrap();
+    queue.consume(8, 8).await.unwrap();
     assert_eq!(vhost.queue("url_queue_ttl").await["arguments"], old);
 }
 
@@ -117,7 +118,7 @@ async fn queues_of_others_are_taken_as_they_are_and_what_is_missing_is_named() {
     let queue = connect(&vhost, &passive).await.unwrap();
     let message = Message::seed(URL.parse().unwrap(), CrawlRef::adhoc(), Lane::Priority);
     queue.publish(std::slice::from_ref(&message)).await.unwrap();
-    let refused = queue.consume(8).await.err().unwrap();
+    let refused = queue.consume(8, 8).await.err().unwrap();
     assert_eq!(refused.kind, ErrorKind::Refused);
     assert!(refused.to_string().contains("no queue due_queue"), "{refused}");
 
@@ -125,7 +126,7 @@ async fn queues_of_others_are_taken_as_they_are_and_what_is_missing_is_named() {
     for part in ["url_queue_ttl", "priority_queue", "failed_urls", "queues.topology = \"passive\""] {
         assert!(conflict.contains(part), "{part}: {conflict}");
     }
-    let mut consumer = queue.consume(8).await.unwrap();
+    let mut consumer = queue.consume(8, 8).await.unwrap();
     assert_eq!(next(&mut *consumer).await.0, message);
     for (queue, ttl) in PROTOTYPES {
         assert_eq!(vhost.queue(queue).await["arguments"], json!({"x-message-ttl": ttl}));
@@ -138,7 +139,7 @@ async fn queues_of_other_programs_are_listened_to_whenever_they_are_there() {
     vhost.declare("url_queue", false, json!({})).await;
     let listen = ["url_queue", "later"].map(|name| name.parse().unwrap()).to_vec();
     let queue = connect(&vhost, &Queues { listen, ..Queues::default() }).await.unwrap();
-    let mut consumer = queue.consume(8).await.unwrap();
+    let mut consumer = queue.consume(8, 8).await.unwrap();
     for name in ["url_queue", "later"] {
         vhost.declare(name, false, json!({})).await;
         send(&vhost, name).await;
@@ -162,4 +163,15 @@ async fn a_message_whose_deadline_is_known_expires_by_itself() {
     let ms: u64 =
         got.unwrap().unwrap().delivery.properties.expiration().clone().unwrap().as_str().parse().unwrap();
     assert!((290_000..=300_000).contains(&ms), "{ms}");
+}
+
+#[tokio::test]
+async fn no_probe_waits_in_the_queue_of_tasks_for_workers_that_there_are_not() {
+    let vhost = VirtualHost::new().await;
+    let queue = connect(&vhost, &Queues::default()).await.unwrap();
+    assert_eq!(vhost.queue("task_queue").await["arguments"]["x-message-ttl"], json!(null));
+    let times = ProbeTimes { sent: UnixMs(2_000), previous: UnixMs(1_000) };
+    assert_eq!(queue.probe(times).await.unwrap(), [Probe { line: Line::Task, times }]);
+    let _consumer = queue.consume(8, 8).await.unwrap();
+    assert_eq!(queue.probe(times).await.unwrap(), [], "it comes back to who takes tasks");
 }

@@ -104,10 +104,14 @@ impl LogEntry {
         Self { class: Some(printable(class, MAX_CLASS)), ..self }
     }
 
-    /// The same, about the URL of a message, in its crawl, with its host.
+    /// The same, about the URL or the task of a message, in its crawl; of a URL with its host.
     #[must_use]
-    pub fn about_url(self, message: &Message) -> Self {
-        self.in_crawl(&message.crawl).with_host(message.target().host().as_str()).about(message.url.as_str())
+    pub fn about_work(self, message: &Message) -> Self {
+        let entry = self.in_crawl(&message.crawl).about(message.work.as_str());
+        match message.target() {
+            Some(url) => entry.with_host(url.host().as_str()),
+            None => entry,
+        }
     }
 }
 

@@ -27,7 +27,6 @@ pub use steps::{Admission, Attempt, fetched, scheduled, sent, step, take_up, wai
 
 use crate::names::CrawlRef;
 use crate::ports::fingerprint;
-use crate::web::url::CanonicalUrl;
 
 /// Takes spans to where people look at them.
 pub trait Exporter: Send + Sync {
@@ -53,10 +52,10 @@ pub fn is_on() -> bool {
     TRACING.get().is_some()
 }
 
-/// A trace for a URL, if it is one of those that are traced: which these are, all processes of a fleet decide alike.
-fn begin(crawl: &CrawlRef, url: &CanonicalUrl) -> Option<Box<Trace>> {
+/// A trace for the URL or task of this key, if it is one of those that are traced: which these are, all processes of a fleet decide alike.
+fn begin(crawl: &CrawlRef, key: &str) -> Option<Box<Trace>> {
     let Tracing { sample, .. } = TRACING.get()?;
-    let share = fingerprint(crawl, url).short().unsigned_abs() as f64 / i64::MAX as f64;
+    let share = fingerprint(crawl, key).short().unsigned_abs() as f64 / i64::MAX as f64;
     (share < *sample).then(|| Box::new(Trace::new()))
 }
 

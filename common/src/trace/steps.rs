@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::secrets::{port, without_secrets};
 use super::{Kind, Span, Trace, Value, begin, export, is_on};
+use crate::frontier::Work;
 use crate::frontier::message::Message;
 use crate::time::UnixMs;
 use crate::web::url::CanonicalUrl;
@@ -97,11 +98,11 @@ impl Admission {
             return;
         }
         for message in messages {
-            let Some(trace) = begin(&message.crawl, &message.url) else { continue };
+            let Some(trace) = begin(&message.crawl, message.work.as_str()) else { continue };
             let took = UnixMs::now().since(self.begun);
             let follows = of_attempt(page).map(|(page, attempt)| (page.id, attempt));
             let span = Span { id: trace.parent, ..ended(&trace, None, "admit", Kind::Internal, took) };
-            export(Span { attributes: of_url(message), follows, ..span });
+            export(Span { attributes: of_work(message), follows, ..span });
             message.trace = Some(trace);
         }
     }
@@ -120,7 +121,7 @@ pub fn take_up(message: &mut Message) {
         }
         // The attempt is the root.
         None => {
-            message.trace = begin(&message.crawl, &message.url).map(|mut trace| {
+            message.trace = begin(&message.crawl, message.work.as_str()).map(|mut trace| {
                 trace.attempt = Some(trace.parent);
                 trace
             });
@@ -139,7 +140,7 @@ impl Attempt {
     /// On this message's URL, if it is traced: what came of it, and why it failed, if it did.
     pub fn of(message: &Message, outcome: &'static str, error: Option<&'static str>) -> Option<Self> {
         let (trace, _) = of_attempt(message.trace.as_deref())?;
-        let mut attributes = of_url(message);
+        let mut attributes = of_work(message);
         attributes.push(("trawl.outcome", outcome.into()));
         Some(Self { trace: *trace, attributes, error })
     }
@@ -157,10 +158,13 @@ impl Attempt {
     }
 }
 
-/// What is known of each URL.
-fn of_url(message: &Message) -> Attributes {
+/// What is known of each URL or task.
+fn of_work(message: &Message) -> Attributes {
     vec![
-        ("url.full", without_secrets(&message.url).into()),
+        match &message.work {
+            Work::Url(url) => ("url.full", without_secrets(url).into()),
+            Work::Task(task) => ("trawl.task.key", task.key.to_string().into()),
+        },
         ("trawl.crawl.id", message.crawl.id.to_string().into()),
         ("trawl.spider.name", message.crawl.spider.to_string().into()),
         ("trawl.depth", i64::from(message.depth).into()),

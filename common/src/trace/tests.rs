@@ -90,7 +90,7 @@ fn a_url_has_one_trace_whose_attempts_are_linked() {
         take_up(&mut message);
         let trace = message.trace.as_deref();
         step(trace, "schedule", Default::default());
-        fetched(trace, &message.url, 0, Ok(Some(200)), Default::default());
+        fetched(trace, message.work.url().unwrap(), 0, Ok(Some(200)), Default::default());
         Attempt::of(&message, outcome, None).unwrap().ends(Default::default());
     }
     let spans = collected.0.lock().unwrap().clone();
@@ -102,7 +102,7 @@ fn a_url_has_one_trace_whose_attempts_are_linked() {
     assert_eq!([first.parent, second.parent], [Some(root); 2]);
     assert_eq!([first.retry_of, second.retry_of], [None, Some(first.id)]);
     assert!(spans[2..5].iter().all(|span| span.parent == Some(first.id)));
-    let full = message.url.as_str().replace("abc", "REDACTED");
+    let full = message.work.as_str().replace("abc", "REDACTED");
     for span in [&spans[3], first] {
         assert!(span.attributes.contains(&("url.full", full.clone().into())), "{:?}", span.attributes);
     }

@@ -64,27 +64,29 @@ fn without_page(job: Job, history: History, outcome: Outcome) -> Settlement {
     let items = gone(&job, last, status);
     let count = items.len() as u64;
     let page = Page {
-        url: job.message.url.clone(),
+        key: job.url.clone().into(),
         crawl: job.message.crawl.clone(),
         referrer: job.message.referrer.clone(),
         items,
         exchange: None,
     };
-    let (links, left_out, landed, bytes, missing) = Default::default();
+    let (links, elsewhere, left_out, landed, bytes, missing) = Default::default();
     let spider = Arc::clone(&job.spider);
     let page = Some(page);
-    let yielded = Yield { spider, page, links, left_out, landed, status, items: count, bytes, missing };
+    let status = Some(status);
+    let yielded =
+        Yield { spider, page, links, elsewhere, left_out, landed, status, items: count, bytes, missing };
     Settlement::done(job, yielded, Some(Memory::Gone))
 }
 
 /// The items that say of each item of a page that it is gone. Where nobody counted them, that is the first of each kind.
 fn gone(job: &Job, last: &Visited, status: u16) -> Vec<Item> {
-    let Job { message, spider, .. } = job;
+    let Job { url, message, spider, .. } = job;
     let kinds = || spider.spider.items.iter().map(|rule| rule.name.clone());
     let had = last.items.clone().unwrap_or_else(|| Tally::one_each(kinds()));
     let item = |(kind, id): (Option<&str>, String)| Item {
         id,
-        url: message.url.to_string(),
+        url: url.to_string(),
         crawl: message.crawl.id.clone(),
         spider: message.crawl.spider.clone(),
         fetched_at: UnixMs::now().to_string(),
@@ -95,7 +97,7 @@ fn gone(job: &Job, last: &Visited, status: u16) -> Vec<Item> {
         final_url: None,
         fields: Default::default(),
     };
-    had.ids(&message.crawl.spider, &message.url).map(item).collect()
+    had.ids(&message.crawl.spider, url).map(item).collect()
 }
 
 async fn response(
@@ -104,7 +106,7 @@ async fn response(
     history: &History,
     permit: HostPermit,
 ) -> Result<Response, Outcome> {
-    let url = job.message.url.clone();
+    let url = job.url.clone();
     let settings = &shared.settings.cache;
     // What was answered to one spider's own request is for no other.
     if settings.ttl.is_zero() || job.spider.spider.request != Request::default() {
@@ -130,7 +132,7 @@ async fn cached(shared: &Shared, job: &Job, history: &History) -> Option<Respons
     if job.attempts > 0 {
         return None;
     }
-    let response = shared.ports.cache.get(&job.message.url).await.ok().flatten().filter(|response| {
+    let response = shared.ports.cache.get(&job.url).await.ok().flatten().filter(|response| {
         history.may_use_cached(response)
             && job.spider.bans.by_page(response).is_none()
             // Where a redirect led is looked at each time: another spider may not go there, or has been there.
@@ -149,7 +151,7 @@ async fn fetch(
 ) -> Result<Response, Outcome> {
     loop {
         let validators = history.validators_for(job.message.hop.as_ref().map(|hop| &hop.url));
-        let target = job.message.target();
+        let target = job.target();
         let domain = HostKey::domain(&target.host());
         let begun = Instant::now();
         let asking =
@@ -212,7 +214,7 @@ fn told(answer: &Result<Answer, Failure>) -> Result<Option<u16>, &'static str> {
 
 /// Leave to go on at `next`: it is scheduled like any URL, unless it is one that has been asked for already.
 async fn follow(shared: &Shared, job: &mut Job, next: CanonicalUrl) -> Result<HostPermit, Outcome> {
-    let mut trail = Trail::at(job.message.url.clone(), job.message.hop.clone(), MAX_REDIRECTS);
+    let mut trail = Trail::at(job.url.clone(), job.message.hop.clone(), MAX_REDIRECTS);
     match trail.follow(next.clone(), &job.spider.scope) {
         Ok(()) => {}
         Err(NoPage::Failed(failure)) => return Err(failed(shared, job, failure)),
@@ -221,7 +223,7 @@ async fn follow(shared: &Shared, job: &mut Job, next: CanonicalUrl) -> Result<Ho
     let message = &mut job.message;
     // One that differs from its own URL only in what makes no other page is asked for nevertheless: servers insist.
     let page = job.spider.spider.urls.canonical(next);
-    if page != message.url && is_known(shared, &message.crawl, &message.url, &page).await {
+    if page != job.url && is_known(shared, &message.crawl, &job.url, &page).await {
         return Err(Outcome::Skipped(Skip::Duplicate));
     }
     message.hop = trail.into_hop();
@@ -230,7 +232,7 @@ async fn follow(shared: &Shared, job: &mut Job, next: CanonicalUrl) -> Result<Ho
 }
 
 fn failed(shared: &Shared, job: &Job, failure: Failure) -> Outcome {
-    debug!(url = %job.message.url, class = %failure.class, status = failure.status, error = failure.detail, "failed");
+    debug!(url = %job.url, class = %failure.class, status = failure.status, error = failure.detail, "failed");
     job.failed(&shared.settings.retry, failure)
 }
 
@@ -241,13 +243,13 @@ async fn read(
     history: &History,
     response: Response,
 ) -> Result<Option<(Yield, Option<Memory>)>, Outcome> {
-    let Job { message, spider, .. } = job;
+    let Job { url: own, message, spider, .. } = job;
     if !spider.extractor.reads(&response) {
         return Ok(None);
     }
     let hop = response.redirected_to.clone();
-    let landed = hop.clone().map(|url| spider.spider.urls.canonical(url)).filter(|url| *url != message.url);
-    let base = hop.clone().unwrap_or_else(|| message.url.clone());
+    let landed = hop.clone().map(|url| spider.spider.urls.canonical(url)).filter(|url| url != own);
+    let base = hop.clone().unwrap_or_else(|| own.clone());
     let begun = Instant::now();
     let extraction = shared.parser.read(Arc::clone(&spider.extractor), base.clone(), response.clone()).await;
     trace::step(message.trace.as_deref(), "extract", begun.elapsed());
@@ -258,7 +260,7 @@ async fn read(
     let Extraction { items, links, canonical, left_out, missing } = extraction;
     let missing: Vec<String> = missing.into_iter().map(|missing| missing.field).collect();
     for field in &missing {
-        debug!(url = %message.url, field, "a required field is missing");
+        debug!(url = %own, field, "a required field is missing");
     }
     let (links, mut beyond) = to_follow(shared, job, landed.as_ref(), links);
     beyond.add(Limit::PageLinks, left_out);
@@ -266,21 +268,21 @@ async fn read(
     let mut items: Vec<Item> = match &form {
         Form::Known => Vec::new(),
         Form::Own => {
-            items.into_iter().map(|extracted| item(message, &message.url, &response, extracted)).collect()
+            items.into_iter().map(|extracted| item(job, own, &response, extracted)).collect()
         }
         Form::Of(url) => {
-            items.into_iter().map(|extracted| item(message, url, &response, extracted)).collect()
+            items.into_iter().map(|extracted| item(job, url, &response, extracted)).collect()
         }
     };
     let stood_for = if let Form::Of(canonical) = form { Some(canonical) } else { landed };
-    let landed = stood_for.map(|url| seen_as(url, &message.url));
+    let landed = stood_for.map(|url| seen_as(url, own));
     spider.empty_fields.look(&spider.spider, &items);
-    let remark = history.compare(message, &response, &mut items);
+    let remark = history.compare(job, &response, &mut items);
     let keeps_responses = spider.sinks.iter().any(|sink| sink.keeps_responses());
-    let (status, bytes, count) = (response.status, response.body.len() as u64, items.len() as u64);
+    let (status, bytes, count) = (Some(response.status), response.body.len() as u64, items.len() as u64);
     metrics::page_read(bytes);
     let page = Page {
-        url: message.url.clone(),
+        key: own.clone().into(),
         crawl: message.crawl.clone(),
         referrer: message.referrer.clone(),
         items,
@@ -291,8 +293,9 @@ async fn read(
     };
     let page = (keeps_responses || !page.items.is_empty()).then_some(page);
     let spider = Arc::clone(spider);
+    let (elsewhere, left_out) = (Vec::new(), beyond);
     let yielded =
-        Yield { spider, page, links, left_out: beyond, landed, status, items: count, bytes, missing };
+        Yield { spider, page, links, elsewhere, left_out, landed, status, items: count, bytes, missing };
     Ok(Some((yielded, remark)))
 }
 
@@ -338,7 +341,7 @@ enum Form {
 
 /// One that names another page is that page, unless the spider does not go there.
 async fn form(shared: &Shared, job: &Job, canonical: Option<CanonicalUrl>) -> Form {
-    let Job { message: Message { url, crawl, .. }, spider, .. } = job;
+    let Job { url, message: Message { crawl, .. }, spider, .. } = job;
     let Some(canonical) =
         canonical.filter(|canonical| canonical != url && spider.scope.follows(url, canonical, 0))
     else {
@@ -350,11 +353,12 @@ async fn form(shared: &Shared, job: &Job, canonical: Option<CanonicalUrl>) -> Fo
     }
 }
 
-/// An item of a message's page, which stands for the page at `url`.
-fn item(message: &Message, url: &CanonicalUrl, response: &Response, extracted: Extracted) -> Item {
+/// An item of a job's page, which stands for the page at `url`.
+fn item(job: &Job, url: &CanonicalUrl, response: &Response, extracted: Extracted) -> Item {
+    let message = &job.message;
     let Extracted { rule, number, fields } = extracted;
     Item {
-        id: item_id(&message.crawl.spider, url, rule.as_deref(), number),
+        id: item_id(&message.crawl.spider, url.as_str(), rule.as_deref(), number),
         url: url.to_string(),
         crawl: message.crawl.id.clone(),
         spider: message.crawl.spider.clone(),
@@ -363,7 +367,7 @@ fn item(message: &Message, url: &CanonicalUrl, response: &Response, extracted: E
         depth: message.depth,
         item: rule,
         change: None,
-        final_url: Some(response.redirected_to.as_ref().unwrap_or(&message.url))
+        final_url: Some(response.redirected_to.as_ref().unwrap_or(&job.url))
             .filter(|from| *from != url)
             .map(ToString::to_string),
         fields,
