@@ -150,7 +150,7 @@ pub async fn run(
     background::first_heartbeat(&shared).await?;
     // Ended with this function.
     let mut background = JoinSet::new();
-    background.spawn(background::heartbeats(Arc::clone(&shared), stop.clone()));
+    let heartbeats = background.spawn(background::heartbeats(Arc::clone(&shared), stop.clone()));
     background.spawn(background::renew_places(Arc::clone(&shared)));
     background.spawn(background::reload_spiders(Arc::clone(&shared)));
     background.spawn(background::summaries(Arc::clone(&shared)));
@@ -187,6 +187,8 @@ pub async fn run(
         () = too_late => Ok(()),
     };
     pipeline.shutdown().await;
+    // Whoever gives back what it has says with it that it ends.
+    heartbeats.abort();
     give_back(&shared).await;
     let schedules = &shared.schedules;
     let _ = tokio::time::timeout(LAST_WORD, schedules.in_flight.free(&*schedules.hosts)).await;

@@ -1,6 +1,5 @@
 //! `trawl dlq`: URLs that failed or expired. Looking at them takes none away.
 
-mod confirm;
 mod filter;
 mod list;
 mod replay;
