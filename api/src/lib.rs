@@ -27,6 +27,7 @@ use axum::middleware::from_fn_with_state;
 use futures::future::BoxFuture;
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
+use trawl_common::explain::Explainer;
 use trawl_common::ports::{
     Control, Engine, HostControl, Items, Jobs, Logs, Pages, Schedules, SpiderStore, Stats,
 };
@@ -72,6 +73,21 @@ pub struct Backend {
     pub try_page: TryPage,
     /// How hosts are named, and URLs routed.
     pub settings: Arc<Settings>,
+}
+
+impl Backend {
+    /// What says in words where things are. In a state file there are no items to read, and no workers that come and go.
+    fn explainer(&self) -> Explainer<'_> {
+        let Self { stats, control, hosts, pages, settings, items, .. } = self;
+        Explainer {
+            stats: &**stats,
+            control: &**control,
+            hosts: &**hosts,
+            pages: &**pages,
+            settings,
+            is_fleet: items.is_some(),
+        }
+    }
 }
 
 /// What handlers share.

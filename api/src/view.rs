@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use strum::VariantNames;
 use trawl_common::dead_letters::Failed;
+use trawl_common::explain;
 use trawl_common::frontier::crawl::{Counts, CrawlState, HostStats};
 use trawl_common::frontier::dead_letter::Note;
 use trawl_common::frontier::outcome;
@@ -59,6 +60,8 @@ words! {
     Status of CrawlState;
     /// Where a job stands
     JobStatus of jobs::JobStatus;
+    /// What robots.txt says of a URL, as the settings speak for all spiders
+    RobotsVerdict of explain::RobotsVerdict;
     /// Why a URL reached no good end
     Reason of outcome::Reason;
     /// Where messages wait: for a worker (`due`, `priority`, `bulk`, `expired`), for their time (`wait`), or to be read (`failed`)
@@ -119,6 +122,10 @@ pub(crate) struct Crawl {
     started: Time,
     /// From its start to its end, or to now
     seconds: f64,
+    /// What keeps its URLs waiting, each in a sentence; only of one crawl that is asked for
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(nullable = false, required = false)]
+    waits: Vec<String>,
     /// The job that it is of; absent if it is of none
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -175,6 +182,7 @@ impl From<Known> for Crawl {
         Self {
             over,
             job,
+            waits: Vec::new(),
             crawl: stats.crawl.to_string(),
             spider: stats.spider.to_string(),
             status: stats.status,
@@ -187,6 +195,13 @@ impl From<Known> for Crawl {
             started: stats.started.into(),
             seconds: stats.seconds,
         }
+    }
+}
+
+impl Crawl {
+    /// The same, with what keeps its URLs waiting.
+    pub(crate) fn waiting(self, waits: Vec<String>) -> Self {
+        Self { waits, ..self }
     }
 }
 

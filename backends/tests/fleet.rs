@@ -389,3 +389,49 @@ mod records {
         assert!(matches!(taken[..], [ClaimReply::Take { .. }]), "{taken:?}");
     }
 }
+
+mod vanishing {
+    use trawl_common::names::WorkerId;
+    use trawl_common::ports::{Heartbeat, Stats};
+    use trawl_engine::Records;
+
+    use super::*;
+
+    fn beat(worker: &WorkerId) -> Heartbeat {
+        Heartbeat {
+            worker: worker.clone(),
+            version: "0",
+            in_flight: 7,
+            pages_per_second: 0.0,
+            latency: None,
+            trouble: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_says_nothing_any_more_has_vanished_unless_it_said_that_it_ends() {
+        let redis = link(servers::own_database().await).await;
+        let records = RedisRecords::new(redis, LONG, Dedup::Plain);
+        let [living, gone, ended] = ["w1", "w2", "w3"].map(|name| name.parse::<WorkerId>().unwrap());
+        records.beat(&beat(&living), LONG).await.unwrap();
+        records.beat(&beat(&gone), Duration::from_millis(1)).await.unwrap();
+        records.beat(&beat(&ended), LONG).await.unwrap();
+        records.leave(&ended).await.unwrap();
+        let vanished = async { records.vanished().await.unwrap() };
+        let looking = async {
+            loop {
+                let vanished = records.vanished().await.unwrap();
+                if !vanished.is_empty() {
+                    return vanished;
+                }
+            }
+        };
+        let all = timeout(Duration::from_secs(10), looking).await.unwrap();
+        assert_eq!(all.iter().map(|one| (&one.worker, one.in_flight)).collect::<Vec<_>>(), [(&gone, 7)]);
+        let lives: Vec<WorkerId> =
+            records.workers().await.unwrap().into_iter().map(|state| state.worker).collect();
+        assert_eq!(lives, std::slice::from_ref(&living));
+        records.beat(&beat(&gone), LONG).await.unwrap();
+        assert_eq!(vanished.await, [], "it speaks again");
+    }
+}

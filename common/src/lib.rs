@@ -14,6 +14,7 @@ pub mod duration;
 mod escape;
 pub mod events;
 pub mod exit;
+pub mod explain;
 pub mod format;
 pub mod frontier;
 pub mod health;

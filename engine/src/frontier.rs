@@ -75,6 +75,7 @@ impl Frontier for Member {
     /// 1. Ends the taking of URLs: what is taken later would be given back by nobody.
     /// 2. Waits until what the engine settles by itself is settled.
     /// 3. Gives back the rest.
+    /// 4. Says that this worker ends.
     async fn release(&self) {
         self.stop.cancel();
         let settled = async {
@@ -88,12 +89,14 @@ impl Frontier for Member {
         // Too late, a URL that is taken or settled meanwhile comes again when its lease lapses.
         let _ = timeout(LAST_WAIT, settled).await;
         let held = self.in_flight.older_than(Duration::ZERO);
-        if held.is_empty() {
-            return;
+        if !held.is_empty() {
+            info!(urls = held.len(), "giving back what did not finish in time");
+            let released = |message| Settlement { message, verdict: Verdict::Released };
+            self.settle(held.into_iter().map(released).collect()).await;
         }
-        info!(urls = held.len(), "giving back what did not finish in time");
-        let released = |message| Settlement { message, verdict: Verdict::Released };
-        self.settle(held.into_iter().map(released).collect()).await;
+        if let Err(error) = self.records.leave(&self.worker).await {
+            debug!(%error, "could not say that this worker ends");
+        }
     }
 
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {

@@ -131,6 +131,9 @@ pub trait Records: Stats {
     /// Fails with `Refused`, having done so, when this machine's clock is far from the frontier's.
     async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<BeatReply>;
 
+    /// Notes that this worker ends, and has given back what it held.
+    async fn leave(&self, worker: &WorkerId) -> Result<()>;
+
     /// Takes URLs out of the list of failed ones of `from` and admits them anew, with no failure counted, into the same crawl
     /// or into another of the same spider. Returns their messages, which are in the outbox: publish and
     /// confirm them. `Stale` if `into` is over or was never opened.

@@ -11,6 +11,7 @@ use trawl_backends::redis::{
     self, Link, RedisLogs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
 };
 use trawl_cli::{CrawlArg, Fail, Global};
+use trawl_common::explain::Explainer;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::jobs::{self, Job, JobStatus, Problem};
 use trawl_common::names::{CrawlId, CrawlRef};
@@ -156,6 +157,19 @@ impl Backend {
         match &self.engine {
             EngineAt::File(_) => Ok(None),
             EngineAt::Servers(..) => Ok(Some(Arc::new(ItemStream::new(rabbitmq, items, queues.topology)?))),
+        }
+    }
+
+    /// What says in words where things are, and asks `pages`, which [`Backend::pages`] has.
+    pub(crate) fn explainer<'a>(&'a self, pages: &'a dyn Pages) -> Explainer<'a> {
+        let Self { stats, control, hosts, settings, .. } = self;
+        Explainer {
+            stats: &**stats,
+            control: &**control,
+            hosts: &**hosts,
+            pages,
+            settings,
+            is_fleet: self.is_fleet(),
         }
     }
 

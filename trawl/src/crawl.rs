@@ -12,7 +12,8 @@ use trawl_cli::{
     ArgumentFlags, Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, count, print_json, trace,
 };
 use trawl_common::exit::Exit;
-use trawl_common::frontier::crawl::{Counts, CrawlStats, HostStats};
+use trawl_common::explain;
+use trawl_common::frontier::crawl::{Counts, CrawlStats};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::politeness::rate::Rate;
 use trawl_common::ports::{Ports, SinkFactory};
@@ -22,7 +23,7 @@ use trawl_common::spider::{Recrawl, Spider, SpiderOverrides};
 use trawl_common::time::UnixMs;
 use trawl_producer::{Counters, Html, Job, Progress, Report, Source, Start};
 
-use crate::{spider, state, stats, waits};
+use crate::{spider, state, stats};
 
 /// How often the progress line, and the end of the crawl, are looked for: a short crawl is not to wait for its end.
 const LOOK: Duration = Duration::from_millis(20);
@@ -150,8 +151,7 @@ impl Args {
         self.tell(global, &stats, &report, &parts.join(", "), run.signals.exit());
         let states = store.host_control().hosts().await?;
         let hosts = run.ports.stats.hosts(&run.crawl, HOSTS).await?;
-        let hosts: Vec<&HostStats> = hosts.iter().collect();
-        for left_alone in waits::of_hosts(&states, &hosts, &politeness, UnixMs::now()) {
+        for left_alone in explain::not_asked(&states, hosts.iter(), &politeness, UnixMs::now()) {
             global.say(left_alone);
         }
         if self.json {

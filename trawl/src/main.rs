@@ -3,9 +3,11 @@
 
 mod api;
 mod backend;
+mod confirm;
 mod console;
 mod control;
 mod crawl;
+mod crawls;
 mod demo;
 mod dlq;
 mod drain;
@@ -18,6 +20,7 @@ mod pack;
 #[cfg(test)]
 mod reference;
 mod schedule;
+mod seen;
 mod settings;
 mod shell;
 mod spider;
@@ -25,8 +28,9 @@ mod state;
 mod stats;
 mod status;
 mod task;
+mod top;
+mod url;
 mod wait;
-mod waits;
 mod workers;
 
 use std::path::Path;
@@ -55,6 +59,10 @@ enum Command {
     Demo(demo::Args),
     /// Show the crawls, or one of them
     Status(status::Args),
+    /// Watch the fleet as `top` does a machine: crawls, workers, lanes, and hosts that are left alone
+    Top(top::Args),
+    /// Say where a URL is, why, and what happens next
+    Url(url::Args),
     /// Wait until crawls have ended
     Wait(wait::Args),
     /// Read what happens to crawls and hosts: starts and ends, what stalls or fails, who is left alone or blocked
@@ -71,6 +79,8 @@ enum Command {
     Resume(control::Args),
     /// End a crawl; what is left of it is cancelled
     Cancel(control::Args),
+    /// Forget crawls that are over
+    Crawls(crawls::Args),
     /// Ask for crawls, which workers run in their turn; list, show and cancel these jobs
     Jobs(jobs::Args),
     /// List, hold and resume the schedules of spiders, whose crawls are asked for by themselves
@@ -85,6 +95,8 @@ enum Command {
     Spider(spider::Args),
     /// Read what the fleet has scraped: the items in its stream
     Items(items::Args),
+    /// Have spiders forget URLs that they have seen, so that later crawls take them in as new
+    Seen(seen::Args),
     /// Pack what spiders have seen, so that it takes a tenth of the memory; crawls go on meanwhile
     Pack(pack::Args),
     /// Serve the HTTP API: crawls, hosts, workers and dead letters for other programs
@@ -128,6 +140,8 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Crawl(args) => args.run(global).await,
         Command::Demo(args) => args.run(global).await,
         Command::Status(args) => args.run(global).await,
+        Command::Top(args) => args.run(global).await,
+        Command::Url(args) => args.run(global).await,
         Command::Wait(args) => args.run(global).await,
         Command::Events(args) => args.run(global).await,
         Command::Logs(args) => args.run(global).await,
@@ -136,6 +150,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Pause(args) => args.run(Verb::Pause, global).await,
         Command::Resume(args) => args.run(Verb::Resume, global).await,
         Command::Cancel(args) => args.run(Verb::Cancel, global).await,
+        Command::Crawls(args) => args.run(global).await,
         Command::Jobs(args) => args.run(global).await,
         Command::Schedule(args) => args.run(global).await,
         Command::Task(args) => args.run(global).await,
@@ -143,6 +158,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Hosts(args) => args.run(global).await,
         Command::Spider(args) => args.run(global).await,
         Command::Items(args) => args.run(global).await,
+        Command::Seen(args) => args.run(global).await,
         Command::Pack(args) => args.run(global).await,
         Command::Api(args) => args.run(Served::Api, global).await,
         Command::Console(args) => args.run(global).await,

@@ -13,7 +13,6 @@ use trawl_common::names::CrawlId;
 
 use crate::backend::{Backend, Where};
 use crate::stats;
-use crate::waits;
 
 /// Of so many jobs that wait in the line their crawls are shown.
 const PENDING: usize = 100;
@@ -88,7 +87,8 @@ impl Args {
     ) -> Result<Vec<CrawlStats>, Fail> {
         let stats = backend.crawl_stats(id).await?;
         let hosts = backend.stats.hosts(&stats.crawl_ref(), self.hosts).await?;
-        let waits = waits::of(backend, &stats, &hosts).await?;
+        let pages = backend.pages();
+        let waits = backend.explainer(&*pages).waits(&stats).await?;
         if self.json {
             print_json(&InFull { stats: &stats, hosts: &hosts, waits: &waits });
         } else {
@@ -126,6 +126,12 @@ impl Args {
             anstream::println!();
             stats::print_workers(&workers);
         }
+        let pages = backend.pages();
+        let said = backend.explainer(&*pages).workers().await?;
+        if !said.is_empty() {
+            anstream::println!();
+        }
+        said.iter().for_each(|said| anstream::println!("{said}"));
         Ok(all)
     }
 }

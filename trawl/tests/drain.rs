@@ -74,6 +74,10 @@ async fn a_worker_that_is_drained_ends_by_itself_and_another_goes_on_with_all_th
     };
     timeout(LIMIT, learns).await.unwrap();
     assert_eq!(drained.try_wait().unwrap(), None, "it has begun pages");
+    let (top, _) = run(&fleet, &["top", "--json"], 0).await;
+    let top: Value = serde_json::from_str(&top).unwrap();
+    assert_eq!((top["workers"].as_array().unwrap().len(), &top["crawls"][0]["admitted"]), (2, &PAGES.into()));
+    assert!(top["lanes"].as_array().unwrap().iter().any(|lane| lane["lane"] == "wait"), "{top}");
     site.answer_all();
     assert_eq!(timeout(LIMIT, drained.wait()).await.unwrap().unwrap().code(), Some(0));
     assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(0));

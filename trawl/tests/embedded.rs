@@ -462,3 +462,53 @@ async fn the_demo_needs_nothing_and_shows_a_retry_a_dead_letter_and_an_invalid_u
     );
     assert_eq!(fs::read_to_string(folder.path().join("demo.jsonl")).unwrap().lines().count(), 199);
 }
+
+#[tokio::test]
+async fn where_a_url_is_is_told_and_what_was_crawled_is_forgotten_when_it_is_said_so() {
+    let site = Site::serve(3).await;
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let told = async |words: &[&str]| {
+        let output = trawl(folder).args(words).args(["--state", "crawl.db"]).output().await.unwrap();
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
+        String::from_utf8(output.stdout.clone()).unwrap() + &stderr(&output)
+    };
+    let refused = async |words: &[&str]| {
+        let output = trawl(folder).args(words).args(["--state", "crawl.db"]).output().await.unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", stderr(&output));
+    };
+    let sitemap = format!("{}/sitemap.xml", site.origin);
+    let first = crawl(folder, &sitemap).output().await.unwrap();
+    let stats = crawl_stats(&first);
+    assert_eq!(stats["done"], 3);
+    let page = site.page(1);
+    let said = told(&["url", &page]).await;
+    assert!(
+        said.contains("The spider default has seen it") && said.contains("was fetched last at"),
+        "{said}"
+    );
+    refused(&["url", "http://nowhere.example/"]).await;
+    let top = told(&["top", "--once"]).await;
+    assert!(top.contains("100 %") && top.contains("3 of 3"), "{top}");
+    let top: Value = serde_json::from_str(&told(&["top", "--json"]).await).unwrap();
+    assert_eq!((&top["crawls"][0]["done"], &top["hosts"]), (&3.into(), &Value::Array(Vec::new())));
+
+    refused(&["seen", "forget", &page]).await;
+    let said = told(&["seen", "forget", &page, "--yes"]).await;
+    assert!(said.contains("has forgotten 1 URL"), "{said}");
+    let again = crawl_stats(&crawl(folder, &sitemap).output().await.unwrap());
+    assert_eq!(
+        (&again["admitted"], &again["done"]),
+        (&1.into(), &1.into()),
+        "it is new, and nothing else is"
+    );
+    let said = told(&["seen", "forget", "--host", "127.0.0.1", "--yes"]).await;
+    assert!(said.contains("has forgotten 3 URLs"), "{said}");
+    let said = told(&["seen", "forget", "--all", "--yes"]).await;
+    assert!(said.contains("has forgotten 0 URLs"), "{said}");
+
+    let id = stats["crawl"].as_str().unwrap();
+    let said = told(&["crawls", "forget", id, "--yes"]).await;
+    assert!(said.contains("1 crawl forgotten"), "{said}");
+    refused(&["status", id]).await;
+}

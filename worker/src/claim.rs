@@ -90,6 +90,7 @@ impl Claims {
         let now = UnixMs::now();
         let Some(spider) = self.spiders.spider(&message.crawl, &crawl.terms, text) else {
             // Another worker may have the file, or what it names.
+            self.shared.standstill.lacks_file(&message.crawl.spider);
             return settled(message, Outcome::Unready { until: now.plus(until_another_worker()) });
         };
         // Tasks are claimed by themselves.

@@ -185,7 +185,7 @@ async fn run_with(
     log.write(log.entry(LogLevel::Info, format!("the worker has started, version {version}")));
     // Ended with this function.
     let mut background = JoinSet::new();
-    background.spawn(background::heartbeats(Arc::clone(&shared), stop.clone()));
+    let heartbeats = background.spawn(background::heartbeats(Arc::clone(&shared), stop.clone()));
     background.spawn(background::renew_places(Arc::clone(&shared)));
     background.spawn(background::reload_spiders(Arc::clone(&shared)));
     background.spawn(background::summaries(Arc::clone(&shared)));
@@ -228,6 +228,8 @@ async fn run_with(
         () = too_late => Ok(()),
     };
     pipeline.shutdown().await;
+    // Whoever gives back what it has says with it that it ends.
+    heartbeats.abort();
     give_back(&shared).await;
     let schedules = &shared.schedules;
     let _ = tokio::time::timeout(LAST_WORD, schedules.in_flight.free(&*schedules.hosts)).await;

@@ -127,7 +127,8 @@ pub(crate) async fn get_crawl(
             }
         }
     }
-    Ok(Json(known.into()))
+    let waits = api.backend.explainer().waits(&known.stats).await?;
+    Ok(Json(Crawl::from(known).waiting(waits)))
 }
 
 /// Holds a crawl: no fetch begins until it is resumed

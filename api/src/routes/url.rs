@@ -6,17 +6,19 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use trawl_common::dead_letters::Failed;
-use trawl_common::frontier::{self, Key, UrlState};
+use trawl_common::explain::{self, InCrawl, UrlReport};
+use trawl_common::frontier::{self, UrlState};
 use trawl_common::names::CrawlId;
 use trawl_common::spider::item;
 use trawl_common::spider::page_history::Visited;
+use trawl_common::web::url::CanonicalUrl;
 use utoipa::{IntoParams, ToSchema};
 
 use super::urls::page;
 use crate::Api;
 use crate::extract::{Params, Segment};
 use crate::problem::Problem;
-use crate::view::{Change, DeadLetter, Time};
+use crate::view::{Change, DeadLetter, Host, RobotsVerdict, Time};
 
 /// Which URL.
 #[derive(Deserialize, IntoParams)]
@@ -37,6 +39,12 @@ pub(crate) struct Url {
     standing: Standing,
     /// What the spider remembers of the page, from whatever crawl
     page: Option<PageHistory>,
+    #[schema(value_type = RobotsVerdict)]
+    robots: explain::RobotsVerdict,
+    /// How its host is asked, if it was lately
+    host: Option<Host>,
+    /// Where it is, why, and what happens next, each in a sentence
+    words: Vec<String>,
 }
 
 /// Where a URL stands in a crawl
@@ -108,25 +116,32 @@ pub(crate) async fn get_url(
     Params(Asked { url }): Params<Asked>,
 ) -> Result<Json<Url>, Problem> {
     let url = page("url", &url, &api.backend.settings.urls)?;
-    let crawl = api.begun(&id).await?.crawl_ref();
-    let key = Key::from(url.clone());
-    let state = api.backend.stats.url_state(&crawl, &key).await?;
-    let note = match state {
-        UrlState::Pending(_) => None,
-        UrlState::Unseen | UrlState::Ended => api.backend.control.failure(&crawl, &key).await?,
+    let stats = api.begun(&id).await?;
+    let UrlReport { schedule, robots, crawls, spiders, .. } =
+        api.backend.explainer().url_in(&url, &stats).await?;
+    let (standing, mut words) = match crawls.into_iter().next() {
+        Some(known) => (standing(&url, &known), known.words),
+        None => (Standing::Unseen, Vec::new()),
     };
-    let remembered = api.backend.pages.look(&crawl.spider, std::slice::from_ref(&url)).await?;
-    let standing = match (state, note) {
-        (UrlState::Pending(record), _) => Standing::Pending(record.into()),
+    let spider = spiders.into_iter().next();
+    let page = spider.and_then(|known| {
+        words.extend(known.words.into_iter().skip(1));
+        known.page.map(PageHistory::from)
+    });
+    let host = schedule.map(Host::from);
+    Ok(Json(Url { url: url.to_string(), standing, page, robots, host, words }))
+}
+
+fn standing(url: &CanonicalUrl, known: &InCrawl) -> Standing {
+    match (&known.state, &known.dead_letter) {
+        (UrlState::Pending(record), _) => Standing::Pending(record.clone().into()),
         (_, Some(note)) => {
-            let failed = Failed { crawl, url: url.to_string(), note };
+            let failed = Failed { crawl: known.crawl.clone(), url: url.to_string(), note: note.clone() };
             Standing::Failed { dead_letter: Box::new(failed.into()) }
         }
         (UrlState::Unseen, None) => Standing::Unseen,
         (UrlState::Ended, None) => Standing::Ended,
-    };
-    let page = remembered.into_iter().flatten().next().map(PageHistory::from);
-    Ok(Json(Url { url: url.to_string(), standing, page }))
+    }
 }
 
 impl From<frontier::Record> for PendingUrl {

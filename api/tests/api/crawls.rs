@@ -9,6 +9,7 @@ use trawl_common::names::CrawlRef;
 use crate::fixture::{Fixture, page};
 
 promises! {
+    a_crawl_says_what_keeps_its_urls_waiting
     crawls_are_listed_a_page_at_a_time_the_newest_first
     crawls_are_found_by_spider_and_by_status
     a_crawl_tells_its_counters_and_its_hosts
@@ -190,4 +191,17 @@ async fn what_is_no_url_or_for_no_crawl_that_runs_is_not_added(fixture: &Fixture
         assert_eq!(answer.status, status, "{id} {}", answer.body);
     }
     assert_eq!(fixture.get("/api/v1/crawls/one").await.body["admitted"], 1);
+}
+
+async fn a_crawl_says_what_keeps_its_urls_waiting(fixture: &Fixture) {
+    fixture.crawl("one", "a", 2).await;
+    fixture.post("/api/v1/crawls/one/pause").await;
+    assert_eq!(fixture.post("/api/v1/hosts/one.example/block").await.status, 200);
+    let waits = fixture.get("/api/v1/crawls/one").await.body["waits"].clone();
+    let waits: Vec<&str> = waits.as_array().unwrap().iter().map(|words| words.as_str().unwrap()).collect();
+    assert!(waits.contains(&"it is paused: `trawl resume one`"), "{waits:?}");
+    assert!(waits.iter().any(|words| words.starts_with("one.example is blocked")), "{waits:?}");
+    assert_eq!(fixture.post("/api/v1/crawls/one/cancel").await.status, 200);
+    let over = fixture.get("/api/v1/crawls/one").await.body;
+    assert!(over["waits"].is_null(), "{over}");
 }

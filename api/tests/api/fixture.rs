@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use trawl_api::{Access, Backend, TryPage};
 use trawl_backends::embedded::Embedded;
-use trawl_backends::rabbitmq::{ItemStream, RabbitMq};
+use trawl_backends::rabbitmq::{ItemStream, QueueDepths, RabbitMq};
 use trawl_backends::redis::{
     self, RedisHosts, RedisJobs, RedisLogs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
 };
@@ -103,7 +103,8 @@ impl Fixture {
         let items = ItemStream::new(&server, &Default::default(), settings::Topology::Declare).unwrap();
         let store = settings::Redis { url: servers::own_database().await, ..settings::Redis::default() };
         let store = redis::connect(&store).await.unwrap();
-        let records = Arc::new(RedisRecords::new(store.clone(), Duration::from_secs(600), Dedup::Plain));
+        let records = RedisRecords::new(store.clone(), Duration::from_secs(600), Dedup::Plain);
+        let records = Arc::new(records.looking_at(QueueDepths::new(&server).unwrap()));
         let pages = Arc::new(RedisPages::new(store.clone()));
         let hosts = Arc::new(RedisHosts::new(store.clone(), 1_000_000));
         let schedules: Arc<dyn Hosts> = hosts.clone();

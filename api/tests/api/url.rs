@@ -22,17 +22,26 @@ async fn told(fixture: &Fixture, id: &str, number: usize) -> Value {
     answer.body
 }
 
+/// What is said of a URL.
+fn says(told: &Value) -> String {
+    let words = told["words"].as_array().unwrap();
+    words.iter().map(|words| words.as_str().unwrap()).collect::<Vec<_>>().join("\n")
+}
+
 async fn a_url_tells_where_it_is_from_its_lane_to_its_end(fixture: &Fixture) {
     fixture.crawl("one", "a", 1).await;
     let queued = told(fixture, "one", 0).await;
     assert_eq!((&queued["state"], &queued["place"]), (&"pending".into(), &"queued".into()), "{queued}");
     assert_eq!((&queued["attempts"], &queued["lane"]), (&0.into(), &"bulk".into()));
     assert_eq!((&queued["url"], &queued["page"]), (&page("one", 0).as_str().into(), &Value::Null));
+    assert_eq!((&queued["robots"], &queued["host"]), (&"unknown".into(), &Value::Null));
+    assert!(says(&queued).contains("It waits in the lane `bulk` for a worker"), "{queued}");
     let worker = fixture.worker();
     let claimed = worker.claim(1).await;
     let held = told(fixture, "one", 0).await;
     assert_eq!((&held["place"], &held["started"]), (&"held".into(), &false.into()), "{held}");
     assert_eq!(held["worker"], worker.name.as_str());
+    assert!(says(&held).contains(&format!("The worker {} holds it", worker.name)), "{held}");
     worker.end(claimed, Terminal::Done).await;
     assert_eq!(told(fixture, "one", 0).await["state"], "ended");
     assert_eq!(told(fixture, "one", 1).await["state"], "unseen");

@@ -1,7 +1,7 @@
 //! Where the record of a URL or a task is found.
 
-use trawl_common::names::CrawlRef;
-use trawl_common::web::url::Fingerprint;
+use trawl_common::names::{CrawlRef, SpiderName};
+use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 /// Where the record of one URL or task is found. Built by the caller, so that the writer need not hash.
 #[derive(Clone)]
@@ -14,5 +14,11 @@ impl Address {
     /// The address of what has this key in `crawl`. Spiders don't mix: each has seen a URL, or not, on its own.
     pub(super) fn new(crawl: &CrawlRef, key: &str) -> Self {
         Self { url: Fingerprint::of(&format!("{}\n{key}", crawl.spider)), crawl: crawl.clone() }
+    }
+
+    /// The addresses of `urls` in no crawl in particular.
+    pub(super) fn of_spider(spider: &SpiderName, urls: &[CanonicalUrl]) -> Vec<Self> {
+        let crawl = CrawlRef::adhoc_of(spider.clone());
+        urls.iter().map(|url| Self::new(&crawl, url.as_str())).collect()
     }
 }

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use trawl_common::frontier::dead_letter::Note;
 use trawl_common::frontier::{Key, Task, TaskKey};
-use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Control, FailedPage, Result};
+use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
+use trawl_common::ports::{Control, FailedPage, Result, Seen};
+use trawl_common::web::url::CanonicalUrl;
 
+use super::address::Address;
 use super::stats::LastBeat;
 use super::store::Store;
-use super::{commands, crawls, failures, tasks};
+use super::{commands, crawls, failures, forgetting, tasks};
 
 /// Commands to the crawls of one state file.
 pub(super) struct EmbeddedControl {
@@ -29,6 +31,21 @@ impl EmbeddedControl {
 impl Control for EmbeddedControl {
     async fn drain(&self, worker: &WorkerId) -> Result<bool> {
         Ok(self.last_beat.drain(worker))
+    }
+
+    async fn forget_seen(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Seen>> {
+        let addresses = Address::of_spider(spider, urls);
+        self.store.call(move |db, memory| forgetting::see(db, memory, &addresses, true)).await
+    }
+
+    async fn forget_all_seen(&self, spider: &SpiderName) -> Result<()> {
+        let spider = spider.clone();
+        self.store.call(move |db, memory| forgetting::forget_all(db, memory, &spider)).await
+    }
+
+    async fn forget_crawl(&self, crawl: &CrawlRef) -> Result<()> {
+        let crawl = crawl.clone();
+        self.store.call(move |db, memory| forgetting::forget_crawl(db, memory, &crawl)).await
     }
 
     async fn pause(&self, crawl: &CrawlRef) -> Result<()> {

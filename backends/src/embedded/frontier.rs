@@ -221,6 +221,7 @@ impl Frontier for EmbeddedFrontier {
             self.store.call(move |db, memory| transitions::leave(db, memory, &holder))
         };
         self.health.until_done("giving back", leaving).await;
+        self.last_beat.end(&self.holder.worker);
     }
 
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {

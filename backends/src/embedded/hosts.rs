@@ -185,6 +185,13 @@ impl HostControl for MemoryHosts {
         Ok(self.schedules().by_key.get(key).map(|host| state(key, host)))
     }
 
+    async fn known_robots(&self, key: &RobotsKey) -> Result<Option<RobotsFile>> {
+        Ok(match self.robots.get(key) {
+            Some((RobotsEntry::Known(file), until)) if until > Instant::now() => Some(file),
+            _ => None,
+        })
+    }
+
     async fn block(&self, key: &HostKey) -> Result<()> {
         let block = |host: &mut Host| {
             host.blocked = host.blocked.or(Some(UnixMs::now()));

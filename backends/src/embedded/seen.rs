@@ -101,9 +101,24 @@ impl Seen {
         Ok(())
     }
 
+    /// The row that the record of a URL has, or had, which its spider has seen, in whatever crawl. A row that is noted as negative is
+    /// of a crawl that dedups on its own.
+    pub(super) fn find_of_spider(&mut self, db: &Connection, address: &Address) -> Result<Option<i64>> {
+        self.find_key(db, address.url)
+    }
+
+    /// Has the spider forget a URL whose record was in row `old`.
+    pub(super) fn remove_of_spider(&mut self, db: &Connection, address: &Address, old: i64) -> Result<()> {
+        self.remove_key(db, address.url, old)
+    }
+
     /// Notes that a URL, whose record was in row `old`, was never seen.
     pub(super) fn remove(&mut self, db: &Connection, address: &Address, old: i64) -> Result<()> {
         let url = self.key(db, address)?;
+        self.remove_key(db, url, old)
+    }
+
+    fn remove_key(&mut self, db: &Connection, url: Fingerprint, old: i64) -> Result<()> {
         if self.fresh(db)?.remove(&url).is_some() {
             db.prepare_cached("DELETE FROM fresh WHERE record = ?1")?.execute([old])?;
         } else {

@@ -6,15 +6,18 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use trawl_common::frontier::{Key, UrlState};
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
-use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
-use trawl_common::ports::{Backlog, BeatReply, Heartbeat, LaneState, Result, Stats, Terms, WorkerState};
+use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
+use trawl_common::ports::{
+    Backlog, BeatReply, Heartbeat, LaneState, Places, Result, Seen, SeenUrls, Stats, Terms, Vanished,
+    WorkerState,
+};
 use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 
 use super::address::Address;
 use super::crawl_stats::Clock;
 use super::store::Store;
-use super::{crawl_stats, crawls, lanes, records};
+use super::{crawl_stats, crawls, forgetting, lanes, places, records};
 
 /// For so long a worker is taken to live after it has said so.
 const BEAT_TTL: Duration = Duration::from_secs(15);
@@ -48,6 +51,12 @@ impl LastBeat {
         let living =
             last.as_mut().filter(|(state, until)| state.worker == *worker && *until > Instant::now());
         living.map(|(state, _)| state.draining = true).is_some()
+    }
+
+    /// The worker ends.
+    pub(super) fn end(&self, worker: &WorkerId) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.take_if(|(state, _)| state.worker == *worker);
     }
 
     fn living(&self) -> Option<WorkerState> {
@@ -123,6 +132,36 @@ impl Stats for EmbeddedStats {
     /// The worker of this process.
     async fn workers(&self) -> Result<Vec<WorkerState>> {
         Ok(self.last_beat.living().into_iter().collect())
+    }
+
+    /// A worker that is gone has taken its process, and with it what it said, along.
+    async fn vanished(&self) -> Result<Vec<Vanished>> {
+        Ok(Vec::new())
+    }
+
+    async fn places(&self, crawl: &CrawlRef) -> Result<Places> {
+        let crawl = crawl.clone();
+        self.store
+            .call(move |db, memory| match crawls::find(db, &crawl)? {
+                Some(known) => places::read(db, &memory.holdings, known.key, UnixMs::now()),
+                None => Ok(Places::default()),
+            })
+            .await
+    }
+
+    async fn seen(&self, spider: &SpiderName) -> Result<Option<u64>> {
+        let spider = spider.clone();
+        self.store.call(move |db, _| forgetting::count_seen(db, &spider)).await
+    }
+
+    /// The file keeps fingerprints.
+    async fn walk_seen(&self, _: &SpiderName, _: u64) -> Result<SeenUrls> {
+        Ok(SeenUrls::default())
+    }
+
+    async fn seen_urls(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Seen>> {
+        let addresses = Address::of_spider(spider, urls);
+        self.store.call(move |db, memory| forgetting::see(db, memory, &addresses, false)).await
     }
 
     async fn lanes(&self) -> Result<Vec<LaneState>> {

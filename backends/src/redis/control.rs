@@ -8,10 +8,12 @@ use trawl_common::frontier::dead_letter::Note;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{Key, Task, TaskKey, Work};
-use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Control, Error, ErrorKind, FailedPage, Result};
+use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
+use trawl_common::ports::{Control, Error, ErrorKind, FailedPage, Result, Seen};
+use trawl_common::web::url::CanonicalUrl;
 
 use super::RedisRecords;
+use super::forgetting::Seeing;
 use super::keys::CrawlKeys;
 use super::script_calls::{BATCH, corrupt as wrong_answer, over};
 use super::seen::{entry, seen_keys};
@@ -79,6 +81,18 @@ impl RedisRecords {
 impl Control for RedisRecords {
     async fn drain(&self, worker: &WorkerId) -> Result<bool> {
         self.ask_to_end(worker).await
+    }
+
+    async fn forget_seen(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Seen>> {
+        self.see(spider, urls, Seeing::Forgetting).await
+    }
+
+    async fn forget_all_seen(&self, spider: &SpiderName) -> Result<()> {
+        self.forget_all(spider).await
+    }
+
+    async fn forget_crawl(&self, crawl: &CrawlRef) -> Result<()> {
+        self.forget_one(crawl).await
     }
 
     async fn pause(&self, crawl: &CrawlRef) -> Result<()> {

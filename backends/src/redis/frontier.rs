@@ -374,6 +374,10 @@ impl Records for RedisRecords {
     async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<BeatReply> {
         self.write_beat(beat, ttl).await
     }
+
+    async fn leave(&self, worker: &WorkerId) -> Result<()> {
+        self.end_beats(worker).await
+    }
 }
 
 fn admission_keys(call: &mut ScriptInvocation<'_>, keys: &CrawlKeys) {

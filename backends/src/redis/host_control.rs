@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::try_join_all;
-use trawl_common::ports::{HostBackoff, HostControl, HostState, Result};
+use trawl_common::politeness::robots::RobotsKey;
+use trawl_common::ports::{HostBackoff, HostControl, HostState, Result, RobotsEntry, RobotsFile};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
 use super::hosts::RedisHosts;
-use super::{host_news, keys};
+use super::{host_news, keys, robots};
 use crate::control_log::Record;
 
 /// Listed for ever.
@@ -33,6 +34,14 @@ impl HostControl for RedisHosts {
         // What is still to be told of a host is no schedule.
         fields.retain(|name, _| !host_news::is_news(name));
         Ok((!fields.is_empty()).then(|| state(key, &fields)))
+    }
+
+    async fn known_robots(&self, key: &RobotsKey) -> Result<Option<RobotsFile>> {
+        let kept: Option<Vec<u8>> = self.redis.query(redis::cmd("GET").arg(keys::robots(key))).await?;
+        Ok(match kept.map(robots::decode).transpose()? {
+            Some(RobotsEntry::Known(file)) => Some(file),
+            Some(RobotsEntry::Yours | RobotsEntry::Awaited) | None => None,
+        })
     }
 
     async fn block(&self, key: &HostKey) -> Result<()> {

@@ -12,6 +12,8 @@ pub(super) const SCHEMA: &str = "trawl:schema";
 pub(super) const CRAWLS: &str = "crawls";
 /// Sorted set: worker -> its last beat, in ms.
 pub(super) const WORKERS: &str = "workers";
+/// Hash: worker -> how many URLs it held at its last beat. Who ends is taken out: who is left and has no beat has vanished.
+pub(super) const BEATS: &str = "beats";
 /// Sorted set: host -> until when it is worth listing, in ms.
 pub(super) const HOSTS: &str = "hosts";
 /// Sorted set: host to which something may have happened that nobody was told -> when it was listed, in ms.

@@ -218,12 +218,9 @@ impl RedisRecords {
         let old = over.into_iter().skip(self.keep.crawls).filter(|one| one.ended.plus(KEPT_FOR) < now);
         for Standing { crawl, .. } in old.take(FORGOTTEN) {
             info!(crawl = %crawl.id, spider = %crawl.spider, "forgetting a crawl that is long over");
-            // From the list first: what is in it must be there.
-            let () = self.redis.query(redis::cmd("HDEL").arg(keys::CRAWLS).arg(crawl.id.as_str())).await?;
-            let () = self.redis.query(redis::cmd("UNLINK").arg(&CrawlKeys::new(crawl).all()[..])).await?;
+            self.unlink_crawl(crawl).await?;
         }
-        let gone = now.0.saturating_sub(GONE_AFTER.as_millis() as u64);
-        self.redis.query(redis::cmd("ZREMRANGEBYSCORE").arg(keys::WORKERS).arg("-inf").arg(gone)).await
+        self.forget_workers(UnixMs(now.0.saturating_sub(GONE_AFTER.as_millis() as u64))).await
     }
 }
 

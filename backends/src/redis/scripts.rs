@@ -60,6 +60,9 @@ pub(super) struct Scripts {
     pub(super) time: Script,
     pub(super) stats: Script,
     pub(super) backlog: Script,
+    pub(super) places: Script,
+    pub(super) seen_urls: Script,
+    pub(super) forget_all: Script,
     pub(super) create: Script,
     pub(super) open: Script,
     pub(super) renew: Script,
@@ -106,6 +109,10 @@ impl Scripts {
         Self {
             time: clock.script(),
             backlog: clock.compose(READS, &[include_str!("scripts/backlog.lua")]),
+            places: clock
+                .compose(READS, &[include_str!("scripts/record.lua"), include_str!("scripts/places.lua")]),
+            seen_urls: seeing(GOES_ON, include_str!("scripts/seen_urls.lua")),
+            forget_all: seeing(GOES_ON, include_str!("scripts/forget_all.lua")),
             stats: clock.compose(READS, &[include_str!("scripts/stats.lua")]),
             create: plain(include_str!("scripts/create.lua")),
             open: leasing(TAKES_IN, include_str!("scripts/open.lua")),

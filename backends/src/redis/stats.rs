@@ -3,12 +3,15 @@
 use async_trait::async_trait;
 use trawl_common::frontier::{Key, UrlState};
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
-use trawl_common::names::{CrawlId, CrawlRef};
-use trawl_common::ports::{Backlog, LaneState, Result, Stats, Terms, WorkerState};
+use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
+use trawl_common::ports::{
+    Backlog, LaneState, Places, Result, Seen, SeenUrls, Stats, Terms, Vanished, WorkerState,
+};
 use trawl_common::spider::SpiderText;
 
 use super::RedisRecords;
 use super::fields::Fields;
+use super::forgetting::Seeing;
 use super::keys::{self, CrawlKeys};
 
 /// The memory that all records take is estimated from so many of them.
@@ -62,6 +65,26 @@ impl Stats for RedisRecords {
 
     async fn workers(&self) -> Result<Vec<WorkerState>> {
         self.read_workers().await
+    }
+
+    async fn vanished(&self) -> Result<Vec<Vanished>> {
+        self.read_vanished().await
+    }
+
+    async fn places(&self, crawl: &CrawlRef) -> Result<Places> {
+        self.read_places(crawl).await
+    }
+
+    async fn seen(&self, spider: &SpiderName) -> Result<Option<u64>> {
+        self.count_seen(spider).await.map(Some)
+    }
+
+    async fn walk_seen(&self, spider: &SpiderName, cursor: u64) -> Result<SeenUrls> {
+        self.scan_seen(spider, cursor).await
+    }
+
+    async fn seen_urls(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Seen>> {
+        self.see(spider, urls, Seeing::Looking).await
     }
 
     async fn lanes(&self) -> Result<Vec<LaneState>> {

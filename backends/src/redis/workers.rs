@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use trawl_common::names::WorkerId;
-use trawl_common::ports::{BeatReply, Heartbeat, Latency, Result, WorkerState};
+use trawl_common::ports::{BeatReply, Heartbeat, Latency, Result, Vanished, WorkerState};
 use trawl_common::time::UnixMs;
 
 use super::schema;
@@ -41,9 +41,46 @@ impl RedisRecords {
             self.write(redis::cmd("SET").arg(keys::SCHEMA).arg(schema::OWN.to_string()).arg("NX")).await?;
         let () =
             self.write(redis::cmd("ZADD").arg(keys::WORKERS).arg(now.0).arg(beat.worker.as_str())).await?;
+        let () = self
+            .write(redis::cmd("HSET").arg(keys::BEATS).arg(beat.worker.as_str()).arg(beat.in_flight))
+            .await?;
         self.check_clock().await?;
         let is_to_end: bool = self.redis.query(redis::cmd("HEXISTS").arg(&key).arg(DRAIN)).await?;
         Ok(if is_to_end { BeatReply::Drain } else { BeatReply::GoOn })
+    }
+
+    /// The worker ends: nobody is to look for it.
+    pub(super) async fn end_beats(&self, worker: &WorkerId) -> Result<()> {
+        let () = self.redis.query(redis::cmd("HDEL").arg(keys::BEATS).arg(worker.as_str())).await?;
+        let () = self.redis.query(redis::cmd("ZREM").arg(keys::WORKERS).arg(worker.as_str())).await?;
+        self.redis.query(redis::cmd("UNLINK").arg(keys::worker(worker))).await
+    }
+
+    pub(super) async fn read_vanished(&self) -> Result<Vec<Vanished>> {
+        let held: HashMap<String, u64> = self.redis.query(redis::cmd("HGETALL").arg(keys::BEATS)).await?;
+        let mut vanished = Vec::new();
+        for (name, in_flight) in held {
+            let Ok(worker) = name.parse() else { continue };
+            let lives: bool = self.redis.query(redis::cmd("EXISTS").arg(keys::worker(&worker))).await?;
+            let seen: Option<u64> =
+                self.redis.query(redis::cmd("ZSCORE").arg(keys::WORKERS).arg(worker.as_str())).await?;
+            let seen = seen.filter(|_| !lives).map(UnixMs);
+            vanished.extend(seen.map(|seen| Vanished { worker, seen, in_flight }));
+        }
+        vanished.sort_by_key(|vanished| std::cmp::Reverse(vanished.seen));
+        Ok(vanished)
+    }
+
+    /// Forgets workers that have said nothing since then.
+    pub(super) async fn forget_workers(&self, since: UnixMs) -> Result<()> {
+        let mut list = redis::cmd("ZRANGEBYSCORE");
+        list.arg(keys::WORKERS).arg("-inf").arg(since.0);
+        let gone: Vec<String> = self.redis.query(&list).await?;
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let () = self.redis.query(redis::cmd("HDEL").arg(keys::BEATS).arg(&gone)).await?;
+        self.redis.query(redis::cmd("ZREM").arg(keys::WORKERS).arg(&gone)).await
     }
 
     pub(super) async fn ask_to_end(&self, worker: &WorkerId) -> Result<bool> {

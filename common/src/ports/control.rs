@@ -2,10 +2,11 @@
 
 use async_trait::async_trait;
 
-use super::Result;
+use super::{Result, Seen};
 use crate::frontier::dead_letter::Note;
 use crate::frontier::{Key, Task, TaskKey};
-use crate::names::{CrawlRef, WorkerId};
+use crate::names::{CrawlRef, SpiderName, WorkerId};
+use crate::web::url::CanonicalUrl;
 
 /// Commands, for the whole fleet. Each is idempotent; those to a crawl last beyond every process.
 #[async_trait]
@@ -38,6 +39,18 @@ pub trait Control: Send + Sync {
 
     /// Takes URLs and tasks out of the list for good; the crawl's counters stay. Returns how many were in it.
     async fn purge(&self, crawl: &CrawlRef, keys: &[Key]) -> Result<u64>;
+
+    /// Has a spider forget URLs, so that a later crawl takes them in as new. What has no final state yet is not forgotten. Returns, in
+    /// order, how the spider stood to each.
+    async fn forget_seen(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Seen>>;
+
+    /// Has a spider forget every URL. `Refused` while a crawl of the spider is not over, or where its URLs are kept together with those
+    /// of other spiders.
+    async fn forget_all_seen(&self, spider: &SpiderName) -> Result<()>;
+
+    /// Forgets all that is kept of a crawl that is over: its stats and its dead letters. What its spider has seen stays, and so do its
+    /// items. `Refused` while it is not over, or not yet cleared up after.
+    async fn forget_crawl(&self, crawl: &CrawlRef) -> Result<()>;
 
     /// Has a worker end: it takes no more, finishes what it has begun, and gives the rest back. It learns so with its next sign of
     /// life. Returns whether it lives.

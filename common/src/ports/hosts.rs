@@ -48,6 +48,9 @@ pub trait HostControl: Send + Sync {
     /// One host; `None` if nothing is known of it.
     async fn host(&self, key: &HostKey) -> Result<Option<HostState>>;
 
+    /// The robots.txt that is kept under this name, if one is.
+    async fn known_robots(&self, key: &RobotsKey) -> Result<Option<RobotsFile>>;
+
     /// Has nobody ask a host any more.
     async fn block(&self, key: &HostKey) -> Result<()>;
 

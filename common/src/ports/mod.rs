@@ -58,7 +58,7 @@ pub use pages::{Pages, Walk};
 pub use schedules::{ScheduleState, Schedules};
 pub use sink::{Page, Sink, SinkFactory};
 pub use spider_store::{Deployed, MAX_VERSIONS, SpiderStore};
-pub use stats::{Backlog, Latency, Stats, WorkerState};
+pub use stats::{Backlog, Latency, Places, Seen, SeenUrls, Stats, Vanished, WorkerState};
 pub use urls::{Claim, MAX_INVALID, NewUrl, Terms, fingerprint};
 
 /// One set of adapters: all that the programs' parts are given.

@@ -1,13 +1,17 @@
 //! What people see of crawls and workers.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use serde::Serialize;
 
 use super::{LaneState, Result, Terms};
 use crate::frontier::{Key, UrlState};
 use crate::frontier::crawl::{CrawlStats, HostStats};
-use crate::names::{CrawlId, CrawlRef, WorkerId};
+use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use crate::spider::SpiderText;
+use crate::time::UnixMs;
+use crate::web::url::CanonicalUrl;
 
 /// Reads what an engine counts. Nothing here changes anything.
 #[async_trait]
@@ -35,6 +39,22 @@ pub trait Stats: Send + Sync {
 
     /// The workers that live, as far as they have said so.
     async fn workers(&self) -> Result<Vec<WorkerState>>;
+
+    /// The workers that said within the last day that they live, say nothing any more, and have not said that they end.
+    async fn vanished(&self) -> Result<Vec<Vanished>>;
+
+    /// Where those URLs of a crawl are that have no final state; of some thousand, if there are more.
+    async fn places(&self, crawl: &CrawlRef) -> Result<Places>;
+
+    /// How many URLs a spider has seen; `None` where they are kept together with those of other spiders.
+    async fn seen(&self, spider: &SpiderName) -> Result<Option<u64>>;
+
+    /// A part of what a spider has seen, as far as it is kept as URLs and not as fingerprints of them; in no order. `cursor` is zero at first
+    /// and then what the last part says.
+    async fn walk_seen(&self, spider: &SpiderName, cursor: u64) -> Result<SeenUrls>;
+
+    /// How a spider stands to each of these URLs, in order.
+    async fn seen_urls(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Seen>>;
 
     /// What waits in each lane, in the order of [`LaneName::ALL`](super::LaneName::ALL). A lane that the engine does not have is left out.
     async fn lanes(&self) -> Result<Vec<LaneState>>;
@@ -85,4 +105,51 @@ impl WorkerState {
     pub fn is_well(&self) -> bool {
         self.health == Self::WELL
     }
+}
+
+/// A worker that lives no more and has not said why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Vanished {
+    /// Which.
+    pub worker: WorkerId,
+    /// When it last said that it lives.
+    pub seen: UnixMs,
+    /// How many URLs it held then. Others take them over when its leases lapse.
+    pub in_flight: u64,
+}
+
+/// Where URLs of a crawl are that have no final state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// URLs that wait for a worker.
+    pub queued: u64,
+    /// URLs that are put aside until a later instant.
+    pub parked: u64,
+    /// The first of these instants.
+    pub next: Option<UnixMs>,
+    /// How many URLs each worker holds.
+    pub held: BTreeMap<WorkerId, u64>,
+    /// Whether these are all.
+    pub is_all: bool,
+}
+
+/// How a spider stands to a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Seen {
+    /// It has not seen it, or has forgotten it.
+    Never,
+    /// It has seen it: no later crawl takes it in again.
+    Ended,
+    /// The URL has no final state in a crawl yet, so it cannot be forgotten: that crawl would take it in once more.
+    Pending,
+}
+
+/// A part of what a spider has seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SeenUrls {
+    /// The URLs; a part may have none and not be the last.
+    pub urls: Vec<CanonicalUrl>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<u64>,
 }

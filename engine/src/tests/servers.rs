@@ -16,10 +16,10 @@ use trawl_common::frontier::ladder::Wake;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{ClaimReply, Key, Start, Taken, Task, UrlState};
-use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
+use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{
-    Backlog, BeatReply, Claim, Error, ErrorKind, Finish, Heartbeat, LaneState, NewUrl, Result, Stats, Terms,
-    WorkerState,
+    Backlog, BeatReply, Claim, Error, ErrorKind, Finish, Heartbeat, LaneState, NewUrl, Places, Result, Seen,
+    SeenUrls, Stats, Terms, Vanished, WorkerState,
 };
 use trawl_common::spider::SpiderText;
 use trawl_common::task::NewTask;
@@ -378,6 +378,10 @@ impl Records for Servers {
         Ok(BeatReply::GoOn)
     }
 
+    async fn leave(&self, _: &WorkerId) -> Result<()> {
+        Ok(())
+    }
+
     async fn replay(&self, _: &CrawlRef, _: &CrawlRef, _: &[Key]) -> Result<Vec<Message>> {
         unreachable!("nothing has failed")
     }
@@ -418,6 +422,26 @@ impl Stats for Servers {
 
     async fn workers(&self) -> Result<Vec<WorkerState>> {
         Ok(Vec::new())
+    }
+
+    async fn vanished(&self) -> Result<Vec<Vanished>> {
+        Ok(Vec::new())
+    }
+
+    async fn places(&self, _: &CrawlRef) -> Result<Places> {
+        Ok(Places::default())
+    }
+
+    async fn seen(&self, _: &SpiderName) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    async fn walk_seen(&self, _: &SpiderName, _: u64) -> Result<SeenUrls> {
+        Ok(SeenUrls::default())
+    }
+
+    async fn seen_urls(&self, _: &SpiderName, _: &[CanonicalUrl]) -> Result<Vec<Seen>> {
+        unreachable!("nobody asks for a URL")
     }
 
     async fn lanes(&self) -> Result<Vec<LaneState>> {

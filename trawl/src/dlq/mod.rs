@@ -1,6 +1,5 @@
 //! `trawl dlq`: URLs and tasks that failed or expired. Looking at them takes none away.
 
-mod confirm;
 mod filter;
 mod list;
 mod replay;

@@ -9,10 +9,10 @@ use trawl_common::exit::Exit;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Engine;
 
-use super::confirm::confirm;
 use super::dead_letters;
 use super::filter::{Filter, Walk};
 use crate::backend::Backend;
+use crate::confirm::confirm;
 
 /// Which, and whether to ask.
 #[derive(clap::Args)]
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 impl Args {
     /// Each page of URLs leaves the list and becomes pending in one step, so that it can be stopped at any point.
     pub(super) async fn replay(self, backend: &Backend) -> Outcome {
-        confirm("send again", &self.filter, self.yes)?;
+        confirm("send again every dead letter there is?", self.yes || !self.filter.is_empty())?;
         let engine = backend.engine().await?;
         let mut walk = Walk::new(backend, &self.filter).await?;
         let mut replay: Option<Replay<'_>> = None;
@@ -60,7 +60,7 @@ impl Args {
     }
 
     pub(super) async fn purge(self, backend: &Backend) -> Outcome {
-        confirm("take out of the list", &self.filter, self.yes)?;
+        confirm("take every dead letter there is out of the list?", self.yes || !self.filter.is_empty())?;
         let mut walk = Walk::new(backend, &self.filter).await?;
         let mut purged = 0;
         while let Some((crawl, page)) = walk.next().await? {

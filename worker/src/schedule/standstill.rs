@@ -7,12 +7,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use trawl_common::frontier::outcome::Class;
+use trawl_common::names::SpiderName;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::Origin;
 
 /// After so long without the end of a URL the log says what is waited for.
 pub(crate) const STILL: Duration = Duration::from_secs(10);
+
+/// For so long after a URL was left to others it is said that its spider's file is not here: it comes again sooner.
+const LACKING: Duration = Duration::from_secs(30);
 
 /// Of so many hosts it is known, at most.
 const MOST: usize = 1_000;
@@ -41,6 +45,8 @@ pub(crate) struct Standstill(Mutex<Waits>);
 struct Waits {
     hosts: BTreeMap<HostKey, (UnixMs, Why)>,
     robots: BTreeMap<Origin, Instant>,
+    /// The spiders whose files are not here, and when a URL of each was left to others last.
+    fileless: BTreeMap<SpiderName, Instant>,
     /// How many URLs had ended, and when the last of them did.
     ended: Option<(u64, Instant)>,
 }
@@ -62,6 +68,15 @@ impl Standstill {
         };
         if !is_said {
             waits.hosts.insert(host.clone(), (until, why));
+        }
+    }
+
+    /// A URL of this spider was left to other workers, as the spider's file is not here.
+    pub(crate) fn lacks_file(&self, spider: &SpiderName) {
+        let mut waits = self.lock();
+        waits.fileless.retain(|_, last| last.elapsed() < LACKING);
+        if waits.fileless.len() < MOST {
+            waits.fileless.insert(spider.clone(), Instant::now());
         }
     }
 
@@ -100,7 +115,11 @@ impl Waits {
         let mut hosts: Vec<_> = self.hosts.iter().filter(|(_, (until, _))| *until > now).collect();
         hosts.sort_by_key(|(_, (until, _))| *until);
         let hosts = hosts.into_iter().map(|(host, (until, why))| format!("{host} {why} until {until}"));
-        let mut all: Vec<String> = robots.chain(hosts).collect();
+        let lacking = self.fileless.iter().filter(|(_, last)| last.elapsed() < LACKING);
+        let lacking = lacking.map(|(spider, _)| {
+            format!("the file of the spider {spider} is not here, so its URLs are left to other workers")
+        });
+        let mut all: Vec<String> = lacking.chain(robots).chain(hosts).collect();
         let more = all.len().saturating_sub(NAMED);
         all.truncate(NAMED);
         match more {
@@ -187,6 +206,18 @@ mod tests {
         assert_eq!(standstill.reason(0), Some(expected));
         drop(asking);
         assert!(!standstill.reason(0).unwrap().contains("robots.txt"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_says_whose_file_is_not_here_as_long_as_its_urls_come() {
+        let standstill = Standstill::default();
+        standstill.lacks_file(&"shop".parse().unwrap());
+        standstill.reason(0);
+        tokio::time::advance(STILL).await;
+        let expected = "the file of the spider shop is not here, so its URLs are left to other workers";
+        assert_eq!(standstill.reason(0).as_deref(), Some(expected));
+        tokio::time::advance(LACKING).await;
+        assert_eq!(standstill.reason(0), None);
     }
 
     #[tokio::test(start_paused = true)]

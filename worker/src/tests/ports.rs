@@ -14,14 +14,14 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{Key, Start, Task, UrlState};
 use trawl_common::health::Health;
-use trawl_common::names::{CrawlId, CrawlRef};
+use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::politeness::gcra::{Schedule, Slot};
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::ports::{
     Activity, Backlog, BackoffRequest, BeatReply, Cache, Claim, Claimed, Ended, Engine, Error, ErrorKind,
     Frontier, Heartbeat, HostSlotRequest, Hosts, InFlightRequest, Joined, Joining, LaneState, NewUrl, OpenCrawl,
-    Opening, Page, Ports, Response, Result, RobotsEntry, RobotsFile, Session, Settled, Settlement, Sink,
-    SinkFactory, Stats, Terms, Verdict, WorkerState,
+    Opening, Page, Places, Ports, Response, Result, RobotsEntry, RobotsFile, Seen, SeenUrls, Session, Settled,
+    Settlement, Sink, SinkFactory, Stats, Terms, Vanished, Verdict, WorkerState,
 };
 use trawl_common::spider::{Spider, SpiderText};
 use trawl_common::task::NewTask;
@@ -345,6 +345,26 @@ impl Stats for Memory {
     }
 
     async fn workers(&self) -> Result<Vec<WorkerState>> {
+        unreachable!("a worker has no stats to see")
+    }
+
+    async fn vanished(&self) -> Result<Vec<Vanished>> {
+        unreachable!("a worker has no stats to see")
+    }
+
+    async fn places(&self, _: &CrawlRef) -> Result<Places> {
+        unreachable!("a worker has no stats to see")
+    }
+
+    async fn seen(&self, _: &SpiderName) -> Result<Option<u64>> {
+        unreachable!("a worker has no stats to see")
+    }
+
+    async fn walk_seen(&self, _: &SpiderName, _: u64) -> Result<SeenUrls> {
+        unreachable!("a worker has no stats to see")
+    }
+
+    async fn seen_urls(&self, _: &SpiderName, _: &[CanonicalUrl]) -> Result<Vec<Seen>> {
         unreachable!("a worker has no stats to see")
     }
 

@@ -3,8 +3,9 @@
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{
-    Claim, Ending, Finish, Heartbeat, LaneName, Latency, NewUrl, Result, Terms, Verdict,
+    Claim, Ending, Finish, Heartbeat, LaneName, Latency, NewUrl, Places, Result, Terms, Verdict,
 };
+use trawl_common::time::UnixMs;
 
 use super::Carrier;
 use crate::conformance::engine::LIMIT;
@@ -47,7 +48,25 @@ pub async fn the_lanes_tell_how_much_waits_where(carrier: &Carrier) -> Result<()
     wait(carrier, &[(LaneName::Wait, 1), (LaneName::Failed, 1)]).await
 }
 
-/// Of whoever has said nothing yet nothing is known.
+/// Those of each worker by its name, and until when the first comes back that is put aside.
+pub async fn where_the_urls_of_a_crawl_are_is_told(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    carrier.begin(&case, 4, Terms::default()).await?;
+    let places = carrier.stats.places(&case.crawl).await?;
+    assert_eq!(places, Places { queued: 4, is_all: true, ..Places::default() });
+    let worker = carrier.join(&case);
+    let claimed = worker.claim_pages(4).await;
+    worker.settle(claimed[&0].clone(), Verdict::PutAside { until: much_later(), failed: false }).await;
+    worker.finish(claimed[&1].clone()).await;
+    let places = carrier.stats.places(&case.crawl).await?;
+    assert_eq!((places.queued, places.parked, places.is_all), (0, 1, true));
+    assert_eq!(places.held, [(case.worker.clone(), 2)].into());
+    assert!(places.next.is_some_and(|next| next > UnixMs::now() && next <= much_later()));
+    assert_eq!(carrier.stats.places(&case.next_crawl().crawl).await?.held, [].into());
+    Ok(())
+}
+
+/// Of whoever has said nothing yet nothing is known. Who ends has not vanished.
 pub async fn what_a_worker_says_of_itself_is_shown(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -72,5 +91,8 @@ pub async fn what_a_worker_says_of_itself_is_shown(carrier: &Carrier) -> Result<
     worker.frontier.beat(&beat(None, Some("redis is away"))).await?;
     let state = shown().await?.expect("it lives");
     assert_eq!((state.latency, state.health.as_str()), (None, "redis is away"));
+    worker.frontier.release().await;
+    assert_eq!(shown().await?, None);
+    assert_eq!(carrier.stats.vanished().await?, []);
     Ok(())
 }

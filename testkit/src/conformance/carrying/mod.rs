@@ -31,6 +31,7 @@ mod admitting;
 mod commands;
 mod ending;
 mod following;
+mod forgetting;
 mod handling;
 mod looking;
 pub mod random;
@@ -42,6 +43,7 @@ pub use admitting::*;
 pub use commands::*;
 pub use ending::*;
 pub use following::*;
+pub use forgetting::*;
 pub use handling::*;
 pub use looking::*;
 pub use replaying::*;
@@ -131,6 +133,10 @@ macro_rules! carrying_conformance {
             a_cancelled_crawl_has_no_url_left_and_nothing_revives_it
             a_worker_that_is_to_end_learns_it_with_each_sign_of_life_and_no_other_does
             the_lanes_tell_how_much_waits_where
+            where_the_urls_of_a_crawl_are_is_told
+            a_url_that_is_forgotten_is_new_to_a_later_crawl_and_what_is_pending_stays
+            all_that_a_spider_has_seen_is_forgotten_once_its_crawls_are_over
+            a_crawl_that_is_over_is_forgotten_with_its_dead_letters_and_one_that_goes_on_is_not
             what_a_worker_says_of_itself_is_shown
             a_task_is_admitted_once_and_claimed_with_all_that_it_says
             tasks_and_urls_are_claimed_apart

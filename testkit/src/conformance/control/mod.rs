@@ -2,6 +2,7 @@
 
 mod cancelling;
 mod failures;
+mod forgetting;
 mod pausing;
 mod replaying;
 
@@ -12,6 +13,7 @@ use trawl_engine::Records;
 
 pub use cancelling::*;
 pub use failures::*;
+pub use forgetting::*;
 pub use pausing::*;
 pub use replaying::*;
 
@@ -63,6 +65,8 @@ macro_rules! control_conformance {
             what_expired_is_replayed_into_a_successor
             nothing_is_replayed_into_a_crawl_that_is_over_or_unknown
             what_is_replayed_into_a_paused_crawl_waits
+            any_number_of_urls_is_forgotten_but_for_those_that_are_pending
+            everything_is_forgotten_when_no_crawl_goes_on
         }
     };
 }

@@ -1,0 +1,124 @@
+//! What people have spiders and crawls forget.
+
+use trawl_common::names::{CrawlRef, SpiderName};
+use trawl_common::ports::{Error, ErrorKind, Result, Seen, SeenUrls};
+use trawl_common::web::url::CanonicalUrl;
+
+use super::RedisRecords;
+use super::fields::Fields;
+use super::keys::{self, CrawlKeys, SeenKeys};
+use super::script_calls::{BATCH, corrupt};
+use super::seen::entry;
+
+/// Whether only to look.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seeing {
+    Looking,
+    Forgetting,
+}
+
+impl RedisRecords {
+    /// How many URLs the spider has seen, in either form.
+    pub(super) async fn count_seen(&self, spider: &SpiderName) -> Result<u64> {
+        let keys = SeenKeys::of_spider(spider);
+        let plain: u64 = self.redis.query(redis::cmd("SCARD").arg(&keys.plain)).await?;
+        let packed: Option<u64> = self.redis.query(redis::cmd("HGET").arg(&keys.packed).arg("urls")).await?;
+        Ok(plain + packed.unwrap_or_default())
+    }
+
+    /// Of a set that is packed there is none.
+    pub(super) async fn scan_seen(&self, spider: &SpiderName, cursor: u64) -> Result<SeenUrls> {
+        let mut scan = redis::cmd("SSCAN");
+        scan.arg(SeenKeys::of_spider(spider).plain).arg(cursor).arg("COUNT").arg(BATCH);
+        let (next, texts): (u64, Vec<Vec<u8>>) = self.redis.query(&scan).await?;
+        // Others may have added what is no URL of trawl's.
+        let url = |text: &Vec<u8>| CanonicalUrl::recorded(str::from_utf8(text).ok()?).ok();
+        Ok(SeenUrls { urls: texts.iter().filter_map(url).collect(), next: (next > 0).then_some(next) })
+    }
+
+    /// How the spider stands to each URL, or stood before it forgot it. The crawls are listed anew for each batch: one that is opened
+    /// later takes in nothing that is seen.
+    pub(super) async fn see(
+        &self,
+        spider: &SpiderName,
+        urls: &[CanonicalUrl],
+        what: Seeing,
+    ) -> Result<Vec<Seen>> {
+        let keys = SeenKeys::of_spider(spider);
+        let mut all = Vec::with_capacity(urls.len());
+        for batch in urls.chunks(BATCH) {
+            let mut call = self.scripts.seen_urls.key(&keys.plain);
+            call.key(&keys.packed);
+            for crawl in self.crawls_of(spider).await? {
+                call.key(CrawlKeys::new(&crawl).pending);
+            }
+            call.arg(u8::from(what == Seeing::Forgetting));
+            batch.iter().for_each(|url| entry(&mut call, url.as_str()));
+            let reply: Vec<u8> = self.redis.run(&call).await?;
+            if reply.len() != batch.len() {
+                return Err(corrupt("seen_urls"));
+            }
+            all.extend(reply.into_iter().map(|known| match known {
+                0 => Seen::Never,
+                1 => Seen::Ended,
+                _ => Seen::Pending,
+            }));
+        }
+        Ok(all)
+    }
+
+    pub(super) async fn forget_all(&self, spider: &SpiderName) -> Result<()> {
+        let keys = SeenKeys::of_spider(spider);
+        let mut call = self.scripts.forget_all.key(&keys.plain);
+        call.key(&keys.packed);
+        let crawls = self.crawls_of(spider).await?;
+        for crawl in &crawls {
+            let keys = CrawlKeys::new(crawl);
+            call.key(keys.crawl).key(keys.pending);
+        }
+        let in_the_way: String = self.redis.run(&call).await?;
+        match crawls.iter().find(|crawl| CrawlKeys::new(crawl).crawl == in_the_way) {
+            None => Ok(()),
+            Some(crawl) => Err(Error::new(ErrorKind::Refused, not_over(crawl))),
+        }
+    }
+
+    async fn crawls_of(&self, spider: &SpiderName) -> Result<Vec<CrawlRef>> {
+        let all = self.all_crawls().await?;
+        Ok(all.into_iter().filter(|crawl| crawl.spider == *spider).collect())
+    }
+
+    /// Only what is cleared up after, and what the log has as over: a late copy of one of its messages would else have it begin again.
+    pub(super) async fn forget_one(&self, crawl: &CrawlRef) -> Result<()> {
+        const STANDING: [&str; 3] = ["status", "cleared", "announced"];
+        let key = CrawlKeys::new(crawl).crawl;
+        let stored: Vec<Option<String>> =
+            self.redis.query(redis::cmd("HMGET").arg(&key).arg(&STANDING)).await?;
+        let stored = STANDING.into_iter().zip(stored);
+        let stored = stored.filter_map(|(name, text)| Some((name.to_owned(), text?)));
+        let fields = Fields::new(key, stored.collect());
+        let refused = |text| Err(Error::new(ErrorKind::Refused, text));
+        let status: Option<String> = fields.read("status")?;
+        let (is_cleared, is_announced) = (fields.count("cleared")? == 1, fields.count("announced")? == 1);
+        match status.as_deref() {
+            Some("cancelled") if is_cleared => self.unlink_crawl(crawl).await,
+            Some("finished") if is_cleared && is_announced => self.unlink_crawl(crawl).await,
+            Some("cancelled" | "finished") => refused(format!(
+                "crawl {} has only just ended: a worker clears up after it within seconds; try again then",
+                crawl.id
+            )),
+            Some(_) => refused(not_over(crawl)),
+            None => Ok(()),
+        }
+    }
+
+    /// From the list first: what is in it must be there.
+    pub(super) async fn unlink_crawl(&self, crawl: &CrawlRef) -> Result<()> {
+        let () = self.redis.query(redis::cmd("HDEL").arg(keys::CRAWLS).arg(crawl.id.as_str())).await?;
+        self.redis.query(redis::cmd("UNLINK").arg(&CrawlKeys::new(crawl).all()[..])).await
+    }
+}
+
+fn not_over(crawl: &CrawlRef) -> String {
+    format!("crawl {} is not over: wait for its end, or `trawl cancel {}` first", crawl.id, crawl.id)
+}

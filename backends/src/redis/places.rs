@@ -1,0 +1,37 @@
+//! Where the URLs of a crawl are, for people to see.
+
+use std::collections::BTreeMap;
+
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{Places, Result};
+use trawl_common::time::UnixMs;
+
+use super::RedisRecords;
+use super::keys::CrawlKeys;
+use super::script_calls::corrupt;
+
+/// So many records are looked at.
+const LOOKED_AT: u32 = 1000;
+
+impl RedisRecords {
+    pub(super) async fn read_places(&self, crawl: &CrawlRef) -> Result<Places> {
+        let mut call = self.scripts.places.key(CrawlKeys::new(crawl).pending);
+        let reply = self.redis.run(call.arg(LOOKED_AT)).await;
+        let reply: Vec<String> = self.unless_foreign(crawl, reply).await?.unwrap_or_default();
+        if reply.is_empty() { Ok(Places::default()) } else { read(&reply).ok_or_else(|| corrupt("places")) }
+    }
+}
+
+/// `None` for a reply that the script never gives.
+fn read(reply: &[String]) -> Option<Places> {
+    let [is_all, queued, parked, due, held @ ..] = reply else { return None };
+    let due: u64 = due.parse().ok()?;
+    let holder = |pair: &[String]| Some((pair[0].parse().ok()?, pair[1].parse().ok()?));
+    Some(Places {
+        queued: queued.parse().ok()?,
+        parked: parked.parse().ok()?,
+        next: (due > 0).then_some(UnixMs(due)),
+        held: held.chunks_exact(2).map(holder).collect::<Option<BTreeMap<_, _>>>()?,
+        is_all: is_all == "1",
+    })
+}

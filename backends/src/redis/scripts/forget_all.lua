@@ -1,0 +1,15 @@
+-- KEYS: seen (plain, packed), then the crawl and the pending records of each crawl of the spider. Has the spider forget every URL, unless a
+-- crawl is not over: it would take in once more what it has. The crawl of requests never is over, so of that it matters what is pending.
+-- Returns the key of a crawl that is in the way; nothing if none is.
+for at = 3, #KEYS, 2 do
+  local state = redis.call('HMGET', KEYS[at], 'status', 'again')
+  local is_going = state[1] and not is_over(state[1]) and not state[2]
+  if is_going or redis.call('HLEN', KEYS[at + 1]) > 0 then
+    return KEYS[at]
+  end
+end
+local set = url_set(KEYS[1], KEYS[2])
+repeat
+  set.buckets = drop(set)
+until set.buckets == 0
+return ''

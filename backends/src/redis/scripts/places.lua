@@ -1,0 +1,21 @@
+-- KEYS: pending. ARGV: about how many records to look at. Returns whether these are all (1 or 0), how many are queued, how many parked, when
+-- the first of these is due (0 if none is parked), then each holder with how many it holds.
+local scan = redis.call('HSCAN', KEYS[1], '0', 'COUNT', ARGV[1])
+local queued, parked, due, held = 0, 0, 0, {}
+for i = 2, #scan[2], 2 do
+  local record = parse(scan[2][i])
+  if record and is_held(record) then
+    add(held, record.holder, 1)
+  elseif record and record.state == 'p' and record.since > NOW then
+    parked = parked + 1
+    due = due > 0 and math.min(due, record.since) or record.since
+  elseif record then
+    queued = queued + 1
+  end
+end
+local reply = {scan[1] == '0' and '1' or '0', int(queued), int(parked), int(due)}
+for holder, count in pairs(held) do
+  reply[#reply + 1] = holder
+  reply[#reply + 1] = int(count)
+end
+return reply

@@ -1,0 +1,250 @@
+//! Why a crawl stands still.
+
+use super::{Explainer, Workers, host, now, shortened};
+use crate::frontier::crawl::{CrawlState, CrawlStats, HostStats};
+use crate::ports::{HostState, Places, Result};
+use crate::settings::Politeness;
+use crate::time::UnixMs;
+
+/// Of so many hosts of a crawl it is looked at how they are asked: those with the most URLs.
+const HOSTS: usize = 1_000;
+
+/// So many of those that are not asked are named.
+const NAMED: usize = 5;
+
+impl Explainer<'_> {
+    /// What keeps a crawl's URLs waiting, as far as it shows: a person, hosts, what workers say, or that there are none. Nothing of a crawl
+    /// that is over.
+    pub async fn waits(&self, stats: &CrawlStats) -> Result<Vec<String>> {
+        if stats.status.is_over() {
+            return Ok(Vec::new());
+        }
+        let crawl = stats.crawl_ref();
+        let facts = Facts {
+            stats,
+            hosts: self.stats.hosts(&crawl, HOSTS).await?,
+            states: self.hosts.hosts().await?,
+            places: self.stats.places(&crawl).await?,
+            workers: Workers::ask(self).await?,
+            politeness: &self.settings.politeness,
+            now: now(),
+        };
+        Ok(facts.words())
+    }
+}
+
+/// What is known of a crawl that is not over.
+struct Facts<'a> {
+    stats: &'a CrawlStats,
+    /// Its hosts.
+    hosts: Vec<HostStats>,
+    /// All hosts.
+    states: Vec<HostState>,
+    places: Places,
+    workers: Workers,
+    politeness: &'a Politeness,
+    now: UnixMs,
+}
+
+impl Facts<'_> {
+    fn words(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        all.extend(self.status());
+        all.extend(self.workers.nobody());
+        if self.stats.pending > 0 {
+            all.extend(self.places.held.keys().filter_map(|holder| self.workers.loss(holder)));
+            all.extend(shortened(self.hosts(), NAMED, "hosts are not asked now"));
+            all.extend(self.put_aside());
+            all.extend(self.workers.troubles());
+        }
+        all
+    }
+
+    fn status(&self) -> Option<String> {
+        let CrawlStats { crawl, status, pending, discovered, .. } = self.stats;
+        match (status, pending) {
+            (CrawlState::Pending, _) => Some("it waits for a worker to begin it in its turn".to_owned()),
+            (CrawlState::Paused, _) => Some(format!("it is paused: `trawl resume {crawl}`")),
+            (CrawlState::Running, 0) if self.stats.crawl_ref().is_adhoc() => None,
+            (CrawlState::Running, 0) if *discovered => Some(
+                "all its URLs have ended: it is finished as soon as it is certain that no message of another is under way".to_owned(),
+            ),
+            (CrawlState::Running, 0) => Some(
+                "its sources are still being read; if nobody reads them any more, run the same command once more".to_owned(),
+            ),
+            _ => None,
+        }
+    }
+
+    /// Those of its hosts that want to be left alone, or must not be asked.
+    fn hosts(&self) -> Vec<String> {
+        let waiting = self.hosts.iter().filter(|stats| stats.pending() > 0);
+        host::not_asked(&self.states, waiting, self.politeness, self.now)
+    }
+
+    /// That no worker could take a URL now.
+    fn put_aside(&self) -> Option<String> {
+        let Places { queued, parked, next, held, is_all } = &self.places;
+        let next = next.filter(|_| *queued == 0 && held.is_empty() && *parked > 0)?;
+        Some(match is_all {
+            true => format!("all its URLs are put aside, the first until {next}"),
+            false => {
+                format!("all of {parked} URLs that were looked at are put aside, the first until {next}")
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::frontier::crawl::Counts;
+    use crate::names::CrawlRef;
+    use crate::ports::{HostBackoff, Vanished, WorkerState};
+    use crate::web::host::HostKey;
+
+    const NOW: UnixMs = UnixMs(1_700_000_000_000);
+
+    fn stats(pending: u64) -> CrawlStats {
+        let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: "default".parse().unwrap() };
+        CrawlStats { pending, discovered: true, ..CrawlStats::empty(crawl, CrawlState::Running, NOW) }
+    }
+
+    fn worker(name: &str, health: &str) -> WorkerState {
+        WorkerState {
+            worker: name.parse().unwrap(),
+            version: "0".to_owned(),
+            draining: false,
+            in_flight: 0,
+            pages_per_second: 0.0,
+            latency: None,
+            health: health.to_owned(),
+        }
+    }
+
+    fn workers(living: Vec<WorkerState>) -> Workers {
+        Workers { living, vanished: Vec::new(), is_fleet: true, lease: Duration::from_secs(15) }
+    }
+
+    fn words(stats: &CrawlStats, change: impl FnOnce(&mut Facts<'_>)) -> Vec<String> {
+        let politeness = Politeness::default();
+        let mut facts = Facts {
+            stats,
+            hosts: Vec::new(),
+            states: Vec::new(),
+            places: Places { queued: stats.pending, is_all: true, ..Places::default() },
+            workers: workers(vec![worker("w1", WorkerState::WELL)]),
+            politeness: &politeness,
+            now: NOW,
+        };
+        change(&mut facts);
+        facts.words()
+    }
+
+    fn host(name: &str, until: UnixMs, blocked: Option<UnixMs>) -> HostState {
+        HostState {
+            key: HostKey::from_text(name),
+            interval: None,
+            next: NOW,
+            line: NOW,
+            under_way: 0,
+            latency: None,
+            backoff: Some(HostBackoff { since: NOW, until, strikes: 1, status: 503 }),
+            blocked,
+        }
+    }
+
+    #[test]
+    fn of_a_crawl_that_goes_on_there_is_nothing_to_say() {
+        assert_eq!(words(&stats(7), |_| {}), Vec::<String>::new());
+    }
+
+    #[test]
+    fn it_names_the_hosts_of_the_crawl_that_are_left_alone_and_until_when() {
+        let until = NOW.plus(Duration::from_secs(60));
+        let said = words(&stats(3), |facts| {
+            facts.states = vec![
+                host("busy.example", until, None),
+                host("calm.example", NOW, None),
+                host("forbidden.example", NOW, Some(NOW)),
+                host("of-another-crawl.example", until, None),
+            ];
+            let of = |host: &str| HostStats {
+                host: host.to_owned(),
+                counts: Counts { admitted: 2, done: 1, ..Counts::default() },
+                bytes: 0,
+            };
+            facts.hosts = ["busy.example:8080", "calm.example", "forbidden.example"].map(of).to_vec();
+        });
+        assert_eq!(
+            said,
+            [
+                format!("busy.example answered 503 and is left alone until {until}"),
+                "forbidden.example is blocked: `trawl hosts unblock forbidden.example` lifts that".to_owned()
+            ]
+        );
+    }
+
+    #[test]
+    fn of_many_hosts_it_names_a_few() {
+        let said = words(&stats(30), |facts| {
+            let until = NOW.plus(Duration::from_secs(60));
+            facts.states =
+                (0..30).map(|number| host(&format!("h{number:02}.example"), until, None)).collect();
+            let counts = Counts { admitted: 1, ..Counts::default() };
+            facts.hosts = (0..30)
+                .map(|number| HostStats { host: format!("h{number:02}.example"), counts, bytes: 0 })
+                .collect();
+        });
+        assert_eq!((said.len(), &*said[NAMED]), (NAMED + 1, "25 more hosts are not asked now"));
+    }
+
+    #[test]
+    fn it_says_that_no_worker_lives_and_that_one_vanished_with_urls_of_the_crawl() {
+        let said = words(&stats(2), |facts| {
+            let gone = Vanished { worker: "w2".parse().unwrap(), seen: NOW, in_flight: 2 };
+            facts.workers = Workers { vanished: vec![gone], ..workers(Vec::new()) };
+            facts.places.held = [("w2".parse().unwrap(), 2)].into();
+        });
+        assert_eq!(
+            said,
+            [
+                "no worker lives: start one with `worker`".to_owned(),
+                format!(
+                    "the worker w2 has said nothing since {NOW}: others take over what it held within 15s"
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn it_says_until_when_all_urls_are_put_aside_and_what_workers_say() {
+        let until = NOW.plus(Duration::from_secs(60));
+        let said = words(&stats(2), |facts| {
+            facts.places = Places { parked: 2, next: Some(until), is_all: true, ..Places::default() };
+            facts.workers = workers(vec![worker("w1", "redis is full")]);
+        });
+        let put_aside = format!("all its URLs are put aside, the first until {until}");
+        assert_eq!(said, [put_aside, "w1: redis is full".to_owned()]);
+    }
+
+    #[test]
+    fn it_says_that_it_is_paused_waits_for_its_turn_or_is_still_fed() {
+        let of = |status, discovered| {
+            let stats = CrawlStats { status, discovered, ..stats(0) };
+            words(&stats, |_| {}).remove(0)
+        };
+        assert_eq!(of(CrawlState::Paused, true), "it is paused: `trawl resume c1`");
+        assert!(of(CrawlState::Pending, false).contains("in its turn"));
+        assert!(of(CrawlState::Running, false).contains("sources are still being read"));
+        assert!(of(CrawlState::Running, true).contains("as soon as it is certain"));
+    }
+
+    #[test]
+    fn it_says_that_every_worker_is_about_to_end() {
+        let said = words(&stats(1), |facts| facts.workers.living[0].draining = true);
+        assert_eq!(said, ["every worker that lives was asked to end: start another with `worker`"]);
+    }
+}

@@ -1,0 +1,41 @@
+//! Why a host is not asked.
+
+use std::collections::BTreeSet;
+
+use crate::frontier::crawl::HostStats;
+use crate::ports::{HostBackoff, HostState};
+use crate::settings::Politeness;
+use crate::time::UnixMs;
+use crate::web::host::HostKey;
+use crate::web::url::CanonicalUrl;
+
+/// Which of a crawl's hosts want to be left alone, or must not be asked. `states` has all hosts that are known.
+pub fn not_asked<'a>(
+    states: &[HostState],
+    hosts: impl Iterator<Item = &'a HostStats>,
+    politeness: &Politeness,
+    now: UnixMs,
+) -> Vec<String> {
+    let key = |stats: &HostStats| {
+        let url = CanonicalUrl::parse(&format!("http://{}/", stats.host)).ok()?;
+        Some(politeness.host_policy(&url.host()).key)
+    };
+    let keys: BTreeSet<HostKey> = hosts.filter_map(key).collect();
+    let states = states.iter().filter(|state| keys.contains(&state.key));
+    states.filter_map(|state| keeps_waiting(state, now)).collect()
+}
+
+/// In words, if it is not to be asked now.
+pub(super) fn keeps_waiting(host: &HostState, now: UnixMs) -> Option<String> {
+    let HostState { key, blocked, backoff, .. } = host;
+    match (blocked, backoff) {
+        (Some(_), _) => Some(format!("{key} is blocked: `trawl hosts unblock {key}` lifts that")),
+        (None, Some(HostBackoff { until, status: 0, .. })) if *until > now => {
+            Some(format!("{key} redirects to a ban and is left alone until {until}"))
+        }
+        (None, Some(HostBackoff { until, status, .. })) if *until > now => {
+            Some(format!("{key} answered {status} and is left alone until {until}"))
+        }
+        _ => None,
+    }
+}

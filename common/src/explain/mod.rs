@@ -1,0 +1,115 @@
+//! Why a crawl stands still, and where a URL is, in words: one place for what commands, the HTTP API and the console say.
+//!
+//! What is known is asked of the ports first. What is said of it is a function of that alone.
+
+mod crawl;
+mod host;
+mod url;
+mod url_words;
+
+use std::time::Duration;
+
+use crate::names::WorkerId;
+use crate::ports::{Control, HostControl, Pages, Result, Stats, Vanished, WorkerState};
+use crate::settings::Settings;
+use crate::time::UnixMs;
+
+pub use self::host::not_asked;
+pub use self::url::{InCrawl, OfSpider, RobotsVerdict, UrlReport};
+
+/// Asks an engine, and says in words what it knows.
+#[derive(Clone, Copy)]
+pub struct Explainer<'a> {
+    /// Crawls and workers.
+    pub stats: &'a dyn Stats,
+    /// Dead letters.
+    pub control: &'a dyn Control,
+    /// Hosts.
+    pub hosts: &'a dyn HostControl,
+    /// What is remembered of pages.
+    pub pages: &'a dyn Pages,
+    /// How hosts are named and asked.
+    pub settings: &'a Settings,
+    /// Whether URLs are fetched by workers that come and go; else the one process that has the state file fetches them.
+    pub is_fleet: bool,
+}
+
+/// Who fetches.
+#[derive(Clone, Debug, Default)]
+struct Workers {
+    living: Vec<WorkerState>,
+    vanished: Vec<Vanished>,
+    is_fleet: bool,
+    /// For how long the URLs of one that has vanished are still its own.
+    lease: Duration,
+}
+
+impl Workers {
+    async fn ask(explainer: &Explainer<'_>) -> Result<Self> {
+        Ok(Self {
+            living: explainer.stats.workers().await?,
+            vanished: explainer.stats.vanished().await?,
+            is_fleet: explainer.is_fleet,
+            lease: explainer.settings.recovery.patience / 4,
+        })
+    }
+
+    /// Why nobody fetches, if nobody does.
+    fn nobody(&self) -> Option<String> {
+        match &self.living[..] {
+            [] if self.is_fleet => Some("no worker lives: start one with `worker`".to_owned()),
+            [] => None,
+            all if all.iter().all(|worker| worker.draining) => {
+                Some("every worker that lives was asked to end: start another with `worker`".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// What is to be said of who holds URLs and lives no more.
+    fn loss(&self, holder: &WorkerId) -> Option<String> {
+        let Vanished { seen, .. } = self.vanished.iter().find(|vanished| vanished.worker == *holder)?;
+        let lease = humantime::format_duration(self.lease);
+        Some(format!(
+            "the worker {holder} has said nothing since {seen}: others take over what it held within {lease}"
+        ))
+    }
+
+    /// What keeps workers from working, as they say.
+    fn troubles(&self) -> impl Iterator<Item = String> {
+        let unwell = self.living.iter().filter(|worker| !worker.is_well());
+        unwell.map(|worker| format!("{}: {}", worker.worker, worker.health))
+    }
+}
+
+impl Explainer<'_> {
+    /// What is wrong with the workers as a whole: that none lives, and which have vanished.
+    pub async fn workers(&self) -> Result<Vec<String>> {
+        let workers = Workers::ask(self).await?;
+        Ok(workers.nobody().into_iter().chain(workers.vanished.iter().map(vanished)).collect())
+    }
+}
+
+fn vanished(Vanished { worker, seen, in_flight }: &Vanished) -> String {
+    let held = match in_flight {
+        0 => "nothing".to_owned(),
+        1 => "1 URL, which others take over".to_owned(),
+        urls => format!("{urls} URLs, which others take over"),
+    };
+    format!("the worker {worker} vanished without a word: it last spoke at {seen}, and held {held}")
+}
+
+/// The first of many reasons, and how many more there are.
+fn shortened(mut all: Vec<String>, most: usize, what: &str) -> Vec<String> {
+    let more = all.len().saturating_sub(most);
+    all.truncate(most);
+    if more > 0 {
+        all.push(format!("{more} more {what}"));
+    }
+    all
+}
+
+/// What time it is for who reads the words.
+fn now() -> UnixMs {
+    UnixMs::now()
+}

@@ -1,0 +1,91 @@
+//! `trawl crawls forget`: crawls that are over.
+
+use clap::Subcommand;
+use serde_json::json;
+use trawl_cli::{CrawlArg, Fail, Global, Outcome, count, print_json};
+use trawl_common::exit::Exit;
+use trawl_common::frontier::crawl::CrawlStats;
+
+use crate::backend::{Backend, Where};
+use crate::confirm::confirm;
+
+/// What to do with crawls.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    place: Where,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Forget crawls that are over: their stats and their dead letters. Their items stay, and what their spiders have seen
+    Forget(Forget),
+}
+
+/// Which crawls, and whether to ask.
+#[derive(clap::Args)]
+struct Forget {
+    /// The crawls: their ids, the beginnings of them, or `latest`
+    #[arg(required = true)]
+    crawl: Vec<CrawlArg>,
+    /// Don't ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Print which crawls were forgotten as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(crate) async fn run(self, global: Global) -> Outcome {
+        let backend = Backend::open(&global, &self.place).await?;
+        match self.command {
+            Command::Forget(args) => args.run(&backend).await,
+        }
+    }
+}
+
+impl Forget {
+    /// All are looked at before one is forgotten.
+    async fn run(self, backend: &Backend) -> Outcome {
+        let mut all: Vec<CrawlStats> = Vec::new();
+        for crawl in &self.crawl {
+            let stats = backend.crawl(crawl).await?;
+            if !stats.status.is_over() {
+                let (id, status) = (&stats.crawl, stats.status);
+                return Err(Fail::usage(format!(
+                    "crawl {id} is {status}: only what is over can be forgotten; `trawl cancel {id}` ends it"
+                )));
+            }
+            if all.iter().all(|known| known.crawl != stats.crawl) {
+                all.push(stats);
+            }
+        }
+        let urls = all.iter().map(|stats| stats.counts.admitted).sum();
+        let failed = all.iter().map(|stats| stats.counts.failed + stats.counts.expired).sum();
+        confirm(
+            &format!(
+                "forget {} with {} URLs, and {} dead letters with them?",
+                crawls(all.len() as u64),
+                count(urls),
+                count(failed)
+            ),
+            self.yes,
+        )?;
+        for stats in &all {
+            backend.control.forget_crawl(&stats.crawl_ref()).await?;
+        }
+        backend.say(format_args!("{} forgotten", crawls(all.len() as u64)));
+        if self.json {
+            let ids: Vec<_> = all.iter().map(|stats| &stats.crawl).collect();
+            print_json(&json!({ "forgotten": ids }));
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+fn crawls(number: u64) -> String {
+    format!("{} crawl{}", count(number), if number == 1 { "" } else { "s" })
+}

@@ -1,0 +1,168 @@
+//! `trawl seen forget`: URLs that later crawls take in as new.
+
+mod of_host;
+
+use clap::Subcommand;
+use of_host::of_host;
+use serde_json::json;
+use trawl_cli::{Fail, Global, Outcome, count, print_json};
+use trawl_common::exit::Exit;
+use trawl_common::names::SpiderName;
+use trawl_common::ports::Seen;
+use trawl_common::web::url::{CanonicalUrl, Host};
+
+use crate::backend::{Backend, Where};
+use crate::confirm::confirm;
+
+/// So many URLs are forgotten at a time.
+const BATCH: usize = 500;
+
+/// What to do with what was seen.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    place: Where,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Forget URLs, with what is remembered of their pages. What a crawl has without a final state is not forgotten
+    Forget(Forget),
+}
+
+/// Which URLs, and whether to ask.
+#[derive(clap::Args)]
+struct Forget {
+    /// The URLs, in any form that stands for the same page
+    #[arg(required_unless_present_any = ["all", "host"], conflicts_with_all = ["all", "host"])]
+    url: Vec<String>,
+    /// The spider that is to forget them
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    spider: SpiderName,
+    /// All that the spider has seen; none of its crawls may be under way
+    #[arg(long, conflicts_with = "host")]
+    all: bool,
+    /// Those of this host, as far as their URLs are kept: packed sets and state files have only those of fetched and of failed pages
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Don't ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Print how many there were as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What became of them.
+#[derive(Default)]
+struct Tally {
+    forgotten: u64,
+    pending: u64,
+    never: u64,
+}
+
+impl Args {
+    pub(crate) async fn run(self, global: Global) -> Outcome {
+        let backend = Backend::open(&global, &self.place).await?;
+        match self.command {
+            Command::Forget(args) => args.run(&backend).await,
+        }
+    }
+}
+
+impl Forget {
+    async fn run(self, backend: &Backend) -> Outcome {
+        let tally = match (&self.host, self.all) {
+            (Some(host), _) => {
+                let host = host_of(host)?;
+                self.these(backend, of_host(backend, &self.spider, &host).await?).await?
+            }
+            (None, true) => self.everything(backend).await?,
+            (None, false) => self.these(backend, self.urls(backend)?).await?,
+        };
+        self.report(backend, &tally);
+        Ok(Exit::Ok)
+    }
+
+    fn urls(&self, backend: &Backend) -> Result<Vec<CanonicalUrl>, Fail> {
+        let url = |text: &String| {
+            let url = CanonicalUrl::parse(text).map_err(|reason| Fail::usage(format!("{text}: {reason}")))?;
+            Ok(backend.settings.urls.canonical(url))
+        };
+        self.url.iter().map(url).collect()
+    }
+
+    /// Looks first, so that the question says how many there are.
+    async fn these(&self, backend: &Backend, urls: Vec<CanonicalUrl>) -> Result<Tally, Fail> {
+        let known = backend.stats.seen_urls(&self.spider, &urls).await?;
+        let ended = known.iter().filter(|seen| **seen == Seen::Ended).count() as u64;
+        if ended > 0 {
+            let question =
+                format!("have the spider {} forget {} of {} URLs?", self.spider, count(ended), urls.len());
+            confirm(&question, self.yes)?;
+        }
+        let mut tally = Tally::default();
+        for batch in urls.chunks(BATCH) {
+            // A page that is new again is asked for whole.
+            let seen = backend.control.forget_seen(&self.spider, batch).await?;
+            let forgotten = batch.iter().zip(&seen).filter(|(_, seen)| **seen == Seen::Ended);
+            let forgotten: Vec<CanonicalUrl> = forgotten.map(|(url, _)| url.clone()).collect();
+            if !forgotten.is_empty() {
+                backend.pages().forget(&self.spider, &forgotten).await?;
+            }
+            for seen in seen {
+                match seen {
+                    Seen::Never => tally.never += 1,
+                    Seen::Ended => tally.forgotten += 1,
+                    Seen::Pending => tally.pending += 1,
+                }
+            }
+        }
+        Ok(tally)
+    }
+
+    async fn everything(&self, backend: &Backend) -> Result<Tally, Fail> {
+        let all = backend.stats.seen(&self.spider).await?;
+        let many = all.map_or_else(|| "all".to_owned(), count);
+        confirm(&format!("have the spider {} forget {many} URLs, which is all?", self.spider), self.yes)?;
+        backend.control.forget_all_seen(&self.spider).await?;
+        let pages = backend.pages();
+        let mut cursor = Some(0);
+        while let Some(at) = cursor {
+            let walk = pages.walk(&self.spider, at).await?;
+            let urls: Vec<CanonicalUrl> = walk.pages.into_iter().map(|(url, _)| url).collect();
+            if !urls.is_empty() {
+                pages.forget(&self.spider, &urls).await?;
+            }
+            cursor = walk.next;
+        }
+        Ok(Tally { forgotten: all.unwrap_or_default(), ..Tally::default() })
+    }
+
+    fn report(&self, backend: &Backend, Tally { forgotten, pending, never }: &Tally) {
+        backend.say(format_args!("the spider {} has forgotten {} URLs", self.spider, count(*forgotten)));
+        if *never > 0 {
+            backend.say(format_args!("{} it had not seen", count(*never)));
+        }
+        if *pending > 0 {
+            backend.say(format_args!(
+                "{} stay: a crawl has them without a final state, and would take them in once more; wait for its end, or cancel it",
+                count(*pending)
+            ));
+        }
+        if self.json {
+            print_json(&json!({
+                "spider": self.spider, "forgotten": forgotten, "pending": pending, "never_seen": never,
+            }));
+        }
+    }
+}
+
+fn host_of(text: &str) -> Result<Host, Fail> {
+    let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}/") };
+    let url =
+        CanonicalUrl::parse(&url).map_err(|reason| Fail::usage(format!("{text} is no host: {reason}")))?;
+    Ok(url.host())
+}

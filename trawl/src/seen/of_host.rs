@@ -1,0 +1,46 @@
+//! The URLs of a host that a spider may have seen, as far as they are kept somewhere.
+
+use std::collections::BTreeSet;
+
+use trawl_cli::Fail;
+use trawl_common::names::SpiderName;
+use trawl_common::web::url::{CanonicalUrl, Host};
+
+use crate::backend::Backend;
+
+/// A packed set, and that of a state file, keeps fingerprints of URLs only. Then there are those whose pages are remembered, and those in
+/// the lists of failed ones.
+pub(super) async fn of_host(
+    backend: &Backend,
+    spider: &SpiderName,
+    host: &Host,
+) -> Result<Vec<CanonicalUrl>, Fail> {
+    let mut found = BTreeSet::new();
+    let mut add = |url: CanonicalUrl| {
+        if url.host() == *host {
+            found.insert(url);
+        }
+    };
+    let pages = backend.pages();
+    let mut cursor = Some(0);
+    while let Some(at) = cursor {
+        let walk = pages.walk(spider, at).await?;
+        walk.pages.into_iter().for_each(|(url, _)| add(url));
+        cursor = walk.next;
+    }
+    for stats in backend.stats.crawls().await?.into_iter().filter(|stats| stats.spider == *spider) {
+        let mut cursor = Some(0);
+        while let Some(at) = cursor {
+            let page = backend.control.failed(&stats.crawl_ref(), at).await?;
+            page.urls.into_iter().for_each(|(url, _)| add(url));
+            cursor = page.next;
+        }
+    }
+    let mut cursor = Some(0);
+    while let Some(at) = cursor {
+        let seen = backend.stats.walk_seen(spider, at).await?;
+        seen.urls.into_iter().for_each(&mut add);
+        cursor = seen.next;
+    }
+    Ok(found.into_iter().collect())
+}

@@ -1,0 +1,113 @@
+//! What `trawl top` shows, asked of the ports.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+use trawl_cli::Fail;
+use trawl_common::frontier::crawl::CrawlStats;
+use trawl_common::names::CrawlId;
+use trawl_common::ports::{HostState, LaneState, WorkerState};
+use trawl_common::time::UnixMs;
+
+use crate::backend::Backend;
+use crate::stats;
+
+/// So many crawls that are over are shown, the latest.
+const OVER: usize = 3;
+
+/// What goes on at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct View {
+    /// When it was asked.
+    pub(super) at: UnixMs,
+    /// Pages that are done in a second, in all crawls.
+    pub(super) pages_per_second: f64,
+    /// Those that are not over, and the latest of the others.
+    pub(super) crawls: Vec<CrawlView>,
+    pub(super) workers: Vec<WorkerState>,
+    pub(super) lanes: Vec<LaneState>,
+    /// Those that are not to be asked now.
+    pub(super) hosts: Vec<HostView>,
+    /// What is wrong.
+    pub(super) notes: Vec<String>,
+}
+
+/// A crawl, and its pace.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct CrawlView {
+    #[serde(flatten)]
+    pub(super) stats: CrawlStats,
+    pub(super) pages_per_second: f64,
+}
+
+/// A host that is not to be asked now.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct HostView {
+    pub(super) host: String,
+    /// Until when it is left alone; nothing while it is blocked.
+    pub(super) until: Option<UnixMs>,
+    /// What it answered.
+    pub(super) status: Option<u16>,
+}
+
+impl View {
+    /// Where the broker alone is away, the lanes alone are missing.
+    pub(super) async fn ask(backend: &Backend) -> Result<Self, Fail> {
+        let now = UnixMs::now();
+        let (mut over, mut crawls) = (0, backend.stats.crawls().await?);
+        crawls.retain(|stats| {
+            over += usize::from(stats.status.is_over());
+            !stats.status.is_over() || over <= OVER
+        });
+        crawls.sort_by_key(|stats| stats.status.is_over());
+        let workers = backend.stats.workers().await?;
+        let pages = backend.pages();
+        let mut notes = backend.explainer(&*pages).workers().await?;
+        let lanes = backend.stats.lanes().await.unwrap_or_else(|error| {
+            notes.push(format!("the lanes are not known: {error}"));
+            Vec::new()
+        });
+        let hosts = backend.hosts.hosts().await?;
+        Ok(Self {
+            at: now,
+            pages_per_second: workers.iter().map(|worker| worker.pages_per_second).sum(),
+            crawls: crawls
+                .into_iter()
+                .map(|stats| CrawlView { pages_per_second: stats::pages_per_second(&stats), stats })
+                .collect(),
+            workers,
+            lanes,
+            hosts: hosts.iter().filter_map(|host| left_alone(host, now)).collect(),
+            notes,
+        })
+    }
+
+    /// Tells each pace by what was done since `before`, which is so long ago.
+    pub(super) fn pace_since(&mut self, before: &Self, ago: Duration) {
+        let seconds = ago.as_secs_f64().max(0.001);
+        let done: BTreeMap<&CrawlId, &CrawlView> =
+            before.crawls.iter().map(|crawl| (&crawl.stats.crawl, crawl)).collect();
+        for crawl in self.crawls.iter_mut().filter(|crawl| !crawl.stats.status.is_over()) {
+            if let Some(known) = done.get(&crawl.stats.crawl) {
+                let more = crawl.stats.counts.done.saturating_sub(known.stats.counts.done);
+                // A glance is short: half of what is shown is what was shown before.
+                crawl.pages_per_second = (more as f64 / seconds + known.pages_per_second) / 2.0;
+            }
+        }
+        // Nobody says it of a state file that another process has.
+        if self.workers.is_empty() {
+            let running = self.crawls.iter().filter(|crawl| !crawl.stats.status.is_over());
+            self.pages_per_second = running.map(|crawl| crawl.pages_per_second).sum();
+        }
+    }
+}
+
+fn left_alone(host: &HostState, now: UnixMs) -> Option<HostView> {
+    let backoff = host.backoff.filter(|backoff| backoff.until > now);
+    (host.blocked.is_some() || backoff.is_some()).then(|| HostView {
+        host: host.key.to_string(),
+        until: backoff.filter(|_| host.blocked.is_none()).map(|backoff| backoff.until),
+        status: backoff.map(|backoff| backoff.status).filter(|status| *status > 0),
+    })
+}

@@ -1,0 +1,123 @@
+//! `trawl url`: where a URL is, why, and what happens next.
+
+use anstream::println;
+use anstyle::Style;
+use serde_json::{Value, json};
+use trawl_cli::{Fail, Global, Outcome, print_json};
+use trawl_common::exit::Exit;
+use trawl_common::explain::{InCrawl, OfSpider, RobotsVerdict, UrlReport};
+use trawl_common::frontier::{Record, State, UrlState};
+use trawl_common::names::SpiderName;
+use trawl_common::spider::page_history::Visited;
+use trawl_common::web::url::CanonicalUrl;
+
+use crate::backend::{Backend, Where};
+
+/// Which URL.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The URL, in any form that stands for the same page
+    url: String,
+    /// Only in crawls of this spider
+    #[arg(long, value_name = "NAME")]
+    spider: Option<SpiderName>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: Where,
+}
+
+impl Args {
+    /// The exit code tells whether it is a dead letter in the newest crawl that has it. A URL that nobody knows is an error.
+    pub(crate) async fn run(self, global: Global) -> Outcome {
+        let backend = Backend::look(&global, &self.place).await?;
+        let url = CanonicalUrl::parse(&self.url)
+            .map_err(|reason| Fail::usage(format!("{}: {reason}", self.url)))?;
+        let pages = backend.pages();
+        let url = backend.settings.urls.canonical(url);
+        let mut report = backend.explainer(&*pages).url(&url).await?;
+        if let Some(spider) = &self.spider {
+            report.crawls.retain(|known| known.crawl.spider == *spider);
+            report.spiders.retain(|known| known.spider == *spider);
+        }
+        match self.json {
+            true => print_json(&as_json(&report)),
+            false => print(&report),
+        }
+        if !report.is_known() {
+            return Err(Fail::usage(format!("no crawl and no spider knows {url}")));
+        }
+        let is_dead = report.crawls.first().is_some_and(|known| known.dead_letter.is_some());
+        Ok(if is_dead { Exit::FailedUrls } else { Exit::Ok })
+    }
+}
+
+fn print(report: &UrlReport) {
+    let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
+    println!("{bold}{}{bold:#}", report.url);
+    let robots = match report.robots {
+        RobotsVerdict::Allowed => "allows it",
+        RobotsVerdict::Forbidden => "forbids it",
+        RobotsVerdict::Unreadable => "could not be read, which forbids everything for now",
+        RobotsVerdict::Unknown => "is not known; a worker asks for it first",
+        RobotsVerdict::Ignored => "is not obeyed, as settings say",
+    };
+    println!("{dim}host{dim:#}    {}: `trawl hosts show {0}` says how it is asked", report.host);
+    println!("{dim}robots{dim:#}  robots.txt {robots}");
+    for known in &report.crawls {
+        println!("\n{dim}crawl{dim:#}   {} of {}, {}", known.crawl.id, known.crawl.spider, known.status);
+        known.words.iter().for_each(|words| println!("        {words}"));
+    }
+    for known in &report.spiders {
+        println!("\n{dim}spider{dim:#}  {}", known.spider);
+        known.words.iter().for_each(|words| println!("        {words}"));
+    }
+}
+
+fn as_json(report: &UrlReport) -> Value {
+    let UrlReport { url, host, schedule, robots, crawls, spiders } = report;
+    let backoff = schedule.as_ref().and_then(|schedule| schedule.backoff);
+    json!({
+        "url": url.as_str(),
+        "host": host.as_str(),
+        "blocked": schedule.as_ref().and_then(|schedule| schedule.blocked),
+        "backoff_until": backoff.map(|backoff| backoff.until),
+        "robots": robots,
+        "crawls": crawls.iter().map(crawl_json).collect::<Vec<_>>(),
+        "spiders": spiders.iter().map(spider_json).collect::<Vec<_>>(),
+    })
+}
+
+fn crawl_json(InCrawl { crawl, status, state, dead_letter, words }: &InCrawl) -> Value {
+    let (name, record) = match state {
+        _ if dead_letter.is_some() => ("failed", None),
+        UrlState::Unseen => ("unseen", None),
+        UrlState::Ended => ("ended", None),
+        UrlState::Pending(record) => ("pending", Some(record_json(record))),
+    };
+    json!({
+        "crawl": crawl.id, "spider": crawl.spider, "status": status, "state": name, "record": record,
+        "dead_letter": dead_letter, "words": words,
+    })
+}
+
+fn record_json(record: &Record) -> Value {
+    let Record { state, lane, deadline, attempts, starts, .. } = record;
+    let (place, since, until, worker, started) = match state {
+        State::New { since } | State::Queued { since } => ("queued", Some(since), None, None, false),
+        State::Parked { until, .. } => ("parked", None, Some(until), None, false),
+        State::Held { by, since, has_started } => ("held", Some(since), None, Some(by), *has_started),
+    };
+    json!({
+        "place": place, "since": since.filter(|since| since.0 > 0), "until": until, "worker": worker, "started": started,
+        "lane": lane, "deadline": deadline, "attempts": attempts, "starts": starts,
+    })
+}
+
+fn spider_json(OfSpider { spider, seen, page, words }: &OfSpider) -> Value {
+    let page = page.as_ref().map(|Visited { fetched_at, change, depth, .. }| {
+        json!({ "fetched_at": fetched_at, "change": change, "depth": depth })
+    });
+    json!({ "spider": spider, "seen": seen, "page": page, "words": words })
+}
