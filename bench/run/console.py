@@ -45,11 +45,11 @@ def main():
     with tempfile.TemporaryDirectory() as folder, open(pathlib.Path(folder) / "log", "wb") as log:
         settings = {
             "TRAWL__FETCH__PROXY": f"http://127.0.0.1:{web.server_port}",
-            "TRAWL__POLITENESS__RATE": "unlimited", "TRAWL__POLITENESS__ADDRESS_RATE": "unlimited",
+            "TRAWL__POLITENESS__RATE": "1000/s", "TRAWL__POLITENESS__ADDRESS_RATE": "unlimited",
             "TRAWL__POLITENESS__ROBOTS": "false", "TRAWL__RETRY__MAX": "0",
         }
         environment = {**os.environ, **settings, **servers.clean("bench")}
-        trawl = [options.programs / "trawl"]
+        trawl = [options.programs.resolve() / "trawl"]
 
         def start(*words, **more):
             return subprocess.Popen([*trawl, *words], env=environment, cwd=folder, text=True, stdout=log, **more)
@@ -59,9 +59,9 @@ def main():
         try:
             address = answered(console)
             pids = {"console": console.pid, "worker": worker.pid, **servers.pids}
-            crawl, busy = fill(trawl, environment, folder, pids)
+            crawl, a_page = fill(trawl, environment, folder, pids)
             times(address, crawl)
-            share(address, crawl, pids, busy, options.seconds)
+            share(address, crawl, pids, a_page, options.seconds)
         finally:
             for process in (worker, console):
                 process.terminate()
@@ -79,7 +79,7 @@ def answered(console):
 
 
 def fill(trawl, environment, folder, pids):
-    """Crawls; returns one, and CPU seconds a second of all at work as long as the worker is busy."""
+    """Crawls; returns one, and the CPU seconds that a page takes of each."""
     def produce(urls, *words):
         return subprocess.run([*trawl, "producer", "-", *words], env=environment, cwd=folder, input="".join(urls), text=True,
                               capture_output=True, check=False).stdout.strip()
@@ -88,12 +88,12 @@ def fill(trawl, environment, folder, pids):
     letters = [f"http://h{number % HOSTS}.example/missing/{number}\n" for number in range(LETTERS)]
     crawl = produce(letters, "--wait")
     seconds = time.monotonic() - begun
-    busy = {name: (cpu(pid) - before[name]) / seconds for name, pid in pids.items() if name != "console"}
-    shown = ", ".join(f"{name} {value:.2f}" for name, value in busy.items())
-    print(f"{LETTERS:,} pages by one worker: {LETTERS / seconds:,.0f} a second; cores in use: {shown}\n", flush=True)
+    a_page = {name: (cpu(pid) - before[name]) / LETTERS for name, pid in pids.items() if name != "console"}
+    shown = ", ".join(f"{name} {value * 1e6:.0f}" for name, value in a_page.items())
+    print(f"{LETTERS:,} pages at {LETTERS / seconds:,.0f} a second; CPU in µs a page: {shown}\n", flush=True)
     for number in range(CRAWLS - 1):
         produce([f"http://h{page}.example/good/{number}\n" for page in range(20)])
-    return crawl, sum(busy.values())
+    return crawl, a_page
 
 
 def times(address, crawl):
@@ -113,8 +113,8 @@ def times(address, crawl):
         print(f"| {path.replace(crawl, 'ID')} | {statistics.median(each):.0f} | {max(each):.0f} | {sizes[path] / 1e3:.0f} |", flush=True)
 
 
-def share(address, crawl, pids, busy, seconds):
-    """What 20 pages cost that update themselves, in cores, beside what a busy worker and its servers use."""
+def share(address, crawl, pids, a_page, seconds):
+    """What 20 pages cost that update themselves, beside what a worker with a core to itself and its servers would use."""
     idle = used(pids, seconds)
     pages = ["/"] * 6 + [f"/crawls/{crawl}"] * 4 + ["/crawls"] * 3 + ["/hosts"] * 3 + ["/workers"] * 2 + ["/jobs", "/schedules"]
     over = threading.Event()
@@ -136,10 +136,12 @@ def share(address, crawl, pids, busy, seconds):
     print(f"\n| cores in use, over {seconds} s | no page open | 20 pages open |\n|---|---|---|")
     for name in pids:
         print(f"| {name} | {idle[name]:.4f} | {looked[name]:.4f} |")
+    full = sum(a_page.values()) / a_page["worker"]
     servers = sum(looked[name] - idle[name] for name in ("redis", "rabbitmq"))
     console = looked["console"] - idle["console"]
-    print(f"\n20 pages take {servers:.4f} cores of the servers and {console:.4f} of the console: {(servers + console) / busy:.1%} of the "
-          f"{busy:.2f} cores that a busy worker and its servers use, {servers / busy:.1%} without the console's own.")
+    print(f"\n20 pages take {servers:.4f} cores of the servers and {console:.4f} of the console. A worker with a core to itself would fetch "
+          f"{1 / a_page['worker']:,.0f} pages a second, and have {full:.2f} cores busy with its servers: {(servers + console) / full:.1%} of that, "
+          f"{servers / full:.1%} without the console's own.")
 
 
 def used(pids, seconds):

@@ -3,7 +3,7 @@
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, Request, StatusCode};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tower::ServiceExt;
@@ -12,6 +12,9 @@ use url::form_urlencoded;
 use crate::Console;
 use crate::failure::Failure;
 use crate::guard::Visitor;
+
+/// What of a segment is escaped: all that could end it, and dots, as two of them would lead up. Paths of the API have hyphens.
+const ESCAPED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 /// A request to the API.
 pub(crate) struct Call {
@@ -31,7 +34,7 @@ struct Sent {
 impl Call {
     /// To look at `/api/v1`, and below it what these segments name. A segment stays one, whatever it says: also `..`, or one with a slash.
     pub(crate) fn get(segments: &[&str]) -> Self {
-        let segments = segments.iter().map(|segment| utf8_percent_encode(segment, NON_ALPHANUMERIC));
+        let segments = segments.iter().map(|segment| utf8_percent_encode(segment, &ESCAPED));
         let path = segments.fold("/api/v1".to_owned(), |path, segment| format!("{path}/{segment}"));
         Self { method: Method::GET, path, query: String::new(), body: None, idempotency_key: None }
     }

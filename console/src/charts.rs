@@ -104,7 +104,7 @@ impl Samples {
             one("Pages a second", |sample| sample.pages_per_second, &rate),
             one("Failures a second", |sample| sample.failures_per_second, &rate),
             one("In flight", |sample| sample.in_flight, &count),
-            one("URLs without an end", |sample| sample.waiting, &count),
+            one("URLs pending", |sample| sample.waiting, &count),
             Chart::of(
                 "Time of a request",
                 vec![line("median", |sample| sample.median), line("95 %", |sample| sample.slow)],

@@ -50,7 +50,14 @@ pub fn router(backend: Backend, access: Access, stop: CancellationToken) -> Rout
     let access = Arc::new(access);
     let samples = Samples::start(Arc::clone(&backend.stats), stop.clone());
     let api = trawl_api::router(backend, Arc::clone(&access), stop);
-    let console = Console { api, access, sessions: Sessions::default(), open_csrf: secret(), samples, shared: Shared::default() };
+    let console = Console {
+        api,
+        access,
+        sessions: Sessions::default(),
+        open_csrf: secret(),
+        samples,
+        shared: Shared::default(),
+    };
     let console = Arc::new(console);
     let pages = pages::routes().route_layer(from_fn_with_state(Arc::clone(&console), guard::guard));
     let all = pages.merge(log_in::routes()).merge(assets::routes());

@@ -89,13 +89,11 @@ impl fmt::Display for Time {
 }
 
 impl Time {
-    /// By which clock it is: nothing for UTC, as all are that say nothing else.
+    /// By which clock it is; nothing for UTC.
     pub(crate) fn offset(&self) -> &str {
-        self.0
-            .get(19..)
-            .map(|rest| rest.trim_start_matches(['.', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']))
-            .filter(|rest| *rest != "Z")
-            .unwrap_or_default()
+        let rest = self.0.get(19..).unwrap_or_default();
+        let offset = rest.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
+        if matches!(offset, "Z" | "+00:00") { "" } else { offset }
     }
 }
 
@@ -165,6 +163,9 @@ mod tests {
         let shown = [0.25, 12.9, 83.0, 7_260.0, 90_000.0].map(|seconds| Seconds(seconds).to_string());
         assert_eq!(shown, ["0.2 s", "12 s", "1 min 23 s", "2 h 01 min", "1 d 01 h"]);
         assert_eq!(Time("2026-01-31T12:00:01.500Z".to_owned()).to_string(), "2026-01-31 12:00:01");
+        let offset = |text: &str| Time(text.to_owned()).offset().to_owned();
+        assert_eq!(offset("2026-01-31T12:00:01.500Z") + &offset("2026-01-31T12:00:01+00:00"), "");
+        assert_eq!(offset("2026-01-31T12:00:01+01:00"), "+01:00");
         assert_eq!(Time("\u{e4}".repeat(12)).to_string(), "\u{e4}".repeat(12));
     }
 

@@ -100,7 +100,7 @@ def a_dead_letter_is_sent_again(driver, fleet, site):
 SPIDER = """schedule = "0 3 * * *"
 
 [arguments]
-page = { help = "which page of the tree" }
+page = { default = "b", help = "which page of the tree" }
 
 [start]
 urls = ["ORIGIN/tree/{arg.page}"]

@@ -7,7 +7,8 @@ import threading
 import time
 from pathlib import Path
 
-from check import log_in
+from check import log_in, press, text, write
+from checks import until
 from fleet import Fleet, browser
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -24,7 +25,8 @@ class Web(http.server.BaseHTTPRequestHandler):
         number = int("".join(c for c in self.path if c.isdigit()) or 0)
         time.sleep(random.uniform(0.02, 0.2))
         status = 404 if self.path.endswith("/robots.txt") or number % 37 == 5 else 500 if number % 53 == 7 else 200
-        body = f"<html lang=en><title>Page {number}</title><meta name=description content='The page {number}'>".encode()
+        links = "".join(f"<a href='/{path}'>on</a>" for path in ("product/3", "product/6?colour=red", "about"))
+        body = f"<html lang=en><title>Page {number}</title><meta name=description content='The page {number}'>{links}".encode()
         self.send_response(status)
         self.send_header("content-type", "text/html")
         self.send_header("content-length", str(len(body)))
@@ -38,6 +40,39 @@ class Web(http.server.BaseHTTPRequestHandler):
 def pages(site, count):
     kinds = ["product/{}?colour=petrol&size=large", "articles/2026/11/{}-a-title-that-is-rather-long-as-titles-are", "{}"]
     return "".join(f"http://{site}/{kinds[number % 3].format(number)}\n" for number in range(count))
+
+
+SPIDER = """schedule = "30 2 * * *"
+allowed_domains = ["shop.example"]
+
+[arguments]
+colour = { default = "petrol", help = "which colour of each product" }
+
+[start]
+urls = ["http://www.shop.example/product/0?colour={arg.colour}&size=large"]
+
+[follow]
+include = ["/product/"]
+
+[fields]
+title = { css = "title::text", required = true }
+description = "meta[name=description]::attr(content)"
+"""
+
+
+def try_a_spider(driver, fleet):
+    """Deploys one, and leaves the browser on its page, with what it makes of a page."""
+    driver.get(fleet.url + "/spiders/deploy")
+    write(driver, "project", "shop")
+    write(driver, "spider", "products")
+    write(driver, "text", SPIDER)
+    press(driver, "Deploy")
+    until("it is deployed", lambda: driver.current_url.endswith("/projects/shop"))
+    driver.get(fleet.url + "/spiders/shop/products")
+    write(driver, "url", "http://www.shop.example/product/0?colour=petrol&size=large")
+    press(driver, "Try")
+    until("the page is shown", lambda: "The page 0" in text(driver, "#trial"))
+    driver.execute_script("scrollTo(0, 0)")
 
 
 def take():
@@ -58,6 +93,7 @@ def take():
             ("crawl-dark", f"/crawls/{crawl}", True, 1280, 1080),
             ("dead-letters-dark", "/dead-letters", True, 1280, 760),
             ("crawl-phone", f"/crawls/{crawl}", False, 390, 844),
+            ("spider", None, False, 1280, 1080),
         ]:
             with tempfile.TemporaryDirectory() as profile:
                 driver = browser(profile, is_dark, width, height)
@@ -65,7 +101,7 @@ def take():
                     log_in(driver, fleet)
                     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
                     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-                    driver.get(fleet.url + path)
+                    driver.get(fleet.url + path) if path else try_a_spider(driver, fleet)
                     driver.save_screenshot(str(DOCS / f"console-{name}.png"))
                 finally:
                     driver.quit()

@@ -11,6 +11,7 @@ use crate::api::{self, Served};
 /// Where to serve it; or what to do instead.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
+#[group(skip)]
 pub(crate) struct Args {
     #[command(subcommand)]
     instead: Option<Instead>,

@@ -17,6 +17,7 @@ promises! {
     every_mistake_of_a_spider_is_told_with_its_place_and_nothing_is_stored
     what_a_spider_leaves_to_others_is_told
     who_may_only_look_deploys_and_removes_nothing
+    who_may_only_look_has_a_deployed_spider_checked
 }
 
 const VERSIONS: &str = "/api/v1/projects/shop/versions";
@@ -149,8 +150,17 @@ async fn who_may_only_look_deploys_and_removes_nothing(fixture: &Fixture) {
     assert_eq!(viewer(Method::GET, VERSIONS).await.body["versions"][0]["spiders"], json!(["books"]));
 }
 
+async fn who_may_only_look_has_a_deployed_spider_checked(fixture: &Fixture) {
+    upload(fixture, "spider=books", TEXT).await;
+    let path = "/api/v1/projects/shop/spiders/books/check";
+    let checked = fixture.send(fixture.request(Method::GET, path).bearer_auth(VIEWER)).await.body;
+    assert_eq!((&checked["spider"], &checked["mistakes"]), (&"books".into(), &json!([])), "{checked}");
+    assert_eq!(checked["does"][0], json!({ "what": "starts", "how": "from 1 URL" }));
+    assert_eq!(fixture.get(&format!("{path}?version=none")).await.status, 404);
+}
+
 #[tokio::test]
-async fn spiders_that_have_files_beside_the_api_are_listed_without_a_version() {
+async fn spiders_that_have_files_beside_the_api_are_listed_and_read_without_a_version() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("books.toml"), TEXT).unwrap();
     let fixture = Fixture::embedded().await;
@@ -159,4 +169,11 @@ async fn spiders_that_have_files_beside_the_api_are_listed_without_a_version() {
     let fixture = fixture.again_over(backend).await;
     let spiders = fixture.get("/api/v1/spiders").await.body["spiders"].clone();
     assert_eq!(spiders, json!([{ "project": "default", "spider": "books", "version": null }]));
+    let path = "/api/v1/projects/default/spiders/books";
+    let said = fixture.get(path).await.body;
+    assert_eq!((&said["version"], said["text"].as_str()), (&Value::Null, Some(TEXT)));
+    assert_eq!(fixture.get(&format!("{path}/check")).await.body["mistakes"], json!([]));
+    for missing in ["default/spiders/hats", "shop/spiders/books", "default/spiders/books?version=r1"] {
+        assert_eq!(fixture.get(&format!("/api/v1/projects/{missing}")).await.status, 404, "{missing}");
+    }
 }

@@ -25,7 +25,13 @@ async fn a_spider_is_deployed_shown_with_what_it_does_and_removed_after_a_questi
     let shown = anna.get("/spiders").await;
     assert!(shown.has("href=\"/spiders/shop/books\"") && shown.has(">r2<"), "{}", shown.text);
     let shown = anna.get("/spiders/shop/books").await;
-    for text in ["no mistakes", "latest version r2", "from 1 URL", "robots.txt as it speaks to", "[follow]"] {
+    for text in [
+        "no mistakes",
+        "latest version r2",
+        "category (as in its URLs), which must be given",
+        "robots.txt as it speaks to",
+        "[follow]",
+    ] {
         assert!(shown.has(text), "{text}: {}", shown.text);
     }
     assert!(anna.get("/spiders/shop/books?version=r1").await.has("version r1"));
@@ -88,7 +94,7 @@ async fn a_spider_is_tried_on_a_page_and_what_the_page_says_is_text() {
     let console = Fixture::open().await;
     let person = console.nobody();
     deploy(&person, "r1", TEXT).await;
-    let (spider, path) = ("/spiders/shop/books", "/spiders/shop/books/try");
+    let (spider, path) = ("/spiders/shop/books", "/spiders/shop/books/try#trial");
     let fields = [("url", "http://a.example/hat"), ("arg.category", "hats")];
     let shown = person.submit(spider, path, &fields).await;
     assert_eq!(shown.status, 200, "{}", shown.text);
@@ -141,7 +147,9 @@ async fn a_viewer_reads_a_spider_and_what_is_wrong_in_it_and_deploys_nothing() {
     let viewer = console.log_in(VIEWER).await;
     let shown = viewer.get("/spiders/shop/books").await;
     assert!(
-        shown.has("no mistakes") && shown.has("from 1 URL") && !shown.has("<form class=\"row\""),
+        shown.has("no mistakes")
+            && shown.has("category (as in its URLs), which must be given")
+            && !shown.has("<form class=\"row\""),
         "{}",
         shown.text
     );
