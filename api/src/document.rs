@@ -13,8 +13,8 @@ use utoipa::{Modify, OpenApi};
 use crate::Api;
 use crate::problem::Body as ProblemBody;
 use crate::routes::{
-    crawls, dead_letters, events, hosts, items, logs, meta, metrics, new_crawl, projects, schedules,
-    spiders, trial, url, urls, workers,
+    crawls, dead_letters, events, hosts, items, logs, meta, metrics, new_crawl, projects, schedules, spiders,
+    trial, url, urls, workers,
 };
 
 /// Lists handlers. Each is served at the path and by the method that its own `utoipa::path` says.

@@ -11,9 +11,18 @@ async fn no_page_runs_or_loads_what_is_not_the_consoles_own() {
     let console = Fixture::open().await;
     console.crawl(ID, 1).await;
     let crawl = format!("/crawls/{ID}");
-    for path in
-        ["/", "/crawls", &crawl, "/jobs", "/dead-letters", "/hosts", "/workers", "/logs", "/crawls/new", "/nothing"]
-    {
+    for path in [
+        "/",
+        "/crawls",
+        &crawl,
+        "/jobs",
+        "/dead-letters",
+        "/hosts",
+        "/workers",
+        "/logs",
+        "/crawls/new",
+        "/nothing",
+    ] {
         let shown = console.nobody().get(path).await;
         assert_eq!(shown.status, if path == "/nothing" { 404 } else { 200 }, "{path}: {}", shown.text);
         let policy = shown.headers["content-security-policy"].to_str().unwrap();

@@ -39,7 +39,8 @@ impl Fixture {
         let settings = Settings { spiders_dir: folder.path().to_owned(), ..Settings::default() };
         let threads = Threads::start(1).unwrap();
         let log = LogWriter::nowhere(&"w".parse().unwrap());
-        let spiders = Spiders::new(&settings, Folder::of(&settings), Arc::new(Nowhere), threads, log).unwrap();
+        let spiders =
+            Spiders::new(&settings, Folder::of(&settings), Arc::new(Nowhere), threads, log).unwrap();
         Self { folder, spiders, name: "shop".parse().unwrap() }
     }
 
