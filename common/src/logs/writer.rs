@@ -76,11 +76,6 @@ impl LogWriter {
         (Self { worker: worker.clone(), targets: queues.into() }, LogTargets(targets))
     }
 
-    /// One that writes nowhere.
-    pub fn nowhere(worker: &WorkerId) -> Self {
-        Self { worker: worker.clone(), targets: Arc::default() }
-    }
-
     /// Whether entries go anywhere.
     pub fn is_on(&self) -> bool {
         !self.targets.is_empty()
