@@ -127,14 +127,12 @@ impl Args {
     }
 
     /// The last entries that fit, the newest first, and the place behind all that there are.
-    async fn last(
-        &self,
-        logs: &dyn Logs,
-        filter: &LogFilter,
-    ) -> ports::Result<(Vec<LogLine>, LogPlace)> {
+    async fn last(&self, logs: &dyn Logs, filter: &LogFilter) -> ports::Result<(Vec<LogLine>, LogPlace)> {
         let page = newest(logs, filter, LogPlace::END, self.limit).await?;
         let (mut lines, mut older, end) = (page.lines, page.older, page.end);
-        while lines.len() < self.limit && let Some(before) = older {
+        while lines.len() < self.limit
+            && let Some(before) = older
+        {
             let page = newest(logs, filter, before, self.limit - lines.len()).await?;
             lines.extend(page.lines);
             older = page.older;

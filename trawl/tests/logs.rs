@@ -82,11 +82,18 @@ async fn what_fails_in_a_fleet_is_in_its_log_for_all_who_read_and_follow_it() {
     ends_well(worker).await;
     one.until("the worker has ended: 1 pages done, 1 failed").await;
 
+    assert_eq!(fleet.items().await.len(), 1);
     let retried = entries(&fleet, &["--task", &broken]).await;
     assert!(messages(&retried)[0].starts_with("retry 1/1 at "), "{retried:?}");
     assert_eq!((retried.len(), &retried[0]["level"]), (2, &"debug".into()));
-    assert_eq!(entries(&fleet, &["--crawl", &fleet.name, "--level", "error", "--since", "1h"]).await.len(), 1);
-    assert_eq!(messages(&entries(&fleet, &["--limit", "1"]).await)[0], "the worker has ended: 1 pages done, 1 failed");
+    assert_eq!(
+        entries(&fleet, &["--crawl", &fleet.name, "--level", "error", "--since", "1h"]).await.len(),
+        1
+    );
+    assert_eq!(
+        messages(&entries(&fleet, &["--limit", "1"]).await)[0],
+        "the worker has ended: 1 pages done, 1 failed"
+    );
     assert!(entries(&fleet, &["--host", "other.example"]).await.is_empty());
 }
 
@@ -118,5 +125,8 @@ async fn a_follower_and_the_writers_go_on_when_redis_comes_back_empty() {
     let _: () = redis::cmd("FLUSHDB").query_async(&mut connection).await.unwrap();
     ends_well(first).await;
     let entry = follower.until("the worker has ended").await;
-    assert_eq!(messages(&entries(&fleet, &["--level", "info", "--limit", "1"]).await), [entry["message"].as_str().unwrap()]);
+    assert_eq!(
+        messages(&entries(&fleet, &["--level", "info", "--limit", "1"]).await),
+        [entry["message"].as_str().unwrap()]
+    );
 }

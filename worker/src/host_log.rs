@@ -34,3 +34,32 @@ impl HostLog {
         self.log.write(entry.of_class(failure.class.as_str()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use trawl_common::frontier::outcome::Class;
+    use trawl_common::web::url::CanonicalUrl;
+
+    use super::*;
+    use crate::tests::log::OwnLog;
+
+    #[tokio::test]
+    async fn a_host_that_wants_to_be_left_alone_is_named_once_however_many_of_its_urls_find_out() {
+        let log = OwnLog::new();
+        let hosts = HostLog::new(log.writer.clone());
+        let host = |url: &str| HostKey::host(&url.parse::<CanonicalUrl>().unwrap().host());
+        let (one, other) = (host("http://a.example/"), host("http://b.example/"));
+        let refused = Failure { status: Some(429), ..Failure::new(Class::Http, "429 Too Many Requests") };
+        let until = UnixMs::now().plus(Duration::from_secs(60));
+        for host in [&one, &one, &other, &one] {
+            hosts.backs_off(host, until, &refused, &CrawlRef::adhoc());
+        }
+        let said = log.entries().await;
+        let named: Vec<_> = said.iter().map(|entry| entry.host.as_deref().unwrap()).collect();
+        assert_eq!(named, ["a.example", "b.example"]);
+        let text = format!("the host is left alone until {until}: 429 Too Many Requests");
+        assert_eq!((said[0].message.as_str(), said[0].level), (&*text, LogLevel::Warn));
+    }
+}

@@ -233,7 +233,7 @@ async fn run_with(
     give_back(&shared).await;
     let schedules = &shared.schedules;
     let _ = tokio::time::timeout(LAST_WORD, schedules.in_flight.free(&*schedules.hosts)).await;
-    tell_end(&shared, &log, &ended);
+    tell_end(&shared, &log, &ended).await;
     written.cancel();
     let _ = tokio::time::timeout(LAST_WORD, writing).await;
     ended
@@ -247,13 +247,16 @@ fn log_of(ports: &Ports, settings: &Settings, id: &WorkerId) -> (LogWriter, LogT
 }
 
 /// Says in both logs how the worker ended.
-fn tell_end(shared: &Shared, log: &LogWriter, ended: &Result<(), RunError>) {
+async fn tell_end(shared: &Shared, log: &LogWriter, ended: &Result<(), RunError>) {
     let Counts { done, failed, .. } = shared.tally.counts();
     info!(worker = %shared.id, done, failed, "stopped");
-    log.write(match ended {
-        Ok(()) => log.entry(LogLevel::Info, format!("the worker has ended: {done} pages done, {failed} failed")),
+    let entry = match ended {
+        Ok(()) => {
+            log.entry(LogLevel::Info, format!("the worker has ended: {done} pages done, {failed} failed"))
+        }
         Err(error) => log.entry(LogLevel::Fatal, format!("the worker has ended: {error}")),
-    });
+    };
+    let _ = tokio::time::timeout(LAST_WORD, log.write_in_turn(entry)).await;
 }
 
 /// Waits for the end of every part. A panic of one is the worker's.

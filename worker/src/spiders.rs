@@ -178,7 +178,11 @@ impl Spiders {
         if let Err(error) = &loaded
             && before != Some(error)
         {
-            self.cannot_work(name, error, "the spider of a crawl cannot work here: its URLs are left to other workers");
+            self.cannot_work(
+                name,
+                error,
+                "the spider of a crawl cannot work here: its URLs are left to other workers",
+            );
         }
         Brought { text, loaded }
     }

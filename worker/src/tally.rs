@@ -69,7 +69,13 @@ impl Tally {
     pub(crate) fn counts(&self) -> Counts {
         let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Self { done, failed, other, retried, parked } = self;
-        Counts { done: now(done), failed: now(failed), other: now(other), retried: now(retried), parked: now(parked) }
+        Counts {
+            done: now(done),
+            failed: now(failed),
+            other: now(other),
+            retried: now(retried),
+            parked: now(parked),
+        }
     }
 
     /// Pages fetched and stored.

@@ -82,7 +82,10 @@ async fn all_entries_come_as_lines(fixture: &Fixture) {
     assert_eq!(response.headers()["content-type"], "application/jsonl");
     let text = String::from_utf8(response.bytes().await.unwrap().to_vec()).unwrap();
     let found: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((found.len(), &found[0]["message"], &found[1]["message"]), (2, &"two".into(), &"one\u{e4}\nline".into()));
+    assert_eq!(
+        (found.len(), &found[0]["message"], &found[1]["message"]),
+        (2, &"two".into(), &"one\u{e4}\nline".into())
+    );
 }
 
 /// What is sent to one who follows.
@@ -130,7 +133,10 @@ async fn whoever_follows_gets_what_comes_and_goes_on_where_the_connection_broke(
     append(fixture, LogLevel::Error, &["failed"]).await;
     let (id, text) = one.next().await.unwrap();
     assert_eq!(text, "tried again\nline");
-    assert_eq!((one.next().await.unwrap().1, two.next().await.unwrap().1), ("failed".into(), "failed".into()));
+    assert_eq!(
+        (one.next().await.unwrap().1, two.next().await.unwrap().1),
+        ("failed".into(), "failed".into())
+    );
     drop(one);
     let mut again = Following::of(fixture, "", Some(&id)).await;
     assert_eq!(again.next().await.unwrap().1, "failed");

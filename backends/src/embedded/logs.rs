@@ -52,7 +52,8 @@ impl Logs for EmbeddedLogs {
     async fn after(&self, after: LogPlace, most: usize) -> Result<LogPart> {
         const READ: &str = "SELECT number, entry FROM logs WHERE number > ?1 ORDER BY number LIMIT ?2";
         let read = move |db: &Connection| {
-            let end: Option<i64> = db.prepare_cached("SELECT max(number) FROM logs")?.query_row([], |row| row.get(0))?;
+            let end: Option<i64> =
+                db.prepare_cached("SELECT max(number) FROM logs")?.query_row([], |row| row.get(0))?;
             let is_anew = end.unwrap_or_default() < number(after);
             part(db, READ, if is_anew { LogPlace::BEGIN } else { after }, most)
         };

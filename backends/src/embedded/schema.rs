@@ -311,7 +311,7 @@ pub(super) fn in_memory() -> Result<State> {
 
 fn in_use(path: &Path) -> Error {
     let way_out =
-        "stop that first (Ctrl-C); `trawl status`, `trawl dlq list` and `show` look into it meanwhile";
+        "stop that first (Ctrl-C); `trawl status`, `logs`, `dlq list` and `dlq show` look into it meanwhile";
     let text = format!("{} is in use by another trawl process: {way_out}", path.display());
     Error::new(ErrorKind::Busy, text)
 }

@@ -54,7 +54,9 @@ impl RedisLogs {
         let (mut lines, mut next) = (Vec::with_capacity(read.len()), from);
         for stored in read {
             next = place(&stored)?;
-            lines.extend(self.left_out.unless_corrupt(entry(&stored))?.map(|entry| LogLine { place: next, entry }));
+            lines.extend(
+                self.left_out.unless_corrupt(entry(&stored))?.map(|entry| LogLine { place: next, entry }),
+            );
         }
         Ok(LogPart { lines, next, has_more })
     }

@@ -33,11 +33,10 @@ impl LogMessage {
 impl From<&str> for LogMessage {
     fn from(text: &str) -> Self {
         let is_bad = |c: char| is_harmful(c) && c != '\n' && c != '\t';
-        // A character in three bytes becomes a space in one: what is cut off here would be cut off below.
-        let fits = text.len() <= MAX_MESSAGE;
+        let text = text.trim_end();
+        let most = if text.len() <= MAX_MESSAGE { MAX_MESSAGE } else { MAX_MESSAGE - CUT.len() };
         let mut out = String::with_capacity(text.len().min(MAX_MESSAGE));
-        let mut rest = text.trim_end().chars().peekable();
-        let most = if fits { MAX_MESSAGE } else { MAX_MESSAGE - CUT.len() };
+        let mut rest = text.chars().peekable();
         while let Some(c) = rest.next() {
             let c = match c {
                 '\r' if rest.peek() == Some(&'\n') => continue,
@@ -46,10 +45,12 @@ impl From<&str> for LogMessage {
             };
             if out.len() + c.len_utf8() > most {
                 out.push_str(CUT);
-                break;
+                return Self(out);
             }
             out.push(c);
         }
+        // What was harmful at the end is white by now.
+        out.truncate(out.trim_end().len());
         Self(out)
     }
 }

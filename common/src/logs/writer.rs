@@ -16,10 +16,10 @@ use crate::names::WorkerId;
 use crate::ports::{Error, ErrorKind, History, Logs, Result};
 
 /// How many entries may wait to be written.
-const AHEAD: usize = 1_024;
+const AHEAD: usize = 4_096;
 
 /// How many are written in one call at most.
-const BATCH: usize = 256;
+const BATCH: usize = 512;
 
 /// How long the first of a batch waits for others: with [`BATCH`], it bounds what one process writes in a second.
 const MOMENT: Duration = Duration::from_millis(500);
@@ -76,11 +76,6 @@ impl LogWriter {
         (Self { worker: worker.clone(), targets: queues.into() }, LogTargets(targets))
     }
 
-    /// One that writes nowhere.
-    pub fn nowhere(worker: &WorkerId) -> Self {
-        Self { worker: worker.clone(), targets: Arc::default() }
-    }
-
     /// Whether entries go anywhere.
     pub fn is_on(&self) -> bool {
         !self.targets.is_empty()
@@ -96,6 +91,14 @@ impl LogWriter {
         let Some((last, others)) = self.targets.split_last() else { return };
         others.iter().for_each(|target| target.push(entry.clone()));
         last.push(entry);
+    }
+
+    /// The same for an entry that is worth a wait until there is a place for it: nobody works meanwhile.
+    pub async fn write_in_turn(&self, entry: LogEntry) {
+        for target in &*self.targets {
+            // Closed only when the target is gone.
+            let _ = target.sender.send(entry.clone()).await;
+        }
     }
 }
 
@@ -131,7 +134,9 @@ impl Target {
             self.write(&mut batch, &stop).await;
         }
         loop {
-            while batch.len() < BATCH && let Ok(entry) = self.entries.try_recv() {
+            while batch.len() < BATCH
+                && let Ok(entry) = self.entries.try_recv()
+            {
                 batch.push(entry);
             }
             let is_last = batch.len() < BATCH;
@@ -149,7 +154,9 @@ impl Target {
             return false;
         }
         sleep(MOMENT).await;
-        while batch.len() < BATCH && let Ok(entry) = self.entries.try_recv() {
+        while batch.len() < BATCH
+            && let Ok(entry) = self.entries.try_recv()
+        {
             batch.push(entry);
         }
         true
@@ -327,5 +334,14 @@ mod tests {
         let begun = Instant::now();
         assert!(fixture.stopped().await.is_empty());
         assert!(begun.elapsed() < Duration::from_secs(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_word_is_written_however_much_waits() {
+        let fixture = Fixture::new(None);
+        fixture.write(0..AHEAD * 2);
+        fixture.writer.write_in_turn(fixture.writer.entry(LogLevel::Info, "ended")).await;
+        let written = fixture.stopped().await;
+        assert!(written.contains(&"ended".to_owned()) && written.len() > AHEAD, "{}", written.len());
     }
 }

@@ -73,6 +73,13 @@ impl Entry {
         }
     }
 
+    /// The page of its URL in its crawl, if it is about one.
+    fn path(&self) -> Option<String> {
+        let (crawl, key) = (self.crawl.as_ref()?.as_str(), self.key.as_ref()?.as_str());
+        let query = form_urlencoded::Serializer::new(String::new()).append_pair("url", key).finish();
+        key.starts_with("http").then(|| format!("/crawls/{crawl}/url?{query}"))
+    }
+
     /// All of it, if that is more.
     fn whole(&self) -> Option<&str> {
         let (line, rest) = self.message.first_line();

@@ -24,7 +24,7 @@ async fn entries_are_found_and_long_ones_are_folded() {
     assert_eq!(all.text.matches("<th scope=\"row\"").count(), 2, "{}", all.text);
     assert!(all.has("<summary>it broke</summary>") && all.has("  at main &#"), "{}", all.text);
     assert!(!all.has("<script>alert") && all.has(" data-live"), "{}", all.text);
-    assert!(all.has(&format!("/crawls/{ID}/url?url=http%3A//a.example/%3Fa%3D1%26b")), "{}", all.text);
+    assert!(all.has(&format!("/crawls/{ID}/url?url=http%3A%2F%2Fa.example%2F%3Fa%3D1%26b")), "{}", all.text);
     let graver = person.get("/logs?level=warn&host=&crawl=&spider=&task=").await;
     assert!(graver.has("it broke") && !graver.has("tried again"), "{}", graver.text);
     let none = person.get("/logs?host=b.example").await;

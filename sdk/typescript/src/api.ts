@@ -309,6 +309,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What failed, was tried again or got in the way in the whole fleet: a page of it, the last first. To a request that accepts
+         *     `application/jsonl` all that there is from `cursor` on, one entry a line; to one that accepts `text/event-stream` what comes from now on,
+         *     or behind `Last-Event-ID`, as events `entry`. Only the last entries are kept
+         */
+        get: operations["list_logs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/openapi.json": {
         parameters: {
             query?: never;
@@ -598,6 +619,14 @@ export interface components {
             spiders: string[];
             version: string;
         };
+        /** @description An event of the stream */
+        Appended: {
+            /** @description The entry as JSON */
+            data: string;
+            event: components["schemas"]["Name"];
+            /** @description Where the entry stands: sent back as `Last-Event-ID`, the stream goes on behind it */
+            id: string;
+        };
         /** @description An argument of a spider */
         Argument: {
             /** @description Nothing if whoever starts a crawl must give a value */
@@ -878,6 +907,38 @@ export interface components {
         Last: components["schemas"]["Job"] & {
             crawl: string;
         };
+        /** @description An entry of the fleet's log */
+        LogEntry: {
+            /** @description The kind of a failure; absent if nothing failed */
+            class?: string;
+            /** @description In which crawl it happened; absent if in none */
+            crawl?: string;
+            /** @description With which host; absent if with none */
+            host?: string;
+            /** @description The URL or the task that it is about; absent if about none */
+            key?: string;
+            level: components["schemas"]["LogLevel"];
+            /** @description What happened: one line or many, at most 64 KiB */
+            message: string;
+            /** @description Of which spider it is; absent if of none */
+            spider?: string;
+            /** @description When it happened */
+            time: components["schemas"]["Time"];
+            /** @description Who says so */
+            worker: string;
+        };
+        /**
+         * @description How grave an entry of the log is, the gravest first
+         * @enum {string}
+         */
+        LogLevel: "fatal" | "panic" | "error" | "warn" | "info" | "debug" | "trace";
+        /** @description A page of the log */
+        Logs: {
+            /** @description The last ones first. May be empty although others follow */
+            entries: components["schemas"]["LogEntry"][];
+            /** @description The cursor of the next page, with older entries; absent on the last */
+            next?: string;
+        };
         /** @description Something that is wrong */
         Mistake: {
             /**
@@ -896,7 +957,7 @@ export interface components {
          * @description What an event is about
          * @enum {string}
          */
-        Name: "progress" | "end" | "problem";
+        Name: "entry";
         /** @description What to crawl: as the file of the spider says, or what `urls` and `sources` name in place of that */
         NewCrawl: {
             /** @description The spider's arguments */
@@ -3422,6 +3483,125 @@ export interface operations {
             };
             /** @description There is no such host */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Without tokens: the request is not for localhost */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller asks too often */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is stored cannot be understood */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API refuses */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API is away or full: try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_logs: {
+        parameters: {
+            query?: {
+                /** @description Only those of this crawl */
+                crawl?: string;
+                /** @description Only those of this spider */
+                spider?: string;
+                /** @description Only those with this host */
+                host?: string;
+                /** @description Only those as grave as this, or graver */
+                level?: "fatal" | "panic" | "error" | "warn" | "info" | "debug" | "trace";
+                /** @description Only those about this URL, or about the task with this key */
+                task?: string;
+                /** @description Only those that are no older: `30m`, `2h`, `1d` */
+                since?: string;
+                /** @description How many at most */
+                limit?: number;
+                /** @description Where to go on: `next` of the page before */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Logs"];
+                    "application/jsonl": string;
+                    "text/event-stream": components["schemas"]["Appended"];
+                };
+            };
+            /** @description A parameter or the body is not as this document says */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or one that nobody has */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -87,14 +87,19 @@ pub async fn a_log_is_read_in_parts_from_both_ends(logs: &Arc<dyn Logs>) -> Resu
     assert_eq!((end.lines.len(), end.next, end.has_more), (0, third.next, false));
     let first = logs.before(LogPlace::END, 4).await?;
     let second = logs.before(first.next, 4).await?;
-    assert_eq!([texts(&first), texts(&second)], [["6", "5", "4", "3"].map(str::to_owned).to_vec(), ["2", "1", "0"].map(str::to_owned).to_vec()]);
+    assert_eq!(
+        [texts(&first), texts(&second)],
+        [["6", "5", "4", "3"].map(str::to_owned).to_vec(), ["2", "1", "0"].map(str::to_owned).to_vec()]
+    );
     assert_eq!([first.has_more, second.has_more], [true, false]);
     assert!(logs.before(second.next, 4).await?.lines.is_empty());
     Ok(())
 }
 
 /// And nothing is appended by appending nothing.
-pub async fn an_empty_log_has_no_entry_and_is_followed_from_its_beginning(logs: &Arc<dyn Logs>) -> Result<()> {
+pub async fn an_empty_log_has_no_entry_and_is_followed_from_its_beginning(
+    logs: &Arc<dyn Logs>,
+) -> Result<()> {
     logs.append(&[]).await?;
     let nothing = |part: LogPart| (part.lines.len(), part.has_more);
     assert_eq!(nothing(logs.before(LogPlace::END, 10).await?), (0, false));

@@ -5,6 +5,7 @@ use tempfile::TempDir;
 use trawl_common::ports::Page;
 
 use super::*;
+use crate::tests::log::OwnLog;
 
 /// Sinks that keep nothing.
 struct Nowhere;
@@ -30,6 +31,7 @@ struct Fixture {
     folder: TempDir,
     spiders: Spiders,
     name: SpiderName,
+    log: OwnLog,
 }
 
 impl Fixture {
@@ -38,9 +40,11 @@ impl Fixture {
         let folder = tempfile::tempdir().unwrap();
         let settings = Settings { spiders_dir: folder.path().to_owned(), ..Settings::default() };
         let threads = Threads::start(1).unwrap();
-        let log = LogWriter::nowhere(&"w".parse().unwrap());
-        let spiders = Spiders::new(&settings, Folder::of(&settings), Arc::new(Nowhere), threads, log).unwrap();
-        Self { folder, spiders, name: "shop".parse().unwrap() }
+        let log = OwnLog::new();
+        let spiders =
+            Spiders::new(&settings, Folder::of(&settings), Arc::new(Nowhere), threads, log.writer.clone())
+                .unwrap();
+        Self { folder, spiders, name: "shop".parse().unwrap(), log }
     }
 
     fn write(&self, text: &str) {
@@ -214,4 +218,20 @@ fn a_spider_that_a_crawl_brings_works_as_soon_as_what_it_names_is_there() {
         spiders.look_again();
     }
     assert!(spiders.of_text(&fixture.name, &"max_pages = 'x'".to_owned().into()).is_none());
+}
+
+#[tokio::test]
+async fn a_spider_that_cannot_be_read_is_named_in_the_fleets_log_once() {
+    let fixture = Fixture::new();
+    fixture.write("[fields]\ntitle = 'h1['");
+    assert!(fixture.spiders.get(&fixture.name).is_none());
+    fixture.spiders.look_again();
+    let said = fixture.log.entries().await;
+    assert_eq!(said.len(), 1, "{said:?}");
+    let text = said[0].message.as_str();
+    assert!(
+        text.starts_with("the spider cannot work: its URLs wait: ") && text.contains("shop.toml:2:9"),
+        "{text}"
+    );
+    assert_eq!((said[0].spider.as_ref(), said[0].level), (Some(&fixture.name), LogLevel::Error));
 }

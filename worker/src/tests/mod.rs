@@ -1,5 +1,6 @@
 //! A worker on ports in memory, in time that the tests turn: what it does in which order.
 
+pub(crate) mod log;
 mod ports;
 mod tasks;
 
