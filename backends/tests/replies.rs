@@ -110,7 +110,9 @@ impl Fleet {
                 ClaimReply::Take { .. } => self.handle(message).await,
                 ClaimReply::Wait { .. } | ClaimReply::SendAgain => self.queue.push_back(message),
                 ClaimReply::Drop => {}
-                ClaimReply::NoRoom | ClaimReply::Full | ClaimReply::Unknown => panic!("{reply:?}"),
+                ClaimReply::NoRoom | ClaimReply::Full | ClaimReply::Newer | ClaimReply::Unknown => {
+                    panic!("{reply:?}")
+                }
             }
         }
         if self.queue.is_empty() {
