@@ -163,7 +163,7 @@ async fn fetch(
         };
         metrics::fetched(status(&answer), begun.elapsed());
         let redirects = job.message.hop.as_ref().map_or(0, |hop| hop.count);
-        trace::fetched(job.message.trace.as_deref(), target, redirects, told(&answer), begun.elapsed());
+        trace::fetched(job.message.trace.as_deref(), target, redirects, status_or_class(&answer), begun.elapsed());
         let ban = trawl_web::ban(&job.spider.bans, &answer);
         let _held = permit.end(ban.is_none() && backoff::is_welcome(&answer));
         if let Some(ban) = ban {
@@ -201,7 +201,7 @@ fn status(answer: &Result<Answer, Failure>) -> Option<u16> {
 }
 
 /// The same, or why there is none.
-fn told(answer: &Result<Answer, Failure>) -> Result<Option<u16>, &'static str> {
+fn status_or_class(answer: &Result<Answer, Failure>) -> Result<Option<u16>, &'static str> {
     match answer {
         Err(failure) if failure.status.is_none() => Err(failure.class.as_str()),
         answer => Ok(status(answer)),
