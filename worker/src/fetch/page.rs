@@ -163,7 +163,13 @@ async fn fetch(
         };
         metrics::fetched(status(&answer), begun.elapsed());
         let redirects = job.message.hop.as_ref().map_or(0, |hop| hop.count);
-        trace::fetched(job.message.trace.as_deref(), target, redirects, status_or_class(&answer), begun.elapsed());
+        trace::fetched(
+            job.message.trace.as_deref(),
+            target,
+            redirects,
+            status_or_class(&answer),
+            begun.elapsed(),
+        );
         let ban = trawl_web::ban(&job.spider.bans, &answer);
         let _held = permit.end(ban.is_none() && backoff::is_welcome(&answer));
         if let Some(ban) = ban {
