@@ -1,22 +1,20 @@
 //! Who may call: tokens and roles, and what a browser must not be made to send.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use data_encoding::BASE64;
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 use tracing::info;
-use trawl_common::names::CallerName;
-use trawl_common::settings::{self, ApiToken};
+use trawl_common::settings;
 use trawl_common::text::printable;
 
+use crate::holders::{Credentials, Holder, Holders};
 use crate::limits::{Caller, Rates};
 use crate::problem::{Kind, Problem};
 use crate::serve::Peer;
@@ -26,9 +24,8 @@ const PUBLIC: [&str; 2] = ["/healthz", "/api/v1/openapi.json"];
 
 /// Who may call, and how often.
 pub struct Access {
-    holders: Vec<Holder>,
+    holders: Holders,
     requests: Rates,
-    log_ins: Rates,
 }
 
 /// Who calls, and what they may do. Only [`Access`] tells; a request that brings one has been checked.
@@ -39,6 +36,10 @@ pub struct Identity {
 }
 
 impl Identity {
+    fn of(holder: &Holder) -> Self {
+        Self { caller: Caller::Named(holder.name.clone()), role: holder.role }
+    }
+
     /// The name of the token's holder, or the address of a caller without a token.
     pub fn name(&self) -> String {
         self.caller.to_string()
@@ -50,17 +51,9 @@ impl Identity {
     }
 }
 
-/// The holder of a token.
-struct Holder {
-    name: CallerName,
-    role: Role,
-    /// Of the token: comparing digests of one length tells nothing of it.
-    digest: [u8; 32],
-}
-
 /// What a caller may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
+pub(crate) enum Role {
     /// Look.
     Viewer,
     /// Change things as well.
@@ -78,28 +71,19 @@ pub struct Unprotected(SocketAddr);
 impl Access {
     /// As the settings say, for an API that listens on `listen`.
     pub fn new(settings: &settings::Api, listen: SocketAddr) -> Result<Self, Unprotected> {
-        let holders = |callers: &BTreeMap<CallerName, ApiToken>, role| {
-            let holder = |(name, token): (&CallerName, &ApiToken)| Holder {
-                name: name.clone(),
-                role,
-                digest: digest(token.reveal()),
-            };
-            callers.iter().map(holder).collect::<Vec<_>>()
-        };
-        let mut all = holders(&settings.viewers, Role::Viewer);
-        all.extend(holders(&settings.operators, Role::Operator));
-        if all.is_empty() && !listen.ip().is_loopback() {
+        let holders = Holders::of(&settings.viewers, &settings.operators);
+        if holders.is_empty() && !listen.ip().is_loopback() {
             return Err(Unprotected(listen));
         }
-        Ok(Self { holders: all, requests: Rates::of_requests(), log_ins: Rates::of_log_ins() })
+        Ok(Self { holders, requests: Rates::of_requests() })
     }
 
     /// Whose token it is, for somebody at `peer` who logs in. Few can be tried at a time.
-    pub fn log_in(&self, peer: IpAddr, token: &str) -> Result<Identity, Problem> {
-        self.log_ins.check(&Caller::Address(peer))?;
+    pub async fn log_in(&self, peer: IpAddr, token: &str) -> Result<Identity, Problem> {
         let credentials = Credentials { name: None, token: token.to_owned() };
-        let holder = self.holder(&credentials).map(Holder::identity);
-        holder.ok_or_else(|| Problem::new(Kind::Unauthorized, "nobody has this token"))
+        let holder = self.holders.log_in(peer, credentials).await?;
+        let holder = holder.ok_or_else(|| Problem::new(Kind::Unauthorized, "nobody has this token"))?;
+        Ok(Identity::of(&holder))
     }
 
     /// Whoever calls from `peer`, where nobody needs a token; `None` where callers do. A request without a token that is not for this
@@ -116,19 +100,19 @@ impl Access {
     }
 
     /// Who calls and what they may do, if this may be answered at all.
-    fn check(&self, request: &Request) -> Result<Identity, Problem> {
-        let headers = request.headers();
-        let peer = Peer::of(request.extensions());
+    async fn check(&self, head: &Parts) -> Result<Identity, Problem> {
+        let headers = &head.headers;
+        let peer = Peer::of(&head.extensions);
         if is_cross_site(headers) {
             let detail =
                 "a page of another site has sent this: only programs, and pages of this address, may";
             return Err(Problem::new(Kind::Forbidden, detail));
         }
-        if let Some(known) = request.extensions().get::<Identity>() {
+        if let Some(known) = head.extensions.get::<Identity>() {
             self.requests.check(&known.caller)?;
             return Ok(known.clone());
         }
-        if PUBLIC.contains(&request.uri().path()) {
+        if PUBLIC.contains(&head.uri.path()) {
             let caller = Caller::Address(peer);
             self.requests.check(&caller)?;
             return Ok(Identity { caller, role: Role::Viewer });
@@ -139,37 +123,29 @@ impl Access {
         if let Some(anyone) = self.anyone(headers, peer)? {
             return Ok(anyone);
         }
-        let Some(holder) = credentials(headers).and_then(|credentials| self.holder(&credentials)) else {
+        let holder = match credentials(headers) {
+            Some(credentials) => self.holders.find(peer, credentials).await?,
+            None => None,
+        };
+        let Some(holder) = holder else {
             self.requests.check(&Caller::Address(peer))?;
             let detail = "send `Authorization: Bearer <token>`, with a token of api.viewers or api.operators";
             return Err(Problem::new(Kind::Unauthorized, detail));
         };
-        let identity = holder.identity();
+        let identity = Identity::of(&holder);
         self.requests.check(&identity.caller)?;
         Ok(identity)
-    }
-
-    /// Whose token it is. It takes as long whichever it is.
-    fn holder(&self, Credentials { name, token }: &Credentials) -> Option<&Holder> {
-        let sent = digest(token);
-        let is_it = |holder: &&Holder| bool::from(holder.digest.ct_eq(&sent));
-        let holder = self.holders.iter().filter(is_it).fold(None, |_, holder| Some(holder));
-        holder.filter(|holder| name.as_ref().is_none_or(|name| name == holder.name.as_str()))
-    }
-}
-
-impl Holder {
-    fn identity(&self) -> Identity {
-        Identity { caller: Caller::Named(self.name.clone()), role: self.role }
     }
 }
 
 /// Lets a request pass, or says why not. What changes something is logged with its caller.
 pub(crate) async fn guard(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
-    let Identity { caller, role } = match access.check(&request) {
+    let (head, body) = request.into_parts();
+    let Identity { caller, role } = match access.check(&head).await {
         Ok(known) => known,
         Err(problem) => return problem.into_response(),
     };
+    let request = Request::from_parts(head, body);
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;
     }
@@ -181,17 +157,6 @@ pub(crate) async fn guard(State(access): State<Arc<Access>>, request: Request, n
     let response = next.run(request).await;
     info!(%caller, %method, path, status = response.status().as_u16(), "called");
     response
-}
-
-fn digest(token: &str) -> [u8; 32] {
-    Sha256::digest(token).into()
-}
-
-/// A token, with the name of its holder where that is sent as well.
-#[derive(Debug, PartialEq, Eq)]
-struct Credentials {
-    name: Option<String>,
-    token: String,
 }
 
 /// Those of a request: `Bearer <token>`, or, from clients of Scrapyd, `Basic` with the holder's name and the token as its password.
@@ -265,11 +230,16 @@ mod tests {
         }
     }
 
-    #[test]
-    fn who_asks_too_often_is_told_when_to_ask_again() {
+    #[tokio::test]
+    async fn who_asks_too_often_is_told_when_to_ask_again() {
         let access = Access::new(&settings::Api::default(), "127.0.0.1:1".parse().unwrap()).unwrap();
-        let request = || Request::builder().header("host", "localhost").body(Body::empty()).unwrap();
-        let refused = (0..5_000).find_map(|_| access.check(&request()).err()).unwrap().into_response();
+        let request = Request::builder().header("host", "localhost").body(Body::empty()).unwrap();
+        let (head, _) = request.into_parts();
+        let mut refused = None;
+        for _ in 0..5_000 {
+            refused = refused.or(access.check(&head).await.err());
+        }
+        let refused = refused.unwrap().into_response();
         assert_eq!(refused.status(), 429);
         assert!(refused.headers().contains_key("retry-after"));
     }

@@ -13,8 +13,8 @@ use utoipa::{Modify, OpenApi};
 use crate::Api;
 use crate::problem::Body as ProblemBody;
 use crate::routes::{
-    crawls, dead_letters, events, hosts, items, meta, metrics, new_crawl, projects, schedules, spiders,
-    trial, url, urls, workers,
+    crawls, dead_letters, events, hosts, items, lanes, logs, meta, metrics, new_crawl, projects, schedules,
+    spiders, trial, url, urls, workers,
 };
 
 /// Lists handlers. Each is served at the path and by the method that its own `utoipa::path` says.
@@ -24,7 +24,7 @@ macro_rules! handlers {
         #[openapi(
             info(
                 title = "trawl",
-                description = "Crawls, spiders, schedules, hosts, workers and dead letters of a trawl fleet, or of one process.",
+                description = "Crawls, spiders, schedules, hosts, workers, dead letters and the log of a trawl fleet, or of one process.",
                 license(name = "MIT OR Apache-2.0")
             ),
             paths($($module::$handler),*),
@@ -64,10 +64,12 @@ handlers![
     hosts::unblock_host,
     workers::list_workers,
     workers::drain_worker,
+    lanes::list_lanes,
     spiders::list_spiders,
     spiders::check_spider,
     trial::try_spider,
     spiders::get_spider,
+    spiders::get_spider_check,
     projects::list_versions,
     projects::add_version,
     projects::remove_version,
@@ -76,6 +78,7 @@ handlers![
     schedules::run_schedule,
     schedules::pause_schedule,
     schedules::resume_schedule,
+    logs::list_logs,
     dead_letters::list_dead_letters,
     dead_letters::replay_dead_letters,
     dead_letters::purge_dead_letters,

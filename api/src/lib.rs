@@ -8,6 +8,7 @@ mod access;
 mod cursor;
 mod document;
 mod extract;
+mod holders;
 mod known;
 mod limits;
 mod listing;
@@ -26,7 +27,9 @@ use axum::middleware::from_fn_with_state;
 use futures::future::BoxFuture;
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
-use trawl_common::ports::{Control, Engine, HostControl, Items, Jobs, Pages, Schedules, SpiderStore, Stats};
+use trawl_common::ports::{
+    Control, Engine, HostControl, Items, Jobs, Logs, Pages, Schedules, SpiderStore, Stats,
+};
 use trawl_common::schedule::Timetable;
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
@@ -59,6 +62,8 @@ pub struct Backend {
     pub pages: Arc<dyn Pages>,
     /// What was extracted, if it is kept where it can be read again: in a fleet.
     pub items: Option<Arc<dyn Items>>,
+    /// What went wrong, for people.
+    pub logs: Arc<dyn Logs>,
     /// Hosts.
     pub hosts: Arc<dyn HostControl>,
     /// Where URLs are added, and dead letters sent again.
@@ -78,14 +83,17 @@ struct Api {
     timetable: Mutex<Timetable>,
     /// For those who read items.
     readers: Arc<Semaphore>,
+    /// For those who follow the log.
+    followers: Arc<Semaphore>,
 }
 
 /// The API's routes over `backend`, for those whom `access` lets in. What waits for a crawl ends when `stop` does.
 pub fn router(backend: Backend, access: Arc<Access>, stop: CancellationToken) -> Router {
     let watchers = Watchers::new(backend.clone(), stop);
     let readers = Arc::new(Semaphore::new(routes::items::READERS));
+    let followers = Arc::new(Semaphore::new(routes::logs::FOLLOWERS));
     let (metrics, timetable) = Default::default();
-    let api = Arc::new(Api { backend, watchers, metrics, timetable, readers });
+    let api = Arc::new(Api { backend, watchers, metrics, timetable, readers, followers });
     let guarded = document::routes()
         .merge(scrapyd::routes())
         .fallback(problem::no_route)

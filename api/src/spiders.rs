@@ -133,6 +133,27 @@ impl Api {
     pub(crate) fn spiders_here(&self) -> Vec<SpiderName> {
         Folder::of(&self.backend.settings).names().unwrap_or_default()
     }
+
+    /// What the file of a spider says: of a deployed one, with its version, or, in the default project, of one on this machine.
+    pub(crate) async fn spider_text(
+        &self,
+        project: &ProjectName,
+        version: Option<&Version>,
+        spider: &SpiderName,
+    ) -> Result<(Option<Version>, String), Problem> {
+        if let Some((version, text)) = self.backend.spider_store.text(project, version, spider).await? {
+            return Ok((Some(version), text.as_str().to_owned()));
+        }
+        let may_be_here = version.is_none() && *project == ProjectName::default();
+        let here = may_be_here.then(|| Folder::of(&self.backend.settings).text(spider)).transpose();
+        match here.map_err(Problem::malformed)?.flatten() {
+            Some(text) => Ok((None, text)),
+            None => {
+                let (project, spider) = (project.clone(), spider.clone());
+                Err(Problem::not_found(Unrunnable::Spider { project, spider }))
+            }
+        }
+    }
 }
 
 /// What is wrong with a job, as far as can be known here.

@@ -10,7 +10,8 @@ use trawl_common::frontier::crawl::{Counts, CrawlState, HostStats};
 use trawl_common::frontier::dead_letter::Note;
 use trawl_common::frontier::outcome;
 use trawl_common::jobs::{self, Problem};
-use trawl_common::ports::{HostBackoff, HostState, WorkerState};
+use trawl_common::logs;
+use trawl_common::ports::{self, HostBackoff, HostState, LaneState, WorkerState};
 use trawl_common::spider::Version;
 use trawl_common::spider::arguments::{ArgumentName, ArgumentValue};
 use trawl_common::spider::item;
@@ -60,6 +61,10 @@ words! {
     JobStatus of jobs::JobStatus;
     /// Why a URL reached no good end
     Reason of outcome::Reason;
+    /// Where messages wait: for a worker (`due`, `priority`, `bulk`, `expired`), for their time (`wait`), or to be read (`failed`)
+    LaneName of ports::LaneName;
+    /// How grave an entry of the log is, the gravest first
+    LogLevel of logs::LogLevel;
     /// What had become of a page's content when it was fetched last
     Change of item::Change;
 }
@@ -214,14 +219,47 @@ pub(crate) struct Worker {
     /// URLs in its hands
     in_flight: u64,
     pages_per_second: f64,
+    /// How long its requests took lately; absent if it made none
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    latency: Option<Latency>,
     /// `ok`, or what keeps it from working
     health: String,
 }
 
 impl From<WorkerState> for Worker {
     fn from(state: WorkerState) -> Self {
-        let WorkerState { worker, version, draining, in_flight, pages_per_second, health } = state;
-        Self { worker: worker.to_string(), version, draining, in_flight, pages_per_second, health }
+        let WorkerState { worker, version, draining, in_flight, pages_per_second, latency, health } = state;
+        let latency = latency.map(|ports::Latency { p50_ms, p95_ms }| Latency { p50_ms, p95_ms });
+        Self { worker: worker.to_string(), version, draining, in_flight, pages_per_second, latency, health }
+    }
+}
+
+/// How long requests to hosts took, bodies included, in milliseconds
+#[derive(Serialize, ToSchema)]
+struct Latency {
+    /// Half of them took no longer
+    p50_ms: u64,
+    /// Nineteen of twenty took no longer
+    p95_ms: u64,
+}
+
+/// What waits in a lane
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Lane {
+    #[schema(value_type = LaneName)]
+    lane: ports::LaneName,
+    /// How many messages wait; what workers hold is not among them
+    messages: u64,
+    /// How many connections take messages from it; nothing where that says nothing
+    consumers: Option<u64>,
+    /// For how many seconds the next message has waited, at most; nothing if none waits, or if it is not known
+    oldest_seconds: Option<f64>,
+}
+
+impl From<LaneState> for Lane {
+    fn from(LaneState { lane, messages, consumers, oldest }: LaneState) -> Self {
+        Self { lane, messages, consumers, oldest_seconds: oldest.map(|oldest| oldest.as_secs_f64()) }
     }
 }
 
@@ -320,6 +358,56 @@ impl From<Failed> for DeadLetter {
             lane: lane.to_string(),
             depth,
             referrer: referrer.map(|referrer| referrer.to_string()),
+        }
+    }
+}
+
+/// An entry of the fleet's log
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LogEntry {
+    /// When it happened
+    time: Time,
+    #[schema(value_type = LogLevel)]
+    level: logs::LogLevel,
+    /// Who says so
+    worker: String,
+    /// Of which spider it is; absent if of none
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    spider: Option<String>,
+    /// In which crawl it happened; absent if in none
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    crawl: Option<String>,
+    /// With which host; absent if with none
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    host: Option<String>,
+    /// The URL or the task that it is about; absent if about none
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    key: Option<String>,
+    /// The kind of a failure; absent if nothing failed
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    class: Option<String>,
+    /// What happened: one line or many, at most 64 KiB
+    message: String,
+}
+
+impl From<logs::LogEntry> for LogEntry {
+    fn from(entry: logs::LogEntry) -> Self {
+        let logs::LogEntry { time, level, worker, spider, crawl, host, key, class, message } = entry;
+        Self {
+            time: time.into(),
+            level,
+            worker: worker.to_string(),
+            spider: spider.map(|spider| spider.to_string()),
+            crawl: crawl.map(|crawl| crawl.to_string()),
+            host,
+            key,
+            class,
+            message: message.as_str().to_owned(),
         }
     }
 }

@@ -42,6 +42,11 @@ impl Watchers {
         Arc::new(Self { backend, places, watched: Mutex::default(), stop })
     }
 
+    /// When everybody who waits is to be let go.
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
     /// Watches a crawl.
     pub(crate) fn watch(self: &Arc<Self>, id: &CrawlId) -> Result<Watch, Problem> {
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {

@@ -11,9 +11,10 @@ use trawl_common::settings::{Cache, Redis, Settings, SinkSettings};
 use trawl_engine::Coordinator;
 
 use crate::history::PostgresHistory;
-use crate::rabbitmq::{ControlLog, JobWakeUps, RabbitMq};
+use crate::rabbitmq::{ControlLog, JobWakeUps, QueueDepths, RabbitMq};
 use crate::redis::{
-    self, Link, RedisCache, RedisHosts, RedisJobs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
+    self, Link, RedisCache, RedisHosts, RedisJobs, RedisLogs, RedisPages, RedisRecords, RedisSchedules,
+    RedisSpiderStore,
 };
 use crate::sinks::Sinks;
 
@@ -49,6 +50,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     let jobs = jobs_of(settings, store.clone())?;
     let spider_store = Arc::new(RedisSpiderStore::new(store.clone()));
     let schedules = Arc::new(RedisSchedules::new(store.clone()));
+    let logs = Arc::new(RedisLogs::new(store.clone(), &settings.log));
     let pages = Arc::new(RedisPages::new(store));
     let history = match &settings.history.postgres {
         Some(url) => Some(Arc::new(PostgresHistory::new(url)?) as Arc<dyn History>),
@@ -66,6 +68,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         schedules,
         pages,
         sink_factory: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue)),
+        logs,
         history,
     })
 }
@@ -108,7 +111,8 @@ pub fn records_of(settings: &Settings, store: Link) -> Result<(Arc<RedisRecords>
     let records = RedisRecords::new(store, settings.recovery.patience, dedup)
         .again_after(settings.adhoc.again)
         .keeping(settings.keep.clone())
-        .telling(settings.events.clone());
+        .telling(settings.events.clone())
+        .looking_at(QueueDepths::new(&settings.rabbitmq)?);
     Ok((Arc::new(records.with_log(log, Arc::clone(&hosts))), hosts))
 }
 

@@ -1,4 +1,4 @@
-//! The history in PostgreSQL: a row for each crawl, job and page, by their ids.
+//! The history in PostgreSQL: a row for each crawl, job and page, by their ids, and for each entry of the log.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::history::PageEnd;
 use trawl_common::jobs::Job;
+use trawl_common::logs::LogEntry;
 use trawl_common::ports::{self, Result};
 use trawl_common::settings::ServerUrl;
 use trawl_common::time::UnixMs;
@@ -83,6 +84,23 @@ const JOBS: Relation<'_> = Relation {
     ]),
 };
 
+const LOGS: Relation<'_> = Relation {
+    name: Cow::Borrowed("trawl_logs"),
+    latest_by: "time",
+    columns: Cow::Borrowed(&[
+        ("id", Type::Text),
+        ("time", Type::Time),
+        ("level", Type::Text),
+        ("worker", Type::Text),
+        ("spider", Type::Text),
+        ("crawl", Type::Text),
+        ("host", Type::Text),
+        ("key", Type::Text),
+        ("class", Type::Text),
+        ("message", Type::Text),
+    ]),
+};
+
 /// A database. It is connected to when there is something to keep, and again when the connection broke.
 pub struct PostgresHistory {
     name: String,
@@ -108,7 +126,7 @@ impl PostgresHistory {
         // Taken out for the time of the call: if it fails or is given up, nobody knows what state it is in.
         let link = match place.take().filter(Link::is_open) {
             Some(link) => link,
-            None => self.server.connect(&[PAGES, CRAWLS, JOBS]).await?,
+            None => self.server.connect(&[PAGES, CRAWLS, JOBS, LOGS]).await?,
         };
         let rows: Vec<Value> = rows.into_values().collect();
         for rows in rows.chunks(ROWS) {
@@ -135,6 +153,10 @@ impl ports::History for PostgresHistory {
 
     async fn keep_jobs(&self, jobs: &[Job]) -> Result<()> {
         self.keep(&JOBS, jobs.iter().map(|one| job(one, UnixMs::now()))).await
+    }
+
+    async fn keep_logs(&self, entries: &[LogEntry]) -> Result<()> {
+        self.keep(&LOGS, entries.iter().enumerate().map(|(place, entry)| log(place, entry))).await
     }
 }
 
@@ -184,6 +206,24 @@ fn crawl(stats: &CrawlStats, now: UnixMs) -> Value {
         "bytes": stats.bytes,
         "reasons": stats.reasons,
     })
+}
+
+/// Two of a call that say the same at the same time are two rows.
+fn log(place: usize, entry: &LogEntry) -> Value {
+    let LogEntry { time, level, worker, spider, crawl, host, key, class, message } = entry;
+    let mut row = json!({
+        "time": time.to_string(),
+        "level": level,
+        "worker": worker,
+        "spider": spider,
+        "crawl": crawl,
+        "host": host,
+        "key": key,
+        "class": class,
+        "message": message,
+    });
+    row["id"] = Fingerprint::of(&format!("{place}\n{row}")).to_string().into();
+    row
 }
 
 fn job(job: &Job, now: UnixMs) -> Value {

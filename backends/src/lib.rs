@@ -7,6 +7,7 @@
 //! | `Hosts` | [`redis`] | [`embedded`] |
 //! | `Cache` | [`redis`] | [`embedded`] |
 //! | `Pages` | [`redis`] | [`embedded`] |
+//! | `Logs` | [`redis`] | [`embedded`] |
 //! | `Sink` | [`sinks`] | [`sinks`] |
 
 mod control_log;

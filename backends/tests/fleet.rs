@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use trawl_backends::rabbitmq::RabbitMq;
+use trawl_backends::rabbitmq::{QueueDepths, RabbitMq};
 use trawl_backends::redis::{Link, RedisCache, RedisHosts, RedisPages, RedisRecords};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
@@ -68,9 +68,10 @@ async fn engine(kind: QueueType, patience: Duration) -> (VirtualHost, Engine) {
 async fn carrier() -> (VirtualHost, Carrier) {
     let vhost = VirtualHost::new().await;
     let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
+    let depths = QueueDepths::new(&broker).unwrap();
     let broker = RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap();
     let redis = link(servers::own_database().await).await;
-    let records = Arc::new(RedisRecords::new(redis.clone(), LONG, Dedup::Plain));
+    let records = Arc::new(RedisRecords::new(redis.clone(), LONG, Dedup::Plain).looking_at(depths));
     let pages = Arc::new(RedisPages::new(redis));
     let engine = Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages.clone()));
     let carrier = Carrier {

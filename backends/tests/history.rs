@@ -9,6 +9,7 @@ use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::history::PageEnd;
 use trawl_common::jobs::{Job, JobOutcome, NewJob};
+use trawl_common::logs::{LogEntry, LogLevel};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::History;
 use trawl_common::settings::ServerUrl;
@@ -131,6 +132,29 @@ async fn a_job_is_kept_with_what_it_was_asked_for_and_how_it_ended() {
         ("status", json!("failed")),
         ("problem", json!("no such spider")),
         ("runner", Value::Null),
+    ] {
+        assert_eq!(kept[0][column], value, "{column}");
+    }
+}
+
+#[tokio::test]
+async fn entries_of_the_log_are_kept_once_each_also_where_a_call_is_repeated() {
+    let (history, crawl) = (history(), crawl());
+    let entry = LogEntry::new(&"worker".parse().unwrap(), LogLevel::Error, "it\nbroke");
+    let entry = LogEntry { time: UnixMs(1_700_000_000_000), ..entry.in_crawl(&crawl).of_class("http") };
+    let twice = [entry.clone(), entry];
+    for _ in 0..2 {
+        history.keep_logs(&twice).await.unwrap();
+    }
+    let kept = rows("trawl_logs", "crawl", &crawl).await;
+    assert_eq!(kept.len(), 2);
+    for (column, value) in [
+        ("time", json!("2023-11-14T22:13:20+00:00")),
+        ("level", json!("error")),
+        ("spider", json!("docs")),
+        ("class", json!("http")),
+        ("host", Value::Null),
+        ("message", json!("it\nbroke")),
     ] {
         assert_eq!(kept[0][column], value, "{column}");
     }

@@ -110,7 +110,7 @@ impl Fleet {
                 ClaimReply::Take { .. } => self.handle(message).await,
                 ClaimReply::Wait { .. } | ClaimReply::SendAgain => self.queue.push_back(message),
                 ClaimReply::Drop => {}
-                ClaimReply::NoRoom | ClaimReply::Full | ClaimReply::Newer | ClaimReply::Unknown => {
+                ClaimReply::NoRoom | ClaimReply::Full | ClaimReply::Unknown | ClaimReply::Newer => {
                     panic!("{reply:?}")
                 }
             }

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::backoff::Backoff;
+use crate::logs::{LogLevel, LogWriter};
 use crate::ports::{Error, ErrorKind, Result};
 
 /// What fails now, by what is tried.
@@ -23,6 +24,8 @@ pub struct Health {
     /// The first error that no waiting mends.
     fatal: OnceLock<Error>,
     is_fatal: CancellationToken,
+    /// The fleet's log, which has what fails, too.
+    log: OnceLock<LogWriter>,
 }
 
 struct Trouble {
@@ -49,11 +52,10 @@ impl Trouble {
         }
     }
 
-    fn end(&mut self, what: &str) {
-        if !self.is_over && self.is_logged {
-            info!(what, after = ?self.since.elapsed(), "works again");
-        }
-        self.is_over = true;
+    /// Counts as over from now on. Returns how long it lasted, if that is news.
+    fn end(&mut self) -> Option<Duration> {
+        let was_said = !std::mem::replace(&mut self.is_over, true) && self.is_logged;
+        was_said.then(|| self.since.elapsed())
     }
 }
 
@@ -71,6 +73,12 @@ impl Health {
         let stop = CancellationToken::new();
         stop.cancel();
         Self::until(stop)
+    }
+
+    /// Has the fleet's log say what fails, too, from now on.
+    pub fn log_to(&self, log: LogWriter) {
+        // Of several the first.
+        let _ = self.log.set(log);
     }
 
     /// Repeats `call`, which is idempotent, as long as another try may succeed and the process is not to stop. An error that is
@@ -198,6 +206,20 @@ impl Health {
         if trouble.is_logged {
             trouble.logged_at = Some(now);
             warn!(what, %error, "failing; trying until it works");
+            self.log(LogLevel::Warn, || format!("{what} fails, and is tried until it works: {error}"));
+        }
+    }
+
+    fn is_over(&self, what: &str, trouble: &mut Trouble) {
+        if let Some(after) = trouble.end() {
+            info!(what, ?after, "works again");
+            self.log(LogLevel::Info, || format!("{what} works again, after {} s", after.as_secs()));
+        }
+    }
+
+    fn log(&self, level: LogLevel, text: impl FnOnce() -> String) {
+        if let Some(log) = self.log.get() {
+            log.write(log.entry(level, text()));
         }
     }
 
@@ -205,7 +227,7 @@ impl Health {
     pub fn works(&self, what: &str) {
         let mut troubles = self.troubles();
         if let Some(trouble) = troubles.get_mut(what) {
-            trouble.end(what);
+            self.is_over(what, trouble);
         }
     }
 
@@ -214,7 +236,7 @@ impl Health {
         let mut troubles = self.troubles();
         for (what, trouble) in &mut *troubles {
             if trouble.lapses.is_some_and(|lapses| lapses <= Instant::now()) {
-                trouble.end(what);
+                self.is_over(what, trouble);
             }
         }
         let now = troubles.iter().filter(|(_, trouble)| !trouble.is_over);

@@ -17,6 +17,7 @@ const FETCHES: &str = "trawl_fetches_total";
 const FETCH_SECONDS: &str = "trawl_fetch_duration_seconds";
 const PAGE_BYTES: &str = "trawl_page_size_bytes";
 const SLOT_WAIT: &str = "trawl_slot_wait_seconds";
+const QUEUE_WAIT: &str = "trawl_queue_wait_seconds";
 const CACHE_LOOKUPS: &str = "trawl_cache_lookups_total";
 const URLS_ADMITTED: &str = "trawl_urls_admitted_total";
 const PUBLISHED: &str = "trawl_messages_confirmed_total";
@@ -24,6 +25,12 @@ const ACKED: &str = "trawl_messages_acked_total";
 const CONNECTED: &str = "trawl_broker_connections_total";
 const FAILING: &str = "trawl_failing";
 const BUILD: &str = "trawl_build_info";
+
+/// Classes of statuses, and of those who did not answer.
+const STATUSES: [&str; 6] = ["2xx", "3xx", "4xx", "5xx", "other", "none"];
+/// What a look into the cache finds.
+const HIT: &str = "hit";
+const MISS: &str = "miss";
 
 /// The histograms of times, in seconds, and their bounds: a page takes from some milliseconds to a minute.
 pub const SECONDS: &[f64] =
@@ -47,6 +54,11 @@ pub fn describe(version: &'static str) {
         Unit::Seconds,
         "How long URLs wait for the slot that their host gave them"
     );
+    describe_histogram!(
+        QUEUE_WAIT,
+        Unit::Seconds,
+        "How long URLs waited for a worker since they were admitted, or since the time that they were put aside for"
+    );
     describe_counter!(CACHE_LOOKUPS, "Looks into the response cache, by result");
     describe_counter!(URLS_ADMITTED, "URLs that were new and taken into a crawl by a producer");
     describe_counter!(PUBLISHED, "Messages that RabbitMQ confirmed");
@@ -55,11 +67,32 @@ pub fn describe(version: &'static str) {
     describe_gauge!(FAILING, "1 while something keeps this process from its work");
     describe_gauge!(BUILD, "1, with the version of this program");
     gauge!(BUILD, "version" => version).set(1);
-    // What has not happened yet is 0, not absent.
+    begin();
+    failing(false);
+}
+
+/// What has not happened yet is 0, not absent: a rate is right from the first time on, and a dashboard has no gaps.
+fn begin() {
     for terminal in Terminal::ALL {
         counter!(URLS_ENDED, "outcome" => terminal.as_str()).absolute(0);
     }
-    failing(false);
+    for class in Class::ALL {
+        counter!(URLS_RETRIED, "class" => class.as_str()).absolute(0);
+    }
+    for status in STATUSES {
+        counter!(FETCHES, "status" => status).absolute(0);
+    }
+    for result in [HIT, MISS] {
+        counter!(CACHE_LOOKUPS, "result" => result).absolute(0);
+    }
+    for name in [URLS_PARKED, URLS_ADMITTED, PUBLISHED, ACKED, CONNECTED] {
+        counter!(name).absolute(0);
+    }
+    for name in [FETCH_SECONDS, PAGE_BYTES, SLOT_WAIT, QUEUE_WAIT] {
+        // It is there as soon as it is named.
+        let _ = histogram!(name);
+    }
+    in_flight(0);
 }
 
 /// A URL reached its final state.
@@ -109,9 +142,14 @@ pub fn slot_given(wait: Duration) {
     histogram!(SLOT_WAIT).record(wait);
 }
 
+/// A worker claimed a URL that has waited for it so long.
+pub fn claimed_after(wait: Duration) {
+    histogram!(QUEUE_WAIT).record(wait);
+}
+
 /// The response cache was asked for a page.
 pub fn cache_looked_up(is_hit: bool) {
-    counter!(CACHE_LOOKUPS, "result" => if is_hit { "hit" } else { "miss" }).increment(1);
+    counter!(CACHE_LOOKUPS, "result" => if is_hit { HIT } else { MISS }).increment(1);
 }
 
 /// So many URLs were new to a crawl, and taken into it.
@@ -146,6 +184,6 @@ mod tests {
     #[test]
     fn statuses_are_told_by_their_class() {
         let classes = [Some(200), Some(304), Some(404), Some(503), Some(101), None].map(status_class);
-        assert_eq!(classes, ["2xx", "3xx", "4xx", "5xx", "other", "none"]);
+        assert_eq!(classes, STATUSES);
     }
 }

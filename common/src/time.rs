@@ -51,6 +51,25 @@ impl fmt::Display for UnixMs {
     }
 }
 
+/// An instant in JSON as it reads: RFC 3339 in UTC, with milliseconds.
+pub mod as_rfc_3339 {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::UnixMs;
+
+    /// Writes an instant.
+    pub fn serialize<S: Serializer>(instant: &UnixMs, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(instant)
+    }
+
+    /// Reads an instant.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<UnixMs, D::Error> {
+        let text = String::deserialize(from)?;
+        let instant: jiff::Timestamp = text.parse().map_err(serde::de::Error::custom)?;
+        u64::try_from(instant.as_millisecond()).map(UnixMs).map_err(serde::de::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,12 +1,13 @@
 //! Asking the API, in this process and without a connection, as whoever looks at a page.
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, Request, StatusCode};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tower::ServiceExt;
-use url::{Position, Url};
+use url::form_urlencoded;
 
 use crate::Console;
 use crate::failure::Failure;
@@ -15,19 +16,24 @@ use crate::guard::Visitor;
 /// A request to the API.
 pub(crate) struct Call {
     method: Method,
-    url: Url,
-    body: Option<String>,
+    path: String,
+    query: String,
+    body: Option<Sent>,
     idempotency_key: Option<String>,
 }
 
+/// What a request brings along.
+struct Sent {
+    content_type: &'static str,
+    bytes: Bytes,
+}
+
 impl Call {
-    /// To look at `/api/v1`, and below it what these segments name.
+    /// To look at `/api/v1`, and below it what these segments name. A segment stays one, whatever it says: also `..`, or one with a slash.
     pub(crate) fn get(segments: &[&str]) -> Self {
-        let mut url = Url::parse("http://localhost/api/v1").unwrap_or_else(|_| unreachable!());
-        if let Ok(mut path) = url.path_segments_mut() {
-            path.extend(segments);
-        }
-        Self { method: Method::GET, url, body: None, idempotency_key: None }
+        let segments = segments.iter().map(|segment| utf8_percent_encode(segment, NON_ALPHANUMERIC));
+        let path = segments.fold("/api/v1".to_owned(), |path, segment| format!("{path}/{segment}"));
+        Self { method: Method::GET, path, query: String::new(), body: None, idempotency_key: None }
     }
 
     /// To change something there.
@@ -35,10 +41,15 @@ impl Call {
         Self { method: Method::POST, ..Self::get(segments) }
     }
 
+    /// To remove it.
+    pub(crate) fn delete(segments: &[&str]) -> Self {
+        Self { method: Method::DELETE, ..Self::get(segments) }
+    }
+
     /// With a parameter.
-    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
-        self.url.query_pairs_mut().append_pair(name, value);
-        self
+    pub(crate) fn with(self, name: &str, value: &str) -> Self {
+        let query = form_urlencoded::Serializer::new(self.query).append_pair(name, value).finish();
+        Self { query, ..self }
     }
 
     /// With a parameter, if there is one.
@@ -52,7 +63,13 @@ impl Call {
     /// With a body.
     pub(crate) fn body(self, body: &impl Serialize) -> Self {
         // Names, texts and numbers: they always serialise.
-        Self { body: Some(serde_json::to_string(body).unwrap_or_default()), ..self }
+        let bytes = serde_json::to_vec(body).unwrap_or_default().into();
+        Self { body: Some(Sent { content_type: "application/json", bytes }), ..self }
+    }
+
+    /// With a file.
+    pub(crate) fn file(self, bytes: Bytes) -> Self {
+        Self { body: Some(Sent { content_type: "application/octet-stream", bytes }), ..self }
     }
 
     /// So that asking twice asks once.
@@ -60,27 +77,45 @@ impl Call {
         Self { idempotency_key: Some(key.to_owned()), ..self }
     }
 
+    /// Where it goes.
+    fn address(&self) -> String {
+        if self.query.is_empty() { self.path.clone() } else { format!("{}?{}", self.path, self.query) }
+    }
+
     fn request(self, visitor: &Visitor) -> Result<Request<Body>, axum::http::Error> {
-        let mut request = Request::builder().method(self.method).uri(&self.url[Position::BeforePath..]);
-        if self.body.is_some() {
-            request = request.header(CONTENT_TYPE, "application/json");
-        }
+        let mut request = Request::builder().uri(self.address()).method(self.method);
         if let Some(key) = self.idempotency_key {
             request = request.header("idempotency-key", key);
         }
-        request.extension(visitor.identity.clone()).body(self.body.unwrap_or_default().into())
+        let Sent { content_type, bytes } = match self.body {
+            Some(sent) => sent,
+            None => return request.extension(visitor.identity.clone()).body(Body::empty()),
+        };
+        request.header(CONTENT_TYPE, content_type).extension(visitor.identity.clone()).body(bytes.into())
     }
 }
 
 impl Console {
     /// Asks the API. What it answers that is not a success is a failure, in its words.
     pub(crate) async fn ask<T: DeserializeOwned>(&self, visitor: &Visitor, call: Call) -> Result<T, Failure> {
+        let answer = if call.method == Method::GET {
+            let address = call.address();
+            self.shared.get(&address, self.send(visitor, call)).await
+        } else {
+            let answer = self.send(visitor, call).await;
+            self.shared.forget();
+            answer
+        };
+        serde_json::from_slice(&answer?).map_err(unreadable)
+    }
+
+    async fn send(&self, visitor: &Visitor, call: Call) -> Result<Bytes, Failure> {
         let request = call.request(visitor).map_err(Failure::malformed)?;
         let Ok(response) = self.api.clone().oneshot(request).await;
         let status = response.status();
         let body = to_bytes(response.into_body(), usize::MAX).await.map_err(unreadable)?;
         match status.is_success() {
-            true => serde_json::from_slice(&body).map_err(unreadable),
+            true => Ok(body),
             false => Err(serde_json::from_slice(&body).unwrap_or_else(unreadable)),
         }
     }

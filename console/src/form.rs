@@ -1,8 +1,11 @@
 //! What a form or an address says.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Query, Request};
+use axum::body::Bytes;
+use axum::extract::multipart::MultipartError;
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Multipart, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::{Form, RequestExt};
@@ -41,24 +44,77 @@ impl<S: Send + Sync, T: DeserializeOwned + 'static> FromRequest<S> for Posted<T>
     async fn from_request(mut request: Request, state: &S) -> Result<Self, Failure> {
         let visitor = request.extract_parts_with_state::<Visitor, S>(state).await?;
         let Proved { csrf, rest } = read(request).await?;
-        match bool::from(csrf.as_bytes().ct_eq(visitor.csrf.as_bytes())) {
-            true => Ok(Self(rest)),
-            false => Err(Failure::forged("this form is not of a page of your session: load the page again")),
+        prove(&csrf, &visitor)?;
+        Ok(Self(rest))
+    }
+}
+
+/// Refuses a form that does not bring what the pages of this visitor have in their forms.
+fn prove(csrf: &str, visitor: &Visitor) -> Result<(), Failure> {
+    match bool::from(csrf.as_bytes().ct_eq(visitor.csrf.as_bytes())) {
+        true => Ok(()),
+        false => Err(Failure::forged("this form is not of a page of your session: load the page again")),
+    }
+}
+
+/// A form with a file, of a page that was shown to whoever sends it.
+#[derive(Default)]
+pub(crate) struct Uploaded {
+    fields: BTreeMap<String, String>,
+    /// The file with its name; nothing if none was chosen.
+    pub(crate) file: Option<(String, Bytes)>,
+}
+
+impl<S: Send + Sync> FromRequest<S> for Uploaded {
+    type Rejection = Failure;
+
+    async fn from_request(mut request: Request, state: &S) -> Result<Self, Failure> {
+        let visitor = request.extract_parts_with_state::<Visitor, S>(state).await?;
+        let parts = Multipart::from_request(request, state).await;
+        let parts = parts.map_err(|rejection| refused(rejection.status(), rejection.body_text()))?;
+        let uploaded = in_time(Self::of_parts(parts)).await?;
+        let uploaded = uploaded.map_err(|error| refused(error.status(), error.body_text()))?;
+        prove(uploaded.field("csrf").unwrap_or_default(), &visitor)?;
+        Ok(uploaded)
+    }
+}
+
+impl Uploaded {
+    async fn of_parts(mut parts: Multipart) -> Result<Self, MultipartError> {
+        let mut uploaded = Self::default();
+        while let Some(part) = parts.next_field().await? {
+            let name = part.name().unwrap_or_default().to_owned();
+            match part.file_name().map(str::to_owned) {
+                // A browser sends a nameless one where none was chosen.
+                Some(file) if file.is_empty() => {}
+                Some(file) => uploaded.file = Some((file, part.bytes().await?)),
+                None => {
+                    uploaded.fields.insert(name, part.text().await?);
+                }
+            }
         }
+        Ok(uploaded)
+    }
+
+    /// What somebody wrote into a field; `None` if nothing.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        self.fields.get(name).map(|text| text.trim()).filter(|text| !text.is_empty())
     }
 }
 
 /// A form, whole and in time.
 pub(crate) async fn read<T: DeserializeOwned + 'static>(request: Request) -> Result<T, Failure> {
-    match tokio::time::timeout(LONGEST, request.extract::<Form<T>, _>()).await {
-        Ok(Ok(Form(form))) => Ok(form),
-        Ok(Err(rejection)) => {
-            Err(Failure { status: rejection.status().as_u16(), ..Failure::malformed(rejection.body_text()) })
-        }
-        Err(_) => {
-            Err(Failure::new(StatusCode::REQUEST_TIMEOUT, "The form did not come in time", "try again"))
-        }
-    }
+    let form = in_time(request.extract::<Form<T>, _>()).await?;
+    form.map(|Form(form)| form).map_err(|rejection| refused(rejection.status(), rejection.body_text()))
+}
+
+async fn in_time<T>(reading: impl Future<Output = T>) -> Result<T, Failure> {
+    let late = |_| Failure::new(StatusCode::REQUEST_TIMEOUT, "The form did not come in time", "try again");
+    tokio::time::timeout(LONGEST, reading).await.map_err(late)
+}
+
+fn refused(status: StatusCode, why: String) -> Failure {
+    Failure { status: status.as_u16(), ..Failure::malformed(why) }
 }
 
 /// What an address has behind its `?`.

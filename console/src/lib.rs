@@ -9,6 +9,7 @@ mod answers;
 mod ask;
 mod assets;
 mod beside;
+mod charts;
 mod failure;
 mod form;
 mod guard;
@@ -16,8 +17,8 @@ mod headers;
 mod log_in;
 mod page;
 mod pages;
-mod pulse;
 mod sessions;
+mod shared;
 mod shown;
 
 use std::sync::Arc;
@@ -27,8 +28,9 @@ use axum::middleware::{from_fn_with_state, map_response};
 use tokio_util::sync::CancellationToken;
 use trawl_api::{Access, Backend};
 
-use crate::pulse::Pulse;
+use crate::charts::Samples;
 use crate::sessions::{Sessions, secret};
+use crate::shared::Shared;
 
 /// What handlers share.
 struct Console {
@@ -38,16 +40,24 @@ struct Console {
     sessions: Sessions,
     /// What forms prove themselves by where nobody logs in.
     open_csrf: String,
-    pulse: Arc<Pulse>,
+    samples: Arc<Samples>,
+    shared: Shared,
 }
 
 /// The console over `backend`, and the API beside it, for those whom `access` lets in. It must be called in a runtime; what it does in
 /// the background ends with `stop`.
 pub fn router(backend: Backend, access: Access, stop: CancellationToken) -> Router {
     let access = Arc::new(access);
-    let pulse = Pulse::start(Arc::clone(&backend.stats), stop.clone());
+    let samples = Samples::start(Arc::clone(&backend.stats), stop.clone());
     let api = trawl_api::router(backend, Arc::clone(&access), stop);
-    let console = Console { api, access, sessions: Sessions::default(), open_csrf: secret(), pulse };
+    let console = Console {
+        api,
+        access,
+        sessions: Sessions::default(),
+        open_csrf: secret(),
+        samples,
+        shared: Shared::default(),
+    };
     let console = Arc::new(console);
     let pages = pages::routes().route_layer(from_fn_with_state(Arc::clone(&console), guard::guard));
     let all = pages.merge(log_in::routes()).merge(assets::routes());

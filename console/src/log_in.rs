@@ -77,7 +77,7 @@ async fn try_log_in(console: &Console, request: Request) -> Answer {
     if !is_private(&headers) {
         return show(next, None, &headers);
     }
-    match console.access.log_in(peer, token.trim()) {
+    match console.access.log_in(peer, token.trim()).await {
         Ok(identity) => {
             info!(caller = identity.name(), %peer, "logged in");
             for name in names(&headers) {

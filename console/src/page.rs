@@ -17,6 +17,9 @@ pub(crate) enum Here {
     DeadLetters,
     Hosts,
     Workers,
+    Spiders,
+    Schedules,
+    Logs,
     Elsewhere,
 }
 
@@ -58,15 +61,18 @@ impl Page {
     }
 
     /// The places that every page links to.
-    pub(crate) fn places(&self) -> [(&'static str, &'static str, bool); 6] {
+    pub(crate) fn places(&self) -> [(&'static str, &'static str, bool); 9] {
         let place = |path, name, here| (path, name, self.here == here);
         [
             place("/", "Overview", Here::Overview),
             place("/crawls", "Crawls", Here::Crawls),
             place("/jobs", "Jobs", Here::Jobs),
+            place("/spiders", "Spiders", Here::Spiders),
+            place("/schedules", "Schedules", Here::Schedules),
             place("/dead-letters", "Dead letters", Here::DeadLetters),
             place("/hosts", "Hosts", Here::Hosts),
             place("/workers", "Workers", Here::Workers),
+            place("/logs", "Log", Here::Logs),
         ]
     }
 }

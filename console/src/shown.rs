@@ -3,10 +3,13 @@
 use std::fmt;
 
 use serde::Deserialize;
-use trawl_common::text::printable;
+use serde_json::Value;
+use trawl_common::text::{escape_json, printable};
 
 /// The longest text, in bytes.
 const LONGEST: usize = 8 * 1024;
+/// The most that is shown of an item, in bytes.
+const LONGEST_JSON: usize = 16 * 1024;
 
 /// A number, in groups of three digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -85,6 +88,17 @@ impl fmt::Display for Time {
     }
 }
 
+impl Time {
+    /// By which clock it is: nothing for UTC, as all are that say nothing else.
+    pub(crate) fn offset(&self) -> &str {
+        self.0
+            .get(19..)
+            .map(|rest| rest.trim_start_matches(['.', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']))
+            .filter(|rest| *rest != "Z")
+            .unwrap_or_default()
+    }
+}
+
 /// A text, of which others may have written a part: without what turns the reading direction or is not seen.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
@@ -106,6 +120,21 @@ impl Text {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// JSON on several lines, cut where it is too long.
+pub(crate) fn json(value: &Value) -> String {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    let mut shown = String::new();
+    for line in text.lines() {
+        if shown.len() + line.len() > LONGEST_JSON {
+            shown.push('\u{2026}');
+            break;
+        }
+        shown.push_str(&escape_json(line));
+        shown.push('\n');
+    }
+    shown
 }
 
 /// Where what was listed ends, and how to say it: `1 page`, `2 pages`.

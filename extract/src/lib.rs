@@ -18,6 +18,7 @@ mod items;
 mod limits;
 mod plan;
 mod ready;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod tried;

@@ -12,6 +12,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 
+PAGES = """/ /crawls /crawls/new /jobs /spiders /spiders/deploy /spiders/default/tree /projects/default /schedules /dead-letters /hosts
+/workers /logs""".split()
+
+
 def text(driver, selector="main"):
     """What is shown there, read at once: what is live may be replaced between two calls."""
     return driver.execute_script("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
@@ -81,11 +85,84 @@ def a_dead_letter_is_sent_again(driver, fleet, site):
     press(driver, site.origin + "/missing")
     until("it is shown", lambda: "404" in text(driver))
     serious(driver, "dead letter")
+    press(driver, "Its log")
+    until("its log is shown", lambda: "dead letter, final, attempts 1" in text(driver))
+    serious(driver, "log")
+    driver.back()
+    until("it is shown", lambda: "Kind of failure" in text(driver))
     press(driver, "Replay…")
     until("it is asked about", lambda: "Replay 1 dead letter?" in text(driver))
     press(driver, "Replay it")
     until("it was sent", lambda: "1 dead letter was sent again." in text(driver))
     until("it is asked for again", lambda: site.asked["/missing"] == 2)
+
+
+SPIDER = """schedule = "0 3 * * *"
+
+[arguments]
+page = { help = "which page of the tree" }
+
+[start]
+urls = ["ORIGIN/tree/{arg.page}"]
+
+[follow]
+area = "p"
+
+[fields]
+title = "title::text"
+greeting = "p::text"
+"""
+
+
+def write(driver, name, text):
+    """Writes into a field, in place of what is in it."""
+    field = driver.find_element(By.NAME, name)
+    field.clear()
+    field.send_keys(text)
+
+
+def a_spider_is_written_deployed_tried_and_crawled_with_its_arguments(driver, fleet, site):
+    spider = SPIDER.replace("ORIGIN", site.origin)
+    driver.get(f"{fleet.url}/spiders")
+    serious(driver, "no spiders")
+    press(driver, "Deploy")
+    write(driver, "spider", "tree")
+    write(driver, "text", spider + 'price = "p:no-such"\n')
+    press(driver, "Check")
+    until("its mistake is shown", lambda: "Line 15, column 9" in text(driver))
+    serious(driver, "mistakes")
+    write(driver, "text", spider)
+    press(driver, "Deploy")
+    until("it is deployed", lambda: driver.current_url == f"{fleet.url}/projects/default")
+    serious(driver, "project")
+    press(driver, "tree")
+    until("it is shown", lambda: "no mistakes" in text(driver))
+    serious(driver, "spider")
+    write(driver, "url", site.origin + "/tree/a")
+    write(driver, "arg.page", "a")
+    press(driver, "Try")
+    until("the page is shown", lambda: '"greeting": "Hello' in text(driver, "#trial"))
+    assert site.origin + "/tree/ab" in text(driver, "#trial"), text(driver)
+    serious(driver, "trial")
+    press(driver, "New crawl")
+    write(driver, "arg.page", "a")
+    serious(driver, "arguments")
+    press(driver, "Start the crawl")
+    until("it is begun", lambda: "/crawls/2" in driver.current_url)
+    driver.execute_script("window.isTheSamePage = true")
+    until("it is seen to finish", lambda: "finished" in text(driver, ".facts") and "Done\n7" in text(driver))
+    assert driver.execute_script("return window.isTheSamePage"), "the page was loaded again"
+    assert "page\na" in text(driver, "#job"), text(driver, "#job")
+
+
+def a_schedule_is_held_let_go_on_and_run(driver, fleet, site):
+    driver.get(f"{fleet.url}/schedules")
+    assert "0 3 * * *" in text(driver), text(driver)
+    serious(driver, "schedules")
+    press(driver, "Pause")
+    until("it is held", lambda: "paused" in text(driver))
+    press(driver, "Resume")
+    until("it goes on", lambda: "paused" not in text(driver))
 
 
 def a_forged_form_does_nothing(driver, fleet, site):
@@ -112,7 +189,7 @@ def a_forged_form_does_nothing(driver, fleet, site):
 
 def every_page_can_be_used_by_keyboard_and_screen_reader(driver, fleet, site):
     driver.get_log("browser")  # what was refused on purpose
-    for path in ["/", "/crawls", "/crawls/new", "/jobs", "/dead-letters", "/hosts", "/workers", "/crawls/none"]:
+    for path in [*PAGES, "/crawls/none"]:
         driver.get(fleet.url + path)
         serious(driver, path)
         errors = [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE" and " 404 " not in entry["message"]]
@@ -123,7 +200,7 @@ def every_page_can_be_used_by_keyboard_and_screen_reader(driver, fleet, site):
 
 
 def no_page_is_wider_than_a_phone(driver, fleet, site):
-    for path in ["/", "/crawls", "/crawls/new", "/jobs", "/dead-letters", "/hosts", "/workers"]:
+    for path in PAGES:
         driver.get(fleet.url + path)
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True})
         wide = driver.execute_script("return document.documentElement.scrollWidth")
@@ -150,6 +227,8 @@ def main():
         a_wrong_token_is_refused_and_a_right_one_begins_a_session,
         a_crawl_is_started_watched_and_cancelled,
         a_dead_letter_is_sent_again,
+        a_spider_is_written_deployed_tried_and_crawled_with_its_arguments,
+        a_schedule_is_held_let_go_on_and_run,
         every_page_can_be_used_by_keyboard_and_screen_reader,
         no_page_is_wider_than_a_phone,
         a_forged_form_does_nothing,

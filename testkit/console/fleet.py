@@ -17,13 +17,18 @@ FLAGS = """--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-r
 --disable-component-update --disable-sync --hide-scrollbars --force-color-profile=srgb""".split()
 
 
+def hash_of(token):
+    """What the settings have in the token's place."""
+    return subprocess.run([TRAWL, "console", "hash"], input=token, capture_output=True, text=True, check=True).stdout.strip()
+
+
 class Fleet:
     """A worker and the console, in a folder of their own."""
 
     def __init__(self, settings):
         self.folder = tempfile.TemporaryDirectory()
         inherited = {name: os.environ[name] for name in ("PATH", "HOME", "RABBITMQ_URL", "REDIS_URL") if name in os.environ}
-        self.environment = inherited | {"TRAWL__API__OPERATORS__ANNA": OPERATOR} | settings
+        self.environment = inherited | {"TRAWL__API__OPERATORS__ANNA": hash_of(OPERATOR)} | settings
         self.running = [self.start("worker")]
         console = self.start("console", "--listen", "127.0.0.1:0", stderr=subprocess.PIPE)
         self.running.append(console)

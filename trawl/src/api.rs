@@ -73,6 +73,7 @@ async fn router(
         schedules: Arc::clone(&backend.schedules),
         pages: backend.pages(),
         items: backend.items()?,
+        logs: Arc::clone(&backend.logs),
         hosts: Arc::clone(&backend.hosts),
         try_page: Arc::new(move |spider, ready, url| Arc::clone(&trials).attempt(spider, ready, url).boxed()),
         settings,

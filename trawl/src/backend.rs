@@ -7,13 +7,16 @@ use std::sync::Arc;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
 use trawl_backends::rabbitmq::ItemStream;
-use trawl_backends::redis::{self, Link, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore};
+use trawl_backends::redis::{
+    self, Link, RedisLogs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
+};
 use trawl_cli::{CrawlArg, Fail, Global};
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::jobs::{self, Job, JobStatus, Problem};
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{
-    Control, Engine, Error, ErrorKind, HostControl, Hosts, Items, Jobs, Pages, Schedules, SpiderStore, Stats,
+    Control, Engine, Error, ErrorKind, HostControl, Hosts, Items, Jobs, Logs, Pages, Schedules, SpiderStore,
+    Stats,
 };
 use trawl_common::settings::Settings;
 
@@ -42,6 +45,7 @@ pub(crate) struct Backend {
     pub(crate) jobs: Arc<dyn Jobs>,
     pub(crate) spider_store: Arc<dyn SpiderStore>,
     pub(crate) schedules: Arc<dyn Schedules>,
+    pub(crate) logs: Arc<dyn Logs>,
     pub(crate) settings: Settings,
     engine: EngineAt,
     place: Where,
@@ -82,7 +86,7 @@ impl Backend {
         if !file.exists() {
             return Err(Fail::usage(format!("{}: there is no such state file", file.display())));
         }
-        let store = open(file).map_err(Fail::usage)?.with_jobs(&settings.jobs);
+        let store = open(file).map_err(Fail::usage)?.with_jobs(&settings.jobs).with_log(&settings.log);
         Ok(Self {
             stats: store.stats(),
             control: store.control(),
@@ -91,6 +95,7 @@ impl Backend {
             jobs: store.jobs(),
             spider_store: store.spider_store(),
             schedules: store.schedules(),
+            logs: store.logs(),
             settings,
             engine: EngineAt::File(store),
             place: place.clone(),
@@ -107,6 +112,7 @@ impl Backend {
         let jobs = fleet::jobs_of(&settings, redis.clone())?;
         let spider_store = Arc::new(RedisSpiderStore::new(redis.clone()));
         let schedules = Arc::new(RedisSchedules::new(redis.clone()));
+        let logs = Arc::new(RedisLogs::new(redis.clone(), &settings.log));
         let schedules_of_hosts = Arc::clone(&hosts) as Arc<dyn Hosts>;
         let (stats, control, global) = (records.clone(), records.clone(), global.clone());
         let (engine, place) = (EngineAt::Servers(records, redis), Where::default());
@@ -118,6 +124,7 @@ impl Backend {
             jobs,
             spider_store,
             schedules,
+            logs,
             settings,
             engine,
             place,

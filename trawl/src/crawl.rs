@@ -129,7 +129,7 @@ impl Args {
         let job = self.job(spider)?;
         let _traces = trace::start(&settings.tracing, "trawl-crawl")?;
         let signals = Signals::listen().map_err(Fail::run)?;
-        let store = Embedded::open(&self.state).map_err(Fail::usage)?;
+        let store = Embedded::open(&self.state).map_err(Fail::usage)?.with_log(&settings.log);
         let default = self.sinks(&settings);
         let parts: Vec<String> =
             job.spider.sinks.as_ref().unwrap_or(&default).iter().map(ToString::to_string).collect();

@@ -82,7 +82,15 @@ mod tests {
     fn state(worker: &str) -> WorkerState {
         let (version, health) = Default::default();
         let worker = worker.parse().unwrap();
-        WorkerState { worker, version, draining: false, in_flight: 0, pages_per_second: 0.0, health }
+        WorkerState {
+            worker,
+            version,
+            draining: false,
+            in_flight: 0,
+            pages_per_second: 0.0,
+            latency: None,
+            health,
+        }
     }
 
     #[test]

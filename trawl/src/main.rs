@@ -3,6 +3,7 @@
 
 mod api;
 mod backend;
+mod console;
 mod control;
 mod crawl;
 mod demo;
@@ -12,6 +13,7 @@ mod events;
 mod hosts;
 mod items;
 mod jobs;
+mod logs;
 mod pack;
 #[cfg(test)]
 mod reference;
@@ -56,6 +58,8 @@ enum Command {
     Wait(wait::Args),
     /// Read what happens to crawls and hosts: starts and ends, what stalls or fails, who is left alone or blocked
     Events(events::Args),
+    /// Read the fleet's log: what failed, was tried again or got in the way
+    Logs(logs::Args),
     /// Show the workers that live, each with what keeps it from working
     Workers(workers::Args),
     /// Have a worker end: it takes no more URLs, finishes what it has begun, and gives the rest back
@@ -83,7 +87,7 @@ enum Command {
     /// Serve the HTTP API: crawls, hosts, workers and dead letters for other programs
     Api(api::Args),
     /// Serve web pages of the fleet for people, and the HTTP API beside them
-    Console(api::Args),
+    Console(console::Args),
     /// Show or check the settings
     Config(settings::Args),
     /// Read sitemaps into the fleet's queues (the program `producer`)
@@ -123,6 +127,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Status(args) => args.run(global).await,
         Command::Wait(args) => args.run(global).await,
         Command::Events(args) => args.run(global).await,
+        Command::Logs(args) => args.run(global).await,
         Command::Workers(args) => args.run(global).await,
         Command::Drain(args) => args.run(global).await,
         Command::Pause(args) => args.run(Verb::Pause, global).await,
@@ -136,7 +141,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Items(args) => args.run(global).await,
         Command::Pack(args) => args.run(global).await,
         Command::Api(args) => args.run(Served::Api, global).await,
-        Command::Console(args) => args.run(Served::Console, global).await,
+        Command::Console(args) => args.run(global).await,
         Command::Config(args) => args.run(&global),
         Command::Producer(args) => args.run(global).await,
         Command::Worker(args) => args.run(global).await,

@@ -142,7 +142,7 @@ pub(crate) fn as_json(schedule: &Schedule) -> Value {
 }
 
 /// The next three instants, by the clocks of the schedule.
-pub(crate) fn next_three(schedule: &Schedule) -> Vec<String> {
+fn next_three(schedule: &Schedule) -> Vec<String> {
     schedule.instants(UnixMs::now()).take(3).map(|instant| schedule.shown(instant)).collect()
 }
 

@@ -107,18 +107,28 @@ pub(crate) fn print_hosts(hosts: &[HostStats]) {
 
 /// The workers, each with what keeps it from working.
 pub(crate) fn print_workers(workers: &[WorkerState]) {
-    println!("{DIM}{:<40} {:>9} {:>9}  health{DIM:#}", "worker", "in hand", "pages/s");
+    println!(
+        "{DIM}{:<40} {:>9} {:>9} {:>8} {:>8}  health{DIM:#}",
+        "worker", "in hand", "pages/s", "p50", "p95"
+    );
     for worker in workers {
         let style = red_if(!worker.is_well());
         let draining = if worker.draining { "is to end; " } else { "" };
         println!(
-            "{:<40} {:>9} {:>9.1}  {draining}{style}{}{style:#}",
+            "{:<40} {:>9} {:>9.1} {:>8} {:>8}  {draining}{style}{}{style:#}",
             worker.worker.as_str(),
             count(worker.in_flight),
             worker.pages_per_second,
+            milliseconds(worker.latency.map(|latency| latency.p50_ms)),
+            milliseconds(worker.latency.map(|latency| latency.p95_ms)),
             worker.health
         );
     }
+}
+
+/// How long requests took, as a table has it.
+fn milliseconds(ms: Option<u64>) -> String {
+    ms.map_or("-".to_owned(), |ms| format!("{ms} ms"))
 }
 
 /// Pages a second over the whole crawl.

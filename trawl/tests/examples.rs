@@ -172,3 +172,13 @@ async fn a_crawl_ends_after_as_many_pages_as_it_may_do() {
     );
     assert_eq!(stats["reasons"]["skipped:limit"], stats["skipped"]);
 }
+
+#[tokio::test]
+async fn settings_and_spider_of_the_example_for_kubernetes_are_right() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/kubernetes/example");
+    for words in [["config", "check", "--config=trawl.toml"], ["spider", "check", "spiders/shop.toml"]] {
+        let checked = Command::new(env!("CARGO_BIN_EXE_trawl")).args(words).current_dir(folder).output();
+        let checked = checked.await.unwrap();
+        assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    }
+}

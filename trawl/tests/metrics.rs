@@ -5,13 +5,14 @@
 #[expect(dead_code, reason = "only workers are asked")]
 mod support;
 
+use std::collections::BTreeSet;
 use std::process::Stdio;
 use std::time::Duration;
 
 use support::{Fleet, LIMIT, ends_well};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
-use tokio::process::Child;
+use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 use trawl_testkit::own_redis::OwnRedis;
 use trawl_testkit::site::Site;
@@ -20,20 +21,25 @@ use trawl_testkit::site::Site;
 async fn measuring(fleet: &Fleet, settings: &[(&str, &str)]) -> (Child, String) {
     let mut command = fleet.command(&["worker"]);
     command.env("TRAWL__METRICS__LISTEN", "127.0.0.1:0").envs(settings.iter().copied());
-    let mut worker = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(worker.stderr.take().unwrap()).lines();
+    listening(command, "listen=").await
+}
+
+/// A program that serves something, and where: it says so after `mark`.
+async fn listening(mut command: Command, mark: &str) -> (Child, String) {
+    let mut program = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(program.stderr.take().unwrap()).lines();
     let listening = async {
         loop {
             let line = lines.next_line().await.unwrap().unwrap();
-            if let Some((_, address)) = line.split_once("listen=") {
-                return address.trim().to_owned();
+            if let Some((_, address)) = line.split_once(mark) {
+                return address.split('/').next().unwrap().trim().to_owned();
             }
         }
     };
     let address = timeout(LIMIT, listening).await.unwrap();
     // Whoever logs into a pipe that nobody reads stands still in the end.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-    (worker, address)
+    (program, address)
 }
 
 /// The answer to a request for `path`, head and body.
@@ -76,6 +82,7 @@ async fn a_worker_tells_what_became_of_its_urls_and_what_it_asked_of_hosts() {
         "trawl_fetches_total{status=\"2xx\"} 3",
         "trawl_fetch_duration_seconds_count 3",
         "trawl_page_size_bytes_count 3",
+        "trawl_queue_wait_seconds_count 3",
         "trawl_failing 0",
         "# TYPE process_resident_memory_bytes gauge",
     ] {
@@ -104,4 +111,37 @@ async fn a_worker_that_cannot_work_says_why_and_lives() {
     assert!(told.contains("redis"), "{told}");
     assert!(get(&address, "/healthz").await.starts_with("HTTP/1.1 200 "));
     assert!(get(&address, "/metrics").await.lines().any(|line| line == "trawl_failing 1"));
+}
+
+/// What looks at measures, or says which there are.
+const WATCHERS: [(&str, &str); 4] = [
+    ("the dashboard", include_str!("../../deploy/grafana/trawl.json")),
+    ("an alert", include_str!("../../deploy/prometheus/alerts.yml")),
+    ("the scaler", include_str!("../../deploy/kubernetes/keda/scaled-object.yaml")),
+    ("docs/operations.md", include_str!("../../docs/operations.md")),
+];
+
+#[tokio::test]
+async fn dashboard_alerts_scaler_and_document_name_what_a_fleet_measures_and_nothing_else() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
+    let (_worker, worker) = measuring(&fleet, &[]).await;
+    // Once a page has passed through them, all queues are there.
+    let mut producer = fleet.producer(&format!("{}/sitemap.xml", site.origin));
+    assert!(timeout(LIMIT, producer.status()).await.unwrap().unwrap().success());
+    let (_api, api) = listening(fleet.command(&["api", "--listen", "127.0.0.1:0"]), "http://").await;
+    let measured = get(&worker, "/metrics").await + &get(&api, "/metrics").await;
+    let is_measured = |name: &str| {
+        let mut rest = measured.lines().filter_map(|line| line.strip_prefix(name));
+        rest.any(|rest| rest.starts_with([' ', '{']))
+    };
+    // In words, a histogram goes by its name alone.
+    let is_known = |name: &str| is_measured(name) || is_measured(&format!("{name}_count"));
+    for (watcher, text) in WATCHERS {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let is_name = |word: &&str| ["trawl_", "process_"].iter().any(|start| word.starts_with(start));
+        let names: BTreeSet<&str> = words.filter(is_name).filter(|name| !name.ends_with('_')).collect();
+        assert!(!names.is_empty(), "{watcher} names nothing");
+        let unknown: Vec<_> = names.into_iter().filter(|name| !is_known(name)).collect();
+        assert!(unknown.is_empty(), "{watcher} names {unknown:?}, which is not in\n{measured}");
+    }
 }

@@ -12,6 +12,7 @@ use trawl_common::ports::{BeatReply, Heartbeat, Result};
 
 use crate::schedule::standstill::STILL;
 use crate::shared::Shared;
+use crate::tally::Counts;
 
 const BEAT_EVERY: Duration = Duration::from_secs(5);
 
@@ -48,25 +49,33 @@ pub(crate) async fn heartbeats(shared: Arc<Shared>, stop: CancellationToken) {
     }
 }
 
-/// Says once a minute what was done in it, also of messages that were dropped as unproven, and when there is nothing to do any
-/// more; until the task is ended.
+/// Says once a minute what was done in it, also of messages that were dropped as unproven, and what is waited for; once that there is
+/// nothing to do any more, and then nothing. Until the task is ended.
 pub(crate) async fn summaries(shared: Arc<Shared>) {
     let mut ticks = every(SUMMARY_EVERY);
     ticks.tick().await;
-    let tally = &shared.tally;
-    let counts = || [tally.done(), tally.failed(), tally.other(), shared.frontier.activity().unproven];
-    let (mut before, mut is_idle) = (counts(), true);
+    let counts = || (shared.tally.counts(), shared.frontier.activity().unproven);
+    let (mut before, mut since, mut is_idle) = (counts(), Instant::now(), true);
+    let worker = &shared.id;
     loop {
         ticks.tick().await;
-        let (now, in_hand) = (counts(), shared.frontier.activity().in_flight);
-        let [done, failed, other, unproven] = [0, 1, 2, 3].map(|at| now[at] - before[at]);
-        let was_idle = std::mem::replace(&mut is_idle, now == before && in_hand == 0);
-        before = now;
-        match (is_idle, was_idle) {
-            (false, _) => info!(done, failed, other, unproven, in_hand, "the last minute"),
-            (true, false) => info!("waiting for messages"),
-            (true, true) => {}
+        let (now, in_flight) = (counts(), shared.frontier.activity().in_flight);
+        let was_idle = std::mem::replace(&mut is_idle, now == before && in_flight == 0);
+        let Counts { done: pages, failed, other, retried, parked } = now.0 - before.0;
+        let unproven = now.1 - before.1;
+        let rate = format!("{:.1}", pages as f64 / since.elapsed().as_secs_f64().max(0.001));
+        (before, since) = (now, Instant::now());
+        if is_idle {
+            if !was_idle {
+                info!(%worker, "idle");
+            }
+            continue;
         }
+        let waits = shared.waits();
+        info!(
+            %worker, pages, failed, other, retried, parked, unproven, in_flight, pages_per_second = %rate,
+            waits = waits.as_deref(), "the last minute"
+        );
     }
 }
 
@@ -118,7 +127,8 @@ async fn beat(shared: &Shared, pages_per_second: f64) -> Result<BeatReply> {
         version: env!("CARGO_PKG_VERSION"),
         in_flight: shared.frontier.activity().in_flight,
         pages_per_second,
-        trouble: shared.health.trouble().or_else(|| shared.standstill.reason(shared.tally.ended())),
+        latency: shared.latencies.take(),
+        trouble: shared.waits(),
     };
     shared.frontier.beat(&beat).await
 }

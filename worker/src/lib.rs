@@ -24,8 +24,10 @@ pub mod cli;
 mod empty_fields;
 mod fetch;
 mod history;
+mod host_log;
 mod job;
 mod known_links;
+mod latencies;
 mod links;
 mod page_ends;
 mod parse;
@@ -50,7 +52,9 @@ use std::time::Duration;
 use claim::{Claims, SpiderRequests};
 use fetch::dispatcher;
 use fetch::domains::{Domains, FETCH_THREADS};
+use host_log::HostLog;
 use known_links::KnownLinks;
+use latencies::Latencies;
 use parse::Parser;
 use schedule::robots_memory::RobotsMemory;
 use schedule::standstill::Standstill;
@@ -58,12 +62,14 @@ use schedule::{Exits, Scheduler};
 use shared::Shared;
 use spiders::Spiders;
 pub use spiders::Unready;
-use tally::Tally;
+use tally::{Counts, Tally};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 use trawl_common::health::Health;
+use trawl_common::logs::{LogLevel, LogTargets, LogWriter};
 use trawl_common::names::WorkerId;
 use trawl_common::politeness::addresses::AddressRate;
 use trawl_common::politeness::ceiling::Ceiling;
@@ -110,8 +116,13 @@ pub async fn run(
     stop: CancellationToken,
 ) -> Result<(), RunError> {
     let threads = Threads::start(FETCH_THREADS).map_err(RunError::Threads)?;
-    let spiders =
-        Arc::new(Spiders::new(&settings, folder, Arc::clone(&ports.sink_factory), threads.clone())?);
+    let (log, targets) = log_of(&ports, &settings, &id);
+    let written = CancellationToken::new();
+    // Entries are written until this function ends, and those of its end a moment longer.
+    let writing = AbortOnDropHandle::new(tokio::spawn(targets.run(written.clone())));
+    health.log_to(log.clone());
+    let sink_factory = Arc::clone(&ports.sink_factory);
+    let spiders = Arc::new(Spiders::new(&settings, folder, sink_factory, threads.clone(), log.clone())?);
     let Joined { frontier, maintenance } = ports.engine.join(Joining {
         worker: id.clone(),
         settings: settings.clone(),
@@ -137,7 +148,9 @@ pub async fn run(
         threads,
         health,
         tally: Tally::default(),
-        url_log: UrlLog::new(&settings),
+        latencies: Latencies::default(),
+        url_log: UrlLog::new(&settings, log.clone()),
+        host_log: HostLog::new(log.clone()),
         standstill: Standstill::default(),
         known_links: KnownLinks::default(),
         id,
@@ -145,6 +158,8 @@ pub async fn run(
         settings,
     });
     background::first_heartbeat(&shared).await?;
+    let version = env!("CARGO_PKG_VERSION");
+    log.write(log.entry(LogLevel::Info, format!("the worker has started, version {version}")));
     // Ended with this function.
     let mut background = JoinSet::new();
     background.spawn(background::heartbeats(Arc::clone(&shared), stop.clone()));
@@ -187,8 +202,29 @@ pub async fn run(
     give_back(&shared).await;
     let schedules = &shared.schedules;
     let _ = tokio::time::timeout(LAST_WORD, schedules.in_flight.free(&*schedules.hosts)).await;
-    info!(done = shared.tally.done(), failed = shared.tally.failed(), "stopped");
+    tell_end(&shared, &log, &ended);
+    written.cancel();
+    let _ = tokio::time::timeout(LAST_WORD, writing).await;
     ended
+}
+
+/// What this worker writes of in the fleet's log, and where that goes.
+fn log_of(ports: &Ports, settings: &Settings, id: &WorkerId) -> (LogWriter, LogTargets) {
+    let logs = (settings.log.keep > 0).then(|| Arc::clone(&ports.logs));
+    let history = ports.history.clone().filter(|_| settings.history.logs);
+    LogWriter::new(id, logs, history)
+}
+
+/// Says in both logs how the worker ended.
+fn tell_end(shared: &Shared, log: &LogWriter, ended: &Result<(), RunError>) {
+    let Counts { done, failed, .. } = shared.tally.counts();
+    info!(worker = %shared.id, done, failed, "stopped");
+    log.write(match ended {
+        Ok(()) => {
+            log.entry(LogLevel::Info, format!("the worker has ended: {done} pages done, {failed} failed"))
+        }
+        Err(error) => log.entry(LogLevel::Fatal, format!("the worker has ended: {error}")),
+    });
 }
 
 /// Waits for the end of every part. A panic of one is the worker's.

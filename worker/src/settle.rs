@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
-use tracing::{debug, info};
+use tracing::debug;
 use trawl_common::batching::gather;
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::message::Message;
@@ -147,19 +147,21 @@ fn ruling(shared: &Shared, handled: Handled) -> ports::Settlement {
         Outcome::Failed(failure, reason) => {
             let attempts = if reason == Reason::Poison { attempts } else { attempts + 1 };
             let ending = Ending { memory, ..Ending::of(finish(Terminal::Failed)) };
-            dead_letter(&message, ending, failed(shared, failure, reason, attempts))
+            dead_letter(shared, &message, ending, failed(shared, failure, reason, attempts))
         }
         Outcome::Expired => {
             let ending = Ending { memory, ..Ending::of(finish(Terminal::Expired)) };
-            dead_letter(&message, ending, expired(shared, attempts))
+            dead_letter(shared, &message, ending, expired(shared, attempts))
         }
         Outcome::Retry(failure, until) => {
             let host = HostKey::host(&message.target().host());
             shared.standstill.waits(&host, until, Why::Retry(failure.class));
+            shared.tally.retried();
             metrics::url_retried(failure.class);
             Verdict::PutAside { until, failed: true }
         }
         Outcome::Deferred { until } => {
+            shared.tally.parked();
             metrics::url_parked();
             Verdict::PutAside { until, failed: false }
         }
@@ -175,11 +177,8 @@ fn ends(ending: Ending) -> Verdict {
 }
 
 /// The end of a URL that becomes a dead letter.
-fn dead_letter(message: &Message, mut ending: Ending, cause: Cause) -> Verdict {
-    info!(
-        url = %message.url, crawl = %message.crawl.id, reason = %cause.reason, error = cause.error,
-        attempts = cause.attempts, "dead letter"
-    );
+fn dead_letter(shared: &Shared, message: &Message, mut ending: Ending, cause: Cause) -> Verdict {
+    shared.url_log.dead_letter(message, &cause);
     ending.finish.why = cause.class.map(Class::as_str);
     ending.finish.note = Some(note(message, cause.clone()));
     ending.dead_letter = Some(cause);

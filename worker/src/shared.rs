@@ -10,7 +10,9 @@ use trawl_common::settings::Settings;
 use trawl_web::Threads;
 
 use crate::fetch::domains::Domains;
+use crate::host_log::HostLog;
 use crate::known_links::KnownLinks;
+use crate::latencies::Latencies;
 use crate::parse::Parser;
 use crate::schedule::robots_memory::RobotsMemory;
 use crate::schedule::standstill::Standstill;
@@ -34,7 +36,16 @@ pub(crate) struct Shared {
     pub(crate) threads: Threads,
     pub(crate) health: Arc<Health>,
     pub(crate) tally: Tally,
+    pub(crate) latencies: Latencies,
     pub(crate) url_log: UrlLog,
     pub(crate) standstill: Standstill,
     pub(crate) known_links: KnownLinks,
+    pub(crate) host_log: HostLog,
+}
+
+impl Shared {
+    /// What keeps this worker from its work, or what it waits for when no URL has ended for a while.
+    pub(crate) fn waits(&self) -> Option<String> {
+        self.health.trouble().or_else(|| self.standstill.reason(self.tally.ended()))
+    }
 }

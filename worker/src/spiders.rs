@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use moka::sync::Cache;
 use tracing::{error, info, warn};
 use trawl_common::frontier::route::Rule;
+use trawl_common::logs::{LogLevel, LogWriter};
 use trawl_common::names::SpiderName;
 use trawl_common::politeness::robots::RobotsName;
 use trawl_common::ports::{self, Sink, SinkFactory};
@@ -116,6 +117,8 @@ pub(crate) struct Spiders {
     retired: Mutex<Vec<Arc<dyn Sink>>>,
     /// Whether it was said that there are too many without a file.
     is_full: AtomicBool,
+    /// Where those that cannot work are named, beside this worker's own log.
+    log: LogWriter,
 }
 
 impl Spiders {
@@ -125,6 +128,7 @@ impl Spiders {
         folder: Folder,
         sink_factory: Arc<dyn SinkFactory>,
         threads: Threads,
+        log: LogWriter,
     ) -> Result<Self, Unready> {
         let spiders = Self {
             settings: settings.clone(),
@@ -137,6 +141,7 @@ impl Spiders {
             missing: Mutex::default(),
             retired: Mutex::default(),
             is_full: AtomicBool::default(),
+            log,
         };
         let name = SpiderName::default();
         let text = spiders.folder.text(&name)?;
@@ -173,9 +178,19 @@ impl Spiders {
         if let Err(error) = &loaded
             && before != Some(error)
         {
-            error!(spider = %name, error, "the spider of a crawl cannot work here: its URLs are left to other workers");
+            self.cannot_work(
+                name,
+                error,
+                "the spider of a crawl cannot work here: its URLs are left to other workers",
+            );
         }
         Brought { text, loaded }
+    }
+
+    /// Says in both logs why a spider cannot work, and what comes of it.
+    fn cannot_work(&self, name: &SpiderName, error: &str, what: &str) {
+        error!(spider = %name, error, "{what}");
+        self.log.write(self.log.entry(LogLevel::Error, format!("{what}: {error}")).of_spider(name));
     }
 
     /// With the sinks that are open for this spider already, if these are the same.
@@ -237,6 +252,8 @@ impl Spiders {
         for sink in sinks {
             if let Err(error) = sink.close().await {
                 warn!(sink = sink.name(), %error, "what this sink put off is left for the next worker");
+                let text = format!("{}: what it put off is left for the next worker: {error}", sink.name());
+                self.log.write(self.log.entry(LogLevel::Warn, text));
             }
         }
     }
@@ -274,12 +291,11 @@ impl Spiders {
                 if before.wrong.as_ref() == Some(&wrong) {
                     return before;
                 }
-                match &before.loaded {
-                    Some(_) => {
-                        error!(spider = %name, error = wrong, "the spider works on by its last version")
-                    }
-                    None => error!(spider = %name, error = wrong, "the spider cannot work: its URLs wait"),
-                }
+                let what = match &before.loaded {
+                    Some(_) => "the spider works on by its last version",
+                    None => "the spider cannot work: its URLs wait",
+                };
+                self.cannot_work(name, &wrong, what);
                 Known { wrong: Some(wrong), ..before.clone() }
             }
         };

@@ -1,5 +1,6 @@
 //! What this worker has done, for its own log; a crawl's stats are the engine's.
 
+use std::ops::Sub;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use trawl_common::frontier::outcome::Terminal;
@@ -10,6 +11,37 @@ pub(crate) struct Tally {
     done: AtomicU64,
     failed: AtomicU64,
     other: AtomicU64,
+    retried: AtomicU64,
+    parked: AtomicU64,
+}
+
+/// The counters at one moment, or what they grew by between two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Pages fetched and stored.
+    pub(crate) done: u64,
+    /// URLs that failed for good.
+    pub(crate) failed: u64,
+    /// URLs that ended in any other way.
+    pub(crate) other: u64,
+    /// Attempts that failed and are followed by another.
+    pub(crate) retried: u64,
+    /// How often a URL was put aside until its host may be asked.
+    pub(crate) parked: u64,
+}
+
+impl Sub for Counts {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            done: self.done - before.done,
+            failed: self.failed - before.failed,
+            other: self.other - before.other,
+            retried: self.retried - before.retried,
+            parked: self.parked - before.parked,
+        }
+    }
 }
 
 impl Tally {
@@ -23,23 +55,37 @@ impl Tally {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Pages fetched and stored.
-    pub(crate) fn done(&self) -> u64 {
-        self.done.load(Ordering::Relaxed)
+    /// Counts a URL that failed and is tried again.
+    pub(crate) fn retried(&self) {
+        self.retried.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// URLs that ended in any other way.
-    pub(crate) fn other(&self) -> u64 {
-        self.other.load(Ordering::Relaxed)
+    /// Counts a URL that is put aside.
+    pub(crate) fn parked(&self) {
+        self.parked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All counters now.
+    pub(crate) fn counts(&self) -> Counts {
+        let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let Self { done, failed, other, retried, parked } = self;
+        Counts {
+            done: now(done),
+            failed: now(failed),
+            other: now(other),
+            retried: now(retried),
+            parked: now(parked),
+        }
+    }
+
+    /// Pages fetched and stored.
+    pub(crate) fn done(&self) -> u64 {
+        self.counts().done
     }
 
     /// URLs that ended, however.
     pub(crate) fn ended(&self) -> u64 {
-        self.done() + self.failed() + self.other()
-    }
-
-    /// URLs that failed for good.
-    pub(crate) fn failed(&self) -> u64 {
-        self.failed.load(Ordering::Relaxed)
+        let Counts { done, failed, other, .. } = self.counts();
+        done + failed + other
     }
 }

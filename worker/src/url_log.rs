@@ -1,49 +1,60 @@
-//! What a worker logs of each URL, if `log.urls` is set. That a URL became a dead letter is always logged.
+//! What is logged of URLs: in the fleet's log those that failed for good and those that are tried again, in the worker's own those that
+//! failed for good, and each URL if `log.urls` is set.
 
 use std::time::Duration;
 
 use tracing::info;
-use trawl_common::frontier::outcome::Outcome;
+use trawl_common::frontier::dead_letter::Cause;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason};
+use trawl_common::logs::{LogEntry, LogLevel, LogWriter};
 use trawl_common::settings::Settings;
+use trawl_common::time::UnixMs;
 
 use crate::job::Job;
 use crate::settlement::Handled;
 
-/// Logs each URL, or none.
+/// Logs what becomes of URLs.
 pub(crate) struct UrlLog {
+    /// Whether each URL is logged.
     urls: bool,
     /// How often a URL is tried again.
     retries: u32,
+    log: LogWriter,
 }
 
 impl UrlLog {
-    pub(crate) fn new(settings: &Settings) -> Self {
-        Self { urls: settings.log.urls, retries: settings.retry.max }
+    pub(crate) fn new(settings: &Settings, log: LogWriter) -> Self {
+        Self { urls: settings.log.urls, retries: settings.retry.max, log }
     }
 
     /// A fetch begins.
     pub(crate) fn begins(&self, job: &Job) {
         if self.urls {
-            info!(url = %job.message.url, crawl = %job.message.crawl.id, "processing");
+            info!(url = %job.message.url, crawl = %job.message.crawl.id, "fetching");
         }
     }
 
-    /// What became of a URL, as far as that is an end or a failure: its turn may come later without either.
+    /// What became of a URL, as far as that is an end or a failure: its turn may come later without either. What became a dead letter
+    /// is [said](Self::dead_letter) where it becomes one.
     pub(crate) fn settles(&self, handled: &Handled) {
+        if let Outcome::Retry(failure, until) = &handled.outcome {
+            self.retries(handled, failure, *until);
+        }
         if !self.urls {
             return;
         }
-        let (url, took) = (&handled.message.url, handled.took.unwrap_or_default());
-        let ms = milliseconds(took);
+        let (url, ms) = (&handled.message.url, milliseconds(handled.took.unwrap_or_default()));
         match &handled.outcome {
             Outcome::Done => {
-                let (status, bytes) =
-                    handled.yielded.as_ref().map_or((0, 0), |yielded| (yielded.status, yielded.bytes));
-                info!(%url, status, ms, bytes, "finished");
+                let yielded = handled.yielded.as_ref();
+                let (status, bytes, items) =
+                    yielded.map_or((0, 0, 0), |yielded| (yielded.status, yielded.bytes, yielded.items));
+                info!(%url, status, ms, bytes, items, "finished");
             }
             Outcome::Skipped(skip) => info!(%url, why = skip.as_str(), ms, "skipped"),
             Outcome::Retry(failure, until) => {
-                let retry = format!("{}/{}", handled.attempts + 1, self.retries);
+                let retry = self.retry(handled);
                 info!(%url, retry, why = %failure, ms, %until, "retrying");
             }
             Outcome::Failed(..)
@@ -53,6 +64,41 @@ impl UrlLog {
             | Outcome::SentAgain
             | Outcome::Released => {}
         }
+    }
+
+    fn retries(&self, handled: &Handled, failure: &Failure, until: UnixMs) {
+        if self.log.is_on() {
+            let text = format!("retry {} at {until}: {}", self.retry(handled), failure.detail);
+            self.write(LogLevel::Debug, &handled.message, Some(failure.class), text);
+        }
+    }
+
+    /// Which of its retries a URL comes to: `2/3`.
+    fn retry(&self, handled: &Handled) -> String {
+        format!("{}/{}", handled.attempts + 1, self.retries)
+    }
+
+    /// A URL became a dead letter.
+    pub(crate) fn dead_letter(&self, message: &Message, cause: &Cause) {
+        info!(
+            url = %message.url, crawl = %message.crawl.id, reason = %cause.reason, error = cause.error,
+            attempts = cause.attempts, "dead letter"
+        );
+        if self.log.is_on() {
+            // That its time was over is nothing that broke.
+            let level = if cause.reason == Reason::Expired { LogLevel::Warn } else { LogLevel::Error };
+            let Cause { reason, attempts, error, .. } = cause;
+            let text = format!("dead letter, {reason}, attempts {attempts}: {error}");
+            self.write(level, message, cause.class, text);
+        }
+    }
+
+    fn write(&self, level: LogLevel, message: &Message, class: Option<Class>, text: String) {
+        let entry = self.log.entry(level, text).about_url(message);
+        self.log.write(match class {
+            Some(class) => LogEntry::of_class(entry, class.as_str()),
+            None => entry,
+        });
     }
 }
 

@@ -35,7 +35,7 @@ const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// How much the clock of the broker, which dates what it keeps, may be behind that of the fleet.
 const SLACK: Duration = Duration::from_secs(300);
 /// The type of JSON lines.
-const LINES: &str = "application/jsonl";
+pub(crate) const LINES: &str = "application/jsonl";
 
 /// A page of items, in the order in which they were stored
 #[derive(Serialize, ToSchema)]
@@ -72,7 +72,7 @@ pub(crate) async fn list_items(
     let known = api.known(&id).await?;
     let begun = UnixMs(known.stats.started.0.saturating_sub(SLACK.as_millis() as u64));
     let reading = Reading::of(&api, &id, place.map_or(ItemsFrom::Time(begun), ItemsFrom::Place)).await?;
-    if accepts_lines(&headers) {
+    if accepts(&headers, LINES) {
         let lines = Body::from_stream(lines(reading));
         return Ok(([(CONTENT_TYPE, HeaderValue::from_static(LINES))], lines).into_response());
     }
@@ -131,10 +131,11 @@ async fn line(mut reading: Reading) -> io::Result<Option<(Bytes, Reading)>> {
     Ok(Some((line.into(), reading)))
 }
 
-fn accepts_lines(headers: &HeaderMap) -> bool {
+/// Whether a request names this type as one that it accepts.
+pub(crate) fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let types = accepted.flat_map(|value| value.split(','));
     types
         .map(|kind| kind.split(';').next().unwrap_or_default().trim())
-        .any(|kind| kind.eq_ignore_ascii_case(LINES))
+        .any(|kind| kind.eq_ignore_ascii_case(wanted))
 }

@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats};
 use trawl_common::politeness::sizing::{Demand, workers_of_use};
-use trawl_common::ports::HostState;
+use trawl_common::ports::{self, HostState, LaneState};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
@@ -60,6 +60,8 @@ struct Numbers {
     crawls: BTreeMap<&'static str, u64>,
     pending: u64,
     workers: u64,
+    /// So many could be kept busy.
+    of_use: u64,
     in_flight: u64,
     pages_per_second: f64,
     troubled: u64,
@@ -68,6 +70,8 @@ struct Numbers {
     blocked: u64,
     jobs: u64,
     would_help: u64,
+    /// None while the broker is away.
+    lanes: Vec<LaneState>,
 }
 
 impl Numbers {
@@ -75,6 +79,7 @@ impl Numbers {
         let all = backend.stats.crawls().await?;
         let hosts = backend.hosts.hosts().await?;
         let workers = backend.stats.workers().await?;
+        let lanes = unless_away(backend.stats.lanes().await)?;
         let jobs = backend.jobs.counts().await?.pending;
         let mut crawls: BTreeMap<_, u64> = CrawlState::VARIANTS.iter().map(|status| (*status, 0)).collect();
         all.iter().for_each(|stats| *crawls.entry(stats.status.as_str()).or_default() += 1);
@@ -86,6 +91,7 @@ impl Numbers {
             crawls,
             pending: all.iter().map(|stats| stats.pending).sum(),
             workers: workers.len() as u64,
+            of_use,
             in_flight: workers.iter().map(|worker| worker.in_flight).sum(),
             pages_per_second: workers.iter().map(|worker| worker.pages_per_second).sum(),
             troubled: workers.iter().filter(|worker| !worker.is_well()).count() as u64,
@@ -94,8 +100,14 @@ impl Numbers {
             blocked: count(&|host| host.blocked.is_some()),
             jobs,
             would_help: of_use.saturating_sub(workers.len() as u64),
+            lanes,
         })
     }
+}
+
+/// What the broker says; nothing while it is away, as all the rest is known without it.
+fn unless_away(lanes: ports::Result<Vec<LaneState>>) -> ports::Result<Vec<LaneState>> {
+    lanes.or_else(|error| if error.is_temporary() { Ok(Vec::new()) } else { Err(error) })
 }
 
 /// What the hosts of running crawls could be asked.
@@ -145,6 +157,10 @@ fn tell(numbers: &Numbers) {
     describe_gauge!("trawl_urls_pending", "URLs of all crawls without a final state");
     describe_gauge!("trawl_jobs_pending", "Jobs that wait for a worker");
     describe_gauge!("trawl_workers", "Workers that live");
+    describe_gauge!(
+        "trawl_workers_of_use",
+        "Workers that the hosts and rates of running crawls could keep busy"
+    );
     describe_gauge!("trawl_workers_in_trouble", "Workers that something keeps from their work");
     describe_gauge!("trawl_workers_in_flight", "URLs in the hands of all workers");
     describe_gauge!(
@@ -159,12 +175,14 @@ fn tell(numbers: &Numbers) {
     describe_gauge!("trawl_hosts", "Hosts that were asked lately, are backing off, or are blocked");
     describe_gauge!("trawl_hosts_backing_off", "Hosts that want to be left alone now");
     describe_gauge!("trawl_hosts_blocked", "Hosts that a person has blocked");
+    tell_of_lanes(&numbers.lanes);
     for (status, count) in &numbers.crawls {
         gauge!("trawl_crawls", "status" => *status).set(*count as f64);
     }
     gauge!("trawl_urls_pending").set(numbers.pending as f64);
     gauge!("trawl_jobs_pending").set(numbers.jobs as f64);
     gauge!("trawl_workers").set(numbers.workers as f64);
+    gauge!("trawl_workers_of_use").set(numbers.of_use as f64);
     gauge!("trawl_workers_in_trouble").set(numbers.troubled as f64);
     gauge!("trawl_workers_in_flight").set(numbers.in_flight as f64);
     gauge!("trawl_workers_pages_per_second").set(numbers.pages_per_second);
@@ -172,4 +190,23 @@ fn tell(numbers: &Numbers) {
     gauge!("trawl_hosts").set(numbers.hosts as f64);
     gauge!("trawl_hosts_backing_off").set(numbers.backing_off as f64);
     gauge!("trawl_hosts_blocked").set(numbers.blocked as f64);
+}
+
+fn tell_of_lanes(lanes: &[LaneState]) {
+    describe_gauge!(
+        "trawl_lane_messages",
+        "Messages that wait in a lane; what workers hold is not among them"
+    );
+    describe_gauge!(
+        "trawl_lane_oldest_seconds",
+        Unit::Seconds,
+        "For how long the next message of a lane has waited, at most; absent where that is not known"
+    );
+    for LaneState { lane, messages, oldest, .. } in lanes {
+        gauge!("trawl_lane_messages", "lane" => lane.as_str()).set(*messages as f64);
+        // Where nothing waits nothing is old.
+        if let Some(oldest) = oldest.or((*messages == 0).then_some(Duration::ZERO)) {
+            gauge!("trawl_lane_oldest_seconds", "lane" => lane.as_str()).set(oldest.as_secs_f64());
+        }
+    }
 }

@@ -5,6 +5,8 @@ pub(crate) mod dead_letters;
 pub(crate) mod events;
 pub(crate) mod hosts;
 pub(crate) mod items;
+pub(crate) mod lanes;
+pub(crate) mod logs;
 pub(crate) mod meta;
 pub(crate) mod metrics;
 pub(crate) mod new_crawl;

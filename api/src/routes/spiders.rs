@@ -16,7 +16,7 @@ use super::schedules::Schedule;
 use crate::Api;
 use crate::extract::{self, Params, Segment};
 use crate::problem::Problem;
-use crate::spiders::{Unrunnable, on_a_thread_apart};
+use crate::spiders::on_a_thread_apart;
 
 /// Which spiders.
 #[derive(Deserialize, IntoParams)]
@@ -85,16 +85,17 @@ pub(crate) struct OfVersion {
     version: Option<Version>,
 }
 
-/// A spider that is deployed, and what its file says
+/// A spider, and what its file says
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SpiderText {
     project: String,
     spider: String,
-    version: String,
+    /// The version that says it; nothing for one that has a file beside the API
+    version: Option<String>,
     text: String,
 }
 
-/// What the file of a deployed spider says
+/// What the file of a spider says that is deployed, or in the default project has a file beside the API
 #[utoipa::path(
     get, path = "/api/v1/projects/{project}/spiders/{spider}", tag = "spiders", security(("token" = [])),
     params(
@@ -109,15 +110,28 @@ pub(crate) async fn get_spider(
     Segment((project, spider)): Segment<(ProjectName, SpiderName)>,
     Params(OfVersion { version }): Params<OfVersion>,
 ) -> Result<Json<SpiderText>, Problem> {
-    match api.backend.spider_store.text(&project, version.as_ref(), &spider).await? {
-        Some((version, text)) => Ok(Json(SpiderText {
-            project: project.to_string(),
-            spider: spider.to_string(),
-            version: version.to_string(),
-            text: text.as_str().to_owned(),
-        })),
-        None => Err(Problem::not_found(Unrunnable::Spider { project, spider })),
-    }
+    let (version, text) = api.spider_text(&project, version.as_ref(), &spider).await?;
+    let version = version.map(|version| version.to_string());
+    Ok(Json(SpiderText { project: project.to_string(), spider: spider.to_string(), version, text }))
+}
+
+/// Every mistake in what the file of that spider says, and what the spider does
+#[utoipa::path(
+    get, path = "/api/v1/projects/{project}/spiders/{spider}/check", tag = "spiders", security(("token" = [])),
+    params(
+        ("project" = String, Path, description = "Its project"),
+        ("spider" = String, Path, description = "The spider"),
+        OfVersion
+    ),
+    responses((status = 200, body = Checked), (status = 404, description = "There is no such project, version or spider"))
+)]
+pub(crate) async fn get_spider_check(
+    State(api): State<Arc<Api>>,
+    Segment((project, spider)): Segment<(ProjectName, SpiderName)>,
+    Params(OfVersion { version }): Params<OfVersion>,
+) -> Result<Json<Checked>, Problem> {
+    let (_, text) = api.spider_text(&project, version.as_ref(), &spider).await?;
+    Ok(Json(api.checked(Draft { text, spider, arguments: Arguments::default() }).await))
 }
 
 /// A spider to check
@@ -151,6 +165,17 @@ pub(crate) struct Checked {
     robots_name: Option<String>,
     /// Whether it needs a tree of each page; nothing if it has mistakes
     needs_tree: Option<bool>,
+    /// What it does, in words; nothing if it has mistakes
+    does: Vec<Does>,
+}
+
+/// Something that a spider does
+#[derive(Serialize, ToSchema)]
+struct Does {
+    /// In a word, as `starts` or `follows`
+    what: &'static str,
+    /// The same with its particulars
+    how: String,
 }
 
 /// Something that is wrong
@@ -179,15 +204,23 @@ struct Argument {
 )]
 pub(crate) async fn check_spider(
     State(api): State<Arc<Api>>,
-    extract::Json(Draft { text, spider, arguments }): extract::Json<Draft>,
+    extract::Json(draft): extract::Json<Draft>,
 ) -> Json<Checked> {
-    let settings = Arc::clone(&api.backend.settings);
-    let examine = move || Checked::from(Examined::of(spider, &text, &arguments, &settings));
-    Json(on_a_thread_apart(examine).await)
+    Json(api.checked(draft).await)
+}
+
+impl Api {
+    async fn checked(&self, Draft { text, spider, arguments }: Draft) -> Checked {
+        let settings = Arc::clone(&self.backend.settings);
+        let examine = move || Checked::from(Examined::of(spider, &text, &arguments, &settings));
+        on_a_thread_apart(examine).await
+    }
 }
 
 impl From<Examined> for Checked {
-    fn from(Examined { reading, ready, robots, .. }: Examined) -> Self {
+    fn from(examined: Examined) -> Self {
+        let does = examined.summary().into_iter().map(|(what, how)| Does { what, how }).collect();
+        let Examined { reading, ready, robots, .. } = examined;
         let list = |mistakes: Vec<spider::Mistake>| mistakes.into_iter().map(Mistake::from).collect();
         let argument = |(name, declared): (String, spider::arguments::Declaration)| Argument {
             name,
@@ -202,6 +235,7 @@ impl From<Examined> for Checked {
             schedule: reading.spider.schedule.as_ref().map(Schedule::from),
             robots_name: robots.name().map(|name| name.to_string()),
             needs_tree: ready.map(|ready| ready.extractor.needs_tree()),
+            does,
         }
     }
 }

@@ -19,29 +19,29 @@ use super::urls::parsed;
 use crate::Api;
 use crate::extract;
 use crate::problem::{Kind, Problem};
-use crate::spiders::{Unrunnable, not_given, on_a_thread_apart};
+use crate::spiders::{not_given, on_a_thread_apart};
 
 /// An answer with so many bytes of items has no more of them.
 const ITEM_BYTES: usize = 8 * 1024 * 1024;
 /// The most items, and the most links, of an answer.
 const MOST: usize = 1000;
 
-/// A spider to try, and the page: what its file says, or the name of a deployed one
+/// A spider to try, and the page: what its file says, or the name of one that is known
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewTrial {
     /// The page
     url: String,
-    /// What the spider's file says; without it, what that of a deployed one says
+    /// What the spider's file says; without it, what that of a spider says that is deployed or has a file beside the API
     text: Option<String>,
     /// The spider's name
     #[serde(default)]
     #[schema(value_type = String, default = "default")]
     spider: SpiderName,
-    /// Of a deployed one, its project; `default` without it
+    /// Without a text, the spider's project; `default` without it
     #[schema(value_type = Option<String>)]
     project: Option<ProjectName>,
-    /// Of a deployed one, which version of its project; the latest without it
+    /// Without a text, which version of its project; the latest without it
     #[schema(value_type = Option<String>)]
     version: Option<Version>,
     /// Values for its arguments
@@ -157,11 +157,8 @@ async fn text(api: &Api, new: &NewTrial) -> Result<String, Problem> {
             _ => Err(Problem::malformed("text: leave it out, or `project` and `version`")),
         };
     }
-    let (project, spider) = (project.clone().unwrap_or_default(), spider.clone());
-    match api.backend.spider_store.text(&project, version.as_ref(), &spider).await? {
-        Some((_, text)) => Ok(text.as_str().to_owned()),
-        None => Err(Problem::not_found(Unrunnable::Spider { project, spider })),
-    }
+    let project = project.clone().unwrap_or_default();
+    Ok(api.spider_text(&project, version.as_ref(), spider).await?.1)
 }
 
 impl Trial {

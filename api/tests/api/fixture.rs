@@ -14,7 +14,7 @@ use trawl_api::{Access, Backend, TryPage};
 use trawl_backends::embedded::Embedded;
 use trawl_backends::rabbitmq::{ItemStream, RabbitMq};
 use trawl_backends::redis::{
-    self, RedisHosts, RedisJobs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
+    self, RedisHosts, RedisJobs, RedisLogs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
 };
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
@@ -86,6 +86,7 @@ impl Fixture {
             schedules: store.schedules(),
             pages: store.pages(),
             items: None,
+            logs: store.logs(),
             hosts: store.host_control(),
             engine: store.engine(),
             try_page: try_page(Settings::default(), &schedules),
@@ -115,6 +116,7 @@ impl Fixture {
             schedules: Arc::new(RedisSchedules::new(store.clone())),
             pages,
             items: Some(Arc::new(items)),
+            logs: Arc::new(RedisLogs::new(store.clone(), &settings::Log::default())),
             hosts,
             try_page: try_page(Settings::default(), &schedules),
             settings: Arc::default(),
@@ -343,7 +345,8 @@ impl Worker {
     /// Shows that it lives.
     pub(crate) async fn beat(&self) -> BeatReply {
         let (worker, trouble) = (self.name.clone(), None);
-        let beat = Heartbeat { worker, version: "0", in_flight: 0, pages_per_second: 0.0, trouble };
+        let beat =
+            Heartbeat { worker, version: "0", in_flight: 0, pages_per_second: 0.0, latency: None, trouble };
         self.frontier.beat(&beat).await.unwrap()
     }
 

@@ -13,6 +13,7 @@ promises! {
     hosts_are_listed_a_page_at_a_time_by_name
     a_host_that_nobody_knows_is_not_found
     workers_are_listed
+    lanes_are_listed_each_with_what_waits_in_it
     a_worker_that_is_asked_to_end_learns_it_with_its_next_sign_of_life
 }
 
@@ -58,6 +59,19 @@ async fn a_host_that_nobody_knows_is_not_found(fixture: &Fixture) {
 async fn workers_are_listed(fixture: &Fixture) {
     let workers = fixture.get("/api/v1/workers").await.body;
     assert!(workers["workers"].is_array());
+}
+
+async fn lanes_are_listed_each_with_what_waits_in_it(fixture: &Fixture) {
+    let crawl = fixture.crawl("lanes", "default", 2).await;
+    let waiting = |lanes: &serde_json::Value| {
+        let bulk = lanes["lanes"].as_array().unwrap().iter().find(|lane| lane["lane"] == "bulk");
+        bulk.map(|lane| lane["messages"].clone())
+    };
+    let lanes = fixture.get("/api/v1/lanes").await.body;
+    assert_eq!(waiting(&lanes), Some(2.into()), "{crawl:?}: {lanes}");
+    let metrics = fixture.get("/metrics").await.body;
+    let metrics = metrics.as_str().unwrap();
+    assert!(metrics.lines().any(|line| line == "trawl_lane_messages{lane=\"bulk\"} 2"), "{metrics}");
 }
 
 async fn a_worker_that_is_asked_to_end_learns_it_with_its_next_sign_of_life(fixture: &Fixture) {

@@ -12,6 +12,7 @@ mod events;
 mod hostile;
 mod hosts;
 mod items;
+mod logs;
 mod new_crawls;
 mod schedules;
 mod spiders;

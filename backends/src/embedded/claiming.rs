@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::line::Line;
+use trawl_common::metrics;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Claimed, OpenCrawl};
 use trawl_common::time::UnixMs;
@@ -109,6 +110,9 @@ fn claim_of(
         let reply = record.claim(&holder.worker, stored.due, &context(memory, &crawl));
         // Whatever else is replied for a record says that it is not available.
         if let ClaimReply::Take { .. } | ClaimReply::Full = reply {
+            if let Some(due) = stored.due {
+                metrics::claimed_after(now.since(due));
+            }
             memory.holdings.give(stored.id, (line, stored.lane), holder);
             let (of, crawl) = (crawl.crawl.clone(), OpenCrawl { terms: crawl.terms, started: crawl.started });
             got.claims.push(Claim { stored, reply, of, crawl });

@@ -147,6 +147,16 @@ impl Holdings {
         self.held.get(id).is_some()
     }
 
+    /// How many records of each line are held, by where their rows stand: what was put aside keeps its place until it starts.
+    pub(super) fn rows(&self) -> [u64; Line::ALL.len()] {
+        let mut rows = [0; Line::ALL.len()];
+        for (_, Held { place, lane, has_started }) in self.held.iter() {
+            let line = if place.line == Line::Due && !has_started { Line::Due } else { Line::from(*lane) };
+            rows[line as usize] += 1;
+        }
+        rows
+    }
+
     /// The records that a worker holds, each with its lane.
     pub(super) fn of(&self, holder: &Arc<Holder>) -> Vec<(i64, Lane)> {
         let held = self.held.iter().filter(|(_, held)| Arc::ptr_eq(&held.place.holder, holder));

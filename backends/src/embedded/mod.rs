@@ -24,7 +24,7 @@
 //! corrupt
 //! ending
 //! transitions
-//! stats  pages  hosts  jobs  schedules  spider_store
+//! stats  pages  hosts  jobs  schedules  spider_store  logs
 //! store
 //! dispatch  failures
 //! records  crawl_stats  stats_delta
@@ -53,7 +53,9 @@ mod frontier;
 mod holdings;
 mod hosts;
 mod jobs;
+mod lanes;
 mod leases;
+mod logs;
 mod pages;
 mod records;
 mod schedules;
@@ -75,7 +77,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    Cache, Control, Engine, HostControl, Hosts, Jobs, Pages, Ports, Result, Schedules, SinkFactory,
+    Cache, Control, Engine, HostControl, Hosts, Jobs, Logs, Pages, Ports, Result, Schedules, SinkFactory,
     SpiderStore, Stats,
 };
 use trawl_common::settings;
@@ -86,6 +88,7 @@ use self::crawl_stats::Clock;
 use self::engine::EmbeddedEngine;
 use self::hosts::{Known, MemoryHosts};
 use self::jobs::EmbeddedJobs;
+use self::logs::{EmbeddedLogs, Keep};
 use self::pages::EmbeddedPages;
 use self::schedules::EmbeddedSchedules;
 use self::schema::State;
@@ -102,6 +105,7 @@ pub struct Embedded {
     cache: Arc<MemoryCache>,
     submitted: Arc<Notify>,
     jobs_per_spider: NonZeroU32,
+    keep_logs: Keep,
 }
 
 impl Embedded {
@@ -135,13 +139,20 @@ impl Embedded {
         let hosts = Arc::new(MemoryHosts::new(store.clone(), known));
         let (last_beat, cache, submitted) = Default::default();
         let jobs_per_spider = settings::Jobs::default().per_spider;
-        Ok(Self { store, clock, hosts, last_beat, cache, submitted, jobs_per_spider })
+        let keep_logs = Keep::of(&settings::Log::default());
+        Ok(Self { store, clock, hosts, last_beat, cache, submitted, jobs_per_spider, keep_logs })
     }
 
     /// The same, where each spider runs as many jobs at a time as `settings` say.
     #[must_use]
     pub fn with_jobs(self, settings: &settings::Jobs) -> Self {
         Self { jobs_per_spider: settings.per_spider, ..self }
+    }
+
+    /// The same, where the log keeps as much as `settings` say.
+    #[must_use]
+    pub fn with_log(self, settings: &settings::Log) -> Self {
+        Self { keep_logs: Keep::of(settings), ..self }
     }
 
     /// What a crawl was begun with, as [`Embedded::note_sources`] had it.
@@ -169,6 +180,7 @@ impl Embedded {
             schedules: self.schedules(),
             control: self.control(),
             sink_factory,
+            logs: self.logs(),
             // What is kept is in the state file.
             history: None,
         }
@@ -192,6 +204,11 @@ impl Embedded {
     /// The jobs.
     pub fn jobs(&self) -> Arc<dyn Jobs> {
         Arc::new(EmbeddedJobs::new(self.store.clone(), self.submitted.clone(), self.jobs_per_spider))
+    }
+
+    /// The log.
+    pub fn logs(&self) -> Arc<dyn Logs> {
+        Arc::new(EmbeddedLogs { store: self.store.clone(), keep: self.keep_logs })
     }
 
     /// The spiders that were deployed.

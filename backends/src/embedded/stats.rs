@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use trawl_common::frontier::UrlState;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
-use trawl_common::ports::{Backlog, BeatReply, Heartbeat, Result, Stats, Terms, WorkerState};
+use trawl_common::ports::{Backlog, BeatReply, Heartbeat, LaneState, Result, Stats, Terms, WorkerState};
 use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -15,7 +15,7 @@ use trawl_common::web::url::CanonicalUrl;
 use super::address::Address;
 use super::crawl_stats::Clock;
 use super::store::Store;
-use super::{crawl_stats, crawls, records};
+use super::{crawl_stats, crawls, lanes, records};
 
 /// For so long a worker is taken to live after it has said so.
 const BEAT_TTL: Duration = Duration::from_secs(15);
@@ -36,6 +36,7 @@ impl LastBeat {
             draining,
             in_flight: beat.in_flight as u64,
             pages_per_second: beat.pages_per_second,
+            latency: beat.latency,
             health: beat.trouble.clone().unwrap_or_else(|| WorkerState::WELL.to_owned()),
         };
         *last = Some((state, Instant::now() + BEAT_TTL));
@@ -123,5 +124,9 @@ impl Stats for EmbeddedStats {
     /// The worker of this process.
     async fn workers(&self) -> Result<Vec<WorkerState>> {
         Ok(self.last_beat.living().into_iter().collect())
+    }
+
+    async fn lanes(&self) -> Result<Vec<LaneState>> {
+        self.store.call(|db, memory| lanes::read(db, &memory.holdings, UnixMs::now())).await
     }
 }

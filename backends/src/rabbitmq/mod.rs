@@ -13,6 +13,7 @@ pub mod codec;
 mod connection;
 mod consumer;
 mod control_log;
+mod depths;
 mod event_queue;
 mod events;
 mod items;
@@ -59,6 +60,7 @@ use trawl_common::trace;
 use trawl_engine::{Broker, Consumer, Newer, Parked, Probe, ProbeTimes, Receipt};
 
 pub use self::control_log::ControlLog;
+pub use self::depths::{Depth, Depths, QueueDepths};
 pub use self::event_queue::{EventQueue, EventQueues, Received};
 pub use self::items::ItemStream;
 pub use self::job_wake_ups::JobWakeUps;

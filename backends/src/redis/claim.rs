@@ -3,6 +3,7 @@
 use redis::Script;
 use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::message::Message;
+use trawl_common::metrics;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{ErrorKind, Result};
 use trawl_common::time::UnixMs;
@@ -104,14 +105,14 @@ impl RedisRecords {
             call.arg(optional(message.referrer.as_ref())).arg(whose(message));
             call.arg(optional(message.wake.map(|wake| wake.0)));
         }
-        let mut reply = triples(self.redis.run(&call).await?)?;
+        let mut reply = answers(self.redis.run(&call).await?)?;
         if reply.is_empty() {
             // What shows no sign of trawl's own programs begins no crawl: a mistake in a crawl's name would never end.
             if !crawl.is_adhoc() && messages.iter().all(|message| !message.is_ours) {
                 return Ok(vec![ClaimReply::Unknown; messages.len()]);
             }
             self.restore(crawl).await?;
-            reply = triples(self.redis.run(&call).await?)?;
+            reply = answers(self.redis.run(&call).await?)?;
         }
         if reply.len() != messages.len() {
             return Err(corrupt("claim"));
@@ -129,16 +130,16 @@ fn whose(message: &Message) -> u8 {
     }
 }
 
-/// The script's reply for one message: attempts, starts, deadline.
-type RawReply = (i64, u32, String);
+/// The script's reply for one message: attempts, starts, deadline, since when it could have been claimed.
+type RawReply = (i64, u32, String, String);
 
-/// The script's replies, three values each.
-fn triples(answer: redis::Value) -> Result<Vec<RawReply>> {
+/// The script's replies, four values each.
+fn answers(answer: redis::Value) -> Result<Vec<RawReply>> {
     redis::from_redis_value(answer).map_err(|_| corrupt("claim"))
 }
 
 /// `None` for a reply that the script never gives.
-fn read((attempts, starts, instant): RawReply) -> Option<ClaimReply> {
+fn read((attempts, starts, instant, since): RawReply) -> Option<ClaimReply> {
     let until = || Some(UnixMs(instant.parse().ok()?));
     Some(match attempts {
         DROP => ClaimReply::Drop,
@@ -149,6 +150,9 @@ fn read((attempts, starts, instant): RawReply) -> Option<ClaimReply> {
         PUT_ASIDE => ClaimReply::Wait { until: until()? },
         attempts => {
             let deadline = if instant == "-" { None } else { Some(until()?) };
+            if let Ok(since) = since.parse().map(UnixMs) {
+                metrics::claimed_after(UnixMs::now().since(since));
+            }
             ClaimReply::Take { attempts: attempts.try_into().ok()?, starts, deadline }
         }
     })

@@ -29,6 +29,9 @@ pub(super) const ALL_JOBS: &str = "{jobs}:all";
 /// Sorted set: job that is over -> when it ended, in ms.
 pub(super) const ENDED_JOBS: &str = "{jobs}:ended";
 
+/// Stream: the fleet's log. One for all spiders.
+pub(super) const LOGS: &str = "{crawled_urls}:logs";
+
 /// Set: the projects that have versions.
 pub(super) const PROJECTS: &str = "projects";
 /// Hash: spider -> up to when its schedule is done, in ms, or `paused`.

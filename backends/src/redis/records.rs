@@ -15,7 +15,7 @@ use super::round::Round;
 use super::scripts::{Clock, Scripts};
 use super::second_home::SecondHome;
 use super::{Link, RedisHosts, failed, full};
-use crate::rabbitmq::ControlLog;
+use crate::rabbitmq::{ControlLog, QueueDepths};
 
 /// Of so many crawls a process remembers that the index knows them.
 const INDEXED: u64 = 10_000;
@@ -32,6 +32,8 @@ pub struct RedisRecords {
     pub(super) round: Mutex<Option<Round>>,
     /// Where this store learns what it has forgotten.
     pub(super) second_home: Option<SecondHome>,
+    /// Where it is seen how much waits.
+    pub(super) queues: Option<QueueDepths>,
     /// When each crawl that this process works on was last put into the index.
     pub(super) indexed: Memory<CrawlRef, ()>,
     pub(super) named: Named,
@@ -56,6 +58,7 @@ impl RedisRecords {
             events: Events::default(),
             round: Mutex::default(),
             second_home: None,
+            queues: None,
             indexed: Memory::builder().max_capacity(INDEXED).time_to_live(patience / 4).build(),
             named: none_named(),
         }
@@ -84,6 +87,12 @@ impl RedisRecords {
     #[must_use]
     pub fn with_log(self, log: Arc<ControlLog>, hosts: Arc<RedisHosts>) -> Self {
         Self { second_home: Some(SecondHome::new(log, hosts)), ..self }
+    }
+
+    /// The same, which tells how much waits in these queues.
+    #[must_use]
+    pub fn looking_at(self, queues: QueueDepths) -> Self {
+        Self { queues: Some(queues), ..self }
     }
 
     /// How long a worker may hold a record without keeping it.

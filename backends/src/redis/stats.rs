@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use trawl_common::frontier::UrlState;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::names::{CrawlId, CrawlRef};
-use trawl_common::ports::{Backlog, Result, Stats, Terms, WorkerState};
+use trawl_common::ports::{Backlog, LaneState, Result, Stats, Terms, WorkerState};
 use trawl_common::spider::SpiderText;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -62,5 +62,9 @@ impl Stats for RedisRecords {
 
     async fn workers(&self) -> Result<Vec<WorkerState>> {
         self.read_workers().await
+    }
+
+    async fn lanes(&self) -> Result<Vec<LaneState>> {
+        self.read_lanes().await
     }
 }

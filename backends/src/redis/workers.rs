@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use trawl_common::names::WorkerId;
-use trawl_common::ports::{BeatReply, Heartbeat, Result, WorkerState};
+use trawl_common::ports::{BeatReply, Heartbeat, Latency, Result, WorkerState};
 use trawl_common::time::UnixMs;
 
 use super::schema;
@@ -28,6 +28,8 @@ impl RedisRecords {
             .arg(beat.in_flight)
             .arg("pages_per_second")
             .arg(format!("{:.1}", beat.pages_per_second))
+            .arg("latency_ms")
+            .arg(latency_text(beat.latency))
             .arg("health")
             .arg(beat.trouble.as_deref().unwrap_or(WorkerState::WELL))
             .arg("seen")
@@ -66,9 +68,20 @@ impl RedisRecords {
                 draining: fields.contains_key(DRAIN),
                 in_flight: text("in_flight").parse().unwrap_or_default(),
                 pages_per_second: text("pages_per_second").parse().unwrap_or_default(),
+                latency: latency_of(text("latency_ms")),
                 health: text("health").to_owned(),
             });
         }
         Ok(workers)
     }
+}
+
+/// `120 480`: the median, then what nineteen of twenty requests do not exceed; `-` if there were none.
+fn latency_text(latency: Option<Latency>) -> String {
+    latency.map_or("-".to_owned(), |Latency { p50_ms, p95_ms }| format!("{p50_ms} {p95_ms}"))
+}
+
+fn latency_of(text: &str) -> Option<Latency> {
+    let (p50, p95) = text.split_once(' ')?;
+    Some(Latency { p50_ms: p50.parse().ok()?, p95_ms: p95.parse().ok()? })
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Claim, NewUrl, Result, Terms};
+use super::{Claim, Latency, NewUrl, Result, Terms};
 use crate::frontier::Start;
 use crate::frontier::dead_letter::{Cause, Note};
 use crate::frontier::limit::LeftOut;
@@ -166,6 +166,8 @@ pub struct Heartbeat {
     pub in_flight: usize,
     /// Pages finished per second since the last beat.
     pub pages_per_second: f64,
+    /// How long requests took that ended since the last beat, if any did.
+    pub latency: Option<Latency>,
     /// What a server keeps it from doing, or what it waits for.
     pub trouble: Option<String>,
 }

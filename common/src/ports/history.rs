@@ -1,4 +1,4 @@
-//! The history: what is kept for good of crawls, jobs and pages.
+//! The history: what is kept for good of crawls, jobs, pages and the log.
 
 use async_trait::async_trait;
 
@@ -6,6 +6,7 @@ use super::Result;
 use crate::frontier::crawl::CrawlStats;
 use crate::history::PageEnd;
 use crate::jobs::Job;
+use crate::logs::LogEntry;
 
 /// Keeps what engines forget. Every call is durable when it returns. On an error any part may have been kept; repeating the call
 /// changes nothing more. What is kept already is replaced, unless that is from later.
@@ -22,4 +23,7 @@ pub trait History: Send + Sync {
 
     /// Keeps jobs as they stand now.
     async fn keep_jobs(&self, jobs: &[Job]) -> Result<()>;
+
+    /// Keeps entries of the log. Those of a call that is repeated as it was are kept once.
+    async fn keep_logs(&self, entries: &[LogEntry]) -> Result<()>;
 }

@@ -13,6 +13,7 @@
 //! | [`Stats`] | what people see |
 //! | [`Hosts`] | politeness: each host's schedule, its back-off, its robots.txt |
 //! | [`Cache`], [`Pages`], [`Sink`] | responses, what is remembered of pages, items |
+//! | [`Logs`] | what went wrong in a fleet, for people |
 //! | [`History`] | what is kept for good of crawls, jobs and pages; on PostgreSQL alone |
 //! | [`Items`] | items, read again where a fleet stores them: state files have none |
 
@@ -25,6 +26,8 @@ mod history;
 mod hosts;
 mod items;
 mod jobs;
+mod lanes;
+mod logs;
 mod pages;
 mod schedules;
 mod sink;
@@ -49,11 +52,13 @@ pub use hosts::{
 };
 pub use items::{ItemReader, Items, ItemsFrom, StoredItem};
 pub use jobs::{JobCounts, JobFilter, JobPage, Jobs, Submitted};
+pub use lanes::{LaneName, LaneState};
+pub use logs::{LogLine, LogPart, LogPlace, Logs, NoLogPlace};
 pub use pages::{Pages, Walk};
 pub use schedules::{ScheduleState, Schedules};
 pub use sink::{Page, Sink, SinkFactory};
 pub use spider_store::{Deployed, MAX_VERSIONS, SpiderStore};
-pub use stats::{Backlog, Stats, WorkerState};
+pub use stats::{Backlog, Latency, Stats, WorkerState};
 pub use urls::{Claim, MAX_INVALID, NewUrl, Terms, fingerprint};
 
 /// One set of adapters: all that the programs' parts are given.
@@ -79,6 +84,8 @@ pub struct Ports {
     pub control: Arc<dyn Control>,
     /// Where items go.
     pub sink_factory: Arc<dyn SinkFactory>,
+    /// What went wrong, for people.
+    pub logs: Arc<dyn Logs>,
     /// What is kept for good, if anything is.
     pub history: Option<Arc<dyn History>>,
 }

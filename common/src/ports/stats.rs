@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::Serialize;
 
-use super::{Result, Terms};
+use super::{LaneState, Result, Terms};
 use crate::frontier::UrlState;
 use crate::frontier::crawl::{CrawlStats, HostStats};
 use crate::names::{CrawlId, CrawlRef, WorkerId};
@@ -36,6 +36,9 @@ pub trait Stats: Send + Sync {
 
     /// The workers that live, as far as they have said so.
     async fn workers(&self) -> Result<Vec<WorkerState>>;
+
+    /// What waits in each lane, in the order of [`LaneName::ALL`](super::LaneName::ALL). A lane that the engine does not have is left out.
+    async fn lanes(&self) -> Result<Vec<LaneState>>;
 }
 
 /// What waits in a crawl for its end.
@@ -60,8 +63,19 @@ pub struct WorkerState {
     pub in_flight: u64,
     /// Pages finished per second.
     pub pages_per_second: f64,
+    /// How long its requests took lately; `None` if it has made none.
+    pub latency: Option<Latency>,
     /// `ok`, or what keeps it from working: a server, a sink, or what it waits for when no URL has ended for a while.
     pub health: String,
+}
+
+/// How long requests to hosts took, bodies included, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Latency {
+    /// Half of them took no longer.
+    pub p50_ms: u64,
+    /// Nineteen of twenty took no longer.
+    pub p95_ms: u64,
 }
 
 impl WorkerState {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::masked::masked;
+use super::secret_hash::{NoHash, SecretHash};
 use crate::names::CallerName;
 
 /// Shorter ones could be guessed.
@@ -18,7 +19,7 @@ const LEAST: usize = 32;
 pub struct Api {
     /// Where it is served.
     pub listen: SocketAddr,
-    /// Who may look, each with a token.
+    /// Who may look, each with a token or its hash.
     #[serde(default)]
     pub viewers: BTreeMap<CallerName, ApiToken>,
     /// Who may change things as well.
@@ -40,24 +41,58 @@ impl Api {
     /// Whether a token does not tell who calls.
     pub(super) fn is_one_token_of_two(&self) -> bool {
         let mut known = HashSet::new();
-        !self.viewers.values().chain(self.operators.values()).all(|token| known.insert(token.reveal()))
+        !self.viewers.values().chain(self.operators.values()).all(|token| known.insert(token.as_written()))
     }
 }
 
-/// What a caller of the HTTP API proves itself by. Shown, logged and serialised as `***`.
+/// What a caller of the HTTP API proves itself by: a token, or the hash of one. Shown, logged and serialised as `***`.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct ApiToken(Arc<str>);
+pub struct ApiToken(Kept);
+
+/// How the settings have it.
+#[derive(Clone, PartialEq, Eq)]
+enum Kept {
+    Token(Arc<str>),
+    Hash(SecretHash),
+}
+
+/// What a caller must send: a token to compare with, or one that has this hash.
+#[derive(Clone, Copy)]
+pub enum Proof<'a> {
+    /// This very token: to compare with what a caller sends and nothing else.
+    Token(&'a str),
+    /// One of this hash.
+    Hash(&'a SecretHash),
+}
 
 /// What is no token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a token has at least {LEAST} characters, none of them a space: `openssl rand -hex 32` prints one")]
-pub struct NoToken;
+pub enum NoToken {
+    /// It is too short, or does not fit a header.
+    #[error(
+        "a token has at least {LEAST} characters, none of them a space: `openssl rand -hex 32` prints one"
+    )]
+    Unfit,
+    /// It begins as a hash does.
+    #[error(transparent)]
+    Hash(#[from] NoHash),
+}
 
 impl ApiToken {
-    /// The token itself: to compare with what a caller sends and nothing else.
-    pub fn reveal(&self) -> &str {
-        &self.0
+    /// What a caller must send.
+    pub fn proof(&self) -> Proof<'_> {
+        match &self.0 {
+            Kept::Token(token) => Proof::Token(token),
+            Kept::Hash(hash) => Proof::Hash(hash),
+        }
+    }
+
+    fn as_written(&self) -> &str {
+        match &self.0 {
+            Kept::Token(token) => token,
+            Kept::Hash(hash) => hash.as_str(),
+        }
     }
 }
 
@@ -66,8 +101,11 @@ impl TryFrom<String> for ApiToken {
 
     fn try_from(text: String) -> Result<Self, NoToken> {
         let token = text.trim();
+        if SecretHash::is_meant(token) {
+            return Ok(Self(Kept::Hash(SecretHash::read(token)?)));
+        }
         let is_token = token.len() >= LEAST && token.bytes().all(|byte| byte.is_ascii_graphic());
-        if is_token { Ok(Self(token.into())) } else { Err(NoToken) }
+        if is_token { Ok(Self(Kept::Token(token.into()))) } else { Err(NoToken::Unfit) }
     }
 }
 
@@ -88,7 +126,7 @@ mod tests {
     fn a_token_is_set_by_the_name_of_its_caller_and_shows_nowhere() {
         let api = settings(&[("TRAWL__API__OPERATORS__SHOP", TOKEN)]).unwrap().api;
         let (name, token) = api.operators.first_key_value().unwrap();
-        assert_eq!((name.as_str(), token.reveal()), ("shop", TOKEN));
+        assert_eq!((name.as_str(), token.as_written()), ("shop", TOKEN));
         let shown = format!("{api:?} {}", serde_json::to_string(&api).unwrap());
         assert!(!shown.contains("0123"), "{shown}");
     }
@@ -99,6 +137,19 @@ mod tests {
             let shown = settings(&[("TRAWL__API__VIEWERS__X", wrong)]).unwrap_err();
             assert!(shown.contains("openssl rand") && !shown.contains("0123"), "{shown}");
         }
+    }
+
+    #[test]
+    fn a_hash_stands_for_a_token_and_shows_nowhere_either() {
+        let hash = super::SecretHash::of("correct horse battery staple").unwrap();
+        let api = settings(&[("TRAWL__API__VIEWERS__ANNA", hash.as_str())]).unwrap().api;
+        assert!(
+            matches!(api.viewers.values().next().unwrap().proof(), super::Proof::Hash(kept) if *kept == hash)
+        );
+        assert!(!format!("{api:?} {}", serde_json::to_string(&api).unwrap()).contains("argon2"));
+        let broken = hash.as_str().replace("m=", "n=");
+        let shown = settings(&[("TRAWL__API__VIEWERS__ANNA", &broken)]).unwrap_err();
+        assert!(shown.contains("trawl console hash") && !shown.contains(&broken), "{shown}");
     }
 
     #[test]

@@ -49,6 +49,8 @@ fn servers(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str
     let is_share = (0.0..=1.0).contains(&settings.tracing.sample);
     refuse(!is_share, "tracing.sample", "is a share: 0.0 to 1.0");
     let proxy = |url: &ServerUrl| is_server(url, &["http", "socks5"]);
+    let is_alone = settings.history.logs && settings.history.postgres.is_none();
+    refuse(is_alone, "history.logs", "there is no history: set history.postgres");
     let write_proxy = "write http://user:password@host:port, or socks5://";
     refuse(settings.fetch.proxy.as_ref().is_some_and(|url| !proxy(url)), "fetch.proxy", write_proxy);
 }
@@ -96,6 +98,8 @@ fn limits(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str)
     refuse(items.retention.is_some_and(|time| time < second), "items.retention", "must be at least 1s");
     let is_nothing = items.max_size.is_some_and(|size| size.as_u64() == 0);
     refuse(is_nothing, "items.max_size", "must be more than nothing");
+    let is_less_than_a_few = settings.log.keep_bytes < ByteSize::mb(1);
+    refuse(is_less_than_a_few, "log.keep_bytes", "must be at least 1 MB; `log.keep = 0` keeps nothing");
     refuse(worker.concurrency == 0, "worker.concurrency", "must be at least 1");
     refuse(worker.prefetch == 0, "worker.prefetch", "must be at least 1");
     let is_nothing = worker.page_memory.as_u64() == 0;

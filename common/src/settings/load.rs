@@ -6,16 +6,15 @@ use std::path::{Path, PathBuf};
 use config::{Config, ConfigError, File, FileFormat};
 use toml::de::DeTable;
 
+use super::Settings;
 use super::check::check;
+use super::given::Given;
 use super::tree::{self, Fault, Step, What};
-use super::{ServerUrl, Settings};
+use super::variables::Variables;
 use crate::spider::{Mistake, Places};
 
 /// The file that is read when no other is named; it may be absent.
 const DEFAULT_FILE: &str = "trawl.toml";
-
-/// How the names of variables begin that are settings.
-const PREFIX: &str = "TRAWL__";
 
 /// How many mistakes of a file are listed.
 const MOST: usize = 100;
@@ -91,16 +90,18 @@ impl Source {
 
     fn merge(&self, text: &str) -> Result<Settings, Vec<Mistake>> {
         let usual = toml::to_string(&self.usual).map_err(|error| vec![nowhere(error)])?;
-        let given = self.given();
+        let (variables, unreadable) = Variables::of(&self.env);
+        let given = self.given(&variables);
         let mut layers = Layers::new(&usual)?;
         layers.file(text);
+        layers.mistakes.extend(unreadable);
         given.iter().for_each(|given| layers.add(given));
         let Layers { texts, mistakes, file, .. } = layers;
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
         let mut settings = layered(&self.usual, texts).map_err(|error| vec![nowhere(error)])?;
-        let short_names = self.short_names(&mut settings)?;
+        let short_names = variables.set_servers(&mut settings)?;
         let places = Places::of(text);
         let mistakes = check(&settings).into_iter().map(|(key, why)| {
             let by_short_name = short_names.iter().find(|(other, _)| *other == key).map(|(_, name)| *name);
@@ -116,45 +117,10 @@ impl Source {
         if mistakes.is_empty() { Ok(settings) } else { Err(mistakes) }
     }
 
-    /// What the environment and the flags say, in this order.
-    fn given(&self) -> Vec<Given> {
-        let env = self.env.iter().filter_map(|(name, value)| {
-            let key = name.strip_prefix(PREFIX)?.to_lowercase();
-            Some(Given::new(name, key.split("__"), value))
-        });
+    /// What variables and flags say, in this order.
+    fn given(&self, variables: &Variables) -> Vec<Given> {
         let flags = self.flags.iter().map(|(key, value)| Given::new("a flag", key.split('.'), value));
-        env.chain(flags).collect()
-    }
-
-    /// `RABBITMQ_URL`, `REDIS_URL`, `RABBITMQ_HOST` and `REDIS_HOST`: what other tools call them. Returns the keys that they
-    /// set, each with the variable's name.
-    fn short_names(
-        &self,
-        settings: &mut Settings,
-    ) -> Result<Vec<(&'static str, &'static str)>, Vec<Mistake>> {
-        let var = |name: &str| {
-            self.env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value)
-        };
-        let rabbitmq = ("rabbitmq.url", "RABBITMQ_URL", "RABBITMQ_HOST", "TRAWL__RABBITMQ__URL");
-        let redis = ("redis.url", "REDIS_URL", "REDIS_HOST", "TRAWL__REDIS__URL");
-        let servers = [(rabbitmq, &mut settings.rabbitmq.url), (redis, &mut settings.redis.url)];
-        let (mut set, mut wrong) = (Vec::new(), Vec::new());
-        for ((key, url, host, own), setting) in servers {
-            if var(own).is_some() {
-                continue;
-            }
-            if let Some(value) = var(url) {
-                *setting = ServerUrl::new(value);
-                set.push((key, url));
-            } else if let Some(name) = var(host) {
-                match setting.with_host(name) {
-                    Some(value) => *setting = value,
-                    None => wrong.push(nowhere(format_args!("{host}: `{name}` is not a host name"))),
-                }
-                set.push((key, host));
-            }
-        }
-        if wrong.is_empty() { Ok(set) } else { Err(wrong) }
+        variables.settings().chain(flags).collect()
     }
 }
 
@@ -167,49 +133,9 @@ fn layered<'t>(usual: &Settings, texts: impl IntoIterator<Item = &'t str>) -> Re
     layers.build()?.try_deserialize()
 }
 
-fn nowhere(what: impl ToString) -> Mistake {
+/// A mistake that is in no file.
+pub(super) fn nowhere(what: impl ToString) -> Mistake {
     Mistake { place: None, what: what.to_string() }
-}
-
-/// What a variable or a flag sets, written as TOML in each way that its text can be meant.
-struct Given {
-    name: String,
-    keys: Vec<String>,
-    texts: Vec<String>,
-}
-
-impl Given {
-    fn new<'k>(name: &str, keys: impl Iterator<Item = &'k str>, value: &str) -> Self {
-        let quoted = |text: &str| toml::Value::from(text).to_string();
-        let keys: Vec<String> = keys.map(str::to_owned).collect();
-        let left = keys.iter().map(|key| quoted(key)).collect::<Vec<_>>().join(".");
-        let is_scalar =
-            |text: &str| text.parse::<bool>().is_ok() || text.parse::<i64>().is_ok() || is_float(text);
-        let list = |write: &dyn Fn(&str) -> String| {
-            let parts: Vec<String> = value.split(',').map(|part| write(part.trim())).collect();
-            format!("[{}]", parts.join(", "))
-        };
-        let mut values = vec![quoted(value), list(&quoted)];
-        if is_scalar(value) {
-            values.insert(0, value.to_owned());
-        }
-        if value.split(',').all(|part| is_scalar(part.trim())) {
-            values.push(list(&str::to_owned));
-        }
-        let texts = values.into_iter().map(|value| format!("{left} = {value}")).collect();
-        Self { name: name.to_owned(), keys, texts }
-    }
-
-    fn key(&self) -> String {
-        self.keys.join(".")
-    }
-}
-
-/// Whether TOML takes it for a number with a fraction.
-fn is_float(text: &str) -> bool {
-    text.contains('.')
-        && text.parse::<f64>().is_ok()
-        && text.bytes().all(|b| b.is_ascii_digit() || b"+-.".contains(&b))
 }
 
 /// What the sources say, each looked at for mistakes over those before. What is wrong is left out.

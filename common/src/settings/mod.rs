@@ -8,6 +8,7 @@ mod dedup;
 #[cfg(test)]
 mod documented;
 mod events;
+mod given;
 mod heartbeat;
 mod history;
 mod jobs;
@@ -22,17 +23,19 @@ mod ports;
 mod producer;
 mod queues;
 mod secret;
+mod secret_hash;
 pub(crate) mod sinks;
 mod tracing;
 mod tree;
 mod urls;
+mod variables;
 mod webhooks;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub use adhoc::Adhoc;
-pub use api::{Api, ApiToken, NoToken};
+pub use api::{Api, ApiToken, NoToken, Proof};
 use bytes::exact_bytes;
 use bytesize::ByteSize;
 pub use dedup::Dedup;
@@ -50,6 +53,7 @@ pub use ports::{NoPortRange, PortRange};
 pub use producer::{IfRunning, Producer};
 pub use queues::{Acks, Failed, LaneSettings, QueueName, QueueType, Queues, Topology};
 pub use secret::ServerUrl;
+pub use secret_hash::{NoHash, SecretHash, WeakSecret};
 use serde::{Deserialize, Serialize};
 pub use sinks::{Compress, Folder, Lines, SinkSettings};
 pub use tracing::Tracing;
@@ -101,7 +105,7 @@ pub struct Settings {
     pub api: Api,
     /// When crawls are told of that have not ended.
     pub events: Events,
-    /// What is kept for good of crawls, jobs and pages.
+    /// What is kept for good of crawls, jobs, pages and the log.
     #[serde(default)]
     pub history: History,
     /// Who is told of events by HTTP.
@@ -342,6 +346,11 @@ pub struct Log {
     pub format: LogFormat,
     /// Whether workers log each URL: when its fetch begins, and what became of it.
     pub urls: bool,
+    /// How many entries the fleet's log keeps, or that of a state file; with 0 nothing is written there.
+    pub keep: usize,
+    /// How many bytes of entries it keeps at most.
+    #[serde(serialize_with = "exact_bytes")]
+    pub keep_bytes: ByteSize,
 }
 
 /// `log.format`
@@ -497,6 +506,12 @@ impl Default for Keep {
 
 impl Default for Log {
     fn default() -> Self {
-        Self { level: "info".to_owned(), format: LogFormat::Text, urls: false }
+        Self {
+            level: "info".to_owned(),
+            format: LogFormat::Text,
+            urls: false,
+            keep: 10_000,
+            keep_bytes: ByteSize::mb(16),
+        }
     }
 }

@@ -1,8 +1,7 @@
 //! Where the files of spiders are, and reading them for work.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::arguments::Arguments;
@@ -10,9 +9,10 @@ use super::file;
 use super::{FileHash, Mistake, Spider, SpiderOverrides};
 use crate::names::{InvalidName, SpiderName};
 use crate::settings::{self, Settings, Urls};
+use crate::small_file;
 
-/// The longest file that is read, in bytes.
-const MAX_BYTES: u64 = 256 * 1024;
+/// The longest file that is read.
+const MAX_KILOBYTES: u16 = 256;
 
 /// Where spiders are found by their names, and what a command line says in place of their files.
 #[derive(Clone, Debug)]
@@ -173,20 +173,8 @@ pub fn name_of(file: &Path) -> Result<SpiderName, Unusable> {
 
 /// What a file says.
 pub fn text(path: &Path) -> Result<String, Unusable> {
-    let read = || {
-        let refuse = |why: &str| Err(io::Error::other(why.to_owned()));
-        // Before it is opened: a pipe would be waited for.
-        if !std::fs::metadata(path)?.is_file() {
-            return refuse("is no file");
-        }
-        let mut bytes = Vec::new();
-        File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return refuse("is larger than 256 KB, too large for a spider");
-        }
-        String::from_utf8(bytes).or_else(|_| refuse("is not UTF-8"))
-    };
-    read().map_err(|error| Unusable::Unreadable { path: path.to_owned(), error })
+    small_file::read(path, MAX_KILOBYTES)
+        .map_err(|error| Unusable::Unreadable { path: path.to_owned(), error })
 }
 
 /// The process's own environment.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Path, State};
-use serde::Deserialize;
 use trawl_common::frontier::crawl::CrawlState;
 
+use super::Nothing;
 use crate::Console;
 use crate::answers::{Crawl, CrawlHost, CrawlHosts};
 use crate::ask::Call;
@@ -25,10 +25,6 @@ struct CrawlPage {
     crawl: Crawl,
     hosts: Vec<CrawlHost>,
 }
-
-/// A form that says nothing but that it was sent.
-#[derive(Deserialize)]
-pub(crate) struct Nothing {}
 
 pub(crate) async fn show(
     State(console): State<Arc<Console>>,

@@ -1,14 +1,22 @@
 //! The pages, by what they are about.
 
+mod arguments;
 mod crawl;
 mod crawls;
 mod dead_letters;
+mod deploy;
 mod hosts;
 mod items;
 mod jobs;
+mod logs;
 mod new_crawl;
 mod overview;
+mod project;
+mod schedules;
 mod selection;
+mod source;
+mod spider;
+mod spiders;
 mod url;
 mod workers;
 
@@ -16,8 +24,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{get, post};
+use serde::Deserialize;
 
 use crate::{Console, form};
+
+/// A form that says nothing but that it was sent.
+#[derive(Deserialize)]
+struct Nothing {}
 
 pub(crate) fn routes() -> Router<Arc<Console>> {
     Router::new()
@@ -31,6 +44,17 @@ pub(crate) fn routes() -> Router<Arc<Console>> {
         .route("/crawls/{id}/items", get(items::list))
         .route("/crawls/{id}/url", get(url::show))
         .route("/jobs", get(jobs::list))
+        .route("/spiders", get(spiders::list))
+        .route("/spiders/deploy", get(deploy::ask).post(deploy::deploy))
+        .route("/spiders/{project}/{spider}", get(spider::show))
+        .route("/spiders/{project}/{spider}/try", post(spider::attempt))
+        .route("/projects/{project}", get(project::show))
+        .route("/projects/{project}/remove", get(project::ask_to_remove).post(project::remove))
+        .route("/schedules", get(schedules::list))
+        .route("/schedules/{project}/{spider}/run", post(schedules::run))
+        .route("/schedules/{project}/{spider}/pause", post(schedules::pause))
+        .route("/schedules/{project}/{spider}/resume", post(schedules::resume))
+        .route("/logs", get(logs::list))
         .route("/dead-letters", get(dead_letters::list))
         .route("/dead-letters/one", get(dead_letters::show))
         .route("/dead-letters/replay", get(dead_letters::ask_to_replay).post(dead_letters::replay))

@@ -1,6 +1,6 @@
 //! A crawl that is asked for by a form.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use askama::Template;
@@ -8,8 +8,9 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 
+use super::arguments::{self, Given};
 use crate::Console;
-use crate::answers::Crawl;
+use crate::answers::{Argument, Checked, Crawl, Spiders};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, written};
@@ -32,6 +33,11 @@ pub(crate) struct Draft {
     priority: Option<String>,
     /// Of one form: however often it is sent, it asks for one crawl.
     nonce: Option<String>,
+    /// Whether the form is to be shown again, with a field for each argument of the spider.
+    show: Option<String>,
+    /// The fields of arguments.
+    #[serde(flatten)]
+    given: Given,
 }
 
 /// The same for the API.
@@ -61,6 +67,10 @@ struct Settings<'a> {
 struct NewCrawlPage {
     page: Page,
     draft: Draft,
+    /// The spiders that are known, by name.
+    spiders: Vec<String>,
+    /// The arguments that the spider declares, if it is known.
+    declared: Vec<Argument>,
     nonce: String,
     /// Why it was not taken.
     wrong: Option<String>,
@@ -73,13 +83,32 @@ impl Draft {
         seldom.into_iter().any(|field| written(field).is_some())
     }
 
+    /// Those that have a field, and those that are written one a line.
+    fn arguments(&self) -> Result<BTreeMap<&str, &str>, Failure> {
+        let lines = lines(&self.arguments).map(argument);
+        lines.chain(arguments::named(&self.given).map(Ok)).collect()
+    }
+
+    /// Moves what is written one a line to the field that it has.
+    fn fill(&mut self, declared: &[Argument]) {
+        let has_field = |line: &str| {
+            let (name, value) = argument(line).ok()?;
+            let argument = declared.iter().find(|argument| argument.name == name)?;
+            Some((argument.field(), value.to_owned()))
+        };
+        let (fields, rest): (Vec<_>, Vec<_>) =
+            lines(&self.arguments).partition(|line| has_field(line).is_some());
+        self.given.extend(fields.into_iter().filter_map(has_field));
+        self.arguments = (!rest.is_empty()).then(|| rest.join("\n"));
+    }
+
     fn new_crawl(&self) -> Result<NewCrawl<'_>, Failure> {
         Ok(NewCrawl {
             spider: written(&self.spider),
             project: written(&self.project),
             urls: lines(&self.urls).collect(),
             sources: lines(&self.sources).collect(),
-            arguments: lines(&self.arguments).map(argument).collect::<Result<_, _>>()?,
+            arguments: self.arguments()?,
             version: written(&self.version),
             settings: Settings {
                 recrawl: written(&self.recrawl),
@@ -105,8 +134,12 @@ fn number<T: std::str::FromStr>(name: &str, field: &Option<String>) -> Result<Op
     written(field).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
 }
 
-pub(crate) async fn ask(visitor: Visitor, Asked(draft): Asked<Draft>) -> Answer {
-    show(&visitor, draft, None)
+pub(crate) async fn ask(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Asked(draft): Asked<Draft>,
+) -> Answer {
+    show(&console, &visitor, draft, None).await
 }
 
 pub(crate) async fn start(
@@ -114,12 +147,16 @@ pub(crate) async fn start(
     visitor: Visitor,
     Posted(draft): Posted<Draft>,
 ) -> Answer {
+    if draft.show.is_some() {
+        return show(&console, &visitor, draft, None).await;
+    }
     match try_start(&console, &visitor, &draft).await {
         Ok(Crawl { crawl, .. }) => Ok(to(&format!("/crawls/{crawl}"))),
         // What was written is worth keeping.
         Err(failure) if failure.status == 400 => {
             let status = failure.status();
-            Ok((status, show(&visitor, draft, Some(failure.detail))?).into_response())
+            let shown = show(&console, &visitor, draft, Some(failure.detail)).await?;
+            Ok((status, shown).into_response())
         }
         Err(failure) => Err(failure),
     }
@@ -131,8 +168,25 @@ async fn try_start(console: &Console, visitor: &Visitor, draft: &Draft) -> Resul
     console.ask(visitor, call).await
 }
 
-fn show(visitor: &Visitor, draft: Draft, wrong: Option<String>) -> Answer {
+async fn show(console: &Console, visitor: &Visitor, mut draft: Draft, wrong: Option<String>) -> Answer {
     let page = Page::new("New crawl", Here::Crawls, visitor);
+    let Spiders { spiders } = console.ask(visitor, Call::get(&["spiders"])).await?;
+    let spiders =
+        spiders.into_iter().map(|spider| spider.spider).collect::<BTreeSet<_>>().into_iter().collect();
+    let declared = declared(console, visitor, &draft).await?;
+    draft.fill(&declared);
     // Another crawl than the last try's, which asked for none.
-    html(&NewCrawlPage { page, draft, nonce: secret(), wrong })
+    html(&NewCrawlPage { page, draft, spiders, declared, nonce: secret(), wrong })
+}
+
+/// The arguments of the spider that is named. One that is not known here may yet be known to workers.
+async fn declared(console: &Console, visitor: &Visitor, draft: &Draft) -> Result<Vec<Argument>, Failure> {
+    let Some(spider) = written(&draft.spider) else { return Ok(Vec::new()) };
+    let project = written(&draft.project).unwrap_or("default");
+    let call = Call::get(&["projects", project, "spiders", spider, "check"]);
+    match console.ask(visitor, call.with_any("version", written(&draft.version))).await {
+        Ok(Checked { arguments, .. }) => Ok(arguments),
+        Err(Failure { status: 400 | 404, .. }) => Ok(Vec::new()),
+        Err(failure) => Err(failure),
+    }
 }

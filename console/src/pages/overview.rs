@@ -9,9 +9,9 @@ use trawl_common::frontier::crawl::CrawlState;
 use crate::Console;
 use crate::answers::{Crawl, Crawls, Worker, Workers};
 use crate::ask::Call;
+use crate::charts::Chart;
 use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
-use crate::pulse::Chart;
 use crate::shown::Number;
 
 /// How many crawls are looked at: those that run are among the latest.
@@ -47,7 +47,7 @@ pub(crate) async fn show(State(console): State<Arc<Console>>, visitor: Visitor) 
     crawls.truncate(SHOWN);
     html(&Overview {
         page: Page::new("Overview", Here::Overview, &visitor).live(true),
-        charts: console.pulse.charts(),
+        charts: console.samples.charts(),
         running,
         paused,
         pending,

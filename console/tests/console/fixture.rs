@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use reqwest::header::{COOKIE, HeaderMap, LOCATION, SET_COOKIE};
@@ -14,17 +15,20 @@ use trawl_api::{Access, Backend, TryPage};
 use trawl_backends::embedded::Embedded;
 use trawl_backends::rabbitmq::{ItemStream, RabbitMq};
 use trawl_backends::redis::{
-    self, RedisHosts, RedisJobs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
+    self, RedisHosts, RedisJobs, RedisLogs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
 };
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Claim, Ending, Finish, Joining, NewUrl, Opening, Settlement, Terms, Verdict};
+use trawl_common::ports::{
+    Claim, Ending, Finish, Joining, NewUrl, Opening, Response, Settlement, Terms, Verdict,
+};
 use trawl_common::settings::{self, Dedup, Settings};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::Coordinator;
+use trawl_extract::{Attempt, RobotsSays, Tried};
 use trawl_testkit::servers::{self, VirtualHost};
 use trawl_testkit::stand_ins::AllRequests;
 
@@ -79,8 +83,9 @@ impl Fixture {
             jobs: Arc::new(RedisJobs::new(store.clone(), settings::Jobs::default().per_spider)),
             pages,
             items: Some(Arc::new(items)),
+            logs: Arc::new(RedisLogs::new(store.clone(), &settings::Log::default())),
             hosts: Arc::new(RedisHosts::new(store, 1_000_000)),
-            try_page: no_page(),
+            try_page: one_page(),
             settings: Arc::default(),
         };
         Self::over(backend, Some(vhost), guarded()).await
@@ -89,6 +94,11 @@ impl Fixture {
     /// Of a state file, for those who have a token.
     pub(crate) async fn embedded() -> Self {
         Self::over(Self::state_file(), None, guarded()).await
+    }
+
+    /// Of a state file, for those whose tokens these settings have.
+    pub(crate) async fn guarded_by(settings: settings::Api) -> Self {
+        Self::over(Self::state_file(), None, settings).await
     }
 
     /// Of a state file, for anyone on this machine.
@@ -106,9 +116,10 @@ impl Fixture {
             schedules: store.schedules(),
             pages: store.pages(),
             items: None,
+            logs: store.logs(),
             hosts: store.host_control(),
             engine: store.engine(),
-            try_page: no_page(),
+            try_page: one_page(),
             settings: Arc::default(),
         }
     }
@@ -212,6 +223,42 @@ impl Person<'_> {
         self.send(request.header("content-type", "application/x-www-form-urlencoded")).await
     }
 
+    /// Sends the form with a file that is on a page: with what the page has in it, `fields` besides, and a file with its name.
+    pub(crate) async fn upload(
+        &self,
+        on: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        file: Option<(&str, &[u8])>,
+    ) -> Shown {
+        let form = self.get(on).await.form(path);
+        let hidden = form.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        self.upload_unproved(path, &hidden.chain(fields.iter().copied()).collect::<Vec<_>>(), file).await
+    }
+
+    /// The same without what it proves itself by.
+    pub(crate) async fn upload_unproved(
+        &self,
+        path: &str,
+        fields: &[(&str, &str)],
+        file: Option<(&str, &[u8])>,
+    ) -> Shown {
+        let mut body = Vec::new();
+        for (name, value) in fields {
+            let head = format!("--x\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
+            body.extend(head.into_bytes());
+        }
+        if let Some((name, bytes)) = file {
+            let disposition = format!("form-data; name=\"file\"; filename=\"{name}\"");
+            body.extend(format!("--x\r\ncontent-disposition: {disposition}\r\n\r\n").into_bytes());
+            body.extend_from_slice(bytes);
+            body.extend_from_slice(b"\r\n");
+        }
+        body.extend_from_slice(b"--x--\r\n");
+        let request = self.fixture.request(Method::POST, path).body(body);
+        self.send(request.header("content-type", "multipart/form-data; boundary=x")).await
+    }
+
     /// Sends the form that is on a page: with what the page has in it, and `fields` besides.
     pub(crate) async fn submit(&self, on: &str, path: &str, fields: &[(&str, &str)]) -> Shown {
         let page = self.get(on).await;
@@ -277,7 +324,25 @@ pub(crate) fn page(id: &str, number: usize) -> CanonicalUrl {
     format!("http://{id}.example/{number}").parse().unwrap()
 }
 
-/// Nothing in the console tries a page.
-fn no_page() -> TryPage {
-    Arc::new(|_, _, _| Box::pin(async { unreachable!("no page asks for that") }))
+/// What every page that is tried says.
+pub(crate) const TRIED: &str = "<h1>&lt;script&gt;alert(1)&lt;/script&gt;</h1><a href='/next?\">&lt;img src=x onerror=alert(2)&gt;'>x</a>";
+
+/// Tries a spider on the page that there is, without asking for it.
+fn one_page() -> TryPage {
+    Arc::new(|spider, ready, url| {
+        Box::pin(async move {
+            let response = Response {
+                status: 200,
+                headers: [("content-type", "text/html")].into_iter().collect(),
+                redirected_to: None,
+                fetched_at: UnixMs::now(),
+                address: None,
+                body: TRIED.into(),
+            };
+            let extraction = ready.extractor.extract(&url, &response, &AtomicBool::new(false)).unwrap();
+            let page = Tried::of(&spider, &ready.scope, &url, response, extraction);
+            let robots = Some(RobotsSays::Allowed);
+            Ok(Attempt { robots, redirects: Vec::new(), status: Some(200), page: Ok(page) })
+        })
+    })
 }

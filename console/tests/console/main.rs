@@ -5,7 +5,11 @@
 mod crawls;
 mod dead_letters;
 mod fixture;
+mod hostile;
 mod hosts;
 mod log_in;
+mod logs;
 mod new_crawls;
 mod pages;
+mod schedules;
+mod spiders;

@@ -11,9 +11,21 @@ async fn no_page_runs_or_loads_what_is_not_the_consoles_own() {
     let console = Fixture::open().await;
     console.crawl(ID, 1).await;
     let crawl = format!("/crawls/{ID}");
-    for path in
-        ["/", "/crawls", &crawl, "/jobs", "/dead-letters", "/hosts", "/workers", "/crawls/new", "/nothing"]
-    {
+    for path in [
+        "/",
+        "/crawls",
+        &crawl,
+        "/jobs",
+        "/dead-letters",
+        "/hosts",
+        "/workers",
+        "/logs",
+        "/spiders",
+        "/spiders/deploy",
+        "/schedules",
+        "/crawls/new",
+        "/nothing",
+    ] {
         let shown = console.nobody().get(path).await;
         assert_eq!(shown.status, if path == "/nothing" { 404 } else { 200 }, "{path}: {}", shown.text);
         let policy = shown.headers["content-security-policy"].to_str().unwrap();
@@ -68,6 +80,13 @@ async fn what_cannot_be_shown_is_said_on_a_page() {
     for (path, status) in [
         ("/crawls/20260101-120000-ffffff", 404),
         ("/crawls/nonsense%2F..%2F..", 404),
+        ("/crawls/%2E%2E", 404),
+        ("/hosts?host=..", 200),
+        ("/spiders/shop/none", 404),
+        ("/spiders/%2E%2E/%2E%2E", 404),
+        ("/projects/none", 404),
+        ("/projects/%2E%2E/remove?version=..", 404),
+        ("/spiders/deploy?spider=none", 404),
         ("/crawls?status=nonsense", 400),
         ("/crawls?cursor=nonsense", 400),
         ("/dead-letters?older_than=nonsense", 400),

@@ -18,7 +18,8 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{ClaimReply, Start, Taken, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Backlog, BeatReply, Claim, Error, ErrorKind, Finish, Heartbeat, NewUrl, Result, Stats, Terms, WorkerState,
+    Backlog, BeatReply, Claim, Error, ErrorKind, Finish, Heartbeat, LaneState, NewUrl, Result, Stats, Terms,
+    WorkerState,
 };
 use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
@@ -395,6 +396,10 @@ impl Stats for Servers {
     }
 
     async fn workers(&self) -> Result<Vec<WorkerState>> {
+        Ok(Vec::new())
+    }
+
+    async fn lanes(&self) -> Result<Vec<LaneState>> {
         Ok(Vec::new())
     }
 }

@@ -18,6 +18,7 @@ mod fixture;
 pub mod frontier;
 pub mod hosts;
 pub mod jobs;
+pub mod logs;
 pub mod pages;
 pub mod queue;
 pub mod random;

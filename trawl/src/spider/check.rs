@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anstyle::AnsiColor;
+use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 use trawl_cli::{Outcome, SpiderArg, mistakes, print_json};
 use trawl_common::exit::Exit;
@@ -13,7 +13,6 @@ use trawl_common::spider::folder::Unusable;
 use trawl_extract::{Examined, Robots};
 
 use super::examine::examine;
-use super::summary;
 use crate::settings::NAMELESS;
 
 /// Checks each file, and fails if there are mistakes in any.
@@ -48,8 +47,17 @@ fn tell(path: &Path, examined: &Examined) {
             path.display()
         );
     }
-    if let Some(ready) = ready {
-        summary::print(path, reading, ready, robots);
+    if ready.is_some() {
+        summarise(path, examined);
+    }
+}
+
+/// Says what a spider without mistakes does.
+fn summarise(path: &Path, examined: &Examined) {
+    let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
+    anstream::println!("{bold}{}{bold:#}: no mistakes", path.display());
+    for (word, what) in examined.summary() {
+        anstream::println!("  {dim}{word:<8}{dim:#} {what}");
     }
 }
 

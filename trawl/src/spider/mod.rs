@@ -6,7 +6,6 @@ mod deployed;
 mod examine;
 mod new;
 mod show;
-mod summary;
 
 use anstream::println;
 use clap::Subcommand;
@@ -92,7 +91,7 @@ fn list(json: bool, settings: &Settings, global: &Global) -> Outcome {
         if json {
             print_json(&check::as_json(&file, examined.as_ref()));
         } else {
-            let state = examined.map_or_else(|error| error.to_string(), |examined| summary::line(&examined));
+            let state = examined.map_or_else(|error| error.to_string(), |examined| examined.in_one_line());
             println!("{:<24} {state}", name.as_str());
         }
     }

@@ -213,8 +213,8 @@ async fn a_worker_logs_each_url_on_demand() {
     tokio::io::AsyncReadExt::read_to_string(&mut stderr, &mut log).await.unwrap();
     let tells = |parts: &[&str]| log.lines().any(|line| parts.iter().all(|part| line.contains(part)));
     assert!(tells(&["waiting for messages"]), "{log}");
-    assert!(tells(&["processing", &site.page(0)]), "{log}");
-    assert!(tells(&["finished", &site.page(0), "status=200", "bytes=", "ms="]), "{log}");
+    assert!(tells(&["fetching", &site.page(0)]), "{log}");
+    assert!(tells(&["finished", &site.page(0), "status=200", "bytes=", "items=1", "ms="]), "{log}");
     assert!(tells(&["retrying", "/broken", "3/3", "500"]), "{log}");
     assert!(tells(&["dead letter", "/broken", "attempts=4"]), "{log}");
 }

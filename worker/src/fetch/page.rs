@@ -161,15 +161,11 @@ async fn fetch(
                 return Err(Outcome::Deferred { until });
             }
         };
-        metrics::fetched(status(&answer), begun.elapsed());
+        let took = begun.elapsed();
+        shared.latencies.note(took);
+        metrics::fetched(status(&answer), took);
         let redirects = job.message.hop.as_ref().map_or(0, |hop| hop.count);
-        trace::fetched(
-            job.message.trace.as_deref(),
-            target,
-            redirects,
-            status_or_class(&answer),
-            begun.elapsed(),
-        );
+        trace::fetched(job.message.trace.as_deref(), target, redirects, status_or_class(&answer), took);
         let ban = trawl_web::ban(&job.spider.bans, &answer);
         let _held = permit.end(ban.is_none() && backoff::is_welcome(&answer));
         if let Some(ban) = ban {

@@ -38,7 +38,9 @@ impl Fixture {
         let folder = tempfile::tempdir().unwrap();
         let settings = Settings { spiders_dir: folder.path().to_owned(), ..Settings::default() };
         let threads = Threads::start(1).unwrap();
-        let spiders = Spiders::new(&settings, Folder::of(&settings), Arc::new(Nowhere), threads).unwrap();
+        let log = LogWriter::nowhere(&"w".parse().unwrap());
+        let spiders =
+            Spiders::new(&settings, Folder::of(&settings), Arc::new(Nowhere), threads, log).unwrap();
         Self { folder, spiders, name: "shop".parse().unwrap() }
     }
 

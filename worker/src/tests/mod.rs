@@ -38,6 +38,8 @@ impl Worker {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = Settings::default();
         settings.politeness.robots = false;
+        // Its store has a thread of its own, for which no paused time waits.
+        settings.log.keep = 0;
         settings.spiders_dir = folder.path().to_owned();
         set(&mut settings);
         let (stop, spiders) = (CancellationToken::new(), Folder::of(&settings));

@@ -19,9 +19,9 @@ use trawl_common::politeness::gcra::{Schedule, Slot};
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::ports::{
     Activity, Backlog, BackoffRequest, BeatReply, Cache, Claim, Claimed, Ended, Engine, Error, ErrorKind,
-    Frontier, Heartbeat, HostSlotRequest, Hosts, InFlightRequest, Joined, Joining, OpenCrawl, Opening, Page,
-    Ports, Response, Result, RobotsEntry, RobotsFile, Session, Settled, Settlement, Sink, SinkFactory, Stats,
-    Terms, Verdict, WorkerState,
+    Frontier, Heartbeat, HostSlotRequest, Hosts, InFlightRequest, Joined, Joining, LaneState, OpenCrawl,
+    Opening, Page, Ports, Response, Result, RobotsEntry, RobotsFile, Session, Settled, Settlement, Sink,
+    SinkFactory, Stats, Terms, Verdict, WorkerState,
 };
 use trawl_common::spider::{Spider, SpiderText};
 use trawl_common::time::UnixMs;
@@ -104,6 +104,7 @@ impl Memory {
             schedules: idle.schedules(),
             control: idle.control(),
             sink_factory: Arc::new(Items(self.clone())),
+            logs: idle.logs(),
             history: None,
         }
     }
@@ -301,6 +302,10 @@ impl Stats for Memory {
     }
 
     async fn workers(&self) -> Result<Vec<WorkerState>> {
+        unreachable!("a worker has no stats to see")
+    }
+
+    async fn lanes(&self) -> Result<Vec<LaneState>> {
         unreachable!("a worker has no stats to see")
     }
 }

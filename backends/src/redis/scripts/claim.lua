@@ -5,7 +5,8 @@
 -- `TAKES_NEW` comes before this text: whether a URL without a record gets one.
 -- Returns nothing if the crawl is not known; else for each message: attempts so far (-1: drop it, -2: send it again, -3: put it
 -- aside, -5: the crawl has done all that it may, -6: it has no record, and there is no room for one, -7: its record is for newer
--- programs), starts without an end, deadline (or until when it is put aside).
+-- programs), starts without an end, deadline (or until when it is put aside), since when the URL could have been claimed, if it is
+-- now and that is known.
 -- To one that only extends: 0 if it still holds it, else -1.
 local now = now_ms()
 local worker, extends, possession = ARGV[1], ARGV[3] == '1', tonumber(ARGV[4])
@@ -67,7 +68,12 @@ local function after_a_while()
   return int(now + math.min(math.max(32 * possession, redis.call('HLEN', KEYS[6])), 3600000))
 end
 
--- Returns attempts, starts, deadline.
+-- Since when a free record waits for a worker; "-" where that is not known, as of one that was let go.
+local function waits_since(record)
+  return not is_held(record) and record.since > 0 and int(record.since) or '-'
+end
+
+-- Returns attempts, starts, deadline, since when it has waited.
 local function claim(record, is_new, wake)
   if recovers and is_new then
     -- The queue goes round once, so that this server knows all that is in it long before all is fetched.
@@ -77,11 +83,12 @@ local function claim(record, is_new, wake)
     record.state, record.since, record.holder = 'q', 0, '-'
     return -3, 0, after_a_while()
   elseif is_free(record) then
+    local since = waits_since(record)
     hold(record, 'h')
     if full then
       return -5, 0, '-'
     end
-    return record.attempts, record.starts, record.deadline and int(record.deadline + idle) or '-'
+    return record.attempts, record.starts, record.deadline and int(record.deadline + idle) or '-', is_new and '-' or since
   elseif is_held(record) then
     return -3, 0, int(record.since + possession + 1)
   elseif record.since == tonumber(wake) then
@@ -110,9 +117,9 @@ for i, url in ipairs(urls) do
   if not is_over(status) then
     record, is_new = record_of(url, texts[i], 8 * i - 3)
   end
-  local attempts, starts, deadline = -1, 0, '-'
+  local attempts, starts, deadline, since = -1, 0, '-', '-'
   if record then
-    attempts, starts, deadline = (extends and extend or claim)(record, is_new, ARGV[8 * i + 4])
+    attempts, starts, deadline, since = (extends and extend or claim)(record, is_new, ARGV[8 * i + 4])
     changed[#changed + 1] = url
     changed[#changed + 1] = format(record)
   elseif is_new then
@@ -123,6 +130,7 @@ for i, url in ipairs(urls) do
   answer[#answer + 1] = attempts
   answer[#answer + 1] = starts
   answer[#answer + 1] = deadline
+  answer[#answer + 1] = since or '-'
 end
 if #changed > 0 then
   redis.call('HSET', KEYS[6], unpack(changed))

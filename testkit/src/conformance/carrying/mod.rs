@@ -32,6 +32,7 @@ mod commands;
 mod ending;
 mod following;
 mod handling;
+mod looking;
 pub mod random;
 mod replaying;
 mod sessions;
@@ -41,6 +42,7 @@ pub use commands::*;
 pub use ending::*;
 pub use following::*;
 pub use handling::*;
+pub use looking::*;
 pub use replaying::*;
 pub use sessions::*;
 
@@ -126,6 +128,8 @@ macro_rules! carrying_conformance {
             a_crawl_that_is_over_or_unknown_takes_no_commands
             a_cancelled_crawl_has_no_url_left_and_nothing_revives_it
             a_worker_that_is_to_end_learns_it_with_each_sign_of_life_and_no_other_does
+            the_lanes_tell_how_much_waits_where
+            what_a_worker_says_of_itself_is_shown
         }
     };
 }

@@ -1,11 +1,18 @@
 //! What the API answers, as far as pages show it.
 
+mod schedules;
+mod spiders;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::jobs::JobStatus;
 
+pub(crate) use self::schedules::{Scheduled, Schedules};
+pub(crate) use self::spiders::{
+    Added, Argument, Checked, Mistake, Removed, Spider, SpiderText, Spiders, Trial, Version, Versions,
+};
 use crate::shown::{Bytes, Number, Rate, Seconds, Text, Time};
 
 /// A page of crawls.
@@ -148,14 +155,50 @@ pub(crate) struct Workers {
 pub(crate) struct Worker {
     pub(crate) worker: String,
     pub(crate) version: String,
+    pub(crate) draining: bool,
     pub(crate) in_flight: Number,
     pub(crate) pages_per_second: Rate,
+    pub(crate) latency: Option<Latency>,
     pub(crate) health: Text,
 }
 
 impl Worker {
     pub(crate) fn is_well(&self) -> bool {
         self.health.as_str() == "ok"
+    }
+}
+
+/// How long its requests took lately, in milliseconds: half of them, and nineteen of twenty.
+#[derive(Deserialize)]
+pub(crate) struct Latency {
+    pub(crate) p50_ms: Number,
+    pub(crate) p95_ms: Number,
+}
+
+/// All lanes.
+#[derive(Deserialize)]
+pub(crate) struct Lanes {
+    pub(crate) lanes: Vec<Lane>,
+}
+
+/// What waits in a lane.
+#[derive(Deserialize)]
+pub(crate) struct Lane {
+    lane: String,
+    pub(crate) messages: Number,
+    pub(crate) consumers: Option<Number>,
+    pub(crate) oldest_seconds: Option<Seconds>,
+}
+
+impl Lane {
+    /// What is in it, in words.
+    pub(crate) fn name(&self) -> &str {
+        match self.lane.as_str() {
+            "due" => "parked, and due again",
+            "wait" => "parked",
+            "failed" => "dead letters for other programs",
+            lane => lane,
+        }
     }
 }
 

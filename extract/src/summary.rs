@@ -1,67 +1,62 @@
 //! What a spider does, in a few lines.
 
-use std::path::Path;
-
-use anstream::println;
-use anstyle::Style;
-use trawl_cli::count;
 use trawl_common::events::Pattern;
 use trawl_common::schedule::Schedule;
 use trawl_common::settings::SinkSettings;
 use trawl_common::spider::arguments::Declaration;
-use trawl_common::spider::file::Reading;
 use trawl_common::spider::{Field, FieldSource, Follow, ItemRule, Kind, Required, Spider};
 use trawl_common::text::printable;
-use trawl_extract::{Examined, Ready, Robots};
+use trawl_common::time::UnixMs;
 
-use crate::schedule::next_three;
+use crate::Examined;
 
-/// Prints the summary of a file without mistakes.
-pub(super) fn print(path: &Path, reading: &Reading, ready: &Ready, robots: &Robots) {
-    let spider = &reading.spider;
-    let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
-    println!("{bold}{}{bold:#}: no mistakes", path.display());
-    let line = |name: &str, what: &str| println!("  {dim}{name:<8}{dim:#} {what}");
-    for (name, declared) in &reading.arguments {
-        line("given", &argument(name, declared));
-    }
-    line("starts", &starts(spider));
-    line("takes", &takes(spider));
-    line("follows", &spider.follow.as_ref().map_or("no links".to_owned(), follows));
-    line(
-        "obeys",
-        &robots
-            .name()
-            .map_or("no robots.txt".to_owned(), |name| format!("robots.txt as it speaks to `{name}`")),
-    );
-    if let Some(pages) = spider.max_pages {
-        line("ends", &format!("after {} pages", count(pages.get())));
-    }
-    line("recrawls", &spider.recrawl.to_string());
-    if let Some(schedule) = &spider.schedule {
-        line("runs", &runs(schedule));
-    }
-    for rule in &spider.items {
-        line("items", &items(rule));
-    }
-    line("reads", if ready.extractor.needs_tree() { "a tree of each page" } else { "each page as a stream" });
-    for sink in spider.sinks.iter().flatten() {
-        line("sends to", &sends_to(sink));
-    }
-    for webhook in &spider.webhooks {
-        let events: Vec<&str> = webhook.events.iter().map(Pattern::as_str).collect();
-        line("tells", &format!("{} of {}", webhook.url, events.join(", ")));
-    }
-}
+/// How many instants of a schedule are named.
+const INSTANTS: usize = 3;
 
-/// The summary in one line.
-pub(super) fn line(examined: &Examined) -> String {
-    let spider = &examined.reading.spider;
-    if examined.ready.is_none() {
-        return format!("{}: see `trawl spider check`", number(examined.reading.mistakes.len(), "mistake"));
+impl Examined {
+    /// What the spider does: a word, and what follows it. Nothing for a file with mistakes.
+    pub fn summary(&self) -> Vec<(&'static str, String)> {
+        let Some(ready) = &self.ready else { return Vec::new() };
+        let spider = &self.reading.spider;
+        let given = self.reading.arguments.iter().map(|(name, declared)| ("given", argument(name, declared)));
+        let mut lines: Vec<_> = given.collect();
+        lines.push(("starts", starts(spider)));
+        lines.push(("takes", takes(spider)));
+        lines.push(("follows", spider.follow.as_ref().map_or("no links".to_owned(), follows)));
+        lines.push(("obeys", self.obeys()));
+        lines
+            .extend(spider.max_pages.map(|pages| ("ends", format!("after {}", number(pages.get(), "page")))));
+        lines.push(("recrawls", spider.recrawl.to_string()));
+        lines.extend(spider.schedule.as_ref().map(|schedule| ("runs", runs(schedule))));
+        lines.extend(spider.items.iter().map(|rule| ("items", items(rule))));
+        let reads =
+            if ready.extractor.needs_tree() { "a tree of each page" } else { "each page as a stream" };
+        lines.push(("reads", reads.to_owned()));
+        lines.extend(spider.sinks.iter().flatten().map(|sink| ("sends to", sends_to(sink))));
+        lines.extend(spider.webhooks.iter().map(|webhook| {
+            let events: Vec<&str> = webhook.events.iter().map(Pattern::as_str).collect();
+            ("tells", format!("{} of {}", webhook.url, events.join(", ")))
+        }));
+        lines
     }
-    let links = if spider.follow.is_some() { "follows links" } else { "follows no links" };
-    format!("{}, {links}", starts(spider))
+
+    /// The same in one line.
+    pub fn in_one_line(&self) -> String {
+        if self.ready.is_none() {
+            let mistakes = self.reading.mistakes.len() as u64;
+            return format!("{}: see `trawl spider check`", number(mistakes, "mistake"));
+        }
+        let spider = &self.reading.spider;
+        let links = if spider.follow.is_some() { "follows links" } else { "follows no links" };
+        format!("{}, {links}", starts(spider))
+    }
+
+    fn obeys(&self) -> String {
+        match self.robots.name() {
+            None => "no robots.txt".to_owned(),
+            Some(name) => format!("robots.txt as it speaks to `{name}`"),
+        }
+    }
 }
 
 /// `category (what is sold) = shoes`
@@ -77,7 +72,7 @@ fn starts(spider: &Spider) -> String {
     let parts: Vec<_> = [(&start.urls, "URL"), (&start.sitemaps, "sitemap"), (&start.robots, "robots.txt")]
         .into_iter()
         .filter(|(list, _)| !list.is_empty())
-        .map(|(list, name)| number(list.len(), name))
+        .map(|(list, name)| number(list.len() as u64, name))
         .collect();
     if parts.is_empty() { "where a command says".to_owned() } else { format!("from {}", parts.join(", ")) }
 }
@@ -92,7 +87,9 @@ fn takes(spider: &Spider) -> String {
 
 /// `0 3 * * * (Europe/Berlin): 2026-11-24T03:00:00+01:00, …`
 fn runs(schedule: &Schedule) -> String {
-    format!("{} ({}): {}", schedule.cron, schedule.timezone_name(), next_three(schedule).join(", "))
+    let instants = schedule.instants(UnixMs::now()).take(INSTANTS);
+    let next: Vec<_> = instants.map(|instant| schedule.shown(instant)).collect();
+    format!("{} ({}): {}", schedule.cron, schedule.timezone_name(), next.join(", "))
 }
 
 fn follows(follow: &Follow) -> String {
@@ -168,6 +165,6 @@ fn sends_to(sink: &SinkSettings) -> String {
     }
 }
 
-fn number(count: usize, name: &str) -> String {
+fn number(count: u64, name: &str) -> String {
     format!("{count} {name}{}", if count == 1 { "" } else { "s" })
 }

@@ -1,0 +1,222 @@
+//! Who holds which token.
+//!
+//! A token is known by its SHA-256, which costs nothing to compare. One of which the settings have an argon2id hash is known so as soon as
+//! it was sent once: only until then does a request cost the work that such a hash is made to cost. That work is done on a thread apart, for one caller
+//! at a time, and for few tries a minute of one address. When all holders have been seen once, nobody can cause it any more.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
+use trawl_common::names::CallerName;
+use trawl_common::settings::{ApiToken, Proof, SecretHash};
+
+use crate::access::Role;
+use crate::limits::{Caller, Rates};
+use crate::problem::{Kind, Problem};
+use crate::spiders::on_a_thread_apart;
+
+/// How long a caller waits while the tokens of others are checked.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// The holders of all tokens.
+pub(crate) struct Holders {
+    all: Vec<Arc<Holder>>,
+    /// Tokens that may be tried from one address.
+    tries: Rates,
+    /// One token is checked at a time.
+    place: Semaphore,
+}
+
+/// The holder of a token.
+pub(crate) struct Holder {
+    pub(crate) name: CallerName,
+    pub(crate) role: Role,
+    /// What a token that is not known yet is checked by.
+    hash: Option<SecretHash>,
+    /// Of the token, as soon as it is known: comparing digests of one length tells nothing of it.
+    digest: OnceLock<Digested>,
+}
+
+type Digested = [u8; 32];
+
+/// A token, with the name of its holder where that is sent as well.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    pub(crate) name: Option<String>,
+    pub(crate) token: String,
+}
+
+impl Holders {
+    /// Viewers and operators, as the settings have them.
+    pub(crate) fn of<'a>(
+        viewers: &'a BTreeMap<CallerName, ApiToken>,
+        operators: &'a BTreeMap<CallerName, ApiToken>,
+    ) -> Self {
+        let holder = |role| {
+            move |(name, token): (&'a CallerName, &'a ApiToken)| Arc::new(Holder::of(name, role, token))
+        };
+        let viewers = viewers.iter().map(holder(Role::Viewer));
+        let all = viewers.chain(operators.iter().map(holder(Role::Operator))).collect();
+        Self { all, tries: Rates::of_log_ins(), place: Semaphore::new(1) }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Whose token somebody at `peer` has sent by hand. Few can be tried at a time, right or wrong.
+    pub(crate) async fn log_in(
+        &self,
+        peer: IpAddr,
+        credentials: Credentials,
+    ) -> Result<Option<Arc<Holder>>, Problem> {
+        self.tries.check(&Caller::Address(peer))?;
+        match self.known(&credentials) {
+            Some(holder) => Ok(Some(Arc::clone(holder))),
+            None => self.verify(credentials, || Ok(())).await,
+        }
+    }
+
+    /// Whose token a program at `peer` has sent. Of those that are not known yet few can be tried at a time.
+    pub(crate) async fn find(
+        &self,
+        peer: IpAddr,
+        credentials: Credentials,
+    ) -> Result<Option<Arc<Holder>>, Problem> {
+        match self.known(&credentials) {
+            Some(holder) => Ok(Some(Arc::clone(holder))),
+            None => self.verify(credentials, || self.tries.check(&Caller::Address(peer))).await,
+        }
+    }
+
+    /// Whose token it is, if it is known. It takes as long whichever it is.
+    fn known(&self, Credentials { name, token }: &Credentials) -> Option<&Arc<Holder>> {
+        let sent = digest(token);
+        let is_it =
+            |holder: &&Arc<Holder>| holder.digest.get().is_some_and(|digest| digest.ct_eq(&sent).into());
+        let holder = self.all.iter().filter(is_it).fold(None, |_, holder| Some(holder));
+        holder.filter(|holder| holder.is_called(name.as_deref()))
+    }
+
+    /// Whose token it is of those who are known by a hash alone, if `may` says that it may be tried.
+    async fn verify(
+        &self,
+        credentials: Credentials,
+        may: impl FnOnce() -> Result<(), Problem>,
+    ) -> Result<Option<Arc<Holder>>, Problem> {
+        if self.unseen(&credentials).is_empty() {
+            return Ok(None);
+        }
+        let Ok(Ok(_place)) = tokio::time::timeout(WAIT, self.place.acquire()).await else {
+            return Err(Problem::new(Kind::Unavailable, "the tokens of others are being checked: try again"));
+        };
+        // Whoever had the place before may have sent the same.
+        if let Some(holder) = self.known(&credentials) {
+            return Ok(Some(Arc::clone(holder)));
+        }
+        may()?;
+        let unseen = self.unseen(&credentials);
+        let verify = move || {
+            let is_of = |holder: &Arc<Holder>| {
+                holder.hash.as_ref().is_some_and(|hash| hash.is_of(&credentials.token))
+            };
+            let holder = unseen.into_iter().find(is_of)?;
+            holder.digest.get_or_init(|| digest(&credentials.token));
+            Some(holder)
+        };
+        Ok(on_a_thread_apart(verify).await)
+    }
+
+    /// The holders whose tokens are not known, of whom it could be one.
+    fn unseen(&self, credentials: &Credentials) -> Vec<Arc<Holder>> {
+        let is_unseen = |holder: &&Arc<Holder>| {
+            holder.digest.get().is_none() && holder.is_called(credentials.name.as_deref())
+        };
+        self.all.iter().filter(is_unseen).cloned().collect()
+    }
+}
+
+impl Holder {
+    fn of(name: &CallerName, role: Role, token: &ApiToken) -> Self {
+        let (hash, digest) = match token.proof() {
+            Proof::Token(token) => (None, OnceLock::from(digest(token))),
+            Proof::Hash(hash) => (Some(hash.clone()), OnceLock::new()),
+        };
+        Self { name: name.clone(), role, hash, digest }
+    }
+
+    /// Whether this is their name, or any is.
+    fn is_called(&self, name: Option<&str>) -> bool {
+        name.is_none_or(|name| name == self.name.as_str())
+    }
+}
+
+fn digest(token: &str) -> Digested {
+    Sha256::digest(token.trim()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "correct horse battery staple";
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+    fn callers(name: &str, token: &str) -> BTreeMap<CallerName, ApiToken> {
+        [(name.parse().unwrap(), token.to_owned().try_into().unwrap())].into()
+    }
+
+    fn holders() -> Holders {
+        Holders::of(&callers("anna", SecretHash::of(SECRET).unwrap().as_str()), &callers("shop", TOKEN))
+    }
+
+    fn sent(name: Option<&str>, token: &str) -> Credentials {
+        Credentials { name: name.map(str::to_owned), token: token.to_owned() }
+    }
+
+    async fn found(holders: &Holders, name: Option<&str>, token: &str) -> Result<Option<String>, u16> {
+        let found = holders.find([127, 0, 0, 1].into(), sent(name, token)).await;
+        found
+            .map(|holder| holder.map(|holder| holder.name.to_string()))
+            .map_err(|problem| problem.status().as_u16())
+    }
+
+    #[tokio::test]
+    async fn a_token_is_found_by_its_hash_and_after_that_at_no_cost() {
+        let holders = holders();
+        assert_eq!(found(&holders, None, TOKEN).await, Ok(Some("shop".to_owned())));
+        assert!(holders.known(&sent(None, SECRET)).is_none());
+        assert_eq!(found(&holders, Some("anna"), SECRET).await, Ok(Some("anna".to_owned())));
+        assert!(holders.known(&sent(None, SECRET)).is_some());
+        assert_eq!(found(&holders, Some("shop"), SECRET).await, Ok(None), "it is not theirs");
+        // Nothing is left that a token could be checked by: this would be refused as one try too many.
+        for _ in 0..50 {
+            assert_eq!(found(&holders, None, "wrong").await, Ok(None));
+        }
+    }
+
+    #[tokio::test]
+    async fn of_one_address_few_unknown_tokens_are_checked_and_known_ones_go_on() {
+        let holders = holders();
+        let mut refused = 0;
+        for _ in 0..12 {
+            refused += u32::from(found(&holders, None, "wrong").await == Err(429));
+        }
+        assert_eq!(refused, 2);
+        assert_eq!(found(&holders, None, TOKEN).await, Ok(Some("shop".to_owned())));
+        let elsewhere = holders.find([127, 0, 0, 2].into(), sent(None, SECRET)).await.ok().flatten();
+        assert_eq!(elsewhere.unwrap().name.as_str(), "anna");
+    }
+
+    #[tokio::test]
+    async fn one_token_that_comes_many_times_at_once_is_checked_once() {
+        let holders = holders();
+        let all = futures::future::join_all((0..30).map(|_| found(&holders, None, SECRET))).await;
+        assert!(all.iter().all(|found| *found == Ok(Some("anna".to_owned()))), "{all:?}");
+    }
+}

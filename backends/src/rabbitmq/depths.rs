@@ -1,0 +1,134 @@
+//! How much waits in each queue, as the broker says when a queue is declared passively.
+
+use std::time::Duration;
+
+use lapin::options::QueueDeclareOptions;
+use lapin::protocol::AMQPSoftError;
+use lapin::types::FieldTable;
+use lapin::{Channel, Connection};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+use trawl_common::frontier::ladder::RUNGS;
+use trawl_common::ports::{Error, ErrorKind, LaneName, Result};
+use trawl_common::settings;
+
+use super::channel::is_soft;
+use super::connection::{Endpoint, failed};
+use super::names;
+
+/// For so long an answer is given again, so that many who look cost as much as one.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// A broker that has not answered by then is away.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// What waits in a lane's queues, and who takes from them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Depth {
+    /// Messages that no consumer was given.
+    pub messages: u64,
+    /// Consumers.
+    pub consumers: u64,
+}
+
+/// Those lanes whose queues exist, in the order of [`LaneName::ALL`].
+pub type Depths = Vec<(LaneName, Depth)>;
+
+/// Looks at the queues of a fleet, on a connection of its own.
+pub struct QueueDepths {
+    broker: Endpoint,
+    latest: Mutex<Latest>,
+}
+
+#[derive(Default)]
+struct Latest {
+    connection: Option<Connection>,
+    depths: Option<(Instant, Depths)>,
+}
+
+impl QueueDepths {
+    /// Connects with the first look.
+    pub fn new(broker: &settings::RabbitMq) -> Result<Self> {
+        Ok(Self { broker: Endpoint::new(broker)?, latest: Mutex::default() })
+    }
+
+    /// What waits in each lane now, or did a second ago. A queue that does not exist is left out.
+    pub async fn read(&self) -> Result<Depths> {
+        let mut latest = self.latest.lock().await;
+        if let Some((_, depths)) = latest.depths.as_ref().filter(|(made, _)| made.elapsed() < FRESH) {
+            return Ok(depths.clone());
+        }
+        // A connection that has failed, or that a caller gave up waiting for, is not used again.
+        let connection = latest.connection.take().filter(|connection| connection.status().connected());
+        let looking = async {
+            let connection = match connection {
+                Some(open) => open,
+                None => self.broker.open("trawl status").await?,
+            };
+            let depths = all(&connection).await?;
+            Ok((connection, depths))
+        };
+        let late = || Error::new(ErrorKind::Unavailable, format!("rabbitmq: no answer within {LIMIT:?}"));
+        let (connection, depths) = timeout(LIMIT, looking).await.unwrap_or_else(|_| Err(late()))?;
+        latest.connection = Some(connection);
+        latest.depths = Some((Instant::now(), depths.clone()));
+        Ok(depths)
+    }
+}
+
+async fn all(connection: &Connection) -> Result<Depths> {
+    let mut looking = Looking { connection, channel: None };
+    let mut all = Vec::with_capacity(LaneName::ALL.len());
+    for lane in LaneName::ALL {
+        let mut depth = None;
+        for queue in queues(lane) {
+            if let Some(more) = looking.at(queue).await? {
+                let sum: &mut Depth = depth.get_or_insert_default();
+                sum.messages += more.messages;
+                sum.consumers += more.consumers;
+            }
+        }
+        all.extend(depth.map(|depth| (lane, depth)));
+    }
+    if let Some(channel) = looking.channel {
+        super::channel::close(&channel).await;
+    }
+    Ok(all)
+}
+
+fn queues(lane: LaneName) -> Vec<String> {
+    match lane {
+        LaneName::Due => vec![names::DUE.to_owned()],
+        LaneName::Priority => vec![names::PRIORITY.to_owned()],
+        LaneName::Bulk => vec![names::BULK.to_owned()],
+        LaneName::Wait => RUNGS.map(names::rung).to_vec(),
+        LaneName::Expired => vec![names::EXPIRED.to_owned()],
+        LaneName::Failed => vec![names::FAILED.to_owned()],
+        LaneName::Jobs => vec![names::JOBS.to_owned()],
+    }
+}
+
+/// A channel to look on. A queue that does not exist closes it.
+struct Looking<'a> {
+    connection: &'a Connection,
+    channel: Option<Channel>,
+}
+
+impl Looking<'_> {
+    async fn at(&mut self, queue: String) -> Result<Option<Depth>> {
+        let channel = match self.channel.take() {
+            Some(open) => open,
+            None => self.connection.create_channel().await.map_err(failed)?,
+        };
+        let look = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
+        match channel.queue_declare(queue.into(), look, FieldTable::default()).await {
+            Ok(queue) => {
+                self.channel = Some(channel);
+                let (messages, consumers) = (queue.message_count().into(), queue.consumer_count().into());
+                Ok(Some(Depth { messages, consumers }))
+            }
+            Err(error) if is_soft(&error, AMQPSoftError::NOTFOUND) => Ok(None),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The lanes of a fleet: how much waits, by the broker, and for how long, by the probes of the sweep.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use trawl_common::ports::{LaneName, LaneState, Result};
+use trawl_common::time::UnixMs;
+
+use super::RedisRecords;
+use super::keys;
+use crate::rabbitmq::Depth;
+
+impl RedisRecords {
+    pub(super) async fn read_lanes(&self) -> Result<Vec<LaneState>> {
+        let Some(queues) = &self.queues else { return Ok(Vec::new()) };
+        let depths = queues.read().await?;
+        let known: HashMap<String, String> =
+            self.redis.query(redis::cmd("HGETALL").arg(keys::WATERMARKS)).await?;
+        let probes = Probes { known: &known, now: self.now().await?, patience: self.patience };
+        Ok(depths.into_iter().map(|(lane, depth)| probes.lane(lane, depth)).collect())
+    }
+}
+
+/// What the probes of the sweep have shown.
+///
+/// A queue is first in, first out. What waits in it was sent after the last probe that came back through it, or else it would have
+/// been delivered as well. Probes leave twice in a patience: so exact is the age, and it costs no look at any message.
+struct Probes<'a> {
+    known: &'a HashMap<String, String>,
+    now: UnixMs,
+    patience: Duration,
+}
+
+impl Probes<'_> {
+    fn lane(&self, lane: LaneName, Depth { messages, consumers }: Depth) -> LaneState {
+        // Nobody takes from the other queues, or from that of dead letters nobody of trawl's.
+        let is_consumed = lane.line().is_some() || lane == LaneName::Jobs;
+        let oldest = if messages > 0 { self.age(lane) } else { None };
+        LaneState { lane, messages, consumers: is_consumed.then_some(consumers), oldest }
+    }
+
+    /// `None` as well if no probe has left for a while, as when no worker lives: nobody knows then when the queue was empty last.
+    fn age(&self, lane: LaneName) -> Option<Duration> {
+        let instant = |field: &str| Some(UnixMs(self.known.get(field)?.parse().ok()?));
+        let delivered = instant(lane.line()?.as_str())?;
+        let is_looked_after = instant("sent")?.plus(2 * self.patience) > self.now;
+        is_looked_after.then(|| self.now.since(delivered))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: UnixMs = UnixMs(1_700_000_000_000);
+
+    fn lane(lane: LaneName, messages: u64, known: &[(&str, u64)]) -> LaneState {
+        let known =
+            known.iter().map(|(field, ago)| ((*field).to_owned(), (NOW.0 - ago).to_string())).collect();
+        let probes = Probes { known: &known, now: NOW, patience: Duration::from_secs(60) };
+        probes.lane(lane, Depth { messages, consumers: 3 })
+    }
+
+    #[test]
+    fn what_waits_in_a_queue_is_no_older_than_the_last_probe_that_came_back_through_it() {
+        let probes = [("bulk", 400_000), ("due", 30_000), ("sent", 20_000)];
+        let bulk = lane(LaneName::Bulk, 7, &probes);
+        assert_eq!((bulk.messages, bulk.consumers), (7, Some(3)));
+        assert_eq!(bulk.oldest, Some(Duration::from_secs(400)));
+        assert_eq!(lane(LaneName::Due, 1, &probes).oldest, Some(Duration::from_secs(30)));
+    }
+
+    #[test]
+    fn the_age_is_unknown_where_nothing_waits_where_no_probe_goes_and_when_nobody_sends_probes() {
+        let probes = [("bulk", 400_000), ("sent", 20_000)];
+        assert_eq!(lane(LaneName::Bulk, 0, &probes).oldest, None);
+        assert_eq!(lane(LaneName::Priority, 1, &probes).oldest, None);
+        let waiting = lane(LaneName::Wait, 1, &probes);
+        assert_eq!((waiting.oldest, waiting.consumers), (None, None));
+        assert_eq!(lane(LaneName::Bulk, 1, &[("bulk", 400_000), ("sent", 300_000)]).oldest, None);
+    }
+}

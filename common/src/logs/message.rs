@@ -1,0 +1,101 @@
+//! The text of an entry, of which anybody may have written a part.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::text::is_harmful;
+
+/// The longest message, in bytes.
+pub const MAX_MESSAGE: usize = 64 * 1024;
+
+/// What stands at the end of a message that was longer.
+const CUT: &str = "\n[cut: it was longer than 64 KiB]";
+
+/// A message of one line or many, at most [`MAX_MESSAGE`] bytes long. It has line feeds and tabs, as stack traces do, and nothing else
+/// that acts on a terminal or hides from a reader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String")]
+pub struct LogMessage(String);
+
+impl LogMessage {
+    /// The message.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Its first line, and all that follows.
+    pub fn first_line(&self) -> (&str, Option<&str>) {
+        self.0.split_once('\n').map_or((&self.0, None), |(first, rest)| (first, Some(rest)))
+    }
+}
+
+impl From<&str> for LogMessage {
+    fn from(text: &str) -> Self {
+        let is_bad = |c: char| is_harmful(c) && c != '\n' && c != '\t';
+        // A character in three bytes becomes a space in one: what is cut off here would be cut off below.
+        let fits = text.len() <= MAX_MESSAGE;
+        let mut out = String::with_capacity(text.len().min(MAX_MESSAGE));
+        let mut rest = text.trim_end().chars().peekable();
+        let most = if fits { MAX_MESSAGE } else { MAX_MESSAGE - CUT.len() };
+        while let Some(c) = rest.next() {
+            let c = match c {
+                '\r' if rest.peek() == Some(&'\n') => continue,
+                bad if is_bad(bad) => ' ',
+                good => good,
+            };
+            if out.len() + c.len_utf8() > most {
+                out.push_str(CUT);
+                break;
+            }
+            out.push(c);
+        }
+        Self(out)
+    }
+}
+
+impl From<String> for LogMessage {
+    fn from(text: String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl fmt::Display for LogMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_stack_trace_keeps_its_lines_and_loses_what_acts_on_a_terminal() {
+        let trace = "Error: \u{1b}[31mno\u{1b}[0m\r\n\tat main\r\n\u{202e}at\u{0} \u{9b}2J\n\n";
+        let message = LogMessage::from(trace);
+        assert_eq!(message.as_str(), "Error:  [31mno [0m\n\tat main\n at   2J");
+        assert_eq!(message.first_line(), ("Error:  [31mno [0m", Some("\tat main\n at   2J")));
+        assert_eq!(LogMessage::from("one").first_line(), ("one", None));
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_says_so() {
+        let message = LogMessage::from("ä".repeat(1_000_000));
+        assert!(message.as_str().len() <= MAX_MESSAGE && message.as_str().ends_with(CUT));
+        let just = "x".repeat(MAX_MESSAGE);
+        assert_eq!(LogMessage::from(&*just).as_str(), just);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_becomes_a_message_that_stays_as_it_is(text in "(?s).{0,400}", times in 1usize..200) {
+            let once = LogMessage::from(text.repeat(times));
+            prop_assert!(once.as_str().len() <= MAX_MESSAGE);
+            prop_assert!(!once.as_str().contains(|c| is_harmful(c) && c != '\n' && c != '\t'));
+            prop_assert_eq!(LogMessage::from(once.as_str()), once);
+        }
+    }
+}

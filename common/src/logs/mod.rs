@@ -1,0 +1,151 @@
+//! The fleet's log: what failed, was tried again or got in the way, in one place for all workers.
+//!
+//! It is for people who look at what happens. It is capped, and nothing depends on it: what cannot be written in time is left out and
+//! counted ([`LogWriter`]), and no page waits for it. A worker's own log, on its standard error, is `telemetry`.
+
+mod filter;
+mod level;
+mod message;
+mod reading;
+mod writer;
+
+use serde::{Deserialize, Serialize};
+
+pub use filter::LogFilter;
+pub use level::{LogLevel, UnknownLevel};
+pub use message::{LogMessage, MAX_MESSAGE};
+pub use reading::{LogPage, newer, newest};
+pub use writer::{LogTargets, LogWriter};
+
+use crate::frontier::message::Message;
+use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
+use crate::text::printable;
+use crate::time::{UnixMs, as_rfc_3339};
+use crate::web::url::MAX_URL_BYTES;
+
+/// The longest name of a host, in bytes.
+const MAX_HOST: usize = 255;
+
+/// The longest name of a class, in bytes.
+const MAX_CLASS: usize = 64;
+
+/// One entry of the fleet's log, as it is stored and as programs read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogEntry {
+    /// When it happened, by the fleet's clock.
+    #[serde(with = "as_rfc_3339")]
+    pub time: UnixMs,
+    /// How grave it is.
+    pub level: LogLevel,
+    /// Who says so.
+    pub worker: WorkerId,
+    /// Of which spider it is, if of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spider: Option<SpiderName>,
+    /// In which crawl it happened, if in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crawl: Option<CrawlId>,
+    /// With which host, if with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The URL or the task that it is about, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The kind of a failure: `timeout`, `http`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// What happened.
+    pub message: LogMessage,
+}
+
+impl LogEntry {
+    /// An entry of now, about nothing in particular.
+    pub fn new(worker: &WorkerId, level: LogLevel, message: impl Into<LogMessage>) -> Self {
+        Self {
+            time: UnixMs::now(),
+            level,
+            worker: worker.clone(),
+            spider: None,
+            crawl: None,
+            host: None,
+            key: None,
+            class: None,
+            message: message.into(),
+        }
+    }
+
+    /// The same, of a spider.
+    #[must_use]
+    pub fn of_spider(self, spider: &SpiderName) -> Self {
+        Self { spider: Some(spider.clone()), ..self }
+    }
+
+    /// The same, in a crawl.
+    #[must_use]
+    pub fn in_crawl(self, crawl: &CrawlRef) -> Self {
+        Self { crawl: Some(crawl.id.clone()), ..self.of_spider(&crawl.spider) }
+    }
+
+    /// The same, with a host.
+    #[must_use]
+    pub fn with_host(self, host: &str) -> Self {
+        Self { host: Some(printable(host, MAX_HOST)), ..self }
+    }
+
+    /// The same, about a URL or a task.
+    #[must_use]
+    pub fn about(self, key: &str) -> Self {
+        Self { key: Some(printable(key, MAX_URL_BYTES)), ..self }
+    }
+
+    /// The same, of a kind of failure.
+    #[must_use]
+    pub fn of_class(self, class: &str) -> Self {
+        Self { class: Some(printable(class, MAX_CLASS)), ..self }
+    }
+
+    /// The same, about the URL of a message, in its crawl, with its host.
+    #[must_use]
+    pub fn about_url(self, message: &Message) -> Self {
+        self.in_crawl(&message.crawl).with_host(message.target().host().as_str()).about(message.url.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_read_as_it_was_written() {
+        let worker: WorkerId = "w-1".parse().unwrap();
+        let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: "docs".parse().unwrap() };
+        let whole = LogEntry::new(&worker, LogLevel::Error, "a\nb")
+            .in_crawl(&crawl)
+            .with_host("a.example")
+            .about("http://a.example/")
+            .of_class("http");
+        let whole = LogEntry { time: UnixMs(1_700_000_000_123), ..whole };
+        let text = serde_json::to_string(&whole).unwrap();
+        assert_eq!(
+            text,
+            r#"{"time":"2023-11-14T22:13:20.123Z","level":"error","worker":"w-1","spider":"docs","crawl":"c1","host":"a.example","key":"http://a.example/","class":"http","message":"a\nb"}"#
+        );
+        assert_eq!(serde_json::from_str::<LogEntry>(&text).unwrap(), whole);
+        let bare = LogEntry::new(&worker, LogLevel::Info, "started");
+        let text = serde_json::to_string(&bare).unwrap();
+        assert!(!text.contains("null"), "{text}");
+        assert_eq!(serde_json::from_str::<LogEntry>(&text).unwrap(), bare);
+    }
+
+    #[test]
+    fn names_that_strangers_write_are_short_and_harm_no_reader() {
+        let worker: WorkerId = "w-1".parse().unwrap();
+        let entry = LogEntry::new(&worker, LogLevel::Debug, "")
+            .with_host(&"\u{1b}[31m".repeat(1_000))
+            .about(&"x\n".repeat(100_000))
+            .of_class(&"y\u{202e}".repeat(1_000));
+        let (host, key, class) = (entry.host.unwrap(), entry.key.unwrap(), entry.class.unwrap());
+        assert!(host.len() <= MAX_HOST && key.len() <= MAX_URL_BYTES && class.len() <= MAX_CLASS);
+        assert!(!format!("{host}{key}{class}").contains(crate::text::is_harmful));
+    }
+}

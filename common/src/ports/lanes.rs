@@ -1,0 +1,69 @@
+//! The lanes of an engine, as people see them: what waits where, and for how long.
+
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+use crate::frontier::line::Line;
+
+/// Where messages wait: for a worker, for their time, or for a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::Display, strum::VariantNames)]
+#[strum(serialize_all = "lowercase")]
+pub enum LaneName {
+    /// URLs that were put aside and whose time has come: `due_queue`.
+    Due,
+    /// Fresh or urgent URLs: `priority_queue`.
+    Priority,
+    /// All other URLs: `url_queue_ttl`.
+    Bulk,
+    /// URLs that are put aside until a time of their own: all queues `wait.<seconds>` together.
+    Wait,
+    /// What outlived its lane's time to live, and is settled next: `expired_urls`.
+    Expired,
+    /// Dead letters, for other programs to read: `failed_urls`.
+    Failed,
+    /// Wake-ups for jobs: `crawl_jobs`. In a state file, the jobs that wait.
+    Jobs,
+}
+
+impl LaneName {
+    /// Every lane, in the order in which a URL passes them.
+    pub const ALL: [Self; 7] =
+        [Self::Due, Self::Priority, Self::Bulk, Self::Wait, Self::Expired, Self::Failed, Self::Jobs];
+
+    /// The lane's name in metrics and JSON.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// The line of workers that is served from it, if one is.
+    pub fn line(self) -> Option<Line> {
+        match self {
+            Self::Due => Some(Line::Due),
+            Self::Priority => Some(Line::Priority),
+            Self::Bulk => Some(Line::Bulk),
+            Self::Expired => Some(Line::Expired),
+            Self::Wait | Self::Failed | Self::Jobs => None,
+        }
+    }
+}
+
+/// What waits in a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LaneState {
+    /// Which.
+    pub lane: LaneName,
+    /// How many messages wait. What workers hold is not among them.
+    pub messages: u64,
+    /// How many connections take messages from it; `None` where that says nothing.
+    pub consumers: Option<u64>,
+    /// For how long the next message has waited, at most; `None` if none waits, or if it is not known.
+    #[serde(rename = "oldest_seconds", serialize_with = "seconds")]
+    pub oldest: Option<Duration>,
+}
+
+fn seconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    time.map(|time| time.as_secs_f64()).serialize(serializer)
+}

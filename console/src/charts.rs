@@ -1,0 +1,293 @@
+//! How the fleet does: looked at every few seconds, whoever looks at pages.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+use trawl_common::frontier::crawl::CrawlStats;
+use trawl_common::names::CrawlId;
+use trawl_common::ports::{LaneName, LaneState, Latency, Result, Stats, WorkerState};
+
+use crate::shown::{Number, Rate};
+
+/// How often it is looked at.
+const EVERY: Duration = Duration::from_secs(5);
+/// How many looks are kept: ten minutes.
+const KEPT: usize = 120;
+/// The size of a chart, in its own units.
+const WIDTH: f64 = 240.0;
+const HEIGHT: f64 = 48.0;
+
+/// What was seen lately, the oldest first.
+#[derive(Default)]
+pub(crate) struct Samples(Mutex<VecDeque<Sample>>);
+
+/// What was seen at one moment. What is `None` was not to be seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sample {
+    pages_per_second: f64,
+    failures_per_second: f64,
+    in_flight: f64,
+    /// URLs without a final state.
+    waiting: f64,
+    /// How long a request takes, in milliseconds: half of them, and nineteen of twenty.
+    median: Option<f64>,
+    slow: Option<f64>,
+    priority: Option<f64>,
+    bulk: Option<f64>,
+    parked: Option<f64>,
+}
+
+/// The last look at crawls: from it to the next one is how far they came.
+struct Look {
+    at: Instant,
+    /// What each crawl had done, and what had failed.
+    counts: HashMap<CrawlId, (u64, u64)>,
+}
+
+impl Samples {
+    /// Begins to look.
+    pub(crate) fn start(stats: Arc<dyn Stats>, stop: CancellationToken) -> Arc<Self> {
+        let samples = Arc::new(Self::default());
+        let looking = Arc::clone(&samples);
+        tokio::spawn(async move { stop.run_until_cancelled(looking.keep_looking(&*stats)).await });
+        samples
+    }
+
+    async fn keep_looking(&self, stats: &dyn Stats) {
+        let (mut ticks, mut before) = (tokio::time::interval(EVERY), None);
+        loop {
+            ticks.tick().await;
+            if let Err(error) = self.look(stats, &mut before).await {
+                debug!(%error, "cannot look at the fleet");
+            }
+        }
+    }
+
+    async fn look(&self, stats: &dyn Stats, before: &mut Option<Look>) -> Result<()> {
+        let (crawls, workers, lanes) = (stats.crawls().await?, stats.workers().await?, stats.lanes().await?);
+        let now = Instant::now();
+        if let Some(before) = before {
+            let (pages_per_second, failures_per_second) = before.speed(&crawls, now);
+            let waiting = crawls.iter().map(|crawl| crawl.pending).sum::<u64>() as f64;
+            let seen = Sample { pages_per_second, failures_per_second, waiting, ..Sample::default() };
+            self.keep(seen.of_workers(&workers).of_lanes(&lanes));
+        }
+        let counts = |crawl: CrawlStats| (crawl.crawl, (crawl.counts.done, crawl.counts.failed));
+        *before = Some(Look { at: now, counts: crawls.into_iter().map(counts).collect() });
+        Ok(())
+    }
+
+    fn keep(&self, sample: Sample) {
+        let mut samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if samples.len() == KEPT {
+            samples.pop_front();
+        }
+        samples.push_back(sample);
+    }
+
+    /// The charts of what was seen.
+    pub(crate) fn charts(&self) -> Vec<Chart> {
+        let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let rate = |value| Rate(value).to_string();
+        let count = |value: f64| Number(value as u64).to_string();
+        let time = |value: f64| format!("{} ms", Number(value as u64));
+        let one = |title, read: fn(&Sample) -> f64, shown: &dyn Fn(f64) -> String| {
+            Chart::of(title, vec![("", samples.iter().map(|sample| Some(read(sample))).collect())], shown)
+        };
+        let line = |name, read: fn(&Sample) -> Option<f64>| (name, samples.iter().map(read).collect());
+        vec![
+            one("Pages a second", |sample| sample.pages_per_second, &rate),
+            one("Failures a second", |sample| sample.failures_per_second, &rate),
+            one("In flight", |sample| sample.in_flight, &count),
+            one("URLs without an end", |sample| sample.waiting, &count),
+            Chart::of(
+                "Time of a request",
+                vec![line("median", |sample| sample.median), line("95 %", |sample| sample.slow)],
+                &time,
+            ),
+            Chart::of(
+                "Queued",
+                vec![
+                    line("priority", |sample| sample.priority),
+                    line("bulk", |sample| sample.bulk),
+                    line("parked", |sample| sample.parked),
+                ],
+                &count,
+            ),
+        ]
+    }
+}
+
+impl Sample {
+    /// With what workers do: their median requests each as often as they make some, and the slow ones of the slowest.
+    fn of_workers(self, workers: &[WorkerState]) -> Self {
+        let in_flight = workers.iter().map(|worker| worker.in_flight).sum::<u64>() as f64;
+        // One that has made requests, but rounds to none a second, still counts.
+        let made = |worker: &WorkerState| Some((worker.latency?, worker.pages_per_second.max(0.01)));
+        let made: Vec<(Latency, f64)> = workers.iter().filter_map(made).collect();
+        let pages: f64 = made.iter().map(|(_, pages)| pages).sum();
+        let median = made.iter().map(|(latency, pages)| latency.p50_ms as f64 * pages).sum::<f64>() / pages;
+        let slow = made.iter().map(|(latency, _)| latency.p95_ms as f64).reduce(f64::max);
+        Self { in_flight, median: slow.map(|_| median), slow, ..self }
+    }
+
+    /// With what waits in lanes. What was put aside and is due again counts as put aside.
+    fn of_lanes(self, lanes: &[LaneState]) -> Self {
+        let waiting = |names: &[LaneName]| {
+            let meant = lanes.iter().filter(|state| names.contains(&state.lane));
+            meant.map(|state| state.messages as f64).reduce(|one, other| one + other)
+        };
+        Self {
+            priority: waiting(&[LaneName::Priority]),
+            bulk: waiting(&[LaneName::Bulk]),
+            parked: waiting(&[LaneName::Wait, LaneName::Due]),
+            ..self
+        }
+    }
+}
+
+impl Look {
+    /// How many pages were done and failed a second since then. A crawl that was forgotten meanwhile takes nothing away.
+    fn speed(&self, crawls: &[CrawlStats], now: Instant) -> (f64, f64) {
+        let (mut done, mut failed) = (0, 0);
+        for crawl in crawls {
+            let (done_then, failed_then) = self.counts.get(&crawl.crawl).copied().unwrap_or_default();
+            done += crawl.counts.done.saturating_sub(done_then);
+            failed += crawl.counts.failed.saturating_sub(failed_then);
+        }
+        let seconds = now.duration_since(self.at).as_secs_f64().max(0.001);
+        (done as f64 / seconds, failed as f64 / seconds)
+    }
+}
+
+/// One number over the last minutes, or several of a kind.
+pub(crate) struct Chart {
+    pub(crate) title: &'static str,
+    /// The largest in this time.
+    pub(crate) most: String,
+    pub(crate) series: Vec<Series>,
+}
+
+/// How one number went.
+pub(crate) struct Series {
+    /// What it is of; nothing if it is the only one.
+    pub(crate) name: &'static str,
+    /// The number now; nothing before the first look, or where it cannot be seen.
+    pub(crate) now: Option<String>,
+    /// The points of its line, as SVG has them.
+    pub(crate) line: String,
+}
+
+impl Chart {
+    fn of(
+        title: &'static str,
+        series: Vec<(&'static str, Vec<Option<f64>>)>,
+        shown: &dyn Fn(f64) -> String,
+    ) -> Self {
+        let most = series.iter().flat_map(|(_, values)| values).flatten().copied().fold(0.0, f64::max);
+        let of = |(name, values): (_, Vec<Option<f64>>)| Series {
+            name,
+            now: values.last().copied().flatten().map(shown),
+            line: line(&values, if most > 0.0 { most } else { 1.0 }),
+        };
+        Self { title, most: shown(most), series: series.into_iter().map(of).collect() }
+    }
+
+    /// Its only number.
+    pub(crate) fn only(&self) -> Option<&Series> {
+        self.series.first().filter(|_| self.series.len() == 1)
+    }
+}
+
+impl Series {
+    /// The same as an area above the ground.
+    pub(crate) fn area(&self) -> String {
+        let first = self.line.split(',').next().unwrap_or_default();
+        match self.line.is_empty() {
+            true => String::new(),
+            false => format!("{first},{HEIGHT} {}{WIDTH},{HEIGHT}", self.line),
+        }
+    }
+}
+
+/// The points of these values. The latest is at the right edge, however many there are.
+fn line(values: &[Option<f64>], most: f64) -> String {
+    let first = KEPT - values.len();
+    let mut line = String::new();
+    for (index, value) in values.iter().enumerate() {
+        let Some(value) = value else { continue };
+        let x = (first + index) as f64 / (KEPT - 1) as f64 * WIDTH;
+        let y = HEIGHT - 1.0 - value / most * (HEIGHT - 3.0);
+        let _ = write!(line, "{x:.1},{y:.1} ");
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_common::frontier::crawl::CrawlState;
+    use trawl_common::names::CrawlRef;
+    use trawl_common::time::UnixMs;
+
+    use super::*;
+
+    fn crawl(id: &str, done: u64) -> CrawlStats {
+        let crawl = CrawlRef { id: id.parse().unwrap(), spider: "shop".parse().unwrap() };
+        let mut stats = CrawlStats::empty(crawl, CrawlState::Running, UnixMs(0));
+        stats.counts.done = done;
+        stats
+    }
+
+    #[test]
+    fn a_crawl_that_is_forgotten_makes_no_negative_speed() {
+        let at = Instant::now();
+        let counts = [("20260101-000000-aaaaaa", 10), ("20260101-000000-bbbbbb", 900)];
+        let counts = counts.map(|(id, done)| (id.parse().unwrap(), (done, 0))).into_iter().collect();
+        let now = [crawl("20260101-000000-aaaaaa", 30), crawl("20260101-000000-cccccc", 10)];
+        assert_eq!(Look { at, counts }.speed(&now, at + Duration::from_secs(5)), (6.0, 0.0));
+    }
+
+    #[test]
+    fn only_the_last_minutes_are_kept_and_the_latest_is_at_the_right() {
+        let samples = Samples::default();
+        let is_empty = |series: &Series| series.now.is_none() && series.line.is_empty();
+        assert!(samples.charts().iter().flat_map(|chart| &chart.series).all(is_empty));
+        for number in 0..2 * KEPT {
+            samples.keep(Sample { waiting: number as f64, ..Sample::default() });
+        }
+        let charts = samples.charts();
+        let waiting = charts[3].only().unwrap();
+        assert_eq!(waiting.now.as_deref(), Some("239"));
+        assert_eq!(waiting.line.split_whitespace().count(), KEPT);
+        assert!(waiting.line.starts_with("0.0,") && waiting.line.ends_with("240.0,2.0 "));
+        assert!(
+            charts[0].only().unwrap().line.ends_with("240.0,47.0 "),
+            "a line without height is on the ground"
+        );
+    }
+
+    #[test]
+    fn the_lines_of_a_chart_have_one_scale_and_leave_out_what_was_not_seen() {
+        let samples = Samples::default();
+        let lane = |lane, messages| LaneState { lane, messages, consumers: None, oldest: None };
+        let seen = Sample::default().of_lanes(&[
+            lane(LaneName::Due, 2),
+            lane(LaneName::Bulk, 90),
+            lane(LaneName::Wait, 43),
+        ]);
+        samples.keep(seen);
+        let chart = &samples.charts()[5];
+        let now: Vec<_> = chart.series.iter().map(|series| series.now.as_deref()).collect();
+        assert_eq!(now, [None, Some("90"), Some("45")]);
+        assert!(
+            chart.series[0].line.is_empty() && chart.series[2].line.ends_with(",24.5 "),
+            "half of the height"
+        );
+        assert_eq!(chart.most, "90");
+    }
+}

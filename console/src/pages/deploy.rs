@@ -1,0 +1,176 @@
+//! Deploying spiders: one file that is written or chosen, or a tar of files.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use serde::{Deserialize, Serialize};
+
+use crate::Console;
+use crate::answers::{Added, Checked, SpiderText, Versions};
+use crate::ask::Call;
+use crate::failure::Failure;
+use crate::form::{Asked, Uploaded, text, written};
+use crate::guard::Visitor;
+use crate::page::{Answer, Here, Page, html, to};
+
+/// Whose project it is, if none is named.
+const PROJECT: &str = "default";
+
+/// What is in the form.
+#[derive(Default, Deserialize)]
+pub(crate) struct Draft {
+    project: Option<String>,
+    version: Option<String>,
+    spider: Option<String>,
+    text: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "deploy.html")]
+struct DeployPage {
+    page: Page,
+    draft: Draft,
+    /// What was found in it.
+    checked: Option<Checked>,
+    /// The spiders that would be left out.
+    others: Vec<String>,
+    /// Why it was not deployed.
+    wrong: Option<String>,
+}
+
+/// A spider's file for the API.
+#[derive(Serialize)]
+struct NewSpider<'a> {
+    spider: &'a str,
+    text: &'a str,
+}
+
+impl Draft {
+    fn project(&self) -> &str {
+        written(&self.project).unwrap_or(PROJECT)
+    }
+}
+
+pub(crate) async fn ask(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Asked(mut draft): Asked<Draft>,
+) -> Answer {
+    if let (Some(spider), None) = (written(&draft.spider), &draft.text) {
+        let call = Call::get(&["projects", draft.project(), "spiders", spider]);
+        let SpiderText { text, .. } = console.ask(&visitor, call).await?;
+        draft.text = Some(text);
+    }
+    html(&DeployPage::of(&visitor, draft))
+}
+
+pub(crate) async fn deploy(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    uploaded: Uploaded,
+) -> Answer {
+    let field = |name| uploaded.field(name).map(str::to_owned);
+    let (project, version, spider) = (field("project"), field("version"), field("spider"));
+    let mut shown = DeployPage::of(&visitor, Draft { project, version, spider, text: field("text") });
+    let is_trusted_alone = uploaded.field("alone").is_some();
+    let is_to_check = uploaded.field("do") == Some("check");
+    match shown.take_in(&console, &visitor, uploaded.file).await {
+        Ok(_) if is_to_check && shown.checked.is_some() => html(&shown),
+        Ok(_) if is_to_check => shown
+            .refused_for(Failure::malformed("an archive is checked when it is deployed: choose it again")),
+        Ok(None) => shown.refused(StatusCode::BAD_REQUEST),
+        Ok(Some(file)) => {
+            if !is_trusted_alone && shown.leaves_others_out(&console, &visitor).await? {
+                return shown.refused(StatusCode::CONFLICT);
+            }
+            match shown.send(&console, &visitor, file).await {
+                Ok(Added { project }) => Ok(to(&format!("/projects/{project}"))),
+                Err(failure) => shown.refused_for(failure),
+            }
+        }
+        Err(failure) => shown.refused_for(failure),
+    }
+}
+
+impl DeployPage {
+    fn of(visitor: &Visitor, draft: Draft) -> Self {
+        let page = Page::new("Deploy spiders", Here::Spiders, visitor);
+        Self { page, draft, checked: None, others: Vec::new(), wrong: None }
+    }
+
+    /// What is to be deployed: a file that was chosen, or the text. The text of a spider's file is checked, and is in the form from now on.
+    /// Nothing, if it has mistakes.
+    async fn take_in(
+        &mut self,
+        console: &Console,
+        visitor: &Visitor,
+        file: Option<(String, Bytes)>,
+    ) -> Result<Option<Bytes>, Failure> {
+        let draft = &mut self.draft;
+        match (file, written(&draft.text)) {
+            (Some((name, bytes)), _) => {
+                let Some(name) = name.strip_suffix(".toml") else { return Ok(Some(bytes)) };
+                let text = str::from_utf8(&bytes);
+                let text = text.map_err(|_| Failure::malformed("the file is not UTF-8"))?.to_owned();
+                draft.text = Some(text);
+                draft.spider.get_or_insert_with(|| name.to_owned());
+            }
+            (None, Some(_)) => {}
+            (None, None) => {
+                return Err(Failure::malformed("write what the spider's file says, or choose a file"));
+            }
+        }
+        let Some(spider) = written(&draft.spider) else {
+            return Err(Failure::malformed("spider: say what it is called"));
+        };
+        let text = text(&draft.text);
+        let call = Call::post(&["spiders", "check"]).body(&NewSpider { spider, text });
+        let checked: Checked = console.ask(visitor, call).await?;
+        let file = checked.mistakes.is_empty().then(|| Bytes::from(text.to_owned()));
+        self.checked = Some(checked);
+        Ok(file)
+    }
+
+    /// Whether the latest version has spiders that a version of this one alone would not have.
+    async fn leaves_others_out(&mut self, console: &Console, visitor: &Visitor) -> Result<bool, Failure> {
+        if self.checked.is_none() {
+            return Ok(false);
+        }
+        let call = Call::get(&["projects", self.draft.project(), "versions"]);
+        let latest = match console.ask(visitor, call).await {
+            Ok(Versions { mut versions }) => versions.pop(),
+            Err(Failure { status: 404, .. }) => None,
+            Err(failure) => return Err(failure),
+        };
+        let this = written(&self.draft.spider);
+        let others = latest.into_iter().flat_map(|latest| latest.spiders);
+        self.others = others.filter(|other| Some(other.as_str()) != this).collect();
+        Ok(!self.others.is_empty())
+    }
+
+    async fn send(&self, console: &Console, visitor: &Visitor, file: Bytes) -> Result<Added, Failure> {
+        let call = Call::post(&["projects", self.draft.project(), "versions"]).file(file);
+        let spider = written(&self.draft.spider).filter(|_| self.checked.is_some());
+        let call = call.with_any("version", written(&self.draft.version)).with_any("spider", spider);
+        console.ask(visitor, call).await
+    }
+
+    /// The form again, with what was written.
+    fn refused(&self, status: StatusCode) -> Answer {
+        Ok((status, html(self)?).into_response())
+    }
+
+    /// The same, where the form is to blame.
+    fn refused_for(mut self, failure: Failure) -> Answer {
+        if !matches!(failure.status, 400 | 404 | 413) {
+            return Err(failure);
+        }
+        let status = failure.status();
+        self.wrong = Some(failure.detail);
+        self.refused(status)
+    }
+}

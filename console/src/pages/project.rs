@@ -1,0 +1,115 @@
+//! A project: its versions, and taking them away.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use serde::Deserialize;
+use url::form_urlencoded;
+
+use crate::Console;
+use crate::answers::{Removed, Version, Versions};
+use crate::ask::Call;
+use crate::form::{Asked, Posted, written};
+use crate::guard::Visitor;
+use crate::page::{Answer, Confirm, Here, Page, html, to};
+use crate::shown::counted;
+
+/// Which version; all without it.
+#[derive(Deserialize)]
+pub(crate) struct Named {
+    version: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "project.html")]
+struct ProjectPage {
+    page: Page,
+    project: String,
+    /// The latest first.
+    versions: Vec<Version>,
+}
+
+impl Version {
+    /// The page of one of its spiders, as it was in this version.
+    fn spider(&self, project: &str, spider: &str) -> String {
+        let query =
+            form_urlencoded::Serializer::new(String::new()).append_pair("version", &self.version).finish();
+        format!("/spiders/{project}/{spider}?{query}")
+    }
+
+    /// The question whether to take it away.
+    fn removal(&self, project: &str) -> String {
+        let query =
+            form_urlencoded::Serializer::new(String::new()).append_pair("version", &self.version).finish();
+        format!("/projects/{project}/remove?{query}")
+    }
+}
+
+pub(crate) async fn show(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Path(project): Path<String>,
+) -> Answer {
+    let Versions { mut versions } =
+        console.ask(&visitor, Call::get(&["projects", &project, "versions"])).await?;
+    versions.reverse();
+    html(&ProjectPage {
+        page: Page::new(format!("Project {project}"), Here::Spiders, &visitor),
+        project,
+        versions,
+    })
+}
+
+pub(crate) async fn ask_to_remove(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Path(project): Path<String>,
+    Asked(Named { version }): Asked<Named>,
+) -> Answer {
+    let Versions { versions } = console.ask(&visitor, Call::get(&["projects", &project, "versions"])).await?;
+    let (question, note) = match written(&version) {
+        Some(version) if versions.last().is_some_and(|latest| latest.version == version) => {
+            let next = match versions.iter().rev().nth(1) {
+                Some(before) => format!("The latest is version {} then.", before.version),
+                None => "The project has no other version.".to_owned(),
+            };
+            (format!("Remove version {version} of project {project}?"), next)
+        }
+        Some(version) => {
+            (format!("Remove version {version} of project {project}?"), "It is not the latest.".to_owned())
+        }
+        None => {
+            let number = counted(versions.len() as u64, "version", "versions");
+            (format!("Remove project {project}?"), format!("It has {number}."))
+        }
+    };
+    html(&Confirm {
+        page: Page::new("Remove spiders", Here::Spiders, &visitor),
+        question,
+        notes: vec![
+            note,
+            "Crawls that began with it go on. What was removed can only be deployed again.".to_owned(),
+        ],
+        action: format!("/projects/{project}/remove"),
+        fields: version.into_iter().map(|version| ("version", version)).collect(),
+        verb: "Remove",
+        back: format!("/projects/{project}"),
+    })
+}
+
+pub(crate) async fn remove(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Path(project): Path<String>,
+    Posted(Named { version }): Posted<Named>,
+) -> Answer {
+    let call = match written(&version) {
+        Some(version) => Call::delete(&["projects", &project, "versions", version]),
+        None => Call::delete(&["projects", &project]),
+    };
+    let Removed { version } = console.ask(&visitor, call).await?;
+    let call = Call::get(&["projects", &project, "versions"]);
+    let is_left = version.is_some() && console.ask::<Versions>(&visitor, call).await.is_ok();
+    Ok(to(&if is_left { format!("/projects/{project}") } else { "/spiders".to_owned() }))
+}

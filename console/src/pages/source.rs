@@ -1,0 +1,38 @@
+//! The text of a spider's file, line by line.
+
+use trawl_common::text::printable;
+
+use crate::answers::Mistake;
+use crate::shown::Number;
+
+/// So many lines are shown.
+const MOST: usize = 5_000;
+/// The most that is shown of a line, in bytes.
+const LONGEST: usize = 2048;
+
+/// The lines of a text.
+pub(crate) struct Source {
+    pub(crate) lines: Vec<Line>,
+    /// How many more there are.
+    pub(crate) left_out: Number,
+}
+
+/// A line.
+pub(crate) struct Line {
+    pub(crate) text: String,
+    pub(crate) is_wrong: bool,
+}
+
+impl Source {
+    /// Of a text with these mistakes.
+    pub(crate) fn of(text: &str, mistakes: &[Mistake]) -> Self {
+        let line = |(index, text): (usize, &str)| Line {
+            // What is not seen could make a text look like another.
+            text: printable(text, LONGEST),
+            is_wrong: mistakes.iter().any(|mistake| mistake.line == Some(index + 1)),
+        };
+        let left_out = text.lines().count().saturating_sub(MOST) as u64;
+        let lines = text.lines().enumerate().take(MOST).map(line).collect();
+        Self { lines, left_out: Number(left_out) }
+    }
+}

@@ -1,0 +1,162 @@
+//! One spider: what its file says, what is wrong in it, what it does, and what it makes of a page.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::IntoResponse;
+use serde::{Deserialize, Serialize};
+use url::form_urlencoded;
+
+use super::arguments::{self, Given};
+use super::source::Source;
+use crate::Console;
+use crate::answers::{Checked, Spider, SpiderText, Trial};
+use crate::ask::Call;
+use crate::failure::Failure;
+use crate::form::{Asked, Posted, written};
+use crate::guard::Visitor;
+use crate::page::{Answer, Here, Page, html};
+use crate::shown::counted;
+
+/// Which version.
+#[derive(Deserialize)]
+pub(crate) struct OfVersion {
+    version: Option<String>,
+}
+
+/// A page to try it on.
+#[derive(Default, Deserialize)]
+pub(crate) struct Draft {
+    #[serde(default)]
+    url: String,
+    /// The one that was looked at.
+    version: Option<String>,
+    #[serde(flatten)]
+    arguments: Given,
+}
+
+#[derive(Template)]
+#[template(path = "spider.html")]
+struct SpiderPage {
+    page: Page,
+    spider: Spider,
+    /// Whether a version was asked for, and not the latest.
+    is_chosen: bool,
+    source: Source,
+    checked: Checked,
+    draft: Draft,
+    trial: Option<Trial>,
+    /// Why it was not tried.
+    wrong: Option<String>,
+}
+
+impl Spider {
+    /// Its page.
+    pub(crate) fn path(&self) -> String {
+        let Self { project, spider, .. } = self;
+        format!("/spiders/{project}/{spider}")
+    }
+
+    /// The form that asks for a crawl of it.
+    pub(crate) fn new_crawl(&self) -> String {
+        self.form("/crawls/new")
+    }
+
+    /// The form that deploys another version of it.
+    fn edit(&self) -> String {
+        self.form("/spiders/deploy")
+    }
+
+    fn form(&self, path: &str) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("spider", &self.spider).append_pair("project", &self.project);
+        format!("{path}?{}", query.finish())
+    }
+}
+
+impl SpiderPage {
+    /// What was found, in a word or two.
+    fn verdict(&self) -> String {
+        match self.checked.mistakes.len() as u64 {
+            0 => "no mistakes".to_owned(),
+            number => counted(number, "mistake", "mistakes"),
+        }
+    }
+}
+
+pub(crate) async fn show(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Path(name): Path<(String, String)>,
+    Asked(OfVersion { version }): Asked<OfVersion>,
+) -> Answer {
+    let draft = Draft { version, ..Draft::default() };
+    html(&SpiderPage::of(&console, &visitor, name, draft).await?)
+}
+
+/// The same for the API.
+#[derive(Serialize)]
+struct NewTrial<'a> {
+    url: &'a str,
+    spider: &'a str,
+    project: &'a str,
+    version: Option<&'a str>,
+    arguments: BTreeMap<&'a str, &'a str>,
+}
+
+pub(crate) async fn attempt(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Path(name): Path<(String, String)>,
+    Posted(draft): Posted<Draft>,
+) -> Answer {
+    let new = NewTrial {
+        url: draft.url.trim(),
+        spider: &name.1,
+        project: &name.0,
+        version: written(&draft.version),
+        arguments: arguments::named(&draft.arguments).collect(),
+    };
+    let trial = console.ask(&visitor, Call::post(&["spiders", "try"]).body(&new)).await;
+    match trial {
+        Ok(trial) => {
+            let shown = SpiderPage::of(&console, &visitor, name, draft).await?;
+            html(&SpiderPage { trial: Some(trial), ..shown })
+        }
+        // What the host, the form or the moment is to blame for; whoever wrote the URL wants to try again.
+        Err(failure) if matches!(failure.status, 400 | 409 | 503 | 504) => {
+            let status = failure.status();
+            let shown = SpiderPage::of(&console, &visitor, name, draft).await?;
+            Ok((status, html(&SpiderPage { wrong: Some(failure.detail), ..shown })?).into_response())
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+impl SpiderPage {
+    async fn of(
+        console: &Console,
+        visitor: &Visitor,
+        (project, spider): (String, String),
+        draft: Draft,
+    ) -> Result<Self, Failure> {
+        let place = ["projects", &project, "spiders", &spider];
+        let call = Call::get(&place).with_any("version", written(&draft.version));
+        let SpiderText { version, text } = console.ask(visitor, call).await?;
+        // Of the version that was found: a later one may have come meanwhile.
+        let call = Call::get(&[&place[..], &["check"]].concat()).with_any("version", version.as_deref());
+        let checked: Checked = console.ask(visitor, call).await?;
+        Ok(Self {
+            page: Page::new(format!("Spider {spider}"), Here::Spiders, visitor),
+            is_chosen: written(&draft.version).is_some(),
+            source: Source::of(&text, &checked.mistakes),
+            spider: Spider { project, spider, version },
+            checked,
+            draft,
+            trial: None,
+            wrong: None,
+        })
+    }
+}

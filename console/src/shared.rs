@@ -1,0 +1,135 @@
+//! Answers that several pages want at about the same time, which the API is asked for once.
+//!
+//! Twenty open pages ask twenty times in three seconds, and most of it is the same. Whoever may see a page may look at everything, so what one of
+//! them is answered is what all would be. After a change through the console everything is asked anew.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use tokio::time::Instant;
+
+use crate::failure::Failure;
+
+/// How long an answer is taken to be true: not so long that somebody who waits for a change would see it late.
+const FRESH: Duration = Duration::from_secs(1);
+/// Answers that are kept at once.
+const MOST: usize = 64;
+/// The largest that is kept, in bytes.
+const LARGEST: usize = 1024 * 1024;
+
+/// What was answered a moment ago, by what was asked.
+#[derive(Default)]
+pub(crate) struct Shared(Mutex<HashMap<String, Arc<Place>>>);
+
+/// Where an answer is, or will be as soon as whoever asks has it.
+type Place = tokio::sync::Mutex<Option<(Instant, Answered)>>;
+
+type Answered = Result<Bytes, Failure>;
+
+impl Shared {
+    /// What `question` was answered a moment ago; if nothing, what `ask` answers.
+    pub(crate) async fn get(&self, question: &str, ask: impl Future<Output = Answered>) -> Answered {
+        let Some(place) = self.place(question) else { return ask.await };
+        let mut kept = place.lock().await;
+        if let Some((_, answer)) = kept.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
+            return answer.clone();
+        }
+        let answer = ask.await;
+        *kept = is_for_all(&answer).then(|| (Instant::now(), answer.clone()));
+        answer
+    }
+
+    /// Has everything asked anew.
+    pub(crate) fn forget(&self) {
+        self.lock().clear();
+    }
+
+    /// Where the answer is; `None` if so many are kept that there is no place for it.
+    fn place(&self, question: &str) -> Option<Arc<Place>> {
+        let mut places = self.lock();
+        if let Some(place) = places.get(question) {
+            return Some(Arc::clone(place));
+        }
+        let is_fresh = |(at, _): &(Instant, Answered)| at.elapsed() < FRESH;
+        // What is locked is just being asked for.
+        places.retain(|_, place| place.try_lock().map_or(true, |kept| kept.as_ref().is_some_and(is_fresh)));
+        (places.len() < MOST).then(|| Arc::clone(places.entry(question.to_owned()).or_default()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Place>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether others would be answered the same. That somebody asks too often is about them alone.
+fn is_for_all(answer: &Answered) -> bool {
+    match answer {
+        Ok(bytes) => bytes.len() <= LARGEST,
+        Err(failure) => failure.status() != StatusCode::TOO_MANY_REQUESTS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Counts how often the API is asked.
+    #[derive(Default)]
+    struct Asked(AtomicUsize);
+
+    impl Asked {
+        async fn ask(&self, answer: Answered) -> Answered {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            answer
+        }
+
+        fn often(&self) -> usize {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pages_that_ask_the_same_at_once_ask_once_and_a_second_later_again() {
+        let (shared, asked) = (Shared::default(), Asked::default());
+        let ask = || shared.get("/a", asked.ask(Ok("x".into())));
+        let all = futures::future::join_all((0..20).map(|_| ask())).await;
+        assert!(all.iter().all(|answer| *answer == Ok("x".into())));
+        assert_eq!(asked.often(), 1);
+        tokio::time::advance(FRESH).await;
+        assert_eq!(ask().await, Ok("x".into()));
+        assert_eq!(asked.often(), 2);
+        shared.forget();
+        assert_eq!(ask().await, Ok("x".into()));
+        assert_eq!(asked.often(), 3, "after a change");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn that_one_caller_asks_too_often_is_no_answer_to_another() {
+        let (shared, asked) = (Shared::default(), Asked::default());
+        for (status, often) in [(StatusCode::TOO_MANY_REQUESTS, 2), (StatusCode::SERVICE_UNAVAILABLE, 3)] {
+            for _ in 0..2 {
+                let failure = Failure::new(status, "", "");
+                assert!(shared.get("/a", asked.ask(Err(failure))).await.is_err());
+            }
+            assert_eq!(asked.often(), often, "{status}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_is_kept_than_there_is_room_for() {
+        let (shared, asked) = (Shared::default(), Asked::default());
+        for number in 0..2 * MOST {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            assert!(shared.get(&number.to_string(), asked.ask(Ok("x".into()))).await.is_ok());
+        }
+        assert!(shared.lock().len() <= MOST);
+        assert!(shared.get("large", asked.ask(Ok(vec![0; LARGEST + 1].into()))).await.is_ok());
+        assert!(shared.get("large", asked.ask(Ok("x".into()))).await == Ok("x".into()), "it was not kept");
+    }
+}

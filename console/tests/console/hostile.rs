@@ -1,0 +1,197 @@
+//! What nobody should send to the console.
+
+use std::io::Write;
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use reqwest::Method;
+use reqwest::header::SET_COOKIE;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use trawl_common::settings::{self, SecretHash};
+
+use crate::fixture::{Fixture, OPERATOR};
+
+const DEPLOY: &str = "/spiders/deploy";
+const TEXT: &str = "[start]\nurls = ['http://a.example/']\n";
+
+/// A tar of these files, whatever they are called.
+pub(crate) fn tar(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (path, text) in files {
+        let mut header = tar::Header::new_ustar();
+        header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
+        header.set_entry_type(tar::EntryType::Regular);
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        header.set_cksum();
+        tar.append(&header, text.as_bytes()).unwrap();
+    }
+    tar.into_inner().unwrap()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    packed.write_all(bytes).unwrap();
+    packed.finish().unwrap()
+}
+
+/// A tar whose only entry is a link with the name of a spider's file.
+fn link_to(target: &str) -> Vec<u8> {
+    let mut header = tar::Header::new_ustar();
+    header.set_entry_type(tar::EntryType::Symlink);
+    header.set_path("books.toml").unwrap();
+    header.set_link_name(target).unwrap();
+    header.set_size(0);
+    header.set_cksum();
+    let mut tar = tar::Builder::new(Vec::new());
+    tar.append(&header, &b""[..]).unwrap();
+    tar.into_inner().unwrap()
+}
+
+#[tokio::test]
+async fn an_archive_is_read_in_memory_and_its_paths_lead_nowhere() {
+    let console = Fixture::open().await;
+    let person = console.nobody();
+    let send = async |bytes: &[u8]| person.upload(DEPLOY, DEPLOY, &[], Some(("x.tar", bytes))).await;
+    // A path counts for its last part alone.
+    let shown = send(&tar(&[("../../../../tmp/escaped.toml", TEXT), ("/etc/absolute.toml", TEXT)])).await;
+    assert_eq!(shown.location(), "/projects/default");
+    assert!(!std::path::Path::new("/etc/absolute.toml").exists());
+    assert!(!std::path::Path::new("/tmp/escaped.toml").exists());
+    for (bytes, says) in [
+        (link_to("/etc/passwd"), "no spider"),
+        (tar(&[("a/books.toml", TEXT), ("b/books.toml", TEXT)]), "two files"),
+        (tar(&[("..toml/.toml", TEXT)]), ".toml"),
+        (tar(&[("<script>alert(1)<.toml", TEXT)]), "alert(1)"),
+        (b"\x1f\x8bnonsense".to_vec(), "unpacked"),
+    ] {
+        let shown = send(&bytes).await;
+        assert_eq!(shown.status, 400, "{says}: {}", shown.text);
+        assert!(shown.has(says) && !shown.has("<script>alert"), "{says}: {}", shown.text);
+    }
+}
+
+#[tokio::test]
+async fn what_unpacks_to_far_more_than_it_is_is_refused_early() {
+    let console = Fixture::open().await;
+    let large = "#".repeat(64 * 1024 * 1024);
+    let bomb = gzip(&tar(&[("books.toml", &large)]));
+    assert!(bomb.len() < 512 * 1024, "{}", bomb.len());
+    let many = gzip(&vec![0; 64 * 1024 * 1024]);
+    for bytes in [bomb, many] {
+        let shown = console.nobody().upload(DEPLOY, DEPLOY, &[], Some(("x.tar.gz", &bytes))).await;
+        assert_eq!(shown.status, 400, "{}", shown.text);
+    }
+    assert!(console.nobody().get("/spiders").await.has("No spider is known here"));
+}
+
+#[tokio::test]
+async fn a_form_that_is_too_large_is_refused_whatever_is_in_it() {
+    let console = Fixture::open().await;
+    let person = console.nobody();
+    let large = "x".repeat(2 * 1024 * 1024);
+    let shown = person.post_unproved("/crawls/new", &[("urls", &large)]).await;
+    assert_eq!(shown.status, 413, "{}", shown.text);
+    let shown = person.upload_unproved(DEPLOY, &[("text", &large)], None).await;
+    assert_eq!(shown.status, 413, "{}", shown.text);
+    let fields: Vec<_> = (0..5_000).map(|_| ("a", "b")).collect();
+    assert_eq!(person.upload(DEPLOY, DEPLOY, &fields, None).await.status, 400, "many fields are but unknown");
+}
+
+#[tokio::test]
+async fn a_session_that_somebody_else_has_chosen_is_never_begun() {
+    let console = Fixture::embedded().await;
+    let chosen = "trawl_session=0123456789abcdef0123456789abcdef";
+    let request = console.request(Method::POST, "/log-in").header("cookie", chosen);
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    let shown = console.nobody().send(request.body(format!("token={OPERATOR}"))).await;
+    assert_eq!(shown.status, 303);
+    let begun = shown.headers[SET_COOKIE].to_str().unwrap().to_owned();
+    assert!(!begun.contains("0123456789abcdef0123"), "{begun}");
+    let with = |cookie: &str| console.request(Method::GET, "/").header("cookie", cookie);
+    assert_eq!(console.nobody().send(with(chosen)).await.status, 303);
+    // Whoever logs in again has another session, and the one before is over.
+    let first = begun.split(';').next().unwrap();
+    let again = console.request(Method::POST, "/log-in").header("cookie", first);
+    let again = again.header("content-type", "application/x-www-form-urlencoded");
+    assert_eq!(console.nobody().send(again.body(format!("token={OPERATOR}"))).await.status, 303);
+    assert_eq!(console.nobody().send(with(first)).await.status, 303);
+}
+
+#[tokio::test]
+async fn a_session_is_over_when_somebody_logs_out() {
+    let console = Fixture::embedded().await;
+    let anna = console.log_in(OPERATOR).await;
+    assert_eq!(anna.get("/").await.status, 200);
+    assert_eq!(anna.post_unproved("/log-out", &[]).await.location(), "/log-in");
+    assert_eq!(anna.get("/").await.location(), "/log-in?next=%2F");
+}
+
+#[tokio::test]
+async fn no_answer_repeats_a_host_that_a_request_made_up() {
+    let console = Fixture::embedded().await;
+    for (name, value) in
+        [("host", "evil.example"), ("x-forwarded-host", "evil.example"), ("forwarded", "host=evil.example")]
+    {
+        let shown = console.nobody().send(console.request(Method::GET, "/crawls").header(name, value)).await;
+        assert_eq!(shown.location(), "/log-in?next=%2Fcrawls");
+        let shown = console.nobody().send(console.request(Method::GET, "/log-in").header(name, value)).await;
+        assert!(!shown.has("evil.example"), "{name}: {}", shown.text);
+    }
+}
+
+#[tokio::test]
+async fn a_secret_that_the_settings_have_by_its_hash_alone_logs_in_and_guessing_it_is_slow() {
+    let secret = "correct horse battery staple";
+    let token = SecretHash::of(secret).unwrap().as_str().to_owned().try_into().unwrap();
+    let operators = [("anna".parse().unwrap(), token)].into();
+    let console = Fixture::guarded_by(settings::Api { operators, ..settings::Api::default() }).await;
+    let attempt = async |token: &str| console.nobody().post_unproved("/log-in", &[("token", token)]).await;
+    assert_eq!(attempt("wrong").await.status, 401);
+    let anna = console.log_in(secret).await;
+    assert!(anna.get("/").await.has("anna"));
+    let mut refused = 0;
+    for _ in 0..12 {
+        refused += u32::from(attempt("wrong").await.status == 429);
+    }
+    assert!(refused >= 2, "{refused}");
+    assert_eq!(attempt(secret).await.status, 429, "nor does the right one tell that it is right");
+    let bearer = console.request(Method::GET, "/api/v1/crawls").bearer_auth(secret);
+    assert_eq!(console.nobody().send(bearer).await.status, 200, "programs go on");
+}
+
+#[tokio::test]
+async fn requests_that_never_arrive_whole_hold_up_nobody() {
+    let console = Fixture::open().await;
+    let mut idle = Vec::new();
+    for _ in 0..100 {
+        let mut stream = TcpStream::connect(console.address).await.unwrap();
+        let head = b"POST /crawls/new HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 1000000\r\n\r\n--x";
+        stream.write_all(head).await.unwrap();
+        idle.push(stream);
+    }
+    let shown = tokio::time::timeout(Duration::from_secs(5), console.nobody().get("/")).await.unwrap();
+    assert_eq!(shown.status, 200);
+}
+
+#[tokio::test]
+async fn watching_without_end_has_a_bound_and_pages_are_answered_beside_it() {
+    let console = Fixture::open().await;
+    let id = "20260101-120000-a1b2c3";
+    console.crawl(id, 1).await;
+    let mut watching = Vec::new();
+    let mut refused = 0;
+    for _ in 0..300 {
+        let mut stream = TcpStream::connect(console.address).await.unwrap();
+        let head = format!("GET /api/v1/crawls/{id}/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut status = [0; 12];
+        tokio::io::AsyncReadExt::read_exact(&mut stream, &mut status).await.unwrap();
+        refused += usize::from(&status[9..] == b"503");
+        watching.push(stream);
+    }
+    assert_eq!(refused, 300 - 256);
+    assert_eq!(console.nobody().get("/crawls").await.status, 200);
+}

@@ -1,0 +1,76 @@
+//! What people see of lanes and workers.
+
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::ports::{
+    Claim, Ending, Finish, Heartbeat, LaneName, Latency, NewUrl, Result, Terms, Verdict,
+};
+
+use super::Carrier;
+use crate::conformance::engine::LIMIT;
+use crate::conformance::eventually;
+use crate::conformance::fixture::{Case, much_later};
+
+/// Waits until so many messages wait in each of these lanes, and none in any other.
+async fn wait(carrier: &Carrier, expected: &[(LaneName, u64)]) -> Result<()> {
+    let is_so = async || {
+        let lanes = carrier.stats.lanes().await?;
+        let waiting: Vec<_> = lanes
+            .iter()
+            .filter(|state| state.messages > 0)
+            .map(|state| (state.lane, state.messages))
+            .collect();
+        Ok(waiting == expected)
+    };
+    eventually(LIMIT, is_so).await
+}
+
+/// What workers hold is in none. Every lane is listed, in one order.
+pub async fn the_lanes_tell_how_much_waits_where(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let session = carrier.open(&case, Terms::default()).await?;
+    let urgent = NewUrl::seed(case.url(2), Lane::Priority);
+    session.admit(&[case.new_url(0), case.new_url(1), urgent]).await?;
+    wait(carrier, &[(LaneName::Priority, 1), (LaneName::Bulk, 2)]).await?;
+    let names: Vec<_> = carrier.stats.lanes().await?.iter().map(|state| state.lane).collect();
+    let known: Vec<_> = LaneName::ALL.into_iter().filter(|lane| names.contains(lane)).collect();
+    assert_eq!(names, known);
+    let worker = carrier.join(&case);
+    let claimed = worker.claim_pages(3).await;
+    wait(carrier, &[]).await?;
+    worker.settle(claimed[&1].clone(), Verdict::PutAside { until: much_later(), failed: false }).await;
+    let note = case.note(2, Terminal::Failed);
+    let finish =
+        Finish { note: Some(note.clone()), ..Finish::new(Claim::of(&claimed[&2].message), Terminal::Failed) };
+    let ending = Ending { dead_letter: Some(note.cause), ..Ending::of(finish) };
+    worker.settle(claimed[&2].clone(), Verdict::Ends(Box::new(ending))).await;
+    wait(carrier, &[(LaneName::Wait, 1), (LaneName::Failed, 1)]).await
+}
+
+/// Of whoever has said nothing yet nothing is known.
+pub async fn what_a_worker_says_of_itself_is_shown(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let beat = |latency, trouble: Option<&str>| Heartbeat {
+        worker: case.worker.clone(),
+        version: "0",
+        in_flight: 7,
+        pages_per_second: 2.5,
+        latency,
+        trouble: trouble.map(str::to_owned),
+    };
+    let shown = async || {
+        let all = carrier.stats.workers().await?;
+        Ok(all.into_iter().find(|state| state.worker == case.worker))
+    };
+    assert_eq!(shown().await?, None);
+    let latency = Some(Latency { p50_ms: 120, p95_ms: 4_800 });
+    worker.frontier.beat(&beat(latency, None)).await?;
+    let state = shown().await?.expect("it lives");
+    assert_eq!((state.in_flight, state.pages_per_second, state.latency), (7, 2.5, latency));
+    assert!(state.is_well());
+    worker.frontier.beat(&beat(None, Some("redis is away"))).await?;
+    let state = shown().await?.expect("it lives");
+    assert_eq!((state.latency, state.health.as_str()), (None, "redis is away"));
+    Ok(())
+}
