@@ -61,7 +61,7 @@ mod otlp {
     /// What is left when the process ends is sent within this time, or lost.
     const LAST_WORD: Duration = Duration::from_secs(3);
 
-    /// Spans on their way to a collector. There is room for 2048; what finds none is dropped.
+    /// Spans on their way to a collector. At most 2048 wait; what comes beyond is dropped.
     #[derive(Clone)]
     pub struct Exporting(Arc<Sending>);
 

@@ -18,7 +18,7 @@ pub const SIGNATURE: &str = "sig";
 const LENGTH: usize = 16;
 
 /// Every header of trawl's that is read from a message, in the order in which they are signed. Any other comes after these, by its
-/// name.
+/// name. So no name is added here: older programs would look for it in another place.
 pub(super) const SIGNED: [&str; 16] = [
     "crawl", "spider", "lane", "depth", "deadline", "until", "wake", "slot", "turn", "looks", "referrer",
     "hop", "hops", "refusals", "probe", "before",

@@ -30,7 +30,7 @@ use crate::ports::fingerprint;
 
 /// Takes spans to where people look at them.
 pub trait Exporter: Send + Sync {
-    /// Takes a span that has ended. It returns at once: what there is no room for is dropped.
+    /// Takes a span that has ended. It returns at once: what it cannot keep is dropped.
     fn export(&self, span: Span);
 }
 

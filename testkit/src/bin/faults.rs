@@ -25,7 +25,7 @@ struct Args {
     /// The program under test
     #[arg(long, value_name = "FILE", default_value = "target/release/trawl")]
     trawl: PathBuf,
-    /// Another build of it: in the place of each worker and producer, the two take turns
+    /// Another build of it: in the place of each worker and producer, the two alternate
     #[arg(long, value_name = "FILE")]
     old: Option<PathBuf>,
     /// What is crawled; without it scenarios take turns, seed by seed

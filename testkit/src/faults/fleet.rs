@@ -34,7 +34,7 @@ pub struct Programs {
     pub env: Vec<(String, String)>,
     /// The clock of the first worker's machine, if it is to be set.
     pub clock: Option<Clock>,
-    /// Another build of `trawl`: in each place the two take turns, so that each restart is an upgrade or a roll back.
+    /// Another build of `trawl`: in each place the two alternate, so that each restart is an upgrade or a roll back.
     pub old: Option<PathBuf>,
     /// What the first worker's environment has besides.
     pub first: Vec<(String, String)>,
@@ -56,15 +56,15 @@ impl Programs {
         serde_json::from_slice(&status.stdout).ok()
     }
 
-    /// The programs of this turn.
-    fn in_turn(&self, turn: usize) -> Self {
-        let old = self.old.clone().filter(|_| turn % 2 == 1);
+    /// The build that runs in this place, after so many others in it.
+    fn alternate(&self, place: usize, earlier: usize) -> Self {
+        let old = self.old.clone().filter(|_| (place + earlier) % 2 == 1);
         Self { trawl: old.unwrap_or_else(|| self.trawl.clone()), ..self.clone() }
     }
 
     /// The worker of this place, after so many others in it.
     fn worker(&self, place: usize, earlier: usize) -> Command {
-        let mut command = self.in_turn(place + earlier).command(["worker"]);
+        let mut command = self.alternate(place, earlier).command(["worker"]);
         command.env("TRAWL__FETCH__TIMEOUT", format!("{}s", TIMEOUT.as_secs()));
         if place == 0 {
             command.envs(self.first.iter().map(|(name, value)| (name, value)));
@@ -244,7 +244,7 @@ async fn produce(seat: Seat, words: Vec<String>, producing: watch::Sender<bool>)
     let mut before = String::new();
     for number in 1.. {
         let _ = wanted.wait_for(|wanted| *wanted).await;
-        let programs = seat.programs.in_turn(seat.place + number - 1);
+        let programs = seat.programs.alternate(seat.place, number - 1);
         let command = programs.command(words.iter().map(String::as_str));
         let name = format!("producer-{}", seat.place + 1);
         let ended = seat.keep(command, &name, number).await;

@@ -11,7 +11,7 @@ use super::scenario::Scenario;
 pub struct Options {
     /// The program `trawl`.
     pub trawl: PathBuf,
-    /// Another build of it: in the place of each worker and producer, the two take turns.
+    /// Another build of it: in the place of each worker and producer, the two alternate.
     pub old: Option<PathBuf>,
     /// Where the run keeps its files.
     pub folder: PathBuf,

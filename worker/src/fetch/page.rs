@@ -167,7 +167,7 @@ async fn fetch(
         shared.latencies.note(took);
         metrics::fetched(status(&answer), took);
         let redirects = job.message.hop.as_ref().map_or(0, |hop| hop.count);
-        trace::fetched(job.message.trace.as_deref(), target, redirects, told(&answer), took);
+        trace::fetched(job.message.trace.as_deref(), target, redirects, status_or_class(&answer), took);
         let ban = trawl_web::ban(&job.spider.bans, &answer);
         let _held = permit.end(ban.is_none() && backoff::is_welcome(&answer));
         if let Some(ban) = ban {
@@ -205,7 +205,7 @@ fn status(answer: &Result<Answer, Failure>) -> Option<u16> {
 }
 
 /// The same, or why there is none.
-fn told(answer: &Result<Answer, Failure>) -> Result<Option<u16>, &'static str> {
+fn status_or_class(answer: &Result<Answer, Failure>) -> Result<Option<u16>, &'static str> {
     match answer {
         Err(failure) if failure.status.is_none() => Err(failure.class.as_str()),
         answer => Ok(status(answer)),
