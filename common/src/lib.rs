@@ -15,6 +15,7 @@ mod escape;
 pub mod events;
 pub mod exit;
 pub mod frontier;
+pub mod handler;
 pub mod health;
 pub mod history;
 pub mod jobs;

@@ -37,8 +37,10 @@ impl UrlLog {
         let ms = milliseconds(took);
         match &handled.outcome {
             Outcome::Done => {
-                let (status, bytes) =
-                    handled.yielded.as_ref().map_or((0, 0), |yielded| (yielded.status.unwrap_or(0), yielded.bytes));
+                let (status, bytes) = handled
+                    .yielded
+                    .as_ref()
+                    .map_or((0, 0), |yielded| (yielded.status.unwrap_or(0), yielded.bytes));
                 info!(%url, status, ms, bytes, "finished");
             }
             Outcome::Skipped(skip) => info!(%url, why = skip.as_str(), ms, "skipped"),

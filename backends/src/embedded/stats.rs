@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use trawl_common::frontier::{Key, UrlState};
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
+use trawl_common::frontier::{Key, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{Backlog, BeatReply, Heartbeat, Result, Stats, Terms, WorkerState};
 use trawl_common::spider::SpiderText;

@@ -1,8 +1,8 @@
 //! What people see of crawls and workers.
 
 use async_trait::async_trait;
-use trawl_common::frontier::{Key, UrlState};
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
+use trawl_common::frontier::{Key, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{Backlog, Result, Stats, Terms, WorkerState};
 use trawl_common::spider::SpiderText;

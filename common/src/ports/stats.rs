@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use serde::Serialize;
 
 use super::{Result, Terms};
-use crate::frontier::{Key, UrlState};
 use crate::frontier::crawl::{CrawlStats, HostStats};
+use crate::frontier::{Key, UrlState};
 use crate::names::{CrawlId, CrawlRef, WorkerId};
 use crate::spider::SpiderText;
 

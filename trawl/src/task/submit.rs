@@ -104,13 +104,16 @@ impl Args {
 
     async fn crawl_of(&self, backend: &Backend, spider: &SpiderName) -> Result<(CrawlRef, bool), Fail> {
         let id = match &self.crawl {
-            None => return Ok((CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: spider.clone() }, true)),
+            None => {
+                return Ok((CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: spider.clone() }, true));
+            }
             Some(CrawlArg::Latest) => backend.crawl(&CrawlArg::Latest).await?.crawl,
             Some(CrawlArg::Named(id)) => id.clone(),
         };
         let crawl = CrawlRef { id, spider: spider.clone() };
         if crawl.is_adhoc() {
-            let text = format!("{} is for what others publish, and never ends: choose another crawl", crawl.id);
+            let text =
+                format!("{} is for what others publish, and never ends: choose another crawl", crawl.id);
             return Err(Fail::usage(text));
         }
         Ok((crawl, false))
