@@ -342,7 +342,10 @@ mod records {
     async fn a_record_as_they_were_before_they_were_short_is_read() {
         let (link, frontier, message, _) = admitted().await;
         let mut write = ::redis::cmd("HSET");
-        write.arg(PENDING).arg(message.work.as_str()).arg("p 5000 - 0 2 priority 3 7000 http://site.example/");
+        write
+            .arg(PENDING)
+            .arg(message.work.as_str())
+            .arg("p 5000 - 0 2 priority 3 7000 http://site.example/");
         let () = write.query_async(&mut link.clone()).await.unwrap();
         let worker = "w".parse().unwrap();
         let replies = frontier.claim(&worker, std::slice::from_ref(&message)).await.unwrap();

@@ -1,7 +1,7 @@
 //! What a history keeps of pages.
 
-use crate::frontier::outcome::Terminal;
 use crate::frontier::Key;
+use crate::frontier::outcome::Terminal;
 use crate::names::{CrawlRef, WorkerId};
 use crate::time::UnixMs;
 

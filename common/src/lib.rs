@@ -17,6 +17,7 @@ pub mod exit;
 pub mod explain;
 pub mod format;
 pub mod frontier;
+pub mod handler;
 pub mod health;
 pub mod history;
 pub mod jobs;

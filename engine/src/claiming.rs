@@ -57,7 +57,9 @@ impl Claiming<'_> {
         let Member { health, stop, .. } = self.member;
         while !stop.is_cancelled() {
             let prefetch = self.member.settings.worker.prefetch;
-            let Some(opened) = stop.run_until_cancelled(self.member.broker.consume(prefetch, self.member.tasks)).await else {
+            let Some(opened) =
+                stop.run_until_cancelled(self.member.broker.consume(prefetch, self.member.tasks)).await
+            else {
                 break;
             };
             match opened {

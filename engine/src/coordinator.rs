@@ -100,11 +100,7 @@ impl Engine for Coordinator {
 }
 
 /// Runs what goes on beside a worker, until the task is ended. A panic of one part is the worker's.
-async fn maintain(
-    member: Arc<Member>,
-    exits: Exits,
-    to_settle: mpsc::Receiver<Own>,
-) {
+async fn maintain(member: Arc<Member>, exits: Exits, to_settle: mpsc::Receiver<Own>) {
     let mut parts = JoinSet::new();
     let of = || Arc::clone(&member);
     let (claiming, settling, extending, sweeping) = (of(), of(), of(), of());

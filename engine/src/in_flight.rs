@@ -88,7 +88,11 @@ mod tests {
     #[test]
     fn a_url_delivered_twice_is_worked_on_once_and_both_messages_are_settled() {
         let in_flight = InFlight::default();
-        let message = Message::seed(CanonicalUrl::parse("https://example.com/").unwrap(), CrawlRef::adhoc(), Lane::Bulk);
+        let message = Message::seed(
+            CanonicalUrl::parse("https://example.com/").unwrap(),
+            CrawlRef::adhoc(),
+            Lane::Bulk,
+        );
         let receipt = |session| Receipt { session, tag: 1 };
         let take = |session| in_flight.take(&message, Some(receipt(session)));
         assert!(take(1));

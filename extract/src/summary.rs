@@ -4,7 +4,7 @@ use trawl_common::events::Pattern;
 use trawl_common::schedule::Schedule;
 use trawl_common::settings::SinkSettings;
 use trawl_common::spider::arguments::Declaration;
-use trawl_common::spider::{Field, FieldSource, Follow, ItemRule, Kind, Required, Spider};
+use trawl_common::spider::{Field, FieldSource, Follow, Handler, ItemRule, Kind, Mode, Required, Spider};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 
@@ -22,15 +22,19 @@ impl Examined {
         let mut lines: Vec<_> = given.collect();
         lines.push(("starts", starts(spider)));
         lines.push(("takes", takes(spider)));
-        lines.push(("follows", spider.follow.as_ref().map_or("no links".to_owned(), follows)));
+        lines.push(("follows", spider.follow.as_ref().map_or(follows_nothing(spider).to_owned(), follows)));
         lines.push(("obeys", self.obeys()));
         lines
             .extend(spider.max_pages.map(|pages| ("ends", format!("after {}", number(pages.get(), "page")))));
         lines.push(("recrawls", spider.recrawl.to_string()));
         lines.extend(spider.schedule.as_ref().map(|schedule| ("runs", runs(schedule))));
-        lines.extend(spider.items.iter().map(|rule| ("items", items(rule))));
-        let reads =
-            if ready.extractor.needs_tree() { "a tree of each page" } else { "each page as a stream" };
+        lines.extend(spider.handler.as_ref().map(|handler| ("program", program(handler))));
+        let reads = if spider.page_handler().is_some() {
+            "each page by its program"
+        } else {
+            lines.extend(spider.items.iter().map(|rule| ("items", items(rule))));
+            if ready.extractor.needs_tree() { "a tree of each page" } else { "each page as a stream" }
+        };
         lines.push(("reads", reads.to_owned()));
         lines.extend(spider.sinks.iter().flatten().map(|sink| ("sends to", sends_to(sink))));
         lines.extend(spider.webhooks.iter().map(|webhook| {
@@ -90,6 +94,21 @@ fn runs(schedule: &Schedule) -> String {
     let instants = schedule.instants(UnixMs::now()).take(INSTANTS);
     let next: Vec<_> = instants.map(|instant| schedule.shown(instant)).collect();
     format!("{} ({}): {}", schedule.cron, schedule.timezone_name(), next.join(", "))
+}
+
+fn follows_nothing(spider: &Spider) -> &'static str {
+    if spider.page_handler().is_some() { "what its program names" } else { "no links" }
+}
+
+/// `python3 run.py, once for each task, 10m and 1 GB at most`
+fn program(handler: &Handler) -> String {
+    let Handler { run, mode, timeout, memory, .. } = handler;
+    let mode = match mode {
+        Mode::Once => "once for each task",
+        Mode::Stream => "for all tasks and pages",
+    };
+    let run = printable(&run.join(" "), 200);
+    format!("{run}, {mode}, {} and {memory} at most", humantime::format_duration(*timeout))
 }
 
 fn follows(follow: &Follow) -> String {

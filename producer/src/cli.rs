@@ -286,9 +286,11 @@ fn show_json(finding: &Finding) {
         Invalid { invalid: &'a str, reason: &'a str },
     }
     print_json(&match finding {
-        Finding::Page(Candidate { page, ttl, .. }) => {
-            Shown::Page { url: page.work.as_str(), lane: page.lane, ttl_seconds: ttl.map(|ttl| ttl.as_secs()) }
-        }
+        Finding::Page(Candidate { page, ttl, .. }) => Shown::Page {
+            url: page.work.as_str(),
+            lane: page.lane,
+            ttl_seconds: ttl.map(|ttl| ttl.as_secs()),
+        },
         Finding::Invalid { text, reason } => Shown::Invalid { invalid: text, reason },
     });
 }

@@ -13,8 +13,8 @@ use trawl_common::frontier::outcome::{Outcome, Skip};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Claimed, Requests, Terms};
 use trawl_common::spider::SpiderText;
-use trawl_common::time::UnixMs;
 use trawl_common::text::printable;
+use trawl_common::time::UnixMs;
 use trawl_common::trace;
 use trawl_common::web::url::MAX_URL_BYTES;
 
@@ -46,11 +46,7 @@ pub(crate) struct CrawlSpiders {
 }
 
 impl Claims {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        spiders: CrawlSpiders,
-        settle: mpsc::Sender<Settlement>,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, spiders: CrawlSpiders, settle: mpsc::Sender<Settlement>) -> Self {
         let (claimed, jobs) = Default::default();
         Self { shared, settle, claimed, jobs, spiders }
     }
@@ -104,7 +100,6 @@ impl Claims {
             false => Ok(job),
         }
     }
-
 }
 
 impl CrawlSpiders {

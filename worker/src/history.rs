@@ -51,12 +51,7 @@ impl History {
     }
 
     /// Marks the items of a page by what has become of it, and returns what is to be remembered.
-    pub(crate) fn compare(
-        &self,
-        job: &Job,
-        response: &Response,
-        items: &mut [Item],
-    ) -> Option<Memory> {
+    pub(crate) fn compare(&self, job: &Job, response: &Response, items: &mut [Item]) -> Option<Memory> {
         if self.recrawl.is_never() {
             return None;
         }

@@ -25,6 +25,7 @@ mod claim;
 pub mod cli;
 mod empty_fields;
 mod fetch;
+mod handlers;
 mod history;
 mod host_log;
 mod job;
@@ -55,6 +56,7 @@ use std::time::Duration;
 use claim::{Claims, CrawlSpiders, SpiderRequests};
 use fetch::dispatcher;
 use fetch::domains::{Domains, FETCH_THREADS};
+use handlers::Programs;
 use host_log::HostLog;
 use known_links::KnownLinks;
 use latencies::Latencies;
@@ -82,7 +84,7 @@ use trawl_common::ports::{self, Joined, Joining, Ports};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 use trawl_web::Threads;
-pub use trial::{PageReader, Trials};
+pub use trial::{PageReader, TaskTrial, Trials};
 use url_log::UrlLog;
 
 /// Why a worker could not start, or could not go on.
@@ -124,7 +126,9 @@ pub async fn run(
     health: Arc<Health>,
     stop: CancellationToken,
 ) -> Result<(), RunError> {
-    run_with(ports, settings, folder, id, health, stop, None).await
+    let places = settings.worker.handlers;
+    let runner: Arc<dyn TaskRunner> = Arc::new(Programs);
+    run_with(ports, settings, folder, id, health, stop, (places > 0).then_some((runner, places))).await
 }
 
 /// The same, with what runs tasks and how many of them at once, if any are.
@@ -150,7 +154,9 @@ async fn run_with(
         settings: settings.clone(),
         health: Arc::clone(&health),
         requests: Arc::new(SpiderRequests(Arc::clone(&spiders))),
-        tasks: runner.as_ref().map_or(0, |(_, places)| places.saturating_mul(TASKS_AHEAD).min(MAX_TASKS_AHEAD)),
+        tasks: runner
+            .as_ref()
+            .map_or(0, |(_, places)| places.saturating_mul(TASKS_AHEAD).min(MAX_TASKS_AHEAD)),
         stop: stop.clone(),
     });
     let shared = Arc::new(Shared {

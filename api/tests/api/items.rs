@@ -26,7 +26,7 @@ async fn store(fixture: &Fixture, crawl: &CrawlRef, numbers: std::ops::Range<usi
         fields: [("n".to_owned(), json!(number))].into_iter().collect(),
     };
     let page = |number| Page {
-        url: page(crawl.id.as_str(), number),
+        key: page(crawl.id.as_str(), number).into(),
         crawl: crawl.clone(),
         referrer: None,
         items: vec![item(number)],

@@ -3,8 +3,8 @@
 use rusqlite::Connection;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::{Class, Reason, Skip, Terminal};
-use trawl_common::names::CrawlRef;
 use trawl_common::frontier::{Key, Work};
+use trawl_common::names::CrawlRef;
 use trawl_common::ports::NewUrl;
 
 use super::address::Address;

@@ -2,9 +2,9 @@
 
 use rusqlite::Connection;
 use tracing::error;
-use trawl_common::frontier::{End, Key};
 use trawl_common::frontier::dead_letter::Note;
 use trawl_common::frontier::outcome::{Reason, Terminal};
+use trawl_common::frontier::{End, Key};
 use trawl_common::ports::{Claim, Error, Finish};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;

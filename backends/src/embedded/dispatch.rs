@@ -138,8 +138,9 @@ impl Dispatch {
             Lane::Bulk => "r.lane NOT IN ('priority', 'task')",
             Lane::Task => "r.lane = 'task'",
         };
-        let sql =
-            format!("{COLUMNS} {FROM} WHERE {of_lane} AND r.due IS NULL AND r.id > ?1 AND {GOING} ORDER BY r.id");
+        let sql = format!(
+            "{COLUMNS} {FROM} WHERE {of_lane} AND r.due IS NULL AND r.id > ?1 AND {GOING} ORDER BY r.id"
+        );
         let mut next = db.prepare_cached(&sql)?;
         let returned: BTreeSet<i64> = found.iter().map(id_of).collect();
         let mut cursor = self.cursors.get(&lane).copied().unwrap_or_default();
@@ -163,7 +164,9 @@ impl Dispatch {
 
     /// Parked records that are due. Those in hand keep their place until they start, hence the filter.
     fn due(&self, db: &Connection, holdings: &Holdings, now: UnixMs, most: usize) -> Result<Vec<Found>> {
-        let mut due = db.prepare_cached(&format!("{COLUMNS} {FROM} WHERE r.due <= ?1 AND r.lane <> 'task' AND {GOING} ORDER BY r.due"))?;
+        let mut due = db.prepare_cached(&format!(
+            "{COLUMNS} {FROM} WHERE r.due <= ?1 AND r.lane <> 'task' AND {GOING} ORDER BY r.due"
+        ))?;
         let mut rows = due.query([sql_ms(now)])?;
         let mut found = Vec::new();
         while found.len() < most

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use trawl_common::frontier::{Key, UrlState};
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
+use trawl_common::frontier::{Key, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{
     Backlog, BeatReply, Heartbeat, LaneState, Places, Result, Seen, SeenUrls, Stats, Terms, Vanished,
@@ -13,6 +13,7 @@ use trawl_common::ports::{
 };
 use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
 
 use super::address::Address;
 use super::crawl_stats::Clock;

@@ -770,7 +770,10 @@ mod tests {
         assert_eq!(reason(url, "depth", AMQPValue::LongInt(-1)), "header depth: below zero");
         assert_eq!(reason(url, "crawl", AMQPValue::LongInt(7)), "header crawl: not text");
         assert!(reason(url, "crawl", AMQPValue::LongString("{x}".into())).starts_with("header crawl: `{x}`"));
-        assert!(reason(url, "lane", AMQPValue::LongString("fast".into())).contains("`priority`, `bulk` or `task`"));
+        assert!(
+            reason(url, "lane", AMQPValue::LongString("fast".into()))
+                .contains("`priority`, `bulk` or `task`")
+        );
     }
 
     #[test]

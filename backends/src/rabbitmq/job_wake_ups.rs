@@ -40,7 +40,8 @@ impl JobWakeUps {
     /// Through this broker, to which each side is connected with its first call.
     pub fn new(broker: &settings::RabbitMq, queues: &Queues) -> Result<Self> {
         let (broker, layout) = (Arc::new(Endpoint::new(broker)?), Arc::new(Layout::new(queues)?));
-        let publisher = Publisher::new(Arc::clone(&broker), Topology::Consuming(Arc::clone(&layout), Tasks::Left));
+        let publisher =
+            Publisher::new(Arc::clone(&broker), Topology::Consuming(Arc::clone(&layout), Tasks::Left));
         Ok(Self { broker, layout, publisher, taking: Mutex::default() })
     }
 

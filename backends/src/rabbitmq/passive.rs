@@ -1,9 +1,9 @@
 //! Takes queues as others have declared them: says what is missing, and what differs, and declares nothing.
 
-use lapin::{Connection, Queue};
 use lapin::options::QueueDeclareOptions;
 use lapin::protocol::AMQPSoftError;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
+use lapin::{Connection, Queue};
 use tracing::warn;
 use trawl_common::ports::{Error, ErrorKind, Result};
 

@@ -115,9 +115,8 @@ impl RedisRecords {
         messages: &[&Message],
         purpose: Purpose,
     ) -> Result<Vec<ClaimReply>> {
-        let by = async |script, brings| {
-            self.claim_by(script, worker, crawl, messages, (purpose, brings)).await
-        };
+        let by =
+            async |script, brings| self.claim_by(script, worker, crawl, messages, (purpose, brings)).await;
         match purpose {
             Purpose::Extend => by(&self.scripts.extend, Brings::Tasks).await,
             Purpose::Claim => match by(&self.scripts.claim, Brings::Tasks).await {

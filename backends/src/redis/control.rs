@@ -143,7 +143,8 @@ impl Control for RedisRecords {
         let read = redis::cmd("HGET").arg(CrawlKeys::new(crawl).recipes).arg(key.as_str()).to_owned();
         let payload: Option<String> = self.redis.query(&read).await?;
         let Some(payload) = payload else { return Ok(None) };
-        let unreadable = || Error::new(ErrorKind::Corrupt, format!("redis: what is kept of {key} is no task"));
+        let unreadable =
+            || Error::new(ErrorKind::Corrupt, format!("redis: what is kept of {key} is no task"));
         Task::stored(key.clone(), &payload).map(Some).ok_or_else(unreadable)
     }
 

@@ -1,13 +1,14 @@
 //! What people see of crawls and workers.
 
 use async_trait::async_trait;
-use trawl_common::frontier::{Key, UrlState};
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
+use trawl_common::frontier::{Key, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{
     Backlog, LaneState, Places, Result, Seen, SeenUrls, Stats, Terms, Vanished, WorkerState,
 };
 use trawl_common::spider::SpiderText;
+use trawl_common::web::url::CanonicalUrl;
 
 use super::RedisRecords;
 use super::fields::Fields;

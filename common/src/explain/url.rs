@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::url_words::Words;
 use super::{Explainer, Workers, now};
-use crate::frontier::UrlState;
 use crate::frontier::crawl::{CrawlState, CrawlStats};
 use crate::frontier::dead_letter::Note;
+use crate::frontier::{Key, UrlState};
 use crate::names::{CrawlRef, SpiderName};
 use crate::politeness::robots::Robots;
 use crate::ports::{ErrorKind, HostState, Result, Seen};
@@ -151,11 +151,11 @@ impl Explainer<'_> {
     }
 
     async fn in_crawl(&self, url: &CanonicalUrl, stats: &CrawlStats, asked: &AskedOnce) -> Result<InCrawl> {
-        let crawl = stats.crawl_ref();
-        let state = self.stats.url_state(&crawl, url).await?;
+        let (crawl, key) = (stats.crawl_ref(), Key::from(url.clone()));
+        let state = self.stats.url_state(&crawl, &key).await?;
         let dead_letter = match state {
             UrlState::Pending(_) => None,
-            UrlState::Unseen | UrlState::Ended => self.control.failure(&crawl, url).await?,
+            UrlState::Unseen | UrlState::Ended => self.control.failure(&crawl, &key).await?,
         };
         let AskedOnce { schedule, robots, workers, .. } = asked;
         let words = Words {

@@ -181,6 +181,7 @@ fn queue(lane: Lane) -> &'static str {
     match lane {
         Lane::Priority => "the lane `priority`",
         Lane::Bulk => "the lane `bulk`",
+        Lane::Task => "the lane `task`",
     }
 }
 

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use serde::Serialize;
 
 use super::{LaneState, Result, Terms};
-use crate::frontier::{Key, UrlState};
 use crate::frontier::crawl::{CrawlStats, HostStats};
+use crate::frontier::{Key, UrlState};
 use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use crate::spider::SpiderText;
 use crate::time::UnixMs;

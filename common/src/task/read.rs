@@ -221,11 +221,11 @@ mod tests {
     proptest! {
         #[test]
         fn a_task_that_is_written_is_read_as_it_was(
-            recipe in ".{1,40}", unique in proptest::option::of(".{1,20}"), priority in -1e9..1e9f64, retries in 0..=MAX_RETRIES,
+            recipe in ".{1,40}", unique in proptest::option::of(".{1,20}"), priority in -1_000_000..1_000_000i32, retries in 0..=MAX_RETRIES,
         ) {
             let task = NewTask {
                 unique: unique.map(|unique| unique.parse().unwrap()),
-                priority: priority.try_into().unwrap(),
+                priority: f64::from(priority).try_into().unwrap(),
                 retries: Some(retries),
                 ..NewTask::of(recipe.parse().unwrap())
             };

@@ -150,12 +150,7 @@ impl Servers {
     }
 
     /// The answers to a call that asks for these, one for each unless one is left out.
-    fn answers<T>(
-        &self,
-        name: &str,
-        keys: &[Key],
-        answer: impl Fn(&State, &str) -> T,
-    ) -> Result<Vec<T>> {
+    fn answers<T>(&self, name: &str, keys: &[Key], answer: impl Fn(&State, &str) -> T) -> Result<Vec<T>> {
         self.check(name)?;
         keys.iter().for_each(|key| self.called(name, key));
         let state = self.state();

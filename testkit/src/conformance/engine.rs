@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
-use trawl_common::frontier::{ClaimReply, Key};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
+use trawl_common::frontier::{ClaimReply, Key};
 use trawl_common::ports::{Claim, Control, Finish, NewUrl, Result};
 use trawl_engine::{Broker, Consumer, Content, Delivery, Lease, Receipt, Records};
 

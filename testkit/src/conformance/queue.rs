@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
-use trawl_common::frontier::{ClaimReply, Task};
 use trawl_common::frontier::dead_letter::{Cause, DeadLetter};
 use trawl_common::frontier::ladder::RUNGS;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Hop, Message};
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
+use trawl_common::frontier::{ClaimReply, Task};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{NewUrl, Result};
 use trawl_common::task::{MAX_RECIPE_BYTES, NewTask};
@@ -292,7 +292,8 @@ pub async fn a_dead_letter_of_any_shape_is_taken(engine: &Engine) -> Result<()> 
 pub async fn a_task_arrives_with_all_that_it_says_also_from_the_ladder(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
     let long = "\u{e4}".repeat(MAX_RECIPE_BYTES / 2);
-    let line = r#"{"recipe": "http://a.example/", "unique": "1", "priority": -2.5, "retries": 0, "project": "p"}"#;
+    let line =
+        r#"{"recipe": "http://a.example/", "unique": "1", "priority": -2.5, "retries": 0, "project": "p"}"#;
     let full = Task::new(&fixture.crawl.spider, NewTask::from_line(line).expect("it is a task"));
     let tasks = [fixture.new_task(&long), NewUrl { deadline: Some(much_later()), ..NewUrl::task(full) }];
     let sent = engine.send(&fixture, &lease, &tasks).await?;

@@ -29,8 +29,14 @@ impl Args {
             let crawl = stats.crawl_ref();
             for failed in dead_letters::named(&*backend.control, &crawl, &self.url).await? {
                 found = true;
-                if self.json { println!("{}", as_json(&failed)) } else { print(&failed) }
-                if !self.json && let Some(Key::Task(key)) = failed.key() {
+                if self.json {
+                    println!("{}", as_json(&failed))
+                } else {
+                    print(&failed)
+                }
+                if !self.json
+                    && let Some(Key::Task(key)) = failed.key()
+                {
                     let task = backend.control.task(&crawl, &key).await?;
                     let recipe = task.map(|task| printable(task.new.recipe.as_str(), MAX_RECIPE_BYTES));
                     println!("{}\n", recipe.as_deref().unwrap_or("what it says is lost"));

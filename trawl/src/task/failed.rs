@@ -104,12 +104,16 @@ impl Retry {
             *sent.entry(target).or_default() += count;
         }
         if sent.is_empty() {
-            return Err(Fail::usage("none of these tasks has failed: `trawl task list` shows those that have"));
+            return Err(Fail::usage(
+                "none of these tasks has failed: `trawl task list` shows those that have",
+            ));
         }
         if self.json {
             print_json(&sent);
         } else {
-            sent.iter().for_each(|(crawl, number)| backend.say(format!("{} again in crawl {crawl}", tasks(*number))));
+            sent.iter().for_each(|(crawl, number)| {
+                backend.say(format!("{} again in crawl {crawl}", tasks(*number)))
+            });
         }
         Ok(Exit::Ok)
     }

@@ -77,6 +77,10 @@ impl Args {
         let settings = &backend.settings;
         let folder = self.spider.folder(settings, Arguments::default())?;
         let spider = self.spider.load(&folder, settings, false)?;
+        if spider.handler.is_none() {
+            let text = format!("the spider {} has no [handler]: nothing would do its tasks", spider.name);
+            return Err(Fail::usage(text));
+        }
         let (crawl, is_new) = self.crawl_of(backend, &spider.name).await?;
         let opening =
             Opening { crawl: crawl.clone(), terms: Terms::of(&spider), text: None, is_new, lease: LEASE };
@@ -104,13 +108,16 @@ impl Args {
 
     async fn crawl_of(&self, backend: &Backend, spider: &SpiderName) -> Result<(CrawlRef, bool), Fail> {
         let id = match &self.crawl {
-            None => return Ok((CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: spider.clone() }, true)),
+            None => {
+                return Ok((CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: spider.clone() }, true));
+            }
             Some(CrawlArg::Latest) => backend.crawl(&CrawlArg::Latest).await?.crawl,
             Some(CrawlArg::Named(id)) => id.clone(),
         };
         let crawl = CrawlRef { id, spider: spider.clone() };
         if crawl.is_adhoc() {
-            let text = format!("{} is for what others publish, and never ends: choose another crawl", crawl.id);
+            let text =
+                format!("{} is for what others publish, and never ends: choose another crawl", crawl.id);
             return Err(Fail::usage(text));
         }
         Ok((crawl, false))

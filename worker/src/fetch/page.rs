@@ -20,37 +20,72 @@ use trawl_common::web::freshness::lifetime;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, Missing};
+use trawl_handlers::Stream;
 use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Trail};
 
 use super::proxy::proxy_is_away;
 use super::{apart, backoff};
+use crate::handlers::{PageAbout, Reading, Running, Unread, not_run, read_page};
 use crate::history::History;
 use crate::job::Job;
 use crate::links::to_follow;
 use crate::schedule;
 use crate::settlement::{Settlement, Yield};
 use crate::shared::Shared;
+use crate::tasks::asked_for;
 
 /// 1. Looks up what is remembered of the page, if its crawl fetches pages again.
 /// 2. Looks into the response cache.
 /// 3. Fetches, one redirect after another.
 /// 4. Keeps the response.
-/// 5. Extracts.
+/// 5. Extracts, unless its spider's program reads it: that takes its own time, after all this.
 ///
 /// What follows from the outcome is `settle`'s business.
-pub(crate) async fn process(shared: &Shared, mut job: Job, permit: HostPermit) -> Settlement {
+pub(crate) async fn process(shared: &Shared, mut job: Job, permit: HostPermit) -> Processed {
     let history = History::of(shared, &job).await;
     if let Some(skip) = history.reason_to_skip() {
-        return Settlement::of(job, Outcome::Skipped(skip));
+        return Processed::Settled(Settlement::of(job, Outcome::Skipped(skip)));
     }
     let response = match response(shared, &mut job, &history, permit).await {
         Ok(response) => response,
-        Err(outcome) => return without_page(job, history, outcome),
+        Err(outcome) => return Processed::Settled(without_page(job, history, outcome)),
     };
-    match read(shared, &job, &history, response).await {
-        Ok(Some((yielded, remark))) => Settlement::done(job, yielded, remark),
-        Ok(None) => Settlement::of(job, Outcome::Skipped(Skip::ContentType)),
-        Err(outcome) => Settlement::of(job, outcome),
+    let fetched = Fetched { job, history, response };
+    match fetched.program().is_some() {
+        true => Processed::ForProgram(Box::new(fetched)),
+        false => Processed::Settled(fetched.settled(shared).await),
+    }
+}
+
+/// How far a page has come.
+pub(crate) enum Processed {
+    /// It is known what becomes of it.
+    Settled(Settlement),
+    /// It is here, and its spider's program is to read it.
+    ForProgram(Box<Fetched>),
+}
+
+/// A page that is here.
+pub(crate) struct Fetched {
+    job: Job,
+    history: History,
+    response: Response,
+}
+
+impl Fetched {
+    /// The program that reads it, if one does.
+    fn program(&self) -> Option<&Stream> {
+        self.job.spider.program.as_ref().and_then(Running::reader)
+    }
+
+    /// What becomes of it, when it has been read.
+    pub(crate) async fn settled(self, shared: &Shared) -> Settlement {
+        let Self { job, history, response } = self;
+        match read(shared, &job, &history, response).await {
+            Ok(Some((yielded, remark))) => Settlement::done(job, yielded, remark),
+            Ok(None) => Settlement::of(job, Outcome::Skipped(Skip::ContentType)),
+            Err(outcome) => Settlement::of(job, outcome),
+        }
     }
 }
 
@@ -244,16 +279,24 @@ async fn read(
     response: Response,
 ) -> Result<Option<(Yield, Option<Memory>)>, Outcome> {
     let Job { url: own, message, spider, .. } = job;
-    if !spider.extractor.reads(&response) {
+    let program = spider.program.as_ref().and_then(Running::reader);
+    if program.is_none() && !spider.extractor.reads(&response) {
         return Ok(None);
     }
     let hop = response.redirected_to.clone();
     let landed = hop.clone().map(|url| spider.spider.urls.canonical(url)).filter(|url| url != own);
     let base = hop.clone().unwrap_or_else(|| own.clone());
     let begun = Instant::now();
-    let extraction = shared.parser.read(Arc::clone(&spider.extractor), base.clone(), response.clone()).await;
+    let reading = match program {
+        Some(program) => read_by(program, shared, job, &response).await,
+        None => {
+            let reading = shared.parser.read(Arc::clone(&spider.extractor), base.clone(), response.clone());
+            let extraction = reading.await.map_err(|failure| failed(shared, job, failure));
+            extraction.map(|extraction| Reading { extraction, tasks: Vec::new() })
+        }
+    };
     trace::step(message.trace.as_deref(), "extract", begun.elapsed());
-    let extraction = extraction.map_err(|failure| failed(shared, job, failure))?;
+    let Reading { extraction, tasks } = reading?;
     if let Some(outcome) = lacking(shared, job, &extraction.missing) {
         return Err(outcome);
     }
@@ -262,17 +305,13 @@ async fn read(
     for field in &missing {
         debug!(url = %own, field, "a required field is missing");
     }
-    let (links, mut beyond) = to_follow(shared, job, landed.as_ref(), links);
+    let (mut links, mut beyond) = to_follow(shared, job, landed.as_ref(), links);
     beyond.add(Limit::PageLinks, left_out);
     let form = form(shared, job, canonical).await;
     let mut items: Vec<Item> = match &form {
         Form::Known => Vec::new(),
-        Form::Own => {
-            items.into_iter().map(|extracted| item(job, own, &response, extracted)).collect()
-        }
-        Form::Of(url) => {
-            items.into_iter().map(|extracted| item(job, url, &response, extracted)).collect()
-        }
+        Form::Own => items.into_iter().map(|extracted| item(job, own, &response, extracted)).collect(),
+        Form::Of(url) => items.into_iter().map(|extracted| item(job, url, &response, extracted)).collect(),
     };
     let stood_for = if let Form::Of(canonical) = form { Some(canonical) } else { landed };
     let landed = stood_for.map(|url| seen_as(url, own));
@@ -293,10 +332,32 @@ async fn read(
     };
     let page = (keeps_responses || !page.items.is_empty()).then_some(page);
     let spider = Arc::clone(spider);
-    let (elsewhere, left_out) = (Vec::new(), beyond);
+    let (own_tasks, elsewhere) = asked_for(message, tasks);
+    links.extend(own_tasks);
+    let left_out = beyond;
     let yielded =
         Yield { spider, page, links, elsewhere, left_out, landed, status, items: count, bytes, missing };
     Ok(Some((yielded, remark)))
+}
+
+/// What the spider's program makes of a page. Where that cannot be run, another worker may be able to.
+async fn read_by(
+    program: &Stream,
+    shared: &Shared,
+    job: &Job,
+    response: &Response,
+) -> Result<Reading, Outcome> {
+    let Job { url, message: Message { crawl, depth, referrer, .. }, spider, .. } = job;
+    let referrer = referrer.as_ref().map(ToString::to_string);
+    let about = PageAbout { url, crawl, depth: *depth, referrer, urls: &spider.spider.urls };
+    read_page(program, &about, response).await.map_err(|unread| match unread {
+        Unread::Failed(failure) => {
+            debug!(%url, error = failure.detail, "the program failed");
+            job.failed_for_now(&spider.retry(&shared.settings.retry), failure)
+        }
+        Unread::Skipped => Outcome::Skipped(Skip::Handler),
+        Unread::NotRun(why) => not_run(shared, spider, why),
+    })
 }
 
 /// Whether `page` was seen, to which a redirect or a canonical link of `from` leads.

@@ -235,3 +235,26 @@ async fn a_spider_that_cannot_be_read_is_named_in_the_fleets_log_once() {
     );
     assert_eq!((said[0].spider.as_ref(), said[0].level), (Some(&fixture.name), LogLevel::Error));
 }
+
+#[test]
+fn a_crawl_brings_no_program_that_the_files_of_this_machine_do_not_have() {
+    let fixture = Fixture::new();
+    let brought = |run: &str| format!("max_pages = 7\n[handler]\nrun = [{run}]\n").into();
+    assert!(fixture.spiders.of_text(&fixture.name, &brought("'sh'")).is_none(), "there is no file");
+    fixture.write("[handler]\nrun = ['sh', 'run.sh']");
+    assert!(fixture.spiders.of_text(&fixture.name, &brought("'sh', '-c', 'evil'")).is_none());
+    let loaded = fixture.spiders.of_text(&fixture.name, &brought("'sh', 'run.sh'")).unwrap();
+    assert!(loaded.program.is_some() && loaded.spider.max_pages.is_some());
+}
+
+#[test]
+fn a_spider_whose_program_is_not_here_waits_for_it() {
+    let fixture = Fixture::new();
+    fixture.write("[handler]\nrun = ['./run']");
+    assert!(fixture.spiders.get(&fixture.name).is_none());
+    let run = fixture.folder.path().join("run");
+    fs::write(&run, "#!/bin/sh").unwrap();
+    fs::set_permissions(&run, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fixture.spiders.look_again();
+    assert!(fixture.spiders.get(&fixture.name).is_some_and(|loaded| loaded.program.is_some()));
+}

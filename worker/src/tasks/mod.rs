@@ -24,6 +24,7 @@ use trawl_common::frontier::{Start, Task};
 use trawl_common::ports::{Claim, Claimed};
 use trawl_common::time::UnixMs;
 
+pub(crate) use self::outcome::asked_for;
 pub(crate) use self::runner::{Gave, Ran, TaskRunner};
 use crate::claim::CrawlSpiders;
 use crate::settlement::Settlement;
@@ -86,7 +87,7 @@ impl Tasks {
             return Err(Outcome::Skipped(Skip::Limit));
         }
         let spider = self.spiders.of(&message.crawl, &crawl.terms).await;
-        let Some(spider) = spider.filter(|spider| self.runner.runs(&spider.spider)) else {
+        let Some(spider) = spider.filter(|spider| self.runner.runs(spider)) else {
             return Err(unready());
         };
         if message.is_expired(UnixMs::now()) {
@@ -117,7 +118,7 @@ impl Tasks {
     /// Runs a task. What makes the worker panic is not tried again: it would do that to others.
     async fn work(&self, claimed: &Claimed, spider: Arc<Loaded>, task: &Task) -> Settlement {
         let view = outcome::view(claimed, &spider, task, &self.shared.settings);
-        let running = AssertUnwindSafe(self.runner.run(&spider.spider, view)).catch_unwind();
+        let running = AssertUnwindSafe(self.runner.run(&spider, view)).catch_unwind();
         match running.await {
             Ok(ran) => outcome::settlement(&self.shared, claimed, spider, task, ran),
             Err(_) => {

@@ -19,6 +19,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
 
 use super::runner::{Gave, Ran};
+use crate::handlers::not_run;
 use crate::settlement::{Settlement, Yield};
 use crate::shared::Shared;
 use crate::spiders::Loaded;
@@ -32,14 +33,14 @@ pub(super) fn view(claimed: &Claimed, spider: &Loaded, task: &Task, settings: &S
         crawl: claimed.message.crawl.id.clone(),
         recipe: task.new.recipe.clone(),
         attempt: claimed.attempts + 1,
-        max_retries: max_retries(task, settings),
+        max_retries: max_retries(spider, task, settings),
         priority: task.new.priority,
     }
 }
 
 /// How often a task is tried again.
-fn max_retries(task: &Task, settings: &Settings) -> u32 {
-    task.new.retries.unwrap_or(settings.retry.max)
+fn max_retries(spider: &Loaded, task: &Task, settings: &Settings) -> u32 {
+    task.new.retries.unwrap_or_else(|| spider.retry(&settings.retry).max)
 }
 
 /// What becomes of a task that was run.
@@ -56,16 +57,18 @@ pub(super) fn settlement(
             Settlement::of_task(claimed.clone(), Outcome::Done, Some(yielded))
         }
         Ran::Failed(failure) => {
-            let outcome = failed(task, &shared.settings, claimed.attempts + 1, failure);
+            let max = max_retries(&spider, task, &shared.settings);
+            let outcome = failed(max, &shared.settings.retry, claimed.attempts + 1, failure);
             Settlement::of_task(claimed.clone(), outcome, None)
         }
         Ran::Skipped => Settlement::of_task(claimed.clone(), Outcome::Skipped(Skip::Handler), None),
+        Ran::NotRun(why) => Settlement::of_task(claimed.clone(), not_run(shared, &spider, why), None),
     }
 }
 
 /// Whatever kind of failure it is: the program knows best whether another try makes sense.
-fn failed(task: &Task, settings: &Settings, attempts: u32, failure: Failure) -> Outcome {
-    let policy = Retry { max: max_retries(task, settings), ..settings.retry.clone() };
+fn failed(max: u32, settings: &Retry, attempts: u32, failure: Failure) -> Outcome {
+    let policy = Retry { max, ..settings.clone() };
     retry::again(&policy, failure, attempts, UnixMs::now(), rand::random())
 }
 
@@ -73,16 +76,7 @@ fn failed(task: &Task, settings: &Settings, attempts: u32, failure: Failure) -> 
 fn yielded(message: &Message, spider: Arc<Loaded>, Gave { items, tasks, urls }: Gave) -> Yield {
     let key = message.key();
     let mut left_out = LeftOut::default();
-    let (own, elsewhere): (Vec<NewTask>, Vec<NewTask>) =
-        tasks.into_iter().partition(|task| task.spider.as_ref().is_none_or(|to| *to == message.crawl.spider));
-    let mut links: Vec<NewUrl> =
-        own.into_iter().map(|task| child(message, &message.crawl.spider, task)).collect();
-    let elsewhere = elsewhere.into_iter().filter_map(|task| {
-        let spider = task.spider.clone()?;
-        let child = child(message, &spider, task);
-        Some((spider, child))
-    });
-    let elsewhere = elsewhere.collect();
+    let (mut links, elsewhere) = asked_for(message, tasks);
     links.extend(urls.iter().filter_map(|url| link(message, &spider, url, &mut left_out)));
     let items: Vec<Item> =
         items.into_iter().enumerate().map(|(number, fields)| item(message, &key, number, fields)).collect();
@@ -101,6 +95,21 @@ fn yielded(message: &Message, spider: Arc<Loaded>, Gave { items, tasks, urls }: 
         bytes: 0,
         missing: Vec::new(),
     }
+}
+
+/// The tasks that a task or a page asks for: those for its own spider, and those for others.
+pub(crate) fn asked_for(message: &Message, tasks: Vec<NewTask>) -> (Vec<NewUrl>, Vec<(SpiderName, NewUrl)>) {
+    let (mut own, mut elsewhere) = (Vec::new(), Vec::new());
+    for task in tasks {
+        match task.spider.clone().filter(|spider| *spider != message.crawl.spider) {
+            None => own.push(child(message, &message.crawl.spider, task)),
+            Some(spider) => {
+                let child = child(message, &spider, task);
+                elsewhere.push((spider, child));
+            }
+        }
+    }
+    (own, elsewhere)
 }
 
 /// A task of a spider that another task asks for.

@@ -2,17 +2,18 @@
 
 use async_trait::async_trait;
 use trawl_common::frontier::outcome::Failure;
-use trawl_common::spider::Spider;
 use trawl_common::task::{NewTask, TaskView};
+
+use crate::spiders::Loaded;
 
 /// Runs the programs of spiders.
 #[async_trait]
 pub(crate) trait TaskRunner: Send + Sync {
     /// Whether it can run tasks of this spider.
-    fn runs(&self, spider: &Spider) -> bool;
+    fn runs(&self, spider: &Loaded) -> bool;
 
     /// Runs a task of the spider to its end, within the limits that the spider's file sets. Dropped, it ends what it has started.
-    async fn run(&self, spider: &Spider, task: TaskView) -> Ran;
+    async fn run(&self, spider: &Loaded, task: TaskView) -> Ran;
 }
 
 /// What came of running a task.
@@ -24,6 +25,8 @@ pub(crate) enum Ran {
     Failed(Failure),
     /// It is to be left out.
     Skipped,
+    /// It cannot be run on this machine: why.
+    NotRun(String),
 }
 
 /// What a task that is done gave.

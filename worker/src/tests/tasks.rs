@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use serde_json::json;
 use trawl_common::frontier::outcome::{Class, Failure};
-use trawl_common::spider::Spider;
 use trawl_common::task::TaskView;
 
 use super::*;
+use crate::spiders::Loaded;
 use crate::tasks::{Gave, Ran, TaskRunner};
 
 /// Runs what begins with one of a few words.
@@ -14,11 +14,11 @@ struct ByWord(Memory);
 
 #[async_trait]
 impl TaskRunner for ByWord {
-    fn runs(&self, _: &Spider) -> bool {
+    fn runs(&self, _: &Loaded) -> bool {
         true
     }
 
-    async fn run(&self, _: &Spider, task: TaskView) -> Ran {
+    async fn run(&self, _: &Loaded, task: TaskView) -> Ran {
         let recipe = task.recipe.as_str();
         self.0.called("run", format_args!("{recipe} {}/{}", task.attempt, task.max_retries));
         match recipe.split(' ').next() {
@@ -53,7 +53,10 @@ async fn a_task_is_started_run_stored_and_settled_in_that_order() {
         format!("store {task}"),
         format!("settle {task} done"),
     ];
-    assert_eq!(calls.iter().filter(|call| expected.contains(call)).collect::<Vec<_>>(), expected.iter().collect::<Vec<_>>());
+    assert_eq!(
+        calls.iter().filter(|call| expected.contains(call)).collect::<Vec<_>>(),
+        expected.iter().collect::<Vec<_>>()
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,9 @@
 //! What is stored and cannot be read stops nothing else, is named, and keeps no crawl from its end.
 
-use trawl_common::frontier::{Start, Work};
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::outcome::{Reason, Terminal};
+use trawl_common::frontier::{Start, Work};
 use trawl_common::ports::{Control, Finish, Stats};
 use trawl_engine::{Linked, Linking, Parking};
 
@@ -148,7 +148,8 @@ async fn what_cannot_be_read_is_a_dead_letter_until_it_is_published() {
     let (fixture, _lease) = spoiled().await;
     fixture.round().await;
     fixture.quarantined(1).await;
-    let cause = fixture.frontier.failure(&fixture.crawl, &Fixture::url(1).into()).await.unwrap().unwrap().cause;
+    let cause =
+        fixture.frontier.failure(&fixture.crawl, &Fixture::url(1).into()).await.unwrap().unwrap().cause;
     let dead_letter = DeadLetter { url: Fixture::url(1).to_string(), crawl: fixture.crawl.clone(), cause };
     for _ in 0..2 {
         assert_eq!(
@@ -184,7 +185,8 @@ async fn what_could_not_be_read_is_replayed_as_new() {
     let (fixture, lease) = spoiled().await;
     fixture.claim(&fixture.worker, 1).await;
     fixture.quarantined(1).await;
-    let replayed = fixture.frontier.replay(&fixture.crawl, &fixture.crawl, &[Fixture::url(1).into()]).await.unwrap();
+    let replayed =
+        fixture.frontier.replay(&fixture.crawl, &fixture.crawl, &[Fixture::url(1).into()]).await.unwrap();
     assert_eq!(replayed, [fixture.message(1)]);
     let stats = fixture.crawl_stats().await;
     assert_eq!((stats.counts.failed, stats.reasons.get("failed:corrupt")), (0, None));
@@ -205,6 +207,7 @@ async fn a_note_that_cannot_be_read_is_listed_with_its_text_and_replayed() {
     let error = &page.failed[0].1.cause.error;
     assert!(page.failed[0].0 == Fixture::url(1) && error.starts_with("its note cannot be read"), "{error}");
     assert!(!error.contains('\u{1b}'), "{error:?}");
-    let replayed = fixture.frontier.replay(&fixture.crawl, &fixture.crawl, &[Fixture::url(1).into()]).await.unwrap();
+    let replayed =
+        fixture.frontier.replay(&fixture.crawl, &fixture.crawl, &[Fixture::url(1).into()]).await.unwrap();
     assert_eq!(replayed, [fixture.message(1)]);
 }

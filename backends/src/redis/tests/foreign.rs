@@ -31,11 +31,14 @@ async fn a_key_that_somebody_has_written_over_stops_its_crawl_and_no_other() {
         let key = format!("{{crawled_urls}}:{name}");
         let () = fixture.ask(redis::cmd("SET").arg(&key).arg("1")).await;
 
-        let urls =
-            |crawl: &CrawlRef| [0, 1].map(|number| Claim { crawl: crawl.clone(), key: Fixture::url(number).into() });
+        let urls = |crawl: &CrawlRef| {
+            [0, 1].map(|number| Claim { crawl: crawl.clone(), key: Fixture::url(number).into() })
+        };
         let [held, unclaimed] = urls(&fixture.crawl);
         let [sound, late] = urls(&other);
-        let message = |claim: &Claim| Message::seed(claim.key.clone(), claim.crawl.clone(), Lane::Bulk);
+        let message = |claim: &Claim| {
+            Message::seed(claim.key.url().unwrap().clone(), claim.crawl.clone(), Lane::Bulk)
+        };
         let replies =
             fixture.frontier.claim(&fixture.worker, &[message(&unclaimed), message(&sound)]).await.unwrap();
         assert_eq!(replies[1], TAKE, "{name}");

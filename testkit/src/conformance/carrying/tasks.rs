@@ -231,9 +231,7 @@ pub async fn a_task_that_is_a_dead_letter_keeps_its_recipe_and_is_replayed(carri
     let (dead, deader) = (key(&case, "dead"), key(&case, "deader"));
     let kept = async |recipe: &str| {
         let task = task(&case.crawl.spider, recipe);
-        Ok::<_, trawl_common::ports::Error>(
-            carrier.control.task(&case.crawl, &task.key).await? == Some(task),
-        )
+        Ok::<_, trawl_common::ports::Error>(carrier.control.task(&case.crawl, &task.key).await? == Some(task))
     };
     let listed: BTreeSet<Key> =
         carrier.control.failed(&case.crawl, 0).await?.failed.into_iter().map(|(key, _)| key).collect();
@@ -283,12 +281,20 @@ pub async fn what_a_task_yields_is_admitted_before_it_ends(carrier: &Carrier) ->
     let parent = worker.claim_task().await;
     let referrer = Some(parent.message.key());
     let child = |new: NewUrl| NewUrl { depth: 1, referrer: referrer.clone(), ..new };
-    let children =
-        vec![child(new(&case, "child")), child(new(&case, "parent")), child(case.new_url(0)), child(new(&case, "child"))];
+    let children = vec![
+        child(new(&case, "child")),
+        child(new(&case, "parent")),
+        child(case.new_url(0)),
+        child(new(&case, "child")),
+    ];
     let ends = done(&parent.message, children);
     worker.settle(parent, ends).await;
     let stats = carrier.stats(&case).await?;
-    assert_eq!((stats.status, stats.counts.admitted), (CrawlState::Running, 3), "in a cycle each is met once");
+    assert_eq!(
+        (stats.status, stats.counts.admitted),
+        (CrawlState::Running, 3),
+        "in a cycle each is met once"
+    );
     let task = worker.claim_task().await;
     assert_eq!((task.message.depth, &task.message.referrer), (1, &referrer));
     assert_eq!(recipes(std::slice::from_ref(&task)), ["child"]);
@@ -337,7 +343,9 @@ pub async fn a_worker_that_runs_no_programs_takes_no_task(carrier: &Carrier) -> 
 }
 
 /// It is in that spider's crawl of what others publish, met once in a cycle.
-pub async fn what_a_task_asks_for_of_another_spider_is_admitted_before_it_ends(carrier: &Carrier) -> Result<()> {
+pub async fn what_a_task_asks_for_of_another_spider_is_admitted_before_it_ends(
+    carrier: &Carrier,
+) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
     carrier.begin_tasks(&case, &["parent", "twin"]).await?;
