@@ -142,7 +142,7 @@ impl Forget {
     }
 
     fn report(&self, backend: &Backend, Tally { forgotten, pending, never }: &Tally) {
-        backend.say(format_args!("the spider {} has forgotten {} URLs", self.spider, count(*forgotten)));
+        backend.say(format_args!("the spider {} has forgotten {}", self.spider, urls(*forgotten)));
         if *never > 0 {
             backend.say(format_args!("{} it had not seen", count(*never)));
         }
@@ -158,6 +158,11 @@ impl Forget {
             }));
         }
     }
+}
+
+/// `1 URL`, `1,234 URLs`.
+fn urls(number: u64) -> String {
+    format!("{} URL{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 fn host_of(text: &str) -> Result<Host, Fail> {
