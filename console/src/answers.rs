@@ -250,7 +250,6 @@ pub(crate) struct Purged {
 pub(crate) struct Url {
     pub(crate) url: Text,
     pub(crate) state: String,
-    pub(crate) place: Option<String>,
     pub(crate) until: Option<Time>,
     pub(crate) worker: Option<String>,
     pub(crate) started: Option<bool>,

@@ -99,9 +99,8 @@ impl Forget {
         let known = backend.stats.seen_urls(&self.spider, &urls).await?;
         let ended = known.iter().filter(|seen| **seen == Seen::Ended).count() as u64;
         if ended > 0 {
-            let question =
-                format!("have the spider {} forget {} of {} URLs?", self.spider, count(ended), urls.len());
-            confirm(&question, self.yes)?;
+            let (ended, all) = (count(ended), self::urls(urls.len() as u64));
+            confirm(&format!("have the spider {} forget {ended} of {all}?", self.spider), self.yes)?;
         }
         let mut tally = Tally::default();
         for batch in urls.chunks(BATCH) {
