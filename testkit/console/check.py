@@ -71,7 +71,7 @@ def a_crawl_is_started_watched_and_cancelled(driver, fleet, site):
     serious(driver, "items")
     driver.get(f"{fleet.url}/crawls/{crawl}/url")
     driver.find_element(By.NAME, "url").send_keys(pages[2], Keys.ENTER)
-    until("it is found", lambda: "It is a dead letter." in text(driver))
+    until("it is found", lambda: "It is a dead letter since" in text(driver))
     serious(driver, "URL")
 
 

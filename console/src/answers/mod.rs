@@ -41,6 +41,9 @@ pub(crate) struct Crawl {
     pub(crate) started: Time,
     pub(crate) seconds: Seconds,
     pub(crate) job: Option<Job>,
+    /// What it waits for, where one crawl is asked for.
+    #[serde(default)]
+    pub(crate) waits: Vec<Text>,
 }
 
 /// A part of a crawl's bar, in hundredths of its length.
@@ -290,7 +293,6 @@ pub(crate) struct Purged {
 pub(crate) struct Url {
     pub(crate) url: Text,
     pub(crate) state: String,
-    pub(crate) place: Option<String>,
     pub(crate) until: Option<Time>,
     pub(crate) worker: Option<String>,
     pub(crate) started: Option<bool>,
@@ -299,6 +301,8 @@ pub(crate) struct Url {
     pub(crate) deadline: Option<Time>,
     pub(crate) dead_letter: Option<DeadLetter>,
     pub(crate) page: Option<PageHistory>,
+    /// Where it is, why, and what happens next.
+    pub(crate) words: Vec<Text>,
 }
 
 /// What a spider remembers of a page.

@@ -27,20 +27,6 @@ struct UrlPage {
     found: Option<Url>,
 }
 
-impl Url {
-    /// Where it stands, in a sentence.
-    fn standing(&self) -> &'static str {
-        match (self.state.as_str(), self.place.as_deref()) {
-            ("unseen", _) => "The spider has not seen it, or has forgotten it.",
-            ("pending", Some("queued")) => "It waits in its lane for a worker.",
-            ("pending", Some("parked")) => "It is put aside, for its host or after a failure.",
-            ("pending", _) => "A worker has it.",
-            ("failed", _) => "It is a dead letter.",
-            _ => "It has its final state, or another crawl of the spider has it.",
-        }
-    }
-}
-
 pub(crate) async fn show(
     State(console): State<Arc<Console>>,
     visitor: Visitor,

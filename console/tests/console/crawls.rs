@@ -69,7 +69,7 @@ async fn a_url_is_found_in_its_crawl_in_any_form() {
         anna.get(&format!("/crawls/{ID}/url?{query}")).await
     };
     let shown = ask(&page(ID, 0).to_string().replace("http:", "HTTP:")).await;
-    assert!(shown.has("It waits in its lane for a worker.") && shown.has("bulk"), "{}", shown.text);
+    assert!(shown.has("It waits in the lane `bulk` for a worker") && shown.has("bulk"), "{}", shown.text);
     assert!(ask("http://elsewhere.example/").await.has("has not seen it"));
     let shown = ask("no url").await;
     assert_eq!(shown.status, 400);

@@ -99,9 +99,8 @@ impl Forget {
         let known = backend.stats.seen_urls(&self.spider, &urls).await?;
         let ended = known.iter().filter(|seen| **seen == Seen::Ended).count() as u64;
         if ended > 0 {
-            let question =
-                format!("have the spider {} forget {} of {} URLs?", self.spider, count(ended), urls.len());
-            confirm(&question, self.yes)?;
+            let (ended, all) = (count(ended), self::urls(urls.len() as u64));
+            confirm(&format!("have the spider {} forget {ended} of {all}?", self.spider), self.yes)?;
         }
         let mut tally = Tally::default();
         for batch in urls.chunks(BATCH) {
@@ -142,7 +141,7 @@ impl Forget {
     }
 
     fn report(&self, backend: &Backend, Tally { forgotten, pending, never }: &Tally) {
-        backend.say(format_args!("the spider {} has forgotten {} URLs", self.spider, count(*forgotten)));
+        backend.say(format_args!("the spider {} has forgotten {}", self.spider, urls(*forgotten)));
         if *never > 0 {
             backend.say(format_args!("{} it had not seen", count(*never)));
         }
@@ -158,6 +157,11 @@ impl Forget {
             }));
         }
     }
+}
+
+/// `1 URL`, `1,234 URLs`.
+fn urls(number: u64) -> String {
+    format!("{} URL{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 fn host_of(text: &str) -> Result<Host, Fail> {
