@@ -3,7 +3,7 @@
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{
-    Claim, Ending, Finish, Heartbeat, LaneName, Latency, NewUrl, Result, Session, Terms, Verdict,
+    Claim, Ending, Finish, Heartbeat, LaneName, Latency, NewUrl, Result, Terms, Verdict,
 };
 
 use super::Carrier;
