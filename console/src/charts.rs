@@ -106,7 +106,7 @@ impl Samples {
             one("In flight", |sample| sample.in_flight, &count),
             one("URLs pending", |sample| sample.waiting, &count),
             Chart::of(
-                "Time of a request",
+                "Request time",
                 vec![line("median", |sample| sample.median), line("95 %", |sample| sample.slow)],
                 &time,
             ),

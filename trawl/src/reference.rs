@@ -68,7 +68,7 @@ fn section(text: &mut String, command: &Command) {
         !["config", "verbose", "quiet", "color", "help", "version"].contains(&name)
     };
     let own: Vec<&Arg> = command.get_arguments().filter(is_own).collect();
-    if !own.is_empty() && !command.has_subcommands() {
+    if !own.is_empty() && !command.is_subcommand_required_set() {
         text.push_str("\n| argument | meaning |\n|---|---|\n");
         own.into_iter().for_each(|argument| row(text, argument));
     }

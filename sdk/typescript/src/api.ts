@@ -309,19 +309,15 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/logs": {
+    "/api/v1/lanes": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /**
-         * What failed, was tried again or got in the way in the whole fleet: a page of it, the last first. To a request that accepts
-         *     `application/jsonl` all that there is from `cursor` on, one entry a line; to one that accepts `text/event-stream` what comes from now on,
-         *     or behind `Last-Event-ID`, as events `entry`. Only the last entries are kept
-         */
-        get: operations["list_logs"];
+        /** How many messages wait in each lane, and for how long */
+        get: operations["list_lanes"];
         put?: never;
         post?: never;
         delete?: never;
@@ -371,8 +367,25 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the file of a deployed spider says */
+        /** What the file of a spider says that is deployed, or in the default project has a file beside the API */
         get: operations["get_spider"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/spiders/{spider}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every mistake in what the file of that spider says, and what the spider does */
+        get: operations["get_spider_check"];
         put?: never;
         post?: never;
         delete?: never;
@@ -619,14 +632,6 @@ export interface components {
             spiders: string[];
             version: string;
         };
-        /** @description An event of the stream */
-        Appended: {
-            /** @description The entry as JSON */
-            data: string;
-            event: components["schemas"]["Name"];
-            /** @description Where the entry stands: sent back as `Last-Event-ID`, the stream goes on behind it */
-            id: string;
-        };
         /** @description An argument of a spider */
         Argument: {
             /** @description Nothing if whoever starts a crawl must give a value */
@@ -664,6 +669,8 @@ export interface components {
         Checked: {
             /** @description The arguments that it declares */
             arguments: components["schemas"]["Argument"][];
+            /** @description What it does, in words; nothing if it has mistakes */
+            does: components["schemas"]["Does"][];
             /** @description What is wrong, from the top */
             mistakes: components["schemas"]["Mistake"][];
             /** @description Whether it needs a tree of each page; nothing if it has mistakes */
@@ -810,6 +817,13 @@ export interface components {
             /** @description The cursor of the next page, which may be empty; absent on the last */
             next?: string;
         };
+        /** @description Something that a spider does */
+        Does: {
+            /** @description The same with its particulars */
+            how: string;
+            /** @description In a word, as `starts` or `follows` */
+            what: string;
+        };
         /** @description A spider to check */
         Draft: {
             /** @description Values for its arguments */
@@ -903,41 +917,50 @@ export interface components {
          * @enum {string}
          */
         JobStatus: "pending" | "running" | "finished" | "failed" | "cancelled";
+        /** @description What waits in a lane */
+        Lane: {
+            /**
+             * Format: int64
+             * @description How many connections take messages from it; nothing where that says nothing
+             */
+            consumers?: number | null;
+            lane: components["schemas"]["LaneName"];
+            /**
+             * Format: int64
+             * @description How many messages wait; what workers hold is not among them
+             */
+            messages: number;
+            /**
+             * Format: double
+             * @description For how many seconds the next message has waited, at most; nothing if none waits, or if it is not known
+             */
+            oldest_seconds?: number | null;
+        };
+        /**
+         * @description Where messages wait: for a worker (`due`, `priority`, `bulk`, `expired`), for their time (`wait`), or to be read (`failed`)
+         * @enum {string}
+         */
+        LaneName: "due" | "priority" | "bulk" | "wait" | "expired" | "failed" | "jobs";
+        /** @description All lanes, in the order in which a URL passes them */
+        Lanes: {
+            lanes: components["schemas"]["Lane"][];
+        };
         /** @description A job, with the id of its crawl */
         Last: components["schemas"]["Job"] & {
             crawl: string;
         };
-        /** @description An entry of the fleet's log */
-        LogEntry: {
-            /** @description The kind of a failure; absent if nothing failed */
-            class?: string;
-            /** @description In which crawl it happened; absent if in none */
-            crawl?: string;
-            /** @description With which host; absent if with none */
-            host?: string;
-            /** @description The URL or the task that it is about; absent if about none */
-            key?: string;
-            level: components["schemas"]["LogLevel"];
-            /** @description What happened: one line or many, at most 64 KiB */
-            message: string;
-            /** @description Of which spider it is; absent if of none */
-            spider?: string;
-            /** @description When it happened */
-            time: components["schemas"]["Time"];
-            /** @description Who says so */
-            worker: string;
-        };
-        /**
-         * @description How grave an entry of the log is, the gravest first
-         * @enum {string}
-         */
-        LogLevel: "fatal" | "panic" | "error" | "warn" | "info" | "debug" | "trace";
-        /** @description A page of the log */
-        Logs: {
-            /** @description The last ones first. May be empty although others follow */
-            entries: components["schemas"]["LogEntry"][];
-            /** @description The cursor of the next page, with older entries; absent on the last */
-            next?: string;
+        /** @description How long requests to hosts took, bodies included, in milliseconds */
+        Latency: {
+            /**
+             * Format: int64
+             * @description Half of them took no longer
+             */
+            p50_ms: number;
+            /**
+             * Format: int64
+             * @description Nineteen of twenty took no longer
+             */
+            p95_ms: number;
         };
         /** @description Something that is wrong */
         Mistake: {
@@ -957,7 +980,7 @@ export interface components {
          * @description What an event is about
          * @enum {string}
          */
-        Name: "entry";
+        Name: "progress" | "end" | "problem";
         /** @description What to crawl: as the file of the spider says, or what `urls` and `sources` name in place of that */
         NewCrawl: {
             /** @description The spider's arguments */
@@ -986,24 +1009,24 @@ export interface components {
             /** @description Which version of the project; the latest without it */
             version?: string | null;
         };
-        /** @description A spider to try, and the page: what its file says, or the name of a deployed one */
+        /** @description A spider to try, and the page: what its file says, or the name of one that is known */
         NewTrial: {
             /** @description Values for its arguments */
             arguments?: {
                 [key: string]: string;
             };
-            /** @description Of a deployed one, its project; `default` without it */
+            /** @description Without a text, the spider's project; `default` without it */
             project?: string | null;
             /**
              * @description The spider's name
              * @default default
              */
             spider: string;
-            /** @description What the spider's file says; without it, what that of a deployed one says */
+            /** @description What the spider's file says; without it, what that of a spider says that is deployed or has a file beside the API */
             text?: string | null;
             /** @description The page */
             url: string;
-            /** @description Of a deployed one, which version of its project; the latest without it */
+            /** @description Without a text, which version of its project; the latest without it */
             version?: string | null;
         };
         /** @description URLs to crawl */
@@ -1173,12 +1196,13 @@ export interface components {
             /** @description The version of its project that has it, the latest; nothing for one that has a file beside the API, as it may on workers */
             version?: string | null;
         };
-        /** @description A spider that is deployed, and what its file says */
+        /** @description A spider, and what its file says */
         SpiderText: {
             project: string;
             spider: string;
             text: string;
-            version: string;
+            /** @description The version that says it; nothing for one that has a file beside the API */
+            version?: string | null;
         };
         /** @description All spiders that are known */
         Spiders: {
@@ -1294,6 +1318,8 @@ export interface components {
              * @description URLs in its hands
              */
             in_flight: number;
+            /** @description How long its requests took lately; absent if it made none */
+            latency?: components["schemas"]["Latency"];
             /** Format: double */
             pages_per_second: number;
             version: string;
@@ -3546,26 +3572,9 @@ export interface operations {
             };
         };
     };
-    list_logs: {
+    list_lanes: {
         parameters: {
-            query?: {
-                /** @description Only those of this crawl */
-                crawl?: string;
-                /** @description Only those of this spider */
-                spider?: string;
-                /** @description Only those with this host */
-                host?: string;
-                /** @description Only those as grave as this, or graver */
-                level?: "fatal" | "panic" | "error" | "warn" | "info" | "debug" | "trace";
-                /** @description Only those about this URL, or about the task with this key */
-                task?: string;
-                /** @description Only those that are no older: `30m`, `2h`, `1d` */
-                since?: string;
-                /** @description How many at most */
-                limit?: number;
-                /** @description Where to go on: `next` of the page before */
-                cursor?: string;
-            };
+            query?: never;
             header?: never;
             path?: never;
             cookie?: never;
@@ -3577,9 +3586,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Logs"];
-                    "application/jsonl": string;
-                    "text/event-stream": components["schemas"]["Appended"];
+                    "application/json": components["schemas"]["Lanes"];
                 };
             };
             /** @description A parameter or the body is not as this document says */
@@ -3900,6 +3907,123 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SpiderText"];
+                };
+            };
+            /** @description A parameter or the body is not as this document says */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or one that nobody has */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such project, version or spider */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Without tokens: the request is not for localhost */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller asks too often */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is stored cannot be understood */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API refuses */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API is away or full: try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_spider_check: {
+        parameters: {
+            query?: {
+                /** @description The version; without it, the latest */
+                version?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its project */
+                project: string;
+                /** @description The spider */
+                spider: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Checked"];
                 };
             };
             /** @description A parameter or the body is not as this document says */
