@@ -269,7 +269,7 @@ async fn content(file: &std::path::Path) -> String {
     }
 }
 
-/// Waits for a condition that no signal tells of; half a minute at most.
+/// Waits for a condition that nothing announces; half a minute at most.
 async fn until(condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !condition() {
