@@ -1,5 +1,7 @@
 //! Programs that are started for each task: good ones, and all kinds of others.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod support;
 
 use std::fs;
