@@ -1,0 +1,75 @@
+"""What takes the place of Scrapy's own scheduler, and what stands between its engine and the spider."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+from scrapy import Request
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
+from scrapy.exceptions import CloseSpider
+from scrapy.http import Response
+from scrapy.http.cookies import CookieJar
+
+from .job import current
+
+logger = logging.getLogger(__name__)
+
+
+class Scheduler(BaseScheduler):
+    """Hands each request to the job that wants it. It has none to give: those come as tasks."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Scheduler:
+        return cls(crawler)
+
+    def has_pending_requests(self) -> bool:
+        return False
+
+    def next_request(self) -> Request | None:
+        return None
+
+    def enqueue_request(self, request: Request) -> bool:
+        job = current.get()
+        if job is None:
+            logger.error("%s is left out: it is wanted outside of any task, as by a handler of `spider_idle`", request)
+            return False
+        assert self._crawler.spider is not None
+        fingerprint = self._crawler.request_fingerprinter.fingerprint(request).hex()
+        return job.request(request, fingerprint, self._crawler.spider)
+
+
+class Gate:
+    """A spider middleware, the one nearest to the engine. It keeps the engine from asking the spider for its start, which is a task like
+    others, and from closing the spider."""
+
+    def __init__(self) -> None:
+        self.closing = asyncio.Event()
+
+    async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        if current.get() is None:
+            # The engine's own. A spider that has not ended its start is never idle.
+            await self.closing.wait()
+            return
+        async for one in start:
+            yield one
+
+    def process_spider_exception(self, response: Response, exception: Exception) -> Iterable[Any] | None:
+        if not isinstance(exception, CloseSpider):
+            return None
+        logger.warning("the spider asks to be closed (%s), which ends this task alone: `trawl cancel` ends the crawl", exception.reason)
+        return []
+
+
+class JarsOfJobs:
+    """Stands for the jars of `CookiesMiddleware`. Each job has its own, which came with its task."""
+
+    def __getitem__(self, key: Any) -> CookieJar:
+        job = current.get()
+        return CookieJar() if job is None else job.jars[key]

@@ -1,0 +1,58 @@
+"""Where a whole run keeps its items, and what it still has to do (`JOBDIR`), so that the next attempt on this machine goes on from there.
+
+Scrapy writes the latter whole only when it closes a spider in order, as after SIGTERM. After `kill -9` its list of requests seen is there,
+and its queue is not, so that a run from it would leave out pages in silence. Such a folder is thrown away: that attempt begins anew.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from scrapy.settings import Settings
+
+
+class JobFolder:
+    """The folder of one task."""
+
+    def __init__(self, task: dict[str, Any]) -> None:
+        """As it was closed in order, or else empty. From here on it counts as not closed."""
+        self._path = _ours() / str(task["id"])
+        self._closed = self._path / "closed"
+        if self._closed.exists():
+            self._closed.unlink()
+        else:
+            shutil.rmtree(self._path, ignore_errors=True)
+            self._path.mkdir(mode=0o700)
+
+    @property
+    def items(self) -> Path:
+        """The file of the run's items."""
+        return self._path / "items.jsonl"
+
+    def settle_in(self, settings: Settings) -> None:
+        """Has Scrapy keep its job here, unless the project says where."""
+        if not settings.get("JOBDIR"):
+            settings.set("JOBDIR", str(self._path / "job"), priority="cmdline")
+
+    def keep(self) -> None:
+        """For the next attempt, which goes on from here."""
+        self._closed.touch()
+
+    def remove(self) -> None:
+        """All of it."""
+        shutil.rmtree(self._path, ignore_errors=True)
+
+
+def _ours() -> Path:
+    # Scrapy reads pickles from there, so nobody else may have written it.
+    path = Path(tempfile.gettempdir()) / f"trawl-scrapy-{os.getuid()}"
+    path.mkdir(mode=0o700, exist_ok=True)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise PermissionError(f"{path} belongs to somebody else, or others may write to it: remove it")
+    return path

@@ -1,0 +1,81 @@
+"""A whole run of a spider as one task: what `scrapy crawl` would do, in this process. Its items go into a file as they come, so that
+memory does not grow with them; the one answer, at the end, has or names them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from scrapy import signals
+from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
+from scrapy.settings import Settings
+
+from . import logs, project
+from .answers import Answers, encode
+from .items import Items
+from .job_folder import JobFolder
+from .recipe import InvalidRecipe, Recipe
+
+DONE, FAILED = 0, 1
+# Of the reasons for which Scrapy closes a spider, those for which the run is to be tried again. The others, such as those that a spider
+# gives itself, are its own way to end.
+_ABNORMAL = {"shutdown", "start_error", "memusage_exceeded", "closespider_errorcount"}
+_ASYNCIO = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
+# trawl takes answers of up to 16 MB. More items stay in their file.
+_INLINE_BYTES = 8 * 1024 * 1024
+
+
+def run(folder: str, task_json: str) -> int:
+    """Runs the spider that the task names, and says what became of it. Returns the exit code of the process."""
+    answers = Answers()
+    log = logs.Bounded()
+    try:
+        task = json.loads(task_json)
+        recipe = Recipe.parse(task["recipe"])
+        settings = project.enter(folder)
+        settings.setdict(recipe.settings, priority="cmdline")
+        job = JobFolder(task)
+        reason = _crawl(recipe, settings, job, log)
+    except (InvalidRecipe, project.NoProject, PermissionError) as error:
+        answers.say(result=FAILED, logs=[{"message": str(error), "level": 1}])
+        return 1
+    failed = reason is None or reason in _ABNORMAL
+    log.take({"message": f"the spider was closed: {reason or 'it could not be opened'}", "level": 3 if failed else 5})
+    if failed:
+        job.keep() if reason == "shutdown" else job.remove()
+        answers.say(result=FAILED, logs=log.entries())
+    elif job.items.stat().st_size <= _INLINE_BYTES:
+        items = [json.loads(line) for line in job.items.open(encoding="utf-8")]
+        answers.say(result=DONE, logs=log.entries(), items=items)
+        job.remove()
+    else:
+        answers.say(result=DONE, logs=log.entries(), items_file=str(job.items))
+    return int(failed)
+
+
+def _crawl(recipe: Recipe, settings: Settings, job: JobFolder, log: logs.Bounded) -> str | None:
+    """Returns why the spider was closed; `None` if it could not be opened."""
+    reasons: list[str] = []
+    job.settle_in(settings)
+    logs.install(settings, log.take)
+    # As `scrapy crawl` chooses.
+    is_async = settings["TWISTED_REACTOR"] == _ASYNCIO and not settings.getbool("FORCE_CRAWLER_PROCESS")
+    process: AsyncCrawlerProcess | CrawlerProcess = (AsyncCrawlerProcess if is_async else CrawlerProcess)(settings)
+    try:
+        crawler = process.create_crawler(recipe.spider)
+    except KeyError:
+        raise InvalidRecipe(project.unknown(recipe.spider, process.spider_loader)) from None
+    exporter = Items(crawler)
+    with job.items.open("a", encoding="utf-8", errors="backslashreplace") as items:
+
+        def scraped(item: Any) -> None:
+            items.write(encode(exporter.fields(item)) + "\n")
+
+        def closed(reason: str) -> None:
+            reasons.append(reason)
+
+        crawler.signals.connect(scraped, signals.item_scraped)
+        crawler.signals.connect(closed, signals.spider_closed)
+        process.crawl(crawler, **recipe.args)
+        process.start()
+    return reasons[0] if reasons else None
