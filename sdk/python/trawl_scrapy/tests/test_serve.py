@@ -55,7 +55,7 @@ class Case(unittest.TestCase):
         threading.Thread(target=cls.server.serve_forever, daemon=True).start()
         cls.site = f"http://127.0.0.1:{cls.server.server_port}"
         cls.folder = tempfile.TemporaryDirectory()
-        cls.environment = {"PATH": os.environ["PATH"], "TMPDIR": cls.folder.name}
+        cls.environment = {"PATH": os.environ["PATH"], "HOME": cls.folder.name}
 
     @classmethod
     def tearDownClass(cls):
@@ -208,7 +208,7 @@ class Run(Case):
         self.assertEqual(self.run_task(self.recipe("twice")), (0, 0))
         self.assertEqual(len(self.items), 5)
         self.assertIn("the spider was closed: finished", self.log[-1]["message"])
-        self.assertEqual([*Path(self.folder.name).glob("*/*")], [], "it leaves nothing behind")
+        self.assertEqual([*Path(self.folder.name).glob(".cache/trawl-scrapy/*")], [], "it leaves nothing behind")
 
     def test_more_items_than_an_answer_takes_are_in_a_file(self):
         command = [*COMMAND, "run", json.dumps({"id": "many", "crawl": "a", "recipe": self.recipe("floods")})]
@@ -216,6 +216,12 @@ class Run(Case):
         items = [json.loads(line) for line in open(answer["items_file"])]
         self.assertEqual([item["number"] for item in items], list(range(90)))
         self.assertNotIn("items", answer)
+
+    def test_a_task_that_is_too_long_for_an_argument_is_on_standard_input(self):
+        recipe = json.dumps({"spider": "odd", "args": {"site": self.site, "case": "item", "long": "x" * 200_000}})
+        task = json.dumps({"id": "long", "crawl": "a", "recipe": recipe})
+        done = subprocess.run([*COMMAND, "run", "-", "{}"], cwd=PROJECT, env=self.environment, input=task, capture_output=True, text=True)
+        self.assertEqual(self.read(done.stdout), 0)
 
     def test_what_a_spider_logs_has_its_level(self):
         self.run_task(self.recipe("callback_fails_at_once"))

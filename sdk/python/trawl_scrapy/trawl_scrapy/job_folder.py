@@ -6,14 +6,19 @@ and its queue is not, so that a run from it would leave out pages in silence. Su
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 from scrapy.settings import Settings
+
+# In seconds.
+_KEPT = 14 * 24 * 3600
 
 
 class JobFolder:
@@ -49,10 +54,24 @@ class JobFolder:
 
 
 def _ours() -> Path:
-    # Scrapy reads pickles from there, so nobody else may have written it.
-    path = Path(tempfile.gettempdir()) / f"trawl-scrapy-{os.getuid()}"
-    path.mkdir(mode=0o700, exist_ok=True)
+    """The folder of all of them: not below `TMPDIR`, which goes with the process."""
+    path = Path(os.environ.get("HOME") or "/") / ".cache" / "trawl-scrapy"
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        # Nothing of a run that is stopped can be kept.
+        return Path(tempfile.mkdtemp(prefix="trawl-scrapy-"))
     found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    # Scrapy reads pickles from there, so nobody else may have written it.
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
         raise PermissionError(f"{path} belongs to somebody else, or others may write to it: remove it")
+    _forget_old(path)
     return path
+
+
+def _forget_old(path: Path) -> None:
+    """What was left by runs whose tasks went on elsewhere."""
+    for folder in path.iterdir():
+        with contextlib.suppress(OSError):
+            if folder.stat().st_mtime < time.time() - _KEPT:
+                shutil.rmtree(folder)

@@ -4,6 +4,7 @@ memory does not grow with them; the one answer, at the end, has or names them.""
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 from scrapy import signals
@@ -30,7 +31,8 @@ def run(folder: str, task_json: str) -> int:
     answers = Answers()
     log = logs.Bounded()
     try:
-        task = json.loads(task_json)
+        # A task that is too long for an argument is on standard input alone.
+        task = json.loads(sys.stdin.read() if task_json == "-" else task_json)
         recipe = Recipe.parse(task["recipe"])
         settings = project.enter(folder)
         settings.setdict(recipe.settings, priority="cmdline")
