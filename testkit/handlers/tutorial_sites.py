@@ -51,10 +51,10 @@ def slices(things, url):
 
 
 class Site:
-    """A site on the loopback. It counts what it was asked for; every `flaky`th request it answers 503."""
+    """A site on the loopback. It counts what it was asked for; every `flaky`th request it answers with the status `busy`."""
 
-    def __init__(self, port=0, flaky=0):
-        self.asked, self.flaky, self.requests, self.lock = Counter(), flaky, 0, threading.Lock()
+    def __init__(self, port=0, flaky=0, busy=503):
+        self.asked, self.flaky, self.busy, self.requests, self.lock = Counter(), flaky, busy, 0, threading.Lock()
         site = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -92,7 +92,7 @@ class Site:
             self.requests += 1
             self.asked[target] += 1
             if self.flaky and self.requests % self.flaky == 0:
-                return 503, {"content-type": "text/plain"}, b"busy"
+                return self.busy, {"content-type": "text/plain"}, b"busy"
         url = urllib.parse.urlsplit(target)
         found = self.find(url.path, dict(urllib.parse.parse_qsl(url.query)), form, cookie)
         if found is None:

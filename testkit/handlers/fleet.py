@@ -1,0 +1,121 @@
+"""A fleet whose workers are killed and started again, and what a person would do with it."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+TRAWL = os.environ.get("TRAWL", str(ROOT / "target/debug/trawl"))
+
+
+class Fleet:
+    """Workers in a folder of their own, which has the spiders and projects of this one."""
+
+    def __init__(self, workers, patience, **environment):
+        self.patience = patience
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = Path(self.temporary.name)
+        for name in ("spiders", "projects"):
+            subprocess.run(["cp", "-r", HERE / name, self.folder], check=True)
+        subprocess.run(["cp", ROOT / "sdk/python/trawl_handler.py", self.folder / "spiders/processor"], check=True)
+        inherited = {name: os.environ[name] for name in ("HOME", "RABBITMQ_URL", "REDIS_URL")}
+        # Beside this Python there are `trawl-scrapy` and `scrapy`.
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        self.environment = {
+            **inherited,
+            "PATH": path,
+            "TRAWL__FETCH__ALLOW_PRIVATE": "true",
+            "TRAWL__POLITENESS__RATE": "unlimited",
+            "TRAWL__RECOVERY__PATIENCE": "4s",
+            "TRAWL__RETRY__BACKOFF": "200ms",
+            **environment,
+        }
+        self.log = open(self.folder / "workers.log", "w")
+        self.workers = [self.start() for _ in range(workers)]
+        self.kills, self.killer, self.is_over = 0, None, threading.Event()
+
+    def start(self):
+        return subprocess.Popen([TRAWL, "worker"], env=self.environment, cwd=self.folder, stderr=self.log, stdout=self.log)
+
+    def kill_now_and_then(self, least, most, seed):
+        """Kills any worker with SIGKILL after any time within these bounds, again and again, and starts another in its place."""
+        chance = random.Random(seed)
+        self.is_over.clear()
+
+        def kill():
+            while not self.is_over.wait(chance.uniform(least, most)):
+                number = chance.randrange(len(self.workers))
+                self.workers[number].send_signal(signal.SIGKILL)
+                self.workers[number].wait()
+                self.kills += 1
+                self.workers[number] = self.start()
+
+        self.kills, self.killer = 0, threading.Thread(target=kill)
+        self.killer.start()
+
+    def spare(self):
+        """Kills no more. Returns how many were killed."""
+        self.is_over.set()
+        self.killer.join()
+        return self.kills
+
+    def trawl(self, *words, codes=(0,), stdin=None):
+        """What a command prints."""
+        done = subprocess.run(
+            [TRAWL, *words], env=self.environment, cwd=self.folder, input=stdin, capture_output=True, text=True, timeout=self.patience
+        )
+        if done.returncode not in codes:
+            raise AssertionError(f"trawl {' '.join(words)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def submit(self, spider, recipes, crawl):
+        """As a list of tasks, each of which is taken in once."""
+        tasks = "".join(json.dumps({"recipe": recipe, "unique": f"{crawl} {recipe}"}) + "\n" for recipe in recipes)
+        (self.folder / f"{crawl}.jsonl").write_text(tasks)
+        self.trawl("producer", "--spider", spider, "--crawl", crawl, f"{crawl}.jsonl")
+
+    def wait(self, crawl):
+        """The stats of a crawl at its end, when its dead letters have been sent again until none is left."""
+        stats = self.end_of(crawl)
+        for attempt in range(1, 6):
+            if not stats["failed"]:
+                return stats
+            print(f"  {stats['failed']} dead letters are sent again", flush=True)
+            self.trawl("dlq", "replay", "--crawl", crawl)
+            crawl = f"{crawl.removesuffix(f'.r{attempt - 1}')}.r{attempt}"
+            stats = self.end_of(crawl)
+        raise AssertionError(f"{stats['failed']} tasks fail again and again: {self.trawl('dlq', 'list', '--json')[:4000]}")
+
+    def end_of(self, crawl):
+        return json.loads(self.trawl("wait", crawl, "--json", codes=(0, 3)))
+
+    def items(self, *crawls):
+        """All items of the crawls, one of each id."""
+        found = {}
+        for crawl in crawls:
+            for line in self.trawl("items", "-q", "--crawl", crawl).splitlines():
+                item = json.loads(line)
+                found[item["id"]] = item["fields"]
+        return list(found.values())
+
+    def end(self):
+        for worker in self.workers:
+            worker.terminate()
+        for worker in self.workers:
+            worker.wait(self.patience)
+        self.log.close()
+        self.temporary.cleanup()
+
+
+def timed(call, *arguments):
+    """What a call returns, and how long it took."""
+    began = time.monotonic()
+    return call(*arguments), time.monotonic() - began

@@ -1,0 +1,174 @@
+"""Handlers at work on a fleet whose workers are killed: a script that calls an API, documents that refer to each other, a slow processor
+of pages, two Scrapy projects. `scenes.py [--short] [SCENE...]`; run by scripts/handlers."""
+
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from fleet import HERE, Fleet, timed
+from small_sites import Artists, Documents, Tree
+from tutorial_sites import Books, Quotes
+
+WORKERS = 3
+
+
+class Scale:
+    """How much there is to do, and how often a worker is killed meanwhile."""
+
+    def __init__(self, short):
+        self.pairs, self.batch = (2_000, 20) if short else (350_000, 50)
+        self.pages, self.chains, self.quotes, self.books = (31, 25, 60, 60) if short else (255, 500, 1_000, 1_000)
+        # In seconds, between two kills.
+        self.kills = (4, 8) if short else (10, 30)
+        self.patience = 300 if short else 7_200
+        # Requests a second to the API.
+        self.rate = 400
+
+
+def check(holds, what):
+    if not holds:
+        raise AssertionError(what)
+
+
+def the_script_has_one_row_for_each_pair(scale, run):
+    """The script inserts a row when the API has answered. A batch that is done again, after an answer 429 or a kill, is inserted again: the
+    table's key has one row of it, and the API's log says how often it was done."""
+    api = Artists(flaky=151, busy=429)
+    with tempfile.TemporaryDirectory() as folder:
+        database = f"{folder}/artists.db"
+        with sqlite3.connect(database) as connection:
+            connection.execute("PRAGMA journal_mode = wal")
+            connection.execute("CREATE TABLE artist (mbid TEXT PRIMARY KEY ON CONFLICT REPLACE, query TEXT, data TEXT)")
+        environment = {"ARTISTS_SECRET": api.origin, "ARTISTS_DB": database, "TRAWL__POLITENESS__RATE": f"{scale.rate}/s"}
+        fleet = Fleet(WORKERS, scale.patience, **environment)
+        pairs = [{"name": f"Artist {number}", "mbid": f"{number:032x}"} for number in range(scale.pairs)]
+        batches = [json.dumps(pairs[at : at + scale.batch]) for at in range(0, len(pairs), scale.batch)]
+        fleet.submit("artists", batches, f"artists-{run}")
+        fleet.kill_now_and_then(*scale.kills, seed=1)
+        _, seconds = timed(fleet.wait, f"artists-{run}")
+        kills = fleet.spare()
+        fleet.end()
+        with sqlite3.connect(database) as connection:
+            rows = Counter(mbid for (mbid,) in connection.execute("SELECT mbid FROM artist"))
+            wrong = [data for (data,) in connection.execute("SELECT data FROM artist") if "artists" not in json.loads(data)]
+    check(rows == Counter(pair["mbid"] for pair in pairs), f"{len(rows)} rows for {len(pairs)} pairs")
+    check(not wrong, f"{len(wrong)} rows say nothing")
+    print(
+        f"  {len(pairs)} pairs in {len(batches)} tasks, {seconds:.0f} s, {kills} kills: {len(rows)} rows; "
+        f"asked {api.requests} times, of which {api.requests // api.flaky} were answered 429, at most {api.most_in_a_second()} in a second"
+    )
+
+
+def each_document_is_downloaded_once(scale, run):
+    """From payments to contracts to tenders to their corrections, which lead back to payments."""
+    site = Documents(run, scale.chains)
+    fleet = Fleet(WORKERS, scale.patience, DOCUMENTS_SITE=site.origin)
+    first = [f"payment-{run}-{number}" for number in range(0, scale.chains, 5)]
+    crawl = f"documents-{run}"
+    # As the handler does: the id is all there is, and what makes it one.
+    (fleet.folder / "first.jsonl").write_text("".join(json.dumps({"recipe": id, "unique": id}) + "\n" for id in first))
+    fleet.trawl("producer", "--spider", "documents", "--crawl", crawl, "first.jsonl")
+    fleet.kill_now_and_then(*scale.kills, seed=2)
+    stats, seconds = timed(fleet.wait, crawl)
+    kills = fleet.spare()
+    items = Counter(item["id"] for item in fleet.items(crawl))
+    fleet.end()
+    expected = site.reachable(first)
+    check(items == Counter(expected), f"items of {len(items)} documents, {sum(items.values())} in all, for {len(expected)}")
+    check(stats["admitted"] == len(expected), f"{stats['admitted']} tasks for {len(expected)} documents")
+    again = sum(site.asked.values()) - len(expected)
+    check(again <= kills * 64, f"{again} downloads too many for {kills} kills")
+    print(f"  {len(expected)} documents, each once, {seconds:.0f} s, {kills} kills, after which {again} were downloaded again")
+
+
+def the_crawl_ends_when_the_last_page_is_processed(scale, run):
+    """Each page takes its time, and all workers find pages meanwhile."""
+    site = Tree(scale.pages)
+    fleet = Fleet(WORKERS, scale.patience)
+    crawl = f"processor-{run}"
+    fleet.trawl("producer", "--spider", "processor", "--crawl", crawl, "-a", f"site={site.origin}")
+    fleet.kill_now_and_then(*scale.kills, seed=3)
+    stats, seconds = timed(fleet.wait, crawl)
+    over = time.time()
+    kills = fleet.spare()
+    items = fleet.items(crawl)
+    fleet.end()
+    pages = Counter(item["page"] for item in items)
+    expected = Counter(f"{site.origin}/page/{number}" for number in range(1, scale.pages + 1))
+    check(pages == expected, f"{len(pages)} pages processed of {len(expected)}")
+    check(stats["done"] == len(expected), f"{stats['done']} done of {len(expected)}")
+    last = max(item["ready"] for item in items)
+    check(last <= over, "the crawl was over before its last page was processed")
+    print(f"  {len(expected)} pages, {seconds:.0f} s, {kills} kills; the end was known {over - last:.1f} s after the last page")
+
+
+def items_equal_those_of_scrapy_itself(scale, run):
+    """Each spider of two projects by itself, as a whole run, and request by request."""
+    sites = {"quotes": Quotes(scale.quotes, flaky=37), "books": Books(scale.books, flaky=37)}
+    for project, spiders in {"quotes": ("quotes", "members", "scroll"), "books": ("categories", "catalogue")}.items():
+        folder = HERE / "projects" / {"quotes": "quotesbot", "books": "bookshop"}[project]
+        own = {spider: scrapy(folder, spider, sites[project].origin) for spider in spiders}
+        for way in ("run", "serve"):
+            fleet = Fleet(WORKERS, scale.patience)
+            fleet.kill_now_and_then(*scale.kills, seed=4)
+            for spider in spiders:
+                crawl = f"{spider}-{way}-{run}"
+                recipe = json.dumps({"spider": spider, "args": {"site": sites[project].origin}})
+                fleet.submit(f"{project}-{way}", [recipe], crawl)
+                stats, seconds = timed(fleet.wait, crawl)
+                items = Counter(json.dumps(item, sort_keys=True) for item in fleet.items(crawl))
+                missing, extra = own[spider] - items, items - own[spider]
+                check(not missing and not extra, f"{crawl}: {missing.total()} are missing as {list(missing)[:1]}, {extra.total()} too many")
+                print(f"  {spider} by {way}: {items.total()} items, {stats['admitted']} tasks, {seconds:.0f} s", flush=True)
+            print(f"  {fleet.spare()} kills", flush=True)
+            fleet.end()
+
+
+def scrapy(folder, spider, site):
+    """The items of Scrapy's own run."""
+    with tempfile.TemporaryDirectory() as temporary:
+        feed = Path(temporary) / "items.jsonl"
+        command = [
+            Path(sys.executable).parent / "scrapy",
+            "crawl",
+            spider,
+            "-a",
+            f"site={site}",
+            "-O",
+            f"{feed}:jsonlines",
+            "-L",
+            "CRITICAL",
+        ]
+        subprocess.run(command, cwd=folder, check=True, env={**os.environ, "PYTHONWARNINGS": "ignore"})
+        return Counter(json.dumps(json.loads(line), sort_keys=True) for line in feed.open())
+
+
+SCENES = {
+    "script": the_script_has_one_row_for_each_pair,
+    "documents": each_document_is_downloaded_once,
+    "processor": the_crawl_ends_when_the_last_page_is_processed,
+    "scrapy": items_equal_those_of_scrapy_itself,
+}
+
+
+def main():
+    words = [word for word in sys.argv[1:] if word != "--short"]
+    scale = Scale("--short" in sys.argv)
+    # What was done in an earlier run is not done again: its names are others.
+    run = f"{random.randrange(1 << 32):08x}"
+    for name in words or SCENES:
+        scene = SCENES[name]
+        print(f"{scene.__name__.replace('_', ' ')}:", flush=True)
+        _, seconds = timed(scene, scale, run)
+        print(f"  in all {seconds:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
