@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import scrapy
 from scrapy.http import JsonRequest, Response
 from scrapy.http.cookies import CookieJar
+
 from trawl_scrapy import cookies, requests, typed_json
 from trawl_scrapy.recipe import InvalidRecipe, Recipe
 
@@ -67,7 +68,7 @@ class TypedJson(unittest.TestCase):
 
     def test_reading_constructs_items_and_nothing_else(self):
         for name in ("os.system", "subprocess.Popen", "tests.test_forms.Opaque"):
-            with self.assertRaises(Exception):
+            with self.assertRaisesRegex(ValueError, "no class of items"):
                 typed_json.read({"$item": name, "fields": {"name": "x"}})
 
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import urllib.parse
 from collections import Counter
 from pathlib import Path
 
@@ -27,6 +28,8 @@ class Site(http.server.BaseHTTPRequestHandler):
     goes_on, was_asked, asked = threading.Event(), threading.Semaphore(0), []
 
     def do_GET(self):
+        # Whoever takes it for a proxy asks for whole URLs.
+        self.path = urllib.parse.urlsplit(self.path).path
         headers, status = {}, {"/missing": 404, "/broken": 503}.get(self.path, 200)
         if self.path == "/login":
             headers["set-cookie"] = "session=7; Path=/"
@@ -144,6 +147,13 @@ class Serve(Case):
         self.crawl(self.recipe("session"))
         self.has(self.page("/other", "session=7"), self.page("/third", "own=1"))
 
+    def test_requests_go_through_the_workers_proxy_which_is_no_part_of_them(self):
+        environment = {**self.environment, "TRAWL_PROXY": self.site}
+        recipe = json.dumps({"spider": "odd", "args": {"site": "http://shop.example", "case": "redirects"}})
+        frontier, _ = asyncio.run(stand_in.crawl([recipe], [*COMMAND, "serve"], PROJECT, environment, processes=1))
+        self.assertEqual(frontier.items, [self.page("/other")])
+        self.assertEqual([task for task in frontier.recipes if "proxy" in task.lower()], [])
+
     def test_a_redirect_is_a_request_of_its_own(self):
         frontier = self.crawl(self.recipe("redirects"))
         self.has(self.page("/other"))
@@ -239,25 +249,33 @@ class Run(Case):
         self.assertIn("/nowhere is no folder", json.loads(done.stdout)["logs"][0]["message"])
 
     def test_a_run_that_is_stopped_goes_on_and_one_that_is_killed_begins_anew(self):
-        for end, asked_again in ((signal.SIGTERM, ["/slow/2"]), (signal.SIGKILL, ["/slow/1", "/slow/2"])):
-            Site.goes_on.clear()
-            Site.asked.clear()
-            recipe, task = self.recipe("slow_pages", CONCURRENT_REQUESTS=1), f"ended by {end}"
-            command = [*COMMAND, "run", json.dumps({"id": task, "crawl": "a", "recipe": recipe})]
-            process = subprocess.Popen(command, cwd=PROJECT, env=self.environment, stdout=subprocess.PIPE, text=True)
-            Site.was_asked.acquire()
-            process.send_signal(end)
-            if end == signal.SIGTERM:
-                # It says that it is stopping, and waits for the page that it has asked for.
-                Site.goes_on.set()
-                self.assertEqual(self.read(process.communicate(timeout=30)[0]), 1)
-            process.wait(30)
-            process.stdout.close()
+        self.ends("slow_pages", signal.SIGTERM, ["/slow/2", "/slow/3"])
+        self.ends("slow_pages", signal.SIGKILL, ["/slow/1", "/slow/2", "/slow/3"])
+
+    def test_a_run_that_cannot_be_kept_whole_begins_anew(self):
+        self.ends("slow_lambdas", signal.SIGTERM, ["/slow/1", "/slow/2", "/slow/3"])
+
+    def ends(self, case, end, asked_again):
+        """Ends a run that waits for its first page, and has it done again."""
+        Site.goes_on.clear()
+        while Site.was_asked.acquire(blocking=False):
+            pass
+        recipe, task = self.recipe(case, CONCURRENT_REQUESTS=1), f"{case} {end}"
+        command = [*COMMAND, "run", json.dumps({"id": task, "crawl": "a", "recipe": recipe})]
+        process = subprocess.Popen(command, cwd=PROJECT, env=self.environment, stdout=subprocess.PIPE, text=True)
+        Site.was_asked.acquire()
+        process.send_signal(end)
+        if end == signal.SIGKILL:
+            process.communicate()
             Site.goes_on.set()
-            Site.asked.clear()
-            self.assertEqual(self.run_task(recipe, task), (0, 0))
-            self.assertEqual([item["url"] for item in self.items], ["/slow/1", "/slow/2"])
-            self.assertEqual(Site.asked, asked_again)
+        else:
+            # It waits for the page that it has asked for.
+            Site.goes_on.set()
+            self.assertEqual(self.read(process.communicate(timeout=30)[0]), 1)
+        Site.asked.clear()
+        self.assertEqual(self.run_task(recipe, task), (0, 0))
+        self.assertEqual([item["url"] for item in self.items], ["/slow/1", "/slow/2", "/slow/3"])
+        self.assertEqual(Site.asked, asked_again)
 
 
 if __name__ == "__main__":

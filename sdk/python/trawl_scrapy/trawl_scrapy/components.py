@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
 from typing import Any
 
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
@@ -17,6 +18,9 @@ from scrapy.http.cookies import CookieJar
 from .job import current
 
 logger = logging.getLogger(__name__)
+
+NEAREST_TO_ENGINE = -1_000_000
+"""The place among a project's spider middlewares."""
 
 
 class Scheduler(BaseScheduler):
@@ -65,6 +69,32 @@ class Gate:
             return None
         logger.warning("the spider asks to be closed (%s), which ends this task alone: `trawl cancel` ends the crawl", exception.reason)
         return []
+
+
+class StartsOnce:
+    """A spider middleware for a whole run, the one nearest to the engine. When the run goes on after it was stopped, it leaves out as much
+    of the spider's start as was done."""
+
+    SETTING = "TRAWL_SCRAPY_STARTED"
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._started = file, 0
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> StartsOnce:
+        middleware = cls(Path(crawler.settings[cls.SETTING]))
+        crawler.signals.connect(middleware._closed, signals.spider_closed)
+        return middleware
+
+    async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        done = int(self._file.read_text()) if self._file.exists() else 0
+        async for one in start:
+            self._started += 1
+            if self._started > done:
+                yield one
+
+    def _closed(self) -> None:
+        self._file.write_text(str(self._started))
 
 
 class JarsOfJobs:

@@ -16,7 +16,7 @@ from scrapy.utils.response import response_status_message
 from twisted.python.failure import Failure
 
 from . import project, requests
-from .components import Gate, JarsOfJobs
+from .components import NEAREST_TO_ENGINE, Gate, JarsOfJobs
 from .items import Items
 from .job import FAILED, SKIPPED, Job, current
 from .recipe import InvalidRecipe, Recipe
@@ -50,7 +50,7 @@ class Crawl:
         self._crawler = Crawler(spider_class, settings)
         self._crawler.settings.setdict(_OVERRIDES, priority="cmdline")
         middlewares = dict(self._crawler.settings.getdict("SPIDER_MIDDLEWARES"))
-        self._crawler.settings.set("SPIDER_MIDDLEWARES", {**middlewares, Gate: -1_000_000}, priority="cmdline")
+        self._crawler.settings.set("SPIDER_MIDDLEWARES", {**middlewares, Gate: NEAREST_TO_ENGINE}, priority="cmdline")
         for handler, signal in (
             (self._scraped, signals.item_scraped),
             (self._error, signals.spider_error),

@@ -17,6 +17,8 @@ from typing import Any
 
 from scrapy.settings import Settings
 
+from .components import NEAREST_TO_ENGINE, StartsOnce
+
 # In seconds.
 _KEPT = 14 * 24 * 3600
 
@@ -40,9 +42,11 @@ class JobFolder:
         return self._path / "items.jsonl"
 
     def settle_in(self, settings: Settings) -> None:
-        """Has Scrapy keep its job here, unless the project says where."""
-        if not settings.get("JOBDIR"):
-            settings.set("JOBDIR", str(self._path / "job"), priority="cmdline")
+        """Has Scrapy keep its job here, wherever else the project would keep it: without the items it is worth nothing."""
+        settings.set("JOBDIR", str(self._path / "job"), priority="cmdline")
+        settings.set(StartsOnce.SETTING, str(self._path / "started"), priority="cmdline")
+        middlewares = {**settings.getdict("SPIDER_MIDDLEWARES"), StartsOnce: NEAREST_TO_ENGINE}
+        settings.set("SPIDER_MIDDLEWARES", middlewares, priority="cmdline")
 
     def keep(self) -> None:
         """For the next attempt, which goes on from here."""

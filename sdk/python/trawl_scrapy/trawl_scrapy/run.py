@@ -37,14 +37,14 @@ def run(folder: str, task_json: str) -> int:
         settings = project.enter(folder)
         settings.setdict(recipe.settings, priority="cmdline")
         job = JobFolder(task)
-        reason = _crawl(recipe, settings, job, log)
+        reason, is_whole = _crawl(recipe, settings, job, log)
     except (InvalidRecipe, project.NoProject, PermissionError) as error:
         answers.say(result=FAILED, logs=[{"message": str(error), "level": 1}])
         return 1
     failed = reason is None or reason in _ABNORMAL
     log.take({"message": f"the spider was closed: {reason or 'it could not be opened'}", "level": 3 if failed else 5})
     if failed:
-        job.keep() if reason == "shutdown" else job.remove()
+        job.keep() if reason == "shutdown" and is_whole else job.remove()
         answers.say(result=FAILED, logs=log.entries())
     elif job.items.stat().st_size <= _INLINE_BYTES:
         items = [json.loads(line) for line in job.items.open(encoding="utf-8")]
@@ -55,8 +55,8 @@ def run(folder: str, task_json: str) -> int:
     return int(failed)
 
 
-def _crawl(recipe: Recipe, settings: Settings, job: JobFolder, log: logs.Bounded) -> str | None:
-    """Returns why the spider was closed; `None` if it could not be opened."""
+def _crawl(recipe: Recipe, settings: Settings, job: JobFolder, log: logs.Bounded) -> tuple[str | None, bool]:
+    """Returns why the spider was closed, `None` if it could not be opened; and whether all that is left to do is in the folder."""
     reasons: list[str] = []
     job.settle_in(settings)
     logs.install(settings, log.take)
@@ -80,4 +80,7 @@ def _crawl(recipe: Recipe, settings: Settings, job: JobFolder, log: logs.Bounded
         crawler.signals.connect(closed, signals.spider_closed)
         process.crawl(crawler, **recipe.args)
         process.start()
-    return reasons[0] if reasons else None
+    if not reasons:
+        return None, False
+    # Requests that Scrapy could not write, such as those with a lambda for a callback, are gone with the process.
+    return reasons[0], not crawler.stats.get_value("scheduler/unserializable")

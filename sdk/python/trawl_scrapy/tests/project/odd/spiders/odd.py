@@ -20,8 +20,13 @@ class OddSpider(scrapy.Spider):
                 yield {"number": number} if number % 4_000 == 0 else scrapy.Request(f"data:,{number}", self.page, dont_filter=True)
             return
         if self.case == "slow_pages":
-            yield scrapy.Request(f"{self.site}/slow/1", self.page)
-            yield scrapy.Request(f"{self.site}/slow/2", self.page)
+            yield scrapy.Request(f"{self.site}/slow/1", self.page, dont_filter=True)
+            yield scrapy.Request(f"{self.site}/slow/2", self.page, dont_filter=True)
+            yield scrapy.Request(f"{self.site}/slow/3", self.page, dont_filter=True)
+            return
+        if self.case == "slow_lambdas":
+            for number in range(1, 4):
+                yield scrapy.Request(f"{self.site}/slow/{number}", lambda response: self.page(response))
             return
         if self.case == "item":
             yield {"of": "start"}
