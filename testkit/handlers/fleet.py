@@ -83,25 +83,24 @@ class Fleet:
         self.trawl("producer", "--spider", spider, "--crawl", crawl, f"{crawl}.jsonl")
 
     def wait(self, crawl):
-        """The stats of a crawl at its end, when its dead letters have been sent again until none is left."""
-        stats = self.end_of(crawl)
-        for attempt in range(1, 6):
-            if not stats["failed"]:
-                return stats
-            print(f"  {stats['failed']} dead letters are sent again", flush=True)
-            self.trawl("dlq", "replay", "--crawl", crawl)
-            crawl = f"{crawl.removesuffix(f'.r{attempt - 1}')}.r{attempt}"
-            stats = self.end_of(crawl)
-        raise AssertionError(f"{stats['failed']} tasks fail again and again: {self.trawl('dlq', 'list', '--json')[:4000]}")
+        """The stats of a crawl at its end, and of the crawls of its dead letters, which are sent again until none is left."""
+        ended = [self.end_of(crawl)]
+        while ended[-1]["failed"]:
+            if len(ended) == 6:
+                raise AssertionError(f"tasks fail again and again: {self.trawl('dlq', 'list', '--json')[:4000]}")
+            print(f"  {ended[-1]['failed']} dead letters are sent again", flush=True)
+            sent = json.loads(self.trawl("dlq", "replay", "--crawl", ended[-1]["crawl"], "--json"))
+            ended.append(self.end_of(sent["crawls"][-1]))
+        return ended
 
     def end_of(self, crawl):
         return json.loads(self.trawl("wait", crawl, "--json", codes=(0, 3)))
 
-    def items(self, *crawls):
-        """All items of the crawls, one of each id."""
+    def items(self, ended):
+        """All items of the crawls that have ended, one of each id."""
         found = {}
-        for crawl in crawls:
-            for line in self.trawl("items", "-q", "--crawl", crawl).splitlines():
+        for stats in ended:
+            for line in self.trawl("items", "-q", "--crawl", stats["crawl"]).splitlines():
                 item = json.loads(line)
                 found[item["id"]] = item["fields"]
         return list(found.values())

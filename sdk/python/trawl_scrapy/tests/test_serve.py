@@ -15,6 +15,9 @@ import urllib.parse
 from collections import Counter
 from pathlib import Path
 
+from trawl_scrapy.job import Job
+from trawl_scrapy.recipe import Recipe
+
 from . import stand_in
 
 PROJECT = Path(__file__).parent / "project"
@@ -146,6 +149,13 @@ class Serve(Case):
     def test_a_session_goes_along_with_what_follows_from_it(self):
         self.crawl(self.recipe("session"))
         self.has(self.page("/other", "session=7"), self.page("/third", "own=1"))
+
+    def test_what_follows_is_of_the_same_run_whatever_crawl_it_is_sent_again_in(self):
+        frontier = self.crawl(self.recipe("twice"))
+        runs = {json.loads(recipe)["run"] for recipe in frontier.recipes[1:]}
+        self.assertEqual(len(runs), 1)
+        job = Job({"id": "a", "crawl": "another"}, Recipe.parse(frontier.recipes[1]))
+        self.assertEqual({job.run}, runs)
 
     def test_requests_go_through_the_workers_proxy_which_is_no_part_of_them(self):
         environment = {**self.environment, "TRAWL_PROXY": self.site}

@@ -25,7 +25,8 @@ class Job:
 
     def __init__(self, task: dict[str, Any], recipe: Recipe) -> None:
         self.id, self.recipe = str(task["id"]), recipe
-        self.run = digest(str(task["crawl"]), recipe.run())
+        # Goes along with its requests: a dead letter that is sent again is of another crawl, and still of this run.
+        self.run = recipe.run or digest(str(task["crawl"]), recipe.identity())
         self.jars = cookies.read(recipe.cookies)
         self.items: list[Any] = []
         # Requests that cannot be tasks: they are worked on as part of this one.
@@ -48,7 +49,7 @@ class Job:
         if not request.dont_filter and self._requested[fingerprint, False] > 1:
             return False
         try:
-            recipe = self.recipe.for_request(requests.write(request, spider), cookies.write(self.jars)).to_json()
+            recipe = self.recipe.for_request(self.run, requests.write(request, spider), cookies.write(self.jars)).to_json()
         except ValueError as error:
             spider.logger.debug("%s is made at once, and is no task of its own: %s", request, error)
             self.local.append(request)
@@ -66,7 +67,7 @@ class Job:
 
     def go_on_from(self, started: int) -> None:
         """Leaves the rest of a start, after so many requests and items, to another task."""
-        self._submit(self.recipe.starting_from(started).to_json(), digest(self.run, "start", str(started)), 0)
+        self._submit(self.recipe.starting_from(self.run, started).to_json(), digest(self.run, "start", str(started)), 0)
 
     def _submit(self, recipe: str, unique: str, priority: int) -> None:
         self._tasks.append({"recipe": recipe, "unique": unique, "priority": priority})

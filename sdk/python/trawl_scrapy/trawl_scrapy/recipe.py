@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-KEYS = ("spider", "args", "settings", "start", "request", "cookies")
+KEYS = ("spider", "args", "settings", "run", "start", "request", "cookies")
 
 
 class InvalidRecipe(Exception):
@@ -15,12 +15,13 @@ class InvalidRecipe(Exception):
 
 @dataclass(frozen=True)
 class Recipe:
-    """The name of a spider, or a JSON object of `spider`, `args` and `settings`. The tasks that `serve` submits also have a
-    `request`, or say how much of the spider's start is done."""
+    """The name of a spider, or a JSON object of `spider`, `args` and `settings`. The tasks that `serve` submits also name
+    their run, and have a `request`, or say how much of the spider's start is done."""
 
     spider: str
     args: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
+    run: str = ""
     start: int = 0
     request: dict[str, Any] | None = None
     cookies: list[Any] = field(default_factory=list)
@@ -62,14 +63,14 @@ class Recipe:
         """The shortest object that says it."""
         return json.dumps({key: value for key in KEYS if (value := getattr(self, key))}, ensure_ascii=False, separators=(",", ":"))
 
-    def for_request(self, request: dict[str, Any], cookies: list[Any]) -> Recipe:
-        """The same run's recipe for one of its requests."""
-        return replace(self, start=0, request=request, cookies=cookies)
+    def for_request(self, run: str, request: dict[str, Any], cookies: list[Any]) -> Recipe:
+        """For one of the requests of the same run."""
+        return replace(self, run=run, start=0, request=request, cookies=cookies)
 
-    def starting_from(self, start: int) -> Recipe:
-        """The same run's recipe for the rest of its start."""
-        return replace(self, start=start)
+    def starting_from(self, run: str, start: int) -> Recipe:
+        """For the rest of the same run's start."""
+        return replace(self, run=run, start=start)
 
-    def run(self) -> str:
-        """The same for all requests of one run, and for no other."""
+    def identity(self) -> str:
+        """The same for runs of one spider with the same arguments and settings."""
         return json.dumps([self.spider, self.args, self.settings], sort_keys=True)
