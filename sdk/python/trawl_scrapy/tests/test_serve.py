@@ -227,15 +227,14 @@ class Run(Case):
     def test_a_run_answers_with_its_items_its_log_and_its_result(self):
         self.assertEqual(self.run_task(self.recipe("twice")), (0, 0))
         self.assertEqual(len(self.items), 5)
+        self.assertEqual(self.items, sorted(self.items, key=json.dumps), "their order is the same each time")
         self.assertIn("the spider was closed: finished", self.log[-1]["message"])
         self.assertEqual([*Path(self.folder.name).glob(".cache/trawl-scrapy/*")], [], "it leaves nothing behind")
 
-    def test_more_items_than_an_answer_takes_are_in_a_file(self):
-        command = [*COMMAND, "run", json.dumps({"id": "many", "crawl": "a", "recipe": self.recipe("floods")})]
-        answer = json.loads(subprocess.run(command, cwd=PROJECT, env=self.environment, capture_output=True, text=True).stdout)
-        items = [json.loads(line) for line in open(answer["items_file"])]
-        self.assertEqual([item["number"] for item in items], list(range(90)))
-        self.assertNotIn("items", answer)
+    def test_a_run_of_more_items_than_an_answer_takes_is_closed_and_says_what_to_do(self):
+        self.assertEqual(self.run_task(self.recipe("floods")), (1, 1))
+        self.assertIn("`trawl-scrapy serve`", self.log[-1]["message"])
+        self.assertEqual([*Path(self.folder.name).glob(".cache/trawl-scrapy/*")], [], "it leaves nothing behind")
 
     def test_a_task_that_is_too_long_for_an_argument_is_on_standard_input(self):
         recipe = json.dumps({"spider": "odd", "args": {"site": self.site, "case": "item", "long": "x" * 200_000}})
@@ -255,6 +254,7 @@ class Run(Case):
     def test_a_project_or_a_spider_that_is_not_there_is_named(self):
         self.assertEqual(self.run_task("even"), (1, 1))
         self.assertIn("there are: odd", self.log[-1]["message"])
+        self.assertEqual([*Path(self.folder.name).glob(".cache/trawl-scrapy/*")], [], "it leaves nothing behind")
         done = subprocess.run([*COMMAND, "run", "--project", "/nowhere", '{"id": "a", "recipe": "odd"}'], capture_output=True, text=True)
         self.assertIn("/nowhere is no folder", json.loads(done.stdout)["logs"][0]["message"])
 

@@ -1,5 +1,5 @@
-"""A whole run of a spider as one task: what `scrapy crawl` would do, in this process. Its items go into a file as they come, so that
-memory does not grow with them; the one answer, at the end, has or names them."""
+"""A whole run of a spider as one task: what `scrapy crawl` would do, in this process. Its items go into a file as they come, from which a
+run that was stopped goes on; the one answer, at the end, has them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from scrapy import signals
 from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
 from scrapy.settings import Settings
+from scrapy.utils.defer import deferred_from_coro
 
 from . import logs, project
 from .answers import Answers, encode
@@ -22,14 +23,19 @@ DONE, FAILED = 0, 1
 # gives itself, are its own way to end.
 _ABNORMAL = {"shutdown", "start_error", "memusage_exceeded", "closespider_errorcount"}
 _ASYNCIO = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
-# trawl takes answers of up to 16 MB. More items stay in their file.
-_INLINE_BYTES = 8 * 1024 * 1024
+# trawl takes answers of up to 16 MB, with the log.
+_MOST_BYTES = 10 * 1024 * 1024
+_TOO_MUCH = "too_many_items"
+_ADVICE = (
+    f"its items take more than {_MOST_BYTES >> 20} MB, which one task cannot answer with: have each request be a task "
+    "(`trawl-scrapy serve`), split the run by arguments, or write a feed (`FEEDS`) and no items"
+)
 
 
 def run(folder: str, task_json: str) -> int:
     """Runs the spider that the task names, and says what became of it. Returns the exit code of the process."""
     answers = Answers()
-    log = logs.Bounded()
+    log, job = logs.Bounded(), None
     try:
         # A task that is too long for an argument is on standard input alone.
         task = json.loads(sys.stdin.read() if task_json == "-" else task_json)
@@ -40,18 +46,22 @@ def run(folder: str, task_json: str) -> int:
         reason, is_whole = _crawl(recipe, settings, job, log)
     except (InvalidRecipe, project.NoProject, PermissionError) as error:
         answers.say(result=FAILED, logs=[{"message": str(error), "level": 1}])
+        if job:
+            job.remove()
         return 1
-    failed = reason is None or reason in _ABNORMAL
+    failed = reason is None or reason in _ABNORMAL or reason == _TOO_MUCH
     log.take({"message": f"the spider was closed: {reason or 'it could not be opened'}", "level": 3 if failed else 5})
+    if reason == _TOO_MUCH:
+        log.take({"message": _ADVICE, "level": 1})
     if failed:
-        job.keep() if reason == "shutdown" and is_whole else job.remove()
         answers.say(result=FAILED, logs=log.entries())
-    elif job.items.stat().st_size <= _INLINE_BYTES:
-        items = [json.loads(line) for line in job.items.open(encoding="utf-8")]
-        answers.say(result=DONE, logs=log.entries(), items=items)
-        job.remove()
     else:
-        answers.say(result=DONE, logs=log.entries(), items_file=str(job.items))
+        # Items have ids by their place, which are to be the same at each attempt; Scrapy has them in any order.
+        answers.say(result=DONE, logs=log.entries(), items=[json.loads(line) for line in sorted(job.items.open(encoding="utf-8"))])
+    if reason == "shutdown" and is_whole:
+        job.keep()
+    else:
+        job.remove()
     return int(failed)
 
 
@@ -72,6 +82,8 @@ def _crawl(recipe: Recipe, settings: Settings, job: JobFolder, log: logs.Bounded
 
         def scraped(item: Any) -> None:
             items.write(encode(exporter.fields(item)) + "\n")
+            if items.tell() > _MOST_BYTES:
+                deferred_from_coro(crawler.engine.close_spider_async(reason=_TOO_MUCH))
 
         def closed(reason: str) -> None:
             reasons.append(reason)

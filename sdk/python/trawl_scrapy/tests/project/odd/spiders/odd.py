@@ -53,7 +53,7 @@ class OddSpider(scrapy.Spider):
         yield {"bad": True}
 
     def floods(self, response):
-        for number in range(90):
+        for number in range(200):
             yield {"number": number, "text": "x" * 100_000}
 
     def closes(self, response):
