@@ -76,10 +76,9 @@ class Fleet:
             raise AssertionError(f"trawl {' '.join(words)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
 
-    def submit(self, spider, recipes, crawl):
-        """As a list of tasks, each of which is taken in once."""
-        tasks = "".join(json.dumps({"recipe": recipe, "unique": f"{crawl} {recipe}"}) + "\n" for recipe in recipes)
-        (self.folder / f"{crawl}.jsonl").write_text(tasks)
+    def submit(self, spider, tasks, crawl):
+        """As a list, which the producer reads."""
+        (self.folder / f"{crawl}.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
         self.trawl("producer", "--spider", spider, "--crawl", crawl, f"{crawl}.jsonl")
 
     def wait(self, crawl):

@@ -50,7 +50,7 @@ def the_script_has_one_row_for_each_pair(scale, run):
         fleet = Fleet(WORKERS, scale.patience, **environment)
         pairs = [{"name": f"Artist {number}", "mbid": f"{number:032x}"} for number in range(scale.pairs)]
         batches = [json.dumps(pairs[at : at + scale.batch]) for at in range(0, len(pairs), scale.batch)]
-        fleet.submit("artists", batches, f"artists-{run}")
+        fleet.submit("artists", [{"recipe": batch, "unique": f"{run} {at}"} for at, batch in enumerate(batches)], f"artists-{run}")
         fleet.kill_now_and_then(*scale.kills, seed=1)
         _, seconds = timed(fleet.wait, f"artists-{run}")
         kills = fleet.spare()
@@ -73,8 +73,7 @@ def each_document_is_downloaded_once(scale, run):
     first = [f"payment-{run}-{number}" for number in range(0, scale.chains, 5)]
     crawl = f"documents-{run}"
     # As the handler does: the id is all there is, and what makes it one.
-    (fleet.folder / "first.jsonl").write_text("".join(json.dumps({"recipe": id, "unique": id}) + "\n" for id in first))
-    fleet.trawl("producer", "--spider", "documents", "--crawl", crawl, "first.jsonl")
+    fleet.submit("documents", [{"recipe": id, "unique": id} for id in first], crawl)
     fleet.kill_now_and_then(*scale.kills, seed=2)
     ended, seconds = timed(fleet.wait, crawl)
     kills = fleet.spare()
@@ -123,7 +122,7 @@ def items_equal_those_of_scrapy_itself(scale, run):
             for spider in spiders:
                 crawl = f"{spider}-{way}-{run}"
                 recipe = json.dumps({"spider": spider, "args": {"site": sites[project].origin}})
-                fleet.submit(f"{project}-{way}", [recipe], crawl)
+                fleet.trawl("task", "submit", "--spider", f"{project}-{way}", "--crawl", crawl, "--recipe", recipe, "--unique", crawl)
                 ended, seconds = timed(fleet.wait, crawl)
                 items = Counter(json.dumps(item, sort_keys=True) for item in fleet.items(ended))
                 missing, extra = own[spider] - items, items - own[spider]
