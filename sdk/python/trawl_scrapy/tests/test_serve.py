@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import datetime
 import http.server
 import json
 import os
@@ -14,6 +15,8 @@ import unittest
 import urllib.parse
 from collections import Counter
 from pathlib import Path
+
+from scrapy.utils.serialize import ScrapyJSONEncoder
 
 from trawl_scrapy.job import Job
 from trawl_scrapy.recipe import Recipe
@@ -137,6 +140,12 @@ class Serve(Case):
             self.crawl(self.recipe(case))
             self.has(self.page("/other"))
             self.assertEqual(self.results, {0: 2})
+
+    def test_what_is_no_unicode_or_no_json_number_is_replaced(self):
+        self.crawl(self.recipe("odd_values"))
+        # As Scrapy of this version has it in feeds.
+        time = json.loads(ScrapyJSONEncoder().encode(datetime.datetime(2026, 1, 2, 3, 4, 5)))
+        self.has({"text": "a?b", "number": None, "time": time}, self.page("/other"))
 
     def test_a_callback_may_await_downloads_and_call_the_engine(self):
         self.crawl(self.recipe("by_await"))

@@ -18,7 +18,7 @@ class Answers:
 
     def __init__(self) -> None:
         sys.stdout.flush()
-        self._out: TextIO = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="backslashreplace")
+        self._out: TextIO = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
         os.dup2(2, 1)
         self._lock = threading.Lock()
 
@@ -36,9 +36,7 @@ class Answers:
 def encode(value: Any) -> str:
     """JSON, with dates and the like as Scrapy's feeds have them."""
     text = _ENCODER.encode(value)
-    # `NaN` is none in JSON; Scrapy's feeds have it.
-    return (
-        json.dumps(json.loads(text, parse_constant=lambda _: None), ensure_ascii=False, separators=(",", ":"))
-        if "NaN" in text or "Infinity" in text
-        else text
-    )
+    if "NaN" in text or "Infinity" in text:
+        # Python writes numbers that JSON does not have.
+        text = _ENCODER.encode(json.loads(text, parse_constant=lambda _: None))
+    return text

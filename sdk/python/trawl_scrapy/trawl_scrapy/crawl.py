@@ -88,8 +88,9 @@ class Crawl:
         await asyncio.wait([self._running])
 
     async def work(self, job: Job) -> None:
-        """Does what the job's task says: the spider's start, or one of its requests. Raises an exception if the spider is
-        closed meanwhile."""
+        """Does what the job's task says: the spider's start, or one of its requests.
+
+        Raises an exception if the spider is closed meanwhile."""
         self.jobs += 1
         # In a task of its own, so that nothing else runs on the job's behalf.
         working = asyncio.ensure_future(self._work(job))

@@ -54,7 +54,7 @@ class Job:
             spider.logger.debug("%s is made at once, and is no task of its own: %s", request, error)
             self.local.append(request)
             return True
-        if len(recipe.encode()) > _LONGEST_RECIPE:
+        if len(recipe.encode(errors="replace")) > _LONGEST_RECIPE:
             self.local.append(request)
             return True
         self._submit(recipe, self._unique(request, fingerprint), request.priority)
@@ -81,10 +81,11 @@ class Job:
 
     def answer(self) -> dict[str, Any]:
         """The answer to the worker."""
-        # What has failed yields nothing. So a callback that fails halfway is done as far as it came, as in Scrapy.
-        came_far = self.recipe.request is not None and (self.items or self._tasks)
-        result = DONE if self._result == FAILED and came_far else self._result
-        return {"result": result, "items": self.items, "tasks": self._tasks, "logs": self.log.entries()}
+        # Only what is done yields anything. So a callback that fails halfway is done as far as it came, as in Scrapy; a start is not.
+        has_yielded = bool(self.items or self._tasks)
+        is_start = self.recipe.request is None
+        is_done = has_yielded and (self._result == SKIPPED or not is_start)
+        return {"result": DONE if is_done else self._result, "items": self.items, "tasks": self._tasks, "logs": self.log.entries()}
 
 
 def digest(*parts: str) -> str:

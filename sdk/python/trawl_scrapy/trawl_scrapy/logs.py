@@ -17,8 +17,7 @@ _LEVELS = ((logging.CRITICAL, 1), (logging.ERROR, 3), (logging.WARNING, 4), (log
 
 
 class TaskLog(logging.Handler):
-    """Hands each record that is as grave as `LOG_LEVEL` to `take`; what it refuses goes to standard
-    error from WARNING on."""
+    """Hands each record that is as grave as `LOG_LEVEL` to `take`. What it refuses goes to standard error, from WARNING on."""
 
     def __init__(self, settings: BaseSettings, take: Callable[[Entry], bool]) -> None:
         # Scrapy's own default is DEBUG, which has every page and every item.

@@ -78,7 +78,7 @@ def _crawl(recipe: Recipe, settings: Settings, job: JobFolder, log: logs.Bounded
     except KeyError:
         raise InvalidRecipe(project.unknown(recipe.spider, process.spider_loader)) from None
     exporter = Items(crawler)
-    with job.items.open("a", encoding="utf-8", errors="backslashreplace") as items:
+    with job.items.open("a", encoding="utf-8", errors="replace") as items:
 
         def scraped(item: Any) -> None:
             items.write(encode(exporter.fields(item)) + "\n")

@@ -93,10 +93,15 @@ class Server:
     async def _crawl(self, job: Job) -> Crawl:
         """The open spider of the job's run."""
         opening = self._crawls.get(job.run)
-        if opening is None or (opening.done() and (opening.exception() or opening.result().is_over)):
+        if opening is None or (opening.done() and opening.result().is_over):
             opening = self._crawls[job.run] = self._loop.create_task(self._open(job.recipe))
         self._crawls.move_to_end(job.run)
-        return await asyncio.shield(opening)
+        try:
+            return await asyncio.shield(opening)
+        except Exception:
+            if self._crawls.get(job.run) is opening:
+                del self._crawls[job.run]
+            raise
 
     async def _open(self, recipe: Recipe) -> Crawl:
         await self._close_one()
@@ -108,7 +113,7 @@ class Server:
         if len(self._crawls) <= _OPEN:
             return
         for run, opening in self._crawls.items():
-            if opening.done() and not opening.exception() and not opening.result().jobs:
+            if opening.done() and not opening.result().jobs:
                 del self._crawls[run]
                 await opening.result().close()
                 return
@@ -121,8 +126,7 @@ class Server:
         if self._jobs:
             await asyncio.wait(self._jobs)
         for opening in self._crawls.values():
-            if opening.done() and not opening.exception():
-                await opening.result().close()
+            await (await opening).close()
         from twisted.internet import reactor
 
         cast(Any, reactor).stop()

@@ -1,4 +1,5 @@
 import asyncio
+import datetime
 
 import scrapy
 from scrapy.exceptions import CloseSpider
@@ -59,6 +60,10 @@ class OddSpider(scrapy.Spider):
     def closes(self, response):
         yield {"of": "before"}
         raise CloseSpider("enough")
+
+    def odd_values(self, response):
+        yield {"text": "a\udcffb", "number": float("nan"), "time": datetime.datetime(2026, 1, 2, 3, 4, 5)}
+        yield response.follow("/other", self.page, meta={"text": "a\udcffb", "number": float("inf")})
 
     def by_lambda(self, response):
         yield response.follow("/other", lambda found: self.page(found))
