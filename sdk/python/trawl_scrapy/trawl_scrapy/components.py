@@ -79,6 +79,7 @@ class StartsOnce:
 
     def __init__(self, file: Path) -> None:
         self._file, self._started = file, 0
+        self.has_failed = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> StartsOnce:
@@ -88,10 +89,15 @@ class StartsOnce:
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         done = int(self._file.read_text()) if self._file.exists() else 0
-        async for one in start:
-            self._started += 1
-            if self._started > done:
-                yield one
+        try:
+            async for one in start:
+                self._started += 1
+                if self._started > done:
+                    yield one
+        except Exception:
+            # Older versions of Scrapy go on as if the start had ended.
+            self.has_failed = True
+            raise
 
     def _closed(self) -> None:
         self._file.write_text(str(self._started))

@@ -14,6 +14,7 @@ from scrapy.utils.defer import deferred_from_coro
 
 from . import logs, project
 from .answers import Answers, encode
+from .components import StartsOnce
 from .items import Items
 from .job_folder import JobFolder
 from .recipe import InvalidRecipe, Recipe
@@ -94,5 +95,7 @@ def _crawl(recipe: Recipe, settings: Settings, job: JobFolder, log: logs.Bounded
         process.start()
     if not reasons:
         return None, False
+    start = crawler.get_spider_middleware(StartsOnce)
+    reason = "start_error" if start and start.has_failed else reasons[0]
     # Requests that Scrapy could not write, such as those with a lambda for a callback, are gone with the process.
-    return reasons[0], not crawler.stats.get_value("scheduler/unserializable")
+    return reason, not crawler.stats.get_value("scheduler/unserializable")
